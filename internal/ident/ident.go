@@ -1,0 +1,111 @@
+// Package ident holds the forms of the identifiers that cross the wire, so that
+// the sending and the receiving side refuse exactly the same ones. Nothing is
+// ever truncated or normalised: what does not have the form is an error.
+package ident
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits, in bytes.
+const (
+	MaxEventID    = 128
+	MaxType       = 128
+	MaxObjectType = 64
+	MaxObjectID   = 255
+	MaxScope      = 128
+	// MaxVersion is 2^53-1: the largest integer that every JSON parser keeps exact.
+	MaxVersion = 1<<53 - 1
+)
+
+// EventID reports what is wrong with an event's id, or nil. An id has 1 to 128
+// letters, digits, hyphens and underscores. A full stop is refused because the
+// signed text of Standard Webhooks is "id.timestamp.body", which an id with a
+// full stop would let one split in two ways.
+func EventID(s string) error {
+	return token("event id", s, MaxEventID, false)
+}
+
+// Type reports what is wrong with an event's type, or nil: words of letters,
+// digits, hyphens and underscores, joined by full stops.
+func Type(s string) error {
+	return token("event type", s, MaxType, true)
+}
+
+// ObjectType reports what is wrong with an object's type, or nil. It has the
+// form of an event's type, up to 64 bytes.
+func ObjectType(s string) error {
+	return token("object type", s, MaxObjectType, true)
+}
+
+// ObjectID reports what is wrong with an object's id, or nil: 1 to 255 bytes of
+// valid UTF-8 without control characters. Producers name their objects as they
+// like, so that is all that is asked.
+func ObjectID(s string) error {
+	return text("object id", s, MaxObjectID)
+}
+
+// Scope reports what is wrong with a deduplication or idempotency scope, or nil:
+// 1 to 128 bytes of valid UTF-8 without control characters.
+func Scope(s string) error {
+	return text("scope", s, MaxScope)
+}
+
+// Version reports what is wrong with an object's version, or nil: it runs from 1
+// to 2^53-1.
+func Version(v int64) error {
+	if v < 1 || v > MaxVersion {
+		return fmt.Errorf("version is %d: it must be from 1 to %d", v, int64(MaxVersion))
+	}
+	return nil
+}
+
+func token(what, s string, limit int, dots bool) error {
+	if s == "" {
+		return fmt.Errorf("%s is empty", what)
+	}
+	if len(s) > limit {
+		return fmt.Errorf("%s has %d bytes: at most %d are allowed", what, len(s), limit)
+	}
+	wordStart := true
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+			wordStart = false
+		case c == '.' && dots && !wordStart && i+1 < len(s):
+			wordStart = true
+		default:
+			return fmt.Errorf("%s has the byte %q at offset %d: allowed are letters, digits, hyphens and underscores%s",
+				what, c, i, dotsAllowed(dots))
+		}
+	}
+	return nil
+}
+
+func dotsAllowed(dots bool) string {
+	if dots {
+		return ", in words joined by single full stops"
+	}
+	return ""
+}
+
+func text(what, s string, limit int) error {
+	if s == "" {
+		return fmt.Errorf("%s is empty", what)
+	}
+	if len(s) > limit {
+		return fmt.Errorf("%s has %d bytes: at most %d are allowed", what, len(s), limit)
+	}
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%s is not valid UTF-8", what)
+	}
+	for i, r := range s {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("%s has the control character %U at offset %d", what, r, i)
+		}
+	}
+	return nil
+}
