@@ -1,0 +1,26 @@
+// Package newid makes identifiers: a prefix and a UUID of version 7 (RFC 9562,
+// section 5.7) in 26 characters of base32hex, lower case, without padding
+// (RFC 4648, section 7). That alphabet keeps the order of the bytes, so ids sort
+// by the time they were made, to the millisecond.
+package newid
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"time"
+)
+
+var encoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
+// New returns prefix followed by a new id made at the given time.
+func New(prefix string, at time.Time) string {
+	var u [16]byte
+	binary.BigEndian.PutUint64(u[:8], uint64(at.UnixMilli())<<16)
+	_, _ = rand.Read(u[6:]) // crypto/rand.Read never fails: it ends the program if the system has no randomness
+	u[6] = u[6]&0x0f | 0x70
+	u[8] = u[8]&0x3f | 0x80
+	b := make([]byte, 0, len(prefix)+26)
+	b = append(b, prefix...)
+	return string(encoding.AppendEncode(b, u[:]))
+}

@@ -1,0 +1,41 @@
+package newid_test
+
+import (
+	"encoding/base32"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/newid"
+)
+
+func TestNew(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	id := newid.New("evt_", at)
+	require.NoError(t, ident.EventID(id))
+	require.Len(t, id, 30)
+	require.NotEqual(t, id, newid.New("evt_", at))
+	require.Less(t, id, newid.New("evt_", at.Add(time.Millisecond)))
+
+	u, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(upper(id[4:]))
+	require.NoError(t, err)
+	require.Equal(t, byte(0x70), u[6]&0xf0, "version 7")
+	require.Equal(t, byte(0x80), u[8]&0xc0, "variant 10")
+	ms := int64(0)
+	for _, b := range u[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	require.Equal(t, at.UnixMilli(), ms)
+}
+
+func upper(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'a' {
+			b[i] = c - 32
+		}
+	}
+	return string(b)
+}
