@@ -1,0 +1,123 @@
+// Package dberr tells what a database's error asks of whoever owns the
+// transaction. It knows the errors by their codes and imports no driver.
+package dberr
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// Kind is what can be done about an error.
+type Kind int
+
+const (
+	// Other: neither of the below, nil and the errors of a context included.
+	Other Kind = iota
+	// Retry: the transaction lost against another one. Run again from its
+	// beginning, it can succeed.
+	Retry
+	// Unavailable: the database cannot be reached or cannot write just now.
+	Unavailable
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Retry:
+		return "retry"
+	case Unavailable:
+		return "unavailable"
+	default:
+		return "other"
+	}
+}
+
+// Classify looks through everything that err wraps.
+//
+// Postgres drivers name the SQLSTATE (PostgreSQL, appendix A). SQLite drivers
+// give the result code (sqlite.org/rescode.html), whose low byte is the primary
+// one, or only the text. context.DeadlineExceeded is Other although it is a
+// net.Error: it says how long the caller wanted to wait, not what the database
+// is like.
+func Classify(err error) Kind {
+	if err == nil {
+		return Other
+	}
+	var pg interface {
+		error
+		SQLState() string
+	}
+	if errors.As(err, &pg) {
+		if k := ofSQLState(pg.SQLState()); k != Other {
+			return k
+		}
+	}
+	var lite interface {
+		error
+		Code() int
+	}
+	// Errors of other origin have a Code() int too, and HTTP's 517 is also
+	// SQLITE_BUSY_SNAPSHOT: only the type's name tells them apart.
+	if errors.As(err, &lite) && strings.Contains(strings.ToLower(fmt.Sprintf("%T", lite)), "sqlite") {
+		if k := ofSQLiteCode(lite.Code()); k != Other {
+			return k
+		}
+	}
+	// Before the text: a lost connection must not be taken for a lock.
+	if unreachable(err) {
+		return Unavailable
+	}
+	if text := err.Error(); strings.Contains(text, "database is locked") || strings.Contains(text, "database table is locked") {
+		return Retry
+	}
+	return Other
+}
+
+func ofSQLState(state string) Kind {
+	switch state {
+	case "40001", // serialization_failure
+		"40P01", // deadlock_detected
+		"55P03": // lock_not_available
+		return Retry
+	case "57P01", // admin_shutdown
+		"57P02", // crash_shutdown
+		"57P03": // cannot_connect_now
+		return Unavailable
+	}
+	if strings.HasPrefix(state, "08") || // connection exceptions
+		strings.HasPrefix(state, "53") { // insufficient resources
+		return Unavailable
+	}
+	return Other
+}
+
+func ofSQLiteCode(code int) Kind {
+	switch code & 0xff {
+	case 5, // SQLITE_BUSY
+		6: // SQLITE_LOCKED
+		return Retry
+	case 10, // SQLITE_IOERR
+		13, // SQLITE_FULL
+		14: // SQLITE_CANTOPEN
+		return Unavailable
+	}
+	return Other
+}
+
+func unreachable(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return true
+	}
+	// pgx reports a server that closed the connection in the middle of an answer
+	// in these words and no others.
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	var n net.Error
+	return errors.As(err, &n) && n != context.DeadlineExceeded
+}
