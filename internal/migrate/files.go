@@ -1,0 +1,42 @@
+package migrate
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+)
+
+type file struct {
+	name string
+	sql  string
+}
+
+var fileName = regexp.MustCompile(`^([0-9]{3,6})_[a-z0-9_]+\.sql$`)
+
+// read returns the files in order; the one at index i is version i+1.
+func read(fsys fs.FS) ([]file, error) {
+	entries, err := fs.ReadDir(fsys, ".") // sorted by name
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("there are no migrations")
+	}
+	var files []file
+	for i, e := range entries {
+		match := fileName.FindStringSubmatch(e.Name())
+		if match == nil {
+			return nil, fmt.Errorf("%q is not a migration: the name must be like 001_start.sql", e.Name())
+		}
+		if n, err := strconv.Atoi(match[1]); err != nil || n != i+1 {
+			return nil, fmt.Errorf("%q comes where number %d must be: migrations are numbered from 1 without gaps", e.Name(), i+1)
+		}
+		text, err := fs.ReadFile(fsys, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: e.Name(), sql: string(text)})
+	}
+	return files, nil
+}
