@@ -1,0 +1,117 @@
+package sender
+
+import "time"
+
+// Status is a delivery's.
+type Status string
+
+const (
+	// StatusPending: no attempt has ended yet.
+	StatusPending Status = "pending"
+	// StatusAwaitingRetry: the last attempt failed, and another will be made.
+	StatusAwaitingRetry Status = "awaiting_retry"
+	// StatusDelivered: an attempt was answered with 2xx in time.
+	StatusDelivered Status = "delivered"
+	// StatusDeadLettered: the attempts are exhausted. Body and history are kept.
+	StatusDeadLettered Status = "dead_lettered"
+	// StatusCancelled: its subscription was deleted before it was delivered.
+	StatusCancelled Status = "cancelled"
+)
+
+// Class says how an attempt failed. The empty class is success.
+type Class string
+
+const (
+	ClassNone        Class = ""            // answered with 2xx in time
+	ClassDNS         Class = "dns"         // the host's name was not resolved
+	ClassConnect     Class = "connect"     // no connection
+	ClassTLS         Class = "tls"         // the TLS handshake or the certificate
+	ClassTimeout     Class = "timeout"     // not answered whole within the attempt's deadline
+	ClassReset       Class = "reset"       // the connection broke before the answer was whole
+	ClassStatus      Class = "status"      // answered with a status other than 2xx and 3xx
+	ClassRedirect    Class = "redirect"    // answered with 3xx, which is never followed
+	ClassBlocked     Class = "blocked"     // the address is not one that may be called
+	ClassInterrupted Class = "interrupted" // our own process was lost; whether the request arrived is not known
+	ClassProtocol    Class = "protocol"    // the answer is not HTTP
+)
+
+// Attempt is one POST of a delivery, as recorded.
+type Attempt struct {
+	Number     int
+	StartedAt  time.Time
+	Duration   time.Duration
+	StatusCode int    // 0: no answer
+	Class      Class  // "" for success
+	Error      string // what went wrong, for people; "" for success
+	Snippet    []byte // the beginning of the answer's body
+	// NextAttemptAt is when another attempt was to follow; zero if none was.
+	NextAttemptAt time.Time
+}
+
+// Delivery is one event on its way to one subscription.
+type Delivery struct {
+	ID             string
+	Event          EventInfo
+	Version        int64
+	Subscriber     string // the id of the subscription's owner
+	Subscription   string // its id
+	URL            string
+	Status         Status
+	CreatedAt      time.Time // the event's
+	AttemptCount   int
+	NextAttemptAt  time.Time // zero: none is planned
+	InFlight       bool      // an attempt is under way
+	Body           []byte    // as posted; in the answer of Delivery only
+	Attempts       []Attempt // oldest first; in the answer of Delivery only
+	LastErrorClass Class     // of the last attempt; "" if there is none or it succeeded
+}
+
+// DeliveryQuery selects deliveries. Empty fields select all.
+type DeliveryQuery struct {
+	Status       Status
+	Subscription string // id
+	Event        string // id
+	Cursor       string // of the page before
+	Limit        int    // 1 to 200; 0 means 50
+}
+
+// Result is what came of an attempt.
+type Result struct {
+	Key        DeliveryKey
+	Token      int64
+	Number     int
+	StartedAt  time.Time // on the database's clock
+	Duration   time.Duration
+	Class      Class
+	StatusCode int
+	Error      string
+	Snippet    []byte
+	RetryAfter time.Duration // what the answer asked for; 0: nothing
+	Chance     float64       // in [0,1), for the jitter of the next delay
+}
+
+// Live is what the row of a delivery that is not at its end remembers for
+// decisions.
+type Live struct {
+	Key    DeliveryKey
+	Number int       // of the attempt that was claimed last
+	Tries  int       // attempts of the present schedule, the one in hand included
+	First  time.Time // when the first attempt of the present schedule was claimed
+	Single bool      // one attempt only: a delivered one that is redelivered
+}
+
+// Health is what a subscription's row remembers of how its endpoint does.
+type Health struct {
+	Lane         Lane
+	Streak       int       // failures since the last success
+	FailingSince time.Time // the first of them; zero: none
+	LastSuccess  time.Time // to the minute
+	LastFailure  time.Time
+}
+
+// Decision is what becomes of a delivery and of its subscription.
+type Decision struct {
+	Status Status    // StatusDelivered, StatusAwaitingRetry or StatusDeadLettered
+	Due    time.Time // when StatusAwaitingRetry: of the next attempt
+	Health Health    // to store if it differs from the one given
+}

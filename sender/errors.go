@@ -1,0 +1,75 @@
+package sender
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of publishing.
+var (
+	// ErrInvalidEvent: the event is not of the form that Event describes.
+	// Nothing was written.
+	ErrInvalidEvent = errors.New("sender: the event is invalid")
+
+	// ErrVersion: the given version does not exceed the stored one. The error is
+	// a *VersionError. Nothing was written.
+	ErrVersion = errors.New("sender: the version is not newer than the stored one")
+
+	// ErrIdempotencyKey: the idempotency key was used before with another
+	// content. Nothing was written.
+	ErrIdempotencyKey = errors.New("sender: the idempotency key was used with another content")
+
+	// ErrRetryTx: the database could not serialise the transaction. Whoever owns
+	// it must roll it back and run it again.
+	ErrRetryTx = errors.New("sender: the transaction must be run again")
+)
+
+// Errors of the registry, the history and the stores.
+var (
+	// ErrNotFound: there is no such subscriber, subscription, event or delivery.
+	ErrNotFound = errors.New("sender: not found")
+
+	// ErrExists: the id is in use, or was.
+	ErrExists = errors.New("sender: exists already")
+
+	// ErrInvalid: an argument is not of the form that is asked for. Nothing was
+	// changed.
+	ErrInvalid = errors.New("sender: invalid")
+
+	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
+	// be redelivered.
+	ErrCancelled = errors.New("sender: the delivery was cancelled")
+
+	// ErrUnfit: the database does not keep what it has committed, or has not
+	// been migrated; the message says what to change.
+	ErrUnfit = errors.New("sender: the database is not fit")
+)
+
+// Errors of the dispatcher.
+var (
+	// ErrRunning: Run or RunOnce is under way on this dispatcher.
+	ErrRunning = errors.New("sender: the dispatcher is running already")
+
+	// ErrDrainTimeout: Run gave up waiting for attempts in flight. Their
+	// deliveries become due again when their leases end.
+	ErrDrainTimeout = errors.New("sender: attempts were still in flight when the drain timeout was over")
+
+	// ErrSealed: a secret cannot be opened, because its sealing key is missing or
+	// because it was sealed for another row.
+	ErrSealed = errors.New("sender: the secret cannot be opened")
+)
+
+// VersionError tells that a given version does not exceed the stored one. It
+// matches ErrVersion.
+type VersionError struct {
+	Object Object
+	Given  int64
+	Stored int64
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("sender: version %d of %s %q is not newer than the stored one: give more than %d, or none", e.Given, e.Object.Type, e.Object.ID, e.Stored)
+}
+
+// Is makes errors.Is(err, ErrVersion) true.
+func (e *VersionError) Is(target error) bool { return target == ErrVersion }

@@ -1,0 +1,206 @@
+package sender
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/newid"
+)
+
+// Object is what an event is about.
+type Object struct {
+	Type string
+	ID   string
+}
+
+// Event is something that happened, as a producer reports it. The library gives
+// it its id, and its version unless the producer has one.
+type Event struct {
+	// Type is words joined by full stops, such as "subscriber.updated".
+	// Subscriptions filter by it.
+	Type string
+
+	// Object is what the event is about. Its type has the form of an event's
+	// type; its id is 1 to 255 bytes of UTF-8 without control characters.
+	Object Object
+
+	// Version orders the changes of the object: it must be higher with each.
+	// Zero lets the store assign the next one, which rises by one per object in
+	// the order of the commits. A given version must exceed the stored one, else
+	// the event is refused with a *VersionError.
+	Version int64
+
+	// Data is the optional JSON value under "data" in the body. Its bytes are
+	// sent as they are. Without it the event is thin: the consumer reads the
+	// current state from the service.
+	Data json.RawMessage
+
+	// Subscriber is the id of the subscriber that the event is for. The
+	// operator's subscriptions get it too. Empty: it is for every subscriber.
+	Subscriber string
+
+	// Subscription, if not empty, is the id of the one subscription that gets
+	// the event, whatever its filter says. Subscriber is then its owner's id.
+	Subscription string
+
+	// OccurredAt is when it happened. Zero: now.
+	OccurredAt time.Time
+
+	// IdempotencyKey makes a second publish return the first one's Ref, with
+	// Duplicate set, and change nothing. With another content it is refused with
+	// ErrIdempotencyKey. It is kept for as long as the event is. KeyScope keeps
+	// the keys of different callers apart.
+	IdempotencyKey string
+	KeyScope       string
+}
+
+// Ref is what a publish returns: the event's id and version. Duplicate tells
+// that the idempotency key was known, and that id and version are the first
+// one's.
+type Ref struct {
+	ID        string
+	Version   int64
+	Duplicate bool
+}
+
+// Draft is an event on its way into a store: validated and rendered, but for its
+// version where the store assigns it.
+type Draft struct {
+	ID           string
+	Type         string
+	Object       Object
+	Version      int64 // 0: the store assigns the object's next
+	Subscriber   string
+	Subscription string
+	OccurredAt   time.Time
+
+	// The body is BodyHead, the version in decimal, BodyTail. It is rendered
+	// once, here; the store joins the parts and never changes the bytes again.
+	BodyHead, BodyTail []byte
+
+	Key      string // "": none
+	KeyScope string
+	KeyHash  [sha256.Size]byte // of everything that a repeated publish must agree on
+}
+
+// Body returns the event's body under a version.
+func (d *Draft) Body(version int64) []byte {
+	b := make([]byte, 0, len(d.BodyHead)+len(d.BodyTail)+20)
+	b = append(b, d.BodyHead...)
+	b = strconv.AppendInt(b, version, 10)
+	return append(b, d.BodyTail...)
+}
+
+// draft validates an event and renders it. All problems are reported at once.
+func (e *Event) draft(now time.Time, maxBody int) (Draft, error) {
+	if err := e.validate(); err != nil {
+		return Draft{}, err
+	}
+	if e.OccurredAt.IsZero() {
+		e.OccurredAt = now
+	}
+	d := Draft{
+		ID: newid.New("evt_", now), Type: e.Type, Object: e.Object, Version: e.Version,
+		Subscriber: e.Subscriber, Subscription: e.Subscription, OccurredAt: e.OccurredAt.UTC(),
+		Key: e.IdempotencyKey, KeyScope: e.KeyScope,
+	}
+	d.render(e.Data)
+	if size := len(d.BodyHead) + len(d.BodyTail) + len(strconv.FormatInt(ident.MaxVersion, 10)); size > maxBody {
+		return Draft{}, fmt.Errorf("%w: its body would have up to %d bytes, at most %d are allowed (PublisherConfig.MaxBodyBytes): send less data, or a thin event", ErrInvalidEvent, size, maxBody)
+	}
+	if e.IdempotencyKey != "" {
+		d.KeyHash = e.hash()
+	}
+	return d, nil
+}
+
+func (e *Event) validate() error {
+	var errs []error
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w: %w", ErrInvalidEvent, err))
+		}
+	}
+	add(ident.Type(e.Type))
+	add(ident.ObjectType(e.Object.Type))
+	add(ident.ObjectID(e.Object.ID))
+	if e.Version != 0 {
+		add(ident.Version(e.Version))
+	}
+	if e.Data != nil {
+		switch {
+		case !json.Valid(e.Data):
+			add(errors.New("data is not valid JSON"))
+		case !utf8.Valid(e.Data):
+			add(errors.New("data is not valid UTF-8"))
+		}
+	}
+	if e.Subscription != "" && e.Subscriber == "" {
+		add(errors.New("subscription is given without its subscriber"))
+	}
+	if e.IdempotencyKey != "" {
+		if len(e.IdempotencyKey) > ident.MaxObjectID {
+			add(fmt.Errorf("idempotency key has %d bytes: at most %d are allowed", len(e.IdempotencyKey), ident.MaxObjectID))
+		}
+		if len(e.KeyScope) > ident.MaxScope {
+			add(fmt.Errorf("key scope has %d bytes: at most %d are allowed", len(e.KeyScope), ident.MaxScope))
+		}
+		if !utf8.ValidString(e.IdempotencyKey) || !utf8.ValidString(e.KeyScope) {
+			add(errors.New("idempotency key or key scope is not valid UTF-8"))
+		}
+	}
+	if y := e.OccurredAt.Year(); !e.OccurredAt.IsZero() && (y < 1 || y > 9999) {
+		add(fmt.Errorf("occurred at is in the year %d: RFC 3339 allows 1 to 9999", y))
+	}
+	return errors.Join(errs...)
+}
+
+// render writes {"id":…,"type":…,"occurred_at":…,"object":{…},"version":‸,"data":…}.
+func (d *Draft) render(data json.RawMessage) {
+	b := make([]byte, 0, 192+len(d.Object.ID))
+	b = append(b, `{"id":"`...)
+	b = append(b, d.ID...)
+	b = append(b, `","type":"`...)
+	b = append(b, d.Type...)
+	b = append(b, `","occurred_at":"`...)
+	b = d.OccurredAt.AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","object":{"type":"`...)
+	b = append(b, d.Object.Type...)
+	b = append(b, `","id":`...)
+	b = appendString(b, d.Object.ID)
+	b = append(b, `},"version":`...)
+	d.BodyHead = b
+	if data == nil {
+		d.BodyTail = []byte("}")
+		return
+	}
+	d.BodyTail = append(append([]byte(`,"data":`), data...), '}')
+}
+
+// appendString appends s as a JSON string. Only the object's id needs it: all
+// other fields are of characters that JSON leaves as they are.
+func appendString(b []byte, s string) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always encodes
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+}
+
+// hash covers what two publishes under one idempotency key must agree on. The
+// time is left out where the producer did not give it.
+func (e *Event) hash() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, s := range []string{e.Type, e.Object.Type, e.Object.ID, e.Subscriber, e.Subscription, strconv.FormatInt(e.Version, 10), string(e.Data)} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	h.Sum(sum[:0])
+	return sum
+}

@@ -1,0 +1,277 @@
+package sender
+
+import (
+	"context"
+	"time"
+)
+
+// Store is what a service that sends needs from its database. Each part is used
+// by one type of this package; the comments of their methods are the contract,
+// and storetest checks it. Tx is the transaction of the producer's database
+// driver.
+//
+// All methods are safe for concurrent use, by any number of processes. A method
+// that returns an error has changed nothing, unless it says otherwise. Times
+// are those of the database's clock, in microseconds or finer.
+type Store[Tx any] interface {
+	OutboxStore[Tx]
+	RegistryStore[Tx]
+	DispatchStore
+	HistoryStore
+}
+
+// OutboxStore persists events. Publisher uses it.
+type OutboxStore[Tx any] interface {
+	// PublishTx persists drafts in tx, in their order, and returns a Ref for
+	// each. It is one round trip, and locks nothing but the version rows of the
+	// drafts' objects and their idempotency keys. It never begins, ends or
+	// savepoints tx, and keeps no reference to it. Nothing is visible to others,
+	// and nothing is sent, unless tx commits; once it has committed, the event is
+	// durable.
+	//
+	// A draft without a version gets the object's last version + 1. One with a
+	// version that does not exceed the last is refused with a *VersionError. A
+	// draft whose (KeyScope, Key) is stored already changes nothing, the version
+	// included: with the same KeyHash its Ref is the first one's with Duplicate
+	// set, with another one it is refused with ErrIdempotencyKey. A Subscriber or
+	// Subscription that is not registered is refused with ErrNotFound.
+	//
+	// On any error the caller must roll tx back: some drafts may have been
+	// written in it. A conflict that the database resolves by aborting comes back
+	// matching ErrRetryTx. A transaction that would not be durable is refused
+	// with ErrUnfit.
+	PublishTx(ctx context.Context, tx Tx, drafts []Draft) ([]Ref, error)
+
+	// InTx runs fn in a transaction that commits if fn returns nil and rolls back
+	// if it returns an error or panics. What matches ErrRetryTx is retried a few
+	// times, so fn may run more than once. Transactions of this store in one
+	// process take turns in the order of their calls where the database has a
+	// single writer.
+	InTx(ctx context.Context, fn func(tx Tx) error) error
+
+	// Wake hints to the dispatchers of this process that something may be due.
+	Wake()
+}
+
+// RegistryStore keeps subscribers and subscriptions. Registry uses it. Ids,
+// URLs and filters have been validated by the caller.
+type RegistryStore[Tx any] interface {
+	// CreateSubscriberTx stores a subscriber with its sealed secrets, or returns
+	// ErrExists if the id is, or was, in use.
+	CreateSubscriberTx(ctx context.Context, tx Tx, s Subscriber, secrets []SealedSecret) error
+
+	// SubscriberTx returns a subscriber, or ErrNotFound.
+	SubscriberTx(ctx context.Context, tx Tx, id string) (Subscriber, error)
+
+	// SubscriberKeyringTx returns a subscriber's sealed secrets, or ErrNotFound.
+	SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (SealedKeyring, error)
+
+	// CreateSubscriptionTx stores an active subscription. It gets the events that
+	// are committed after it, none older. ErrNotFound: no such subscriber;
+	// ErrExists: the id is, or was, in use.
+	CreateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
+
+	// SubscriptionTx returns a subscription that is not deleted, or ErrNotFound.
+	SubscriptionTx(ctx context.Context, tx Tx, id string) (Subscription, error)
+
+	// SubscriptionsTx lists subscriptions that are not deleted, oldest first: up
+	// to limit of them after the one with the id after ("" for the first). If
+	// subscriber is not empty, its own only.
+	SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) ([]Subscription, error)
+
+	// DeleteSubscriptionTx ends a subscription, at a cost that does not depend on
+	// its backlog: it gets no new deliveries, and its live ones read as cancelled
+	// from the commit on, but for an attempt in flight that succeeds, which makes
+	// its delivery delivered. ErrNotFound: no such subscription.
+	DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) error
+}
+
+// DispatchStore is the dispatcher's side.
+type DispatchStore interface {
+	// Check returns an error that matches ErrUnfit unless the database is
+	// migrated and durable.
+	Check(ctx context.Context) error
+
+	// Woken is signalled, at most once for any number of them, after Wake and
+	// after a commit of this process that may have made something due.
+	Woken() <-chan struct{}
+
+	// Expand makes the deliveries of events that have been committed: for each
+	// event and each subscription that was active when it was committed, is
+	// active still, and matches (see Matches), one pending delivery that is due
+	// at once. It handles up to p.Events events and makes up to about
+	// p.Deliveries deliveries, going on in the middle of an event the next time.
+	// Each is made exactly once, however many processes expand at a time; those
+	// that find another one at it return a zero Expanded.
+	Expand(ctx context.Context, p ExpandParams) (Expanded, error)
+
+	// RecordAndClaim records results, then claims deliveries, in one transaction.
+	// Either part may be empty.
+	//
+	// Recording: a result whose Token is not the delivery's present one, or
+	// whose delivery is not leased, changes nothing (Recorded.Lost). Otherwise
+	// the attempt is stored, b.Decide is called with the rows as they are locked,
+	// and its Decision is stored: the delivery's, and the subscription's Health.
+	// Results of one subscription are decided in the order given, each with the
+	// Health that the one before left. Decide may run more than once for a
+	// result, if the transaction is retried, and must be pure.
+	//
+	// Claiming: deliveries that are due, of subscriptions that are active, as
+	// ClaimParams says. A claimed delivery is leased until the database's now +
+	// p.Lease, gets the next attempt number, which is also its Token, and is not
+	// claimed again before the lease ends. If it has a lease that has ended, that
+	// attempt is stored with ClassInterrupted first and b.Decide is called for
+	// it: it may end the delivery. The claim's cost does not grow with the
+	// backlog, and a delivery that becomes due is never overlooked.
+	RecordAndClaim(ctx context.Context, b Batch) (Claims, error)
+
+	// Release gives claimed deliveries back whose attempts did not begin: the
+	// attempt number is free again, and they are due at Release.Due (zero: at
+	// once). A token that is not the present one changes nothing.
+	Release(ctx context.Context, rs []Release) error
+
+	// Sweep stores the end of up to limit deliveries whose subscriptions were
+	// deleted, and returns how many it ended.
+	Sweep(ctx context.Context, limit int) (int, error)
+
+	// Keyring returns the sealed secrets of the subscriber with a number, as in
+	// Target.SubscriberNumber.
+	Keyring(ctx context.Context, subscriber int64) (SealedKeyring, error)
+}
+
+// HistoryStore answers questions about deliveries. History uses it.
+type HistoryStore interface {
+	// Delivery returns a delivery with its event's body and all its attempts, or
+	// ErrNotFound.
+	Delivery(ctx context.Context, id string) (Delivery, error)
+
+	// Deliveries lists deliveries, without bodies and attempts, those of the
+	// newest events first, and the cursor of the page that follows ("" if none
+	// does). A malformed cursor is ErrInvalid.
+	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error)
+
+	// Redeliver makes a delivery due at once. One that is live or dead-lettered
+	// starts its schedule anew: its horizon and its number of tries, while the
+	// attempt numbers go on. One that is delivered gets a single attempt
+	// (Live.Single). While an attempt is in flight no second one is started.
+	// ErrNotFound, or ErrCancelled if it was cancelled.
+	Redeliver(ctx context.Context, id string) error
+}
+
+// ExpandParams bounds one call of Expand.
+type ExpandParams struct {
+	Events     int
+	Deliveries int
+}
+
+// Expanded tells what a call of Expand did, and whether it left work.
+type Expanded struct {
+	Events     int
+	Deliveries int
+	More       bool
+}
+
+// DeliveryKey names a delivery inside one store, by numbers that the store gave.
+type DeliveryKey struct {
+	Event        int64
+	Subscription int64
+}
+
+// Lane divides the subscriptions by what is known of their endpoints.
+type Lane uint8
+
+const (
+	// LaneProbation is that of new, slow and failing subscriptions. They share a
+	// bounded part of the slots.
+	LaneProbation Lane = iota
+	// LaneProven is that of subscriptions whose endpoints answer fast.
+	LaneProven
+	// Lanes is their number.
+	Lanes = 2
+)
+
+// Batch is the work of one RecordAndClaim.
+type Batch struct {
+	Results []Result
+	Decide  func(live Live, health Health, r Result, now time.Time) Decision
+	Claim   ClaimParams
+}
+
+// ClaimParams says what to claim. Subscribers that have work due take turns,
+// those that waited longest first, then each one's subscriptions, then each
+// subscription's deliveries, oldest due first. What was served goes to the tail.
+type ClaimParams struct {
+	Lease time.Duration
+	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
+	Chance float64
+	Lanes  [Lanes]LaneParams
+	// SubscriberRoom and SubscriptionRoom say, by number, how many more
+	// deliveries those with attempts in flight may be given now. For the others
+	// the lane's figures hold.
+	SubscriberRoom   map[int64]int
+	SubscriptionRoom map[int64]int
+}
+
+// LaneParams bounds what is claimed in a lane.
+type LaneParams struct {
+	Slots           int // deliveries in all
+	PerSubscriber   int
+	PerSubscription int
+}
+
+// Claims is what RecordAndClaim returns.
+type Claims struct {
+	Now      time.Time // the database's
+	Recorded []Recorded
+	Claimed  []Claimed
+	// Interrupted are the attempts that a claim found lost.
+	Interrupted []Recorded
+	// NextDue is when something is due next that was not claimed; zero if
+	// nothing is. It may be in the past, if bounds kept it from being claimed.
+	NextDue time.Time
+}
+
+// Recorded is what became of a result.
+type Recorded struct {
+	Lost     bool // the lease was lost before: nothing was changed
+	Decision Decision
+	Target   *Target
+	Event    EventInfo
+	Result   Result
+}
+
+// EventInfo is what logs and hooks say of an event.
+type EventInfo struct {
+	ID     string
+	Type   string
+	Object Object
+}
+
+// Claimed is a delivery that may be attempted until its lease ends.
+type Claimed struct {
+	Key    DeliveryKey
+	Token  int64
+	Number int // of the attempt, from 1
+	Target *Target
+	Event  EventInfo
+	Body   []byte
+	At     time.Time // the database's time of the claim
+}
+
+// Target is where a claimed delivery goes. The deliveries of a claim share it.
+type Target struct {
+	Subscription     string // its id
+	SubscriptionNo   int64
+	URL              string
+	Subscriber       string // its id
+	SubscriberNumber int64
+	KeyringVersion   int64 // caches of keyrings are keyed by it
+	Lane             Lane
+}
+
+// Release gives a claimed delivery back.
+type Release struct {
+	Key   DeliveryKey
+	Token int64
+	Due   time.Time // zero: at once
+}

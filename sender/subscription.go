@@ -1,0 +1,72 @@
+package sender
+
+import (
+	"strings"
+	"time"
+)
+
+// Operator is the id of the built-in subscriber whose subscriptions get the
+// events of all subscribers.
+const Operator = "sub_operator"
+
+// SubscriptionStatus is a subscription's.
+type SubscriptionStatus string
+
+// SubscriptionActive: its deliveries are attempted.
+const SubscriptionActive SubscriptionStatus = "active"
+
+// Subscriber is who is told: the owner of subscriptions and of one signing
+// secret.
+type Subscriber struct {
+	ID        string
+	CreatedAt time.Time
+}
+
+// Subscription is a subscriber's registered callback URL with its filter.
+type Subscription struct {
+	ID         string
+	Subscriber string
+	URL        string
+	// EventTypes are what it asks for: exact types, "prefix.*" for all types that
+	// begin with "prefix.", or "*".
+	EventTypes  []string
+	Description string
+	Status      SubscriptionStatus
+	CreatedAt   time.Time
+}
+
+// Matches is the one rule of which subscription gets which event. The event is
+// addressed to one subscription alone; or to a subscriber, whose subscriptions
+// and the operator's get it if they ask for its type; or to everyone who asks
+// for its type.
+func Matches(s Subscription, eventType, toSubscriber, toSubscription string) bool {
+	if toSubscription != "" {
+		return s.ID == toSubscription
+	}
+	if toSubscriber != "" && s.Subscriber != toSubscriber && s.Subscriber != Operator {
+		return false
+	}
+	for _, asked := range s.EventTypes {
+		if asked == "*" || asked == eventType {
+			return true
+		}
+		if prefix, ok := strings.CutSuffix(asked, "*"); ok && strings.HasPrefix(eventType, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Patterns lists what a subscription can ask for to get an event type: the type
+// itself, "a.b.*", "a.*" and "*" for "a.b.c". A store that keeps each asked-for
+// pattern in an indexed row finds the subscriptions that match by looking these
+// up, at a cost that does not depend on how many do not.
+func Patterns(eventType string) []string {
+	patterns := []string{eventType}
+	for i := len(eventType) - 1; i > 0; i-- {
+		if eventType[i] == '.' {
+			patterns = append(patterns, eventType[:i+1]+"*")
+		}
+	}
+	return append(patterns, "*")
+}
