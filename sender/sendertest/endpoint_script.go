@@ -1,0 +1,96 @@
+package sendertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// script is what is still to be played and what has been posted.
+type script struct {
+	mu    sync.Mutex
+	steps []Step
+	next  int
+	posts []Request
+	grown chan struct{} // closed, and made anew, when posts grows
+}
+
+func newScript(steps []Step) script {
+	return script{steps: append([]Step(nil), steps...), grown: make(chan struct{})}
+}
+
+// Set replaces the script: the next request gets the first of steps. Requests
+// that are being answered are not touched, and those recorded stay.
+func (s *script) Set(steps ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps, s.next = append([]Step(nil), steps...), 0
+}
+
+// Append adds steps to the end of the script. Steps not played yet come first;
+// a last step that is being repeated gives way at once.
+func (s *script) Append(steps ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, steps...)
+}
+
+// Requests returns copies of the requests recorded so far, in the order in which
+// they were received. A request is recorded when it has been read, before it is
+// answered; of one that was broken off, what had arrived of its body is kept.
+func (s *script) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Request, len(s.posts))
+	for i, r := range s.posts {
+		out[i] = r.clone()
+	}
+	return out
+}
+
+// WaitFor returns what Requests does as soon as there are at least n of them. If
+// ctx ends before, it returns what there is, and an error that wraps ctx's cause.
+func (s *script) WaitFor(ctx context.Context, n int) ([]Request, error) {
+	for {
+		s.mu.Lock()
+		have, grown := len(s.posts), s.grown
+		s.mu.Unlock()
+		if have >= n {
+			return s.Requests(), nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return s.Requests(), fmt.Errorf("sendertest: %d of %d requests received: %w", have, n, context.Cause(ctx))
+		}
+	}
+}
+
+func (s *script) take() Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(s.steps) == 0:
+		return Status(http.StatusOK)
+	case s.next < len(s.steps):
+		s.next++
+	}
+	return s.steps[s.next-1]
+}
+
+func (s *script) record(r *http.Request, body []byte) {
+	post := Request{
+		Method: r.Method, Host: r.Host, Path: r.URL.Path, Query: r.URL.RawQuery,
+		Header: r.Header.Clone(), Body: body, ReceivedAt: time.Now(),
+	}
+	if post.Host == "" {
+		post.Host = r.URL.Host
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posts = append(s.posts, post)
+	close(s.grown)
+	s.grown = make(chan struct{})
+}
