@@ -1,0 +1,101 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/surehook/surehook/internal/ident"
+)
+
+// MaxReason is how many bytes of [DeadLetter.Reason] are kept.
+const MaxReason = 4096
+
+// DeadLetter is an event that arrived, was verified, and whose apply failed for
+// good.
+type DeadLetter struct {
+	Scope string
+	ID    string // the event's
+	Type  string // the event's
+	// Object and Version are those of the event, or both zero if it has none.
+	Object  Object
+	Version int64
+	// Body is the event's body as it was received.
+	Body []byte
+	// Reason says why it could not be applied. It may be any text: what a
+	// database cannot keep is replaced, and what exceeds MaxReason cut off, as no
+	// error's wording may stop an event from being set aside.
+	Reason string
+	// At is when it was set aside, to the microsecond; never zero.
+	At time.Time
+}
+
+// DeadLetters keeps dead letters beside the markers, in the same transaction. It
+// is an optional interface of a [Store]; all stores of this module have it.
+//
+// Whoever sets an event aside marks it in the same transaction and does not
+// advance its object's version. Whoever applies it by hand advances the version
+// and discards the dead letter in the transaction of the effect; the marker is
+// there already. What [Store] says of transactions, values and errors binds here
+// too.
+type DeadLetters[Tx any] interface {
+	// SetAside keeps the dead letter; of the same event (scope and id) it
+	// replaces the one that is there.
+	SetAside(ctx context.Context, tx Tx, letter DeadLetter) error
+	// DeadLetter returns one, or an error that must match ErrNotFound.
+	DeadLetter(ctx context.Context, tx Tx, scope, id string) (DeadLetter, error)
+	// ListDeadLetters returns at most limit dead letters of the scope, ordered by
+	// the bytes of their ids, beginning after the id after; "" is the beginning.
+	// A limit below 1 is refused with ErrInvalid.
+	ListDeadLetters(ctx context.Context, tx Tx, scope string, after string, limit int) ([]DeadLetter, error)
+	// Discard removes one, or returns an error that must match ErrNotFound.
+	Discard(ctx context.Context, tx Tx, scope, id string) error
+}
+
+// Prepare is for implementations: it returns the dead letter in the form in which
+// it is to be stored, with a body of its own, or an error that matches
+// [ErrInvalid] and names everything that is wrong.
+func (l DeadLetter) Prepare() (DeadLetter, error) {
+	errs := []error{ident.Scope(l.Scope), ident.EventID(l.ID), ident.Type(l.Type)}
+	if l.Object != (Object{}) || l.Version != 0 {
+		errs = append(errs, ident.ObjectType(l.Object.Type), ident.ObjectID(l.Object.ID), ident.Version(l.Version))
+	}
+	if l.At.IsZero() {
+		errs = append(errs, errors.New("the time is zero: it must be when the event was set aside"))
+	}
+	if err := invalid(errs...); err != nil {
+		return DeadLetter{}, err
+	}
+	l.Body = append([]byte{}, l.Body...)
+	l.Reason = cleanReason(l.Reason)
+	l.At = time.UnixMicro(l.At.UnixMicro()).UTC()
+	return l, nil
+}
+
+// cleanReason also replaces NUL, which Postgres keeps in no text.
+func cleanReason(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) <= MaxReason {
+		return s
+	}
+	cut := MaxReason
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
+}
+
+// CheckList is for implementations: it reports what is wrong with the arguments
+// of ListDeadLetters in an error that matches [ErrInvalid], or nil.
+func CheckList(scope, after string, limit int) error {
+	errs := []error{ident.Scope(scope)}
+	if after != "" {
+		if err := ident.EventID(after); err != nil {
+			errs = append(errs, fmt.Errorf("cursor: %w", err))
+		}
+	}
+	return invalid(append(errs, checkLimit(limit))...)
+}

@@ -1,0 +1,46 @@
+// Package dedup answers two questions inside an application's own transaction:
+// was this event's id seen before, and is this object's version newer than what
+// is stored? The answers are kept in the same commit as the effect, so there is
+// no moment at which one is there without the other.
+//
+//	err := inTx(ctx, func(tx *sql.Tx) error {
+//		fresh, err := store.Mark(ctx, tx, "billing", ev.ID, time.Now())
+//		if err != nil || !fresh {
+//			return err // nil: a duplicate, already applied
+//		}
+//		newer, err := store.Advance(ctx, tx, "billing", ev.Object, ev.Version)
+//		if err != nil || !newer {
+//			return err // nil: stale, and remembered as seen
+//		}
+//		return apply(ctx, tx, ev)
+//	})
+//
+// Package receiver does this for events that arrive over HTTP; this package is
+// for any other way: a queue, a file, a catch-up run.
+//
+// # Transactions
+//
+// A [Store] works in the transaction that it is given. It never begins, commits,
+// rolls back or savepoints it, and keeps neither it nor anything made from it.
+// Take the marker before the version, always: transactions that lock in the same
+// order do not deadlock.
+//
+// When an error matches [ErrRetryTx] the transaction lost against another one.
+// Its owner rolls it back and runs it again from the beginning.
+//
+// # Retention
+//
+// A marker is kept for the retention ([DefaultRetention]) and then removed by
+// [Prune]; [CheckRetention] refuses a retention that a sender can outlast.
+// Versions stay for ever: there is one for each object, not one for each event,
+// and they are what still holds when the marker is gone. An event older than the
+// retention is applied only if its version is newer than the stored one, so even
+// a sender that redelivers after a year cannot put an older state over a newer.
+//
+// # Implementations
+//
+// dedup/sqlite and dedup/postgres work in a database, dedup/memory in a process,
+// for tests. Package dedup/deduptest is the suite that all of them pass; run it
+// on one of your own. A store for *sql.Tx or pgx.Tx serves the transactions of
+// gorm, bun or ent through [Adapt].
+package dedup

@@ -1,0 +1,103 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/internal/ident"
+)
+
+var (
+	// ErrRetryTx says that the transaction lost against another one: whoever owns
+	// it must roll it back and run it again from its beginning. The driver's own
+	// error is there too, for errors.As.
+	ErrRetryTx = errors.New("the transaction lost against another one and must be run again")
+
+	// ErrInvalid says that an argument has not the form that it must have. Nothing
+	// was changed; trying again with the same argument never helps.
+	ErrInvalid = errors.New("invalid argument")
+
+	// ErrNotFound says that there is no such dead letter.
+	ErrNotFound = errors.New("dedup: no such dead letter")
+)
+
+// WrapError is for implementations: it returns what the driver said when the
+// store was doing something, so that the error matches what [Store] promises:
+// ErrRetryTx for a serialization failure, a deadlock, a lock that was not to be
+// had and SQLite's BUSY and LOCKED; ctx.Err() when ctx has ended, which drivers
+// report in words of their own. It knows the errors of pgx, lib/pq and of the
+// SQLite drivers. nil stays nil.
+func WrapError(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctxErr := ctx.Err(); ctxErr != nil && !errors.Is(err, ctxErr) {
+		err = fmt.Errorf("%w: %w", ctxErr, err)
+	}
+	if dberr.Classify(err) == dberr.Retry && !errors.Is(err, ErrRetryTx) {
+		err = fmt.Errorf("%w: %w", ErrRetryTx, err)
+	}
+	return fmt.Errorf("dedup: %s: %w", doing, err)
+}
+
+// CheckMark is for implementations: it reports what is wrong with the arguments
+// of Mark in an error that matches [ErrInvalid], or nil.
+func CheckMark(scope, id string, at time.Time) error {
+	var zero error
+	if at.IsZero() {
+		zero = errors.New("the time is zero: it must be when the event was seen")
+	}
+	return invalid(ident.Scope(scope), ident.EventID(id), zero)
+}
+
+// CheckID is for implementations: it reports what is wrong with an event's scope
+// and id in an error that matches [ErrInvalid], or nil.
+func CheckID(scope, id string) error {
+	return invalid(ident.Scope(scope), ident.EventID(id))
+}
+
+// CheckObject is for implementations: it reports what is wrong with a scope and
+// an object in an error that matches [ErrInvalid], or nil.
+func CheckObject(scope string, obj Object) error {
+	return invalid(ident.Scope(scope), ident.ObjectType(obj.Type), ident.ObjectID(obj.ID))
+}
+
+// CheckVersion is for implementations: it reports what is wrong with the
+// arguments of Advance in an error that matches [ErrInvalid], or nil.
+func CheckVersion(scope string, obj Object, version int64) error {
+	return invalid(ident.Scope(scope), ident.ObjectType(obj.Type), ident.ObjectID(obj.ID), ident.Version(version))
+}
+
+// CheckLimit is for implementations: it reports a limit below 1 in an error that
+// matches [ErrInvalid], or nil.
+func CheckLimit(limit int) error {
+	return invalid(checkLimit(limit))
+}
+
+func checkLimit(limit int) error {
+	if limit < 1 {
+		return fmt.Errorf("limit is %d: it must be at least 1", limit)
+	}
+	return nil
+}
+
+// invalid joins the problems, nils left out, in one line.
+func invalid(problems ...error) error {
+	var found error
+	for _, p := range problems {
+		switch {
+		case p == nil:
+		case found == nil:
+			found = p
+		default:
+			found = fmt.Errorf("%w; %w", found, p)
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return fmt.Errorf("dedup: %w: %w", ErrInvalid, found)
+}

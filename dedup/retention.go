@@ -1,0 +1,48 @@
+package dedup
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// DefaultRetention is how long a marker is kept if nothing else is said.
+	DefaultRetention = 30 * 24 * time.Hour
+
+	// DefaultHorizon is how long after the first attempt a sender of this module
+	// goes on by itself if nothing else is said.
+	DefaultHorizon = 72 * time.Hour
+
+	// RetentionMargin is by how much a retention must exceed a horizon. The last
+	// attempt comes after the horizon's end: a sender that was down at that time
+	// makes it when it is up again, and it then has its own deadline and five
+	// minutes of signature window. Besides, the clock that marks and the clock
+	// that prunes need not agree. All but the sender's downtime is minutes, and a
+	// day is the downtime that is allowed for.
+	RetentionMargin = 24 * time.Hour
+)
+
+// CheckRetention returns nil if markers that are kept for retention outlast a
+// sender that may send an event again until horizon after its first attempt, and
+// otherwise an error that says what would. The retention must be at least the
+// horizon plus [RetentionMargin].
+//
+// horizon is the longest time after which the sender may send the same event
+// again without the receiver's owner knowing: for a sender of this module not
+// its retry horizon alone but how far back it lets one redeliver, replay or
+// resume.
+func CheckRetention(retention, horizon time.Duration) error {
+	const longest = 1<<63 - 1 - RetentionMargin
+	switch {
+	case horizon < 0:
+		return fmt.Errorf("dedup: %w: the horizon is %s: it must not be negative", ErrInvalid, horizon)
+	case horizon > longest:
+		return fmt.Errorf("dedup: %w: the horizon is %s: no retention outlasts it; it must be at most %s",
+			ErrInvalid, horizon, longest)
+	case retention < horizon+RetentionMargin:
+		return fmt.Errorf("dedup: %w: a retention of %s is too short for a horizon of %s: "+
+			"it must be at least %s (the horizon and a margin of %s), or a late duplicate is applied again",
+			ErrInvalid, retention, horizon, horizon+RetentionMargin, RetentionMargin)
+	}
+	return nil
+}
