@@ -205,10 +205,9 @@ type ClaimParams struct {
 	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
 	Chance float64
 	Lanes  [Lanes]LaneParams
-	// SubscriberRoom and SubscriptionRoom say, by number, how many more
-	// deliveries those with attempts in flight may be given now. For the others
-	// the lane's figures hold.
-	SubscriberRoom   map[int64]int
+	// SubscriptionRoom says, by number, how many more deliveries those with
+	// attempts in flight may be given now; it can be zero or less. For the others
+	// LaneParams.PerSubscription holds.
 	SubscriptionRoom map[int64]int
 }
 
@@ -217,6 +216,10 @@ type LaneParams struct {
 	Slots           int // deliveries in all
 	PerSubscriber   int
 	PerSubscription int
+	// SubscriberRoom says, by number, how many more deliveries of this lane the
+	// subscribers with attempts in flight may be given now; it can be zero or
+	// less. For the others PerSubscriber holds.
+	SubscriberRoom map[int64]int
 }
 
 // Claims is what RecordAndClaim returns.
