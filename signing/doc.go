@@ -1,0 +1,44 @@
+// Package signing signs the bytes of an event and verifies them.
+//
+// A [Secret] is the key material, a [Keyring] holds the secrets that are in use
+// with their times, and a [Scheme] says which headers carry the signature and
+// which bytes it covers. A sender calls [Sign] once per attempt. A receiver makes
+// one [Verifier] and calls [Verifier.Precheck] before it reads the body and
+// [Verifier.Verify] afterwards.
+//
+// # Schemes
+//
+// [TimestampBody] signs "TIMESTAMP.BODY" with HMAC-SHA256 and sends it as
+// lowercase hex. The event's id is not part of what it signs: take the id from
+// the verified body, never from the header.
+//
+// [StandardWebhooks] signs "ID.TIMESTAMP.BODY" as Standard Webhooks 1.0.0 says,
+// with HMAC-SHA256 (v1) or Ed25519 (v1a), so that the libraries which follow that
+// specification verify it in every language.
+//
+// # Guarantees
+//
+//   - The verifier's owner chooses the schemes. Nothing in a request can select
+//     another one, and a failure in one scheme never falls through to the next.
+//   - Every header that a scheme reads is there exactly once, under any spelling
+//     of its name, and has its exact form. Nothing is trimmed, unfolded or
+//     normalised, and the signature covers the header's bytes as they came.
+//   - The timestamp lies within the tolerance on both sides, in whole seconds, for
+//     every value of either clock. This is decided before any MAC is computed.
+//   - The MAC covers the raw body. Decoded signatures are compared in constant
+//     time, with no early exit between the signatures tried against one secret,
+//     and one MAC is computed per secret, however many signatures a request holds.
+//   - There is no usable verifier without a key, and no key shorter than 24 bytes.
+//   - A Secret redacts itself in every printer and encoder, and no error of this
+//     package holds a secret, a MAC, or the value of a header.
+//   - Verifying an HMAC signature allocates nothing.
+//
+// All values here are safe for concurrent use.
+//
+// # Sources
+//
+//   - Standard Webhooks 1.0.0,
+//     https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+//   - HMAC: RFC 2104. HMAC-SHA256 test vectors: RFC 4231.
+//   - Ed25519: RFC 8032.
+package signing

@@ -1,0 +1,67 @@
+package signing
+
+import (
+	"crypto/ed25519"
+	"crypto/subtle"
+	"errors"
+)
+
+// edPrivate accepts the two forms in which an Ed25519 private key is written: the
+// 32-byte seed (RFC 8032) and seed and public key together (64 bytes), which is
+// what implementations of Standard Webhooks hand out.
+func edPrivate(raw []byte) (ed25519.PrivateKey, error) {
+	switch len(raw) {
+	case ed25519.SeedSize:
+		return ed25519.NewKeyFromSeed(raw), nil
+	case ed25519.PrivateKeySize:
+		key := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
+		// Signing with a public half of another key gives the private key away.
+		if subtle.ConstantTimeCompare(key, raw) != 1 {
+			return nil, errors.New("its public half does not belong to its private half")
+		}
+		return key, nil
+	}
+	return nil, errors.New("the part after whsk_ must decode to a seed of 32 bytes or a key of 64")
+}
+
+func edPublic(raw []byte) (ed25519.PublicKey, error) {
+	if len(raw) != ed25519.PublicKeySize {
+		return nil, errors.New("the part after whpk_ must decode to 32 bytes")
+	}
+	y := [ed25519.PublicKeySize]byte(raw)
+	y[31] &= 0x7f // without the sign of x
+	for _, small := range smallOrder {
+		if y == small {
+			return nil, errors.New("it is a point of small order, for which anyone can make signatures")
+		}
+	}
+	return raw, nil
+}
+
+// smallOrder has the y coordinates, in every encoding that decoders take, of the
+// curve's eight points of small order: 0, 1, −1 and the two of order 8, as in
+// RFC 7748 section 7 and RFC 8032 section 5.1.3. The arithmetic of verification
+// lets a signature that needs no private key pass for these.
+var smallOrder = [...][ed25519.PublicKeySize]byte{
+	{},
+	{0: 1},
+	{
+		0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
+		0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+	},
+	{
+		0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f,
+		0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+	},
+	nearPrime(0xec), nearPrime(0xed), nearPrime(0xee),
+}
+
+// nearPrime is p−1, p or p+1 for the field's prime p = 2^255−19, whose lowest byte
+// is 0xed.
+func nearPrime(low byte) (y [ed25519.PublicKeySize]byte) {
+	for i := range y {
+		y[i] = 0xff
+	}
+	y[0], y[31] = low, 0x7f
+	return y
+}

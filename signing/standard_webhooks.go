@@ -1,0 +1,241 @@
+package signing
+
+import (
+	"cmp"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxSignatures bounds what one header can make a verifier do.
+const maxSignatures = 16
+
+// StandardWebhooks signs "ID.TIMESTAMP.BODY" as Standard Webhooks 1.0.0 says and
+// sends a list of signatures, separated by spaces: "v1," and the base64 of an
+// HMAC-SHA256, keyed by the bytes that the secret's base64 stands for, or "v1a,"
+// and the base64 of an Ed25519 signature.
+//
+// It signs with every valid key that suits it, newest first, so that a receiver
+// may have the new secret or the previous one during a rotation. An HMAC secret
+// suits only in the form "whsec_" and base64, which tells a receiver how to read
+// it. Verifying also takes the base64 without the prefix, as other libraries do.
+//
+// Of a list, signatures of other versions and undecodable ones match nothing; more
+// than 16 entries, or a comma inside one, which is what is left of two headers that
+// were joined, make the header malformed.
+//
+// The fields are names of headers; empty ones mean Webhook-Id, Webhook-Timestamp
+// and Webhook-Signature.
+type StandardWebhooks struct {
+	IDHeader        string
+	TimestampHeader string
+	SignatureHeader string
+}
+
+var _ Scheme = StandardWebhooks{}
+
+// Name returns "standard-webhooks".
+func (s StandardWebhooks) Name() string { return "standard-webhooks" }
+
+func (s StandardWebhooks) names() headerNames {
+	return headerNames{
+		id:        cmp.Or(s.IDHeader, "Webhook-Id"),
+		timestamp: cmp.Or(s.TimestampHeader, "Webhook-Timestamp"),
+		signature: cmp.Or(s.SignatureHeader, "Webhook-Signature"),
+	}
+}
+
+func (s StandardWebhooks) check(keys *Keyring) error {
+	return s.names().checkWith(keys, s.Name(), func(m *material) bool { return m.decoded != nil || m.verify != nil })
+}
+
+// Precheck implements [Scheme].
+func (s StandardWebhooks) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
+	var list signatureList
+	_, err := s.read(h, now, tolerance, &list)
+	return err
+}
+
+type standardHeaders struct {
+	id, timestamp string
+	unix          int64
+}
+
+func (s StandardWebhooks) read(h http.Header, now time.Time, tolerance time.Duration, list *signatureList) (r standardHeaders, err error) {
+	names := s.names()
+	v := names.find(h)
+	if err := v.signature.signatureOnce(names.signature); err != nil {
+		return r, err
+	}
+	if problem := list.parse(v.signature.text); problem != "" {
+		return r, malformed(names.signature, problem)
+	}
+	if err := v.id.once(names.id); err != nil {
+		return r, err
+	}
+	if err := checkID(names.id, v.id.text); err != nil {
+		return r, err
+	}
+	r.id, r.timestamp = v.id.text, v.timestamp.text
+	r.unix, err = v.timestamp.timestampIn(names.timestamp, now, tolerance)
+	return r, err
+}
+
+// Verify implements [Scheme].
+func (s StandardWebhooks) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
+	var list signatureList
+	r, err := s.read(m.Header, now, tolerance, &list)
+	if err != nil {
+		return Verified{}, err
+	}
+	try := keys.verifying(now)
+	failure := ErrNoValidKey
+	if try.n > 0 {
+		failure = errNoSuitedKey
+	}
+	var content []byte // what Ed25519 verifies, in one piece
+	for _, i := range try.index[:try.n] {
+		secret := keys.keys[i].Secret.m
+		matches := false
+		switch {
+		case secret.decoded != nil:
+			failure = ErrSignatureMismatch
+			matches = list.matchHMAC(secret.decoded, r, m.Body)
+		case secret.verify != nil:
+			failure = ErrSignatureMismatch
+			if content == nil && list.nEd > 0 {
+				content = signedContent(r.id, r.timestamp, m.Body)
+			}
+			matches = list.matchEd25519(secret.verify, content)
+		}
+		if matches {
+			keys.matched(i)
+			return Verified{Scheme: s.Name(), KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC(), ID: r.id}, nil
+		}
+	}
+	return Verified{}, failure
+}
+
+// Sign implements [Scheme].
+func (s StandardWebhooks) Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error {
+	names := s.names()
+	if err := names.beforeSigning(h, id, at); err != nil {
+		return err
+	}
+	try := keys.signing(at)
+	if try.n == 0 {
+		return ErrNoValidKey
+	}
+	timestamp := strconv.FormatInt(at.Unix(), 10)
+	var room [maxLiveKeys * len("v1a, ") * ed25519.SignatureSize]byte
+	value := room[:0]
+	for _, i := range try.index[:try.n] {
+		switch secret := keys.keys[i].Secret.m; {
+		case secret.decoded != nil && secret.prefixed:
+			mac := secret.decoded.mac(id, timestamp, body)
+			value = appendSignature(value, "v1,", mac[:])
+		case secret.sign != nil:
+			value = appendSignature(value, "v1a,", secret.sign(signedContent(id, timestamp, body)))
+		}
+	}
+	if len(value) == 0 {
+		return fmt.Errorf("%w: %s needs a secret that is whsec_ or whsk_ and base64", ErrSecretUnsuited, s.Name())
+	}
+	names.set(h, id, timestamp, string(value))
+	return nil
+}
+
+func appendSignature(dst []byte, version string, signature []byte) []byte {
+	if len(dst) > 0 {
+		dst = append(dst, ' ')
+	}
+	return base64.StdEncoding.AppendEncode(append(dst, version...), signature)
+}
+
+func signedContent(id, timestamp string, body []byte) []byte {
+	content := make([]byte, 0, len(id)+len(timestamp)+len("..")+len(body))
+	return append(appendHead(content, id, timestamp), body...)
+}
+
+// signatureList has the decoded signatures of a header, by version.
+type signatureList struct {
+	hmac  [maxSignatures][sha256.Size]byte
+	nHMAC int
+	ed    [maxSignatures]string // base64 that is known to decode
+	nEd   int
+}
+
+// parse returns what is wrong with the value, or "".
+func (l *signatureList) parse(value string) (problem string) {
+	if value == "" {
+		return "is malformed: it is empty"
+	}
+	for n, rest, more := 1, value, true; more; n++ {
+		if n > maxSignatures {
+			return fmt.Sprintf("is malformed: it has more than %d signatures", maxSignatures)
+		}
+		var entry string
+		entry, rest, more = strings.Cut(rest, " ")
+		version, signature, _ := strings.Cut(entry, ",")
+		if strings.IndexByte(signature, ',') >= 0 {
+			return "is malformed: a signature has a second comma: signatures are separated by spaces"
+		}
+		switch version {
+		case "v1":
+			if decodeSignature(l.hmac[l.nHMAC][:], signature) {
+				l.nHMAC++
+			}
+		case "v1a":
+			var room [ed25519.SignatureSize]byte
+			if decodeSignature(room[:], signature) {
+				l.ed[l.nEd] = signature
+				l.nEd++
+			}
+		}
+	}
+	if l.nHMAC+l.nEd == 0 {
+		return `is malformed: it has no signature of the form "v1,BASE64" or "v1a,BASE64"`
+	}
+	return ""
+}
+
+// decodeSignature fills dst from strict base64 of exactly its length.
+func decodeSignature(dst []byte, signature string) bool {
+	var text [(ed25519.SignatureSize + 2) / 3 * 4]byte
+	if len(signature) != base64.StdEncoding.EncodedLen(len(dst)) {
+		return false
+	}
+	// The length leaves no room for the line breaks that the decoder would skip.
+	var decoded [ed25519.SignatureSize + 2]byte
+	n, err := strictBase64.Decode(decoded[:], text[:copy(text[:], signature)])
+	return err == nil && n == copy(dst, decoded[:n]) && n == len(dst)
+}
+
+func (l *signatureList) matchHMAC(key *hmacKey, r standardHeaders, body []byte) bool {
+	if l.nHMAC == 0 {
+		return false
+	}
+	mac := key.mac(r.id, r.timestamp, body)
+	match := 0
+	for i := range l.hmac[:l.nHMAC] {
+		match |= subtle.ConstantTimeCompare(mac[:], l.hmac[i][:])
+	}
+	return match == 1
+}
+
+func (l *signatureList) matchEd25519(verify func(message, signature []byte) bool, content []byte) bool {
+	match := false
+	for _, text := range l.ed[:l.nEd] {
+		signature := make([]byte, ed25519.SignatureSize)
+		if decodeSignature(signature, text) && verify(content, signature) {
+			match = true
+		}
+	}
+	return match
+}

@@ -1,0 +1,156 @@
+package signing
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// TimestampBody signs "TIMESTAMP.BODY" with HMAC-SHA256, keyed by the bytes of the
+// secret's text exactly as it is shown ("whsec_…" included), and sends the MAC as
+// 64 lowercase hex digits. It signs with the newest suited key only and refuses
+// Ed25519 keys: a public key must never be taken for an HMAC key.
+//
+// The id header is not covered by the signature. Verifying does not need it, but
+// refuses one that is repeated or malformed.
+//
+// The fields are names of headers; empty ones mean Webhook-Id, Webhook-Timestamp
+// and Webhook-Hmac-Sha256.
+type TimestampBody struct {
+	IDHeader        string
+	TimestampHeader string
+	SignatureHeader string
+}
+
+var _ Scheme = TimestampBody{}
+
+// Name returns "timestamp-body".
+func (s TimestampBody) Name() string { return "timestamp-body" }
+
+func (s TimestampBody) names() headerNames {
+	return headerNames{
+		id:        cmp.Or(s.IDHeader, "Webhook-Id"),
+		timestamp: cmp.Or(s.TimestampHeader, "Webhook-Timestamp"),
+		signature: cmp.Or(s.SignatureHeader, "Webhook-Hmac-Sha256"),
+	}
+}
+
+func (s TimestampBody) check(keys *Keyring) error {
+	return s.names().checkWith(keys, s.Name(), func(m *material) bool { return m.text != nil })
+}
+
+// Precheck implements [Scheme].
+func (s TimestampBody) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
+	_, err := s.read(h, now, tolerance)
+	return err
+}
+
+type timestampBodyHeaders struct {
+	timestamp string
+	unix      int64
+	mac       [sha256.Size]byte
+}
+
+func (s TimestampBody) read(h http.Header, now time.Time, tolerance time.Duration) (r timestampBodyHeaders, err error) {
+	names := s.names()
+	v := names.find(h)
+	if err := v.signature.signatureOnce(names.signature); err != nil {
+		return r, err
+	}
+	if !decodeLowerHex(&r.mac, v.signature.text) {
+		return r, malformed(names.signature, "is malformed: it must be 64 lowercase hex digits")
+	}
+	if v.id.count > 0 {
+		if err := v.id.once(names.id); err != nil {
+			return r, err
+		}
+		if err := checkID(names.id, v.id.text); err != nil {
+			return r, err
+		}
+	}
+	r.timestamp = v.timestamp.text
+	r.unix, err = v.timestamp.timestampIn(names.timestamp, now, tolerance)
+	return r, err
+}
+
+// Verify implements [Scheme].
+func (s TimestampBody) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
+	r, err := s.read(m.Header, now, tolerance)
+	if err != nil {
+		return Verified{}, err
+	}
+	try := keys.verifying(now)
+	failure := ErrNoValidKey
+	if try.n > 0 {
+		failure = errNoSuitedKey
+	}
+	for _, i := range try.index[:try.n] {
+		key := keys.keys[i].Secret.m.text
+		if key == nil {
+			continue
+		}
+		failure = ErrSignatureMismatch
+		mac := key.mac("", r.timestamp, m.Body)
+		if subtle.ConstantTimeCompare(mac[:], r.mac[:]) == 1 {
+			keys.matched(i)
+			return Verified{Scheme: s.Name(), KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC()}, nil
+		}
+	}
+	return Verified{}, failure
+}
+
+// Sign implements [Scheme].
+func (s TimestampBody) Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error {
+	names := s.names()
+	if err := names.beforeSigning(h, id, at); err != nil {
+		return err
+	}
+	try := keys.signing(at)
+	if try.n == 0 {
+		return ErrNoValidKey
+	}
+	for _, i := range try.index[:try.n] {
+		key := keys.keys[i].Secret.m.text
+		if key == nil {
+			continue
+		}
+		timestamp := strconv.FormatInt(at.Unix(), 10)
+		mac := key.mac("", timestamp, body)
+		var digits [2 * sha256.Size]byte
+		hex.Encode(digits[:], mac[:])
+		names.set(h, id, timestamp, string(digits[:]))
+		return nil
+	}
+	return fmt.Errorf("%w: %s needs an HMAC secret", ErrSecretUnsuited, s.Name())
+}
+
+// decodeLowerHex refuses upper case, which the scheme never sends, so that one MAC
+// has one spelling.
+func decodeLowerHex(dst *[sha256.Size]byte, s string) bool {
+	if len(s) != 2*len(dst) {
+		return false
+	}
+	for i := range dst {
+		hi, lo := lowerHex(s[2*i]), lowerHex(s[2*i+1])
+		if hi|lo > 0xf {
+			return false
+		}
+		dst[i] = hi<<4 | lo
+	}
+	return true
+}
+
+func lowerHex(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 0xff
+}
