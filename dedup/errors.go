@@ -14,11 +14,11 @@ var (
 	// ErrRetryTx says that the transaction lost against another one: whoever owns
 	// it must roll it back and run it again from its beginning. The driver's own
 	// error is there too, for errors.As.
-	ErrRetryTx = errors.New("the transaction lost against another one and must be run again")
+	ErrRetryTx = errors.New("dedup: the transaction lost against another one and must be run again")
 
 	// ErrInvalid says that an argument has not the form that it must have. Nothing
 	// was changed; trying again with the same argument never helps.
-	ErrInvalid = errors.New("invalid argument")
+	ErrInvalid = errors.New("dedup: invalid argument")
 
 	// ErrNotFound says that there is no such dead letter.
 	ErrNotFound = errors.New("dedup: no such dead letter")
@@ -37,8 +37,8 @@ func WrapError(ctx context.Context, doing string, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil && !errors.Is(err, ctxErr) {
 		err = fmt.Errorf("%w: %w", ctxErr, err)
 	}
-	if dberr.Classify(err) == dberr.Retry && !errors.Is(err, ErrRetryTx) {
-		err = fmt.Errorf("%w: %w", ErrRetryTx, err)
+	if dberr.Classify(err) == dberr.Retry {
+		return fmt.Errorf("%w: %s: %w", ErrRetryTx, doing, err)
 	}
 	return fmt.Errorf("dedup: %s: %w", doing, err)
 }
@@ -99,5 +99,5 @@ func invalid(problems ...error) error {
 	if found == nil {
 		return nil
 	}
-	return fmt.Errorf("dedup: %w: %w", ErrInvalid, found)
+	return fmt.Errorf("%w: %w", ErrInvalid, found)
 }

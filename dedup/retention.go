@@ -35,12 +35,12 @@ func CheckRetention(retention, horizon time.Duration) error {
 	const longest = 1<<63 - 1 - RetentionMargin
 	switch {
 	case horizon < 0:
-		return fmt.Errorf("dedup: %w: the horizon is %s: it must not be negative", ErrInvalid, horizon)
+		return fmt.Errorf("%w: the horizon is %s: it must not be negative", ErrInvalid, horizon)
 	case horizon > longest:
-		return fmt.Errorf("dedup: %w: the horizon is %s: no retention outlasts it; it must be at most %s",
+		return fmt.Errorf("%w: the horizon is %s: no retention outlasts it; it must be at most %s",
 			ErrInvalid, horizon, longest)
 	case retention < horizon+RetentionMargin:
-		return fmt.Errorf("dedup: %w: a retention of %s is too short for a horizon of %s: "+
+		return fmt.Errorf("%w: a retention of %s is too short for a horizon of %s: "+
 			"it must be at least %s (the horizon and a margin of %s), or a late duplicate is applied again",
 			ErrInvalid, retention, horizon, horizon+RetentionMargin, RetentionMargin)
 	}

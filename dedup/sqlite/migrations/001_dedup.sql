@@ -1,0 +1,34 @@
+-- Times are microseconds since 1970, UTC. Text is compared byte by byte.
+
+CREATE TABLE surehook_dedup_markers (
+	scope     TEXT NOT NULL,
+	id        TEXT NOT NULL,
+	marked_at INTEGER NOT NULL,
+	PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+
+-- For pruning. New entries go to its end, so it adds one write to a page that
+-- is in memory already.
+CREATE INDEX surehook_dedup_markers_by_time ON surehook_dedup_markers (marked_at);
+
+CREATE TABLE surehook_dedup_versions (
+	scope       TEXT NOT NULL,
+	object_type TEXT NOT NULL,
+	object_id   TEXT NOT NULL,
+	version     INTEGER NOT NULL,
+	PRIMARY KEY (scope, object_type, object_id)
+) WITHOUT ROWID;
+
+-- With a rowid: bodies are large, and few rows are looked up.
+CREATE TABLE surehook_dedup_dead_letters (
+	scope       TEXT NOT NULL,
+	id          TEXT NOT NULL,
+	type        TEXT NOT NULL,
+	object_type TEXT NOT NULL, -- '', with object_id '' and version 0, if there is no object
+	object_id   TEXT NOT NULL,
+	version     INTEGER NOT NULL,
+	body        BLOB NOT NULL,
+	reason      TEXT NOT NULL,
+	at          INTEGER NOT NULL,
+	PRIMARY KEY (scope, id)
+);
