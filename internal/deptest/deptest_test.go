@@ -1,0 +1,237 @@
+// Package deptest_test holds the direction of the arrows between the module's
+// packages, and what each may import from outside. Imports of test files are
+// free.
+package deptest_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rule says what packages may reach through any chain of imports.
+type rule struct {
+	name    string
+	from    []string // the packages that it binds
+	but     []string // those among them that it does not
+	never   []string // what they must not reach
+	only    []string // if set: of what is neither standard nor ours, this alone
+	must    string   // if set: what each must import itself
+	because string
+}
+
+var (
+	drivers = []string{
+		"modernc.org/sqlite/...", "github.com/mattn/go-sqlite3/...", "github.com/ncruces/go-sqlite3/...",
+		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...",
+	}
+	programs = []string{"examples/...", "internal/bench/..."}
+	kits     = []string{"dedup/deduptest", "receiver/receivertest", "sender/storetest", "sender/sendertest"}
+)
+
+var rules = []rule{
+	{
+		name:    "light",
+		from:    []string{"signing/...", "backoff/...", "dedup/...", "receiver/...", "sender/sendertest"},
+		but:     []string{"dedup/postgres"},
+		only:    []string{"golang.org/x/sync/..."},
+		because: "who verifies a signature, or tests what is sent, should not have to audit anybody else's code",
+	},
+	{
+		name:    "receiving side",
+		from:    []string{"receiver/..."},
+		never:   []string{"sender/..."},
+		because: "the two sides run in different services and share only signing, backoff, dedup and internal",
+	},
+	{
+		name:    "sending side",
+		from:    []string{"sender/..."},
+		never:   []string{"receiver/..."},
+		because: "the two sides run in different services and share only signing, backoff, dedup and internal",
+	},
+	{
+		name:    "foundations",
+		from:    []string{"signing/...", "backoff/...", "dedup/..."},
+		never:   []string{"sender/...", "receiver/..."},
+		because: "what both sides build on must not know either",
+	},
+	{
+		name:    "signing and backoff stand alone",
+		from:    []string{"signing/...", "backoff/..."},
+		never:   []string{"dedup/...", "database/sql/..."},
+		because: "they are functions of bytes and values and know no database",
+	},
+	{
+		name:    "internal",
+		from:    []string{"internal/..."},
+		but:     programs,
+		never:   []string{"sender/...", "receiver/...", "dedup/..."},
+		because: "what everybody shares must be importable by everybody",
+	},
+	{
+		name:    "dedup does not know its stores",
+		from:    []string{"dedup"},
+		never:   []string{"dedup/*"},
+		because: "a store imports what it implements, never the other way round",
+	},
+	{
+		name:    "sender does not know its stores",
+		from:    []string{"sender"},
+		never:   []string{"sender/*"},
+		because: "a store imports what it implements, never the other way round",
+	},
+	{
+		name:    "receiver knows no store",
+		from:    []string{"receiver/..."},
+		but:     []string{"receiver/receivertest"},
+		never:   []string{"dedup/*", "receiver/*/..."},
+		because: "the caller hands it the store of the database that they have",
+	},
+	{
+		name:    "stores of dedup implement dedup",
+		from:    []string{"dedup/memory", "dedup/sqlite", "dedup/postgres", "dedup/deduptest"},
+		must:    "dedup",
+		because: "its interfaces are the contract",
+	},
+	{
+		name:    "stores of sender implement sender",
+		from:    []string{"sender/memory", "sender/sqlite", "sender/postgres", "sender/storetest"},
+		must:    "sender",
+		because: "its interfaces are the contract",
+	},
+	{
+		name:    "pgx",
+		from:    []string{"./..."},
+		but:     append([]string{"dedup/postgres", "sender/postgres"}, programs...),
+		never:   []string{"github.com/jackc/..."},
+		because: "who does not use PostgreSQL must not link its driver",
+	},
+	{
+		name:    "database drivers",
+		from:    []string{"./..."},
+		but:     programs,
+		never:   drivers,
+		because: "the sqlite stores take a *sql.DB, and which driver is the user's choice",
+	},
+	{
+		name:    "assertions",
+		from:    []string{"./..."},
+		never:   []string{"github.com/stretchr/...", "github.com/google/go-cmp/..."},
+		because: "they are for test files: everything else is linked into users' programs",
+	},
+	{
+		name:    "testing",
+		from:    []string{"./..."},
+		but:     append([]string{"internal/*test"}, kits...),
+		never:   []string{"testing/...", "net/http/httptest/..."},
+		because: "test support in a production binary brings its flags along",
+	},
+}
+
+// broken has one line for every package that breaks a rule.
+func broken(g graph, rules []rule) []string {
+	var out []string
+	for _, r := range rules {
+		for _, pkg := range g.packages() {
+			if !slices.Contains(r.from, "./...") && !matchAny(r.from, pkg) || matchAny(r.but, pkg) {
+				continue
+			}
+			if r.must != "" && !slices.Contains(g[pkg], r.must) {
+				out = append(out, fmt.Sprintf("%s: %s must import %s: %s", r.name, pkg, r.must, r.because))
+			}
+			for to, chain := range g.reach(pkg) {
+				foreign := r.only != nil && !g.own(to) && !g.standard(to) && !matchAny(r.only, to)
+				if foreign || matchAny(r.never, to) && to != pkg {
+					out = append(out, fmt.Sprintf("%s: %s must not be: %s", r.name, strings.Join(chain, " → "), r.because))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestArrows(t *testing.T) {
+	g, err := load(os.DirFS("../.."))
+	require.NoError(t, err)
+	require.Contains(t, g, "internal/ident", "the module's packages were not found")
+	require.Empty(t, broken(g, rules))
+}
+
+// A rule that no import could break would hold nothing.
+func TestEveryRuleCanBeBroken(t *testing.T) {
+	const sqlite, pgx = "modernc.org/sqlite", "github.com/jackc/pgx/v5"
+	tests := []struct {
+		rule string
+		tree map[string]string // package → what it imports; ours have no full stop in the first element
+	}{
+		{"light", map[string]string{"receiver": "github.com/rs/zerolog"}},
+		{"light", map[string]string{"signing": "internal/x", "internal/x": "golang.org/x/crypto/hkdf"}},
+		{"receiving side", map[string]string{"receiver/receivertest": "internal/x", "internal/x": "sender", "sender": "fmt"}},
+		{"sending side", map[string]string{"sender/console": "receiver", "receiver": "fmt"}},
+		{"foundations", map[string]string{"backoff": "sender", "sender": "fmt"}},
+		{"signing and backoff stand alone", map[string]string{"signing": "database/sql"}},
+		{"internal", map[string]string{"internal/x": "dedup", "dedup": "fmt"}},
+		{"dedup does not know its stores", map[string]string{"dedup": "dedup/memory", "dedup/memory": "fmt"}},
+		{"sender does not know its stores", map[string]string{"sender": "sender/sqlite", "sender/sqlite": "fmt"}},
+		{"receiver knows no store", map[string]string{"receiver": "dedup/sqlite", "dedup/sqlite": "fmt"}},
+		{"stores of dedup implement dedup", map[string]string{"dedup/memory": "fmt"}},
+		{"stores of sender implement sender", map[string]string{"sender/memory": "fmt"}},
+		{"pgx", map[string]string{"sender/feed": pgx + "/pgxpool"}},
+		{"database drivers", map[string]string{"sender/sqlite": sqlite}},
+		{"assertions", map[string]string{"dedup/deduptest": "github.com/stretchr/testify/require"}},
+		{"testing", map[string]string{"sender": "testing"}},
+	}
+	tried := map[string]bool{}
+	for _, test := range tests {
+		t.Run(test.rule, func(t *testing.T) {
+			tried[test.rule] = true
+			g, err := load(treeOf(test.tree))
+			require.NoError(t, err)
+			var named []rule
+			for _, r := range rules {
+				if r.name == test.rule {
+					named = append(named, r)
+				}
+			}
+			require.Len(t, broken(g, named), 1)
+		})
+	}
+	for _, r := range rules {
+		require.True(t, tried[r.name], "rule %q has no case that breaks it", r.name)
+	}
+}
+
+func TestWhatRulesLeaveAlone(t *testing.T) {
+	tree := treeOf(map[string]string{
+		"receiver":              "golang.org/x/sync/errgroup",
+		"sender/postgres":       "github.com/jackc/pgx/v5",
+		"examples/quickstart":   "modernc.org/sqlite",
+		"dedup/deduptest":       "testing",
+		"sender/testdata/x":     "github.com/rs/zerolog",
+		"internal/bench/peers":  "github.com/jackc/pgx/v5",
+		"examples/other/nested": "github.com/stretchr/testify",
+	})
+	tree["receiver/receiver_test.go"] = &fstest.MapFile{Data: []byte("package receiver_test\nimport _ \"modernc.org/sqlite\"\n")}
+	tree["examples/other/go.mod"] = &fstest.MapFile{Data: []byte("module other\n")}
+	g, err := load(tree)
+	require.NoError(t, err)
+	require.Len(t, g, 5)
+	require.Empty(t, broken(g, slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.must != "" })))
+}
+
+func treeOf(imports map[string]string) fstest.MapFS {
+	tree := fstest.MapFS{}
+	for pkg, imported := range imports {
+		if _, own := imports[imported]; own {
+			imported = module + "/" + imported
+		}
+		tree[pkg+"/file.go"] = &fstest.MapFile{Data: fmt.Appendf(nil, "package p\n\nimport _ %q\n", imported)}
+	}
+	return tree
+}
