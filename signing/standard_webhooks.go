@@ -214,7 +214,11 @@ func decodeSignature(dst []byte, signature string) bool {
 	// The length leaves no room for the line breaks that the decoder would skip.
 	var decoded [ed25519.SignatureSize + 2]byte
 	n, err := strictBase64.Decode(decoded[:], text[:copy(text[:], signature)])
-	return err == nil && n == copy(dst, decoded[:n]) && n == len(dst)
+	if err != nil || n != len(dst) {
+		return false
+	}
+	copy(dst, decoded[:n])
+	return true
 }
 
 func (l *signatureList) matchHMAC(key *hmacKey, r standardHeaders, body []byte) bool {

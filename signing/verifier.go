@@ -92,8 +92,7 @@ func (n headerNames) checkWith(keys *Keyring, scheme string, suits func(*materia
 // Precheck refuses all that can be refused before the body is read. A request that
 // passes is not verified yet.
 func (v *Verifier) Precheck(h http.Header) error {
-	now := v.now()
-	_, err := v.decide(func(s Scheme) (Verified, error) {
+	_, err := v.decide(func(s Scheme, now time.Time) (Verified, error) {
 		return Verified{}, s.Precheck(h, now, v.tolerance)
 	})
 	return err
@@ -102,18 +101,21 @@ func (v *Verifier) Precheck(h http.Header) error {
 // Verify checks the whole message and returns what its signature has shown. It
 // does not need Precheck to have been called.
 func (v *Verifier) Verify(m Message) (Verified, error) {
-	now := v.now()
-	return v.decide(func(s Scheme) (Verified, error) {
+	return v.decide(func(s Scheme, now time.Time) (Verified, error) {
 		return s.Verify(m, v.keys, now, v.tolerance)
 	})
 }
 
 // decide lets the first scheme answer whose signature is there. A failure there is
 // final: trying the others would let whoever sends choose the weakest.
-func (v *Verifier) decide(ask func(Scheme) (Verified, error)) (Verified, error) {
-	var absent error = ErrNoValidKey // what a zero Verifier answers
+func (v *Verifier) decide(ask func(Scheme, time.Time) (Verified, error)) (Verified, error) {
+	if len(v.schemes) == 0 { // a zero Verifier accepts nothing
+		return Verified{}, ErrNoValidKey
+	}
+	now := v.now()
+	var absent error
 	for i, s := range v.schemes {
-		verified, err := ask(s)
+		verified, err := ask(s, now)
 		if err == nil {
 			return verified, nil
 		}
