@@ -41,8 +41,7 @@ type State struct {
 }
 
 // Policy says when a failed delivery is tried again. A zero field means what
-// Reference has there, and so does one that Validate refuses: Next is safe, and
-// never a busy loop, whatever is in the fields.
+// Reference has there, and so does a negative duration, which Validate refuses.
 type Policy struct {
 	// Schedule gives the delay after each attempt.
 	Schedule Schedule
