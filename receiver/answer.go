@@ -1,0 +1,49 @@
+package receiver
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Answer is an HTTP response in plain values.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// AnswerTo is what to answer after [Receiver.Receive], for those who answer by
+// other means than net/http. It is exactly what [Receiver.Handler] writes. An
+// error that is not an [*Error] is answered with 500.
+func AnswerTo(res Result, err error) Answer {
+	a := Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}
+	if err == nil {
+		a.Body = []byte(`{"result":"` + string(res) + `"}`)
+		return a
+	}
+	a.Status = http.StatusInternalServerError
+	var e *Error
+	if errors.As(err, &e) {
+		a.Status = e.Status()
+		if after := e.RetryAfter(); after > 0 {
+			a.Header.Set("Retry-After", strconv.Itoa(int(after/time.Second)))
+		}
+		if e.Reason == ReasonMethod {
+			a.Header.Set("Allow", http.MethodPost)
+		}
+	}
+	a.Body = []byte(`{"error":"` + http.StatusText(a.Status) + `"}`)
+	return a
+}
+
+func (a Answer) write(w http.ResponseWriter) {
+	for name, values := range a.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(a.Status)
+	// The client may be gone. The transaction's outcome stands either way, and
+	// sending the event again finds it.
+	_, _ = w.Write(a.Body)
+}

@@ -1,0 +1,94 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// A sender needs no secret to declare a large body, so no more than this is
+// allocated before bytes have come.
+const firstBuffer = 64 << 10
+
+// readBody reads the whole body, at most limit bytes of it, until deadline.
+func (r *Receiver[Tx]) readBody(w http.ResponseWriter, req *http.Request, deadline time.Time) ([]byte, *Error) {
+	limit := r.cfg.MaxBodyBytes
+	conn := http.NewResponseController(w)
+	if req.Body == nil {
+		return nil, nil
+	}
+	if req.Body != http.NoBody {
+		if err := conn.SetReadDeadline(deadline); err != nil {
+			r.noDeadline.Do(func() {
+				r.log().WarnContext(req.Context(), "receiver: the read deadline cannot be set, so only the server's own timeouts end a body that stalls: a ResponseWriter in front of the receiver needs an Unwrap method", "error", err)
+			})
+		}
+	}
+	body, err := readAll(http.MaxBytesReader(w, req.Body, limit), req.ContentLength, deadline)
+	var over *http.MaxBytesError
+	switch {
+	case err == nil && len(body) == 0 && req.ContentLength > 0, errors.Is(err, http.ErrBodyReadAfterClose):
+		return nil, fail(ReasonBodyConsumed, fmt.Errorf("the body of %d bytes was read before it came here: put the receiver in front of whatever parses bodies", req.ContentLength))
+	case err == nil:
+		// The next request on this connection has its own time.
+		_ = conn.SetReadDeadline(time.Time{})
+		return body, nil
+	case errors.As(err, &over):
+		return nil, tooLarge(limit)
+	case timedOut(err):
+		return nil, fail(ReasonSlow, fmt.Errorf("the body did not arrive in time: %d bytes came", len(body)))
+	default:
+		return nil, fail(ReasonTruncated, fmt.Errorf("the body ended after %d bytes: %w", len(body), err))
+	}
+}
+
+// readAll looks at the clock between reads too, for connections that know no
+// deadline.
+func readAll(body io.Reader, declared int64, deadline time.Time) ([]byte, error) {
+	size := int64(4 << 10)
+	if declared >= 0 {
+		// One byte more, so that the end is seen without growing.
+		size = min(declared+1, firstBuffer)
+	}
+	buf := make([]byte, 0, size)
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err == nil && !time.Now().Before(deadline) {
+			err = os.ErrDeadlineExceeded
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}
+
+func timedOut(err error) bool {
+	var n net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+}
+
+// readDeadline is when the body must have arrived: at the request's deadline, or
+// earlier if the server's own ReadTimeout, which setting a deadline replaces,
+// would have ended first.
+func readDeadline(ctx context.Context, start, deadline time.Time) time.Time {
+	srv, ok := ctx.Value(http.ServerContextKey).(*http.Server)
+	if !ok || srv.ReadTimeout <= 0 {
+		return deadline
+	}
+	if own := start.Add(srv.ReadTimeout); own.Before(deadline) {
+		return own
+	}
+	return deadline
+}

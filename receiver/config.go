@@ -1,0 +1,107 @@
+package receiver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/signing"
+)
+
+// Config has what a Receiver can do without. The zero value and nil are valid.
+type Config struct {
+	// Scope keeps apart events of different senders that share a store: ids and
+	// versions are unique within a scope only.
+	// Defaults to "default".
+	Scope string
+
+	// ScopeOf derives the scope from whose key verified the request, for
+	// receivers of several senders at one address. It sees nothing else of the
+	// request, because nothing else is trustworthy. A scope that is empty or not
+	// valid fails the request with 500. It cannot be set together with Scope.
+	ScopeOf func(signing.Verified) string
+
+	// MaxBodyBytes is the size from which on a body is refused: one of exactly
+	// this many bytes is accepted.
+	// Defaults to 1 MiB.
+	MaxBodyBytes int64
+
+	// Timeout bounds a request as a whole: reading its body, the transaction with
+	// all its retries, and the answer. It should be shorter than the sender's own,
+	// so that the sender sees the answer rather than a timeout. A shorter
+	// http.Server.ReadTimeout still bounds the reading.
+	// Defaults to 8 s.
+	Timeout time.Duration
+
+	// Retention is how long the store keeps markers, which is decided by whoever
+	// prunes it. It is told here to be checked against Horizon.
+	// Defaults to 30 days.
+	Retention time.Duration
+
+	// Horizon is the longest time after which the sender may send an event again:
+	// not its retries' horizon alone but how far back it redelivers or replays.
+	// Defaults to 72 h.
+	Horizon time.Duration
+
+	// Hooks are told what becomes of each request.
+	Hooks Hooks
+
+	// Logger gets one record for each request. It is never given a body, a header
+	// or a secret.
+	// Defaults to slog.Default(), looked up at each use.
+	Logger *slog.Logger
+
+	// Now is the clock for markers and dead letters. The window of timestamps is
+	// the verifier's.
+	// Defaults to time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultScope        = "default"
+	defaultMaxBodyBytes = 1 << 20
+	defaultTimeout      = 8 * time.Second
+)
+
+func (c *Config) withDefaults() Config {
+	var out Config
+	if c != nil {
+		out = *c
+	}
+	if out.ScopeOf == nil {
+		out.Scope = cmp.Or(out.Scope, defaultScope)
+	}
+	out.MaxBodyBytes = cmp.Or(out.MaxBodyBytes, defaultMaxBodyBytes)
+	out.Timeout = cmp.Or(out.Timeout, defaultTimeout)
+	out.Retention = cmp.Or(out.Retention, dedup.DefaultRetention)
+	out.Horizon = cmp.Or(out.Horizon, dedup.DefaultHorizon)
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	return out
+}
+
+func (c *Config) validate() error {
+	var problems []error
+	if c.ScopeOf == nil {
+		if err := ident.Scope(c.Scope); err != nil {
+			problems = append(problems, fmt.Errorf("receiver: Scope: %w", err))
+		}
+	} else if c.Scope != "" {
+		problems = append(problems, errors.New("receiver: both Scope and ScopeOf are set: give one of them"))
+	}
+	if c.MaxBodyBytes < 0 {
+		problems = append(problems, fmt.Errorf("receiver: MaxBodyBytes is %d: it must be positive", c.MaxBodyBytes))
+	}
+	if c.Timeout < 0 {
+		problems = append(problems, fmt.Errorf("receiver: Timeout is %s: it must be positive", c.Timeout))
+	}
+	if err := dedup.CheckRetention(c.Retention, c.Horizon); err != nil {
+		problems = append(problems, fmt.Errorf("receiver: Retention: %w", err))
+	}
+	return errors.Join(problems...)
+}

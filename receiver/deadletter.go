@@ -1,0 +1,105 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+)
+
+// Permanent says of a HandlerFunc's error that no repetition can mend it. The
+// transaction is rolled back; then, in a second one, the event is marked as seen
+// and kept as a dead letter beside the markers, with the error's text as its
+// reason, and the request is answered with 200, so that the sender stops. The
+// object's version is not advanced. [Receiver.ApplyDeadLetter] applies it again.
+//
+// With a store that is no dedup.DeadLetters, Permanent changes nothing: the error
+// is answered with 500 like any other. Nor does it if the error is in truth a
+// serialization failure or a database that is away, or if the time is over. Under
+// [Receiver.Wrap] there is no error to mark. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+type permanentError struct{ err error }
+
+func (p *permanentError) Error() string { return p.err.Error() }
+func (p *permanentError) Unwrap() error { return p.err }
+
+func isPermanent(e *Error) bool {
+	var p *permanentError
+	return (e.Reason == ReasonApply || e.Reason == ReasonFetch) && errors.As(e.Err, &p)
+}
+
+func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause error) (Result, *Error) {
+	at := r.cfg.Now()
+	fresh, err := r.store.Mark(ctx, tx, ev.Scope, ev.ID, at)
+	if err != nil {
+		return "", failDB(ctx, ReasonDatabase, err)
+	}
+	if !fresh {
+		// Another process has taken it between the two transactions.
+		return Duplicate, nil
+	}
+	err = r.deadLetters.SetAside(ctx, tx, dedup.DeadLetter{
+		Scope: ev.Scope, ID: ev.ID, Type: ev.Type, Object: ev.Object, Version: ev.Version,
+		Body: ev.Body, Reason: cause.Error(), At: at,
+	})
+	if err != nil {
+		return "", failDB(ctx, ReasonDatabase, err)
+	}
+	return DeadLettered, nil
+}
+
+// ApplyDeadLetter applies the dead letter of the event id in scope again: its
+// removal, the object's version and what h does are committed together. It
+// answers [Stale] if the object's version has caught up meanwhile: then the dead
+// letter is removed, and h does not run. On any error the dead letter stays.
+//
+// The event that h gets has no Verified: it was verified when it arrived. The
+// error matches dedup.ErrNotFound if there is no such dead letter, and is an
+// [*Error] otherwise. ctx ending does not end the work: Config.Timeout does.
+func (r *Receiver[Tx]) ApplyDeadLetter(ctx context.Context, scope, id string, h HandlerFunc[Tx]) (Result, error) {
+	if r.deadLetters == nil {
+		return "", fail(ReasonDatabase, errors.New("the store keeps no dead letters"))
+	}
+	key := eventKey{scope, id}
+	if !r.working.enter(key) {
+		return "", fail(ReasonInWork, errors.New("the same event is being applied right now"))
+	}
+	defer r.working.leave(key)
+	ctx, cancel := background(ctx, time.Now().Add(r.cfg.Timeout))
+	defer cancel()
+
+	var res Result
+	failure := r.transact(ctx, func(tx Tx) *Error {
+		letter, err := r.deadLetters.DeadLetter(ctx, tx, scope, id)
+		if err != nil {
+			return failDB(ctx, ReasonDatabase, err)
+		}
+		ev, err := decode(letter.Body)
+		if err != nil {
+			return fail(ReasonDecode, fmt.Errorf("the dead letter's body: %w", err))
+		}
+		ev.Scope = scope
+		if err := r.deadLetters.Discard(ctx, tx, scope, id); err != nil {
+			return failDB(ctx, ReasonDatabase, err)
+		}
+		var own *Error
+		res, own = r.advanceTx(ctx, tx, ev, ev.Version, h)
+		return own
+	})
+	switch {
+	case failure == nil:
+		return res, nil
+	case errors.Is(failure, dedup.ErrNotFound):
+		return "", failure.Err
+	default:
+		return "", failure
+	}
+}

@@ -1,0 +1,47 @@
+// Package receiver applies signed events inside the application's own database
+// transaction, so that each has at most one effect and an older one never
+// overwrites a newer one.
+//
+// For every request it goes through the same steps in the same order: method,
+// declared size, content type, headers and timestamp, then the raw body within
+// its bounds of size and time, the signature, the strict decoding of id, type,
+// object and version from the verified bytes, and then, in one transaction, the
+// marker, the version, the application's own change, and the commit. The answer
+// is written after the commit and only then.
+//
+//	verifier, err := signing.NewVerifier(keys, nil)
+//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), nil)
+//	http.Handle("POST /webhooks", rcv.Handler(
+//		func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+//			_, err := tx.ExecContext(ctx, "UPDATE …", ev.Object.ID)
+//			return err
+//		}))
+//
+// There are four ways in, and one pipeline behind them: [Receiver.Handler];
+// [Receiver.Wrap], for handlers that exist already; [Receiver.Receive], for
+// those who have bytes and no net/http; and [Receiver.ThinHandler] with [Thin],
+// for events that only name what has changed.
+//
+// # What is answered
+//
+//	200  applied, duplicate, stale or set aside as a dead letter; the body says which
+//	400  a missing, repeated or malformed header; a truncated body; a body that does not decode
+//	401  outside the window, wrong signature, unknown key: one body for all
+//	405  not POST
+//	408  the body did not arrive in time
+//	413  the body is over the limit
+//	415  another content type, or a content encoding
+//	500  the application's function failed or panicked; a mistake in the receiver's own set-up
+//	503  with Retry-After: database away, lock wait over, the same event in work here,
+//	     serialization failures beyond the retries, out of time, commit outcome unknown
+//
+// Bodies are constant. What was wrong is told to the log and to the hooks, never
+// to whoever sent the request.
+//
+// # What the application's function may do
+//
+// It may run more than once for one request (after a serialization failure) and
+// again for a resent event (after a rollback), so whatever it does outside its
+// transaction must bear repetition. Its context is not cancelled when the client
+// leaves, and ends with the request's time.
+package receiver

@@ -1,0 +1,113 @@
+package receiver
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+)
+
+// Reason says why a request was not answered with 200, in a word that suits a
+// metric's label.
+type Reason string
+
+// The reasons, with the status that each is answered with.
+const (
+	ReasonMethod          Reason = "method"           // 405
+	ReasonTooLarge        Reason = "too_large"        // 413, declared or read
+	ReasonContentType     Reason = "content_type"     // 415
+	ReasonContentEncoding Reason = "content_encoding" // 415
+	ReasonHeader          Reason = "header"           // 400: missing, repeated or malformed
+	ReasonWindow          Reason = "window"           // 401: the timestamp is too far from now
+	ReasonTruncated       Reason = "truncated"        // 400: the body ended early
+	ReasonSlow            Reason = "slow"             // 408: the body did not arrive in time
+	ReasonSignature       Reason = "signature"        // 401: no valid key's signature
+	ReasonDecode          Reason = "decode"           // 400: verified, but not an event
+	ReasonIDMismatch      Reason = "id_mismatch"      // 400: the signed header names another id than the body
+
+	// ReasonBodyConsumed: something in front of the receiver has read the body
+	// already, so that the signed bytes are gone. The receiver must come before
+	// whatever parses bodies. 500, because the sender did nothing wrong.
+	ReasonBodyConsumed Reason = "body_consumed"
+	ReasonVerifier     Reason = "verifier" // 503: a scheme failed in another way than by refusing
+	ReasonScope        Reason = "scope"    // 500: ScopeOf gave none that is valid, or panicked
+
+	ReasonInWork   Reason = "in_work"  // 503: the same event is being applied by this process
+	ReasonDatabase Reason = "database" // 503: away, or the store failed
+	ReasonConflict Reason = "conflict" // 503: serialization failures or locks, beyond the retries
+	ReasonTimeout  Reason = "timeout"  // 503: Timeout passed before the commit
+	ReasonCommit   Reason = "commit"   // 503: the commit failed, or nobody knows whether it did
+	ReasonLagging  Reason = "lagging"  // 503: a thin event's source is behind the event
+	ReasonFetch    Reason = "fetch"    // 503: a thin event's source failed
+	ReasonApply    Reason = "apply"    // 500: the function returned an error
+	ReasonPanic    Reason = "panic"    // 500: the function panicked
+)
+
+// Error is why an event was not taken. Whatever it is, nothing was changed,
+// unless its reason is [ReasonCommit]: then the change is either there as a whole
+// or not at all, and sending the event again finds out.
+type Error struct {
+	Reason Reason
+	Err    error // for the log: never written to the sender
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("receiver: %s: %v", e.Reason, e.Err)
+}
+
+// Unwrap gives the cause, so that errors.Is finds the sentinels of signing, of
+// the store and of the application.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Status is the HTTP status that the error is answered with.
+func (e *Error) Status() int {
+	switch e.Reason {
+	case ReasonHeader, ReasonTruncated, ReasonDecode, ReasonIDMismatch:
+		return http.StatusBadRequest
+	case ReasonWindow, ReasonSignature:
+		return http.StatusUnauthorized
+	case ReasonMethod:
+		return http.StatusMethodNotAllowed
+	case ReasonSlow:
+		return http.StatusRequestTimeout
+	case ReasonTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case ReasonContentType, ReasonContentEncoding:
+		return http.StatusUnsupportedMediaType
+	case ReasonVerifier, ReasonInWork, ReasonDatabase, ReasonConflict, ReasonTimeout, ReasonCommit, ReasonLagging, ReasonFetch:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// RetryAfter is how long the sender is asked to wait, or 0: at every 503.
+func (e *Error) RetryAfter() time.Duration {
+	if e.Status() == http.StatusServiceUnavailable {
+		return retryAfter
+	}
+	return 0
+}
+
+// Short, since whatever is answered with 503 tends to be over soon, and a
+// sender's own schedule is longer anyway.
+const retryAfter = 5 * time.Second
+
+func fail(reason Reason, err error) *Error {
+	return &Error{Reason: reason, Err: err}
+}
+
+// panicError is a panic of the application's code, with its stack.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+// Error leaves the value's text out unless the runtime made it: what a program
+// panics with may well contain an event.
+func (p *panicError) Error() string {
+	if e, ok := p.value.(runtime.Error); ok {
+		return e.Error()
+	}
+	return fmt.Sprintf("panic with a %T", p.value)
+}

@@ -1,0 +1,39 @@
+package receiver
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/signing"
+)
+
+// Event is what a verified body says. All of it but Attempt is covered by the
+// signature.
+type Event struct {
+	ID      string
+	Type    string
+	Object  dedup.Object
+	Version int64 // from 1 to 2^53-1
+
+	OccurredAt time.Time       // zero if the body does not say
+	Data       json.RawMessage // a part of Body; nil if the body has none
+	Body       []byte          // the bytes that the signature covers; not to be changed
+
+	Scope    string           // from the configuration, or from whose key verified
+	Verified signing.Verified // which scheme and key; zero for a dead letter that is applied by hand
+
+	// Attempt is the sender's number of this attempt, from 1, or 0 if it does not
+	// say. No signature covers it: it is information only.
+	Attempt int
+}
+
+// HandlerFunc applies an event in tx, together with its marker and its version:
+// returning nil commits all of them, an error rolls all of them back. It must
+// not commit or roll back tx itself, nor keep it.
+//
+// An error is answered with 500, or with 503 if it comes from a database that is
+// away; a serialization failure has the whole transaction run again. See
+// [Permanent] for one that no retry can mend.
+type HandlerFunc[Tx any] func(ctx context.Context, tx Tx, ev Event) error

@@ -1,0 +1,70 @@
+package receiver
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Handler answers requests by applying their events with h. Like [Receiver.Wrap]
+// it must come before any middleware that reads bodies. Whatever the client
+// does, an event whose transaction has begun is applied to its end.
+//
+// A panic in h is rolled back, logged and answered with 500, except
+// http.ErrAbortHandler, which is passed on after the rollback.
+func (r *Receiver[Tx]) Handler(h HandlerFunc[Tx]) http.Handler {
+	return r.handler(work[Tx]{apply: h})
+}
+
+// ThinHandler is Handler for thin events; see [Thin].
+func (r *Receiver[Tx]) ThinHandler(t ThinFunc[Tx]) http.Handler {
+	return r.handler(work[Tx]{thin: t})
+}
+
+func (r *Receiver[Tx]) handler(todo work[Tx]) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		res, err := r.serve(w, req, todo)
+		if err != nil {
+			AnswerTo("", err).write(w)
+			return
+		}
+		AnswerTo(res, nil).write(w)
+	})
+}
+
+// serve puts an HTTP request through the pipeline. It writes no answer, but sees
+// to it that one can be written without first waiting for a body that nobody
+// will read.
+func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo work[Tx]) (Result, *Error) {
+	start := time.Now()
+	deadline := start.Add(r.cfg.Timeout)
+	readBy := readDeadline(req.Context(), start, deadline)
+	arrived := req.ContentLength == 0
+	res, err := r.pass(req.Context(), incoming{
+		method:   req.Method,
+		url:      req.RequestURI,
+		header:   req.Header,
+		size:     req.ContentLength,
+		deadline: deadline,
+		read: func() ([]byte, *Error) {
+			body, err := r.readBody(w, req, readBy)
+			arrived = err == nil
+			return body, err
+		},
+	}, todo)
+	if !arrived && req.ProtoMajor == 1 {
+		// On HTTP/1 the server would otherwise read on, without a limit of time, to
+		// keep the connection.
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(readBy)
+	}
+	if err != nil && aborted(err) {
+		panic(http.ErrAbortHandler)
+	}
+	return res, err
+}
+
+func aborted(err error) bool {
+	var p *panicError
+	return errors.As(err, &p) && p.value == http.ErrAbortHandler
+}

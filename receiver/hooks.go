@@ -1,0 +1,27 @@
+package receiver
+
+import (
+	"context"
+	"net/http"
+)
+
+// Hooks are told what becomes of a request. Every one is optional. They are
+// called by the request's own goroutine outside of any transaction and before
+// the answer is written, so they must not block; a panic in one is logged and
+// changes nothing. After Start, exactly one of the others is called.
+type Hooks struct {
+	// Start is called before anything is checked. Its context goes to everything
+	// that follows. The header is not verified.
+	Start func(ctx context.Context, header http.Header) context.Context
+
+	Applied      func(ctx context.Context, ev Event)
+	Duplicate    func(ctx context.Context, ev Event)
+	Stale        func(ctx context.Context, ev Event)
+	DeadLettered func(ctx context.Context, ev Event, cause error)
+
+	// Rejected is called for what did not become a verified event.
+	Rejected func(ctx context.Context, err *Error)
+
+	// Failed is called for a verified event that could not be applied now.
+	Failed func(ctx context.Context, ev Event, err *Error)
+}

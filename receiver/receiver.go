@@ -1,0 +1,71 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/signing"
+)
+
+// Receiver takes signed events into the application's database. It is safe for
+// concurrent use, starts nothing and needs no closing.
+type Receiver[Tx any] struct {
+	verifier    *signing.Verifier
+	inTx        InTx[Tx]
+	store       dedup.Store[Tx]
+	deadLetters dedup.DeadLetters[Tx] // nil if the store has none
+	cfg         Config
+	working     inWork
+	noDeadline  sync.Once
+}
+
+// New makes a Receiver whose transactions are run by inTx and whose markers and
+// versions are kept by store, in those same transactions. A nil cfg means all
+// defaults. All problems are reported at once.
+func New[Tx any](verifier *signing.Verifier, inTx InTx[Tx], store dedup.Store[Tx], cfg *Config) (*Receiver[Tx], error) {
+	r := &Receiver[Tx]{verifier: verifier, inTx: inTx, store: store, cfg: cfg.withDefaults()}
+	var problems []error
+	if verifier == nil {
+		problems = append(problems, errors.New("receiver: the verifier is nil: make one with signing.NewVerifier"))
+	}
+	if inTx == nil {
+		problems = append(problems, errors.New("receiver: the InTx is nil: make one with receiver.SQL and an open *sql.DB, or give a function"))
+	}
+	if store == nil {
+		problems = append(problems, errors.New("receiver: the store is nil: give one of the dedup packages' stores"))
+	}
+	problems = append(problems, r.cfg.validate())
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	r.deadLetters, _ = store.(dedup.DeadLetters[Tx])
+	return r, nil
+}
+
+func (r *Receiver[Tx]) log() *slog.Logger {
+	if r.cfg.Logger != nil {
+		return r.cfg.Logger
+	}
+	return slog.Default()
+}
+
+// pass puts one request through all steps. It is the only way from bytes to an
+// effect.
+func (r *Receiver[Tx]) pass(ctx context.Context, in incoming, todo work[Tx]) (Result, *Error) {
+	ctx = r.begin(ctx, in.header)
+	ev, err := r.verify(in)
+	if err != nil {
+		r.rejected(ctx, err)
+		return "", err
+	}
+	res, cause, err := r.take(ctx, ev, in.deadline, todo)
+	if err != nil {
+		r.failed(ctx, ev, err)
+		return "", err
+	}
+	r.taken(ctx, ev, res, cause)
+	return res, nil
+}

@@ -1,0 +1,102 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+)
+
+// begin calls the start hook. A hook that returns no context, or that panics,
+// leaves ctx as it was.
+func (r *Receiver[Tx]) begin(ctx context.Context, header http.Header) context.Context {
+	out := ctx
+	if hook := r.cfg.Hooks.Start; hook != nil {
+		r.hook(ctx, func() {
+			if c := hook(ctx, header); c != nil {
+				out = c
+			}
+		})
+	}
+	return out
+}
+
+func (r *Receiver[Tx]) rejected(ctx context.Context, err *Error) {
+	level := slog.LevelWarn
+	if err.Status() == http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	r.log().LogAttrs(ctx, level, "receiver: request rejected", failureAttrs(err)...)
+	if hook := r.cfg.Hooks.Rejected; hook != nil {
+		r.hook(ctx, func() { hook(ctx, err) })
+	}
+}
+
+func (r *Receiver[Tx]) failed(ctx context.Context, ev Event, err *Error) {
+	level := slog.LevelWarn
+	if err.Status() == http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	r.log().LogAttrs(ctx, level, "receiver: event not applied", append(eventAttrs(ev), failureAttrs(err)...)...)
+	if hook := r.cfg.Hooks.Failed; hook != nil {
+		r.hook(ctx, func() { hook(ctx, ev, err) })
+	}
+}
+
+func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause error) {
+	if res == DeadLettered {
+		r.log().LogAttrs(ctx, slog.LevelError, "receiver: event set aside as a dead letter", append(eventAttrs(ev), slog.Any("error", cause))...)
+		if hook := r.cfg.Hooks.DeadLettered; hook != nil {
+			r.hook(ctx, func() { hook(ctx, ev, cause) })
+		}
+		return
+	}
+	// Built only if somebody listens: this is the way that nearly all requests go.
+	if log := r.log(); log.Enabled(ctx, slog.LevelDebug) {
+		log.LogAttrs(ctx, slog.LevelDebug, "receiver: event taken", append(eventAttrs(ev), slog.String("result", string(res)))...)
+	}
+	var hook func(context.Context, Event)
+	switch res {
+	case Applied:
+		hook = r.cfg.Hooks.Applied
+	case Duplicate:
+		hook = r.cfg.Hooks.Duplicate
+	case Stale:
+		hook = r.cfg.Hooks.Stale
+	}
+	if hook != nil {
+		r.hook(ctx, func() { hook(ctx, ev) })
+	}
+}
+
+func (r *Receiver[Tx]) hook(ctx context.Context, call func()) {
+	err := contain(func() error {
+		call()
+		return nil
+	})
+	if err != nil {
+		r.log().LogAttrs(ctx, slog.LevelError, "receiver: a hook panicked", append([]slog.Attr{slog.Any("error", err)}, stackAttr(err)...)...)
+	}
+}
+
+func eventAttrs(ev Event) []slog.Attr {
+	return []slog.Attr{
+		slog.String("event_id", ev.ID), slog.String("event_type", ev.Type),
+		slog.String("scope", ev.Scope), slog.String("key_id", ev.Verified.KeyID),
+	}
+}
+
+func failureAttrs(err *Error) []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("reason", string(err.Reason)), slog.Int("status", err.Status()), slog.Any("error", err.Err),
+	}
+	return append(attrs, stackAttr(err)...)
+}
+
+func stackAttr(err error) []slog.Attr {
+	var p *panicError
+	if errors.As(err, &p) {
+		return []slog.Attr{slog.String("stack", string(p.stack))}
+	}
+	return nil
+}

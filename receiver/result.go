@@ -1,0 +1,17 @@
+package receiver
+
+// Result is what became of an event that was answered with 200.
+type Result string
+
+const (
+	// Applied: the function ran, and its change is committed.
+	Applied Result = "applied"
+	// Duplicate: this event was taken before. The function did not run.
+	Duplicate Result = "duplicate"
+	// Stale: the object's stored version is at least the event's. The event is
+	// marked as seen, and the function did not run.
+	Stale Result = "stale"
+	// DeadLettered: the function said that it can never succeed (see [Permanent]).
+	// Its change was rolled back, and the event was put beside the markers.
+	DeadLettered Result = "dead_lettered"
+)

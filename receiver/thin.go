@@ -1,0 +1,92 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Snapshot is an object's state as its source has it now.
+type Snapshot[S any] struct {
+	// Version is what the source says that the state's version is.
+	Version int64
+	State   S
+	// Gone: the source knows the object no longer. Version and State are not
+	// looked at.
+	Gone bool
+}
+
+// ThinFunc does the part of a thin event's work that comes before the
+// transaction. It returns the version under which apply is to be committed, which
+// must be at least the event's. [Thin] makes one.
+type ThinFunc[Tx any] func(ctx context.Context, ev Event) (version int64, apply HandlerFunc[Tx], err error)
+
+// Thin is the work for thin events, which only name what has changed: fetch reads
+// the object's current state from its source, before the transaction opens, so
+// that none is held open meanwhile; apply stores it, and it is committed under
+// the version that was fetched. Events in between are then stale, and neither
+// order nor duplicates matter any more.
+//
+//	rcv.ThinHandler(receiver.Thin(fetchSubscriber, storeSubscriber))
+//
+// A snapshot older than the event, from a replica that lags behind, is answered
+// with 503 and leaves no marker, so that the sender tries again. An object that
+// is gone is gone: apply is to delete it, under the event's version. So fetch
+// must not take an object for gone that its source does not know yet.
+//
+// An error of fetch is answered with 503, unless it is [Permanent]. If the stored
+// version shows that the event must be a duplicate or stale, fetch is not called.
+func Thin[Tx, S any](
+	fetch func(ctx context.Context, ev Event) (Snapshot[S], error),
+	apply func(ctx context.Context, tx Tx, ev Event, now Snapshot[S]) error,
+) ThinFunc[Tx] {
+	return func(ctx context.Context, ev Event) (int64, HandlerFunc[Tx], error) {
+		now, err := fetch(ctx, ev)
+		if err != nil {
+			return 0, nil, err
+		}
+		if now.Gone {
+			now = Snapshot[S]{Version: ev.Version, Gone: true}
+		}
+		return now.Version, func(ctx context.Context, tx Tx, ev Event) error {
+			return apply(ctx, tx, ev, now)
+		}, nil
+	}
+}
+
+// prepare looks at the stored version first: a short transaction of one read is
+// cheaper than asking the source.
+func (r *Receiver[Tx]) prepare(ctx context.Context, ev Event, thin ThinFunc[Tx]) (version int64, apply HandlerFunc[Tx], failure *Error) {
+	var stored int64
+	failure = r.transact(ctx, func(tx Tx) *Error {
+		var err error
+		if stored, err = r.store.Version(ctx, tx, ev.Scope, ev.Object); err != nil {
+			return failDB(ctx, ReasonDatabase, err)
+		}
+		return nil
+	})
+	if failure != nil {
+		return 0, nil, failure
+	}
+	if stored >= ev.Version {
+		return ev.Version, func(context.Context, Tx, Event) error {
+			return errors.New("the object's stored version fell")
+		}, nil
+	}
+	err := contain(func() (err error) {
+		version, apply, err = thin(ctx, ev)
+		return err
+	})
+	var panicked *panicError
+	switch {
+	case errors.As(err, &panicked):
+		return 0, nil, fail(ReasonPanic, err)
+	case err != nil && ctx.Err() != nil:
+		return 0, nil, fail(ReasonTimeout, err)
+	case err != nil:
+		return 0, nil, fail(ReasonFetch, err)
+	case version < ev.Version:
+		return 0, nil, fail(ReasonLagging, fmt.Errorf("the source has version %d, and the event is of version %d", version, ev.Version))
+	}
+	return version, apply, nil
+}

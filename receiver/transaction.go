@@ -1,0 +1,107 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/dberr"
+)
+
+// How often a transaction that lost against another one is run, and the unit of
+// the waits between: about 5, 10 and 20 ms, each varied by half, so that those
+// who met do not meet again.
+const (
+	runs      = 4
+	firstWait = 5 * time.Millisecond
+)
+
+// transact runs step in a transaction, again if it lost against another one. It
+// returns nil only after the commit.
+func (r *Receiver[Tx]) transact(ctx context.Context, step func(Tx) *Error) *Error {
+	for run := 1; ; run++ {
+		err := r.runOnce(ctx, step)
+		if err == nil || err.Reason != ReasonConflict || run == runs {
+			return err
+		}
+		wait := time.Duration((0.5 + rand.Float64()) * float64(firstWait<<(run-1)))
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fail(ReasonTimeout, err)
+		}
+	}
+}
+
+// runOnce believes step rather than inTx: an inTx that swallows an error, or that
+// never calls its function, does not turn a failure into a success.
+func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error {
+	var own *Error
+	called := false
+	err := contain(func() error {
+		return r.inTx(ctx, func(tx Tx) error {
+			called, own = true, nil
+			// Caught here, so that even an inTx that does not expect panics rolls back.
+			err := contain(func() error {
+				own = step(tx)
+				return nil
+			})
+			if err != nil {
+				own = fail(ReasonPanic, err)
+			}
+			if own != nil {
+				return own
+			}
+			return nil
+		})
+	})
+	var panicked *panicError
+	switch {
+	case own != nil:
+		return own
+	case err == nil && called:
+		return nil
+	case err == nil:
+		return fail(ReasonDatabase, errors.New("the InTx returned nil without having run its function"))
+	case errors.As(err, &panicked):
+		return fail(ReasonPanic, err)
+	case called:
+		return failDB(ctx, ReasonCommit, err)
+	default:
+		return failDB(ctx, ReasonDatabase, err)
+	}
+}
+
+// failDB tells apart what is to be run again, what came too late, and the rest.
+func failDB(ctx context.Context, rest Reason, err error) *Error {
+	switch {
+	case ctx.Err() != nil:
+		return fail(ReasonTimeout, err)
+	case errors.Is(err, dedup.ErrRetryTx), dberr.Classify(err) == dberr.Retry:
+		return fail(ReasonConflict, err)
+	default:
+		return fail(rest, err)
+	}
+}
+
+// background is ctx without its end, but with one of its own: a client that
+// leaves must not stop a transaction that is about to commit, and one that hangs
+// must not run for ever.
+func background(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
+}
+
+// contain makes an error of a panic in f.
+func contain(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{value: v, stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
