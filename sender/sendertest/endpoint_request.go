@@ -2,16 +2,19 @@ package sendertest
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"time"
+
+	"github.com/surehook/surehook/signing"
 )
 
 // Request is one request as it was received.
 type Request struct {
 	Method string
-	Host   string // as the client named it, with the port
-	Path   string // decoded, without the query
-	Query  string // still encoded, without the question mark
+	URL    *url.URL // absolute, as the client named it
 	Header http.Header
 	Body   []byte
 	// ReceivedAt is when the request had been read. In a synctest bubble it is
@@ -19,8 +22,58 @@ type Request struct {
 	ReceivedAt time.Time
 }
 
+func newRequest(r *http.Request, body []byte) Request {
+	target := *r.URL
+	if target.Host == "" { // an incoming request has the path alone
+		target.Scheme, target.Host = "http", r.Host
+		if r.TLS != nil {
+			target.Scheme = "https"
+		}
+	}
+	return Request{Method: r.Method, URL: &target, Header: r.Header.Clone(), Body: body, ReceivedAt: time.Now()}
+}
+
 func (r Request) clone() Request {
-	r.Header = r.Header.Clone()
-	r.Body = bytes.Clone(r.Body)
+	target := *r.URL
+	r.URL, r.Header, r.Body = &target, r.Header.Clone(), bytes.Clone(r.Body)
 	return r
+}
+
+// Verify checks that the request carries a right signature, made with the secret,
+// of every one of the schemes, with a timestamp that was fresh when the request
+// came. The schemes default to [signing.DefaultSchemes], as a dispatcher's do. One
+// that the secret cannot be used with is left out, as it is when signing, unless
+// none is left. The error names every scheme that failed and has no secret in it.
+func (r Request) Verify(secret signing.Secret, schemes ...signing.Scheme) error {
+	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
+	if err != nil {
+		return err
+	}
+	if len(schemes) == 0 {
+		schemes = signing.DefaultSchemes()
+	}
+	message := signing.Message{Method: r.Method, URL: r.URL.String(), Header: r.Header, Body: r.Body}
+	var unsuited, failed []error
+	for _, scheme := range schemes {
+		verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{
+			Schemes: []signing.Scheme{scheme},
+			Now:     func() time.Time { return r.ReceivedAt },
+		})
+		if err == nil {
+			_, err = verifier.Verify(message)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, signing.ErrSecretUnsuited):
+			unsuited = append(unsuited, err)
+		case scheme == nil:
+			failed = append(failed, err)
+		default:
+			failed = append(failed, fmt.Errorf("%s: %w", scheme.Name(), err))
+		}
+	}
+	if len(unsuited) == len(schemes) {
+		return errors.Join(unsuited...)
+	}
+	return errors.Join(failed...)
 }

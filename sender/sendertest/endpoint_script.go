@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 )
 
 // script is what is still to be played and what has been posted.
@@ -81,13 +80,7 @@ func (s *script) take() Step {
 }
 
 func (s *script) record(r *http.Request, body []byte) {
-	post := Request{
-		Method: r.Method, Host: r.Host, Path: r.URL.Path, Query: r.URL.RawQuery,
-		Header: r.Header.Clone(), Body: body, ReceivedAt: time.Now(),
-	}
-	if post.Host == "" {
-		post.Host = r.URL.Host
-	}
+	post := newRequest(r, body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.posts = append(s.posts, post)
