@@ -224,7 +224,8 @@ type LaneParams struct {
 
 // Claims is what RecordAndClaim returns.
 type Claims struct {
-	Now      time.Time // the database's
+	Now time.Time // the database's
+	// Recorded has one entry for each of the batch's results, in their order.
 	Recorded []Recorded
 	Claimed  []Claimed
 	// Interrupted are the attempts that a claim found lost.
@@ -234,7 +235,8 @@ type Claims struct {
 	NextDue time.Time
 }
 
-// Recorded is what became of a result.
+// Recorded is what became of a result. For the batch's own results a store may
+// leave Target, Event and Result to the caller, who has them.
 type Recorded struct {
 	Lost     bool // the lease was lost before: nothing was changed
 	Decision Decision

@@ -107,6 +107,9 @@ func (ep *Endpoint) serve(w http.ResponseWriter, r *http.Request) {
 		ep.hijack(ctx, w, step)
 	case step.handler != nil:
 		step.handler(w, withBody(r, body))
+		if ctx.Err() != nil { // it returned because of that, and has not answered
+			panic(http.ErrAbortHandler)
+		}
 	default:
 		answer, err := step.reply(ctx)
 		if err != nil {

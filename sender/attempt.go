@@ -1,0 +1,118 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/signing"
+)
+
+const (
+	// maxAnswer is how much of an answer's body is read. What is longer is cut
+	// off, and its connection closed.
+	maxAnswer = 16 << 10
+	// maxSnippet is how much of a failed attempt's answer is kept.
+	maxSnippet = 1 << 10
+)
+
+// poster makes attempts: one POST each.
+type poster struct {
+	transport http.RoundTripper
+	timeout   time.Duration
+	schemes   []signing.Scheme
+	userAgent []string
+}
+
+var jsonType = []string{"application/json"}
+
+// post makes one attempt, at the database's time now. It returns an error, and
+// sends nothing, if the request cannot be signed.
+func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (Result, error) {
+	r := Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}
+	header := make(http.Header, 8)
+	header["Content-Type"] = jsonType
+	header["User-Agent"] = p.userAgent
+	header["Webhook-Attempt"] = []string{strconv.Itoa(c.Number)}
+	if err := signing.Sign(header, p.schemes, c.Event.ID, now, c.Body, keys); err != nil {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	// GetBody stays nil: with it the transport could send the request twice.
+	req := (&http.Request{
+		Method: http.MethodPost, URL: u, Host: u.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: &body{b: c.Body}, ContentLength: int64(len(c.Body)),
+	}).WithContext(ctx)
+
+	began := time.Now()
+	answer, err := p.transport.RoundTrip(req)
+	if err != nil {
+		r.Class, r.Error = classify(ctx, err)
+		r.Duration = time.Since(began)
+		return r, nil
+	}
+	r.StatusCode = answer.StatusCode
+	err = p.read(answer, &r)
+	r.Duration = time.Since(began)
+	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), now.Add(r.Duration))
+	switch {
+	case answer.StatusCode >= 300 && answer.StatusCode < 400:
+		r.Class, r.Error = ClassRedirect, fmt.Sprintf("answered %d: redirects are not followed", answer.StatusCode)
+	case answer.StatusCode < 200 || answer.StatusCode >= 400:
+		r.Class, r.Error = ClassStatus, fmt.Sprintf("answered %d", answer.StatusCode)
+	case err != nil:
+		r.Class, r.Error = classify(ctx, err)
+	}
+	return r, nil
+}
+
+// read takes up to maxAnswer of the answer, so that the connection can be used
+// again, and keeps the beginning of a failure's for the owner.
+func (p *poster) read(answer *http.Response, r *Result) error {
+	defer answer.Body.Close()
+	keep := answer.StatusCode < 200 || answer.StatusCode >= 300
+	var buf [maxSnippet]byte
+	for total := 0; total < maxAnswer; {
+		n, err := answer.Body.Read(buf[:])
+		if room := maxSnippet - len(r.Snippet); keep && room > 0 {
+			r.Snippet = append(r.Snippet, buf[:min(n, room)]...)
+		}
+		total += n
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// body reads the event's bytes once. It is not a *bytes.Reader, which
+// http.NewRequest would make replayable.
+type body struct{ b []byte }
+
+func (r *body) Read(p []byte) (int, error) {
+	if len(r.b) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, r.b)
+	r.b = r.b[n:]
+	return n, nil
+}
+
+// WriteTo lets the transport write the event's bytes without a copy between.
+func (r *body) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(r.b)
+	r.b = r.b[n:]
+	return int64(n), err
+}
+
+func (r *body) Close() error { return nil }

@@ -1,0 +1,62 @@
+package sender
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/surehook/surehook/internal/guard"
+)
+
+// classify names how an attempt that got no whole answer failed. The text is for
+// the subscription's owner and holds nothing of the URL, which may carry a
+// token, nor of addresses, which would tell a subscriber about our network.
+func classify(ctx context.Context, err error) (Class, string) {
+	var (
+		dns        *net.DNSError
+		op         *net.OpError
+		record     tls.RecordHeaderError
+		verify     *tls.CertificateVerificationError
+		alert      tls.AlertError
+		hostname   x509.HostnameError
+		unknown    x509.UnknownAuthorityError
+		invalid    x509.CertificateInvalidError
+		timeout    net.Error
+		isTimeout  = errors.As(err, &timeout) && timeout.Timeout()
+		isDeadline = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded)
+	)
+	switch {
+	case errors.Is(err, guard.ErrBlocked):
+		return ClassBlocked, "the address may not be called"
+	case errors.As(err, &dns) && !isDeadline:
+		return ClassDNS, "the host's name could not be resolved"
+	case isDeadline || isTimeout:
+		return ClassTimeout, "no whole answer within the attempt's time"
+	case errors.As(err, &verify), errors.As(err, &hostname), errors.As(err, &unknown), errors.As(err, &invalid):
+		return ClassTLS, "the server's certificate is not valid for this host"
+	case errors.As(err, &record), errors.As(err, &alert), strings.Contains(err.Error(), "tls: "):
+		return ClassTLS, "the TLS handshake failed"
+	case errors.As(err, &op) && op.Op == "dial":
+		return ClassConnect, connectText(err)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
+		return ClassReset, "the connection was closed before the answer was whole"
+	}
+	return ClassProtocol, "the answer is not HTTP/1.1"
+}
+
+func connectText(err error) string {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "the host cannot be reached"
+	}
+	return "no connection could be made"
+}

@@ -1,0 +1,230 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// DispatcherConfig adjusts a Dispatcher. A nil config and zero fields mean the
+// defaults.
+type DispatcherConfig struct {
+	// Policy decides when to try again and when to give up. The default is
+	// backoff.Reference: 1 min, 5 min, 30 min, 2 h, then every 12 h, for 72 h.
+	Policy Policy
+
+	// Timeout bounds an attempt, from the dial to the end of the answer. The
+	// default is 10 s; 5 to 10 are sensible, more than 30 is refused.
+	Timeout time.Duration
+
+	// Slots is how many attempts may be on the wire at a time. The default is
+	// 256. A quarter of them is for subscriptions on probation.
+	Slots int
+
+	// PerSubscription is how many of them one subscription can earn by answering
+	// fast. The default is 32.
+	PerSubscription int
+
+	// Lease is how long a claim holds. The default is 60 s; it must be at least
+	// three times the timeout.
+	Lease time.Duration
+
+	// DrainTimeout is how long Run waits, once its context has ended, for the
+	// attempts in flight. The default is Timeout + 5 s.
+	DrainTimeout time.Duration
+
+	// MaxIdle is how long the dispatcher rests at most before it looks for work
+	// again, if nothing wakes it. The default is 100 ms.
+	MaxIdle time.Duration
+
+	// Schemes sign every delivery. The default is signing.DefaultSchemes.
+	Schemes []signing.Scheme
+
+	// Network says which addresses may be called.
+	Network Network
+
+	// UnguardedTransport makes the POSTs instead of the dispatcher's own
+	// transport. Nothing then keeps callback URLs from leading into your own
+	// network, follows no redirects, and sends each request once, but what you
+	// give. It must honour the request's context.
+	UnguardedTransport http.RoundTripper
+
+	// UserAgent is the header's value. The default is "surehook".
+	UserAgent string
+
+	// Hooks are called at the dispatcher's steps.
+	Hooks Hooks
+
+	// Logger gets what an operator should know. The default is slog.Default().
+	Logger *slog.Logger
+
+	// Chance returns numbers in [0,1) for the jitter. The default is
+	// rand.Float64.
+	Chance func() float64
+}
+
+// Dispatcher makes the deliveries of committed events, attempts them and records
+// what came of it. Any number of them, in any number of processes, share the
+// work of a store. A Dispatcher does nothing until Run or RunOnce is called.
+type Dispatcher struct {
+	store   DispatchStore
+	cfg     DispatcherConfig
+	post    poster
+	secrets keyrings
+	running atomic.Bool
+}
+
+// NewDispatcher returns a Dispatcher on a store, which opens the secrets that
+// were sealed with keys.
+func NewDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig) (*Dispatcher, error) {
+	var c DispatcherConfig
+	if cfg != nil {
+		c = *cfg
+	}
+	c = c.withDefaults()
+	errs := c.problems()
+	if store == nil {
+		errs = append(errs, errors.New("sender: NewDispatcher needs a store"))
+	}
+	if keys == nil {
+		errs = append(errs, errors.New("sender: NewDispatcher needs the keys that the secrets are sealed with: nothing is ever sent unsigned"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	transport := c.UnguardedTransport
+	if transport == nil {
+		transport = newTransport(c.Network.policy(), c.Timeout, c.Slots)
+	}
+	return &Dispatcher{
+		store: store, cfg: c,
+		post:    poster{transport: transport, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
+		secrets: keyrings{store: store, keys: keys, opened: map[int64]openKeyring{}},
+	}, nil
+}
+
+func (c DispatcherConfig) withDefaults() DispatcherConfig {
+	if c.Policy.FastAnswer == 0 {
+		c.Policy.FastAnswer = defaultFastAnswer
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Second
+	}
+	if c.Slots == 0 {
+		c.Slots = 256
+	}
+	if c.PerSubscription == 0 {
+		c.PerSubscription = 32
+	}
+	if c.Lease == 0 {
+		c.Lease = max(60*time.Second, 3*c.Timeout)
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = c.Timeout + 5*time.Second
+	}
+	if c.MaxIdle == 0 {
+		c.MaxIdle = 100 * time.Millisecond
+	}
+	if c.Schemes == nil {
+		c.Schemes = signing.DefaultSchemes()
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "surehook"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Chance == nil {
+		c.Chance = rand.Float64
+	}
+	return c
+}
+
+func (c DispatcherConfig) problems() []error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("sender: DispatcherConfig."+format, args...))
+		}
+	}
+	bad(c.Timeout < 0 || c.Timeout > 30*time.Second, "Timeout is %v: it must be positive and at most 30s", c.Timeout)
+	bad(c.Slots < 4, "Slots is %d: it must be at least 4", c.Slots)
+	bad(c.PerSubscription < 1, "PerSubscription is %d: it must be at least 1", c.PerSubscription)
+	bad(c.Lease < 3*c.Timeout, "Lease is %v: it must be at least three times the Timeout, %v", c.Lease, 3*c.Timeout)
+	bad(c.DrainTimeout < 0, "DrainTimeout is %v: it must be positive", c.DrainTimeout)
+	bad(c.MaxIdle < time.Millisecond, "MaxIdle is %v: it must be at least 1ms", c.MaxIdle)
+	bad(c.Policy.FastAnswer < 0, "Policy.FastAnswer is %v: it must be positive", c.Policy.FastAnswer)
+	bad(len(c.Schemes) == 0, "Schemes is empty: nothing is ever sent unsigned")
+	if err := c.Policy.Backoff.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Policy: %w", err))
+	}
+	return errs
+}
+
+// Run dispatches until ctx ends, then drains: it claims nothing more, gives back
+// what was claimed and not begun, waits for the attempts in flight for up to
+// DrainTimeout, records them, and returns nil, or ErrDrainTimeout if some were
+// given up; their deliveries become due again when their leases end. It returns
+// an error at once if the database is not fit (ErrUnfit) or the dispatcher is
+// running already (ErrRunning). Once it has begun, errors of the database are
+// logged and tried again: no result is lost by them.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	if !d.running.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer d.running.Store(false)
+	if err := d.store.Check(ctx); err != nil {
+		return err
+	}
+	p := newPump(d)
+	p.run(ctx)
+	return p.drain(ctx)
+}
+
+// Stats counts what RunOnce did.
+type Stats struct {
+	Expanded     int // events
+	Attempted    int
+	Delivered    int
+	Failed       int // attempts whose deliveries await a retry
+	DeadLettered int
+}
+
+// RunOnce does the work that is due now, and returns when it is done: it expands
+// what has been committed, attempts what is due, records the results, and goes
+// on until nothing more is due. It is for schedulers, and for tests that drive
+// the dispatcher step by step. When ctx ends it drains like Run, and returns
+// ctx's error.
+func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
+	if !d.running.CompareAndSwap(false, true) {
+		return Stats{}, ErrRunning
+	}
+	defer d.running.Store(false)
+	if err := d.store.Check(ctx); err != nil {
+		return Stats{}, err
+	}
+	p := newPump(d)
+	err := p.once(ctx)
+	if drained := p.drain(ctx); err == nil {
+		err = drained
+	}
+	return p.stats, err
+}
+
+// guarded calls a hook and contains its panics.
+func (d *Dispatcher) guarded(ctx context.Context, name string, hook func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			d.cfg.Logger.ErrorContext(ctx, "a hook panicked", "hook", name, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	hook()
+}

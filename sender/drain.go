@@ -1,0 +1,72 @@
+package sender
+
+import (
+	"context"
+	"time"
+)
+
+// drain ends a run: nothing more is claimed or begun, attempts in flight end or
+// are given up, and what they brought is recorded. ctx may have ended.
+func (p *pump) drain(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	defer p.giveUp()
+	p.mu.Lock()
+	p.draining = true
+	for _, a := range p.slots.takeQueues(true) {
+		p.back = append(p.back, givenBack{a: a})
+	}
+	p.mu.Unlock()
+
+	ended := make(chan struct{})
+	go func() {
+		p.workers.Wait()
+		close(ended)
+	}()
+	var err error
+	timer := time.NewTimer(p.d.cfg.DrainTimeout)
+	defer timer.Stop()
+	for waiting := true; waiting; {
+		p.settle(ctx)
+		select {
+		case <-ended:
+			waiting = false
+		case <-p.results:
+			sleep(ctx, flushAfter)
+		case <-timer.C:
+			err = ErrDrainTimeout
+			p.giveUp()
+			<-ended
+			waiting = false
+		}
+	}
+	p.settle(ctx)
+	return err
+}
+
+// settle records and gives back what there is. What the database does not take
+// in time comes back when its lease ends.
+func (p *pump) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, p.d.cfg.Timeout)
+	defer cancel()
+	if err := p.giveBack(ctx); err != nil {
+		p.d.cfg.Logger.ErrorContext(ctx, "claims could not be given back; they end with their leases", "error", err)
+	}
+	p.mu.Lock()
+	done := p.done
+	p.done = nil
+	p.mu.Unlock()
+	for pause := 50 * time.Millisecond; len(done) > 0; pause *= 2 {
+		_, err := p.exchange(ctx, done, ClaimParams{})
+		if err == nil {
+			return
+		}
+		p.d.cfg.Logger.ErrorContext(ctx, "results could not be recorded", "results", len(done), "error", err)
+		if ctx.Err() != nil {
+			return
+		}
+		sleep(ctx, pause)
+		p.mu.Lock()
+		done, p.done = p.done, nil
+		p.mu.Unlock()
+	}
+}

@@ -1,0 +1,62 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// History tells what became of deliveries, and sends them again. It is safe for
+// concurrent use.
+type History struct {
+	store interface {
+		HistoryStore
+		Wake()
+	}
+}
+
+// NewHistory returns a History on a store.
+func NewHistory(store interface {
+	HistoryStore
+	Wake()
+}) (*History, error) {
+	if store == nil {
+		return nil, errors.New("sender: NewHistory needs a store")
+	}
+	return &History{store: store}, nil
+}
+
+// Delivery returns a delivery with its body and its attempts, or ErrNotFound.
+func (h *History) Delivery(ctx context.Context, id string) (Delivery, error) {
+	return h.store.Delivery(ctx, id)
+}
+
+// Deliveries lists deliveries without bodies and attempts, those of the newest
+// events first, and returns the cursor of the following page, "" after the last.
+// ErrInvalid: the status, the limit or the cursor is not one.
+func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	q.Limit = limit
+	switch q.Status {
+	case "", StatusPending, StatusAwaitingRetry, StatusDelivered, StatusDeadLettered, StatusCancelled:
+	default:
+		return nil, "", fmt.Errorf("%w status %q: it must be pending, awaiting_retry, delivered, dead_lettered or cancelled", ErrInvalid, q.Status)
+	}
+	return h.store.Deliveries(ctx, q)
+}
+
+// Redeliver sends a delivery again, at once, with the same event id and the same
+// bytes. One that is not delivered starts its schedule anew; one that is
+// delivered gets a single attempt, whose failure leaves it delivered. If an
+// attempt is in flight no second one is started. ErrNotFound; ErrCancelled if it
+// was cancelled with its subscription.
+func (h *History) Redeliver(ctx context.Context, id string) error {
+	if err := h.store.Redeliver(ctx, id); err != nil {
+		return err
+	}
+	h.store.Wake()
+	return nil
+}

@@ -1,0 +1,277 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/signing"
+)
+
+// Bounds of a subscription.
+const (
+	maxEventTypes  = 100
+	maxDescription = 1024
+)
+
+// RegistryConfig adjusts a Registry. A nil config and zero fields mean the
+// defaults.
+type RegistryConfig struct {
+	// Network says which addresses callback URLs may name. Give the Dispatcher
+	// the same.
+	Network Network
+
+	// Now is the clock of CreatedAt and of the ids. The default is time.Now.
+	Now func() time.Time
+}
+
+// Network says which addresses may be called. The zero value allows globally
+// routable ones alone, over https.
+type Network struct {
+	// AllowPrivateNetworks lets callback URLs lead to loopback, private and all
+	// other addresses, and use http: for development, and for services whose
+	// subscribers are inside. Whoever may register a URL can then make this
+	// process send requests into its own network.
+	AllowPrivateNetworks bool
+
+	// Allow lists networks that may be called although they are not globally
+	// routable; Deny those that may not, whatever else is said, such as one's own
+	// public addresses.
+	Allow, Deny []netip.Prefix
+}
+
+func (n Network) policy() guard.Policy {
+	return guard.Policy{AllowPrivateNetworks: n.AllowPrivateNetworks, Allow: n.Allow, Deny: n.Deny}
+}
+
+// NewSubscriber asks for a subscriber.
+type NewSubscriber struct {
+	// ID is letters, digits, hyphens and underscores, up to 128. Empty: made up.
+	ID string
+	// Secret is its signing secret. Zero: generated.
+	Secret signing.Secret
+}
+
+// NewSubscription asks for a subscription.
+type NewSubscription struct {
+	// Subscriber is the id of its owner. The Operator's subscriptions get the
+	// events of all subscribers.
+	Subscriber string
+	// URL is where events are posted to. Its form and any literal address are
+	// checked now; the address that is dialled is checked at every attempt. Its
+	// name is not looked up now.
+	URL string
+	// EventTypes are exact types, "prefix.*" or "*"; empty means "*".
+	EventTypes  []string
+	Description string // up to 1024 bytes
+}
+
+// Registry keeps subscribers and their subscriptions. It is safe for concurrent
+// use. The methods that end in Tx run in the caller's transaction.
+type Registry[Tx any] struct {
+	store interface {
+		RegistryStore[Tx]
+		InTx(ctx context.Context, fn func(tx Tx) error) error
+	}
+	keys    *Keys
+	network guard.Policy
+	now     func() time.Time
+}
+
+// NewRegistry returns a Registry on a store, which seals the secrets with keys.
+func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Registry[Tx], error) {
+	var c RegistryConfig
+	if cfg != nil {
+		c = *cfg
+	}
+	var errs []error
+	if store == nil {
+		errs = append(errs, errors.New("sender: NewRegistry needs a store"))
+	}
+	if keys == nil {
+		errs = append(errs, errors.New("sender: NewRegistry needs keys to seal secrets with: see NewKeys"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	r := &Registry[Tx]{store: store, keys: keys, network: c.Network.policy(), now: c.Now}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	return r, nil
+}
+
+// CreateSubscriber registers a subscriber and returns it with its secret, which
+// the owner needs to verify what it receives. ErrExists: the id is or was in
+// use. ErrInvalid: the id is not of the form that is asked for.
+func (r *Registry[Tx]) CreateSubscriber(ctx context.Context, n NewSubscriber) (s Subscriber, secret signing.Secret, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		s, secret, err = r.CreateSubscriberTx(ctx, tx, n)
+		return err
+	})
+	return s, secret, err
+}
+
+// CreateSubscriberTx is CreateSubscriber in the caller's transaction.
+func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubscriber) (Subscriber, signing.Secret, error) {
+	now := r.now()
+	if n.ID == "" {
+		n.ID = newid.New("sub_", now)
+	}
+	if err := ident.EventID(n.ID); err != nil {
+		return Subscriber{}, signing.Secret{}, fmt.Errorf("%w subscriber: %w", ErrInvalid, asID(err))
+	}
+	if n.Secret == (signing.Secret{}) {
+		n.Secret = signing.GenerateSecret()
+	}
+	s := Subscriber{ID: n.ID, CreatedAt: now.UTC().Truncate(time.Microsecond)}
+	secretID := newid.New("sec_", now)
+	sealed := SealedSecret{ID: secretID, Sealed: r.keys.seal(n.ID, secretID, n.Secret)}
+	if err := r.store.CreateSubscriberTx(ctx, tx, s, []SealedSecret{sealed}); err != nil {
+		return Subscriber{}, signing.Secret{}, err
+	}
+	return s, n.Secret, nil
+}
+
+// Subscriber returns a subscriber, or ErrNotFound.
+func (r *Registry[Tx]) Subscriber(ctx context.Context, id string) (s Subscriber, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		s, err = r.store.SubscriberTx(ctx, tx, id)
+		return err
+	})
+	return s, err
+}
+
+// Keyring opens a subscriber's secrets, or returns ErrNotFound or ErrSealed.
+func (r *Registry[Tx]) Keyring(ctx context.Context, subscriber string) (*signing.Keyring, error) {
+	var sealed SealedKeyring
+	err := r.store.InTx(ctx, func(tx Tx) (err error) {
+		sealed, err = r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.keys.keyring(sealed)
+}
+
+// Subscribe registers a callback URL. It gets the events that are committed
+// after it. ErrInvalid: the URL or the filter is refused, and why; ErrNotFound:
+// no such subscriber.
+func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (s Subscription, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		s, err = r.SubscribeTx(ctx, tx, n)
+		return err
+	})
+	return s, err
+}
+
+// SubscribeTx is Subscribe in the caller's transaction.
+func (r *Registry[Tx]) SubscribeTx(ctx context.Context, tx Tx, n NewSubscription) (Subscription, error) {
+	var errs []error
+	u, err := r.network.CheckURL(n.URL)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("%w subscription: url: %w", ErrInvalid, err))
+	}
+	types, err := checkEventTypes(n.EventTypes)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(n.Description) > maxDescription || !utf8.ValidString(n.Description) {
+		errs = append(errs, fmt.Errorf("%w subscription: description: it must be valid UTF-8 of at most %d bytes", ErrInvalid, maxDescription))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Subscription{}, err
+	}
+	now := r.now()
+	s := Subscription{
+		ID: newid.New("wsub_", now), Subscriber: n.Subscriber, URL: u.String(), EventTypes: types,
+		Description: n.Description, Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond),
+	}
+	if err := r.store.CreateSubscriptionTx(ctx, tx, s); err != nil {
+		return Subscription{}, err
+	}
+	return s, nil
+}
+
+// Subscription returns a subscription, or ErrNotFound.
+func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscription, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		s, err = r.store.SubscriptionTx(ctx, tx, id)
+		return err
+	})
+	return s, err
+}
+
+// Subscriptions lists subscriptions, oldest first: up to limit (1 to 200; 0
+// means 50) after the one with the id after. If subscriber is not empty, its own
+// only.
+func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after string, limit int) (list []Subscription, err error) {
+	if limit, err = pageSize(limit); err != nil {
+		return nil, err
+	}
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		list, err = r.store.SubscriptionsTx(ctx, tx, subscriber, after, limit)
+		return err
+	})
+	return list, err
+}
+
+// Unsubscribe deletes a subscription. What was still to be delivered to it is
+// cancelled; its records stay readable. ErrNotFound: no such subscription.
+func (r *Registry[Tx]) Unsubscribe(ctx context.Context, id string) error {
+	return r.store.InTx(ctx, func(tx Tx) error { return r.UnsubscribeTx(ctx, tx, id) })
+}
+
+// UnsubscribeTx is Unsubscribe in the caller's transaction.
+func (r *Registry[Tx]) UnsubscribeTx(ctx context.Context, tx Tx, id string) error {
+	return r.store.DeleteSubscriptionTx(ctx, tx, id)
+}
+
+func checkEventTypes(types []string) ([]string, error) {
+	if len(types) == 0 {
+		return []string{"*"}, nil
+	}
+	if len(types) > maxEventTypes {
+		return nil, fmt.Errorf("%w subscription: it asks for %d event types: at most %d are allowed; \"prefix.*\" covers many", ErrInvalid, len(types), maxEventTypes)
+	}
+	var errs []error
+	for _, asked := range types {
+		base := strings.TrimSuffix(asked, ".*")
+		if asked == "*" {
+			continue
+		}
+		if err := ident.Type(base); err != nil {
+			errs = append(errs, fmt.Errorf("%w subscription: event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", ErrInvalid, asked, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	types = slices.Clone(types)
+	slices.Sort(types)
+	return slices.Compact(types), nil
+}
+
+func pageSize(limit int) (int, error) {
+	switch {
+	case limit == 0:
+		return 50, nil
+	case limit < 1 || limit > 200:
+		return 0, fmt.Errorf("%w limit %d: it must be from 1 to 200", ErrInvalid, limit)
+	}
+	return limit, nil
+}
+
+// asID words an error about an id that has the form of an event's.
+func asID(err error) error {
+	return errors.New(strings.TrimPrefix(err.Error(), "event "))
+}

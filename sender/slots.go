@@ -1,0 +1,291 @@
+package sender
+
+import "time"
+
+// slots shares the attempts in flight of one dispatcher between subscriptions.
+// It is plain bookkeeping over values: no clock, no locks, no I/O, so that its
+// rules can be read and tested by themselves. The dispatcher guards it.
+//
+// A delivery that was claimed waits in its subscription's queue, then is on the
+// wire, then waits for its result to be recorded; it is "held" all the while.
+//
+//   - Each lane has places on the wire of its own, so that new, slow and failing
+//     subscriptions (LaneProbation) leave room for the rest.
+//   - A subscriber gets at most half of a lane's places, so that one whose
+//     endpoints all stall leaves room for the others.
+//   - A subscription starts with few places, and earns one more with each fast
+//     answer while it could use it, up to a maximum; failures and slow answers
+//     halve them.
+//   - An attempt that has been on the wire for longer than a fast answer takes
+//     moves to the probation lane's account while it is still there: a proven
+//     endpoint that begins to hang gives its places back after that time and not
+//     only after the attempt's timeout.
+//   - For proven subscriptions more is claimed than there are places, so that
+//     the wire does not idle while the database works.
+type slots struct {
+	cfg  slotsConfig
+	lane [Lanes]laneSlots
+	subs map[int64]*subSlots // by subscription number
+	wire int
+	held int
+	age  int64 // counts the calls of trim
+}
+
+type slotsConfig struct {
+	places          [Lanes]int // on the wire, by lane
+	perSubscription int        // places that a subscription can earn
+	prefetch        int        // what a proven subscription may hold, for each place
+	hardLimit       int        // on the wire in all, those that take long included
+}
+
+type laneSlots struct {
+	wire  int
+	held  int
+	by    map[int64]subscriberSlots // by subscriber number
+	ready []*subSlots               // subscriptions that have something queued, in turn
+}
+
+type subscriberSlots struct{ wire, held int }
+
+type subSlots struct {
+	number     int64
+	subscriber int64
+	lane       Lane
+	places     int
+	wire       int
+	held       int
+	queue      []*attempt
+	ready      bool  // in its lane's ready list
+	used       int64 // the age at which it was given something last
+}
+
+// attempt is a claimed delivery in the hands of the dispatcher.
+type attempt struct {
+	Claimed
+	sub     *subSlots
+	account Lane      // the lane whose places it takes
+	claimed time.Time // on the local clock
+	started time.Time // on the local clock; zero while it is queued
+	slow    bool
+}
+
+// firstPlaces is how many places a subscription has that this dispatcher does
+// not know.
+var firstPlaces = [Lanes]int{LaneProbation: 1, LaneProven: 4}
+
+func newSlots(cfg slotsConfig) *slots {
+	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}}
+	for l := range s.lane {
+		s.lane[l].by = map[int64]subscriberSlots{}
+	}
+	return s
+}
+
+// add takes a claimed delivery into its subscription's queue.
+func (s *slots) add(a *attempt) {
+	t := a.Target
+	sub := s.subs[t.SubscriptionNo]
+	if sub == nil {
+		sub = &subSlots{number: t.SubscriptionNo, subscriber: t.SubscriberNumber, lane: t.Lane, places: s.first(t.Lane)}
+		s.subs[t.SubscriptionNo] = sub
+	}
+	if sub.held == 0 {
+		sub.lane = t.Lane // the database knows what other processes saw
+	}
+	sub.used = s.age
+	a.sub, a.account = sub, sub.lane
+	s.count(a, 0, 1)
+	sub.queue = append(sub.queue, a)
+	s.offer(sub)
+}
+
+// next puts a queued delivery on the wire and returns it, or nil if nothing may
+// go now. Subscriptions take turns.
+func (s *slots) next() *attempt {
+	if s.wire >= s.cfg.hardLimit {
+		return nil
+	}
+	for _, l := range [...]Lane{LaneProven, LaneProbation} {
+		lane := &s.lane[l]
+		if lane.wire >= s.cfg.places[l] {
+			continue
+		}
+		for range len(lane.ready) {
+			sub := lane.ready[0]
+			lane.ready = append(lane.ready[:0], lane.ready[1:]...)
+			sub.ready = false
+			var a *attempt
+			if sub.wire < sub.places && lane.by[sub.subscriber].wire < s.perSubscriber(l) {
+				a = sub.queue[0]
+				sub.queue = sub.queue[1:]
+			}
+			s.offer(sub)
+			if a == nil {
+				continue
+			}
+			s.count(a, 0, -1)
+			a.account = l
+			s.count(a, 1, 1)
+			return a
+		}
+	}
+	return nil
+}
+
+// finished takes an attempt off the wire. It is held until forget.
+func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
+	sub := a.sub
+	wanted := sub.wire >= sub.places || len(sub.queue) > 0
+	s.count(a, -1, 0)
+	switch {
+	case class == ClassNone && took <= fast:
+		if wanted {
+			sub.places = min(sub.places+1, s.cfg.perSubscription)
+		}
+		if !a.slow && sub.wire < sub.places { // no other one takes long
+			s.move(sub, LaneProven)
+		}
+	case took > fast:
+		sub.places = 1
+		s.move(sub, LaneProbation)
+	default:
+		sub.places = max(1, sub.places/2)
+	}
+}
+
+// offWire takes an attempt off the wire that was not made. It is held until
+// forget.
+func (s *slots) offWire(a *attempt) { s.count(a, -1, 0) }
+
+// slowed moves an attempt that has been on the wire for too long, and its
+// subscription, to the probation lane.
+func (s *slots) slowed(a *attempt) {
+	a.slow = true
+	s.count(a, -1, -1)
+	a.account = LaneProbation
+	s.count(a, 1, 1)
+	a.sub.places = 1
+	s.move(a.sub, LaneProbation)
+}
+
+// forget ends the account of a delivery whose result was recorded, or that was
+// given back.
+func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
+
+// takeQueues empties the queues of the subscriptions that are on probation but
+// for what they have places for, or of all subscriptions, and returns what was
+// in them, to be given back.
+func (s *slots) takeQueues(all bool) []*attempt {
+	var taken []*attempt
+	for _, sub := range s.subs {
+		keep := sub.places
+		if all {
+			keep = 0
+		} else if sub.lane == LaneProven {
+			continue
+		}
+		if len(sub.queue) > keep {
+			taken = append(taken, sub.queue[keep:]...)
+			sub.queue = sub.queue[:keep:keep]
+			if keep == 0 {
+				s.withdraw(sub)
+			}
+		}
+	}
+	return taken
+}
+
+// claim says how much may be claimed now, and of whom how much.
+func (s *slots) claim() ClaimParams {
+	p := ClaimParams{SubscriptionRoom: map[int64]int{}}
+	for i := range p.Lanes {
+		l, lane := Lane(i), &s.lane[i]
+		p.Lanes[l] = LaneParams{
+			Slots:           max(0, s.hold(l, s.cfg.places[l])-lane.held),
+			PerSubscriber:   s.hold(l, s.perSubscriber(l)),
+			PerSubscription: s.hold(l, s.first(l)),
+			SubscriberRoom:  make(map[int64]int, len(lane.by)),
+		}
+		if s.wire >= s.cfg.hardLimit {
+			p.Lanes[l].Slots = 0
+		}
+		for subscriber, n := range lane.by {
+			p.Lanes[l].SubscriberRoom[subscriber] = p.Lanes[l].PerSubscriber - n.held
+		}
+	}
+	for _, sub := range s.subs {
+		if sub.held > 0 {
+			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.places) - sub.held
+		}
+	}
+	return p
+}
+
+// trim forgets what was learned of the subscriptions that were given nothing
+// since the last call but one, so that memory follows the work.
+func (s *slots) trim() {
+	for number, sub := range s.subs {
+		if sub.held == 0 && sub.used < s.age {
+			delete(s.subs, number)
+		}
+	}
+	s.age++
+}
+
+// perSubscriber is how many of a lane's places one subscriber may take.
+func (s *slots) perSubscriber(l Lane) int { return (s.cfg.places[l] + 1) / 2 }
+
+func (s *slots) first(l Lane) int { return min(firstPlaces[l], s.cfg.perSubscription) }
+
+// hold is how many deliveries may be held for so many places.
+func (s *slots) hold(l Lane, places int) int {
+	if l == LaneProven {
+		return places * s.cfg.prefetch
+	}
+	return places
+}
+
+// count adds to what an attempt's account has on the wire and holds.
+func (s *slots) count(a *attempt, wire, held int) {
+	lane, sub := &s.lane[a.account], a.sub
+	s.wire, s.held = s.wire+wire, s.held+held
+	lane.wire, lane.held = lane.wire+wire, lane.held+held
+	sub.wire, sub.held = sub.wire+wire, sub.held+held
+	by := lane.by[sub.subscriber]
+	by.wire, by.held = by.wire+wire, by.held+held
+	if by == (subscriberSlots{}) {
+		delete(lane.by, sub.subscriber)
+	} else {
+		lane.by[sub.subscriber] = by
+	}
+}
+
+func (s *slots) offer(sub *subSlots) {
+	if !sub.ready && len(sub.queue) > 0 {
+		sub.ready = true
+		lane := &s.lane[sub.lane]
+		lane.ready = append(lane.ready, sub)
+	}
+}
+
+func (s *slots) withdraw(sub *subSlots) {
+	if !sub.ready {
+		return
+	}
+	sub.ready = false
+	lane := &s.lane[sub.lane]
+	for i, r := range lane.ready {
+		if r == sub {
+			lane.ready = append(lane.ready[:i], lane.ready[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *slots) move(sub *subSlots, to Lane) {
+	if sub.lane != to {
+		s.withdraw(sub)
+		sub.lane = to
+		s.offer(sub)
+	}
+}
