@@ -1,0 +1,38 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// maxTries is how often the suite's schedule tries.
+const maxTries = 5
+
+// retryDelay is its delay after try n.
+func retryDelay(n int) time.Duration { return time.Duration(n) * 10 * time.Minute }
+
+// decide is the suite's policy. It is simpler than any that is of use, but its
+// answer depends on every one of its arguments.
+func decide(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	if r.Class == sender.ClassNone {
+		h = sender.Health{Lane: sender.LaneProven, LastSuccess: now.Truncate(time.Minute)}
+		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+	}
+	if r.Class != sender.ClassInterrupted {
+		if h.Streak++; h.Streak == 1 {
+			h.FailingSince = now
+		}
+		h.LastFailure = now
+		h.Lane = sender.LaneProbation
+	}
+	switch {
+	case l.Single:
+		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+	case l.Tries >= maxTries:
+		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	case r.Class == sender.ClassInterrupted:
+		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+	}
+	return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(retryDelay(l.Tries)), Health: h}
+}

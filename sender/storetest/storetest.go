@@ -1,0 +1,75 @@
+// Package storetest is the suite that every store of package sender must pass.
+// It checks the contract that the comments of sender.Store lay down; a store
+// that passes it can be given to the publisher, the registry, the dispatcher and
+// the history.
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) storetest.Harness[*sql.Tx] { … })
+//	}
+//
+// The subtests are named "group/rule"; what a failing one says ends with the rule
+// in full.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Harness is a store to be tested, and what the suite needs besides it.
+type Harness[Tx any] struct {
+	// Store is empty: nothing was ever written to it.
+	Store sender.Store[Tx]
+
+	// Advance moves the store's clock forward. It is the only thing that needs
+	// to: the suite never waits.
+	Advance func(time.Duration)
+
+	// Begin opens a transaction that the suite ends, by one of the two functions,
+	// before the test is over.
+	Begin func(t *testing.T) (tx Tx, commit, rollback func() error)
+
+	// ConcurrentWriters tells that several open transactions can write at a time.
+	// False: the database has one writer, and a second one waits for the first to
+	// end.
+	ConcurrentWriters bool
+}
+
+// Run runs the suite. It calls open for a new, empty store at the beginning of
+// each subtest; open registers its own clean-up.
+func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
+	for _, g := range groups[Tx]() {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.cases {
+				t.Run(c.name, func(t *testing.T) {
+					t.Cleanup(func() {
+						if t.Failed() {
+							t.Logf("the rule: %s", c.rule)
+						}
+					})
+					c.run(newWorld(t, open(t)))
+				})
+			}
+		})
+	}
+}
+
+type group[Tx any] struct {
+	name  string
+	cases []rule[Tx]
+}
+
+// rule is one thing that a store must do, and the test of it.
+type rule[Tx any] struct {
+	name string
+	rule string
+	run  func(w *world[Tx])
+}
+
+func groups[Tx any]() []group[Tx] {
+	return []group[Tx]{
+		{"publish", publishRules[Tx]()},
+	}
+}

@@ -1,0 +1,296 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+// lease is that of the suite's claims.
+const lease = time.Minute
+
+// plenty is more than the suite ever has due.
+const plenty = 100_000
+
+// world is a store under test with shorthands for what most tests do.
+type world[Tx any] struct {
+	*testing.T
+	Harness[Tx]
+	ctx  context.Context
+	made int // names given
+
+	decide func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
+}
+
+func newWorld[Tx any](t *testing.T, h Harness[Tx]) *world[Tx] {
+	return &world[Tx]{T: t, Harness: h, ctx: t.Context(), decide: decide}
+}
+
+// noError ends the test if err is not nil.
+func (w *world[Tx]) noError(err error, doing string, args ...any) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("%s: %v", fmt.Sprintf(doing, args...), err)
+	}
+}
+
+// errorIs ends the test if err does not match want.
+func (w *world[Tx]) errorIs(err, want error, doing string, args ...any) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Fatalf("%s: got error %v, want one that matches %q", fmt.Sprintf(doing, args...), err, want)
+	}
+}
+
+// equal ends the test if got and want differ.
+func (w *world[Tx]) equal(got, want any, what string, args ...any) {
+	w.Helper()
+	if !reflect.DeepEqual(got, want) {
+		w.Fatalf("%s: got %+v, want %+v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
+// check ends the test unless ok.
+func (w *world[Tx]) check(ok bool, what string, args ...any) {
+	w.Helper()
+	if !ok {
+		w.Fatalf(what, args...)
+	}
+}
+
+// inTx runs fn in a transaction that must commit.
+func (w *world[Tx]) inTx(fn func(tx Tx) error) {
+	w.Helper()
+	w.noError(w.Store.InTx(w.ctx, fn), "InTx")
+}
+
+// now is the store's time.
+func (w *world[Tx]) now() time.Time {
+	w.Helper()
+	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide})
+	w.noError(err, "an empty RecordAndClaim")
+	return c.Now
+}
+
+// name makes an id that was not used before.
+func (w *world[Tx]) name(prefix string) string {
+	w.made++
+	return fmt.Sprintf("%s%04d", prefix, w.made)
+}
+
+// subscriber registers a subscriber with one secret and returns its id.
+func (w *world[Tx]) subscriber() string {
+	w.Helper()
+	id := w.name("sub_")
+	w.createSubscriber(id)
+	return id
+}
+
+func (w *world[Tx]) createSubscriber(id string) {
+	w.Helper()
+	w.inTx(func(tx Tx) error {
+		return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: id, CreatedAt: createdAt}, []sender.SealedSecret{{ID: "sec_" + id, Sealed: []byte("sealed " + id)}})
+	})
+}
+
+// createdAt is given where the caller of a store gives the time.
+var createdAt = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+
+func (w *world[Tx]) subscription(owner string, types ...string) sender.Subscription {
+	id := w.name("wsub_")
+	return sender.Subscription{
+		ID: id, Subscriber: owner, URL: "https://example.com/" + id, EventTypes: types,
+		Description: "of " + owner, Status: sender.SubscriptionActive, CreatedAt: createdAt,
+	}
+}
+
+// subscribe registers a subscription and returns its id.
+func (w *world[Tx]) subscribe(owner string, types ...string) string {
+	w.Helper()
+	s := w.subscription(owner, types...)
+	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	return s.ID
+}
+
+// unsubscribe deletes a subscription.
+func (w *world[Tx]) unsubscribe(id string) {
+	w.Helper()
+	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, id) })
+}
+
+// draft is an event of a type, about an object of its own.
+func (w *world[Tx]) draft(eventType string) sender.Draft {
+	return w.draftOn(eventType, sender.Object{Type: "thing", ID: w.name("t")})
+}
+
+func (w *world[Tx]) draftOn(eventType string, obj sender.Object) sender.Draft {
+	id := newid.New("evt_", time.Now())
+	return sender.Draft{
+		ID: id, Type: eventType, Object: obj, OccurredAt: createdAt,
+		BodyHead: []byte(`{"id":"` + id + `","type":"` + eventType + `","version":`), BodyTail: []byte(`}`),
+	}
+}
+
+// publish commits drafts in one transaction.
+func (w *world[Tx]) publish(drafts ...sender.Draft) []sender.Ref {
+	w.Helper()
+	refs, err := w.tryPublish(drafts...)
+	w.noError(err, "publishing")
+	w.equal(len(refs), len(drafts), "number of Refs")
+	return refs
+}
+
+// tryPublish publishes drafts in a transaction that rolls back on an error.
+func (w *world[Tx]) tryPublish(drafts ...sender.Draft) (refs []sender.Ref, err error) {
+	err = w.Store.InTx(w.ctx, func(tx Tx) (err error) {
+		refs, err = w.Store.PublishTx(w.ctx, tx, drafts)
+		return err
+	})
+	return refs, err
+}
+
+// expand expands until nothing is left, and returns how many deliveries it made.
+func (w *world[Tx]) expand() int {
+	w.Helper()
+	return w.expandBy(sender.ExpandParams{Events: 1000, Deliveries: 1000})
+}
+
+func (w *world[Tx]) expandBy(p sender.ExpandParams) (made int) {
+	w.Helper()
+	for range plenty {
+		x, err := w.Store.Expand(w.ctx, p)
+		w.noError(err, "expanding")
+		made += x.Deliveries
+		if !x.More {
+			return made
+		}
+	}
+	w.Fatal("expanding does not come to an end: Expanded.More stays set")
+	return made
+}
+
+// lanes bounds both lanes by the same figures.
+func lanes(slots int) [sender.Lanes]sender.LaneParams {
+	l := sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+	return [sender.Lanes]sender.LaneParams{l, l}
+}
+
+// claim claims up to n deliveries of each lane.
+func (w *world[Tx]) claim(n int) []sender.Claimed {
+	w.Helper()
+	return w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(n)}).Claimed
+}
+
+func (w *world[Tx]) claimBy(p sender.ClaimParams) sender.Claims {
+	w.Helper()
+	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide, Claim: p})
+	w.noError(err, "claiming")
+	return c
+}
+
+// claimOne claims what must be the only delivery that is due.
+func (w *world[Tx]) claimOne() sender.Claimed {
+	w.Helper()
+	got := w.claim(plenty)
+	w.equal(len(got), 1, "number of deliveries claimed")
+	return got[0]
+}
+
+// result is what came of a claimed delivery's attempt.
+func result(c sender.Claimed, class sender.Class) sender.Result {
+	r := sender.Result{
+		Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At.Add(time.Millisecond),
+		Duration: 20 * time.Millisecond, Class: class, StatusCode: 204,
+	}
+	if class != sender.ClassNone {
+		r.StatusCode, r.Error, r.Snippet = 500, "answered with 500", []byte("no")
+	}
+	return r
+}
+
+// record records results, all of which must count.
+func (w *world[Tx]) record(results ...sender.Result) []sender.Recorded {
+	w.Helper()
+	recorded := w.tryRecord(results...)
+	for i, r := range recorded {
+		w.check(!r.Lost, "result %d of delivery %v under token %d reads as lost", i, r.Result.Key, r.Result.Token)
+	}
+	return recorded
+}
+
+func (w *world[Tx]) tryRecord(results ...sender.Result) []sender.Recorded {
+	w.Helper()
+	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Results: results, Decide: w.decide})
+	w.noError(err, "recording")
+	w.equal(len(c.Recorded), len(results), "number of Recorded")
+	return c.Recorded
+}
+
+// list follows the cursor to the end.
+func (w *world[Tx]) list(q sender.DeliveryQuery) []sender.Delivery {
+	w.Helper()
+	var all []sender.Delivery
+	for range plenty {
+		page, next, err := w.Store.Deliveries(w.ctx, q)
+		w.noError(err, "listing deliveries")
+		all = append(all, page...)
+		if next == "" {
+			return all
+		}
+		q.Cursor = next
+	}
+	w.Fatal("listing does not come to an end")
+	return nil
+}
+
+// delivery returns the one delivery of an event to a subscription, in full.
+func (w *world[Tx]) delivery(event, subscription string) sender.Delivery {
+	w.Helper()
+	all := w.list(sender.DeliveryQuery{Event: event, Subscription: subscription})
+	w.check(len(all) == 1, "event %s has %d deliveries to subscription %s, want 1", event, len(all), subscription)
+	return w.get(all[0].ID)
+}
+
+func (w *world[Tx]) get(id string) sender.Delivery {
+	w.Helper()
+	d, err := w.Store.Delivery(w.ctx, id)
+	w.noError(err, "reading delivery %s", id)
+	return d
+}
+
+// events are the ids of the events that a subscription has deliveries of, sorted.
+func (w *world[Tx]) events(subscription string) []string {
+	w.Helper()
+	ids := []string{}
+	for _, d := range w.list(sender.DeliveryQuery{Subscription: subscription}) {
+		ids = append(ids, d.Event.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// sorted are the ids of drafts.
+func sorted(drafts ...sender.Draft) []string {
+	ids := []string{}
+	for _, d := range drafts {
+		ids = append(ids, d.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// sameBody ends the test unless a body is the event's under its version.
+func (w *world[Tx]) sameBody(got []byte, d sender.Draft, version int64) {
+	w.Helper()
+	if want := d.Body(version); !bytes.Equal(got, want) {
+		w.Fatalf("body of %s: got %d bytes %.200q, want %d bytes %.200q", d.ID, len(got), got, len(want), want)
+	}
+}
