@@ -1,0 +1,223 @@
+package sender
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func testSlots() *slots {
+	return newSlots(slotsConfig{places: [Lanes]int{LaneProbation: 8, LaneProven: 24}, perSubscription: 6, prefetch: 4, hardLimit: 64})
+}
+
+func claimed(subscription, subscriber int64, lane Lane) *attempt {
+	return &attempt{Claimed: Claimed{Target: &Target{SubscriptionNo: subscription, SubscriberNumber: subscriber, Lane: lane}}}
+}
+
+// drive starts what may start and returns it.
+func drive(s *slots) (started []*attempt) {
+	for a := s.next(); a != nil; a = s.next() {
+		started = append(started, a)
+	}
+	return started
+}
+
+func TestSlotsProbationIsBounded(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 100; sub++ { // a hundred subscribers with one new subscription each
+		s.add(claimed(sub, sub, LaneProbation))
+	}
+	require.Len(t, drive(s), 8)
+	require.Zero(t, s.claim().Lanes[LaneProbation].Slots)
+
+	for range 6 {
+		s.add(claimed(1000, 1000, LaneProven))
+	}
+	require.Len(t, drive(s), 4, "a proven subscription has places of its own, and starts with four")
+}
+
+func TestSlotsSubscriberTakesHalfOfALane(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 300; sub++ { // one subscriber with three hundred proven subscriptions
+		s.add(claimed(sub, 1, LaneProven))
+	}
+	require.Len(t, drive(s), 12)
+	p := s.claim().Lanes[LaneProven]
+	require.LessOrEqual(t, p.SubscriberRoom[1], 0)
+	require.Equal(t, 48, p.PerSubscriber, "the places it may have, times what is claimed ahead")
+
+	s.add(claimed(999, 2, LaneProven))
+	require.Len(t, drive(s), 1, "another subscriber finds a place")
+}
+
+func TestSlotsSubscriptionsTakeTurns(t *testing.T) {
+	s := testSlots()
+	s.cfg.places[LaneProven] = 4
+	for range 10 {
+		s.add(claimed(1, 1, LaneProven))
+	}
+	s.add(claimed(2, 2, LaneProven))
+	s.add(claimed(3, 3, LaneProven))
+	var order []int64
+	for _, a := range drive(s) {
+		order = append(order, a.sub.number)
+	}
+	require.Equal(t, []int64{1, 2, 3, 1}, order)
+}
+
+func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
+	s := testSlots()
+	const fast = time.Second
+	for range 40 {
+		s.add(claimed(1, 1, LaneProbation))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 1, "a new subscription starts with one")
+	grown := []int{}
+	for range 8 {
+		a := wire[0]
+		wire = wire[1:]
+		s.finished(a, ClassNone, time.Millisecond, fast)
+		s.forget(a)
+		wire = append(wire, drive(s)...)
+		grown = append(grown, len(wire))
+	}
+	require.Equal(t, []int{2, 3, 4, 5, 6, 6, 6, 6}, grown, "one more with each fast answer, up to the maximum")
+	require.Equal(t, LaneProven, s.subs[1].lane)
+
+	s.finished(wire[0], ClassStatus, time.Millisecond, fast)
+	require.Equal(t, 3, s.subs[1].places, "a failure that comes fast halves them")
+	require.Equal(t, LaneProven, s.subs[1].lane)
+
+	s.finished(wire[1], ClassTimeout, 10*time.Second, fast)
+	require.Equal(t, 1, s.subs[1].places, "one that takes long leaves one")
+	require.Equal(t, LaneProbation, s.subs[1].lane)
+
+	s.finished(wire[2], ClassNone, time.Millisecond, fast)
+	require.Equal(t, LaneProbation, s.subs[1].lane, "a fast answer while others are on the wire beyond its places proves nothing")
+}
+
+func TestSlotsWhatHangsGivesItsPlacesBack(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 8; sub++ {
+		for range 4 {
+			s.add(claimed(sub, sub, LaneProven))
+		}
+	}
+	hanging := drive(s)
+	require.Len(t, hanging, 24)
+	s.add(claimed(100, 100, LaneProven))
+	require.Empty(t, drive(s), "the lane is full")
+
+	for _, a := range hanging {
+		s.slowed(a)
+	}
+	require.Len(t, drive(s), 1, "its places are free again while the others hang")
+	require.Equal(t, 1, s.lane[LaneProven].wire)
+	require.Equal(t, 24, s.lane[LaneProbation].wire)
+	require.Zero(t, s.claim().Lanes[LaneProbation].Slots, "probation is over its bound until they end")
+
+	back := s.takeQueues(false)
+	require.Len(t, back, 0, "each keeps what it has a place for")
+	for range 5 {
+		s.add(claimed(1, 1, LaneProven))
+	}
+	require.Len(t, s.takeQueues(false), 5-1+1, "what it has queued beyond is given back")
+}
+
+func TestSlotsHardLimit(t *testing.T) {
+	s := testSlots()
+	s.cfg.hardLimit = 10
+	for sub := int64(1); sub <= 30; sub++ {
+		s.add(claimed(sub, sub, LaneProven))
+	}
+	require.Len(t, drive(s), 10)
+	for _, l := range s.claim().Lanes {
+		require.Zero(t, l.Slots)
+	}
+}
+
+// The accounts are sums over what is held, whatever happens in whatever order.
+func TestSlotsAccountsAddUp(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := testSlots()
+		var wire, done []*attempt
+		for range 1000 {
+			switch r.IntN(7) {
+			case 0, 1:
+				sub := r.Int64N(30)
+				s.add(claimed(sub, sub%7, Lane(r.IntN(2))))
+			case 2:
+				wire = append(wire, drive(s)...)
+			case 3, 4:
+				if len(wire) > 0 {
+					i := r.IntN(len(wire))
+					class, took := ClassNone, time.Duration(r.IntN(2))*2*time.Second
+					if r.IntN(3) == 0 {
+						class = ClassStatus
+					}
+					s.finished(wire[i], class, took, time.Second)
+					done = append(done, wire[i])
+					wire = append(wire[:i], wire[i+1:]...)
+				}
+			case 5:
+				for _, a := range done {
+					s.forget(a)
+				}
+				done = done[:0]
+				for _, a := range s.takeQueues(r.IntN(10) == 0) {
+					s.forget(a)
+				}
+			case 6:
+				if len(wire) > 0 {
+					if a := wire[r.IntN(len(wire))]; !a.slow {
+						s.slowed(a)
+					}
+				}
+				s.trim()
+			}
+			held, onWire, queued := 0, 0, 0
+			for _, sub := range s.subs {
+				require.GreaterOrEqual(t, sub.wire, 0)
+				require.GreaterOrEqual(t, sub.places, 1)
+				require.LessOrEqual(t, sub.places, s.cfg.perSubscription)
+				held, onWire, queued = held+sub.held, onWire+sub.wire, queued+len(sub.queue)
+			}
+			require.Equal(t, len(wire), onWire)
+			require.Equal(t, len(wire), s.wire)
+			require.Equal(t, s.lane[0].wire+s.lane[1].wire, s.wire)
+			require.Equal(t, s.lane[0].held+s.lane[1].held, s.held)
+			require.Equal(t, held, s.held)
+			require.Equal(t, len(wire)+len(done)+queued, s.held)
+			require.LessOrEqual(t, s.lane[LaneProven].wire, s.cfg.places[LaneProven])
+		}
+		for _, a := range append(wire, done...) {
+			if a.started.IsZero() && len(wire) > 0 && contains(wire, a) {
+				s.finished(a, ClassNone, 0, time.Second)
+			}
+			s.forget(a)
+		}
+		for _, a := range s.takeQueues(true) {
+			s.forget(a)
+		}
+		require.Zero(t, s.held)
+		require.Zero(t, s.wire)
+		require.Empty(t, s.lane[0].by)
+		require.Empty(t, s.lane[1].by)
+		s.trim()
+		s.trim()
+		require.Empty(t, s.subs, "nothing is remembered of those with nothing to do")
+	}
+}
+
+func contains(list []*attempt, a *attempt) bool {
+	for _, b := range list {
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
