@@ -1,0 +1,78 @@
+package receivertest
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// Sender signs events with one secret. It is safe for concurrent use.
+type Sender struct {
+	t    testing.TB
+	keys *signing.Keyring
+	cfg  SenderConfig
+}
+
+// SenderConfig has what a Sender can do without.
+type SenderConfig struct {
+	// Schemes are those that each request is signed with.
+	// Defaults to signing.DefaultSchemes().
+	Schemes []signing.Scheme
+
+	// Now is the clock of the timestamps.
+	// Defaults to time.Now.
+	Now func() time.Time
+
+	// Client posts requests.
+	// Defaults to http.DefaultClient.
+	Client *http.Client
+}
+
+// NewSender makes a Sender. What cannot be signed ends the test t.
+func NewSender(t testing.TB, secret signing.Secret, cfg *SenderConfig) *Sender {
+	t.Helper()
+	s := &Sender{t: t, keys: keyring(t, secret)}
+	if cfg != nil {
+		s.cfg = *cfg
+	}
+	if s.cfg.Schemes == nil {
+		s.cfg.Schemes = signing.DefaultSchemes()
+	}
+	if s.cfg.Now == nil {
+		s.cfg.Now = time.Now
+	}
+	s.cfg.Client = cmp.Or(s.cfg.Client, http.DefaultClient)
+	return s
+}
+
+func keyring(t testing.TB, secret signing.Secret) *signing.Keyring {
+	t.Helper()
+	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
+	if err != nil {
+		t.Fatalf("receivertest: %v", err)
+	}
+	return keys
+}
+
+// Request returns the request that delivers ev, to be changed and then sent, any
+// number of times.
+func (s *Sender) Request(ev Event) *Request {
+	s.t.Helper()
+	body, err := ev.encode()
+	if err != nil {
+		s.t.Fatalf("receivertest: the event's Data cannot be encoded: %v", err)
+	}
+	return s.Raw(ev.ID, body)
+}
+
+// Raw returns a request that delivers any bytes, signed under any id.
+func (s *Sender) Raw(id string, body []byte) *Request {
+	return &Request{
+		sender: s, keys: s.keys, id: id, method: http.MethodPost,
+		body: bytes.Clone(body), attempt: 1,
+	}
+}
