@@ -37,6 +37,9 @@ func WrapError(ctx context.Context, doing string, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil && !errors.Is(err, ctxErr) {
 		err = fmt.Errorf("%w: %w", ctxErr, err)
 	}
+	if errors.Is(err, ErrRetryTx) || errors.Is(err, ErrInvalid) {
+		return fmt.Errorf("%w (%s)", err, doing)
+	}
 	if dberr.Classify(err) == dberr.Retry {
 		return fmt.Errorf("%w: %s: %w", ErrRetryTx, doing, err)
 	}

@@ -16,8 +16,9 @@ func (s *Store) SetAside(ctx context.Context, tx *Tx, letter dedup.DeadLetter) e
 		return err
 	}
 	k := eventKey{l.Scope, l.ID}
-	err = s.write(ctx, tx, letterKey(k), func() {
+	err = s.write(ctx, tx, letterKey(k), func() bool {
 		tx.letters[k] = change[dedup.DeadLetter]{value: l}
+		return true
 	})
 	return dedup.WrapError(ctx, "setting an event aside", err)
 }
@@ -65,10 +66,11 @@ func (s *Store) Discard(ctx context.Context, tx *Tx, scope, id string) error {
 	}
 	k := eventKey{scope, id}
 	found := false
-	err := s.write(ctx, tx, letterKey(k), func() {
+	err := s.write(ctx, tx, letterKey(k), func() bool {
 		if _, found = row(s.letters, tx.letters, k); found {
 			tx.letters[k] = change[dedup.DeadLetter]{removed: true}
 		}
+		return found
 	})
 	if err == nil && !found {
 		return dedup.ErrNotFound

@@ -52,11 +52,12 @@ func (s *Store) Mark(ctx context.Context, tx *Tx, scope, id string, at time.Time
 	}
 	fresh := false
 	k := eventKey{scope, id}
-	err := s.write(ctx, tx, k, func() {
+	err := s.write(ctx, tx, k, func() bool {
 		if _, seen := row(s.markers, tx.markers, k); !seen {
 			tx.markers[k] = change[int64]{value: at.UnixMicro()}
 			fresh = true
 		}
+		return fresh
 	})
 	return fresh, dedup.WrapError(ctx, "marking an event", err)
 }
@@ -68,10 +69,11 @@ func (s *Store) Advance(ctx context.Context, tx *Tx, scope string, obj dedup.Obj
 	}
 	newer := false
 	k := objectKey{scope, obj}
-	err := s.write(ctx, tx, k, func() {
+	err := s.write(ctx, tx, k, func() bool {
 		if newer = version > s.version(tx, k); newer {
 			tx.versions[k] = version
 		}
+		return newer
 	})
 	return newer, dedup.WrapError(ctx, "advancing a version", err)
 }
@@ -128,15 +130,21 @@ func (s *Store) Prune(ctx context.Context, tx *Tx, before time.Time, limit int) 
 	return len(old), nil
 }
 
-// write runs fn with the key locked for the transaction.
-func (s *Store) write(ctx context.Context, tx *Tx, key any, fn func()) error {
+// write runs fn with the key locked for the transaction. The lock stays with it
+// if fn changed something; otherwise what fn saw is committed, or its own, and
+// nobody need wait for this transaction.
+func (s *Store) write(ctx context.Context, tx *Tx, key any, fn func() (changed bool)) error {
 	if err := s.begin(ctx, tx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
+	held := s.locks[key] == tx
 	if err := tx.lock(ctx, key); err != nil {
 		return err
 	}
-	fn()
+	if !fn() && !held {
+		delete(s.locks, key)
+		tx.held = tx.held[:len(tx.held)-1]
+	}
 	return nil
 }
