@@ -127,7 +127,6 @@ func (ep *Endpoint) hijack(ctx context.Context, w http.ResponseWriter, step Step
 		return
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	step.raw(ctx, conn)
 }
 
@@ -149,12 +148,8 @@ func send(w http.ResponseWriter, answer *http.Response) {
 				return
 			}
 		}
-		switch err {
-		case nil:
-		case io.EOF:
+		if err != nil { // the end, or it was broken off
 			return
-		default:
-			panic(http.ErrAbortHandler) // the answer was broken off, and must look so
 		}
 	}
 }

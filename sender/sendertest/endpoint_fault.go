@@ -57,12 +57,13 @@ func Garbage() Step {
 
 const slowHead = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
-// SlowHeaders answers 200 with a head of some sixty bytes, one every interval.
+// SlowHeaders answers 200 with a head of some sixty bytes, the first at once and
+// then one every interval.
 func SlowHeaders(interval time.Duration) Step {
 	return Step{
 		raw: func(ctx context.Context, conn net.Conn) {
 			for i := range len(slowHead) {
-				if sleep(ctx, interval) != nil {
+				if i > 0 && sleep(ctx, interval) != nil {
 					return
 				}
 				if _, err := conn.Write([]byte{slowHead[i]}); err != nil {
@@ -71,7 +72,7 @@ func SlowHeaders(interval time.Duration) Step {
 			}
 		},
 		reply: func(ctx context.Context) (*http.Response, error) {
-			if err := sleep(ctx, time.Duration(len(slowHead))*interval); err != nil {
+			if err := sleep(ctx, time.Duration(len(slowHead)-1)*interval); err != nil {
 				return nil, err
 			}
 			return newAnswer(http.StatusOK, http.Header{"Connection": {"close"}}, 0, http.NoBody), nil

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -88,4 +89,13 @@ func TestVerifyWithAnotherSecret(t *testing.T) {
 	require.ErrorContains(t, err, "timestamp-body: ")
 	require.ErrorContains(t, err, "standard-webhooks: ")
 	require.Error(t, post.Verify(signing.Secret{}), "a zero secret verifies nothing")
+}
+
+func TestVerifyJudgesTheTimeOfReceipt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secret := signing.GenerateSecret()
+		post := signed(t, secret, time.Now(), signing.DefaultSchemes(), nil)
+		time.Sleep(time.Hour)
+		require.NoError(t, post.Verify(secret))
+	})
 }

@@ -65,9 +65,6 @@ func (s Step) inProcess(r *http.Request, posted []byte) (*http.Response, error) 
 	}
 	incoming := withBody(r, posted)
 	incoming.RequestURI = r.URL.RequestURI()
-	if incoming.Host == "" {
-		incoming.Host = r.URL.Host
-	}
 	return play(s.handler, incoming)
 }
 

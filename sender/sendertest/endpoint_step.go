@@ -45,7 +45,6 @@ func Answer(code int, header http.Header, body string) Step {
 	if code < 200 || code > 599 {
 		return Step{bad: fmt.Errorf("sendertest: status %d: it must be from 200 to 599", code)}
 	}
-	header = header.Clone()
 	return replying(func(context.Context) *http.Response {
 		return newAnswer(code, header.Clone(), int64(len(body)), strings.NewReader(body))
 	})

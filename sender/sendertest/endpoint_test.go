@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,13 +47,13 @@ func both(t *testing.T, step sendertest.Step, check func(t *testing.T, got outco
 	t.Helper()
 	t.Run("connection", func(t *testing.T) {
 		ep := sendertest.NewEndpoint(t, step)
-		check(t, post(t.Context(), ep.Client().Transport, ep.URL(), "hello"))
+		check(t, post(t.Context(), ep.Client().Transport, ep.URL()+"/hooks", "hello"))
 		require.Len(t, ep.Requests(), 1)
 	})
 	t.Run("tls", func(t *testing.T) {
 		ep := sendertest.NewTLSEndpoint(t, step)
 		require.True(t, strings.HasPrefix(ep.URL(), "https://"), ep.URL())
-		check(t, post(t.Context(), ep.Client().Transport, ep.URL(), "hello"))
+		check(t, post(t.Context(), ep.Client().Transport, ep.URL()+"/hooks", "hello"))
 		require.Len(t, ep.Requests(), 1)
 	})
 	t.Run("in process", func(t *testing.T) {
@@ -64,7 +66,8 @@ func both(t *testing.T, step sendertest.Step, check func(t *testing.T, got outco
 func TestStepsThatAnswer(t *testing.T) {
 	echo := func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("X-Seen", r.Method)
+		w.Header().Set("X-Seen", r.Method+" "+r.RequestURI)
+		w.Header().Set("X-Host", r.Host)
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write(append([]byte("got "), body...))
 	}
@@ -77,8 +80,9 @@ func TestStepsThatAnswer(t *testing.T) {
 			require.Equal(t, 503, got.status)
 			require.Empty(t, got.body)
 		}},
-		{"no content", sendertest.Status(204), func(t *testing.T, got outcome) {
+		{"no content", sendertest.Answer(204, nil, "x"), func(t *testing.T, got outcome) {
 			require.Equal(t, 204, got.status)
+			require.NotContains(t, got.header, "Content-Length")
 			require.Empty(t, got.body)
 		}},
 		{"answer", sendertest.Answer(429, http.Header{"Retry-After": {"120"}}, "slow down"), func(t *testing.T, got outcome) {
@@ -92,7 +96,8 @@ func TestStepsThatAnswer(t *testing.T) {
 		}},
 		{"func", sendertest.Func(echo), func(t *testing.T, got outcome) {
 			require.Equal(t, 202, got.status)
-			require.Equal(t, "POST", got.header.Get("X-Seen"))
+			require.Equal(t, "POST /hooks", got.header.Get("X-Seen"))
+			require.NotEmpty(t, got.header.Get("X-Host"))
 			require.Equal(t, "got hello", got.body)
 		}},
 		{"drip", sendertest.Drip(time.Microsecond, 5), func(t *testing.T, got outcome) {
@@ -221,7 +226,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 			require.NoError(t, err)
 
 			ep.Close()
-			require.NotContains(t, stacks(), "sendertest.(*Endpoint)", "something still runs after Close")
+			requireGone(t, "sendertest.(*Endpoint)", "net/http.(*conn).serve")
 			require.Error(t, (<-ended).err)
 			require.Error(t, post(t.Context(), http.DefaultTransport, ep.URL(), "").err, "a closed endpoint refuses")
 			ep.Close() // harmless
@@ -243,16 +248,38 @@ func TestClientThatLeavesEndsTheStep(t *testing.T) {
 				leave()
 			}()
 			_ = post(ctx, ep.Client().Transport, ep.URL(), "hello")
-			require.Eventually(t, func() bool {
-				return !strings.Contains(stacks(), "sendertest.(*Endpoint).serve")
-			}, time.Minute, time.Millisecond, "the step outlives its client")
+			requireGone(t, "sendertest.(*Endpoint).serve")
 		})
 	}
 }
 
-func stacks() string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, true)])
+func TestCloseEndsAStepThatHasTakenTheConnectionOver(t *testing.T) {
+	ep := sendertest.NewEndpoint(t, sendertest.SlowHeaders(time.Hour))
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(ep.URL(), "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+	require.NoError(t, err)
+	first := make([]byte, 1)
+	_, err = io.ReadFull(conn, first)
+	require.NoError(t, err)
+	require.Equal(t, "H", string(first))
+
+	ep.Close()
+	rest, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+}
+
+// requireGone waits for the last goroutine that runs any of the functions.
+func requireGone(t *testing.T, functions ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		buf := make([]byte, 1<<20)
+		stacks := string(buf[:runtime.Stack(buf, true)])
+		return !slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(stacks, f) })
+	}, 10*time.Second, time.Millisecond, "still running: %v", functions)
 }
 
 func TestScript(t *testing.T) {
@@ -363,7 +390,7 @@ func TestTimesInABubble(t *testing.T) {
 	}{
 		{"delay", sendertest.Delay(time.Hour, sendertest.Delay(time.Minute, sendertest.Status(200))), time.Hour + time.Minute},
 		{"drip", sendertest.Drip(time.Minute, 7), 7 * time.Minute},
-		{"slow headers", sendertest.SlowHeaders(time.Second), 57 * time.Second},
+		{"slow headers", sendertest.SlowHeaders(time.Second), 56 * time.Second},
 		{"func", sendertest.Func(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) }), time.Second},
 	}
 	for _, test := range tests {
