@@ -106,11 +106,10 @@ func postTruncated(req *http.Request) (Answer, error) {
 		return Answer{}, err
 	}
 	defer func() { _ = conn.Close() }()
-	// Writing fails at the missing half, when all that is there has been written
-	// or waits in out.
-	out := bufio.NewWriter(conn)
-	_ = req.Write(out)
-	if err := out.Flush(); err != nil {
+	// Writing fails at the missing half, after all that is there.
+	var out bytes.Buffer
+	_ = req.Write(&out)
+	if _, err := conn.Write(out.Bytes()); err != nil {
 		return Answer{}, err
 	}
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {

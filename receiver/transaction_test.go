@@ -1,0 +1,140 @@
+package receiver_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/memory"
+	"github.com/surehook/surehook/receiver"
+)
+
+// failsAtCommit rolls back the first n transactions that would have committed.
+func failsAtCommit[Tx any](inTx receiver.InTx[Tx], n int, err error) receiver.InTx[Tx] {
+	return func(ctx context.Context, fn func(Tx) error) error {
+		if n == 0 {
+			return inTx(ctx, fn)
+		}
+		n--
+		return inTx(ctx, func(tx Tx) error {
+			if own := fn(tx); own != nil {
+				return own
+			}
+			return err
+		})
+	}
+}
+
+func TestTransactionThatLostIsRunAgain(t *testing.T) {
+	for _, c := range []struct {
+		failures, runs, status int
+	}{{0, 1, 200}, {1, 2, 200}, {3, 4, 200}, {4, 4, 503}, {9, 4, 503}} {
+		for _, where := range []string{"apply", "commit"} {
+			synctest.Test(t, func(t *testing.T) {
+				b := onMemory()
+				inTx, runs := b.inTx, 0
+				if where == "commit" {
+					inTx = failsAtCommit(b.inTx, c.failures, dedup.ErrRetryTx)
+				}
+				start := time.Now()
+				ev := newEvent(1)
+				h := newReceiver(t, inTx, b.store, nil).Handler(func(ctx context.Context, tx *memory.Tx, ev receiver.Event) error {
+					runs++
+					if err := b.effect(ctx, tx, ev); err != nil {
+						return err
+					}
+					if where == "apply" && runs <= c.failures {
+						return errors.Join(errors.New("storing"), pgError("40001"))
+					}
+					return nil
+				})
+				require.Equal(t, c.status, newSender(t).Request(ev).Serve(h).Status)
+				require.Equal(t, c.runs, runs)
+				require.Less(t, time.Since(start), 60*time.Millisecond)
+				if c.status == 200 {
+					require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
+				} else {
+					require.Equal(t, state{}, b.state(t, ev))
+				}
+			})
+		}
+	}
+}
+
+type pgError string
+
+func (e pgError) Error() string    { return "could not serialize access" }
+func (e pgError) SQLState() string { return string(e) }
+
+// Of a commit that got through although it was reported as lost, the next run
+// learns by the marker.
+func TestCommitThatGotThrough(t *testing.T) {
+	b, _ := onSQLite(t)
+	lost := true
+	inTx := func(ctx context.Context, fn func(*sql.Tx) error) error {
+		err := b.inTx(ctx, fn)
+		if lost && err == nil {
+			lost = false
+			return pgError("40001")
+		}
+		return err
+	}
+	ev := newEvent(1)
+	h := newReceiver(t, inTx, b.store, nil).Handler(b.effect)
+	require.Equal(t, receiver.Duplicate, newSender(t).Request(ev).Serve(h).Result)
+	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
+}
+
+// An InTx may run its function again by itself.
+func TestInTxThatRunsAgain(t *testing.T) {
+	b, _ := onSQLite(t)
+	inTx := func(ctx context.Context, fn func(*sql.Tx) error) error {
+		_ = b.inTx(ctx, func(tx *sql.Tx) error { return errors.Join(fn(tx), errLook) })
+		return b.inTx(ctx, fn)
+	}
+	runs := 0
+	h := newReceiver(t, inTx, b.store, nil).Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		if runs++; runs == 1 {
+			panic("only once")
+		}
+		return b.effect(ctx, tx, ev)
+	})
+	require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(1)).Serve(h).Result)
+}
+
+func TestSQLRollsBack(t *testing.T) {
+	b, db := onSQLite(t)
+	insert := func(tx *sql.Tx) {
+		_, err := tx.Exec("INSERT INTO effects (id) VALUES ('x')")
+		require.NoError(t, err)
+	}
+	inTx := receiver.SQL(db, nil)
+	require.ErrorIs(t, inTx(t.Context(), func(tx *sql.Tx) error { insert(tx); return errLook }), errLook)
+	require.Panics(t, func() { _ = inTx(t.Context(), func(tx *sql.Tx) error { insert(tx); panic("no") }) })
+	require.Zero(t, b.rows(t))
+	require.Zero(t, db.Stats().InUse)
+	require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error { insert(tx); return nil }))
+	require.Equal(t, 1, b.rows(t))
+	require.Nil(t, receiver.SQL(nil, nil))
+}
+
+type queries struct{ tx *sql.Tx }
+
+// With both adapters the application's function gets its own kind of transaction.
+func TestAdapt(t *testing.T) {
+	b, _ := onSQLite(t)
+	inTx := receiver.Adapt(b.inTx, func(tx *sql.Tx) queries { return queries{tx} })
+	store := dedup.Adapt[queries, *sql.Tx](b.store, func(q queries) *sql.Tx { return q.tx })
+	rcv := newReceiver(t, inTx, store, nil)
+	ev := newEvent(1)
+	apply := func(ctx context.Context, q queries, ev receiver.Event) error { return b.effect(ctx, q.tx, ev) }
+	require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(rcv.Handler(apply)).Result)
+	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
+	require.Nil(t, receiver.Adapt[queries, *sql.Tx](nil, nil))
+}
