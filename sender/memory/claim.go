@@ -1,0 +1,118 @@
+package memory
+
+import (
+	"bytes"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// claim lets those who have work due in a lane take turns, each of one delivery,
+// until the lane's slots are used or nobody who may have more has work due. A
+// turn that ends a lost attempt without starting another uses a slot too, so
+// that a claim's work is bounded by its slots.
+func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
+	s, p := w.tx.store, w.Claim.Lanes[lane]
+	given := room{
+		bySubscriber: p.SubscriberRoom, perSubscriber: p.PerSubscriber, toSubscriber: map[int64]int{},
+		bySubscription: w.Claim.SubscriptionRoom, perSubscription: p.PerSubscription, toSubscription: map[int64]int{},
+	}
+	// Those who may not have more stand aside until the end. Panics included: a
+	// rollback knows nothing of them.
+	var heads []*head
+	var subs []*subscription
+	defer func() {
+		for _, sub := range subs {
+			s.line(sub)
+		}
+		for _, h := range heads {
+			s.lineHead(h)
+		}
+	}()
+	for turns := p.Slots; turns > 0; {
+		h := s.lanes[lane].first()
+		if h == nil || h.next.After(w.now) {
+			return nil
+		}
+		if !given.forSubscriber(h.owner.no) {
+			s.lanes[lane].remove(h)
+			heads = append(heads, h)
+			continue
+		}
+		sub := h.line.first()
+		if !given.forSubscription(sub.no) {
+			s.leave(sub)
+			subs = append(subs, sub)
+			continue
+		}
+		turns--
+		w.tx.serve(sub, w.now)
+		claimed, err := w.take(sub.live.first(), c)
+		if err != nil {
+			return err
+		}
+		if claimed {
+			given.toSubscriber[h.owner.no]++
+			given.toSubscription[sub.no]++
+		}
+	}
+	return nil
+}
+
+// take leases a delivery that is due, unless the end of its last attempt, if
+// that was lost, is also the delivery's, or puts it off.
+func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
+	if !d.live.leased.IsZero() {
+		lost, err := w.settle(d, d.interrupted(w.Claim.Chance))
+		if err != nil {
+			return false, err
+		}
+		c.Interrupted = append(c.Interrupted, lost)
+		if d.live == nil || d.live.due.After(w.now) {
+			return false, nil
+		}
+	}
+	row := *d.live
+	row.number++
+	row.tries++
+	if row.first.IsZero() {
+		row.first = w.now
+	}
+	row.leased, row.due = w.now, w.now.Add(w.Claim.Lease)
+	w.tx.setLive(d, &row)
+	c.Claimed = append(c.Claimed, sender.Claimed{
+		Key: d.key(), Token: int64(row.number), Number: row.number,
+		Target: d.target(w.targets), Event: d.event.info, Body: bytes.Clone(d.event.body), At: w.now,
+	})
+	return true, nil
+}
+
+// interrupted is the result of an attempt whose own is not to be expected.
+func (d *delivery) interrupted(chance float64) sender.Result {
+	return sender.Result{
+		Key: d.key(), Token: int64(d.live.number), Number: d.live.number, StartedAt: d.live.leased,
+		Class: sender.ClassInterrupted, Error: "the lease ended without a result: whether the request arrived is not known",
+		Chance: chance,
+	}
+}
+
+// room is how many more deliveries of a lane a claim may give to whom.
+type room struct {
+	bySubscriber, bySubscription   map[int64]int
+	perSubscriber, perSubscription int
+	toSubscriber, toSubscription   map[int64]int // given so far
+}
+
+func (r *room) forSubscriber(no int64) bool {
+	return r.toSubscriber[no] < allowed(r.bySubscriber, no, r.perSubscriber)
+}
+
+func (r *room) forSubscription(no int64) bool {
+	return r.toSubscription[no] < allowed(r.bySubscription, no, r.perSubscription)
+}
+
+func allowed(known map[int64]int, no int64, others int) int {
+	if n, ok := known[no]; ok {
+		return n
+	}
+	return others
+}

@@ -1,0 +1,54 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Expand implements sender.DispatchStore. It compares each event with each
+// subscription that is older than it.
+func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
+	err = s.inTx(ctx, func(tx *Tx) error {
+		now := s.now()
+		for s.expanding < len(s.events) {
+			e := s.events[s.expanding]
+			if x.Events == p.Events {
+				x.More = true
+				return nil
+			}
+			for _, sub := range s.subscriptions[s.expandingAt:] {
+				if sub.tx > e.tx {
+					break // it and all that follow are younger than the event
+				}
+				if !sub.deleted && sender.Matches(sub.Subscription, e.info.Type, e.to.subscriber, e.to.subscription) {
+					if x.Deliveries == p.Deliveries {
+						x.More = true
+						return nil
+					}
+					tx.deliver(e, sub, &live{due: now})
+					x.Deliveries++
+				}
+				set(tx, &s.expandingAt, s.expandingAt+1)
+			}
+			set(tx, &s.expanding, s.expanding+1)
+			set(tx, &s.expandingAt, 0)
+			x.Events++
+		}
+		return nil
+	})
+	if err != nil {
+		return sender.Expanded{}, err
+	}
+	return x, nil
+}
+
+// deliver makes the delivery of an event to a subscription.
+func (tx *Tx) deliver(e *event, sub *subscription, row *live) {
+	d := &delivery{event: e, sub: sub}
+	setKey(tx, tx.store.deliveries, d.key(), d)
+	set(tx, &e.deliveries, append(e.deliveries, d))
+	set(tx, &sub.deliveries, append(sub.deliveries, d))
+	tx.setLive(d, row)
+	tx.wake = true
+}

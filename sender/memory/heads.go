@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// A claim finds what is due by two levels of heads: in each lane the subscribers
+// with live work stand in line, and in each of them the subscriptions. All of it
+// follows from the live rows and from who was served when, so undoing a change
+// is putting the row back and standing its subscription in line anew.
+
+// turn is somebody's place in a line.
+type turn struct {
+	next   time.Time // when to look at it: never later than when something is due
+	served time.Time // when it was last
+	nth    int64     // in the order of all turns, where times are equal
+	at     int       // see member
+}
+
+func (t *turn) place() *int { return &t.at }
+
+// head is a subscriber's place in a lane.
+type head struct {
+	owner *subscriber
+	lane  sender.Lane
+	line  queue[*subscription]
+	turn
+}
+
+func (h *head) before(other *head) bool {
+	return h.turn.earlier(&other.turn, h.owner.no < other.owner.no)
+}
+
+func (sub *subscription) before(other *subscription) bool {
+	return sub.turn.earlier(&other.turn, sub.no < other.no)
+}
+
+func (t *turn) earlier(other *turn, older bool) bool {
+	if !t.next.Equal(other.next) {
+		return t.next.Before(other.next)
+	}
+	if t.nth != other.nth {
+		return t.nth < other.nth
+	}
+	return older
+}
+
+// change runs fn, which changes what a subscription's place in line follows
+// from, and stands it in line accordingly, now and after a rollback.
+func (tx *Tx) change(sub *subscription, fn func()) {
+	tx.undo = append(tx.undo, func() { tx.store.line(sub) })
+	fn()
+	tx.store.line(sub)
+}
+
+// setLive gives a delivery another live row; nil: it is live no more.
+func (tx *Tx) setLive(d *delivery, row *live) {
+	tx.undo = append(tx.undo, func() { d.queue(); tx.store.line(d.sub) })
+	set(tx, &d.live, row)
+	d.queue()
+	tx.store.line(d.sub)
+}
+
+// serve notes that a subscription, and with it its subscriber, had its turn, and
+// sends both to the tail.
+func (tx *Tx) serve(sub *subscription, now time.Time) {
+	h := sub.in
+	set(tx, &tx.store.served, tx.store.served+1)
+	tx.change(sub, func() {
+		for _, t := range []*turn{&sub.turn, &h.turn} {
+			set(tx, &t.served, now)
+			set(tx, &t.nth, tx.store.served)
+		}
+	})
+}
+
+// queue stands a delivery among the live ones of its subscription.
+func (d *delivery) queue() {
+	if d.live == nil {
+		d.sub.live.remove(d)
+	} else {
+		d.sub.live.put(d)
+	}
+}
+
+// line stands a subscription where it belongs among its subscriber's.
+func (s *Store) line(sub *subscription) {
+	first := sub.live.first()
+	var in *head
+	if first != nil && !sub.deleted {
+		in = &sub.owner.heads[sub.health.Lane]
+	}
+	if out := sub.in; out != nil && out != in {
+		s.leave(sub)
+	}
+	if in == nil {
+		return
+	}
+	sub.in = in
+	sub.next = later(first.live.due, sub.served)
+	in.line.put(sub)
+	s.lineHead(in)
+}
+
+// leave takes a subscription out of line.
+func (s *Store) leave(sub *subscription) {
+	h := sub.in
+	sub.in = nil
+	h.line.remove(sub)
+	s.lineHead(h)
+}
+
+// lineHead stands a subscriber where it belongs in a lane.
+func (s *Store) lineHead(h *head) {
+	first := h.line.first()
+	if first == nil {
+		s.lanes[h.lane].remove(h)
+		return
+	}
+	h.next = later(first.next, h.served)
+	s.lanes[h.lane].put(h)
+}
+
+// nextDue is when to claim next; zero if nothing is live.
+func (s *Store) nextDue() (next time.Time) {
+	for lane := range s.lanes {
+		if h := s.lanes[lane].first(); h != nil && (next.IsZero() || h.next.Before(next)) {
+			next = h.next
+		}
+	}
+	return next
+}
+
+// later of two times.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

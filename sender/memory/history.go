@@ -1,0 +1,132 @@
+package memory
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Bounds of a page of deliveries.
+const (
+	pageDefault = 50
+	pageMax     = 200
+)
+
+// Delivery implements sender.HistoryStore.
+func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		d := s.deliveryByID(id)
+		if d == nil {
+			return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
+		}
+		out = d.full(s.now())
+		return nil
+	})
+	return out, err
+}
+
+// Deliveries implements sender.HistoryStore. It looks at every delivery of the
+// subscription, of the event, or of all, until the page is full.
+func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
+	limit := q.Limit
+	if limit == 0 {
+		limit = pageDefault
+	}
+	if limit < 1 || limit > pageMax {
+		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
+	}
+	after, err := parseCursor(q.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.inTx(ctx, func(*Tx) error {
+		now := s.now()
+		var last *delivery
+		for d := range s.newestFirst(q, after) {
+			if q.Status != "" && d.status() != q.Status {
+				continue
+			}
+			if len(page) == limit {
+				next = cursor(last)
+				return nil
+			}
+			page, last = append(page, d.summary(now)), d
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return page, next, nil
+}
+
+// newestFirst yields the deliveries that a query asks about, whatever their
+// status, from a cursor on: by event, newest first, then by subscription, oldest
+// first.
+func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) iter.Seq[*delivery] {
+	return func(yield func(*delivery) bool) {
+		visit := func(d *delivery) bool {
+			beyond := after.Event == 0 || d.event.no < after.Event || d.event.no == after.Event && d.sub.no > after.Subscription
+			asked := q.Subscription == "" || d.sub.ID == q.Subscription
+			return !beyond || !asked || yield(d)
+		}
+		switch {
+		case q.Event != "":
+			if e := s.eventByID[q.Event]; e != nil {
+				all(e.deliveries, visit)
+			}
+		case q.Subscription != "":
+			if sub := s.subscription[q.Subscription]; sub != nil {
+				for _, d := range slices.Backward(sub.deliveries) {
+					if !visit(d) {
+						return
+					}
+				}
+			}
+		default:
+			events := s.events
+			if after.Event > 0 {
+				events = events[:min(after.Event, int64(len(events)))]
+			}
+			for _, e := range slices.Backward(events) {
+				if !all(e.deliveries, visit) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func all(ds []*delivery, visit func(*delivery) bool) bool {
+	for _, d := range ds {
+		if !visit(d) {
+			return false
+		}
+	}
+	return true
+}
+
+var cursors = base64.RawURLEncoding.Strict()
+
+func cursor(d *delivery) string {
+	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d", d.event.no, d.sub.no))
+}
+
+// parseCursor returns the zero key for an empty cursor.
+func parseCursor(text string) (k sender.DeliveryKey, err error) {
+	if text == "" {
+		return k, nil
+	}
+	b, err := cursors.DecodeString(text)
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), "%d.%d", &k.Event, &k.Subscription)
+	}
+	if err != nil || k.Event < 1 || k.Subscription < 1 || fmt.Sprintf("%d.%d", k.Event, k.Subscription) != string(b) {
+		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
+	}
+	return k, nil
+}

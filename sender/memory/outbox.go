@@ -1,0 +1,109 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender"
+)
+
+// event is immutable, but for its deliveries.
+type event struct {
+	no         int64 // from 1, in the order of the commits
+	tx         int64 // that published it
+	info       sender.EventInfo
+	version    int64
+	to         addressee
+	created    time.Time
+	body       []byte
+	deliveries []*delivery // in the order of the subscriptions' numbers
+}
+
+// addressee says whom an event is for, as sender.Matches takes it.
+type addressee struct{ subscriber, subscription string }
+
+// key is an idempotency key in its scope.
+type key struct{ scope, key string }
+
+// published is what a key was used for.
+type published struct {
+	hash [sha256.Size]byte
+	ref  sender.Ref
+}
+
+// PublishTx implements sender.OutboxStore. On an error nothing was written.
+func (s *Store) PublishTx(ctx context.Context, tx *Tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	refs := make([]sender.Ref, len(drafts))
+	err := s.in(ctx, tx, func() (err error) {
+		for i := range drafts {
+			if refs[i], err = s.publish(tx, &drafts[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return refs, nil
+}
+
+func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
+	k := key{d.KeyScope, d.Key}
+	if first, known := s.published[k]; known {
+		if first.hash != d.KeyHash {
+			return sender.Ref{}, fmt.Errorf("%w: key %q in scope %q", sender.ErrIdempotencyKey, d.Key, d.KeyScope)
+		}
+		ref := first.ref
+		ref.Duplicate = true
+		return ref, nil
+	}
+	to := addressee{d.Subscriber, d.Subscription}
+	if err := s.checkAddressee(to); err != nil {
+		return sender.Ref{}, err
+	}
+	if _, used := s.eventByID[d.ID]; used {
+		return sender.Ref{}, fmt.Errorf("%w: event %q", sender.ErrExists, d.ID)
+	}
+	last := s.versions[d.Object]
+	version := d.Version
+	if version == 0 {
+		version = min(last+1, ident.MaxVersion)
+	}
+	if version <= last {
+		return sender.Ref{}, &sender.VersionError{Object: d.Object, Given: version, Stored: last}
+	}
+
+	ref := sender.Ref{ID: d.ID, Version: version}
+	setKey(tx, s.versions, d.Object, version)
+	if d.Key != "" {
+		setKey(tx, s.published, k, published{hash: d.KeyHash, ref: ref})
+	}
+	e := &event{
+		no: int64(len(s.events)) + 1, tx: tx.no, version: version, to: to, created: s.now(), body: d.Body(version),
+		info: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object},
+	}
+	set(tx, &s.events, append(s.events, e))
+	setKey(tx, s.eventByID, d.ID, e)
+	tx.wake = true
+	return ref, nil
+}
+
+func (s *Store) checkAddressee(to addressee) error {
+	if to.subscriber != "" && s.subscriber[to.subscriber] == nil {
+		return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, to.subscriber)
+	}
+	if to.subscription != "" {
+		sub, err := s.find(to.subscription)
+		if err != nil {
+			return err
+		}
+		if to.subscriber != "" && sub.owner.ID != to.subscriber {
+			return fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, to.subscription, to.subscriber)
+		}
+	}
+	return nil
+}

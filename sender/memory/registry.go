@@ -1,0 +1,201 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+type subscriber struct {
+	sender.Subscriber
+	no            int64 // from 1
+	keyring       sender.SealedKeyring
+	subscriptions []*subscription // oldest first, deleted ones too
+	heads         [sender.Lanes]head
+}
+
+type subscription struct {
+	sender.Subscription
+	no         int64 // from 1
+	owner      *subscriber
+	tx         int64 // that created it: it gets the events of this one and later ones
+	deleted    bool
+	health     sender.Health
+	deliveries []*delivery // in the order of the events' numbers
+	live       queue[*delivery]
+	turn
+	in *head // where it stands in line; nil: nothing is to be done for it
+}
+
+// CreateSubscriberTx implements sender.RegistryStore.
+func (s *Store) CreateSubscriberTx(ctx context.Context, tx *Tx, n sender.Subscriber, secrets []sender.SealedSecret) error {
+	return s.in(ctx, tx, func() error {
+		if s.subscriber[n.ID] != nil {
+			return fmt.Errorf("%w: subscriber %q", sender.ErrExists, n.ID)
+		}
+		sr := &subscriber{
+			Subscriber: n, no: int64(len(s.subscribers)) + 1,
+			keyring: sender.SealedKeyring{Subscriber: n.ID, Version: 1, Secrets: cloneSecrets(secrets)},
+		}
+		for lane := range sr.heads {
+			sr.heads[lane] = head{owner: sr, lane: sender.Lane(lane)}
+		}
+		set(tx, &s.subscribers, append(s.subscribers, sr))
+		setKey(tx, s.subscriber, n.ID, sr)
+		return nil
+	})
+}
+
+// SubscriberTx implements sender.RegistryStore.
+func (s *Store) SubscriberTx(ctx context.Context, tx *Tx, id string) (n sender.Subscriber, err error) {
+	err = s.in(ctx, tx, func() error {
+		sr, err := s.findSubscriber(id)
+		if err == nil {
+			n = sr.Subscriber
+		}
+		return err
+	})
+	return n, err
+}
+
+// SubscriberKeyringTx implements sender.RegistryStore.
+func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *Tx, id string) (k sender.SealedKeyring, err error) {
+	err = s.in(ctx, tx, func() error {
+		sr, err := s.findSubscriber(id)
+		if err == nil {
+			k = sr.sealed()
+		}
+		return err
+	})
+	return k, err
+}
+
+// Keyring implements sender.DispatchStore.
+func (s *Store) Keyring(ctx context.Context, no int64) (k sender.SealedKeyring, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		if no < 1 || no > int64(len(s.subscribers)) {
+			return fmt.Errorf("%w: subscriber number %d", sender.ErrNotFound, no)
+		}
+		k = s.subscribers[no-1].sealed()
+		return nil
+	})
+	return k, err
+}
+
+// CreateSubscriptionTx implements sender.RegistryStore.
+func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subscription) error {
+	return s.in(ctx, tx, func() error {
+		owner, err := s.findSubscriber(n.Subscriber)
+		if err != nil {
+			return err
+		}
+		if s.subscription[n.ID] != nil {
+			return fmt.Errorf("%w: subscription %q", sender.ErrExists, n.ID)
+		}
+		n.Status, n.EventTypes = sender.SubscriptionActive, slices.Clone(n.EventTypes)
+		sub := &subscription{Subscription: n, no: int64(len(s.subscriptions)) + 1, owner: owner, tx: tx.no}
+		set(tx, &s.subscriptions, append(s.subscriptions, sub))
+		set(tx, &owner.subscriptions, append(owner.subscriptions, sub))
+		setKey(tx, s.subscription, n.ID, sub)
+		return nil
+	})
+}
+
+// SubscriptionTx implements sender.RegistryStore.
+func (s *Store) SubscriptionTx(ctx context.Context, tx *Tx, id string) (n sender.Subscription, err error) {
+	err = s.in(ctx, tx, func() error {
+		sub, err := s.find(id)
+		if err == nil {
+			n = sub.shown()
+		}
+		return err
+	})
+	return n, err
+}
+
+// SubscriptionsTx implements sender.RegistryStore. The subscription after may be
+// a deleted one; ErrNotFound if there never was one.
+func (s *Store) SubscriptionsTx(ctx context.Context, tx *Tx, subscriber, after string, limit int) (list []sender.Subscription, err error) {
+	err = s.in(ctx, tx, func() error {
+		from := int64(0)
+		if after != "" {
+			sub := s.subscription[after]
+			if sub == nil {
+				return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, after)
+			}
+			from = sub.no
+		}
+		all := s.subscriptions
+		if subscriber != "" {
+			all = nil
+			if owner := s.subscriber[subscriber]; owner != nil {
+				all = owner.subscriptions
+			}
+		}
+		for _, sub := range all {
+			if len(list) == limit {
+				break
+			}
+			if sub.no > from && !sub.deleted {
+				list = append(list, sub.shown())
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// DeleteSubscriptionTx implements sender.RegistryStore.
+func (s *Store) DeleteSubscriptionTx(ctx context.Context, tx *Tx, id string) error {
+	return s.in(ctx, tx, func() error {
+		sub, err := s.find(id)
+		if err != nil {
+			return err
+		}
+		tx.change(sub, func() { set(tx, &sub.deleted, true) })
+		if sub.live.first() != nil {
+			set(tx, &s.closing, append(s.closing, sub))
+		}
+		return nil
+	})
+}
+
+// find returns a subscription that is not deleted.
+func (s *Store) find(id string) (*subscription, error) {
+	sub := s.subscription[id]
+	if sub == nil || sub.deleted {
+		return nil, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
+	}
+	return sub, nil
+}
+
+func (s *Store) findSubscriber(id string) (*subscriber, error) {
+	sr := s.subscriber[id]
+	if sr == nil {
+		return nil, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	}
+	return sr, nil
+}
+
+func (sub *subscription) shown() sender.Subscription {
+	n := sub.Subscription
+	n.EventTypes = slices.Clone(n.EventTypes)
+	return n
+}
+
+func (sr *subscriber) sealed() sender.SealedKeyring {
+	k := sr.keyring
+	k.Secrets = cloneSecrets(k.Secrets)
+	return k
+}
+
+func cloneSecrets(secrets []sender.SealedSecret) []sender.SealedSecret {
+	secrets = slices.Clone(secrets)
+	for i := range secrets {
+		secrets[i].Sealed = bytes.Clone(secrets[i].Sealed)
+	}
+	return secrets
+}

@@ -1,0 +1,32 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Release implements sender.DispatchStore.
+func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
+	return s.inTx(ctx, func(tx *Tx) error {
+		now := s.now()
+		for _, r := range rs {
+			d := s.deliveries[r.Key]
+			if d == nil || !d.holds(r.Token) {
+				continue
+			}
+			row := *d.live
+			row.number--
+			if row.tries--; row.tries == 0 {
+				row.first = time.Time{}
+			}
+			if row.leased, row.due = (time.Time{}), r.Due; r.Due.IsZero() {
+				row.due = now
+			}
+			tx.setLive(d, &row)
+			tx.wake = true
+		}
+		return nil
+	})
+}

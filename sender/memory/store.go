@@ -1,0 +1,96 @@
+// Package memory keeps a sender's events, registry and deliveries in the process.
+// It is for tests and for simulations: it honours the whole contract of
+// sender.Store, real transactions included, but what it keeps is gone when the
+// process ends, so no promise of durability holds.
+//
+// One transaction is open at a time. The others, and every other method that
+// reads or writes, wait for it in the order of their calls, and give up when
+// their context ends. So a function that runs inside InTx must not call anything
+// of the same store that does not take its transaction: it would wait for
+// itself.
+//
+// The same calls in the same order, under the same clock, have the same results.
+// All waiting is on channels, so a store made inside a testing/synctest bubble
+// works there.
+package memory
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Config adjusts a Store. A nil config and zero fields mean the defaults.
+type Config struct {
+	// Now is the store's clock: by it deliveries become due and leases end. It
+	// must not go back. The default is time.Now.
+	Now func() time.Time
+}
+
+// Store is a sender.Store in memory. It is safe for concurrent use.
+type Store struct {
+	clock func() time.Time
+	turn  *semaphore.Weighted // held by the transaction that is open
+	woken chan struct{}
+
+	// What follows belongs to the transaction that is open. It is changed only in
+	// ways that Tx can undo.
+
+	begun         int64 // transactions so far, which is also the order of their commits
+	events        []*event
+	eventByID     map[string]*event
+	versions      map[sender.Object]int64
+	published     map[key]published
+	expanding     int // index of the event that is to be expanded next
+	expandingAt   int // index of the first subscription that it was not compared with
+	subscribers   []*subscriber
+	subscriber    map[string]*subscriber
+	subscriptions []*subscription
+	subscription  map[string]*subscription
+	closing       []*subscription // deleted ones that have live deliveries
+	deliveries    map[sender.DeliveryKey]*delivery
+	lanes         [sender.Lanes]queue[*head]
+	served        int64 // turns taken in claims
+}
+
+var _ sender.Store[*Tx] = (*Store)(nil)
+
+// New returns an empty store. The error is always nil today.
+func New(cfg *Config) (*Store, error) {
+	s := &Store{
+		clock:        time.Now,
+		turn:         semaphore.NewWeighted(1),
+		woken:        make(chan struct{}, 1),
+		eventByID:    map[string]*event{},
+		versions:     map[sender.Object]int64{},
+		published:    map[key]published{},
+		subscriber:   map[string]*subscriber{},
+		subscription: map[string]*subscription{},
+		deliveries:   map[sender.DeliveryKey]*delivery{},
+	}
+	if cfg != nil && cfg.Now != nil {
+		s.clock = cfg.Now
+	}
+	return s, nil
+}
+
+// now is without the monotonic reading, so that equal times are equal values.
+func (s *Store) now() time.Time { return s.clock().Round(0).UTC() }
+
+// Check implements sender.DispatchStore. A store in memory is fit for what it is
+// made for.
+func (s *Store) Check(ctx context.Context) error { return ctx.Err() }
+
+// Wake implements sender.OutboxStore.
+func (s *Store) Wake() {
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+}
+
+// Woken implements sender.DispatchStore.
+func (s *Store) Woken() <-chan struct{} { return s.woken }
