@@ -1,0 +1,153 @@
+package receiver_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/receiver"
+)
+
+var errHopeless = errors.New("no such customer")
+
+func hopeless[Tx any](effect receiver.HandlerFunc[Tx]) receiver.HandlerFunc[Tx] {
+	return func(ctx context.Context, tx Tx, ev receiver.Event) error {
+		_ = effect(ctx, tx, ev)
+		return fmt.Errorf("applying: %w", receiver.Permanent(errHopeless))
+	}
+}
+
+func TestPermanent(t *testing.T) {
+	require.NoError(t, receiver.Permanent(nil))
+	require.ErrorIs(t, receiver.Permanent(errHopeless), errHopeless)
+
+	b, _ := onSQLite(t)
+	var cause error
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	rcv := b.receiver(t, &receiver.Config{Now: func() time.Time { return now }, Hooks: receiver.Hooks{
+		DeadLettered: func(_ context.Context, _ receiver.Event, err error) { cause = err },
+	}})
+	ev := newEvent(7)
+	req := newSender(t).Request(ev)
+	require.Equal(t, receiver.DeadLettered, req.Serve(rcv.Handler(hopeless(b.effect))).Result)
+	require.ErrorIs(t, cause, errHopeless)
+	require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev))
+	require.NoError(t, b.inTx(t.Context(), func(tx *sql.Tx) error {
+		letter, err := b.store.DeadLetter(t.Context(), tx, "default", ev.ID)
+		require.NoError(t, err)
+		require.Equal(t, dedup.DeadLetter{
+			Scope: "default", ID: ev.ID, Type: ev.Type, Object: ev.Object, Version: 7,
+			Body: req.Message().Body, Reason: "applying: no such customer", At: now,
+		}, letter)
+		return nil
+	}))
+}
+
+// What only looks permanent, or cannot be set aside, is answered so that the
+// sender comes again, and leaves nothing.
+func TestPermanentThatIsNot(t *testing.T) {
+	b, _ := onSQLite(t)
+	ev := newEvent(1)
+	permanently := func(err error) receiver.HandlerFunc[*sql.Tx] {
+		return func(context.Context, *sql.Tx, receiver.Event) error { return receiver.Permanent(err) }
+	}
+	fails := func(nth int) receiver.InTx[*sql.Tx] {
+		return func(ctx context.Context, fn func(*sql.Tx) error) error {
+			if nth--; nth == 0 {
+				return errors.New("connection refused")
+			}
+			return b.inTx(ctx, fn)
+		}
+	}
+	for name, c := range map[string]struct {
+		inTx   receiver.InTx[*sql.Tx]
+		store  dedup.Store[*sql.Tx]
+		err    error
+		status int
+	}{
+		"no dead letters":       {b.inTx, brokenStore[*sql.Tx]{Store: b.store}, errHopeless, 500},
+		"serialization failure": {b.inTx, b.store, pgError("40001"), 503},
+		"database away":         {b.inTx, b.store, pgError("57P01"), 503},
+		"second transaction":    {fails(2), b.store, errHopeless, 503},
+	} {
+		a := newSender(t).Request(ev).Serve(newReceiver(t, c.inTx, c.store, nil).Handler(permanently(c.err)))
+		require.Equal(t, c.status, a.Status, name)
+		require.Zero(t, b.rows(t), name)
+	}
+}
+
+// Somebody else took the event between the two transactions.
+func TestPermanentTakenMeanwhile(t *testing.T) {
+	b, _ := onSQLite(t)
+	ev := newEvent(1)
+	n := 0
+	inTx := func(ctx context.Context, fn func(*sql.Tx) error) error {
+		if n++; n == 2 {
+			require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(b.receiver(t, nil).Handler(b.effect)).Result)
+		}
+		return b.inTx(ctx, fn)
+	}
+	a := newSender(t).Request(ev).Serve(newReceiver(t, inTx, b.store, nil).Handler(hopeless(b.effect)))
+	require.Equal(t, receiver.Duplicate, a.Result)
+	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
+}
+
+func TestApplyDeadLetter(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		b, _ := onSQLite(t)
+		testApplyDeadLetter(t, b)
+	})
+	t.Run("memory", func(t *testing.T) { testApplyDeadLetter(t, onMemory()) })
+}
+
+func testApplyDeadLetter[Tx any](t *testing.T, b bed[Tx]) {
+	rcv := b.receiver(t, nil)
+	snd := newSender(t)
+	ev, old := newEvent(7), newEvent(6)
+	for _, e := range []struct{ a string }{
+		{string(snd.Request(ev).Serve(rcv.Handler(hopeless(b.effect))).Body)},
+		{string(snd.Request(old).Serve(rcv.Handler(hopeless(b.effect))).Body)},
+	} {
+		require.Equal(t, `{"result":"dead_lettered"}`, e.a)
+	}
+
+	_, err := rcv.ApplyDeadLetter(t.Context(), "default", "evt_none", b.effect)
+	require.ErrorIs(t, err, dedup.ErrNotFound)
+
+	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, hopeless(b.effect))
+	require.ErrorIs(t, err, errHopeless)
+	require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev), "it stays")
+
+	var got receiver.Event
+	res, err := rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, func(ctx context.Context, tx Tx, ev receiver.Event) error {
+		got = ev
+		return b.effect(ctx, tx, ev)
+	})
+	require.NoError(t, err)
+	require.Equal(t, receiver.Applied, res)
+	require.Equal(t, state{Marker: true, Effects: 1, Version: 7}, b.state(t, ev))
+	require.Equal(t, ev.Object, got.Object)
+	require.Equal(t, "default", got.Scope)
+
+	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, b.effect)
+	require.ErrorIs(t, err, dedup.ErrNotFound)
+
+	res, err = rcv.ApplyDeadLetter(t.Context(), "default", old.ID, b.effect)
+	require.NoError(t, err)
+	require.Equal(t, receiver.Stale, res)
+	require.Equal(t, state{Marker: true, Version: 7}, b.state(t, old))
+	require.Equal(t, receiver.Duplicate, snd.Request(ev).Serve(rcv.Handler(b.effect)).Result)
+}
+
+func TestApplyDeadLetterWithoutAny(t *testing.T) {
+	b, _ := onSQLite(t)
+	rcv := newReceiver(t, b.inTx, dedup.Store[*sql.Tx](brokenStore[*sql.Tx]{Store: b.store}), nil)
+	_, err := rcv.ApplyDeadLetter(t.Context(), "default", "evt_1", b.effect)
+	require.ErrorContains(t, err, "keeps no dead letters")
+}

@@ -1,0 +1,83 @@
+package receiver_test
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/receiver"
+)
+
+type traceKey struct{}
+
+// Each request calls the start hook and exactly one other, outside of any
+// transaction, with the start hook's context.
+func TestHooks(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		b, db := onSQLite(t)
+		var calls []string
+		called := func(ctx context.Context, name string) {
+			require.Zero(t, db.Stats().InUse, "called inside the transaction")
+			if !panics {
+				require.Equal(t, "trace", ctx.Value(traceKey{}))
+			}
+			calls = append(calls, name)
+			if panics {
+				panic(name)
+			}
+		}
+		hook := func(name string) func(context.Context, receiver.Event) {
+			return func(ctx context.Context, _ receiver.Event) { called(ctx, name) }
+		}
+		log := new(buffer)
+		rcv := b.receiver(t, &receiver.Config{Logger: log.logger(), Hooks: receiver.Hooks{
+			Start: func(ctx context.Context, h http.Header) context.Context {
+				require.NotEmpty(t, h.Get("Webhook-Id"))
+				if panics {
+					panic("start")
+				}
+				return context.WithValue(ctx, traceKey{}, "trace")
+			},
+			Applied:      hook("applied"),
+			Duplicate:    hook("duplicate"),
+			Stale:        hook("stale"),
+			DeadLettered: func(ctx context.Context, _ receiver.Event, _ error) { called(ctx, "dead_lettered") },
+			Rejected:     func(ctx context.Context, err *receiver.Error) { called(ctx, "rejected "+string(err.Reason)) },
+			Failed: func(ctx context.Context, _ receiver.Event, err *receiver.Error) {
+				called(ctx, "failed "+string(err.Reason))
+			},
+		}})
+		h := rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+			if !panics {
+				require.Equal(t, "trace", ctx.Value(traceKey{}))
+			}
+			return b.effect(ctx, tx, ev)
+		})
+		snd := newSender(t)
+		ev := newEvent(2)
+		snd.Request(ev).Serve(h)
+		snd.Request(ev).Serve(h)
+		snd.Request(newEvent(1)).Serve(h)
+		snd.Request(ev).Tampered().Serve(h)
+		a := snd.Request(newEvent(3)).Serve(rcv.Handler(hopeless(b.effect)))
+		require.Equal(t, receiver.DeadLettered, a.Result)
+		a = snd.Request(newEvent(3)).Serve(rcv.Handler(func(context.Context, *sql.Tx, receiver.Event) error { return errLook }))
+		require.Equal(t, 500, a.Status)
+		require.Equal(t, []string{"applied", "duplicate", "stale", "rejected signature", "dead_lettered", "failed apply"}, calls)
+		if panics {
+			require.Equal(t, 12, strings.Count(log.String(), "a hook panicked"))
+		}
+	}
+}
+
+func TestStartHookWithoutContext(t *testing.T) {
+	b, _ := onSQLite(t)
+	rcv := b.receiver(t, &receiver.Config{Hooks: receiver.Hooks{
+		Start: func(context.Context, http.Header) context.Context { return nil },
+	}})
+	require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(1)).Serve(rcv.Handler(b.effect)).Result)
+}
