@@ -60,9 +60,9 @@ func (j Jitter) Apply(d time.Duration, chance float64) time.Duration {
 	case jitterNone:
 		return d
 	case jitterFull:
-		return scale(d, chance)
+		return time.Duration(float64(d) * chance)
 	case jitterEqual:
-		return d/2 + scale(d-d/2, chance)
+		return d/2 + time.Duration(float64(d/2)*chance)
 	case jitterProportional:
 		return proportional(d, min(max(j.fraction, 0), 1), chance)
 	default:
@@ -79,16 +79,6 @@ func proportional(d time.Duration, fraction, chance float64) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(f)
-}
-
-// scale returns d·chance, at most d: beyond 2^53 ns a float64 may be above the
-// integer it stands for.
-func scale(d time.Duration, chance float64) time.Duration {
-	f := float64(d) * chance
-	if f >= float64(d) {
-		return d
-	}
-	return min(time.Duration(f), d)
 }
 
 func clampChance(c float64) float64 {

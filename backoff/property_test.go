@@ -95,12 +95,17 @@ func TestJitterDoesNotFallAsDelayOrChanceRises(t *testing.T) {
 		if d1 > d2 {
 			d1, d2 = d2, d1
 		}
-		c1, c2 := rng.Float64(), rng.Float64()
+		c1, c2 := pick(rng, rng.Float64(), anyFloat(rng)), rng.Float64()
+		if math.IsNaN(c1) {
+			c1 = 1
+		}
 		if c1 > c2 {
 			c1, c2 = c2, c1
 		}
 		got := j.Apply(d1, c1)
 		require.GreaterOrEqual(t, got, time.Duration(0))
+		require.LessOrEqual(t, backoff.Full().Apply(d1, c1), max(d1, 0))
+		require.LessOrEqual(t, backoff.Equal().Apply(d1, c1), max(d1, 0))
 		require.LessOrEqual(t, got, j.Apply(d2, c1), "%+v %d %d chance %v", j, d1, d2, c1)
 		require.LessOrEqual(t, got, j.Apply(d1, c2), "%+v %d chance %v %v", j, d1, c1, c2)
 	}

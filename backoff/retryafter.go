@@ -81,7 +81,6 @@ func afterWeekday(date string) string {
 // more than 50 years in the future is the latest past year with the same two
 // digits (RFC 9110 section 5.6.7).
 func inCentury(t, now time.Time) time.Time {
-	now = now.UTC()
 	century := now.Year() - now.Year()%100
 	at := func(year int) time.Time {
 		return time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
