@@ -20,9 +20,10 @@
 //
 //   - The verifier's owner chooses the schemes. Nothing in a request can select
 //     another one, and a failure in one scheme never falls through to the next.
-//   - Every header that a scheme reads is there exactly once, under any spelling
-//     of its name, and has its exact form. Nothing is trimmed, unfolded or
-//     normalised, and the signature covers the header's bytes as they came.
+//   - Every header that a scheme needs is there exactly once and has its exact form.
+//     Nothing is trimmed, unfolded or normalised, and the signature covers the
+//     header's bytes as they came. Headers that do not come from net/http may be
+//     spelled in any case.
 //   - The timestamp lies within the tolerance on both sides, in whole seconds, for
 //     every value of either clock. This is decided before any MAC is computed.
 //   - The MAC covers the raw body. Decoded signatures are compared in constant

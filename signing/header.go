@@ -10,8 +10,22 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// headerNames are the three headers of a scheme.
+// headerNames are the three headers of a scheme, in their canonical spelling.
 type headerNames struct{ id, timestamp, signature string }
+
+// or returns the names with those that are set instead.
+func (n headerNames) or(id, timestamp, signature string) headerNames {
+	if id != "" {
+		n.id = http.CanonicalHeaderKey(id)
+	}
+	if timestamp != "" {
+		n.timestamp = http.CanonicalHeaderKey(timestamp)
+	}
+	if signature != "" {
+		n.signature = http.CanonicalHeaderKey(signature)
+	}
+	return n
+}
 
 // check reports names that cannot be header names (RFC 9110 section 5.1), or that
 // are not three different ones.
@@ -40,23 +54,30 @@ type headerValue struct {
 
 type headerValues struct{ id, timestamp, signature headerValue }
 
-// find looks at every key, because a header that does not come from net/http may
-// have its name in any case, and even in two.
-func (n headerNames) find(h http.Header) (v headerValues) {
-	for name, values := range h {
-		v.id.take(name, n.id, values)
-		v.timestamp.take(name, n.timestamp, values)
-		v.signature.take(name, n.signature, values)
+// find returns the values under the names' canonical spelling, which is the only
+// one in requests that come from net/http. Of a header that is not there, every
+// other spelling counts, as maps from elsewhere have them.
+func (n *headerNames) find(h http.Header) headerValues {
+	return headerValues{id: find(h, n.id), timestamp: find(h, n.timestamp), signature: find(h, n.signature)}
+}
+
+func find(h http.Header, name string) (v headerValue) {
+	if v.add(h[name]); v.count > 0 {
+		return v
+	}
+	for spelling, values := range h {
+		// Equal lengths: no character outside ASCII folds into a name.
+		if len(spelling) == len(name) && strings.EqualFold(spelling, name) {
+			v.add(values)
+		}
 	}
 	return v
 }
 
-func (v *headerValue) take(name, want string, values []string) {
-	if len(name) != len(want) || len(values) == 0 || name != want && !strings.EqualFold(name, want) {
-		return
+func (v *headerValue) add(values []string) {
+	if v.count += len(values); len(values) > 0 {
+		v.text = values[0]
 	}
-	v.text = values[0]
-	v.count += len(values)
 }
 
 func (v headerValue) once(name string) error {
@@ -111,9 +132,9 @@ func (n headerNames) set(h http.Header, id, timestamp, signature string) {
 		}
 	}
 	values := []string{id, timestamp, signature} // one allocation for all
-	h[http.CanonicalHeaderKey(n.id)] = values[0:1:1]
-	h[http.CanonicalHeaderKey(n.timestamp)] = values[1:2:2]
-	h[http.CanonicalHeaderKey(n.signature)] = values[2:3:3]
+	h[n.id] = values[0:1:1]
+	h[n.timestamp] = values[1:2:2]
+	h[n.signature] = values[2:3:3]
 }
 
 // beforeSigning checks what every scheme's Sign is given.

@@ -1,7 +1,6 @@
 package signing
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -44,11 +43,7 @@ var _ Scheme = StandardWebhooks{}
 func (s StandardWebhooks) Name() string { return "standard-webhooks" }
 
 func (s StandardWebhooks) names() headerNames {
-	return headerNames{
-		id:        cmp.Or(s.IDHeader, "Webhook-Id"),
-		timestamp: cmp.Or(s.TimestampHeader, "Webhook-Timestamp"),
-		signature: cmp.Or(s.SignatureHeader, "Webhook-Signature"),
-	}
+	return headerNames{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}.or(s.IDHeader, s.TimestampHeader, s.SignatureHeader)
 }
 
 func (s StandardWebhooks) check(keys *Keyring) error {

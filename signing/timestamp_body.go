@@ -1,7 +1,6 @@
 package signing
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -16,8 +15,8 @@ import (
 // 64 lowercase hex digits. It signs with the newest suited key only and refuses
 // Ed25519 keys: a public key must never be taken for an HMAC key.
 //
-// The id header is not covered by the signature. Verifying does not need it, but
-// refuses one that is repeated or malformed.
+// The id header is not covered by the signature, so that verifying does not need
+// it and makes nothing of it; only a repeated one is refused.
 //
 // The fields are names of headers; empty ones mean Webhook-Id, Webhook-Timestamp
 // and Webhook-Hmac-Sha256.
@@ -33,11 +32,7 @@ var _ Scheme = TimestampBody{}
 func (s TimestampBody) Name() string { return "timestamp-body" }
 
 func (s TimestampBody) names() headerNames {
-	return headerNames{
-		id:        cmp.Or(s.IDHeader, "Webhook-Id"),
-		timestamp: cmp.Or(s.TimestampHeader, "Webhook-Timestamp"),
-		signature: cmp.Or(s.SignatureHeader, "Webhook-Hmac-Sha256"),
-	}
+	return headerNames{"Webhook-Id", "Webhook-Timestamp", "Webhook-Hmac-Sha256"}.or(s.IDHeader, s.TimestampHeader, s.SignatureHeader)
 }
 
 func (s TimestampBody) check(keys *Keyring) error {
@@ -67,9 +62,6 @@ func (s TimestampBody) read(h http.Header, now time.Time, tolerance time.Duratio
 	}
 	if v.id.count > 0 {
 		if err := v.id.once(names.id); err != nil {
-			return r, err
-		}
-		if err := checkID(names.id, v.id.text); err != nil {
 			return r, err
 		}
 	}
@@ -135,22 +127,24 @@ func decodeLowerHex(dst *[sha256.Size]byte, s string) bool {
 	if len(s) != 2*len(dst) {
 		return false
 	}
+	var seen byte
 	for i := range dst {
-		hi, lo := lowerHex(s[2*i]), lowerHex(s[2*i+1])
-		if hi|lo > 0xf {
-			return false
-		}
+		hi, lo := lowerHex[s[2*i]], lowerHex[s[2*i+1]]
+		seen |= hi | lo
 		dst[i] = hi<<4 | lo
 	}
-	return true
+	return seen < notHex
 }
 
-func lowerHex(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
+const notHex = 0x10
+
+// lowerHex has the value of each lowercase digit, and notHex for all other bytes.
+var lowerHex = func() (table [256]byte) {
+	for c := range table {
+		table[c] = notHex
 	}
-	return 0xff
-}
+	for value, c := range []byte("0123456789abcdef") {
+		table[c] = byte(value)
+	}
+	return table
+}()

@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -92,39 +93,37 @@ func (n headerNames) checkWith(keys *Keyring, scheme string, suits func(*materia
 // Precheck refuses all that can be refused before the body is read. A request that
 // passes is not verified yet.
 func (v *Verifier) Precheck(h http.Header) error {
-	_, err := v.decide(func(s Scheme, now time.Time) (Verified, error) {
-		return Verified{}, s.Precheck(h, now, v.tolerance)
-	})
-	return err
+	if len(v.schemes) == 0 {
+		return ErrNoValidKey
+	}
+	now := v.now()
+	var absent error
+	for _, s := range v.schemes {
+		err := s.Precheck(h, now, v.tolerance)
+		if err == nil || !errors.Is(err, ErrNotSigned) {
+			return err
+		}
+		absent = cmp.Or(absent, err)
+	}
+	return absent
 }
 
 // Verify checks the whole message and returns what its signature has shown. It
 // does not need Precheck to have been called.
 func (v *Verifier) Verify(m Message) (Verified, error) {
-	return v.decide(func(s Scheme, now time.Time) (Verified, error) {
-		return s.Verify(m, v.keys, now, v.tolerance)
-	})
-}
-
-// decide lets the first scheme answer whose signature is there. A failure there is
-// final: trying the others would let whoever sends choose the weakest.
-func (v *Verifier) decide(ask func(Scheme, time.Time) (Verified, error)) (Verified, error) {
 	if len(v.schemes) == 0 { // a zero Verifier accepts nothing
 		return Verified{}, ErrNoValidKey
 	}
 	now := v.now()
 	var absent error
-	for i, s := range v.schemes {
-		verified, err := ask(s, now)
-		if err == nil {
-			return verified, nil
+	for _, s := range v.schemes {
+		verified, err := s.Verify(m, v.keys, now, v.tolerance)
+		// A failure of the scheme whose signature is there is final: trying the others
+		// would let whoever sends choose the weakest.
+		if err == nil || !errors.Is(err, ErrNotSigned) {
+			return verified, err
 		}
-		if !errors.Is(err, ErrNotSigned) {
-			return Verified{}, err
-		}
-		if i == 0 {
-			absent = err
-		}
+		absent = cmp.Or(absent, err)
 	}
 	return Verified{}, absent
 }
