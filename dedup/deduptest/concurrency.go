@@ -138,7 +138,7 @@ func uncommittedVersion[Tx any](e *env[Tx]) {
 
 func readBeforeWrite[Tx any](e *env[Tx]) {
 	const n = 6
-	for round := range 4 {
+	for round := range 2 {
 		id, v := fmt.Sprintf("event-%d", round), int64(round+1)
 		var reading atomic.Int32
 		var fresh, newer atomic.Int32

@@ -164,7 +164,7 @@ func pruneKeepsVersions[Tx any](e *env[Tx]) {
 
 func pruneWhileMarking[Tx any](e *env[Tx]) {
 	removeOld(e)
-	const n, pruners, markers = 120, 2, 4
+	const n, pruners, markers = 60, 2, 4
 	e.must(func(tx Tx) error {
 		for i := range n {
 			if err := wantMarkAt(e, tx, e.scope, fmt.Sprintf("old-%d", i), old(i)); err != nil {

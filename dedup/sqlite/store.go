@@ -76,16 +76,17 @@ func (*Store) Version(ctx context.Context, tx *sql.Tx, scope string, obj dedup.O
 	return version, dedup.WrapError(ctx, "reading a version", err)
 }
 
+const pruneQuery = `
+	DELETE FROM surehook_dedup_markers WHERE (scope, id) IN (
+		SELECT scope, id FROM surehook_dedup_markers
+		WHERE marked_at < ? ORDER BY marked_at LIMIT ?)`
+
 // Prune implements [dedup.Store].
 func (*Store) Prune(ctx context.Context, tx *sql.Tx, before time.Time, limit int) (int, error) {
 	if err := dedup.CheckLimit(limit); err != nil {
 		return 0, err
 	}
-	n, err := exec(ctx, tx, `
-		DELETE FROM surehook_dedup_markers WHERE (scope, id) IN (
-			SELECT scope, id FROM surehook_dedup_markers
-			WHERE marked_at < ? ORDER BY marked_at LIMIT ?)`,
-		before.UnixMicro(), limit)
+	n, err := exec(ctx, tx, pruneQuery, before.UnixMicro(), limit)
 	return int(n), dedup.WrapError(ctx, "pruning markers", err)
 }
 

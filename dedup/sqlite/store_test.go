@@ -127,10 +127,7 @@ func TestNotMigrated(t *testing.T) {
 // The cost of pruning must not grow with the markers that stay.
 func TestPruneUsesTheIndexes(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "a.db"), pragmas)
-	rows, err := db.QueryContext(t.Context(), `EXPLAIN QUERY PLAN
-		DELETE FROM surehook_dedup_markers WHERE (scope, id) IN (
-			SELECT scope, id FROM surehook_dedup_markers
-			WHERE marked_at < ? ORDER BY marked_at LIMIT ?)`, 1, 1)
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+sqlite.PruneQuery, 1, 1)
 	require.NoError(t, err)
 	defer rows.Close()
 	var plan []string
