@@ -115,6 +115,7 @@ func (ep *Endpoint) serve(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
+		defer answer.Body.Close()
 		send(w, answer)
 	}
 }

@@ -49,7 +49,7 @@ func Garbage() Step {
 	return Step{
 		raw: func(_ context.Context, conn net.Conn) { _, _ = io.WriteString(conn, garbage) },
 		reply: func(context.Context) (*http.Response, error) {
-			_, err := http.ReadResponse(bufio.NewReader(strings.NewReader(garbage)), nil) //nolint:bodyclose // it never parses
+			_, err := http.ReadResponse(bufio.NewReader(strings.NewReader(garbage)), nil)
 			return nil, fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", err)
 		},
 	}
