@@ -1,0 +1,95 @@
+package guard
+
+import "net/netip"
+
+// special4 is the IANA IPv4 Special-Purpose Address Registry (RFC 6890, RFC 8190;
+// https://www.iana.org/assignments/iana-ipv4-special-registry), whole: the few
+// entries that are globally reachable are anycast services that receive no
+// deliveries. To it come multicast (RFC 5771) and Azure's host, which looks
+// public. The metadata services of the clouds are at 169.254.169.254,
+// 169.254.170.2, 169.254.170.23, 100.100.100.200 and 192.0.0.192, in ranges below,
+// and at fd00:ec2::254 and fd20:ce::254, in none of global6.
+var special4 = prefixes(
+	"0.0.0.0/8",       // this network, RFC 791
+	"10.0.0.0/8",      // private use, RFC 1918
+	"100.64.0.0/10",   // shared address space, RFC 6598
+	"127.0.0.0/8",     // loopback, RFC 1122
+	"169.254.0.0/16",  // link local, RFC 3927
+	"172.16.0.0/12",   // private use, RFC 1918
+	"192.0.0.0/24",    // IETF protocol assignments, RFC 6890
+	"192.0.2.0/24",    // documentation, RFC 5737
+	"192.31.196.0/24", // AS112-v4, RFC 7535
+	"192.52.193.0/24", // AMT, RFC 7450
+	"192.88.99.0/24",  // 6to4 relay anycast, deprecated by RFC 7526
+	"192.168.0.0/16",  // private use, RFC 1918
+	"192.175.48.0/24", // direct delegation AS112, RFC 7534
+	"198.18.0.0/15",   // benchmarking, RFC 2544
+	"198.51.100.0/24", // documentation, RFC 5737
+	"203.0.113.0/24",  // documentation, RFC 5737
+	"224.0.0.0/4",     // multicast, RFC 5771
+	"240.0.0.0/4",     // reserved, RFC 1112; limited broadcast, RFC 919
+
+	// https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+	"168.63.129.16/32",
+)
+
+// global6 is all of IPv6 that is given out as global unicast (RFC 4291 section
+// 2.4; https://www.iana.org/assignments/ipv6-unicast-address-assignments). What is
+// outside is refused without being listed: loopback, unspecified, IPv4-compatible
+// (::/96), IPv4-translated (::ffff:0:0:0/96), NAT64 by a local prefix
+// (64:ff9b:1::/48, RFC 8215), discard-only (100::/64), SRv6 SIDs (5f00::/16),
+// unique local, link local, site local, multicast.
+var global6 = netip.MustParsePrefix("2000::/3")
+
+// special6 is what the IANA IPv6 Special-Purpose Address Registry (RFC 6890, RFC
+// 8190; https://www.iana.org/assignments/iana-ipv6-special-registry) has within
+// global6, but for 6to4, which is judged by what it embeds.
+var special6 = prefixes(
+	"2001::/23",         // IETF protocol assignments, RFC 2928: Teredo, benchmarking, ORCHID …
+	"2001:db8::/32",     // documentation, RFC 3849
+	"2620:4f:8000::/48", // direct delegation AS112, RFC 7534
+	"3fff::/20",         // documentation, RFC 9637
+)
+
+var (
+	nat64  = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052 section 2.1
+	sixTo4 = netip.MustParsePrefix("2002::/16")    // RFC 3056 section 2
+)
+
+// routable tells whether an address, unmapped and without a zone, is globally
+// routable unicast in its own right. What it embeds is judged elsewhere.
+func routable(a netip.Addr) bool {
+	if a.Is4() {
+		return !covered(special4, a)
+	}
+	return nat64.Contains(a) || global6.Contains(a) && !covered(special6, a)
+}
+
+// embedded returns the IPv4 addresses that packets to an IPv6 address may end at:
+// by its prefix (NAT64, 6to4), and by its interface identifier (ISATAP, RFC 5214
+// section 6.1). Those that there are not are invalid.
+func embedded(a netip.Addr) (found [2]netip.Addr) {
+	if !a.Is6() {
+		return found
+	}
+	b := a.As16()
+	switch {
+	case nat64.Contains(a):
+		found[0] = netip.AddrFrom4([4]byte(b[12:16]))
+	case sixTo4.Contains(a):
+		found[0] = netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	// The universal bit of the identifier may be set, the group bit not.
+	if b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
+		found[1] = netip.AddrFrom4([4]byte(b[12:16]))
+	}
+	return found
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	list := make([]netip.Prefix, len(texts))
+	for i, s := range texts {
+		list[i] = netip.MustParsePrefix(s)
+	}
+	return list
+}
