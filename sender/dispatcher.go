@@ -26,7 +26,8 @@ type DispatcherConfig struct {
 	Timeout time.Duration
 
 	// Slots is how many attempts may be on the wire at a time. The default is
-	// 256. A quarter of them is for subscriptions on probation.
+	// 256. An eighth of them is for new subscriptions and another for slow and
+	// failing ones.
 	Slots int
 
 	// PerSubscription is how many of them one subscription can earn by answering

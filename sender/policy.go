@@ -72,7 +72,7 @@ func (p Policy) health(h Health, r Result, now time.Time) Health {
 		if h.FailingSince.IsZero() {
 			h.FailingSince = now
 		}
-		if !fast || h.Streak >= probationStreak {
+		if !fast || h.Lane == LaneNew || h.Streak >= probationStreak {
 			h.Lane = LaneProbation
 		}
 	}

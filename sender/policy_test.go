@@ -65,6 +65,8 @@ func TestPolicyHealth(t *testing.T) {
 	require.Equal(t, sender.LaneProbation, decide(h, slow, t0).Lane, "an answer after nine seconds")
 	require.Equal(t, sender.LaneProbation, decide(h, sender.Result{Class: sender.ClassTimeout, Duration: 10 * time.Second}, t0).Lane)
 
+	require.Equal(t, sender.LaneProbation, decide(sender.Health{}, refused, t0).Lane, "a new one that fails at once")
+
 	f := h
 	for i := 1; i <= 5; i++ {
 		require.Equal(t, sender.LaneProven, f.Lane, "failures that come fast take some")

@@ -65,12 +65,13 @@ type givenBack struct {
 }
 
 func newPump(d *Dispatcher) *pump {
-	probation := max(1, d.cfg.Slots/4)
+	eighth := max(1, d.cfg.Slots/8)
+	proven := d.cfg.Slots - 2*eighth
 	return &pump{
 		d: d, results: make(chan struct{}, 1), onWire: map[*attempt]struct{}{},
 		slots: newSlots(slotsConfig{
-			places:          [Lanes]int{LaneProbation: probation, LaneProven: d.cfg.Slots - probation},
-			perSubscription: min(d.cfg.PerSubscription, d.cfg.Slots-probation),
+			places:          [Lanes]int{LaneNew: eighth, LaneProven: proven, LaneProbation: eighth},
+			perSubscription: min(d.cfg.PerSubscription, proven),
 			prefetch:        8,
 			hardLimit:       2 * d.cfg.Slots,
 		}),

@@ -9,8 +9,8 @@ import "time"
 // A delivery that was claimed waits in its subscription's queue, then is on the
 // wire, then waits for its result to be recorded; it is "held" all the while.
 //
-//   - Each lane has places on the wire of its own, so that new, slow and failing
-//     subscriptions (LaneProbation) leave room for the rest.
+//   - Each lane has places on the wire of its own, so that new subscriptions, and
+//     slow and failing ones, leave room for the rest.
 //   - A subscriber gets at most half of a lane's places, so that one whose
 //     endpoints all stall leaves room for the others.
 //   - A subscription starts with few places, and earns one more with each fast
@@ -71,7 +71,7 @@ type attempt struct {
 
 // firstPlaces is how many places a subscription has that this dispatcher does
 // not know.
-var firstPlaces = [Lanes]int{LaneProbation: 1, LaneProven: 4}
+var firstPlaces = [Lanes]int{LaneNew: 1, LaneProven: 4, LaneProbation: 1}
 
 func newSlots(cfg slotsConfig) *slots {
 	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}}
@@ -105,7 +105,8 @@ func (s *slots) next() *attempt {
 	if s.wire >= s.cfg.hardLimit {
 		return nil
 	}
-	for _, l := range [...]Lane{LaneProven, LaneProbation} {
+	for i := range s.lane {
+		l := Lane(i)
 		lane := &s.lane[l]
 		if lane.wire >= s.cfg.places[l] {
 			continue
@@ -150,6 +151,9 @@ func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 		s.move(sub, LaneProbation)
 	default:
 		sub.places = max(1, sub.places/2)
+		if sub.lane == LaneNew {
+			s.move(sub, LaneProbation)
+		}
 	}
 }
 
@@ -181,7 +185,7 @@ func (s *slots) takeQueues(all bool) []*attempt {
 		keep := sub.places
 		if all {
 			keep = 0
-		} else if sub.lane == LaneProven {
+		} else if sub.lane != LaneProbation {
 			continue
 		}
 		if len(sub.queue) > keep {

@@ -9,7 +9,7 @@ import (
 )
 
 func testSlots() *slots {
-	return newSlots(slotsConfig{places: [Lanes]int{LaneProbation: 8, LaneProven: 24}, perSubscription: 6, prefetch: 4, hardLimit: 64})
+	return newSlots(slotsConfig{places: [Lanes]int{LaneNew: 2, LaneProven: 24, LaneProbation: 8}, perSubscription: 6, prefetch: 4, hardLimit: 64})
 }
 
 func claimed(subscription, subscriber int64, lane Lane) *attempt {
@@ -26,7 +26,7 @@ func drive(s *slots) (started []*attempt) {
 
 func TestSlotsProbationIsBounded(t *testing.T) {
 	s := testSlots()
-	for sub := int64(1); sub <= 100; sub++ { // a hundred subscribers with one new subscription each
+	for sub := int64(1); sub <= 100; sub++ { // a hundred subscribers with one failing subscription each
 		s.add(claimed(sub, sub, LaneProbation))
 	}
 	require.Len(t, drive(s), 8)
@@ -36,6 +36,8 @@ func TestSlotsProbationIsBounded(t *testing.T) {
 		s.add(claimed(1000, 1000, LaneProven))
 	}
 	require.Len(t, drive(s), 4, "a proven subscription has places of its own, and starts with four")
+	s.add(claimed(2000, 2000, LaneNew))
+	require.Len(t, drive(s), 1, "and so has a new one")
 }
 
 func TestSlotsSubscriberTakesHalfOfALane(t *testing.T) {
@@ -71,7 +73,7 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 	s := testSlots()
 	const fast = time.Second
 	for range 40 {
-		s.add(claimed(1, 1, LaneProbation))
+		s.add(claimed(1, 1, LaneNew))
 	}
 	wire := drive(s)
 	require.Len(t, wire, 1, "a new subscription starts with one")
@@ -149,7 +151,7 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 			switch r.IntN(7) {
 			case 0, 1:
 				sub := r.Int64N(30)
-				s.add(claimed(sub, sub%7, Lane(r.IntN(2))))
+				s.add(claimed(sub, sub%7, Lane(r.IntN(Lanes))))
 			case 2:
 				wire = append(wire, drive(s)...)
 			case 3, 4:
@@ -188,8 +190,8 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 			}
 			require.Equal(t, len(wire), onWire)
 			require.Equal(t, len(wire), s.wire)
-			require.Equal(t, s.lane[0].wire+s.lane[1].wire, s.wire)
-			require.Equal(t, s.lane[0].held+s.lane[1].held, s.held)
+			require.Equal(t, s.lane[0].wire+s.lane[1].wire+s.lane[2].wire, s.wire)
+			require.Equal(t, s.lane[0].held+s.lane[1].held+s.lane[2].held, s.held)
 			require.Equal(t, held, s.held)
 			require.Equal(t, len(wire)+len(done)+queued, s.held)
 			require.LessOrEqual(t, s.lane[LaneProven].wire, s.cfg.places[LaneProven])
@@ -205,8 +207,9 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 		}
 		require.Zero(t, s.held)
 		require.Zero(t, s.wire)
-		require.Empty(t, s.lane[0].by)
-		require.Empty(t, s.lane[1].by)
+		for l := range s.lane {
+			require.Empty(t, s.lane[l].by)
+		}
 		s.trim()
 		s.trim()
 		require.Empty(t, s.subs, "nothing is remembered of those with nothing to do")

@@ -177,17 +177,21 @@ type DeliveryKey struct {
 	Subscription int64
 }
 
-// Lane divides the subscriptions by what is known of their endpoints.
+// Lane divides the subscriptions by what is known of their endpoints. Each lane
+// has slots of its own.
 type Lane uint8
 
 const (
-	// LaneProbation is that of new, slow and failing subscriptions. They share a
-	// bounded part of the slots.
-	LaneProbation Lane = iota
+	// LaneNew is that of subscriptions that have not answered yet. It is a lane
+	// of its own so that the first delivery of a new subscriber does not wait for
+	// the timeouts of those that fail.
+	LaneNew Lane = iota
 	// LaneProven is that of subscriptions whose endpoints answer fast.
 	LaneProven
+	// LaneProbation is that of slow and failing subscriptions.
+	LaneProbation
 	// Lanes is their number.
-	Lanes = 2
+	Lanes = 3
 )
 
 // Batch is the work of one RecordAndClaim.

@@ -1,0 +1,152 @@
+// Command quickstart is a producer and a consumer of events, each with a SQLite
+// file of its own, talking over real HTTP. It shows what the library guarantees,
+// one thing after the other, and checks at the end that it held.
+//
+//	go run ./examples/quickstart
+//
+// producer.go is how a service sends, consumer.go how a service receives; this
+// file is the story that runs them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "quickstart-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = story(ctx, dir)
+	_ = os.RemoveAll(dir)
+	if err != nil {
+		log.Fatalln("FAILED:", err)
+	}
+	fmt.Println("\nEverything held.")
+}
+
+func story(ctx context.Context, dir string) error {
+	producer, err := newProducer(ctx, filepath.Join(dir, "producer.db"))
+	if err != nil {
+		return err
+	}
+	defer producer.close()
+
+	// The consumer registers its URL with the producer and gets a secret.
+	consumer, err := newConsumer(ctx, filepath.Join(dir, "consumer.db"), producer.subscribe)
+	if err != nil {
+		return err
+	}
+	defer consumer.close()
+
+	fmt.Println("1. An event commits with the change it reports.")
+	if err := producer.setPlan(ctx, "ada", "pro"); err != nil {
+		return err
+	}
+	if err := consumer.expect(ctx, "applied"); err != nil {
+		return err
+	}
+
+	fmt.Println("2. A change that is rolled back takes its event along: nothing is ever sent.")
+	errChangedMind := errors.New("the customer changed their mind")
+	err = producer.setPlan(ctx, "ada", "enterprise", errChangedMind)
+	if !errors.Is(err, errChangedMind) {
+		return fmt.Errorf("the change was to be rolled back, got: %v", err)
+	}
+	fmt.Println("   rolled back:", err)
+
+	fmt.Println("3. An endpoint that fails is tried again until it answers 2xx.")
+	consumer.failNext(2)
+	if err := producer.setPlan(ctx, "grace", "team"); err != nil {
+		return err
+	}
+	if err := consumer.expect(ctx, "503", "503", "applied"); err != nil {
+		return err
+	}
+
+	fmt.Println("4. An event that arrives twice is acknowledged, and applied once.")
+	again, err := producer.newest(ctx, sender.StatusDelivered)
+	if err != nil {
+		return err
+	}
+	if err := producer.history.Redeliver(ctx, again.ID); err != nil {
+		return err
+	}
+	if err := consumer.expect(ctx, "duplicate"); err != nil {
+		return err
+	}
+
+	fmt.Println("5. An event that a newer one has overtaken is acknowledged, and dropped.")
+	consumer.failNext(1)
+	if err := producer.setPlan(ctx, "ada", "free"); err != nil {
+		return err
+	}
+	if err := consumer.expect(ctx, "503"); err != nil {
+		return err
+	}
+	if err := producer.setPlan(ctx, "ada", "team"); err != nil { // arrives before the other one is tried again
+		return err
+	}
+	if err := consumer.expect(ctx, "applied", "stale"); err != nil {
+		return err
+	}
+
+	fmt.Println("6. What cannot be delivered is kept as a dead letter, and sent again on demand.")
+	consumer.failNext(1000)
+	if err := producer.setPlan(ctx, "grace", "free"); err != nil {
+		return err
+	}
+	dead, err := producer.newest(ctx, sender.StatusDeadLettered)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("   dead-lettered after %d attempts, the last one: %s\n", len(dead.Attempts), dead.Attempts[len(dead.Attempts)-1].Error)
+	consumer.failNext(0)
+	if err := producer.history.Redeliver(ctx, dead.ID); err != nil {
+		return err
+	}
+	if err := consumer.expect(ctx, "applied"); err != nil {
+		return err
+	}
+	return check(ctx, producer, consumer)
+}
+
+// check compares where both sides have ended.
+func check(ctx context.Context, producer *producer, consumer *consumer) error {
+	want := "ada: team, grace: free"
+	for name, plans := range map[string]func(context.Context) (string, error){"producer": producer.plans, "consumer": consumer.plans} {
+		got, err := plans(ctx)
+		if err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("the %s ended with %q, not %q", name, got, want)
+		}
+	}
+	if applied, err := consumer.applied(ctx); err != nil || applied != 4 {
+		return fmt.Errorf("the consumer applied %d events, not 4 (%v)", applied, err)
+	}
+	all, _, err := producer.history.Deliveries(ctx, sender.DeliveryQuery{})
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.Status != sender.StatusDelivered {
+			return fmt.Errorf("delivery %s ended %s", d.ID, d.Status)
+		}
+	}
+	if len(all) != 5 {
+		return fmt.Errorf("there were %d deliveries, not 5: one for each change that committed", len(all))
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/signing"
+)
+
+// producer is a service with customers, who are on plans.
+type producer struct {
+	db       *sql.DB
+	registry *sender.Registry[*sql.Tx]
+	pub      *sender.Publisher[*sql.Tx]
+	history  *sender.History
+	close    func()
+}
+
+// dsn opens a SQLite file so that what has committed survives a loss of power.
+func dsn(path string) string {
+	return "file:" + path + "?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate"
+}
+
+func newProducer(ctx context.Context, path string) (*producer, error) {
+	db, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := db.ExecContext(ctx, "CREATE TABLE customers (name TEXT PRIMARY KEY, plan TEXT NOT NULL)"); err != nil {
+		return nil, err
+	}
+	store, err := sqlite.New(db, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Migrate(ctx); err != nil {
+		return nil, err
+	}
+
+	// Signing secrets are sealed at rest. A real service keeps this key with its
+	// other secrets, outside the database.
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "2026-11", Key: key})
+	if err != nil {
+		return nil, err
+	}
+
+	// Callback URLs may lead to loopback here, because the consumer is there. The
+	// schedule is made of seconds instead of hours, to be watched.
+	network := sender.Network{AllowPrivateNetworks: true}
+	schedule, err := backoff.Fixed(500 * time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	p := &producer{db: db}
+	if p.registry, err = sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network}); err != nil {
+		return nil, err
+	}
+	if p.pub, err = sender.NewPublisher(store, nil); err != nil {
+		return nil, err
+	}
+	if p.history, err = sender.NewHistory(store); err != nil {
+		return nil, err
+	}
+	dispatcher, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{
+		Network: network,
+		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 1500 * time.Millisecond}},
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- dispatcher.Run(run) }()
+	p.close = func() {
+		stop()
+		<-done // drained
+		_ = db.Close()
+	}
+	return p, nil
+}
+
+// subscribe registers a callback URL and returns the secret to verify with.
+func (p *producer) subscribe(ctx context.Context, url string) (signing.Secret, error) {
+	owner, secret, err := p.registry.CreateSubscriber(ctx, sender.NewSubscriber{})
+	if err != nil {
+		return signing.Secret{}, err
+	}
+	_, err = p.registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: url, EventTypes: []string{"customer.*"}})
+	return secret, err
+}
+
+// setPlan changes a customer and publishes the event in the same transaction. If
+// it is given an error, it fails with it after both.
+func (p *producer) setPlan(ctx context.Context, name, plan string, fail ...error) error {
+	data, err := json.Marshal(map[string]string{"plan": plan})
+	if err != nil {
+		return err
+	}
+	return p.pub.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO customers VALUES (?1, ?2) ON CONFLICT DO UPDATE SET plan = ?2", name, plan)
+		if err != nil {
+			return err
+		}
+		_, err = p.pub.PublishTx(ctx, tx, sender.Event{
+			Type: "customer.plan_changed", Object: sender.Object{Type: "customer", ID: name}, Data: data,
+		})
+		if err != nil {
+			return err
+		}
+		for _, err := range fail {
+			return err
+		}
+		return nil
+	})
+}
+
+// newest waits for a delivery of that status and returns it with its attempts.
+func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Delivery, error) {
+	for {
+		page, _, err := p.history.Deliveries(ctx, sender.DeliveryQuery{Status: status, Limit: 1})
+		if err != nil {
+			return sender.Delivery{}, err
+		}
+		if len(page) > 0 {
+			return p.history.Delivery(ctx, page[0].ID)
+		}
+		select {
+		case <-ctx.Done():
+			return sender.Delivery{}, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (p *producer) plans(ctx context.Context) (plans string, err error) {
+	err = p.db.QueryRowContext(ctx, "SELECT group_concat(name || ': ' || plan, ', ') FROM (SELECT * FROM customers ORDER BY name)").Scan(&plans)
+	return plans, err
+}

@@ -1,0 +1,135 @@
+package sender_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/signing"
+)
+
+// bed is a sending service on the memory store, for tests of what does not
+// depend on the store.
+type bed struct {
+	t       *testing.T
+	store   *memory.Store
+	keys    *sender.Keys
+	reg     *sender.Registry[*memory.Tx]
+	pub     *sender.Publisher[*memory.Tx]
+	history *sender.History
+}
+
+var private = sender.Network{AllowPrivateNetworks: true}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	store, err := memory.New(nil)
+	require.NoError(t, err)
+	b := &bed{t: t, store: store, keys: newKeys(t, "1")}
+	b.reg, err = sender.NewRegistry(store, b.keys, &sender.RegistryConfig{Network: private})
+	require.NoError(t, err)
+	b.pub, err = sender.NewPublisher(store, nil)
+	require.NoError(t, err)
+	b.history, err = sender.NewHistory(store)
+	require.NoError(t, err)
+	return b
+}
+
+func newKeys(t *testing.T, id string) *sender.Keys {
+	t.Helper()
+	keys, err := sender.NewKeys(sender.SealingKey{ID: id, Key: bytes.Repeat([]byte(id), 32)})
+	require.NoError(t, err)
+	return keys
+}
+
+// subscribe makes a subscriber of that id, if there is none, and a subscription.
+func (b *bed) subscribe(subscriber, url string) (sender.Subscription, signing.Secret) {
+	b.t.Helper()
+	_, secret, err := b.reg.CreateSubscriber(b.t.Context(), sender.NewSubscriber{ID: subscriber})
+	if err != nil {
+		require.ErrorIs(b.t, err, sender.ErrExists)
+	}
+	s, err := b.reg.Subscribe(b.t.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url})
+	require.NoError(b.t, err)
+	return s, secret
+}
+
+func (b *bed) publish(subscriber string) sender.Ref {
+	b.t.Helper()
+	ref, err := b.pub.Publish(b.t.Context(), sender.Event{
+		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: subscriber,
+	})
+	require.NoError(b.t, err)
+	return ref
+}
+
+func (b *bed) dispatcher(cfg sender.DispatcherConfig) *sender.Dispatcher {
+	b.t.Helper()
+	return b.dispatcherOn(b.store, cfg)
+}
+
+func (b *bed) dispatcherOn(store sender.DispatchStore, cfg sender.DispatcherConfig) *sender.Dispatcher {
+	b.t.Helper()
+	cfg.Network = private
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	d, err := sender.NewDispatcher(store, b.keys, &cfg)
+	require.NoError(b.t, err)
+	return d
+}
+
+// start runs a dispatcher and returns what stops it, and waits until it has.
+func (b *bed) start(d *sender.Dispatcher) (stop func() error) {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- d.Run(ctx) }()
+	stopped := false
+	stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-ran
+	}
+	b.t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// delivery returns the one delivery that there is.
+func (b *bed) delivery() sender.Delivery {
+	b.t.Helper()
+	list, next, err := b.history.Deliveries(b.t.Context(), sender.DeliveryQuery{})
+	require.NoError(b.t, err)
+	require.Empty(b.t, next)
+	require.Len(b.t, list, 1)
+	d, err := b.history.Delivery(b.t.Context(), list[0].ID)
+	require.NoError(b.t, err)
+	return d
+}
+
+// await polls the one delivery until it has that status. It is for tests with
+// real sockets; the others are in virtual time.
+func (b *bed) await(status sender.Status) sender.Delivery {
+	b.t.Helper()
+	var d sender.Delivery
+	require.Eventually(b.t, func() bool {
+		d = b.delivery()
+		return d.Status == status
+	}, 20*time.Second, 5*time.Millisecond)
+	return d
+}
+
+// transportFunc is an http.RoundTripper.
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,450 @@
+package sender_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+func TestDeliverOverTheWire(t *testing.T) {
+	b := newBed(t)
+	ep := sendertest.NewEndpoint(t)
+	sub, secret := b.subscribe("sub_a", ep.URL()+"/hooks?x=1")
+	ref, err := b.pub.Publish(t.Context(), sender.Event{
+		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: `a"<é>`}, Data: json.RawMessage(`{"n": 1.0}`),
+		OccurredAt: time.Date(2026, 1, 2, 3, 4, 5, 600, time.FixedZone("", 3600)),
+	})
+	require.NoError(t, err)
+	stats, err := b.dispatcher(sender.DispatcherConfig{}).RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, sender.Stats{Expanded: 1, Attempted: 1, Delivered: 1}, stats)
+
+	posts := ep.Requests()
+	require.Len(t, posts, 1)
+	p := posts[0]
+	require.NoError(t, p.Verify(secret), "both signatures")
+	require.Equal(t, http.MethodPost, p.Method)
+	require.Equal(t, "/hooks?x=1", p.URL.RequestURI())
+	require.Equal(t, `{"id":"`+ref.ID+`","type":"thing.changed","occurred_at":"2026-01-02T02:04:05.0000006Z",`+
+		`"object":{"type":"thing","id":"a\"<é>"},"version":1,"data":{"n": 1.0}}`, string(p.Body))
+	for name, want := range map[string]string{
+		"Content-Type": "application/json", "User-Agent": "surehook", "Webhook-Id": ref.ID, "Webhook-Attempt": "1",
+		"Content-Length": strconv.Itoa(len(p.Body)),
+	} {
+		require.Equal(t, []string{want}, p.Header[name], name)
+	}
+	require.NotContains(t, p.Header, "Idempotency-Key", "with it net/http would send a request twice")
+	require.NotContains(t, p.Header, "Accept-Encoding")
+
+	d := b.delivery()
+	require.Equal(t, sender.StatusDelivered, d.Status)
+	require.Equal(t, sub.ID, d.Subscription)
+	require.Equal(t, string(p.Body), string(d.Body))
+	require.Len(t, d.Attempts, 1)
+	require.Equal(t, 200, d.Attempts[0].StatusCode)
+	require.Positive(t, d.Attempts[0].Duration)
+}
+
+// Whatever an endpoint does, the attempt is recorded with its class, and there
+// was one POST.
+func TestAttemptClasses(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		step    sendertest.Step
+		class   sender.Class
+		status  int
+		snippet string
+		posts   int
+	}{
+		{"200", sendertest.Status(200), sender.ClassNone, 200, "", 1},
+		{"204", sendertest.Status(204), sender.ClassNone, 204, "", 1},
+		{"299", sendertest.Status(299), sender.ClassNone, 299, "", 1},
+		{"300", sendertest.Status(300), sender.ClassRedirect, 300, "", 1},
+		{"304", sendertest.Status(304), sender.ClassRedirect, 304, "", 1},
+		{"301", sendertest.Redirect(301, "/elsewhere"), sender.ClassRedirect, 301, "", 1},
+		{"307", sendertest.Redirect(307, "http://169.254.169.254/"), sender.ClassRedirect, 307, "", 1},
+		{"308", sendertest.Redirect(308, "/elsewhere"), sender.ClassRedirect, 308, "", 1},
+		{"400", sendertest.Answer(400, nil, "what is this?"), sender.ClassStatus, 400, "what is this?", 1},
+		{"410", sendertest.Status(410), sender.ClassStatus, 410, "", 1},
+		{"500", sendertest.Status(500), sender.ClassStatus, 500, "", 1},
+		{"hangs", sendertest.Hang(), sender.ClassTimeout, 0, "", 1},
+		{"slow headers", sendertest.SlowHeaders(50 * time.Millisecond), sender.ClassTimeout, 0, "", 1},
+		{"slow body", sendertest.Drip(50*time.Millisecond, 1000), sender.ClassTimeout, 200, "", 1},
+		{"endless body", sendertest.Endless(), sender.ClassNone, 200, "", 1},
+		{"closes without an answer", sendertest.CloseWithoutAnswer(), sender.ClassReset, 0, "", 1},
+		{"resets", sendertest.Reset(), sender.ClassReset, 0, "", 1},
+		{"huge headers", sendertest.HugeHeaders(1 << 20), sender.ClassProtocol, 0, "", 1},
+		{"not HTTP", sendertest.Garbage(), sender.ClassProtocol, 0, "", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			ep := sendertest.NewEndpoint(t, c.step)
+			b.subscribe("sub_a", ep.URL())
+			b.publish("sub_a")
+			_, err := b.dispatcher(sender.DispatcherConfig{Timeout: timeout}).RunOnce(t.Context())
+			require.NoError(t, err)
+			d := b.delivery()
+			require.Len(t, d.Attempts, 1)
+			a := d.Attempts[0]
+			require.Equal(t, c.class, a.Class, a.Error)
+			require.Equal(t, c.status, a.StatusCode)
+			require.Contains(t, string(a.Snippet), c.snippet)
+			require.Len(t, ep.Requests(), c.posts)
+			if c.class == sender.ClassNone {
+				require.Equal(t, sender.StatusDelivered, d.Status)
+				require.Empty(t, a.Error)
+			} else {
+				require.Equal(t, sender.StatusAwaitingRetry, d.Status)
+				require.NotEmpty(t, a.Error)
+				require.Equal(t, d.NextAttemptAt, a.NextAttemptAt)
+			}
+		})
+	}
+}
+
+func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
+	closed := sendertest.NewEndpoint(t)
+	closed.Close()
+	untrusted := sendertest.NewTLSEndpoint(t)
+	plain := sendertest.NewEndpoint(t)
+	for _, c := range []struct {
+		name, url string
+		class     sender.Class
+	}{
+		{"refused", closed.URL(), sender.ClassConnect},
+		{"unknown name", "http://name.invalid/", sender.ClassDNS},
+		{"untrusted certificate", untrusted.URL(), sender.ClassTLS},
+		{"no TLS there", "https" + plain.URL()[len("http"):], sender.ClassTLS},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBed(t)
+			b.subscribe("sub_a", c.url)
+			b.publish("sub_a")
+			_, err := b.dispatcher(sender.DispatcherConfig{}).RunOnce(t.Context())
+			require.NoError(t, err)
+			a := b.delivery().Attempts[0]
+			require.Equal(t, c.class, a.Class, a.Error)
+			require.NotContains(t, a.Error, "127.0.0.1", "nothing of our network")
+		})
+	}
+	require.Empty(t, untrusted.Requests())
+}
+
+// The guard stands between the dispatcher and the network, whatever is in the
+// registry.
+func TestAttemptBlocked(t *testing.T) {
+	b := newBed(t)
+	ep := sendertest.NewEndpoint(t)
+	b.subscribe("sub_a", ep.URL())
+	b.publish("sub_a")
+	d, err := sender.NewDispatcher(b.store, b.keys, nil)
+	require.NoError(t, err)
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	a := b.delivery().Attempts[0]
+	require.Equal(t, sender.ClassBlocked, a.Class)
+	require.Equal(t, "the address may not be called", a.Error)
+	require.Empty(t, ep.Requests())
+}
+
+// A server that closes kept-alive connections just as they are used again is
+// where net/http would send a request a second time.
+func TestOnePostPerRecordedAttempt(t *testing.T) {
+	b := newBed(t)
+	ep := sendertest.NewEndpoint(t, sendertest.Status(200), sendertest.CloseWithoutAnswer(), sendertest.Status(200), sendertest.Reset(), sendertest.Status(200))
+	b.subscribe("sub_a", ep.URL())
+	d := b.dispatcher(sender.DispatcherConfig{})
+	for range 5 {
+		b.publish("sub_a")
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+	}
+	list, _, err := b.history.Deliveries(t.Context(), sender.DeliveryQuery{})
+	require.NoError(t, err)
+	attempts := 0
+	for _, d := range list {
+		attempts += d.AttemptCount
+	}
+	require.Equal(t, 5, attempts)
+	require.Len(t, ep.Requests(), attempts)
+}
+
+// From the first attempt to the dead letter, by the reference schedule.
+func TestScheduleInVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper(sendertest.Answer(500, nil, "broken"))
+		_, secret := b.subscribe("sub_a", "http://endpoint/")
+		stop := b.start(b.dispatcher(sender.DispatcherConfig{
+			UnguardedTransport: endpoint, MaxIdle: time.Minute, Policy: sender.Policy{Backoff: backoff.Policy{Jitter: backoff.None()}},
+		}))
+		began := time.Now()
+		b.publish("sub_a")
+		time.Sleep(80 * time.Hour)
+
+		posts := endpoint.Requests()
+		var at []time.Duration
+		for i, p := range posts {
+			at = append(at, p.ReceivedAt.Sub(began).Truncate(time.Second))
+			require.NoError(t, p.Verify(secret), "signed anew")
+			require.Equal(t, strconv.FormatInt(p.ReceivedAt.Unix(), 10), p.Header.Get("Webhook-Timestamp"))
+			require.Equal(t, posts[0].Body, p.Body, "the same bytes")
+			require.Equal(t, posts[0].Header.Get("Webhook-Id"), p.Header.Get("Webhook-Id"))
+			require.Equal(t, strconv.Itoa(i+1), p.Header.Get("Webhook-Attempt"))
+		}
+		h := time.Hour
+		require.Equal(t, []time.Duration{0, time.Minute, 6 * time.Minute, 36 * time.Minute, 2*h + 36*time.Minute,
+			14*h + 36*time.Minute, 26*h + 36*time.Minute, 38*h + 36*time.Minute, 50*h + 36*time.Minute, 62*h + 36*time.Minute, 72 * h}, at)
+
+		d := b.delivery()
+		require.Equal(t, sender.StatusDeadLettered, d.Status)
+		require.Equal(t, string(posts[0].Body), string(d.Body), "a dead letter keeps its body")
+		require.Len(t, d.Attempts, len(posts), "and its history")
+		require.Equal(t, "broken", string(d.Attempts[0].Snippet))
+		for i, a := range d.Attempts[1:] {
+			require.False(t, a.StartedAt.Before(d.Attempts[i].NextAttemptAt), "no attempt before it is due")
+		}
+
+		// Sent again on demand, with numbers that go on and a schedule that begins anew.
+		require.NoError(t, b.history.Redeliver(t.Context(), d.ID))
+		time.Sleep(time.Second)
+		require.Len(t, endpoint.Requests(), 12)
+		require.Equal(t, "12", endpoint.Requests()[11].Header.Get("Webhook-Attempt"))
+		require.Equal(t, sender.StatusAwaitingRetry, b.delivery().Status)
+		endpoint.Set(sendertest.Status(200))
+		time.Sleep(time.Minute)
+		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+
+		// A delivered one, once.
+		endpoint.Set(sendertest.Status(500))
+		require.NoError(t, b.history.Redeliver(t.Context(), d.ID))
+		time.Sleep(100 * time.Hour)
+		require.Len(t, endpoint.Requests(), 14)
+		require.Equal(t, sender.StatusDelivered, b.delivery().Status, "the failure of a single attempt leaves it delivered")
+		require.NoError(t, stop())
+	})
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper(
+			sendertest.Answer(503, http.Header{"Retry-After": {"7200"}}, ""),
+			sendertest.Answer(429, http.Header{"Retry-After": {"9999999"}}, ""), sendertest.Status(200))
+		b.subscribe("sub_a", "http://endpoint/")
+		b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint, MaxIdle: time.Minute}))
+		began := time.Now()
+		b.publish("sub_a")
+		time.Sleep(48 * time.Hour)
+		posts := endpoint.Requests()
+		require.Len(t, posts, 3)
+		require.WithinRange(t, posts[1].ReceivedAt, began.Add(2*time.Hour), began.Add(2*time.Hour+time.Second))
+		require.WithinRange(t, posts[2].ReceivedAt, began.Add(26*time.Hour), began.Add(26*time.Hour+time.Second), "up to 24 h")
+	})
+}
+
+// A drain lets attempts in flight end and records them, gives back what was not
+// begun, and claims nothing more.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper(sendertest.Delay(5*time.Second, sendertest.Status(200)))
+		b.subscribe("sub_a", "http://endpoint/")
+		for range 3 {
+			b.publish("sub_a")
+		}
+		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		time.Sleep(time.Second)
+		require.NoError(t, stop())
+		require.Len(t, endpoint.Requests(), 1, "a new subscription has one place")
+		status := map[sender.Status]int{}
+		list, _, err := b.history.Deliveries(t.Context(), sender.DeliveryQuery{})
+		require.NoError(t, err)
+		for _, d := range list {
+			status[d.Status]++
+			require.False(t, d.InFlight)
+		}
+		require.Equal(t, map[sender.Status]int{sender.StatusDelivered: 1, sender.StatusPending: 2}, status)
+	})
+}
+
+func TestDrainTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper(sendertest.Hang(), sendertest.Status(200))
+		b.subscribe("sub_a", "http://endpoint/")
+		b.publish("sub_a")
+		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint, DrainTimeout: time.Second}))
+		time.Sleep(time.Second)
+		began := time.Now()
+		require.ErrorIs(t, stop(), sender.ErrDrainTimeout)
+		require.Equal(t, time.Second, time.Since(began))
+
+		// The next process finds it when the lease has ended.
+		b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		time.Sleep(2 * time.Minute)
+		d := b.delivery()
+		require.Equal(t, sender.StatusDelivered, d.Status)
+		require.Equal(t, []sender.Class{sender.ClassInterrupted, sender.ClassNone}, []sender.Class{d.Attempts[0].Class, d.Attempts[1].Class})
+		require.Len(t, endpoint.Requests(), 2)
+	})
+}
+
+// Nothing is ever sent unsigned, and what is our fault is not charged.
+func TestSecretThatCannotBeOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper()
+		b.subscribe("sub_a", "http://endpoint/")
+		b.publish("sub_a")
+		right := b.keys
+		b.keys = newKeys(t, "2")
+		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		time.Sleep(time.Hour)
+		require.Empty(t, endpoint.Requests())
+		require.Empty(t, b.delivery().Attempts)
+		require.Equal(t, sender.StatusPending, b.delivery().Status)
+		require.NoError(t, stop())
+
+		b.keys = right
+		b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+		require.Equal(t, 1, b.delivery().Attempts[0].Number)
+	})
+}
+
+// brokenStore fails as told.
+type brokenStore struct {
+	sender.DispatchStore
+	failRecords atomic.Int64 // so many batches with results fail
+	after       bool         // they fail after the commit
+}
+
+var errAway = errors.New("the database is away")
+
+func (s *brokenStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	if len(b.Results) > 0 && s.failRecords.Add(-1) >= 0 {
+		if s.after {
+			if _, err := s.DispatchStore.RecordAndClaim(ctx, b); err != nil {
+				return sender.Claims{}, err
+			}
+		}
+		return sender.Claims{}, errAway
+	}
+	return s.DispatchStore.RecordAndClaim(ctx, b)
+}
+
+// A database that fails loses no result, and costs no second POST while the
+// lease lasts.
+func TestDatabaseFailsWhileRecording(t *testing.T) {
+	for name, after := range map[string]bool{"before the commit": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				endpoint := sendertest.NewRoundTripper()
+				b.subscribe("sub_a", "http://endpoint/")
+				store := &brokenStore{DispatchStore: b.store, after: after}
+				store.failRecords.Store(4)
+				b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: endpoint}))
+				b.publish("sub_a")
+				time.Sleep(time.Minute)
+				require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+				require.Len(t, b.delivery().Attempts, 1)
+				require.Len(t, endpoint.Requests(), 1)
+				require.Negative(t, store.failRecords.Load(), "it did fail")
+			})
+		})
+	}
+}
+
+func TestHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type span struct{}
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper(sendertest.Status(500), sendertest.Status(200))
+		b.subscribe("sub_a", "http://endpoint/")
+		var calls []string
+		var seen atomic.Bool
+		d := b.dispatcher(sender.DispatcherConfig{
+			UnguardedTransport: transportFunc(func(r *http.Request) (*http.Response, error) {
+				seen.Store(r.Context().Value(span{}) == "s")
+				return endpoint.RoundTrip(r)
+			}),
+			Hooks: sender.Hooks{
+				AttemptStart: func(ctx context.Context, c *sender.Claimed) context.Context {
+					calls = append(calls, "start "+strconv.Itoa(c.Number))
+					return context.WithValue(ctx, span{}, "s")
+				},
+				AttemptEnd: func(ctx context.Context, c *sender.Claimed, r *sender.Result) {
+					calls = append(calls, "end "+strconv.Itoa(r.StatusCode))
+					panic("contained")
+				},
+				Recorded: func(ctx context.Context, r *sender.Recorded) {
+					calls = append(calls, "recorded "+string(r.Decision.Status)+" "+r.Event.Type+" "+r.Target.Subscriber)
+				},
+			},
+		})
+		b.publish("sub_a")
+		for range 2 {
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			time.Sleep(2 * time.Minute)
+		}
+		require.True(t, seen.Load(), "the attempt's context is the hook's")
+		require.Empty(t, cmp.Diff([]string{
+			"start 1", "end 500", "recorded awaiting_retry thing.changed sub_a",
+			"start 2", "end 200", "recorded delivered thing.changed sub_a",
+		}, calls))
+	})
+}
+
+func TestTransportThatPanics(t *testing.T) {
+	b := newBed(t)
+	b.subscribe("sub_a", "http://endpoint/")
+	b.publish("sub_a")
+	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: transportFunc(func(*http.Request) (*http.Response, error) { panic("oh") })})
+	_, err := d.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, sender.ClassProtocol, b.delivery().Attempts[0].Class)
+}
+
+func TestRunTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		d := b.dispatcher(sender.DispatcherConfig{})
+		stop := b.start(d)
+		synctest.Wait()
+		require.ErrorIs(t, d.Run(t.Context()), sender.ErrRunning)
+		_, err := d.RunOnce(t.Context())
+		require.ErrorIs(t, err, sender.ErrRunning)
+		require.NoError(t, stop())
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err, "after a run it can be run again")
+	})
+}
+
+func TestNewDispatcherRefuses(t *testing.T) {
+	_, err := sender.NewDispatcher(nil, nil, &sender.DispatcherConfig{
+		Timeout: time.Minute, Slots: 1, PerSubscription: -1, Lease: time.Second, MaxIdle: time.Microsecond, DrainTimeout: -1,
+		Policy: sender.Policy{FastAnswer: -1, Backoff: backoff.Policy{Horizon: -1}},
+	})
+	for _, part := range []string{"needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon"} {
+		require.ErrorContains(t, err, part, "all problems at once")
+	}
+}
