@@ -127,7 +127,7 @@ var rules = []rule{
 	{
 		name:    "testing",
 		from:    []string{"./..."},
-		but:     append([]string{"internal/*test"}, kits...),
+		but:     slices.Concat([]string{"internal/*test"}, programs, kits),
 		never:   []string{"testing/...", "net/http/httptest/..."},
 		because: "test support in a production binary brings its flags along",
 	},
