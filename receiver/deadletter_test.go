@@ -12,6 +12,7 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/receivertest"
 )
 
 var errHopeless = errors.New("no such customer")
@@ -110,11 +111,8 @@ func testApplyDeadLetter[Tx any](t *testing.T, b bed[Tx]) {
 	rcv := b.receiver(t, nil)
 	snd := newSender(t)
 	ev, old := newEvent(7), newEvent(6)
-	for _, e := range []struct{ a string }{
-		{string(snd.Request(ev).Serve(rcv.Handler(hopeless(b.effect))).Body)},
-		{string(snd.Request(old).Serve(rcv.Handler(hopeless(b.effect))).Body)},
-	} {
-		require.Equal(t, `{"result":"dead_lettered"}`, e.a)
+	for _, e := range []receivertest.Event{ev, old} {
+		require.Equal(t, receiver.DeadLettered, snd.Request(e).Serve(rcv.Handler(hopeless(b.effect))).Result)
 	}
 
 	_, err := rcv.ApplyDeadLetter(t.Context(), "default", "evt_none", b.effect)
