@@ -112,6 +112,7 @@ func prove[Tx any](t *testing.T, all []breakage[Tx], good func(t *testing.T) (fu
 	})
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			found := deduptest.Broken(t, func(t *testing.T) deduptest.Harness[Tx] {
 				store, h := good(t)
 				b := &broken[Tx]{full: store}

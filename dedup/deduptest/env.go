@@ -47,7 +47,7 @@ func (e *env[Tx]) run(fn func(Tx) error) error {
 		select {
 		case <-timer.C:
 		case <-e.ctx.Done():
-			return fmt.Errorf("still to be run again after %s: %w", limit, err)
+			return fmt.Errorf("still to be run again when the time was over: %w", err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Broken runs the suite without a test failing for it, and returns the rules that
@@ -16,7 +17,7 @@ func Broken[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) map[strin
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			check(t, rec, r, open)
+			check(t, rec, r, open, 8*time.Second) // a broken store may wait for itself
 		}()
 		<-done
 		if len(rec.said) > 0 {

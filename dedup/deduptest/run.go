@@ -39,7 +39,7 @@ func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 					t.Logf("the rule: %s", r.says)
 				}
 			}()
-			check(t, t, r, open)
+			check(t, t, r, open, limit)
 		})
 	}
 }
@@ -49,7 +49,7 @@ const limit = time.Minute
 
 // check holds the store against one rule. What is wrong goes to report, which in
 // the suite's own tests is not t.
-func check[Tx any](t *testing.T, report reporter, r rule[Tx], open func(t *testing.T) Harness[Tx]) {
+func check[Tx any](t *testing.T, report reporter, r rule[Tx], open func(t *testing.T) Harness[Tx], limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
 	e := &env[Tx]{reporter: report, t: t, ctx: ctx, scope: "deduptest/" + r.name + "/" + unique()}
