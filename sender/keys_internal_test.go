@@ -1,0 +1,69 @@
+package sender
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/signing"
+)
+
+func sealingKey(id string, b byte) SealingKey {
+	return SealingKey{ID: id, Key: bytes.Repeat([]byte{b}, 32)}
+}
+
+func TestSeal(t *testing.T) {
+	old, err := NewKeys(sealingKey("2025", 1))
+	require.NoError(t, err)
+	keys, err := NewKeys(sealingKey("2026", 2), sealingKey("2025", 1))
+	require.NoError(t, err)
+	secret := signing.GenerateSecret()
+
+	sealed := SealedSecret{ID: "sec_1", Sealed: keys.seal("sub_a", "sec_1", secret)}
+	require.NotContains(t, string(sealed.Sealed), secret.Reveal())
+	require.NotEqual(t, sealed.Sealed, keys.seal("sub_a", "sec_1", secret), "another nonce each time")
+	got, err := keys.open("sub_a", sealed)
+	require.NoError(t, err)
+	require.Equal(t, secret.Reveal(), got.Reveal())
+	got, err = keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: old.seal("sub_a", "sec_1", secret)})
+	require.NoError(t, err, "what an older key has sealed")
+	require.Equal(t, secret.Reveal(), got.Reveal())
+
+	for name, open := range map[string]func() error{
+		"moved to another subscriber": func() error { _, err := keys.open("sub_b", sealed); return err },
+		"moved to another row": func() error {
+			_, err := keys.open("sub_a", SealedSecret{ID: "sec_2", Sealed: sealed.Sealed})
+			return err
+		},
+		"sealed with a lost key": func() error { _, err := old.open("sub_a", sealed); return err },
+		"another key of that id": func() error {
+			other, err := NewKeys(sealingKey("2026", 9))
+			require.NoError(t, err)
+			_, err = other.open("sub_a", sealed)
+			return err
+		},
+	} {
+		err := open()
+		require.ErrorIs(t, err, ErrSealed, name)
+		require.NotContains(t, err.Error(), secret.Reveal())
+	}
+	for cut := range len(sealed.Sealed) {
+		_, err := keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed.Sealed[:cut]})
+		require.ErrorIs(t, err, ErrSealed, "cut to %d bytes", cut)
+	}
+	for i := range sealed.Sealed {
+		flipped := bytes.Clone(sealed.Sealed)
+		flipped[i] ^= 1
+		_, err := keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: flipped})
+		require.ErrorIs(t, err, ErrSealed, "byte %d", i)
+	}
+}
+
+func TestNewKeysRefuses(t *testing.T) {
+	_, err := NewKeys(SealingKey{}, sealingKey("a", 1), sealingKey("a", 2), SealingKey{ID: "b", Key: []byte("short")}, sealingKey("c|d", 1))
+	require.ErrorIs(t, err, ErrInvalid)
+	for _, part := range []string{`sealing key id ""`, `two sealing keys have the id "a"`, `"b" has 5 bytes: AES-256 takes 32`, `id "c|d"`} {
+		require.ErrorContains(t, err, part)
+	}
+}

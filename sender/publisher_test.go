@@ -1,0 +1,180 @@
+package sender_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
+	"github.com/surehook/surehook/signing"
+
+	dedup "github.com/surehook/surehook/dedup/memory"
+)
+
+func event() sender.Event {
+	return sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}}
+}
+
+func TestPublishRefuses(t *testing.T) {
+	b := newBed(t)
+	b.subscribe("sub_a", "http://endpoint/")
+	for _, c := range []struct {
+		name   string
+		change func(*sender.Event)
+		is     error
+		says   string
+	}{
+		{"no type", func(e *sender.Event) { e.Type = "" }, sender.ErrInvalidEvent, "event type is empty"},
+		{"type with a space", func(e *sender.Event) { e.Type = "a b" }, sender.ErrInvalidEvent, "event type has the byte ' ' at offset 1"},
+		{"type that is a pattern", func(e *sender.Event) { e.Type = "a.*" }, sender.ErrInvalidEvent, "event type"},
+		{"no object type", func(e *sender.Event) { e.Object.Type = "" }, sender.ErrInvalidEvent, "object type is empty"},
+		{"no object id", func(e *sender.Event) { e.Object.ID = "" }, sender.ErrInvalidEvent, "object id is empty"},
+		{"object id with NUL", func(e *sender.Event) { e.Object.ID = "a\x00" }, sender.ErrInvalidEvent, "U+0000"},
+		{"object id not UTF-8", func(e *sender.Event) { e.Object.ID = "\xff" }, sender.ErrInvalidEvent, "UTF-8"},
+		{"negative version", func(e *sender.Event) { e.Version = -1 }, sender.ErrInvalidEvent, "it must be from 1 to 9007199254740991"},
+		{"version beyond 2^53-1", func(e *sender.Event) { e.Version = 1 << 53 }, sender.ErrInvalidEvent, "it must be from 1"},
+		{"data that is not JSON", func(e *sender.Event) { e.Data = json.RawMessage(`{"a":`) }, sender.ErrInvalidEvent, "not valid JSON"},
+		{"empty data", func(e *sender.Event) { e.Data = json.RawMessage{} }, sender.ErrInvalidEvent, "not valid JSON"},
+		{"data that is not UTF-8", func(e *sender.Event) { e.Data = json.RawMessage("\"\xff\"") }, sender.ErrInvalidEvent, "not valid UTF-8"},
+		{"too large", func(e *sender.Event) { e.Data = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`) }, sender.ErrInvalidEvent, "at most 1048576 are allowed"},
+		{"a subscription without its subscriber", func(e *sender.Event) { e.Subscription = "wsub_1" }, sender.ErrInvalidEvent, "without its subscriber"},
+		{"a year that RFC 3339 cannot say", func(e *sender.Event) { e.OccurredAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, sender.ErrInvalidEvent, "year 10000"},
+		{"a key that is too long", func(e *sender.Event) { e.IdempotencyKey = strings.Repeat("k", 256) }, sender.ErrInvalidEvent, "idempotency key has 256 bytes"},
+		{"a scope that is too long", func(e *sender.Event) { e.IdempotencyKey, e.KeyScope = "k", strings.Repeat("k", 129) }, sender.ErrInvalidEvent, "key scope has 129 bytes"},
+		{"an unknown subscriber", func(e *sender.Event) { e.Subscriber = "sub_x" }, sender.ErrNotFound, "sub_x"},
+		{"an unknown subscription", func(e *sender.Event) { e.Subscriber, e.Subscription = "sub_a", "wsub_x" }, sender.ErrNotFound, "wsub_x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := event()
+			c.change(&e)
+			_, err := b.pub.PublishMany(t.Context(), []sender.Event{event(), e})
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.says)
+			ref, err := b.pub.Publish(t.Context(), event())
+			require.NoError(t, err)
+			require.Equal(t, int64(1), ref.Version, "nothing was written, not even the good event beside it")
+			b = newBed(t)
+			b.subscribe("sub_a", "http://endpoint/")
+		})
+	}
+	bad := event()
+	bad.Type, bad.Object = "", sender.Object{}
+	_, err := b.pub.Publish(t.Context(), bad)
+	for _, part := range []string{"event type", "object type", "object id"} {
+		require.ErrorContains(t, err, part, "all problems at once")
+	}
+}
+
+func TestPublishVersions(t *testing.T) {
+	b := newBed(t)
+	publish := func(version int64, key string) (sender.Ref, error) {
+		e := event()
+		e.Version, e.IdempotencyKey = version, key
+		return b.pub.Publish(t.Context(), e)
+	}
+	first, err := publish(0, "k")
+	require.NoError(t, err)
+	require.Equal(t, int64(1), first.Version)
+	ten, err := publish(10, "")
+	require.NoError(t, err)
+	require.Equal(t, int64(10), ten.Version)
+	next, err := publish(0, "")
+	require.NoError(t, err)
+	require.Equal(t, int64(11), next.Version)
+
+	_, err = publish(11, "")
+	require.ErrorIs(t, err, sender.ErrVersion)
+	var v *sender.VersionError
+	require.ErrorAs(t, err, &v)
+	require.Equal(t, sender.VersionError{Object: event().Object, Given: 11, Stored: 11}, *v)
+
+	again, err := publish(0, "k")
+	require.NoError(t, err)
+	require.Equal(t, sender.Ref{ID: first.ID, Version: 1, Duplicate: true}, again)
+	_, err = publish(99, "k")
+	require.ErrorIs(t, err, sender.ErrIdempotencyKey, "the same key with another content")
+	next, err = publish(0, "")
+	require.NoError(t, err)
+	require.Equal(t, int64(12), next.Version, "neither moved the version")
+}
+
+func TestPublishTx(t *testing.T) {
+	b := newBed(t)
+	endpoint := sendertest.NewRoundTripper()
+	b.subscribe("sub_a", "http://endpoint/")
+	undo := errors.New("undo")
+	require.ErrorIs(t, b.pub.InTx(t.Context(), func(tx *memory.Tx) error {
+		_, err := b.pub.PublishTx(t.Context(), tx, event())
+		require.NoError(t, err)
+		return undo
+	}), undo)
+	var ref sender.Ref
+	require.NoError(t, b.pub.InTx(t.Context(), func(tx *memory.Tx) (err error) {
+		ref, err = b.pub.PublishTx(t.Context(), tx, event())
+		return err
+	}))
+	_, err := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}).RunOnce(t.Context())
+	require.NoError(t, err)
+	posts := endpoint.Requests()
+	require.Len(t, posts, 1, "what was rolled back is never sent")
+	require.Equal(t, ref.ID, posts[0].Header.Get("Webhook-Id"))
+	require.Equal(t, int64(1), ref.Version)
+
+	none, err := b.pub.PublishMany(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
+// What we render, our own receiver decodes to the same, whatever is in it.
+func FuzzBodyIsWhatTheReceiverReads(f *testing.F) {
+	f.Add("thing.changed", "thing", "1", `{"a":1}`, int64(7))
+	f.Add("a", "b", "é\"\\<&>\u2028", "null", int64(1))
+	f.Add("a", "b", "x", "", int64(1<<53-1))
+	secret := signing.GenerateSecret()
+	f.Fuzz(func(t *testing.T, typ, objectType, objectID, data string, version int64) {
+		b := newBed(t)
+		_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a", Secret: secret})
+		require.NoError(t, err)
+		_, err = b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
+		require.NoError(t, err)
+		e := sender.Event{Type: typ, Object: sender.Object{Type: objectType, ID: objectID}, Version: version}
+		if data != "" {
+			e.Data = json.RawMessage(data)
+		}
+		ref, err := b.pub.Publish(t.Context(), e)
+		if err != nil {
+			require.ErrorIs(t, err, sender.ErrInvalidEvent)
+			return
+		}
+		endpoint := sendertest.NewRoundTripper()
+		_, err = b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}).RunOnce(t.Context())
+		require.NoError(t, err)
+		post := endpoint.Requests()[0]
+
+		keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
+		require.NoError(t, err)
+		verifier, err := signing.NewVerifier(keyring, nil)
+		require.NoError(t, err)
+		seen := dedup.New()
+		rcv, err := receiver.New(verifier, seen.InTx, seen, nil)
+		require.NoError(t, err)
+		var got receiver.Event
+		_, err = rcv.Receive(t.Context(), signing.Message{Method: "POST", Header: post.Header, Body: post.Body},
+			func(_ context.Context, _ *dedup.Tx, ev receiver.Event) error { got = ev; return nil })
+		require.NoError(t, err)
+		require.Equal(t, ref.ID, got.ID)
+		require.Equal(t, ref.Version, got.Version)
+		require.Equal(t, typ, got.Type)
+		require.Equal(t, objectType, got.Object.Type)
+		require.Equal(t, objectID, got.Object.ID)
+		require.Equal(t, data, string(got.Data))
+	})
+}

@@ -1,0 +1,106 @@
+package sender_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/signing"
+)
+
+func TestSubscribe(t *testing.T) {
+	b := newBed(t)
+	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	strict, err := sender.NewRegistry(b.store, b.keys, nil)
+	require.NoError(t, err)
+
+	s, err := strict.Subscribe(t.Context(), sender.NewSubscription{
+		Subscriber: "sub_a", URL: "HTTPS://Example.COM/hooks?a=b", EventTypes: []string{"b.*", "a", "a"}, Description: "d",
+	})
+	require.NoError(t, err)
+	require.Equal(t, "https://example.com/hooks?a=b", s.URL)
+	require.Equal(t, []string{"a", "b.*"}, s.EventTypes)
+	require.Equal(t, sender.SubscriptionActive, s.Status)
+	got, err := strict.Subscription(t.Context(), s.ID)
+	require.NoError(t, err)
+	require.Equal(t, s, got)
+
+	for _, c := range []struct {
+		name string
+		n    sender.NewSubscription
+		is   error
+		says string
+	}{
+		{"http", sender.NewSubscription{Subscriber: "sub_a", URL: "http://example.com/"}, sender.ErrInvalid, "https"},
+		{"loopback", sender.NewSubscription{Subscriber: "sub_a", URL: "https://127.0.0.1/"}, sender.ErrInvalid, "url"},
+		{"no url", sender.NewSubscription{Subscriber: "sub_a"}, sender.ErrInvalid, "url"},
+		{"a type that is none", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{"a.*.b"}}, sender.ErrInvalid, `event type "a.*.b"`},
+		{"an empty type", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{""}}, sender.ErrInvalid, `event type ""`},
+		{"too many types", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", EventTypes: make([]string, 101)}, sender.ErrInvalid, "at most 100"},
+		{"a long description", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", Description: strings.Repeat("d", 1025)}, sender.ErrInvalid, "description"},
+		{"an unknown subscriber", sender.NewSubscription{Subscriber: "sub_x", URL: "https://example.com/"}, sender.ErrNotFound, "sub_x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := strict.Subscribe(t.Context(), c.n)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+	list, err := strict.Subscriptions(t.Context(), "", "", 0)
+	require.NoError(t, err)
+	require.Equal(t, []sender.Subscription{s}, list, "what was refused left nothing")
+	_, err = strict.Subscriptions(t.Context(), "", "", 201)
+	require.ErrorIs(t, err, sender.ErrInvalid)
+
+	require.NoError(t, strict.Unsubscribe(t.Context(), s.ID))
+	_, err = strict.Subscription(t.Context(), s.ID)
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+func TestCreateSubscriber(t *testing.T) {
+	b := newBed(t)
+	own := signing.GenerateSecret()
+	s, secret, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator, Secret: own})
+	require.NoError(t, err)
+	require.Equal(t, own, secret)
+	got, err := b.reg.Subscriber(t.Context(), sender.Operator)
+	require.NoError(t, err)
+	require.Equal(t, s, got)
+	_, _, err = b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator})
+	require.ErrorIs(t, err, sender.ErrExists)
+	_, _, err = b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "a b"})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	made, generated, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	require.NoError(t, err)
+	require.Regexp(t, "^sub_[0-9a-v]{26}$", made.ID)
+	require.NotEqual(t, own, generated)
+
+	keyring, err := b.reg.Keyring(t.Context(), sender.Operator)
+	require.NoError(t, err)
+	require.NotNil(t, keyring)
+	other, err := sender.NewRegistry(b.store, newKeys(t, "2"), nil)
+	require.NoError(t, err)
+	_, err = other.Keyring(t.Context(), sender.Operator)
+	require.ErrorIs(t, err, sender.ErrSealed)
+	require.ErrorContains(t, err, `the key "1", which is not among those given`)
+}
+
+func TestNewPublisherAndOthersRefuse(t *testing.T) {
+	b := newBed(t)
+	_, err := sender.NewPublisher(b.store, &sender.PublisherConfig{MaxBodyBytes: -1})
+	require.ErrorContains(t, err, "MaxBodyBytes is -1")
+	_, err = sender.NewRegistry(b.store, nil, nil)
+	require.ErrorContains(t, err, "needs keys")
+	_, err = sender.NewHistory(nil)
+	require.ErrorContains(t, err, "needs a store")
+	for _, q := range []sender.DeliveryQuery{{Status: "lost"}, {Limit: 201}, {Limit: -1}, {Cursor: "?"}} {
+		_, _, err = b.history.Deliveries(t.Context(), q)
+		require.ErrorIs(t, err, sender.ErrInvalid, "%+v", q)
+	}
+	_, err = b.history.Delivery(t.Context(), "dlv_nothing")
+	require.ErrorIs(t, err, sender.ErrNotFound)
+	require.ErrorIs(t, b.history.Redeliver(t.Context(), "dlv_nothing"), sender.ErrNotFound)
+}
