@@ -1,0 +1,174 @@
+package signing_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/signing"
+)
+
+func at(moment time.Time) func() time.Time { return func() time.Time { return moment } }
+
+func verifier(tb testing.TB, keys *signing.Keyring, schemes ...signing.Scheme) *signing.Verifier {
+	tb.Helper()
+	v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: schemes, Now: at(now)})
+	require.NoError(tb, err)
+	return v
+}
+
+func TestNewVerifierReportsAllProblems(t *testing.T) {
+	_, err := signing.NewVerifier(nil, &signing.VerifierConfig{
+		Tolerance: -time.Second,
+		Schemes: []signing.Scheme{
+			nil,
+			signing.TimestampBody{IDHeader: "a b"},
+			signing.StandardWebhooks{IDHeader: "x", TimestampHeader: "X"},
+		},
+	})
+	require.ErrorContains(t, err, "needs a keyring")
+	require.ErrorContains(t, err, "tolerance is -1s")
+	require.ErrorContains(t, err, "scheme 0 is nil")
+	require.ErrorContains(t, err, `"a b" cannot be the name of a header`)
+	require.ErrorContains(t, err, "three different names")
+
+	_, err = signing.NewVerifier(ringOf(t, plainText), &signing.VerifierConfig{Tolerance: time.Millisecond})
+	require.ErrorContains(t, err, "tolerance is 1ms")
+
+	for text, scheme := range map[string]signing.Scheme{
+		publishedPublic: signing.TimestampBody{},
+		plainText:       signing.StandardWebhooks{},
+	} {
+		_, err := signing.NewVerifier(ringOf(t, text), &signing.VerifierConfig{Schemes: []signing.Scheme{scheme}})
+		require.ErrorIs(t, err, signing.ErrSecretUnsuited)
+	}
+}
+
+func TestDefaultVerifier(t *testing.T) {
+	keys := ringOf(t, publishedHMAC)
+	v, err := signing.NewVerifier(keys, nil)
+	require.NoError(t, err)
+
+	m := signed(t, signing.TimestampBody{}, keys, time.Now())
+	require.NoError(t, v.Precheck(m.Header))
+	_, err = v.Verify(m)
+	require.NoError(t, err)
+
+	old := signed(t, signing.TimestampBody{}, keys, time.Now().Add(-305*time.Second))
+	require.ErrorIs(t, v.Precheck(old.Header), signing.ErrTimestampOutsideWindow)
+
+	other := signed(t, signing.StandardWebhooks{}, keys, time.Now())
+	_, err = v.Verify(other)
+	require.ErrorIs(t, err, signing.ErrNotSigned, "the request must not choose its scheme")
+}
+
+func TestAZeroVerifierAcceptsNothing(t *testing.T) {
+	var v signing.Verifier
+	m := signed(t, signing.TimestampBody{}, ringOf(t, plainText), now)
+	require.ErrorIs(t, v.Precheck(m.Header), signing.ErrNoValidKey)
+	_, err := v.Verify(m)
+	require.ErrorIs(t, err, signing.ErrNoValidKey)
+}
+
+func TestTheFirstSchemeWhoseSignatureIsThereDecides(t *testing.T) {
+	keys := ringOf(t, publishedHMAC)
+	both := verifier(t, keys, signing.StandardWebhooks{}, signing.TimestampBody{})
+
+	first := signed(t, signing.StandardWebhooks{}, keys, now)
+	verified, err := both.Verify(first)
+	require.NoError(t, err)
+	require.Equal(t, "standard-webhooks", verified.Scheme)
+	require.Equal(t, eventID, verified.ID)
+
+	second := signed(t, signing.TimestampBody{}, keys, now)
+	require.NoError(t, both.Precheck(second.Header))
+	verified, err = both.Verify(second)
+	require.NoError(t, err)
+	require.Equal(t, "timestamp-body", verified.Scheme)
+
+	for what, c := range map[string]struct {
+		signature []string
+		want      error
+	}{
+		"wrong":     {[]string{otherV1}, signing.ErrSignatureMismatch},
+		"malformed": {[]string{"nonsense"}, signing.ErrMalformedHeader},
+		"empty":     {[]string{""}, signing.ErrMalformedHeader},
+		"repeated":  {[]string{otherV1, otherV1}, signing.ErrRepeatedHeader},
+	} {
+		m := signed(t, signing.TimestampBody{}, keys, now)
+		m.Header["Webhook-Signature"] = c.signature
+		_, err := both.Verify(m)
+		require.ErrorIs(t, err, c.want, "%s: no fallback", what)
+	}
+
+	_, err = both.Verify(signing.Message{Body: body})
+	require.ErrorIs(t, err, signing.ErrNotSigned)
+	require.ErrorIs(t, err, signing.ErrMissingHeader)
+	header, ok := errors.AsType[*signing.HeaderError](err)
+	require.True(t, ok)
+	require.Equal(t, "Webhook-Signature", header.Header, "the first scheme's header is the one to ask for")
+	require.ErrorIs(t, both.Precheck(nil), signing.ErrNotSigned)
+}
+
+func TestAVerifierKeepsItsSchemes(t *testing.T) {
+	keys := ringOf(t, publishedHMAC)
+	schemes := []signing.Scheme{signing.TimestampBody{}}
+	v := verifier(t, keys, schemes...)
+	schemes[0] = signing.StandardWebhooks{}
+	_, err := v.Verify(signed(t, signing.TimestampBody{}, keys, now))
+	require.NoError(t, err)
+}
+
+func TestSign(t *testing.T) {
+	sign := func(text string, schemes ...signing.Scheme) (http.Header, error) {
+		h := http.Header{}
+		return h, signing.Sign(h, schemes, eventID, now, body, ringOf(t, text))
+	}
+	defaults := signing.DefaultSchemes()
+	require.Equal(t, "timestamp-body", defaults[0].Name())
+
+	h, err := sign(publishedHMAC, defaults...)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Hmac-Sha256", "Webhook-Signature"}, names(h))
+	for _, scheme := range defaults {
+		_, err := verifier(t, ringOf(t, publishedHMAC), scheme).Verify(signing.Message{Header: h, Body: body})
+		require.NoError(t, err)
+	}
+
+	h, err = sign(plainText, defaults...)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Hmac-Sha256"}, names(h))
+
+	h, err = sign(publishedPrivate, defaults...)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}, names(h))
+
+	for _, schemes := range [][]signing.Scheme{defaults, {signing.StandardWebhooks{}}} {
+		h, err = sign(publishedPublic, schemes...)
+		require.ErrorIs(t, err, signing.ErrSecretUnsuited)
+		require.Empty(t, h)
+	}
+	_, err = sign(publishedHMAC)
+	require.Error(t, err, "no scheme")
+}
+
+func TestSignRefusesWhatNobodyWouldAccept(t *testing.T) {
+	keys := ringOf(t, publishedHMAC)
+	for _, scheme := range signing.DefaultSchemes() {
+		for _, id := range []string{"", "a.b", "a b", "a\n", "ä"} {
+			h := http.Header{}
+			require.ErrorIs(t, signing.Sign(h, []signing.Scheme{scheme}, id, now, body, keys), signing.ErrMalformedHeader, "%q", id)
+			require.Empty(t, h)
+		}
+		for _, moment := range []time.Time{{}, time.Unix(0, 0), time.Unix(-1, 0), time.Unix(100_000_000_000, 0)} {
+			require.ErrorIs(t, scheme.Sign(http.Header{}, eventID, moment, body, keys), signing.ErrMalformedHeader, moment)
+		}
+		for _, moment := range []time.Time{time.Unix(1, 0), time.Unix(99_999_999_999, 0)} {
+			require.NoError(t, scheme.Sign(http.Header{}, eventID, moment, body, keys))
+		}
+		require.Error(t, scheme.Sign(nil, eventID, now, body, keys))
+	}
+}
