@@ -71,5 +71,10 @@ type rule[Tx any] struct {
 func groups[Tx any]() []group[Tx] {
 	return []group[Tx]{
 		{"publish", publishRules[Tx]()},
+		{"registry", registryRules[Tx]()},
+		{"matching", matchingRules[Tx]()},
+		{"expand", expandRules[Tx]()},
+		{"claim", claimRules[Tx]()},
+		{"fairness", fairnessRules[Tx]()},
 	}
 }

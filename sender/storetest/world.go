@@ -58,6 +58,44 @@ func (w *world[Tx]) equal(got, want any, what string, args ...any) {
 	}
 }
 
+// sameTime ends the test if two times differ by more than a store may drop.
+func (w *world[Tx]) sameTime(got, want time.Time, what string, args ...any) {
+	w.Helper()
+	if d := got.Sub(want).Abs(); d > time.Microsecond || got.IsZero() != want.IsZero() {
+		w.Fatalf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
+func (w *world[Tx]) sameSubscription(got, want sender.Subscription) {
+	w.Helper()
+	w.sameTime(got.CreatedAt, want.CreatedAt, "CreatedAt of subscription %s", want.ID)
+	got.CreatedAt = want.CreatedAt
+	w.equal(got, want, "subscription")
+}
+
+// sameAttempts ends the test if a delivery's attempts are not those.
+func (w *world[Tx]) sameAttempts(d sender.Delivery, want ...sender.Attempt) {
+	w.Helper()
+	w.equal(len(d.Attempts), len(want), "number of attempts of %s", d.ID)
+	w.equal(d.AttemptCount, len(want), "AttemptCount of %s", d.ID)
+	for i, got := range d.Attempts {
+		want := want[i]
+		w.sameTime(got.StartedAt, want.StartedAt, "StartedAt of attempt %d", i+1)
+		w.sameTime(got.NextAttemptAt, want.NextAttemptAt, "NextAttemptAt of attempt %d", i+1)
+		w.check(bytes.Equal(got.Snippet, want.Snippet), "Snippet of attempt %d: got %q, want %q", i+1, got.Snippet, want.Snippet)
+		got.StartedAt, got.NextAttemptAt, got.Snippet = want.StartedAt, want.NextAttemptAt, want.Snippet
+		w.equal(got, want, "attempt %d", i+1)
+	}
+}
+
+// attempt is how a result reads in the history.
+func attempt(r sender.Result, next time.Time) sender.Attempt {
+	return sender.Attempt{
+		Number: r.Number, StartedAt: r.StartedAt, Duration: r.Duration, StatusCode: r.StatusCode,
+		Class: r.Class, Error: r.Error, Snippet: r.Snippet, NextAttemptAt: next,
+	}
+}
+
 // check ends the test unless ok.
 func (w *world[Tx]) check(ok bool, what string, args ...any) {
 	w.Helper()
@@ -84,6 +122,32 @@ func (w *world[Tx]) now() time.Time {
 func (w *world[Tx]) name(prefix string) string {
 	w.made++
 	return fmt.Sprintf("%s%04d", prefix, w.made)
+}
+
+// one is a subscription with one delivery, which is due: its event, and the
+// subscription's id.
+func (w *world[Tx]) one() (sender.Draft, string) {
+	w.Helper()
+	sub := w.subscribe(w.subscriber(), "*")
+	d := w.draft("a.b")
+	w.publish(d)
+	w.expand()
+	return d, sub
+}
+
+// backlog makes n deliveries that are due, of events that are addressed to one
+// subscription.
+func (w *world[Tx]) backlog(owner, subscription string, n int) {
+	w.Helper()
+	drafts := make([]sender.Draft, n)
+	for i := range drafts {
+		drafts[i] = w.draft("a.b")
+		drafts[i].Subscriber, drafts[i].Subscription = owner, subscription
+	}
+	for chunk := range slices.Chunk(drafts, 500) {
+		w.publish(chunk...)
+	}
+	w.expand()
 }
 
 // subscriber registers a subscriber with one secret and returns its id.
@@ -177,10 +241,24 @@ func (w *world[Tx]) expandBy(p sender.ExpandParams) (made int) {
 	return made
 }
 
-// lanes bounds both lanes by the same figures.
-func lanes(slots int) [sender.Lanes]sender.LaneParams {
-	l := sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
-	return [sender.Lanes]sender.LaneParams{l, l}
+// lanes bounds every lane by the same figures.
+func lanes(slots int) (all [sender.Lanes]sender.LaneParams) {
+	for lane := range all {
+		all[lane] = bound(slots)
+	}
+	return all
+}
+
+// bound lets a lane, and everybody in it, have up to a number of deliveries.
+func bound(slots int) sender.LaneParams {
+	return sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+}
+
+// only bounds one lane, and leaves the others without slots.
+func only(lane sender.Lane, slots int) sender.ClaimParams {
+	p := sender.ClaimParams{Lease: lease}
+	p.Lanes[lane] = bound(slots)
+	return p
 }
 
 // claim claims up to n deliveries of each lane.
@@ -194,6 +272,14 @@ func (w *world[Tx]) claimBy(p sender.ClaimParams) sender.Claims {
 	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide, Claim: p})
 	w.noError(err, "claiming")
 	return c
+}
+
+// claimNothing ends the test if anything can be claimed.
+func (w *world[Tx]) claimNothing(when string, args ...any) {
+	w.Helper()
+	if got := w.claim(plenty); len(got) > 0 {
+		w.Fatalf("%s: %d deliveries were claimed, the first as attempt %d of event %s to subscription %s", fmt.Sprintf(when, args...), len(got), got[0].Number, got[0].Event.ID, got[0].Target.Subscription)
+	}
 }
 
 // claimOne claims what must be the only delivery that is due.
@@ -221,7 +307,7 @@ func (w *world[Tx]) record(results ...sender.Result) []sender.Recorded {
 	w.Helper()
 	recorded := w.tryRecord(results...)
 	for i, r := range recorded {
-		w.check(!r.Lost, "result %d of delivery %v under token %d reads as lost", i, r.Result.Key, r.Result.Token)
+		w.check(!r.Lost, "result %d of delivery %v under token %d reads as lost", i, results[i].Key, results[i].Token)
 	}
 	return recorded
 }

@@ -1,0 +1,142 @@
+package storetest
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func expandRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"in chunks", "An expansion that is bounded below the fan-out goes on in the middle of an event, and makes each delivery exactly once.", expandChunks[Tx]},
+		{"between chunks", "A subscription that is made or deleted between two chunks of an event gets no delivery in the later one; events that are published meanwhile get theirs.", expandBetween[Tx]},
+		{"by several at a time", "However many expand at a time, each delivery is made exactly once.", expandConcurrently[Tx]},
+		{"due at once", "A delivery is due as soon as it is made.", expandDue[Tx]},
+		{"nothing to do", "Without committed events there is nothing to expand, and an event that nobody asked for is not expanded again.", expandNothing[Tx]},
+	}
+}
+
+func expandChunks[Tx any](w *world[Tx]) {
+	const subscriptions, events, chunk = 17, 5, 4
+	owner := w.subscriber()
+	for range subscriptions {
+		w.subscribe(owner, "*")
+	}
+	var drafts []sender.Draft
+	for range events {
+		drafts = append(drafts, w.draft("a.b"))
+	}
+	w.publish(drafts...)
+	made := 0
+	for more := true; more; {
+		x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 2, Deliveries: chunk})
+		w.noError(err, "expanding")
+		w.check(x.Deliveries <= 2*chunk, "a call made %d deliveries, about %d were asked for", x.Deliveries, chunk)
+		w.check(x.More || x.Deliveries+made == events*subscriptions, "More is not set after %d of %d deliveries", x.Deliveries+made, events*subscriptions)
+		made += x.Deliveries
+		w.check(made <= events*subscriptions, "%d deliveries were made, want %d", made, events*subscriptions)
+		more = x.More
+	}
+	w.equal(made, events*subscriptions, "deliveries made")
+	w.exactlyOnce(drafts, subscriptions)
+}
+
+// exactlyOnce ends the test unless each event has one delivery to each of a
+// number of subscriptions.
+func (w *world[Tx]) exactlyOnce(drafts []sender.Draft, subscriptions int) {
+	w.Helper()
+	for _, d := range drafts {
+		seen := map[string]bool{}
+		for _, delivery := range w.list(sender.DeliveryQuery{Event: d.ID}) {
+			w.check(!seen[delivery.Subscription], "event %s has two deliveries to %s", d.ID, delivery.Subscription)
+			seen[delivery.Subscription] = true
+		}
+		w.equal(len(seen), subscriptions, "deliveries of event %s", d.ID)
+	}
+	w.equal(len(w.list(sender.DeliveryQuery{})), len(drafts)*subscriptions, "deliveries in all")
+}
+
+func expandBetween[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	var subs []string
+	for range 10 {
+		subs = append(subs, w.subscribe(owner, "*"))
+	}
+	first, second := w.draft("a.b"), w.draft("a.b")
+	w.publish(first)
+	x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 10, Deliveries: 3})
+	w.noError(err, "expanding")
+	w.check(x.More, "More is not set after %d of 10 deliveries", x.Deliveries)
+	had := map[string]bool{}
+	for _, d := range w.list(sender.DeliveryQuery{Event: first.ID}) {
+		had[d.Subscription] = true
+	}
+	w.equal(len(had), x.Deliveries, "deliveries listed")
+	missing := slices.DeleteFunc(slices.Clone(subs), func(id string) bool { return had[id] })
+	for _, id := range missing[1:] {
+		w.unsubscribe(id)
+	}
+	young := w.subscribe(owner, "*")
+	w.publish(second)
+	w.expandBy(sender.ExpandParams{Events: 10, Deliveries: 3})
+	w.equal(w.events(young), sorted(second), "events of the subscription made between the chunks")
+	w.equal(len(w.list(sender.DeliveryQuery{Event: first.ID})), len(had)+1, "deliveries of the event in whose middle subscriptions were deleted")
+	w.equal(len(w.list(sender.DeliveryQuery{Event: second.ID})), len(had)+2, "deliveries of the later event")
+}
+
+func expandConcurrently[Tx any](w *world[Tx]) {
+	const subscriptions, events, expanders = 10, 40, 8
+	owner := w.subscriber()
+	for range subscriptions {
+		w.subscribe(owner, "*")
+	}
+	var drafts []sender.Draft
+	for range events {
+		drafts = append(drafts, w.draft("a.b"))
+	}
+	w.publish(drafts...)
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	var made atomic.Int64
+	for range expanders {
+		wg.Go(func() {
+			// Who finds another one at it returns zero: only the count tells the end.
+			for made.Load() < events*subscriptions && ctx.Err() == nil {
+				x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 3, Deliveries: 7})
+				if err != nil {
+					w.Errorf("expanding: %v", err)
+					stop()
+				}
+				made.Add(int64(x.Deliveries))
+				runtime.Gosched()
+			}
+		})
+	}
+	wg.Wait()
+	w.equal(made.Load()+int64(w.expand()), int64(events*subscriptions), "deliveries that the expanders say they made")
+	w.exactlyOnce(drafts, subscriptions)
+}
+
+func expandDue[Tx any](w *world[Tx]) {
+	w.subscribe(w.subscriber(), "*")
+	w.publish(w.draft("a.b"), w.draft("a.b"))
+	w.expand()
+	w.equal(len(w.claim(plenty)), 2, "deliveries claimed, the clock not having moved")
+}
+
+func expandNothing[Tx any](w *world[Tx]) {
+	x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+	w.noError(err, "expanding")
+	w.equal(x, sender.Expanded{}, "expansion of an empty store")
+	w.publish(w.draft("a.b"))
+	w.equal(w.expand(), 0, "deliveries of an event that nobody asked for")
+	w.subscribe(w.subscriber(), "*")
+	x, err = w.Store.Expand(w.ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+	w.noError(err, "expanding")
+	w.equal(x, sender.Expanded{}, "expansion after all was expanded")
+}
