@@ -1,0 +1,138 @@
+package sendertest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Outbox stands between a Publisher and a store, and remembers what was
+// published, for tests of code that publishes:
+//
+//	outbox := sendertest.NewOutbox(store)
+//	pub, err := sender.NewPublisher(outbox, nil)
+//	// … run the code under test with pub …
+//	ev := sendertest.RequirePublished(t, outbox, "customer.renamed", sender.Object{Type: "customer", ID: "7"})
+//
+// An event counts once the transaction has committed, if it was begun by InTx,
+// the publisher's or the outbox's. The commit of a transaction that was begun
+// elsewhere cannot be seen: its events count at once. Outbox is safe for
+// concurrent use. Transactions must be comparable, as pointers are.
+type Outbox[Tx any] struct {
+	sender.OutboxStore[Tx]
+
+	mu        sync.Mutex
+	open      map[any][]Published // by transaction
+	published []Published
+}
+
+// Published is an event as it was published.
+type Published struct {
+	sender.Draft
+	Version int64           // as assigned or given
+	Body    []byte          // as it is sent
+	Data    json.RawMessage // the producer's, nil if there is none
+}
+
+// NewOutbox returns an Outbox on a store.
+func NewOutbox[Tx any](store sender.OutboxStore[Tx]) *Outbox[Tx] {
+	return &Outbox[Tx]{OutboxStore: store, open: map[any][]Published{}}
+}
+
+// PublishTx publishes to the store. Duplicates of an idempotency key do not
+// count.
+func (o *Outbox[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	refs, err := o.OutboxStore.PublishTx(ctx, tx, drafts)
+	if err != nil {
+		return refs, err
+	}
+	var fresh []Published
+	for i, ref := range refs {
+		if ref.Duplicate {
+			continue
+		}
+		p := Published{Draft: drafts[i], Version: ref.Version, Body: drafts[i].Body(ref.Version)}
+		var body struct{ Data json.RawMessage }
+		if err := json.Unmarshal(p.Body, &body); err == nil {
+			p.Data = body.Data
+		}
+		fresh = append(fresh, p)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if held, ok := o.open[tx]; ok {
+		o.open[tx] = append(held, fresh...)
+	} else {
+		o.published = append(o.published, fresh...)
+	}
+	return refs, nil
+}
+
+// InTx runs fn in a transaction of the store.
+func (o *Outbox[Tx]) InTx(ctx context.Context, fn func(Tx) error) error {
+	var last any
+	err := o.OutboxStore.InTx(ctx, func(tx Tx) error {
+		o.mu.Lock()
+		delete(o.open, last) // of a run that is repeated
+		last = tx
+		o.open[tx] = []Published{}
+		o.mu.Unlock()
+		return fn(tx)
+	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err == nil {
+		o.published = append(o.published, o.open[last]...)
+	}
+	delete(o.open, last)
+	return err
+}
+
+// Published returns what was published so far, in order.
+func (o *Outbox[Tx]) Published() []Published {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.published)
+}
+
+// RequirePublished ends the test unless exactly one event of that type about
+// that object was published, and returns it.
+func RequirePublished[Tx any](t testing.TB, o *Outbox[Tx], eventType string, object sender.Object) Published {
+	t.Helper()
+	var found []Published
+	all := o.Published()
+	for _, p := range all {
+		if p.Type == eventType && p.Object == object {
+			found = append(found, p)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d events of type %q about %s %q were published, not one; published were:%s", len(found), eventType, object.Type, object.ID, list(all))
+		return Published{}
+	}
+	return found[0]
+}
+
+// RequireNothingPublished ends the test if an event was published.
+func RequireNothingPublished[Tx any](t testing.TB, o *Outbox[Tx]) {
+	t.Helper()
+	if all := o.Published(); len(all) > 0 {
+		t.Fatalf("nothing was to be published; published were:%s", list(all))
+	}
+}
+
+func list(all []Published) string {
+	if len(all) == 0 {
+		return " none"
+	}
+	var b strings.Builder
+	for _, p := range all {
+		b.WriteString("\n\t" + p.Type + " about " + p.Object.Type + " " + p.Object.ID)
+	}
+	return b.String()
+}
