@@ -81,7 +81,7 @@ func rewrite(u *url.URL, host string) (*url.URL, error) {
 	clean := url.URL{Scheme: u.Scheme, Host: host, Path: u.Path, RawPath: u.RawPath, ForceQuery: u.ForceQuery, RawQuery: u.RawQuery}
 	text := clean.String()
 	again, err := url.Parse(text)
-	if err != nil || again.Host != host || len(text) > maxURL {
+	if err != nil || len(text) > maxURL {
 		return nil, refuse("percent-encode all characters that RFC 3986 does not allow as they are", "the URL does not stay the same when it is written anew")
 	}
 	return again, nil
