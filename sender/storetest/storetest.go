@@ -23,8 +23,7 @@ type Harness[Tx any] struct {
 	// Store is empty: nothing was ever written to it.
 	Store sender.Store[Tx]
 
-	// Advance moves the store's clock forward. It is the only thing that needs
-	// to: the suite never waits.
+	// Advance moves the store's clock forward. Otherwise the clock stands still.
 	Advance func(time.Duration)
 
 	// Begin opens a transaction that the suite ends, by one of the two functions,
@@ -76,5 +75,10 @@ func groups[Tx any]() []group[Tx] {
 		{"expand", expandRules[Tx]()},
 		{"claim", claimRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
+		{"record", recordRules[Tx]()},
+		{"redeliver", redeliverRules[Tx]()},
+		{"cancel", cancelRules[Tx]()},
+		{"history", historyRules[Tx]()},
+		{"transaction", txRules[Tx]()},
 	}
 }

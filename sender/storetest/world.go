@@ -124,12 +124,14 @@ func (w *world[Tx]) name(prefix string) string {
 	return fmt.Sprintf("%s%04d", prefix, w.made)
 }
 
-// one is a subscription with one delivery, which is due: its event, and the
-// subscription's id.
+// one makes a subscription with one delivery, which is due, and returns its event
+// and the subscription's id.
 func (w *world[Tx]) one() (sender.Draft, string) {
 	w.Helper()
-	sub := w.subscribe(w.subscriber(), "*")
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "only.addressed")
 	d := w.draft("a.b")
+	d.Subscriber, d.Subscription = owner, sub
 	w.publish(d)
 	w.expand()
 	return d, sub

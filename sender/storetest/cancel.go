@@ -1,0 +1,159 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func cancelRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"live ones are cancelled", "From the deletion's commit on, the subscription's live deliveries read as cancelled and are not claimed; those of others go on.", cancelLive[Tx]},
+		{"ended ones stay", "What was delivered or dead-lettered before the deletion stays so.", cancelEnded[Tx]},
+		{"in flight and succeeds", "An attempt that was in flight at the deletion and succeeds makes its delivery delivered, also if it was swept meanwhile.", cancelInFlightSucceeds[Tx]},
+		{"in flight and fails", "An attempt that was in flight at the deletion and fails leaves its delivery cancelled, whatever Decide says, and is stored.", cancelInFlightFails[Tx]},
+		{"in flight and lost", "An attempt that was in flight at the deletion and is lost is stored as interrupted once the delivery is swept.", cancelInFlightLost[Tx]},
+		{"sweep is bounded", "Sweep ends up to limit deliveries and returns how many, until none is left.", cancelSweep[Tx]},
+	}
+}
+
+// sweep sweeps until nothing is left, limit at a time, and returns how many it
+// ended.
+func (w *world[Tx]) sweep(limit int) (ended int) {
+	w.Helper()
+	for range plenty {
+		n, err := w.Store.Sweep(w.ctx, limit)
+		w.noError(err, "sweeping")
+		w.check(n <= limit, "a sweep of up to %d ended %d", limit, n)
+		if n == 0 {
+			return ended
+		}
+		ended += n
+	}
+	w.Fatal("sweeping does not come to an end")
+	return ended
+}
+
+// statuses counts a subscription's deliveries.
+func (w *world[Tx]) statuses(sub string) map[sender.Status]int {
+	w.Helper()
+	n := map[sender.Status]int{}
+	for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
+		n[d.Status]++
+		w.equal(w.get(d.ID).Status, d.Status, "status of %s, read alone and in a list", d.ID)
+		w.check(slices.ContainsFunc(w.list(sender.DeliveryQuery{Subscription: sub, Status: d.Status}), func(l sender.Delivery) bool { return l.ID == d.ID }), "%s, which is %s, is not in the list of those", d.ID, d.Status)
+	}
+	return n
+}
+
+func cancelLive[Tx any](w *world[Tx]) {
+	owners, subs := w.crowd(2, 3)
+	sibling := w.subscribe(owners[0], "only.addressed")
+	w.backlog(owners[0], sibling, 3)
+	var first sender.Claimed
+	for _, c := range w.claim(6) { // at least one of each
+		if c.Target.Subscription == subs[0] && first.Token == 0 {
+			first = c
+			continue
+		}
+		w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	}
+	w.record(result(first, sender.ClassTimeout)) // one awaits its retry, two are pending
+	w.unsubscribe(subs[0])
+	cancelled := map[sender.Status]int{sender.StatusCancelled: 3}
+	w.equal(w.statuses(subs[0]), cancelled, "statuses after the deletion")
+	for _, d := range w.list(sender.DeliveryQuery{Subscription: subs[0]}) {
+		w.check(d.NextAttemptAt.IsZero() && !d.InFlight, "a cancelled delivery has a next attempt, or one in flight")
+	}
+	w.Advance(retryDelay(1) + time.Second)
+	for _, c := range w.claim(plenty) {
+		w.check(c.Target.Subscription != subs[0], "a delivery of a deleted subscription was claimed")
+	}
+	w.equal(w.sweep(100), 3, "deliveries that the sweep ended")
+	w.equal(w.statuses(subs[0]), cancelled, "statuses after the sweep")
+	w.equal(w.statuses(sibling), map[sender.Status]int{sender.StatusPending: 3}, "statuses of another subscription of the subscriber")
+	w.equal(w.statuses(subs[1]), map[sender.Status]int{sender.StatusPending: 3}, "statuses of another subscriber's subscription")
+}
+
+func cancelEnded[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "*")
+	w.backlog(owner, sub, 2)
+	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		if r.Class == sender.ClassNone {
+			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		}
+		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	}
+	claimed := w.claim(plenty)
+	w.record(result(claimed[0], sender.ClassNone), result(claimed[1], sender.ClassStatus))
+	w.unsubscribe(sub)
+	want := map[sender.Status]int{sender.StatusDelivered: 1, sender.StatusDeadLettered: 1}
+	w.equal(w.statuses(sub), want, "statuses after the deletion")
+	w.equal(w.sweep(100), 0, "deliveries that the sweep ended")
+	w.equal(w.statuses(sub), want, "statuses after the sweep")
+}
+
+func cancelInFlightSucceeds[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	r := result(w.claimOne(), sender.ClassNone)
+	w.unsubscribe(sub)
+	w.equal(w.delivery(d.ID, sub).Status, sender.StatusCancelled, "status after the deletion")
+	w.equal(w.sweep(100), 0, "deliveries ended by a sweep while an attempt is in flight")
+	w.record(r)
+	read := w.delivery(d.ID, sub)
+	w.equal(read.Status, sender.StatusDelivered, "status after the success")
+	w.sameAttempts(read, attempt(r, time.Time{}))
+	w.sweep(100)
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses after a sweep")
+}
+
+func cancelInFlightFails[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	r := result(w.claimOne(), sender.ClassTimeout)
+	w.unsubscribe(sub)
+	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+	}
+	w.record(r)
+	for _, when := range []string{"after the failure", "after a sweep"} {
+		read := w.delivery(d.ID, sub)
+		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses %s", when)
+		w.sameAttempts(read, attempt(r, time.Time{}))
+		w.claimNothing("%s", when)
+		w.sweep(100)
+	}
+}
+
+func cancelInFlightLost[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	c := w.claimOne()
+	w.unsubscribe(sub)
+	w.Advance(lease + time.Second)
+	w.claimNothing("of a deleted subscription whose attempt was lost")
+	w.equal(w.sweep(100), 1, "deliveries that the sweep ended")
+	read := w.delivery(d.ID, sub)
+	w.equal([]any{read.Status, read.AttemptCount, read.LastErrorClass}, []any{sender.StatusCancelled, 1, sender.ClassInterrupted}, "status, attempts and last class")
+	w.sameTime(read.Attempts[0].StartedAt, c.At, "start of the lost attempt")
+	w.lost(result(c, sender.ClassNone), d.ID, sub, "swept")
+}
+
+func cancelSweep[Tx any](w *world[Tx]) {
+	_, subs := w.crowd(3, 5)
+	n, err := w.Store.Sweep(w.ctx, 10)
+	w.noError(err, "sweeping")
+	w.equal(n, 0, "deliveries ended while no subscription is deleted")
+	w.unsubscribe(subs[0])
+	w.unsubscribe(subs[1])
+	n, err = w.Store.Sweep(w.ctx, 4)
+	w.noError(err, "sweeping")
+	w.equal(n, 4, "deliveries ended by a sweep of up to 4")
+	w.equal(w.sweep(4), 6, "deliveries ended by the sweeps that followed")
+	for _, sub := range subs[:2] {
+		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 5}, "statuses")
+	}
+	w.equal(w.statuses(subs[2]), map[sender.Status]int{sender.StatusPending: 5}, "statuses of a subscription that is not deleted")
+	w.unsubscribe(subs[2])
+	w.equal(w.sweep(4), 5, "deliveries ended of a subscription that was deleted later")
+}

@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func historyRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"a delivery in full", "A delivery is read with its event, the exact body, and all its attempts, oldest first.", historyDelivery[Tx]},
+		{"unknown", "An id that is no delivery's is ErrNotFound.", historyUnknown[Tx]},
+		{"ids", "A delivery's id is dlv_ and letters, digits and underscores, at most 128 characters in all, and belongs to it alone.", historyIDs[Tx]},
+		{"list", "A list has the deliveries that the query selects, those of the newest events first, without bodies and attempts.", historyList[Tx]},
+		{"by status", "A list by status has exactly the deliveries that read so.", historyByStatus[Tx]},
+		{"pages", "Following the cursor while new events arrive yields every delivery that was there once, and none twice.", historyPages[Tx]},
+		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", historyCursor[Tx]},
+		{"default limit", "A limit of zero means fifty.", historyLimit[Tx]},
+	}
+}
+
+func historyDelivery[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "*")
+	d := w.draft("a.b")
+	d.Version = 42
+	before := w.now()
+	w.publish(d)
+	w.expand()
+	read := w.delivery(d.ID, sub)
+	w.check(!read.CreatedAt.Before(before.Add(-time.Microsecond)) && !read.CreatedAt.After(w.now().Add(time.Microsecond)), "CreatedAt is %v, and the event was published at %v", read.CreatedAt, before)
+	want := sender.Delivery{
+		ID: read.ID, Event: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object}, Version: 42,
+		Subscriber: owner, Subscription: sub, URL: "https://example.com/" + sub, Status: sender.StatusPending,
+		CreatedAt: read.CreatedAt, NextAttemptAt: read.NextAttemptAt, Body: d.Body(42), Attempts: read.Attempts,
+	}
+	w.equal(read, want, "delivery")
+	w.equal(len(read.Attempts), 0, "attempts of a pending delivery")
+	w.check(!read.NextAttemptAt.IsZero() && !read.NextAttemptAt.After(w.now()), "NextAttemptAt of a pending delivery is %v", read.NextAttemptAt)
+}
+
+func historyUnknown[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	for _, id := range w.oddIDs(w.delivery(d.ID, sub).ID) {
+		_, err := w.Store.Delivery(w.ctx, id)
+		w.errorIs(err, sender.ErrNotFound, "reading delivery %q", id)
+	}
+}
+
+func historyIDs[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	for range 40 {
+		w.subscribe(owner, "*")
+	}
+	w.publish(w.draft("a.b"), w.draft("a.b"), w.draft("a.b"))
+	w.expand()
+	seen := map[string]bool{}
+	for _, d := range w.list(sender.DeliveryQuery{}) {
+		w.check(!seen[d.ID], "two deliveries have the id %s", d.ID)
+		seen[d.ID] = true
+		w.check(len(d.ID) > 4 && len(d.ID) <= 128 && d.ID[:4] == "dlv_", "delivery id %q", d.ID)
+		for _, c := range d.ID {
+			w.check(c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z', "delivery id %q has the character %q", d.ID, c)
+		}
+		full := w.get(d.ID)
+		w.equal([]string{full.Event.ID, full.Subscription}, []string{d.Event.ID, d.Subscription}, "event and subscription of %s", d.ID)
+	}
+	w.equal(len(seen), 120, "deliveries listed")
+}
+
+func historyList[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	a, b := w.subscribe(owner, "*"), w.subscribe(owner, "*")
+	var drafts []sender.Draft
+	for range 5 {
+		d := w.draft("a.b")
+		drafts = append(drafts, d)
+		w.publish(d)
+		w.Advance(time.Second)
+	}
+	w.expand()
+	all := w.list(sender.DeliveryQuery{})
+	w.equal(len(all), 10, "deliveries listed")
+	for i, d := range all {
+		w.equal(d.Event.ID, drafts[4-i/2].ID, "event of delivery %d in the list, newest first", i)
+		w.equal([]int{len(d.Body), len(d.Attempts)}, []int{0, 0}, "bytes of the body and attempts in a list")
+		full := w.get(d.ID)
+		full.Body, full.Attempts = nil, nil
+		d.Body, d.Attempts = nil, nil
+		w.equal(d, full, "delivery in a list, against the one read alone")
+	}
+	for _, sub := range []string{a, b} {
+		own := w.list(sender.DeliveryQuery{Subscription: sub})
+		w.equal(len(own), 5, "deliveries of a subscription")
+		for i, d := range own {
+			w.equal([]string{d.Subscription, d.Event.ID}, []string{sub, drafts[4-i].ID}, "subscription and event of delivery %d", i)
+		}
+	}
+	for _, draft := range drafts {
+		w.equal(len(w.list(sender.DeliveryQuery{Event: draft.ID})), 2, "deliveries of an event")
+		one := w.list(sender.DeliveryQuery{Event: draft.ID, Subscription: b})
+		w.check(len(one) == 1 && one[0].Event.ID == draft.ID && one[0].Subscription == b, "an event's delivery to a subscription: got %+v", one)
+	}
+	w.equal(len(w.list(sender.DeliveryQuery{Event: "evt_unknown"})), 0, "deliveries of an unknown event")
+	w.equal(len(w.list(sender.DeliveryQuery{Subscription: "wsub_unknown"})), 0, "deliveries of an unknown subscription")
+}
+
+// everyStatus makes n deliveries of each status and returns their ids.
+func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
+	w.Helper()
+	owner := w.subscriber()
+	live, closing, swept := w.subscribe(owner, "*"), w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
+	w.backlog(owner, live, 4*n)
+	w.backlog(owner, closing, n-n/2)
+	w.backlog(owner, swept, n/2)
+	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		dec := sender.Decision{Status: sender.StatusDelivered, Health: h}
+		switch r.Class {
+		case sender.ClassTimeout:
+			dec.Status, dec.Due = sender.StatusAwaitingRetry, now.Add(time.Hour)
+		case sender.ClassStatus:
+			dec.Status = sender.StatusDeadLettered
+		}
+		return dec
+	}
+	var results []sender.Result
+	made := 0
+	for _, c := range w.claim(plenty) {
+		if c.Target.Subscription != live || made%4 == 3 {
+			w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+		} else {
+			results = append(results, result(c, []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassStatus}[made%4]))
+		}
+		if c.Target.Subscription == live {
+			made++
+		}
+	}
+	w.record(results...)
+	w.unsubscribe(swept)
+	w.sweep(100)
+	w.unsubscribe(closing)
+	ids := map[sender.Status][]string{}
+	for _, d := range w.list(sender.DeliveryQuery{}) {
+		ids[d.Status] = append(ids[d.Status], d.ID)
+	}
+	return ids
+}
+
+var statuses = []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled}
+
+func historyByStatus[Tx any](w *world[Tx]) {
+	ids := w.everyStatus(6)
+	for _, status := range statuses {
+		w.equal(len(ids[status]), 6, "deliveries that are %s", status)
+		var got []string
+		for _, d := range w.list(sender.DeliveryQuery{Status: status}) {
+			w.equal(d.Status, status, "status in a list of one")
+			w.equal(w.get(d.ID).Status, status, "status of %s read alone", d.ID)
+			got = append(got, d.ID)
+		}
+		w.equal(got, ids[status], "deliveries that are %s, newest first", status)
+	}
+}
+
+func historyPages[Tx any](w *world[Tx]) {
+	const n, limit = 14, 3 // five pages
+	ids := w.everyStatus(n)
+	var all []string
+	for _, d := range w.list(sender.DeliveryQuery{}) {
+		all = append(all, d.ID)
+	}
+	watcher := w.subscriber()
+	sub := w.subscribe(watcher, "only.addressed")
+	for _, status := range append(slices.Clone(statuses), "") {
+		want := ids[status]
+		q := sender.DeliveryQuery{Status: status, Limit: limit}
+		if status == "" {
+			want, q.Limit = all, 10
+		}
+		old := map[string]int{}
+		for _, id := range all {
+			old[id] = 0
+		}
+		var got []string
+		for pages := 1; ; pages++ {
+			page, next, err := w.Store.Deliveries(w.ctx, q)
+			w.noError(err, "listing")
+			w.check(len(page) <= q.Limit, "a page has %d deliveries, at most %d were asked for", len(page), q.Limit)
+			for _, d := range page {
+				if _, was := old[d.ID]; was {
+					got = append(got, d.ID)
+				}
+			}
+			w.backlog(watcher, sub, 1) // the newest now
+			if next == "" {
+				w.check(pages > 3, "%d deliveries came in %d pages of %d", len(want), pages, q.Limit)
+				break
+			}
+			q.Cursor = next
+		}
+		w.equal(got, want, "deliveries with status %q in pages", status)
+		all = nil
+		for _, d := range w.list(sender.DeliveryQuery{}) {
+			all = append(all, d.ID)
+		}
+		ids[sender.StatusPending] = nil
+		for _, d := range w.list(sender.DeliveryQuery{Status: sender.StatusPending}) {
+			ids[sender.StatusPending] = append(ids[sender.StatusPending], d.ID)
+		}
+	}
+	own := w.list(sender.DeliveryQuery{Subscription: sub, Limit: 4})
+	w.equal(len(own), len(w.list(sender.DeliveryQuery{Subscription: sub, Limit: 200})), "deliveries of one subscription in pages of 4")
+	seen := map[string]bool{}
+	for _, d := range own {
+		w.check(!seen[d.ID], "a delivery is on two pages")
+		seen[d.ID] = true
+	}
+}
+
+func historyCursor[Tx any](w *world[Tx]) {
+	w.crowd(1, 5)
+	_, real, err := w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Limit: 2})
+	w.noError(err, "listing")
+	w.check(real != "", "no cursor with a page of 2 of 5")
+	for _, cursor := range []string{"x", " ", "0", "-1", "%", "'", real + "x", real + "=", real + real, " " + real, "\x00", "🔑", "null", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+		for _, status := range append(slices.Clone(statuses), "") {
+			_, _, err := w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Cursor: cursor, Status: status})
+			w.errorIs(err, sender.ErrInvalid, "listing with cursor %q and status %q", cursor, status)
+		}
+	}
+}
+
+func historyLimit[Tx any](w *world[Tx]) {
+	w.crowd(1, 60)
+	page, next, err := w.Store.Deliveries(w.ctx, sender.DeliveryQuery{})
+	w.noError(err, "listing")
+	w.equal(len(page), 50, "deliveries on a page without a limit")
+	page, next, err = w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Cursor: next, Limit: 200})
+	w.noError(err, "listing")
+	w.equal([]any{len(page), next}, []any{10, ""}, "deliveries on the last page, and its cursor")
+	page, next, err = w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Limit: 60})
+	w.noError(err, "listing")
+	w.equal([]any{len(page), next}, []any{60, ""}, "deliveries on a page that has them all, and its cursor")
+}

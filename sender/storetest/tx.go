@@ -1,0 +1,201 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func txRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"commits", "InTx commits if its function returns nil.", txCommits[Tx]},
+		{"rolls back on a panic", "InTx rolls back if its function panics, the panic goes on, and the store can be used.", txPanics[Tx]},
+		{"runs again", "InTx runs a function again whose error matches ErrRetryTx, after rolling back, a few times.", txRetries[Tx]},
+		{"takes turns", "On a database with a single writer, a transaction does not wait longer because others keep coming.", txTurns[Tx]},
+		{"signals", "Woken is signalled after Wake, after InTx with an event, and after a redelivery, once for any number of them.", txWoken[Tx]},
+		{"check", "Check finds nothing wrong with a store that the suite runs on.", txCheck[Tx]},
+		{"ended contexts", "A method whose context has ended returns an error and changes nothing.", txContext[Tx]},
+	}
+}
+
+func txCommits[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "*")
+	runs := 0
+	d := w.draft("a.b")
+	w.inTx(func(tx Tx) error {
+		runs++
+		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d})
+		return err
+	})
+	w.equal(runs, 1, "runs of a function without conflicts")
+	w.expand()
+	w.equal(w.events(sub), sorted(d), "events delivered")
+}
+
+func txPanics[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "*")
+	func() {
+		defer func() { w.equal(recover(), any("the producer panicked"), "what was recovered") }()
+		_ = w.Store.InTx(w.ctx, func(tx Tx) error {
+			_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{w.draft("a.b")})
+			w.noError(err, "publishing")
+			panic("the producer panicked")
+		})
+	}()
+	d := w.draft("a.b")
+	w.publish(d)
+	w.expand()
+	w.equal(w.events(sub), sorted(d), "events delivered")
+}
+
+func txRetries[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "*")
+	obj := sender.Object{Type: "thing", ID: "1"}
+	var published []sender.Draft
+	var versions []int64
+	w.inTx(func(tx Tx) error {
+		published = append(published, w.draftOn("a.b", obj))
+		refs, err := w.Store.PublishTx(w.ctx, tx, published[len(published)-1:])
+		w.noError(err, "publishing")
+		versions = append(versions, refs[0].Version)
+		if len(published) < 3 {
+			return fmt.Errorf("the database: %w", sender.ErrRetryTx)
+		}
+		return nil
+	})
+	w.equal(versions, []int64{1, 1, 1}, "versions in two runs that rolled back and one that committed")
+	w.expand()
+	w.equal(w.events(sub), sorted(published[2]), "events delivered")
+
+	runs := 0
+	err := w.Store.InTx(w.ctx, func(Tx) error {
+		runs++
+		return sender.ErrRetryTx
+	})
+	w.errorIs(err, sender.ErrRetryTx, "InTx whose function always asks to be run again")
+	w.check(runs > 1 && runs <= 100, "a function that always asks to be run again ran %d times, want a few", runs)
+
+	runs = 0
+	other := errors.New("other")
+	w.errorIs(w.Store.InTx(w.ctx, func(Tx) error { runs++; return other }), other, "InTx whose function failed")
+	w.equal(runs, 1, "runs of a function that failed for good")
+}
+
+func txTurns[Tx any](w *world[Tx]) {
+	if w.ConcurrentWriters {
+		return // nobody waits
+	}
+	var turns atomic.Int64
+	stop := make(chan struct{})
+	hog := make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				hog <- nil
+				return
+			default:
+			}
+			if err := w.Store.InTx(w.ctx, func(Tx) error { turns.Add(1); return nil }); err != nil {
+				hog <- err
+				return
+			}
+		}
+	}()
+	// Between the reading and the call the hog can have any number of turns, if
+	// the scheduler likes; but not each time.
+	var passed []int64
+	for range 41 {
+		before := turns.Load()
+		w.inTx(func(Tx) error { passed = append(passed, turns.Load()-before); return nil })
+	}
+	close(stop)
+	w.noError(<-hog, "InTx")
+	slices.Sort(passed)
+	w.check(passed[len(passed)/2] <= 50, "while one caller had the median of its turns, another had %d", passed[len(passed)/2])
+}
+
+func txWoken[Tx any](w *world[Tx]) {
+	signalled := func() bool {
+		select {
+		case <-w.Store.Woken():
+			return true
+		default:
+			return false
+		}
+	}
+	sub := w.subscribe(w.subscriber(), "*")
+	signalled()
+	w.check(!signalled(), "Woken is signalled without a reason")
+	for range 3 {
+		w.Store.Wake()
+	}
+	w.check(signalled(), "Woken is not signalled after Wake")
+	w.check(!signalled(), "Woken is signalled more than once for several Wakes")
+
+	d := w.draft("a.b")
+	w.publish(d)
+	w.check(signalled(), "Woken is not signalled after InTx with an event")
+	w.expand()
+	w.record(result(w.claimOne(), sender.ClassTimeout))
+	signalled()
+	w.redeliver(w.delivery(d.ID, sub).ID)
+	w.check(signalled(), "Woken is not signalled after a redelivery")
+}
+
+func txCheck[Tx any](w *world[Tx]) {
+	w.noError(w.Store.Check(w.ctx), "Check")
+}
+
+func txContext[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	id := w.delivery(d.ID, sub).ID
+	c := w.claimOne()
+	w.subscribe(w.subscriber(), "*")
+	w.publish(w.draft("a.b"))
+	before := w.get(id)
+	ctx, cancel := context.WithCancel(w.ctx)
+	cancel()
+	full := sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
+	for name, call := range map[string]func() error{
+		"InTx": func() error { return w.Store.InTx(ctx, func(Tx) error { return nil }) },
+		"Expand": func() error {
+			_, err := w.Store.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+			return err
+		},
+		"RecordAndClaim": func() error {
+			_, err := w.Store.RecordAndClaim(ctx, sender.Batch{Results: []sender.Result{result(c, sender.ClassNone)}, Decide: decide, Claim: full})
+			return err
+		},
+		"Release":    func() error { return w.Store.Release(ctx, []sender.Release{{Key: c.Key, Token: c.Token}}) },
+		"Sweep":      func() error { _, err := w.Store.Sweep(ctx, 10); return err },
+		"Keyring":    func() error { _, err := w.Store.Keyring(ctx, c.Target.SubscriberNumber); return err },
+		"Delivery":   func() error { _, err := w.Store.Delivery(ctx, id); return err },
+		"Deliveries": func() error { _, _, err := w.Store.Deliveries(ctx, sender.DeliveryQuery{}); return err },
+		"Redeliver":  func() error { return w.Store.Redeliver(ctx, id) },
+	} {
+		w.errorIs(call(), context.Canceled, "%s with a context that has ended", name)
+	}
+	w.equal(w.get(id), before, "delivery after calls with a context that has ended")
+	w.equal(w.expand(), 1, "deliveries made afterwards")
+
+	ctx, cancel = context.WithCancel(w.ctx)
+	err := w.Store.InTx(ctx, func(tx Tx) error {
+		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{w.draft("a.b")})
+		w.noError(err, "publishing")
+		cancel()
+		return nil
+	})
+	w.check(err != nil, "InTx committed although its context ended before its function returned")
+	w.equal(w.expand(), 0, "deliveries of an event whose transaction's context ended")
+
+	tx, _, rollback := w.Begin(w.T)
+	_, err = w.Store.PublishTx(ctx, tx, []sender.Draft{w.draft("a.b")})
+	w.check(err != nil, "PublishTx succeeded with a context that has ended")
+	w.noError(rollback(), "rolling back")
+	w.equal(w.expand(), 0, "deliveries of an event whose publish failed")
+}
