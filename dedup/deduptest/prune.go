@@ -162,7 +162,36 @@ func pruneKeepsVersions[Tx any](e *env[Tx]) {
 	})
 }
 
+// pruneTwice prunes while another transaction has pruned the same markers and is
+// still open.
+func pruneTwice[Tx any](e *env[Tx]) {
+	const n = 5
+	for _, commit := range []bool{true, false} {
+		removeOld(e)
+		for i := range n {
+			prunable(e, fmt.Sprintf("old-%d", i), i)
+		}
+		var first, second int
+		e.during(commit,
+			func(tx Tx) (err error) {
+				first, err = e.Store.Prune(e.ctx, tx, old(n), 3)
+				return e.fine(err)
+			},
+			func(tx Tx, _ func() bool) (err error) {
+				second, err = e.Store.Prune(e.ctx, tx, old(n), n)
+				return e.fine(err)
+			})
+		if !commit {
+			first = 0
+		}
+		if rest := prune(e, old(n), n); first+second+rest != n {
+			e.Errorf("two transactions at once removed %d and %d markers and a third %d, of %d in all", first, second, rest, n)
+		}
+	}
+}
+
 func pruneWhileMarking[Tx any](e *env[Tx]) {
+	pruneTwice(e)
 	removeOld(e)
 	const n, pruners, markers = 60, 2, 4
 	e.must(func(tx Tx) error {

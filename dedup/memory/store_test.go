@@ -144,6 +144,36 @@ func TestCircle(t *testing.T) {
 	})
 }
 
+// Who has given up a wait is in no circle.
+func TestGivenUpWaitIsNoCircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := memory.New(), t.Context()
+		other := make(chan error, 1)
+		proceed := make(chan struct{})
+		err := s.InTx(ctx, func(tx *memory.Tx) error {
+			require.NoError(t, second(s.Mark(ctx, tx, "test", "a", time.Now())))
+			go func() {
+				other <- s.InTx(ctx, func(tx *memory.Tx) error {
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					if _, err := s.Mark(short, tx, "test", "a", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+						return errors.New("it did not wait")
+					}
+					err := second(s.Mark(ctx, tx, "test", "b", time.Now()))
+					<-proceed
+					return err
+				})
+			}()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			time.AfterFunc(time.Second, func() { close(proceed) })
+			return second(s.Mark(ctx, tx, "test", "b", time.Now()))
+		})
+		require.NoError(t, err)
+		require.NoError(t, <-other)
+	})
+}
+
 func BenchmarkMarkAdvanceCommit(b *testing.B) {
 	s, ctx := memory.New(), b.Context()
 	b.ReportAllocs()
