@@ -104,6 +104,22 @@ func TestVerifyingFindsTheKeyWhateverMatchedLast(t *testing.T) {
 	}
 }
 
+func TestTheKeyThatMatchedLastIsTriedFirst(t *testing.T) {
+	older := signing.Key{ID: "older", Secret: signing.GenerateSecret()}
+	newer := signing.Key{ID: "newer", Secret: signing.GenerateSecret()}
+	for _, scheme := range signing.DefaultSchemes() {
+		keys := ring(t, older, newer)
+		byBoth := signed(t, signing.StandardWebhooks{}, keys, now)
+		for _, key := range []signing.Key{older, newer, older} {
+			_, err := scheme.Verify(signed(t, scheme, ring(t, key), now), keys, now, tolerance)
+			require.NoError(t, err)
+			v, err := signing.StandardWebhooks{}.Verify(byBoth, keys, now, tolerance)
+			require.NoError(t, err)
+			require.Equal(t, key.ID, v.KeyID, scheme.Name())
+		}
+	}
+}
+
 func TestFourKeysAreLookedAt(t *testing.T) {
 	var keys []signing.Key
 	for i := range 6 {

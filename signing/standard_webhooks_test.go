@@ -90,9 +90,12 @@ func TestStandardWebhooksAcceptsLists(t *testing.T) {
 		require.NoError(t, err, what)
 		require.NoError(t, signing.StandardWebhooks{}.Precheck(m.Header, at, tolerance), what)
 	}
+	_, err := signing.StandardWebhooks{}.Verify(published(publishedV1a+" "+publishedV1a), ringOf(t, publishedPublic), at, tolerance)
+	require.NoError(t, err, "v1a twice")
+
 	m := published(publishedV1)
 	lowerCase(m.Header)
-	_, err := signing.StandardWebhooks{}.Verify(m, keys, at, tolerance)
+	_, err = signing.StandardWebhooks{}.Verify(m, keys, at, tolerance)
 	require.NoError(t, err, "raw lower-case names")
 }
 

@@ -1,6 +1,9 @@
 package signing_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 	"strings"
 	"testing"
@@ -119,6 +122,50 @@ func lowerCase(h http.Header) {
 		delete(h, name)
 		h[strings.ToLower(name)] = values
 	}
+}
+
+func TestEveryBitOfASignatureCounts(t *testing.T) {
+	keys := ringOf(t, publishedHMAC, publishedPrivate)
+	for _, c := range []struct {
+		scheme signing.Scheme
+		header string
+		bits   func(value string) []string
+	}{
+		{signing.TimestampBody{}, "Webhook-Hmac-Sha256", func(value string) (all []string) {
+			for _, raw := range flips(unhex(t, value)) {
+				all = append(all, hex.EncodeToString(raw))
+			}
+			return all
+		}},
+		{signing.StandardWebhooks{}, "Webhook-Signature", func(value string) (all []string) {
+			for entry := range strings.SplitSeq(value, " ") {
+				version, signature, _ := strings.Cut(entry, ",")
+				for _, raw := range flips(decoded(signature)) {
+					all = append(all, version+","+base64.StdEncoding.EncodeToString(raw))
+				}
+			}
+			return all
+		}},
+	} {
+		m := signed(t, c.scheme, keys, now)
+		changed := c.bits(m.Header.Get(c.header))
+		require.GreaterOrEqual(t, len(changed), 256)
+		for _, value := range changed {
+			m.Header.Set(c.header, value)
+			_, err := c.scheme.Verify(m, keys, now, tolerance)
+			require.ErrorIs(t, err, signing.ErrSignatureMismatch)
+		}
+	}
+}
+
+// flips returns raw with each of its bits changed, one at a time.
+func flips(raw []byte) (all [][]byte) {
+	for i := range 8 * len(raw) {
+		changed := bytes.Clone(raw)
+		changed[i/8] ^= 1 << (i % 8)
+		all = append(all, changed)
+	}
+	return all
 }
 
 // The bytes are signed as they are: what a proxy or a framework adds or takes away

@@ -155,6 +155,19 @@ func TestSign(t *testing.T) {
 	require.Error(t, err, "no scheme")
 }
 
+type brokenScheme struct{ signing.TimestampBody }
+
+var errBroken = errors.New("broken")
+
+func (brokenScheme) Sign(http.Header, string, time.Time, []byte, *signing.Keyring) error {
+	return errBroken
+}
+
+func TestSignLeavesOutOnlyWhatDoesNotSuit(t *testing.T) {
+	schemes := []signing.Scheme{brokenScheme{}, signing.TimestampBody{}}
+	require.ErrorIs(t, signing.Sign(http.Header{}, schemes, eventID, now, body, ringOf(t, plainText)), errBroken)
+}
+
 func TestSignRefusesWhatNobodyWouldAccept(t *testing.T) {
 	keys := ringOf(t, publishedHMAC)
 	for _, scheme := range signing.DefaultSchemes() {
