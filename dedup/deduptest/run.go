@@ -16,8 +16,8 @@ type Harness[Tx any] struct {
 
 	// InTx runs fn in one transaction and returns what fn or the commit said. It
 	// must commit when fn returns nil and roll back when fn returns an error or
-	// panics; it may panic on or return an error then. It must not run fn twice,
-	// and must be safe for concurrent use, as many as 64 at a time.
+	// panics; it may panic on or return an error then. It may run fn again after
+	// ErrRetryTx, and must be safe for concurrent use, as many as 64 at a time.
 	InTx func(ctx context.Context, fn func(Tx) error) error
 
 	// Reopen, if the store outlives a process, opens the same data anew, sharing

@@ -1,0 +1,295 @@
+package deduptest_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/deduptest"
+	"github.com/surehook/surehook/dedup/memory"
+)
+
+func inMemory() []breakage[*memory.Tx] {
+	type tx = *memory.Tx
+	type b = *broken[tx]
+	type h = *deduptest.Harness[tx]
+	type key struct{ scope, id string }
+	return []breakage[tx]{
+		{"marks in a transaction of its own", []string{"rollback", "panic", "marker-and-version-together", "next-after-rollback", "dead-letters-rollback"}, func(b b, h h) {
+			b.mark = func(ctx context.Context, _ tx, scope, id string, at time.Time) (fresh bool, err error) {
+				err = h.InTx(ctx, func(own tx) (err error) {
+					fresh, err = b.full.Mark(ctx, own, scope, id, at)
+					return err
+				})
+				return fresh, err
+			}
+		}},
+		{"never fresh", []string{"first-is-fresh", "one-of-many"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				_, err := b.full.Mark(ctx, tx, scope, id, at)
+				return false, err
+			}
+		}},
+		{"always fresh", []string{"first-is-fresh", "one-of-many"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				_, err := b.full.Mark(ctx, tx, scope, id, at)
+				return err == nil, err
+			}
+		}},
+		{"truncates long ids", []string{"odd-values", "distinct-values"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				return b.full.Mark(ctx, tx, scope, id[:min(64, len(id))], at)
+			}
+		}},
+		{"lower-cases ids", []string{"distinct-values"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				return b.full.Mark(ctx, tx, scope, strings.ToLower(id), at)
+			}
+		}},
+		{"trims what is around an id", []string{"odd-values"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				return b.full.Mark(ctx, tx, scope, strings.TrimSpace(id), at)
+			}
+		}},
+		{"ignores the scope of markers", []string{"scopes", "distinct-values"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, _, id string, at time.Time) (bool, error) {
+				return b.full.Mark(ctx, tx, "all", id, at)
+			}
+		}},
+		{"ignores the scope of versions", []string{"scopes"}, func(b b, _ h) {
+			b.advance = func(ctx context.Context, tx tx, _ string, obj dedup.Object, v int64) (bool, error) {
+				return b.full.Advance(ctx, tx, "all", obj, v)
+			}
+			b.version = func(ctx context.Context, tx tx, _ string, obj dedup.Object) (int64, error) {
+				return b.full.Version(ctx, tx, "all", obj)
+			}
+		}},
+		{"joins object type and id", []string{"distinct-values"}, func(b b, _ h) {
+			join := func(o dedup.Object) dedup.Object { return dedup.Object{Type: "all", ID: o.Type + o.ID} }
+			b.advance = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				return b.full.Advance(ctx, tx, scope, join(obj), v)
+			}
+			b.version = func(ctx context.Context, tx tx, scope string, obj dedup.Object) (int64, error) {
+				return b.full.Version(ctx, tx, scope, join(obj))
+			}
+		}},
+		{"an equal version is newer", []string{"version-order", "version-own-transaction", "concurrent-versions", "prune-keeps-versions"}, func(b b, _ h) {
+			b.advance = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				newer, err := b.full.Advance(ctx, tx, scope, obj, v)
+				if err == nil && !newer {
+					stored, err := b.full.Version(ctx, tx, scope, obj)
+					return stored == v, err
+				}
+				return newer, err
+			}
+		}},
+		{"only the next version is newer", []string{"version-order"}, func(b b, _ h) {
+			b.advance = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				stored, err := b.full.Version(ctx, tx, scope, obj)
+				if err != nil || stored > 0 && v != stored+1 {
+					return false, err
+				}
+				return b.full.Advance(ctx, tx, scope, obj, v)
+			}
+		}},
+		{"does not see its own versions", []string{"version-own-transaction"}, func(b b, h h) {
+			b.version = func(ctx context.Context, _ tx, scope string, obj dedup.Object) (v int64, err error) {
+				err = h.InTx(ctx, func(own tx) (err error) {
+					v, err = b.full.Version(ctx, own, scope, obj)
+					return err
+				})
+				return v, err
+			}
+		}},
+		{"keeps versions in memory across a rollback", []string{"rollback", "uncommitted-version"}, func(b b, _ h) {
+			var mu sync.Mutex
+			cache := map[dedup.Object]int64{}
+			b.advance = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				mu.Lock()
+				if cache[obj] >= v && dedup.CheckVersion(scope, obj, v) == nil {
+					mu.Unlock()
+					return false, nil
+				}
+				mu.Unlock()
+				newer, err := b.full.Advance(ctx, tx, scope, obj, v)
+				if newer {
+					mu.Lock()
+					cache[obj] = v
+					mu.Unlock()
+				}
+				return newer, err
+			}
+		}},
+		{"looks, then inserts", []string{"uncommitted-marker", "one-of-many"}, func(b b, h h) {
+			var mu sync.Mutex
+			committed, pending := map[key]bool{}, map[tx][]key{}
+			good := h.InTx
+			h.InTx = func(ctx context.Context, fn func(tx) error) error {
+				var mine tx
+				err := good(ctx, func(t tx) error { mine = t; return fn(t) })
+				mu.Lock()
+				defer mu.Unlock()
+				for _, k := range pending[mine] {
+					if err == nil {
+						committed[k] = true
+					}
+				}
+				delete(pending, mine)
+				return err
+			}
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				k := key{scope, id}
+				if err := dedup.CheckMark(scope, id, at); err != nil {
+					return false, err
+				}
+				mu.Lock()
+				seen := committed[k] || slices.Contains(pending[tx], k)
+				mu.Unlock()
+				if seen {
+					return false, ctx.Err()
+				}
+				time.Sleep(time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				pending[tx] = append(pending[tx], k)
+				return true, ctx.Err()
+			}
+		}},
+		{"a mark in work is a duplicate", []string{"uncommitted-marker"}, func(b b, h h) {
+			var mu sync.Mutex
+			inWork := map[key]tx{}
+			good := h.InTx
+			h.InTx = func(ctx context.Context, fn func(tx) error) error {
+				var mine tx
+				defer func() {
+					mu.Lock()
+					defer mu.Unlock()
+					maps.DeleteFunc(inWork, func(_ key, t tx) bool { return t == mine })
+				}()
+				return good(ctx, func(t tx) error { mine = t; return fn(t) })
+			}
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				mu.Lock()
+				if owner := inWork[key{scope, id}]; owner != nil && owner != tx {
+					mu.Unlock()
+					return false, ctx.Err()
+				}
+				if dedup.CheckMark(scope, id, at) == nil {
+					inWork[key{scope, id}] = tx
+				}
+				mu.Unlock()
+				return b.full.Mark(ctx, tx, scope, id, at)
+			}
+		}},
+		{"swallows errors", []string{"odd-values", "context-ended"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				fresh, _ := b.full.Mark(ctx, tx, scope, id, at)
+				return fresh, nil
+			}
+		}},
+		{"hands out the driver's error bare", []string{"circle-of-waits"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				fresh, err := b.full.Mark(ctx, tx, scope, id, at)
+				if errors.Is(err, dedup.ErrRetryTx) {
+					err = deadlock{}
+				}
+				return fresh, err
+			}
+		}},
+		{"takes a lost transaction for broken", []string{"circle-of-waits"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				fresh, err := b.full.Mark(ctx, tx, scope, id, at)
+				if errors.Is(err, dedup.ErrRetryTx) {
+					err = errors.New("something went wrong")
+				}
+				return fresh, err
+			}
+		}},
+		{"does not look at the context", []string{"context-ended"}, func(b b, _ h) {
+			b.advance = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				return b.full.Advance(context.WithoutCancel(ctx), tx, scope, obj, v)
+			}
+		}},
+		{"takes its own time", []string{"prune-oldest-first", "duplicate-changes-nothing"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, _ time.Time) (bool, error) {
+				return b.full.Mark(ctx, tx, scope, id, time.Now())
+			}
+		}},
+		{"keeps whole seconds", []string{"prune-oldest-first"}, func(b b, _ h) {
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				return b.full.Mark(ctx, tx, scope, id, at.Truncate(time.Second))
+			}
+		}},
+		{"prunes what is as old as the time", []string{"prune-oldest-first"}, func(b b, _ h) {
+			b.prune = func(ctx context.Context, tx tx, before time.Time, limit int) (int, error) {
+				return b.full.Prune(ctx, tx, before.Add(time.Microsecond), limit)
+			}
+		}},
+		{"prunes without a bound", []string{"prune-oldest-first", "prune-while-marking", "odd-values"}, func(b b, _ h) {
+			b.prune = func(ctx context.Context, tx tx, before time.Time, _ int) (int, error) {
+				return b.full.Prune(ctx, tx, before, 1<<30)
+			}
+		}},
+		{"prunes one too few in a batch", []string{"prune-oldest-first", "prune-batches"}, func(b b, _ h) {
+			b.prune = func(ctx context.Context, tx tx, before time.Time, limit int) (int, error) {
+				return b.full.Prune(ctx, tx, before, max(limit-1, 1))
+			}
+		}},
+		{"prunes in a transaction of its own", []string{"prune-rollback"}, func(b b, h h) {
+			b.prune = func(ctx context.Context, _ tx, before time.Time, limit int) (n int, err error) {
+				err = h.InTx(ctx, func(own tx) (err error) {
+					n, err = b.full.Prune(ctx, own, before, limit)
+					return err
+				})
+				return n, err
+			}
+		}},
+		{"keeps the caller's body", []string{"dead-letters-own-copy"}, func(b b, _ h) {
+			var body []byte
+			b.setAside = func(ctx context.Context, tx tx, l dedup.DeadLetter) error {
+				body = l.Body
+				return b.full.SetAside(ctx, tx, l)
+			}
+			b.letter = func(ctx context.Context, tx tx, scope, id string) (dedup.DeadLetter, error) {
+				l, err := b.full.DeadLetter(ctx, tx, scope, id)
+				l.Body = body
+				return l, err
+			}
+		}},
+		{"refuses odd reasons", []string{"dead-letters-odd"}, func(b b, _ h) {
+			b.setAside = func(ctx context.Context, tx tx, l dedup.DeadLetter) error {
+				if strings.Contains(l.Reason, "\x00") {
+					return errors.New("invalid byte sequence")
+				}
+				return b.full.SetAside(ctx, tx, l)
+			}
+		}},
+		{"discards in silence", []string{"dead-letters"}, func(b b, _ h) {
+			b.discard = func(ctx context.Context, tx tx, scope, id string) error {
+				if err := b.full.Discard(ctx, tx, scope, id); !errors.Is(err, dedup.ErrNotFound) {
+					return err
+				}
+				return nil
+			}
+		}},
+		{"lists the cursor again", []string{"dead-letters-list"}, func(b b, _ h) {
+			b.list = func(ctx context.Context, tx tx, scope, after string, limit int) ([]dedup.DeadLetter, error) {
+				list, err := b.full.ListDeadLetters(ctx, tx, scope, after, limit)
+				if l, getErr := b.full.DeadLetter(ctx, tx, scope, after); err == nil && getErr == nil {
+					list = append([]dedup.DeadLetter{l}, list...)
+				}
+				return list, err
+			}
+		}},
+	}
+}
+
+type deadlock struct{}
+
+func (deadlock) Error() string    { return "deadlock detected (SQLSTATE 40P01)" }
+func (deadlock) SQLState() string { return "40P01" }
