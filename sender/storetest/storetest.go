@@ -80,5 +80,6 @@ func groups[Tx any]() []group[Tx] {
 		{"cancel", cancelRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"transaction", txRules[Tx]()},
+		{"random", modelRules[Tx]()},
 	}
 }
