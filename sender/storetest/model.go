@@ -365,7 +365,7 @@ func (m *model[Tx]) redeliver() {
 }
 
 func (m *model[Tx]) advance() {
-	by := []time.Duration{time.Second, lease, lease + time.Second, 10 * time.Minute, time.Hour}[m.rand.IntN(5)]
+	by := []time.Duration{time.Second, lease - time.Second, lease, 10 * time.Minute, time.Hour}[m.rand.IntN(5)]
 	m.Advance(by)
 	m.clock = m.clock.Add(by)
 }

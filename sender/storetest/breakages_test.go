@@ -1,0 +1,422 @@
+package storetest_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+// breakages are ways to break a store, each with the tests that must catch it.
+var breakages = map[string]struct {
+	caughtBy []string
+	how      func(b *broken, h *harness)
+}{
+	"token ignored": {[]string{"record/token", "record/too late", "random/seed 1"}, func(b *broken, _ *harness) {
+		present := map[sender.DeliveryKey]int64{}
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			batch.Results = slices.Clone(batch.Results)
+			for i, r := range batch.Results {
+				batch.Results[i].Token = present[r.Key]
+			}
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for _, d := range c.Claimed {
+				present[d.Key] = d.Token
+			}
+			return c, err
+		}
+	}},
+	"lease ignored": {[]string{"claim/lease"}, onClaim(func(p *sender.ClaimParams) { p.Lease = 0 })},
+	"lease too short": {[]string{"claim/lease", "random/seed 1"}, onClaim(func(p *sender.ClaimParams) {
+		p.Lease -= 2 * time.Second
+	})},
+	"everything made twice": {[]string{"expand/in chunks", "expand/by several at a time"}, func(b *broken, _ *harness) {
+		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+			refs, err := b.Store.PublishTx(ctx, tx, drafts)
+			if err == nil {
+				_, err = b.Store.PublishTx(ctx, tx, copies(drafts))
+			}
+			return refs, err
+		}
+	}},
+	"chunks not bounded": {[]string{"expand/in chunks"}, func(b *broken, _ *harness) {
+		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
+			return b.Store.Expand(ctx, sender.ExpandParams{Events: p.Events, Deliveries: 1 << 30})
+		}
+	}},
+	"More forgotten": {[]string{"expand/in chunks"}, func(b *broken, _ *harness) {
+		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
+			x, err := b.Store.Expand(ctx, p)
+			x.More = false
+			return x, err
+		}
+	}},
+	"older events for new subscriptions": {[]string{"matching/nothing older than the subscription", "random/seed 1"}, func(b *broken, _ *harness) {
+		var all []sender.Draft
+		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+			all = append(all, drafts...)
+			return b.Store.PublishTx(ctx, tx, drafts)
+		}
+		b.createTx = func(ctx context.Context, tx tx, s sender.Subscription) error {
+			if err := b.Store.CreateSubscriptionTx(ctx, tx, s); err != nil {
+				return err
+			}
+			again := copies(all)
+			for i := range again {
+				again[i].Subscriber, again[i].Subscription = s.Subscriber, s.ID
+			}
+			_, err := b.Store.PublishTx(ctx, tx, again)
+			return err
+		}
+	}},
+	"filter ignored": {[]string{"matching/as Matches says"}, func(b *broken, _ *harness) {
+		b.createTx = func(ctx context.Context, tx tx, s sender.Subscription) error {
+			s.EventTypes = []string{"*"}
+			return b.Store.CreateSubscriptionTx(ctx, tx, s)
+		}
+	}},
+	"addressee ignored": {[]string{"matching/as Matches says"}, onDrafts(func(d *sender.Draft) { d.Subscriber, d.Subscription = "", "" })},
+	"roll-back of InTx leaks": {[]string{"publish/rolled back leaves nothing", "registry/rolled back", "transaction/runs again", "random/seed 1"}, func(b *broken, _ *harness) {
+		b.inTx = func(ctx context.Context, fn func(tx) error) error {
+			var failed error
+			if err := b.Store.InTx(ctx, func(tx tx) error { failed = fn(tx); return nil }); err != nil {
+				return err
+			}
+			return failed
+		}
+	}},
+	"roll-back of the caller leaks": {[]string{"publish/rolled back leaves nothing"}, func(_ *broken, h *harness) {
+		begin := h.Begin
+		h.Begin = func(t *testing.T) (tx, func() error, func() error) {
+			tx, commit, _ := begin(t)
+			return tx, commit, commit
+		}
+	}},
+	"no second run": {[]string{"transaction/runs again"}, func(b *broken, _ *harness) {
+		b.inTx = func(ctx context.Context, fn func(tx) error) error {
+			return b.Store.InTx(ctx, func(tx tx) error {
+				err := fn(tx)
+				if errors.Is(err, sender.ErrRetryTx) {
+					return errors.New("not retried")
+				}
+				return err
+			})
+		}
+	}},
+	"version does not rise": {[]string{"publish/versions rise by one", "publish/versions of concurrent publishers"}, func(b *broken, _ *harness) {
+		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+			refs, err := b.Store.PublishTx(ctx, tx, drafts)
+			for i := range refs {
+				refs[i].Version = 1
+			}
+			return refs, err
+		}
+	}},
+	"old version taken": {[]string{"publish/versions given", "publish/refused version leaves no trace"}, func(b *broken, _ *harness) {
+		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+			refs, err := b.Store.PublishTx(ctx, tx, drafts)
+			if errors.Is(err, sender.ErrVersion) {
+				for i := range drafts {
+					drafts[i].Version = 0
+				}
+				return b.Store.PublishTx(ctx, tx, drafts)
+			}
+			return refs, err
+		}
+	}},
+	"key ignored":           {[]string{"publish/key makes a duplicate", "publish/key with another content"}, onDrafts(func(d *sender.Draft) { d.Key = "" })},
+	"key's content ignored": {[]string{"publish/key with another content"}, onDrafts(func(d *sender.Draft) { d.KeyHash = [32]byte{} })},
+	"key's scope ignored":   {[]string{"publish/key belongs to its scope"}, onDrafts(func(d *sender.Draft) { d.KeyScope = "" })},
+	"body altered": {[]string{"publish/body keeps its bytes"}, func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for i := range c.Claimed {
+				c.Claimed[i].Body = bytes.ToValidUTF8(c.Claimed[i].Body, []byte("?"))
+			}
+			return c, err
+		}
+	}},
+	"body altered in the history": {[]string{"publish/body keeps its bytes"}, onDelivery(func(d *sender.Delivery) { d.Body = bytes.TrimSpace(d.Body) })},
+	"due ignored":                 {[]string{"claim/nothing before it is due", "record/failure", "random/seed 1"}, onDue(func(due, now time.Time) time.Time { return now })},
+	"head not lowered on a retry": {[]string{"claim/NextDue", "claim/nothing before it is due", "random/seed 1"}, onDue(func(due, now time.Time) time.Time { return due.Add(time.Hour) })},
+	"health dropped": {[]string{"record/health within a batch", "fairness/lanes"}, onDecide(func(decide decideFunc) decideFunc {
+		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			dec := decide(l, h, r, now)
+			dec.Health = h
+			return dec
+		}
+	})},
+	"health not handed on within a batch": {[]string{"record/health within a batch"}, onDecide(func(decide decideFunc) decideFunc {
+		first := map[int64]sender.Health{}
+		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			if _, ok := first[l.Key.Subscription]; !ok {
+				first[l.Key.Subscription] = h
+			}
+			return decide(l, first[l.Key.Subscription], r, now)
+		}
+	})},
+	"single treated as ordinary": {[]string{"redeliver/delivered, again", "redeliver/delivered, whose single attempt fails"}, onDecide(func(decide decideFunc) decideFunc {
+		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			l.Single = false
+			return decide(l, h, r, now)
+		}
+	})},
+	"schedule not started anew": {[]string{"redeliver/awaiting retry", "redeliver/in flight", "redeliver/dead-lettered", "random/seed 1"}, onDecide(func(decide decideFunc) decideFunc {
+		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			l.Tries = l.Number
+			return decide(l, h, r, now)
+		}
+	})},
+	"snippet dropped": {[]string{"record/attempts in full"}, onDelivery(func(d *sender.Delivery) {
+		for i := range d.Attempts {
+			d.Attempts[i].Snippet = nil
+		}
+	})},
+	"interrupted attempts not stored": {[]string{"claim/lost attempt", "random/seed 1"}, onDelivery(func(d *sender.Delivery) {
+		d.Attempts = slices.DeleteFunc(d.Attempts, func(a sender.Attempt) bool { return a.Class == sender.ClassInterrupted })
+		d.AttemptCount = len(d.Attempts)
+	})},
+	"release uses up the number": {[]string{"record/released"}, func(b *broken, _ *harness) {
+		b.release = func(ctx context.Context, rs []sender.Release) error {
+			var results []sender.Result
+			for _, r := range rs {
+				results = append(results, sender.Result{Key: r.Key, Token: r.Token, Number: int(r.Token), Class: sender.ClassInterrupted})
+			}
+			_, err := b.Store.RecordAndClaim(ctx, sender.Batch{Results: results, Decide: func(_ sender.Live, h sender.Health, _ sender.Result, now time.Time) sender.Decision {
+				return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+			}})
+			return err
+		}
+	}},
+	"released at once, always": {[]string{"record/released", "redeliver/pending"}, func(b *broken, _ *harness) {
+		b.release = func(ctx context.Context, rs []sender.Release) error {
+			for i := range rs {
+				rs[i].Due = time.Time{}
+			}
+			return b.Store.Release(ctx, rs)
+		}
+	}},
+	"slots exceeded": {[]string{"fairness/slots"}, onClaim(func(p *sender.ClaimParams) {
+		for i := range p.Lanes {
+			if p.Lanes[i].Slots > 0 {
+				p.Lanes[i].Slots++
+				p.Lanes[i].PerSubscriber++
+				p.Lanes[i].PerSubscription++
+			}
+		}
+	})},
+	"bound of a subscriber ignored":   {[]string{"fairness/bounds of each"}, onClaim(func(p *sender.ClaimParams) { p.Lanes[sender.LaneNew].PerSubscriber = 1000 })},
+	"bound of a subscription ignored": {[]string{"fairness/bounds of each"}, onClaim(func(p *sender.ClaimParams) { p.Lanes[sender.LaneNew].PerSubscription = 1000 })},
+	"room of subscriptions ignored":   {[]string{"fairness/room of each"}, onClaim(func(p *sender.ClaimParams) { p.SubscriptionRoom = nil })},
+	"room of subscribers ignored":     {[]string{"fairness/room of each"}, onClaim(func(p *sender.ClaimParams) { p.Lanes[sender.LaneNew].SubscriberRoom = nil })},
+	"lanes ignored": {[]string{"fairness/lanes"}, onClaim(func(p *sender.ClaimParams) {
+		for i := range p.Lanes {
+			p.Lanes[i] = slices.MaxFunc(p.Lanes[:], func(a, b sender.LaneParams) int { return cmp.Compare(a.Slots, b.Slots) })
+		}
+	})},
+	"first come, first served": {[]string{"fairness/a backlog delays nobody", "fairness/shares of subscribers", "fairness/turns"}, func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			slots := batch.Claim.Lanes[sender.LaneNew].Slots
+			if slots > 0 {
+				batch.Claim.Lanes[sender.LaneNew] = sender.LaneParams{Slots: 1 << 20, PerSubscriber: 1 << 20, PerSubscription: 1 << 20}
+			}
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			slices.SortFunc(c.Claimed, func(x, y sender.Claimed) int { return cmp.Compare(x.Key.Event, y.Key.Event) })
+			var back []sender.Release
+			for _, d := range c.Claimed[min(slots, len(c.Claimed)):] {
+				back = append(back, sender.Release{Key: d.Key, Token: d.Token})
+			}
+			c.Claimed = c.Claimed[:min(slots, len(c.Claimed))]
+			return c, errors.Join(err, b.Store.Release(ctx, back))
+		}
+	}},
+	"NextDue forgotten": {[]string{"claim/NextDue", "random/seed 1"}, func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			c.NextDue = time.Time{}
+			return c, err
+		}
+	}},
+	"cancelled is redelivered": {[]string{"redeliver/cancelled", "random/seed 1"}, func(b *broken, _ *harness) {
+		b.redeliver = func(ctx context.Context, id string) error {
+			err := b.Store.Redeliver(ctx, id)
+			if errors.Is(err, sender.ErrCancelled) {
+				return nil
+			}
+			return err
+		}
+	}},
+	"second attempt while one is in flight": {[]string{"redeliver/in flight"}, func(b *broken, _ *harness) {
+		var claimed []sender.Claimed
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			claimed = append(claimed, c.Claimed...)
+			return c, err
+		}
+		b.redeliver = func(ctx context.Context, id string) error {
+			d, err := b.Store.Delivery(ctx, id)
+			if err != nil {
+				return err
+			}
+			var back []sender.Release
+			for _, c := range claimed {
+				if c.Event.ID == d.Event.ID && c.Target.Subscription == d.Subscription {
+					back = append(back, sender.Release{Key: c.Key, Token: c.Token})
+				}
+			}
+			return errors.Join(b.Store.Release(ctx, back), b.Store.Redeliver(ctx, id))
+		}
+	}},
+	"deletion ignored": {[]string{"cancel/live ones are cancelled", "registry/subscription"}, func(b *broken, _ *harness) {
+		b.deleteTx = func(context.Context, tx, string) error { return nil }
+	}},
+	"deletion ends attempts in flight": {[]string{"cancel/in flight and succeeds"}, func(b *broken, _ *harness) {
+		subscription, deleted := map[sender.DeliveryKey]string{}, map[string]bool{}
+		b.deleteTx = func(ctx context.Context, tx tx, id string) error {
+			deleted[id] = true
+			return b.Store.DeleteSubscriptionTx(ctx, tx, id)
+		}
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			batch.Results = slices.Clone(batch.Results)
+			for i, r := range batch.Results {
+				if deleted[subscription[r.Key]] {
+					batch.Results[i].Token = 0
+				}
+			}
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for _, d := range c.Claimed {
+				subscription[d.Key] = d.Target.Subscription
+			}
+			return c, err
+		}
+	}},
+	"list loses a row at a page boundary": {[]string{"history/pages"}, onPage(func(q sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+		if q.Cursor != "" && len(page) > 0 {
+			return page[1:]
+		}
+		return page
+	})},
+	"list repeats a row at a page boundary": {[]string{"history/pages"}, func(b *broken, h *harness) {
+		last := map[sender.Status]sender.Delivery{}
+		onPage(func(q sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+			if q.Cursor != "" {
+				page = append([]sender.Delivery{last[q.Status]}, page...)
+			}
+			if len(page) > 0 {
+				last[q.Status] = page[len(page)-1]
+			}
+			return page
+		})(b, h)
+	}},
+	"status ignored in lists": {[]string{"history/by status"}, func(b *broken, _ *harness) {
+		b.deliveries = func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+			q.Status = ""
+			return b.Store.Deliveries(ctx, q)
+		}
+	}},
+	"malformed cursor taken for none": {[]string{"history/malformed cursor"}, func(b *broken, _ *harness) {
+		b.deliveries = func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+			page, next, err := b.Store.Deliveries(ctx, q)
+			if errors.Is(err, sender.ErrInvalid) {
+				q.Cursor = ""
+				return b.Store.Deliveries(ctx, q)
+			}
+			return page, next, err
+		}
+	}},
+	"no signal": {[]string{"transaction/signals"}, func(b *broken, _ *harness) {
+		b.woken = func() <-chan struct{} { return nil }
+	}},
+}
+
+type decideFunc = func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
+
+// copies are drafts of the same content, as other events on other objects.
+func copies(drafts []sender.Draft) []sender.Draft {
+	drafts = slices.Clone(drafts)
+	for i := range drafts {
+		drafts[i].ID = newid.New("evt_", time.Now())
+		drafts[i].Object.ID, drafts[i].Key, drafts[i].Version = drafts[i].ID, "", 0
+	}
+	return drafts
+}
+
+func onDrafts(change func(*sender.Draft)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+			drafts = slices.Clone(drafts)
+			for i := range drafts {
+				change(&drafts[i])
+			}
+			return b.Store.PublishTx(ctx, tx, drafts)
+		}
+	}
+}
+
+func onClaim(change func(*sender.ClaimParams)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			change(&batch.Claim)
+			return b.Store.RecordAndClaim(ctx, batch)
+		}
+	}
+}
+
+func onDecide(change func(decideFunc) decideFunc) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			batch.Decide = change(batch.Decide)
+			return b.Store.RecordAndClaim(ctx, batch)
+		}
+	}
+}
+
+// onDue stores another due than was decided, and does not let it be seen.
+func onDue(change func(due, now time.Time) time.Time) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			decided := map[sender.DeliveryKey]time.Time{}
+			decide := batch.Decide
+			batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+				dec := decide(l, h, r, now)
+				if dec.Status == sender.StatusAwaitingRetry {
+					decided[l.Key] = dec.Due
+					dec.Due = change(dec.Due, now)
+				}
+				return dec
+			}
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for i, r := range c.Recorded {
+				if r.Decision.Status == sender.StatusAwaitingRetry {
+					c.Recorded[i].Decision.Due = decided[r.Result.Key]
+				}
+			}
+			return c, err
+		}
+	}
+}
+
+func onDelivery(change func(*sender.Delivery)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.delivery = func(ctx context.Context, id string) (sender.Delivery, error) {
+			d, err := b.Store.Delivery(ctx, id)
+			change(&d)
+			return d, err
+		}
+	}
+}
+
+func onPage(change func(sender.DeliveryQuery, []sender.Delivery) []sender.Delivery) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.deliveries = func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+			page, next, err := b.Store.Deliveries(ctx, q)
+			return change(q, page), next, err
+		}
+	}
+}

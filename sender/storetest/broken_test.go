@@ -1,0 +1,107 @@
+package storetest_test
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/storetest"
+)
+
+type (
+	tx      = *memory.Tx
+	harness = storetest.Harness[tx]
+)
+
+// broken is a store of which some methods are replaced. What is nil is sound.
+type broken struct {
+	sender.Store[tx] // the sound one
+	publishTx        func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error)
+	inTx             func(ctx context.Context, fn func(tx) error) error
+	createTx         func(ctx context.Context, tx tx, s sender.Subscription) error
+	deleteTx         func(ctx context.Context, tx tx, id string) error
+	woken            func() <-chan struct{}
+	expand           func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error)
+	batch            func(ctx context.Context, b sender.Batch) (sender.Claims, error)
+	release          func(ctx context.Context, rs []sender.Release) error
+	delivery         func(ctx context.Context, id string) (sender.Delivery, error)
+	deliveries       func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error)
+	redeliver        func(ctx context.Context, id string) error
+}
+
+func (b *broken) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	if b.publishTx != nil {
+		return b.publishTx(ctx, tx, drafts)
+	}
+	return b.Store.PublishTx(ctx, tx, drafts)
+}
+
+func (b *broken) InTx(ctx context.Context, fn func(tx) error) error {
+	if b.inTx != nil {
+		return b.inTx(ctx, fn)
+	}
+	return b.Store.InTx(ctx, fn)
+}
+
+func (b *broken) CreateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
+	if b.createTx != nil {
+		return b.createTx(ctx, tx, s)
+	}
+	return b.Store.CreateSubscriptionTx(ctx, tx, s)
+}
+
+func (b *broken) DeleteSubscriptionTx(ctx context.Context, tx tx, id string) error {
+	if b.deleteTx != nil {
+		return b.deleteTx(ctx, tx, id)
+	}
+	return b.Store.DeleteSubscriptionTx(ctx, tx, id)
+}
+
+func (b *broken) Woken() <-chan struct{} {
+	if b.woken != nil {
+		return b.woken()
+	}
+	return b.Store.Woken()
+}
+
+func (b *broken) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
+	if b.expand != nil {
+		return b.expand(ctx, p)
+	}
+	return b.Store.Expand(ctx, p)
+}
+
+func (b *broken) RecordAndClaim(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+	if b.batch != nil {
+		return b.batch(ctx, batch)
+	}
+	return b.Store.RecordAndClaim(ctx, batch)
+}
+
+func (b *broken) Release(ctx context.Context, rs []sender.Release) error {
+	if b.release != nil {
+		return b.release(ctx, rs)
+	}
+	return b.Store.Release(ctx, rs)
+}
+
+func (b *broken) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
+	if b.delivery != nil {
+		return b.delivery(ctx, id)
+	}
+	return b.Store.Delivery(ctx, id)
+}
+
+func (b *broken) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+	if b.deliveries != nil {
+		return b.deliveries(ctx, q)
+	}
+	return b.Store.Deliveries(ctx, q)
+}
+
+func (b *broken) Redeliver(ctx context.Context, id string) error {
+	if b.redeliver != nil {
+		return b.redeliver(ctx, id)
+	}
+	return b.Store.Redeliver(ctx, id)
+}
