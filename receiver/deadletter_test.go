@@ -70,15 +70,17 @@ func TestPermanentThatIsNot(t *testing.T) {
 		inTx   receiver.InTx[*sql.Tx]
 		store  dedup.Store[*sql.Tx]
 		err    error
-		status int
+		reason receiver.Reason
 	}{
-		"no dead letters":       {b.inTx, brokenStore[*sql.Tx]{Store: b.store}, errHopeless, 500},
-		"serialization failure": {b.inTx, b.store, pgError("40001"), 503},
-		"database away":         {b.inTx, b.store, pgError("57P01"), 503},
-		"second transaction":    {fails(2), b.store, errHopeless, 503},
+		"no dead letters":       {b.inTx, brokenStore[*sql.Tx]{Store: b.store}, errHopeless, receiver.ReasonApply},
+		"serialization failure": {b.inTx, b.store, pgError("40001"), receiver.ReasonConflict},
+		"database away":         {b.inTx, b.store, pgError("57P01"), receiver.ReasonDatabase},
+		"second transaction":    {fails(2), b.store, errHopeless, receiver.ReasonDatabase},
 	} {
-		a := newSender(t).Request(ev).Serve(newReceiver(t, c.inTx, c.store, nil).Handler(permanently(c.err)))
-		require.Equal(t, c.status, a.Status, name)
+		_, err := newReceiver(t, c.inTx, c.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), permanently(c.err))
+		var failure *receiver.Error
+		require.ErrorAs(t, err, &failure, name)
+		require.Equal(t, c.reason, failure.Reason, name)
 		require.Zero(t, b.rows(t), name)
 	}
 }

@@ -84,6 +84,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{with(`:7`, `:[7]`), "version"},
 		{with(`:7`, `:9007199254740992`), "version"},
 		{with(`:7`, `:99999999999999999999`), "version"},
+		{with(`:7`, `:18446744073709551623`), "version"}, // 2^64 + 7
 
 		{with(`"evt_1"`, `1`), "id: it is not a JSON string"},
 		{with(`"evt_1"`, `null`), "id: it is not a JSON string"},

@@ -1,10 +1,12 @@
 package receiver_test
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -238,35 +240,87 @@ func (w watchedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
+// postStalling posts a body whose rest never comes, until the test ends.
+func postStalling(t *testing.T, url string, req *receivertest.Request) *http.Response {
+	t.Helper()
+	m := req.Message()
+	body, stall := io.Pipe()
+	t.Cleanup(func() { _ = stall.Close() })
+	go func() { _, _ = stall.Write(m.Body[:10]) }()
+	r, err := http.NewRequest("POST", url, body)
+	require.NoError(t, err)
+	r.Header, r.ContentLength = m.Header, int64(len(m.Body))
+	res, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	return res
+}
+
 // On a real connection a body that stalls is cut off by the deadline, and the
 // answer still comes.
 func TestStalledBody(t *testing.T) {
 	b, _ := onSQLite(t)
 	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond}).Handler(b.effect))
-	defer srv.Close()
-	for name, header := range map[string]string{"body": "", "refused before the body": "text/plain"} {
-		req := newSender(t).Request(newEvent(1))
-		if header != "" {
-			req.Header("Content-Type", header)
-		}
-		m := req.Message()
-		body, stall := io.Pipe()
-		go func() { _, _ = stall.Write(m.Body[:10]) }()
-		r, err := http.NewRequest("POST", srv.URL, body)
-		require.NoError(t, err)
-		r.Header, r.ContentLength = m.Header, int64(len(m.Body))
-		res, err := http.DefaultClient.Do(r)
-		require.NoError(t, err, name)
-		require.NoError(t, res.Body.Close())
-		require.NoError(t, stall.Close())
-		require.True(t, res.Close, name)
-		if header == "" {
-			require.Equal(t, 408, res.StatusCode)
-		} else {
-			require.Equal(t, 415, res.StatusCode)
+	t.Cleanup(srv.Close)
+	require.Equal(t, 408, postStalling(t, srv.URL, newSender(t).Request(newEvent(1))).StatusCode)
+	require.Zero(t, b.rows(t))
+}
+
+// Who is refused for the header alone is answered at once, however slow the body,
+// and does not keep the connection for longer than the body's time.
+func TestStalledBodyOfARefusedRequest(t *testing.T) {
+	b, _ := onSQLite(t)
+	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(b.effect))
+	t.Cleanup(srv.Close)
+	require.Equal(t, 401, postStalling(t, srv.URL, newSender(t).Request(newEvent(1)).Skewed(time.Hour)).StatusCode)
+
+	closed := make(chan struct{})
+	srv = httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond}).Handler(b.effect))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			close(closed)
 		}
 	}
-	require.Zero(t, b.rows(t))
+	srv.Start()
+	t.Cleanup(srv.Close)
+	// By hand, since an http.Client would close the connection itself.
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, 415, res.StatusCode)
+	<-closed
+}
+
+// What the header is refused for is refused without reading the body.
+func TestHeaderBeforeBody(t *testing.T) {
+	b, _ := onSQLite(t)
+	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(b.effect)
+	unread := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = unreadable{t}
+		h.ServeHTTP(w, r)
+	})
+	snd := newSender(t)
+	for status, req := range map[int]*receivertest.Request{
+		400: snd.Request(newEvent(1)).Without("Webhook-Timestamp"),
+		401: snd.Request(newEvent(1)).Skewed(-time.Hour),
+		405: snd.Request(newEvent(1)).Method("GET"),
+		413: snd.Request(newEvent(1)).Padded(1001),
+		415: snd.Request(newEvent(1)).Header("Content-Encoding", "gzip"),
+	} {
+		require.Equal(t, status, req.Serve(unread).Status)
+	}
+}
+
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Close() error { return nil }
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
 }
 
 // The server's own, shorter limit stays in force.
@@ -310,6 +364,31 @@ func TestDeadlineIsCleared(t *testing.T) {
 		require.Equal(t, receiver.Applied, a.Result)
 	}
 	require.Equal(t, 1, conns)
+}
+
+// Whatever a ResponseWriter does with it, no deadline outlives the body.
+func TestDeadlineIsTakenBack(t *testing.T) {
+	b, _ := onSQLite(t)
+	h := b.receiver(t, nil).Handler(b.effect)
+	var set []time.Time
+	start := time.Now()
+	recording := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(deadlines{w, &set}, r)
+	})
+	require.Equal(t, 200, newSender(t).Request(newEvent(1)).Serve(recording).Status)
+	require.Len(t, set, 2)
+	require.WithinDuration(t, start.Add(8*time.Second), set[0], time.Second)
+	require.Zero(t, set[1])
+}
+
+type deadlines struct {
+	http.ResponseWriter
+	set *[]time.Time
+}
+
+func (d deadlines) SetReadDeadline(at time.Time) error {
+	*d.set = append(*d.set, at)
+	return nil
 }
 
 // Without a connection's deadline the clock is looked at between reads.

@@ -45,7 +45,7 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 	called := false
 	err := contain(func() error {
 		return r.inTx(ctx, func(tx Tx) error {
-			called, own = true, nil
+			called = true
 			// Caught here, so that even an inTx that does not expect panics rolls back.
 			err := contain(func() error {
 				own = step(tx)

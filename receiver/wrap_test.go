@@ -49,7 +49,7 @@ func TestWrap(t *testing.T) {
 			b, _ := onSQLite(t)
 			rcv := b.receiver(t, nil)
 			ev := newEvent(1)
-			req := newSender(t).Request(ev)
+			req := newSender(t).Request(ev).Chunked()
 			h := rcv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				tx, got, ok := rcv.From(r.Context())
 				require.True(t, ok)
