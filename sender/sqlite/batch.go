@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -14,6 +15,7 @@ const (
 	selectNext = `SELECT
 		coalesce((SELECT min(next_due) FROM surehook_turns WHERE lane = 0 AND next_due IS NOT NULL), 9223372036854775807),
 		coalesce((SELECT min(next_due) FROM surehook_turns WHERE lane = 1 AND next_due IS NOT NULL), 9223372036854775807),
+		coalesce((SELECT min(next_due) FROM surehook_turns WHERE lane = 2 AND next_due IS NOT NULL), 9223372036854775807),
 		next_end FROM surehook_leases`
 	selectLeases = `SELECT turn, leases FROM surehook_leases`
 	updateLeases = `UPDATE surehook_leases SET next_end = ?, turn = ?, leases = ?`
@@ -100,24 +102,37 @@ func (s *Store) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Cla
 // idle tells that there is nothing to claim, without waiting for the writer.
 func (s *Store) idle(ctx context.Context, p *sender.ClaimParams) (c sender.Claims, idle bool, err error) {
 	now := s.now()
-	var next [sender.Lanes]int64
-	var nextEnd int64
-	if err := s.db.QueryRowContext(ctx, selectNext).Scan(&next[0], &next[1], &nextEnd); err != nil {
+	n, err := scanNext(s.db.QueryRowContext(ctx, selectNext))
+	if err != nil {
 		return c, false, err
 	}
 	for lane := range p.Lanes {
-		if p.Lanes[lane].Slots > 0 && (next[lane] <= now || nextEnd != 0 && nextEnd <= now) {
+		if p.Lanes[lane].Slots > 0 && min(n.lanes[lane], n.end) <= now {
 			return c, false, nil
 		}
 	}
-	return sender.Claims{Now: timeOf(now), NextDue: nextDue(next, nextEnd)}, true, nil
+	return sender.Claims{Now: timeOf(now), NextDue: n.due()}, true, nil
 }
 
-func nextDue(next [sender.Lanes]int64, nextEnd int64) time.Time {
-	if nextEnd == 0 {
-		nextEnd = never
+// next is when something is due next.
+type next struct {
+	lanes [3]int64
+	end   int64 // of a lease
+}
+
+// A lane more or less is one in selectNext too.
+var _ = next{lanes: [sender.Lanes]int64{}}
+
+func scanNext(row *sql.Row) (n next, err error) {
+	err = row.Scan(&n.lanes[0], &n.lanes[1], &n.lanes[2], &n.end)
+	if n.end == 0 {
+		n.end = never
 	}
-	if due := min(next[0], next[1], nextEnd); due != never {
+	return n, err
+}
+
+func (n next) due() time.Time {
+	if due := min(slices.Min(n.lanes[:]), n.end); due != never {
 		return timeOf(due)
 	}
 	return time.Time{}
@@ -137,13 +152,9 @@ func (b *batch) run() error {
 	if err := b.store(); err != nil {
 		return err
 	}
-	var next [sender.Lanes]int64
-	var nextEnd int64
-	if err := b.row(selectNext).Scan(&next[0], &next[1], &nextEnd); err != nil {
-		return err
-	}
-	b.claims.NextDue = nextDue(next, nextEnd)
-	return nil
+	n, err := scanNext(b.row(selectNext))
+	b.claims.NextDue = n.due()
+	return err
 }
 
 // target is shared by the deliveries of a batch.

@@ -41,11 +41,11 @@ func (w *work) find(id string) (key sender.DeliveryKey, err error) {
 		if key.Event, err = w.seqOf(event); err != nil || key.Event == 0 {
 			continue
 		}
-		made, err := w.madeAt(key)
+		row, err := w.queueRow(key)
 		if err != nil {
 			return key, fail("looking for a delivery", err)
 		}
-		if made > 0 {
+		if row.at >= 0 {
 			return key, nil
 		}
 	}
@@ -64,23 +64,28 @@ func (w *work) seqOf(event string) (seq int64, err error) {
 	return seq, err
 }
 
-const selectQueueOf = `SELECT made_at, events FROM surehook_queues WHERE subscription = ? AND event >= ? ORDER BY event LIMIT 1`
+const selectQueueOf = `SELECT event, made_at, events FROM surehook_queues WHERE subscription = ? AND event >= ? ORDER BY event LIMIT 1`
 
-// madeAt is when a delivery was made; 0 if there is none.
-func (w *work) madeAt(key sender.DeliveryKey) (at int64, err error) {
+// queueRow is the row of a queue that a delivery is in.
+type queueRow struct {
+	event  int64 // its key
+	madeAt int64
+	events []queued
+	at     int // index of the delivery's event; -1: it is not there
+}
+
+func (w *work) queueRow(key sender.DeliveryKey) (row queueRow, err error) {
 	var packed []byte
-	err = w.row(selectQueueOf, key.Subscription, key.Event).Scan(&at, &packed)
+	row.at = -1
+	err = w.row(selectQueueOf, key.Subscription, key.Event).Scan(&row.event, &row.madeAt, &packed)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+		return row, nil
 	}
-	if err != nil {
-		return 0, err
+	if err == nil {
+		row.events, err = unpackEvents(nil, packed, 0)
+		row.at = slices.IndexFunc(row.events, func(q queued) bool { return q.event == key.Event })
 	}
-	events, err := unpackEvents(nil, packed, key.Event-1)
-	if err != nil || len(events) == 0 || events[0] != key.Event {
-		return 0, err
-	}
-	return max(at, 1), nil
+	return row, err
 }
 
 // state is what the tables say of a delivery.
@@ -181,13 +186,17 @@ func (r *reader) stateAtRest(sub *readerSub, key sender.DeliveryKey) (s state, e
 	if !errors.Is(err, sql.ErrNoRows) {
 		return s, err
 	}
-	if key.Event <= sub.claimed {
-		s.status = sender.StatusDelivered
-		return s, nil
+	s.status, err = sender.StatusDelivered, nil
+	if key.Event > sub.claimed {
+		row, err := r.queueRow(key)
+		if err != nil {
+			return s, err
+		}
+		if row.at >= 0 && !row.events[row.at].left {
+			s = state{live: true, due: row.madeAt}
+		}
 	}
-	s.live, s.attempts = true, 0
-	s.due, err = r.madeAt(key)
-	return s, err
+	return s, nil
 }
 
 const selectSummary = `SELECT id, type, object_type, object_id, version, created_at FROM surehook_events WHERE seq = ?`

@@ -42,8 +42,8 @@ type expansion struct {
 	subscription int64 // how far the next one is
 
 	made    []sender.DeliveryKey
-	queues  map[int64][]int64 // events by subscription
-	touched []int64           // the keys of queues, in the order of their making
+	queues  map[int64][]queued // by subscription
+	touched []int64            // the keys of queues, in the order of their making
 }
 
 // Expand implements sender.DispatchStore.
@@ -60,7 +60,7 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 		if err != nil {
 			return fail("expanding", err)
 		}
-		e := expansion{work: w, known: k, p: p, now: s.now(), queues: map[int64][]int64{}}
+		e := expansion{work: w, known: k, p: p, now: s.now(), queues: map[int64][]queued{}}
 		err = e.run()
 		x = e.x
 		return fail("expanding", err)
@@ -172,7 +172,7 @@ func (e *expansion) deliver(event, subscription int64) {
 	if !ok {
 		e.touched = append(e.touched, subscription)
 	}
-	e.queues[subscription] = append(events, event)
+	e.queues[subscription] = append(events, queued{event: event})
 	e.x.Deliveries++
 }
 
@@ -186,7 +186,7 @@ func (e *expansion) store() error {
 	slices.Sort(e.touched)
 	for _, sub := range e.touched {
 		for chunk := range slices.Chunk(e.queues[sub], eventsTogether) {
-			if err := e.execs(insertQueue, sub, chunk[len(chunk)-1], e.now, packEvents(chunk)); err != nil {
+			if err := e.execs(insertQueue, sub, chunk[len(chunk)-1].event, e.now, packEvents(chunk)); err != nil {
 				return err
 			}
 		}

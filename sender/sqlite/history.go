@@ -215,11 +215,8 @@ func (b *batch) redeliver(key sender.DeliveryKey) error {
 	switch {
 	case err == nil:
 		err = b.execs(deleteWaiting, key.Subscription, list([]int64{key.Event}))
-	case !errors.Is(err, sql.ErrNoRows):
-	default:
-		if row, err = b.restart(h, row); row.due == 0 {
-			return err
-		}
+	case errors.Is(err, sql.ErrNoRows):
+		err = b.restart(h, &row)
 	}
 	if err == nil {
 		err = b.wait(h, row)
@@ -231,26 +228,42 @@ func (b *batch) redeliver(key sender.DeliveryKey) error {
 	return b.store()
 }
 
-// restart makes a row of a delivery that has ended. One that was never claimed
-// needs none: it is due, and its row has no due.
-func (b *batch) restart(h *head, row waiting) (waiting, error) {
+// restart completes the row of a delivery that has ended, or was never claimed.
+func (b *batch) restart(h *head, row *waiting) error {
 	var status sender.Status
 	err := b.row(selectOneEnded, row.key.Subscription, row.key.Event).Scan(&status)
 	switch {
 	case err == nil && status == sender.StatusCancelled:
-		return waiting{}, sender.ErrCancelled
+		return sender.ErrCancelled
 	case err == nil:
 		err = b.execs(`DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`, row.key.Subscription, row.key.Event)
+		if err != nil {
+			return err
+		}
 	case !errors.Is(err, sql.ErrNoRows):
-	case row.key.Event > h.claimed:
-		return waiting{}, nil
+		return err
 	default:
-		err, row.single = nil, true
-	}
-	if err != nil {
-		return waiting{}, err
+		if left, err := b.leaveQueue(h, row.key); err != nil || left {
+			return err
+		}
+		row.single = true
 	}
 	all, err := b.work.attempts(row.key)
 	row.number = int64(len(all))
-	return row, err
+	return err
+}
+
+// leaveQueue marks a delivery as no longer in its queue. It returns false for one
+// that was claimed before.
+func (b *batch) leaveQueue(h *head, key sender.DeliveryKey) (left bool, err error) {
+	if key.Event <= h.claimed {
+		return false, nil
+	}
+	row, err := b.queueRow(key)
+	if err != nil || row.at < 0 || row.events[row.at].left {
+		return false, err
+	}
+	row.events[row.at].left = true
+	return true, b.execs(`UPDATE surehook_queues SET events = ? WHERE subscription = ? AND event = ?`,
+		packEvents(row.events), key.Subscription, row.event)
 }

@@ -57,24 +57,36 @@ func packBytes[T ~string | ~[]byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// packEvents packs ascending numbers of events: each as its distance from the one
-// before.
-func packEvents(events []int64) []byte {
+// queued is an event in a queue. One that was sent again before its first claim
+// has left its place: it stands among those that wait.
+type queued struct {
+	event int64
+	left  bool
+}
+
+// packEvents packs an ascending list: of each event twice its distance from the
+// one before, and one more if it left its place.
+func packEvents(events []queued) []byte {
 	b := make([]byte, 0, 8+2*len(events))
 	last := int64(0)
-	for _, e := range events {
-		b = packInt(b, e-last)
-		last = e
+	for _, q := range events {
+		n := (q.event - last) << 1
+		if q.left {
+			n |= 1
+		}
+		b = packInt(b, n)
+		last = q.event
 	}
 	return b
 }
 
 // unpackEvents appends those after an event.
-func unpackEvents(to []int64, b []byte, after int64) ([]int64, error) {
+func unpackEvents(to []queued, b []byte, after int64) ([]queued, error) {
 	u := unpacker{b: b}
 	for event := int64(0); len(u.b) > 0; {
-		if event += u.int(); event > after {
-			to = append(to, event)
+		n := u.int()
+		if event += n >> 1; event > after {
+			to = append(to, queued{event, n&1 == 1})
 		}
 	}
 	return to, u.err()

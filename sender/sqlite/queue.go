@@ -63,7 +63,7 @@ func (c *claim) fill(q *queue, n int) (some bool, err error) {
 func (c *claim) fillFresh(q *queue, n int) error {
 	q.fresh, q.noFresh = q.fresh[:0], true
 	var packed sql.RawBytes
-	var events []int64
+	var events []queued
 	return c.each(func(rows *sql.Rows) (bool, error) {
 		if len(q.fresh) >= n {
 			q.noFresh = false
@@ -82,10 +82,15 @@ func (c *claim) fillFresh(q *queue, n int) error {
 				q.noFresh = false
 				return false, nil
 			}
-			key := sender.DeliveryKey{Event: e, Subscription: q.head.subscription}
-			// What was made after now, by a clock that went back, is due as well.
-			q.fresh = append(q.fresh, waiting{key: key, due: min(madeAt, c.now)})
-			q.read = e
+			q.read = e.event
+			switch {
+			case !e.left:
+				key := sender.DeliveryKey{Event: e.event, Subscription: q.head.subscription}
+				// What was made after now, by a clock that went back, is due as well.
+				q.fresh = append(q.fresh, waiting{key: key, due: min(madeAt, c.now)})
+			case len(q.fresh) == 0: // there is nothing before it, so it need not be read again
+				q.head.claimed = e.event
+			}
 		}
 		return true, nil
 	}, selectQueue, q.head.subscription, q.read)

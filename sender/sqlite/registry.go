@@ -157,7 +157,7 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 		return fail(doing, err)
 	}
 	err = w.execs(`INSERT INTO surehook_heads (subscription, subscriber, lane, next_due, turn, claimed, waiting_due, streak, failing_since, last_success, last_failure)
-		VALUES (?, ?, ?, NULL, 0, ?, NULL, 0, 0, 0, 0)`, no, owner, sender.LaneProbation, since)
+		VALUES (?, ?, ?, NULL, 0, ?, NULL, 0, 0, 0, 0)`, no, owner, sender.LaneNew, since)
 	if err != nil {
 		return fail(doing, err)
 	}

@@ -89,17 +89,17 @@ func (r *reader) of(no, floor int64) source {
 		add := func(packed []byte) error {
 			events, err := unpackEvents(nil, packed, floor)
 			for _, e := range slices.Backward(events) {
-				if e < bound && len(keys) < n {
-					keys = append(keys, sender.DeliveryKey{Event: e, Subscription: no})
+				if e.event < bound && len(keys) < n {
+					keys = append(keys, sender.DeliveryKey{Event: e.event, Subscription: no})
 				}
 			}
 			return err
 		}
 		// The row that the bound is in, and those before it.
 		scan := func(rows *sql.Rows) (bool, error) {
-			var madeAt int64
+			var last, madeAt int64
 			var packed sql.RawBytes
-			if err := rows.Scan(&madeAt, &packed); err != nil {
+			if err := rows.Scan(&last, &madeAt, &packed); err != nil {
 				return false, err
 			}
 			return true, add(packed)
