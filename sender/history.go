@@ -8,18 +8,10 @@ import (
 
 // History tells what became of deliveries, and sends them again. It is safe for
 // concurrent use.
-type History struct {
-	store interface {
-		HistoryStore
-		Wake()
-	}
-}
+type History struct{ store HistoryStore }
 
 // NewHistory returns a History on a store.
-func NewHistory(store interface {
-	HistoryStore
-	Wake()
-}) (*History, error) {
+func NewHistory(store HistoryStore) (*History, error) {
 	if store == nil {
 		return nil, errors.New("sender: NewHistory needs a store")
 	}
@@ -54,9 +46,5 @@ func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, 
 // attempt is in flight no second one is started. ErrNotFound; ErrCancelled if it
 // was cancelled with its subscription.
 func (h *History) Redeliver(ctx context.Context, id string) error {
-	if err := h.store.Redeliver(ctx, id); err != nil {
-		return err
-	}
-	h.store.Wake()
-	return nil
+	return h.store.Redeliver(ctx, id)
 }

@@ -117,11 +117,7 @@ func (p *Publisher[Tx]) PublishMany(ctx context.Context, events []Event) ([]Ref,
 // writer, transactions that go through InTx take turns with the dispatcher's, so
 // that a backlog that drains does not starve them.
 func (p *Publisher[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
-	if err := p.store.InTx(ctx, fn); err != nil {
-		return err
-	}
-	p.store.Wake()
-	return nil
+	return p.store.InTx(ctx, fn)
 }
 
 // Wake tells the dispatchers of this process, on this store, that a transaction

@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"math"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// asked is a question: which of a subscriber's subscriptions, or of everyone's,
+// ask for a type of events?
+type asked struct {
+	eventType  string
+	subscriber int64 // 0: everyone's
+}
+
+// asker is a part of the answer. It gets the events after since.
+type asker struct{ subscription, since int64 }
+
+const (
+	selectAskers = `SELECT subscription, since FROM surehook_patterns
+		WHERE pattern = ? AND subscriber = ? AND subscription > ? ORDER BY subscription LIMIT ?`
+	selectAllAskers = `SELECT subscription, since FROM surehook_patterns
+		WHERE pattern = ? AND subscription > ? ORDER BY subscription LIMIT ?`
+)
+
+// askers returns the subscriptions with numbers after a given one that ask, in
+// their order, and the number up to which that is all: math.MaxInt64 if it is the
+// whole answer. It looks for no more than limit of each pattern.
+func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker, upTo int64, err error) {
+	if all, ok := k.asked[q]; ok {
+		from, _ := slices.BinarySearchFunc(all, after+1, func(a asker, no int64) int { return cmp.Compare(a.subscription, no) })
+		return all[from:], math.MaxInt64, nil
+	}
+	upTo = math.MaxInt64
+	for _, pattern := range sender.Patterns(q.eventType) {
+		n := 0
+		add := func(rows *sql.Rows) (bool, error) {
+			var a asker
+			err := rows.Scan(&a.subscription, &a.since)
+			found = append(found, a)
+			if n++; n == limit {
+				upTo = min(upTo, a.subscription)
+			}
+			return true, err
+		}
+		if q.subscriber == 0 {
+			err = w.each(add, selectAllAskers, pattern, after, limit)
+		} else {
+			err = w.each(add, selectAskers, pattern, q.subscriber, after, limit)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	found = sorted(found, upTo)
+	if upTo == math.MaxInt64 && after == 0 {
+		k.asked[q] = found
+		k.size += len(found) + 1
+	}
+	return found, upTo, nil
+}
+
+// sorted returns askers up to a subscription, each once.
+func sorted(all []asker, upTo int64) []asker {
+	slices.SortFunc(all, func(a, b asker) int { return cmp.Compare(a.subscription, b.subscription) })
+	all = slices.Compact(all)
+	n, _ := slices.BinarySearchFunc(all, upTo, func(a asker, no int64) int {
+		if a.subscription <= no {
+			return -1
+		}
+		return 1
+	})
+	return all[:n:n]
+}

@@ -1,0 +1,53 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Check implements sender.DispatchStore.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.read(ctx, func(w *work) error {
+		var have int
+		err := w.row(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'surehook_deliveries'`).Scan(&have)
+		if err != nil {
+			return fail("looking for the tables", err)
+		}
+		if have == 0 {
+			return fmt.Errorf("%w: its tables are missing: call Migrate before", sender.ErrUnfit)
+		}
+		var mode string
+		if err := w.row(`PRAGMA journal_mode`).Scan(&mode); err != nil {
+			return fail("reading the journal mode", err)
+		}
+		if !strings.EqualFold(mode, "wal") {
+			return fmt.Errorf("%w: its journal_mode is %s: set PRAGMA journal_mode = wal", sender.ErrUnfit, mode)
+		}
+		return w.durable()
+	}); err != nil {
+		return err
+	}
+	_, err := s.prepare(ctx)
+	return fail("preparing statements", err)
+}
+
+// synchronousFull is what a WAL needs to keep a commit through a loss of power
+// (sqlite.org/pragma.html#pragma_synchronous).
+const synchronousFull = 2
+
+// durable returns an error unless what the connection commits is durable. The
+// setting is each connection's own, so it is looked at in every transaction that
+// writes. Prepared, the statement would go on giving its first answer.
+func (w *work) durable() error {
+	var level int
+	if err := w.on.QueryRowContext(w.ctx, `PRAGMA synchronous`).Scan(&level); err != nil {
+		return fail("reading PRAGMA synchronous", err)
+	}
+	if level < synchronousFull {
+		return fmt.Errorf("%w: PRAGMA synchronous is %d on a connection: set it to full (2) on every one, in the DSN: a commit could be lost with the power", sender.ErrUnfit, level)
+	}
+	return nil
+}

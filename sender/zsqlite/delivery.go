@@ -1,0 +1,139 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// A delivery's id is its event's, without the prefix, and its subscription's
+// number in base 36.
+const (
+	eventPrefix    = "evt_"
+	deliveryPrefix = "dlv_"
+)
+
+func deliveryID(eventID string, subscription int64) string {
+	return deliveryPrefix + strings.TrimPrefix(eventID, eventPrefix) + "_" + strconv.FormatInt(subscription, 36)
+}
+
+var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
+
+// keyOf finds the delivery with an id.
+func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
+	rest, _ := strings.CutPrefix(id, deliveryPrefix)
+	cut := strings.LastIndexByte(rest, '_')
+	if cut < 0 {
+		return k, errNoDelivery
+	}
+	k.Subscription, err = strconv.ParseInt(rest[cut+1:], 36, 64)
+	if err != nil {
+		return k, errNoDelivery
+	}
+	var eventID string
+	err = w.row(`SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`, eventPrefix+rest[:cut], rest[:cut]).Scan(&k.Event, &eventID)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && deliveryID(eventID, k.Subscription) != id: // numbers can be written in several ways
+		return k, errNoDelivery
+	}
+	return k, err
+}
+
+// delivery is what the tables say of one.
+type delivery struct {
+	sender.Delivery
+	live    *live
+	deleted bool // its subscription is
+}
+
+const (
+	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, s.id, s.url, s.state, o.id
+		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber
+		WHERE e.seq = ? AND s.no = ?`
+	selectLiveAndDue = `SELECT due, number, tries, first_at, claimed_at, single FROM surehook_deliveries WHERE event = ? AND subscription = ?`
+	selectEnd        = `SELECT status FROM surehook_ended WHERE event = ? AND subscription = ?`
+	countAttempts    = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
+	selectLastClass  = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
+	selectAttempts   = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
+		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
+)
+
+// delivery reads one, without body and attempts. errNoDelivery: there is none.
+func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
+	d := &delivery{}
+	var created int64
+	var state int
+	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
+		&d.Version, &created, &d.Subscription, &d.URL, &state, &d.Subscriber)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, errNoDelivery
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.ID, d.CreatedAt, d.deleted = deliveryID(d.Event.ID, k.Subscription), timeOf(created), state != stateActive
+
+	delivered := false
+	if err := w.row(countAttempts, k.Event, k.Subscription).Scan(&d.AttemptCount, &delivered); err != nil {
+		return nil, err
+	}
+	if d.AttemptCount > 0 {
+		if err := w.row(selectLastClass, k.Event, k.Subscription).Scan(&d.LastErrorClass); err != nil {
+			return nil, err
+		}
+	}
+	l, due := live{event: k.Event, subscription: k.Subscription}, int64(0)
+	err = w.row(selectLiveAndDue, k.Event, k.Subscription).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
+	if err == nil {
+		d.live = &l
+		d.InFlight = l.claimedAt != 0 && due > now
+		if !d.deleted && !d.InFlight {
+			d.NextAttemptAt = timeOf(due)
+		}
+	} else if !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
+	}
+	d.Status, err = w.statusOf(k, d, delivered)
+	return d, err
+}
+
+func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (sender.Status, error) {
+	switch {
+	case d.live != nil && d.deleted && d.live.single: // it was delivered before it was sent again
+		return sender.StatusDelivered, nil
+	case d.live != nil && d.deleted:
+		return sender.StatusCancelled, nil
+	case d.live != nil && d.AttemptCount == 0:
+		return sender.StatusPending, nil
+	case d.live != nil:
+		return sender.StatusAwaitingRetry, nil
+	}
+	var ended sender.Status
+	err := w.row(selectEnd, k.Event, k.Subscription).Scan(&ended)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) && delivered:
+		return sender.StatusDelivered, nil
+	case errors.Is(err, sql.ErrNoRows):
+		return "", errNoDelivery
+	}
+	return ended, err
+}
+
+// attempts reads a delivery's attempts, oldest first.
+func (w *work) attempts(k sender.DeliveryKey) (all []sender.Attempt, err error) {
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		var a sender.Attempt
+		var started, micros, next int64
+		err := rows.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next)
+		a.StartedAt, a.NextAttemptAt = timeOf(started), timeOf(next)
+		a.Duration = time.Duration(micros) * time.Microsecond
+		all = append(all, a)
+		return true, err
+	}, selectAttempts, k.Event, k.Subscription)
+	return all, err
+}

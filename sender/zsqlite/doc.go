@@ -1,0 +1,37 @@
+// Package sqlite keeps a sender's events, registry and deliveries in an SQLite
+// database, beside the application's own tables. It imports no driver: any that
+// database/sql knows will do, with SQLite 3.38 (2022) or later.
+//
+// # The connection
+//
+// Set these in the DSN, so that every connection of the pool has them; in the
+// words of modernc.org/sqlite:
+//
+//	file:app.db?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)
+//
+// In WAL mode a commit survives a loss of power only with synchronous(full);
+// anything less is refused with [sender.ErrUnfit], by PublishTx too. With
+// _txlock=immediate, or through [Store.InTx], a transaction waits for its turn
+// when it begins. A deferred one that reads before it writes may find that it may
+// not write any more: PublishTx then returns an error that matches
+// [sender.ErrRetryTx].
+//
+// # Writers take turns
+//
+// SQLite has one writer at a time, and those who wait for its lock poll: while a
+// backlog drains, others would starve. So the store's transactions queue up inside
+// the process, each for one short batch, and so do the application's own if they
+// go through [Store.InTx] or [Store.Turn]. While it has its turn, a function must
+// call nothing of the same store that is not given its transaction, for that would
+// wait for itself.
+//
+// # How it is stored
+//
+// Plain rows, to be read with SQLite's shell. surehook_deliveries holds what is
+// live alone, so it stays as small as the work; surehook_attempts and
+// surehook_ended hold what has been. A subscription's head (surehook_heads) says
+// when to look at its deliveries, and surehook_turns the same for a subscriber, so
+// that a claim visits those who have something due and no others, however much
+// there is. One writer at a time means that the order of the commits is that of
+// the events' seq.
+package sqlite

@@ -1,0 +1,208 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	selectUnexpanded = `SELECT x.event < coalesce((SELECT max(seq) FROM surehook_events), 0) FROM surehook_expanded x`
+	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
+	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
+	selectNewEvents  = `SELECT seq, type, subscriber, subscription FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ?`
+	lowerHeads       = `UPDATE surehook_heads SET next_due = ?1
+		WHERE subscription IN (SELECT value FROM json_each(?2)) AND (next_due IS NULL OR next_due > ?1) RETURNING lane, subscriber`
+	lowerTurns = `UPDATE surehook_turns SET next_due = ?1
+		WHERE lane = ?2 AND subscriber IN (SELECT value FROM json_each(?3)) AND (next_due IS NULL OR next_due > ?1)`
+)
+
+// newDeliveries inserts many rows of (event, subscription, due).
+var newDeliveries = manyRows{
+	head: `INSERT INTO surehook_deliveries (event, subscription, due, number, tries, first_at, claimed_at, single, attempted) VALUES `,
+	row:  `(?, ?, ?, 0, 0, 0, 0, 0, 0)`, columns: 3,
+}
+
+// expansion is one Expand at work.
+type expansion struct {
+	*work
+	known *known
+	p     sender.ExpandParams
+	x     sender.Expanded
+	now   int64
+
+	event        int64 // the last one that is expanded whole
+	subscription int64 // how far the next one is
+
+	made    []any              // rows of newDeliveries
+	touched map[int64]struct{} // subscriptions that got one
+}
+
+// Expand implements sender.DispatchStore.
+func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
+	var some bool
+	if err := s.db.QueryRowContext(ctx, selectUnexpanded).Scan(&some); err != nil {
+		return x, fail("looking for new events", err)
+	}
+	if !some {
+		return x, nil
+	}
+	err = s.write(ctx, func(w *work) error {
+		k, err := s.registry(w)
+		if err != nil {
+			return fail("expanding", err)
+		}
+		e := expansion{work: w, known: k, p: p, now: s.now(), touched: map[int64]struct{}{}}
+		err = e.run()
+		x = e.x
+		return fail("expanding", err)
+	})
+	if err != nil {
+		return sender.Expanded{}, err
+	}
+	return x, nil
+}
+
+// newEvent is what decides who gets an event.
+type newEvent struct {
+	seq          int64
+	eventType    string
+	subscriber   int64
+	subscription int64
+}
+
+func (e *expansion) run() error {
+	if err := e.row(selectExpanded).Scan(&e.event, &e.subscription); err != nil {
+		return err
+	}
+	var events []newEvent
+	var eventType sql.RawBytes
+	err := e.each(func(rows *sql.Rows) (bool, error) {
+		var ev newEvent
+		err := rows.Scan(&ev.seq, &eventType, &ev.subscriber, &ev.subscription)
+		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
+			ev.eventType = events[n-1].eventType
+		} else {
+			ev.eventType = string(eventType)
+		}
+		events = append(events, ev)
+		return true, err
+	}, selectNewEvents, e.event, e.p.Events+1)
+	if err != nil {
+		return err
+	}
+	for _, ev := range events {
+		if e.x.Events == e.p.Events || e.x.Deliveries >= e.p.Deliveries {
+			e.x.More = true
+			break
+		}
+		whole, err := e.expand(ev)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			e.x.More = true
+			break
+		}
+		e.event, e.subscription = ev.seq, 0
+		e.x.Events++
+	}
+	return e.store()
+}
+
+// expand makes an event's deliveries from e.subscription on, and returns false if
+// there may be more of them.
+func (e *expansion) expand(ev newEvent) (whole bool, err error) {
+	found, upTo, err := e.matches(ev)
+	if err != nil {
+		return false, err
+	}
+	for _, a := range found {
+		if a.since < ev.seq {
+			if e.x.Deliveries >= e.p.Deliveries {
+				return false, nil
+			}
+			e.deliver(ev.seq, a.subscription)
+		}
+		e.subscription = a.subscription
+	}
+	if upTo < math.MaxInt64 {
+		e.subscription = upTo
+		return false, nil
+	}
+	return true, nil
+}
+
+// matches is sender.Matches, answered by the tables.
+func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) {
+	if ev.subscription != 0 {
+		sub, err := e.known.subscription(e.work, ev.subscription)
+		if err != nil || sub.state != stateActive || ev.subscription <= e.subscription {
+			return nil, math.MaxInt64, err
+		}
+		return []asker{{subscription: ev.subscription}}, math.MaxInt64, nil
+	}
+	limit := e.p.Deliveries + 1
+	found, upTo, err = e.known.askers(e.work, asked{ev.eventType, ev.subscriber}, e.subscription, limit)
+	if err != nil || ev.subscriber == 0 || e.known.operator == 0 || ev.subscriber == e.known.operator {
+		return found, upTo, err
+	}
+	operators, alsoUpTo, err := e.known.askers(e.work, asked{ev.eventType, e.known.operator}, e.subscription, limit)
+	if err != nil || len(operators) == 0 && alsoUpTo == math.MaxInt64 {
+		return found, upTo, err
+	}
+	upTo = min(upTo, alsoUpTo)
+	return sorted(slices.Concat(found, operators), upTo), upTo, nil
+}
+
+func (e *expansion) deliver(event, subscription int64) {
+	e.made = append(e.made, event, subscription, e.now)
+	e.touched[subscription] = struct{}{}
+	e.x.Deliveries++
+}
+
+func (e *expansion) store() error {
+	if err := e.insert(newDeliveries, e.made); err != nil {
+		return err
+	}
+	if err := e.wakeHeads(); err != nil {
+		return err
+	}
+	return e.execs(updateExpanded, e.event, e.subscription)
+}
+
+// wakeHeads makes the subscriptions due that have got deliveries, and their
+// subscribers.
+func (e *expansion) wakeHeads() error {
+	if len(e.touched) == 0 {
+		return nil
+	}
+	var owners [sender.Lanes][]int64
+	err := e.each(func(rows *sql.Rows) (bool, error) {
+		var lane sender.Lane
+		var owner int64
+		err := rows.Scan(&lane, &owner)
+		if err == nil {
+			owners[lane] = append(owners[lane], owner)
+		}
+		return true, err
+	}, lowerHeads, e.now, list(slices.Sorted(maps.Keys(e.touched))))
+	if err != nil {
+		return err
+	}
+	for lane := range owners {
+		if len(owners[lane]) == 0 {
+			continue
+		}
+		slices.SortFunc(owners[lane], cmp.Compare)
+		if err := e.execs(lowerTurns, e.now, lane, list(slices.Compact(owners[lane]))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// known is what was read of the registry. It holds for as long as the registry's
+// version, which every change of it raises, is the one that it was read under.
+type known struct {
+	version       int64
+	subscriptions map[int64]*subscription
+	asked         map[asked][]asker
+	size          int // of asked
+	operator      int64
+}
+
+// knownLimit bounds what is remembered, in subscriptions and in askers. It is
+// forgotten when it is reached.
+const knownLimit = 100_000
+
+// subscription is what a claim and a recording need to know of one.
+type subscription struct {
+	sender.Target // but for the lane
+	state         int
+}
+
+const selectRegistryVersion = `SELECT version FROM surehook_registry`
+
+// registry returns what is known under the present version.
+func (s *Store) registry(w *work) (*known, error) {
+	var version int64
+	if err := w.row(selectRegistryVersion).Scan(&version); err != nil {
+		return nil, err
+	}
+	k := &s.known
+	if k.version == version && k.size+len(k.subscriptions) < knownLimit {
+		return k, nil
+	}
+	operator, err := w.subscriberNo(sender.Operator)
+	if err != nil && !errors.Is(err, sender.ErrNotFound) {
+		return nil, err
+	}
+	*k = known{version: version, operator: operator, subscriptions: map[int64]*subscription{}, asked: map[asked][]asker{}}
+	return k, nil
+}
+
+const selectTarget = `SELECT s.id, s.url, s.state, o.no, o.id, o.keyring_version
+	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ?`
+
+// subscription never returns nil without an error.
+func (k *known) subscription(w *work, no int64) (*subscription, error) {
+	if sub := k.subscriptions[no]; sub != nil {
+		return sub, nil
+	}
+	sub := &subscription{Target: sender.Target{SubscriptionNo: no}}
+	err := w.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &sub.state, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%w: subscription number %d", sender.ErrNotFound, no)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.subscriptions[no] = sub
+	return sub, nil
+}

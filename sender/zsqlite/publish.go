@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	selectKey = `SELECT e.id, e.version, k.hash FROM surehook_keys k JOIN surehook_events e ON e.seq = k.event
+		WHERE k.scope = ? AND k.key = ?`
+	insertKey = `INSERT INTO surehook_keys (scope, key, hash, event) VALUES (?, ?, ?, ?)`
+
+	assignVersion = `INSERT INTO surehook_objects AS o (type, id, version) VALUES (?, ?, 1)
+		ON CONFLICT (type, id) DO UPDATE SET version = o.version + 1 WHERE o.version < ? RETURNING version`
+	raiseVersion = `INSERT INTO surehook_objects AS o (type, id, version) VALUES (?, ?, ?)
+		ON CONFLICT (type, id) DO UPDATE SET version = excluded.version WHERE excluded.version > o.version`
+	selectVersion = `SELECT version FROM surehook_objects WHERE type = ? AND id = ?`
+
+	insertEvent = `INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, body)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+
+	selectSubscriberNo   = `SELECT no FROM surehook_subscribers WHERE id = ?`
+	selectSubscriptionNo = `SELECT no FROM surehook_subscriptions WHERE id = ? AND subscriber = ? AND state = 0`
+)
+
+// PublishTx implements sender.OutboxStore. It checks PRAGMA synchronous on tx's
+// connection each time.
+func (s *Store) PublishTx(ctx context.Context, tx *sql.Tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	w, err := s.in(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.durable(); err != nil {
+		return nil, err
+	}
+	refs := make([]sender.Ref, len(drafts))
+	for i := range drafts {
+		if refs[i], err = w.publish(&drafts[i], s.now()); err != nil {
+			return nil, err
+		}
+	}
+	s.published.Store(true)
+	return refs, nil
+}
+
+// in is for the methods that work in the caller's transaction.
+func (s *Store) in(ctx context.Context, tx *sql.Tx) (*work, error) {
+	if tx == nil {
+		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+	}
+	// Preparing them here could wait for the connection that tx holds.
+	var prepared map[string]*sql.Stmt
+	if p := s.prepared.Load(); p != nil {
+		prepared = *p
+	}
+	return inCallersTx(ctx, tx, prepared), nil
+}
+
+func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {
+	if d.Key != "" || d.Subscriber != "" {
+		// A deferred transaction that reads first may find that it may not write
+		// any more.
+		if err := w.execs(lockQuery); err != nil {
+			return sender.Ref{}, fail("publishing", err)
+		}
+	}
+	if d.Key != "" {
+		if ref, known, err := w.firstOfKey(d); err != nil || known {
+			return ref, err
+		}
+	}
+	subscriber, subscription, err := w.addressee(d)
+	if err != nil {
+		return sender.Ref{}, err
+	}
+	version, err := w.version(d)
+	if err != nil {
+		return sender.Ref{}, err
+	}
+	res, err := w.exec(insertEvent, d.ID, d.Type, d.Object.Type, d.Object.ID, version, subscriber, subscription, now, d.Body(version))
+	if err != nil {
+		return sender.Ref{}, fail("storing an event", err)
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return sender.Ref{}, fail("storing an event", err)
+	} else if n == 0 {
+		return sender.Ref{}, fmt.Errorf("%w: event %q", sender.ErrExists, d.ID)
+	}
+	if d.Key != "" {
+		seq, err := res.LastInsertId()
+		if err == nil {
+			err = w.execs(insertKey, d.KeyScope, d.Key, d.KeyHash[:], seq)
+		}
+		if err != nil {
+			return sender.Ref{}, fail("storing an idempotency key", err)
+		}
+	}
+	return sender.Ref{ID: d.ID, Version: version}, nil
+}
+
+func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err error) {
+	var hash []byte
+	err = w.row(selectKey, d.KeyScope, d.Key).Scan(&ref.ID, &ref.Version, &hash)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return sender.Ref{}, false, nil
+	case err != nil:
+		return sender.Ref{}, false, fail("looking for an idempotency key", err)
+	case len(hash) != sha256.Size || [sha256.Size]byte(hash) != d.KeyHash:
+		return sender.Ref{}, false, fmt.Errorf("%w: key %q in scope %q", sender.ErrIdempotencyKey, d.Key, d.KeyScope)
+	}
+	ref.Duplicate = true
+	return ref, true, nil
+}
+
+// addressee returns 0 for what a draft does not name.
+func (w *work) addressee(d *sender.Draft) (subscriber, subscription int64, err error) {
+	if d.Subscriber == "" {
+		return 0, 0, nil
+	}
+	if subscriber, err = w.subscriberNo(d.Subscriber); err != nil || d.Subscription == "" {
+		return subscriber, 0, err
+	}
+	err = w.row(selectSubscriptionNo, d.Subscription, subscriber).Scan(&subscription)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, d.Subscription, d.Subscriber)
+	}
+	return subscriber, subscription, fail("looking for a subscription", err)
+}
+
+func (w *work) subscriberNo(id string) (no int64, err error) {
+	err = w.row(selectSubscriberNo, id).Scan(&no)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	}
+	return no, fail("looking for a subscriber", err)
+}
+
+// version is the draft's, raised or assigned.
+func (w *work) version(d *sender.Draft) (version int64, err error) {
+	given := d.Version
+	if given == 0 {
+		err = w.row(assignVersion, d.Object.Type, d.Object.ID, int64(ident.MaxVersion)).Scan(&version)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return version, fail("assigning a version", err)
+		}
+		given = ident.MaxVersion // there is no next one
+	}
+	res, err := w.exec(raiseVersion, d.Object.Type, d.Object.ID, given)
+	if err != nil {
+		return 0, fail("raising a version", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return given, fail("raising a version", err)
+	}
+	refused := &sender.VersionError{Object: d.Object, Given: given}
+	if err := w.row(selectVersion, d.Object.Type, d.Object.ID).Scan(&refused.Stored); err != nil {
+		return 0, fail("reading a version", err)
+	}
+	return 0, refused
+}

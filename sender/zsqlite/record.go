@@ -1,0 +1,214 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	selectLive = `SELECT number, tries, first_at, claimed_at, single FROM surehook_deliveries WHERE event = ? AND subscription = ?`
+	deleteLive = `DELETE FROM surehook_deliveries WHERE event = ? AND subscription = ?`
+	retryLive  = `UPDATE surehook_deliveries SET due = ?, claimed_at = 0, attempted = 1 WHERE event = ? AND subscription = ?`
+	insertEnd  = `INSERT INTO surehook_ended (event, subscription, status, ended_at) VALUES (?, ?, ?, ?)`
+)
+
+// newAttempts inserts many attempts.
+var newAttempts = manyRows{
+	head: `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `,
+	row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 10,
+}
+
+// live is the row of a live delivery.
+type live struct {
+	event, subscription int64
+	number, tries       int
+	firstAt, claimedAt  int64
+	single              bool
+}
+
+// dueDelivery is one that a claim has found, with its event.
+type dueDelivery struct {
+	live
+	info sender.EventInfo
+	body []byte
+}
+
+func (l *live) key() sender.DeliveryKey {
+	return sender.DeliveryKey{Event: l.event, Subscription: l.subscription}
+}
+
+func (l *live) forDecision() sender.Live {
+	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: timeOf(l.firstAt), Single: l.single}
+}
+
+// batch is one RecordAndClaim at work.
+type batch struct {
+	*work
+	sender.Batch
+	store    *Store
+	known    *known
+	now      int64
+	heads    *heads
+	out      sender.Claims
+	attempts []any // rows of newAttempts
+}
+
+// RecordAndClaim implements sender.DispatchStore. With nothing to record and
+// nothing due it only reads.
+func (s *Store) RecordAndClaim(ctx context.Context, in sender.Batch) (out sender.Claims, err error) {
+	if len(in.Results) == 0 {
+		next, now := int64(never), s.now()
+		err := s.read(ctx, func(w *work) (err error) {
+			next, err = w.nextDue(&in.Claim)
+			return err
+		})
+		if err != nil {
+			return out, fail("looking for what is due", err)
+		}
+		if next > now {
+			return sender.Claims{Now: timeOf(now), NextDue: dueTime(next)}, nil
+		}
+	}
+	err = s.write(ctx, func(w *work) error {
+		k, err := s.registry(w)
+		if err != nil {
+			return fail("reading the registry", err)
+		}
+		b := batch{work: w, Batch: in, store: s, known: k, now: s.now(), heads: newHeads(w)}
+		b.out.Now = timeOf(b.now)
+		if err := b.run(); err != nil {
+			return fail("recording and claiming", err)
+		}
+		out = b.out
+		return nil
+	})
+	if err != nil {
+		return sender.Claims{}, err
+	}
+	return out, nil
+}
+
+func dueTime(due int64) time.Time {
+	if due == never {
+		return time.Time{}
+	}
+	return timeOf(due)
+}
+
+func (b *batch) run() error {
+	if err := b.recordAll(); err != nil {
+		return err
+	}
+	for lane := range b.Claim.Lanes {
+		if err := b.claim(sender.Lane(lane)); err != nil {
+			return err
+		}
+	}
+	if err := b.insert(newAttempts, b.attempts); err != nil {
+		return err
+	}
+	next, err := b.nextDue(&b.Claim)
+	b.out.NextDue = dueTime(next)
+	return err
+}
+
+func (b *batch) recordAll() error {
+	subscriptions := make([]int64, 0, len(b.Results))
+	for i := range b.Results {
+		subscriptions = append(subscriptions, b.Results[i].Key.Subscription)
+	}
+	if err := b.heads.load(subscriptions); err != nil {
+		return err
+	}
+	b.out.Recorded = make([]sender.Recorded, len(b.Results))
+	for i := range b.Results {
+		if err := b.record(&b.Results[i], &b.out.Recorded[i]); err != nil {
+			return err
+		}
+	}
+	return b.heads.store()
+}
+
+func (b *batch) record(r *sender.Result, out *sender.Recorded) error {
+	l := live{event: r.Key.Event, subscription: r.Key.Subscription}
+	err := b.row(selectLive, l.event, l.subscription).Scan(&l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
+	h := b.heads.by[l.subscription]
+	if errors.Is(err, sql.ErrNoRows) || err == nil && (h == nil || l.claimedAt == 0 || int64(l.number) != r.Token) {
+		out.Lost = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sub, err := b.known.subscription(b.work, l.subscription)
+	if err != nil {
+		return err
+	}
+	out.Decision, err = b.settle(h, sub, &l, *r)
+	return err
+}
+
+// settle stores an attempt and what is decided about it.
+func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (sender.Decision, error) {
+	d := b.Decide(l.forDecision(), h.health, r, timeOf(b.now))
+	if d.Health.Lane >= sender.Lanes {
+		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
+	}
+	h.health = d.Health
+	next := int64(0)
+	var err error
+	switch {
+	case sub.state != stateActive && r.Class != sender.ClassNone && !l.single:
+		d.Status = sender.StatusCancelled
+		err = b.end(l, d.Status)
+	case d.Status == sender.StatusDelivered || sub.state != stateActive:
+		d.Status = sender.StatusDelivered
+		err = b.execs(deleteLive, l.event, l.subscription)
+	case d.Status == sender.StatusDeadLettered:
+		err = b.end(l, d.Status)
+	case d.Status == sender.StatusAwaitingRetry:
+		next = micros(d.Due)
+		err = b.execs(retryLive, next, l.event, l.subscription)
+		h.lower(next)
+	default:
+		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
+	}
+	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
+		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
+	return d, err
+}
+
+// end takes a delivery from the live ones to those that have ended.
+func (b *batch) end(l *live, status sender.Status) error {
+	if err := b.execs(deleteLive, l.event, l.subscription); err != nil {
+		return err
+	}
+	return b.execs(insertEnd, l.event, l.subscription, string(status), b.now)
+}
+
+// interrupted stores an attempt whose lease has ended without a result, and
+// reports whether its delivery is to be attempted again now.
+func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again bool, err error) {
+	r := lost(&d.live, b.Claim.Chance)
+	decision, err := b.settle(h, sub, &d.live, r)
+	if err != nil {
+		return false, err
+	}
+	target := sub.Target
+	target.Lane = h.lane
+	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Decision: decision, Target: &target, Event: d.info, Result: r})
+	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now, nil
+}
+
+// lost is the result of an attempt that nobody has recorded.
+func lost(l *live, chance float64) sender.Result {
+	return sender.Result{
+		Key: l.key(), Token: int64(l.number), Number: l.number, StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
+		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
+	}
+}

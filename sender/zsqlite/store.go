@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Config adjusts a Store. A nil config and zero fields mean the defaults.
+type Config struct {
+	// Now is the database's clock: by it deliveries become due and leases end.
+	// All processes on one database must agree on it; they are on one machine. The
+	// default is time.Now.
+	Now func() time.Time
+}
+
+// Store is a sender.Store in an SQLite database. It is safe for concurrent use,
+// by any number of processes on one machine. Use one Store for a *sql.DB: its
+// transactions take turns with each other.
+type Store struct {
+	db    *sql.DB
+	clock func() time.Time
+	turn  *semaphore.Weighted // first come, first served
+	woken chan struct{}
+
+	published atomic.Bool // since the last time that InTx committed
+	prepared  atomic.Pointer[map[string]*sql.Stmt]
+	turns     atomic.Int64 // of heads and subscribers in claims
+	known     known        // belongs to whoever has the turn and holds the write lock
+}
+
+var _ sender.Store[*sql.Tx] = (*Store)(nil)
+
+// New returns a store in db. The tables must be there before it is used: see
+// [Store.Migrate].
+func New(db *sql.DB, cfg *Config) (*Store, error) {
+	if db == nil {
+		return nil, errors.New("sqlite: New needs a *sql.DB")
+	}
+	s := &Store{db: db, clock: time.Now, turn: semaphore.NewWeighted(1), woken: make(chan struct{}, 1)}
+	if cfg != nil && cfg.Now != nil {
+		s.clock = cfg.Now
+	}
+	// Turns order what is due at one time. Other processes' are about as late.
+	s.turns.Store(time.Now().UnixNano())
+	return s, nil
+}
+
+// Turn waits until all who asked before have had their turn at writing, and
+// returns a function that ends this one. It is for transactions of the
+// application that do not go through InTx: begin one after Turn, and call done
+// once it has ended. done may be called more than once. The error is ctx's.
+func (s *Store) Turn(ctx context.Context) (done func(), err error) {
+	if err := s.turn.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("sqlite: waiting for a turn to write: %w", err)
+	}
+	var ended atomic.Bool
+	return func() {
+		if !ended.Swap(true) {
+			s.turn.Release(1)
+		}
+	}, nil
+}
+
+// Wake implements sender.OutboxStore.
+func (s *Store) Wake() {
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+}
+
+// Woken implements sender.DispatchStore.
+func (s *Store) Woken() <-chan struct{} { return s.woken }
+
+// now is in microseconds since 1970, as all times in the tables.
+func (s *Store) now() int64 { return s.clock().UnixMicro() }
+
+// micros of the zero time are 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func timeOf(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}

@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// How long a transaction waits for other processes, and for those of this one
+	// that do not take turns, on top of the connection's own busy_timeout.
+	busyLimit   = 15 * time.Second
+	busyWaitMin = time.Millisecond
+	busyWaitMax = 50 * time.Millisecond
+
+	// How often InTx runs a function whose transaction must be run again.
+	inTxRuns = 5
+)
+
+// lockQuery takes SQLite's write lock, and writes nothing.
+const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
+
+// InTx implements sender.OutboxStore. The transaction has the write lock from its
+// beginning, so that it cannot fail for having read first, and takes its turn: see
+// [Store.Turn]. A function that returns an error that matches sender.ErrRetryTx is
+// run up to five times in all.
+func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	var err error
+	for range inTxRuns {
+		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
+			break
+		}
+	}
+	return err
+}
+
+func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	err := s.write(ctx, func(w *work) error { return fn(w.tx) })
+	if err == nil && s.published.Swap(false) {
+		s.Wake()
+	}
+	return err
+}
+
+// write runs fn in a transaction that has the write lock.
+func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
+	done, err := s.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	prepared, err := s.prepare(ctx)
+	if err != nil {
+		return fail("preparing statements", err)
+	}
+	w, err := s.begin(ctx, prepared)
+	if err != nil {
+		return fail("beginning a transaction", err)
+	}
+	defer func() { _ = w.tx.Rollback() }() // of what did not commit, also if fn panics or ends the goroutine
+	if err := w.durable(); err != nil {
+		return err
+	}
+	if err := fn(w); err != nil {
+		return err
+	}
+	return fail("committing", w.tx.Commit())
+}
+
+func (s *Store) begin(ctx context.Context, prepared map[string]*sql.Stmt) (*work, error) {
+	start := time.Now()
+	for wait := busyWaitMin; ; wait = min(2*wait, busyWaitMax) {
+		tx, err := s.db.BeginTx(ctx, nil)
+		if err == nil {
+			w := inCallersTx(ctx, tx, prepared)
+			// A statement takes microseconds, and drivers pay for being able to
+			// interrupt it.
+			w.ctx = context.WithoutCancel(ctx)
+			if _, err = w.exec(lockQuery); err == nil {
+				return w, nil
+			}
+			_ = tx.Rollback()
+		}
+		if dberr.Classify(err) != dberr.Retry {
+			return nil, err
+		}
+		if waited := time.Since(start); waited >= busyLimit {
+			return nil, fmt.Errorf("still locked by another connection after %s: %w", waited.Round(time.Second), err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// read runs fn on one snapshot of the database. It does not take the write lock,
+// whatever the DSN says of transactions.
+func (s *Store) read(ctx context.Context, fn func(w *work) error) (err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return fail("connecting", err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return fail("beginning to read", err)
+	}
+	defer func() {
+		// A connection with an open transaction may not go back to the pool.
+		if _, err := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}()
+	return fn(&work{ctx: ctx, on: conn})
+}
+
+// work runs statements in a transaction.
+type work struct {
+	ctx context.Context
+	on  interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	}
+	tx       *sql.Tx              // nil if it only reads
+	prepared map[string]*sql.Stmt // on the database, by their text
+	bound    map[string]*sql.Stmt // the same on tx
+}
+
+func inCallersTx(ctx context.Context, tx *sql.Tx, prepared map[string]*sql.Stmt) *work {
+	return &work{ctx: ctx, on: tx, tx: tx, prepared: prepared}
+}
+
+// stmt returns nil for a text that is not prepared.
+func (w *work) stmt(query string) *sql.Stmt {
+	if s := w.bound[query]; s != nil {
+		return s
+	}
+	s := w.prepared[query]
+	if s == nil {
+		return nil
+	}
+	if w.bound == nil {
+		w.bound = map[string]*sql.Stmt{}
+	}
+	s = w.tx.StmtContext(w.ctx, s)
+	w.bound[query] = s
+	return s
+}
+
+func (w *work) exec(query string, args ...any) (sql.Result, error) {
+	if s := w.stmt(query); s != nil {
+		return s.ExecContext(w.ctx, args...)
+	}
+	return w.on.ExecContext(w.ctx, query, args...)
+}
+
+// execs runs a statement whose result does not matter.
+func (w *work) execs(query string, args ...any) error {
+	_, err := w.exec(query, args...)
+	return err
+}
+
+func (w *work) row(query string, args ...any) *sql.Row {
+	if s := w.stmt(query); s != nil {
+		return s.QueryRowContext(w.ctx, args...)
+	}
+	return w.on.QueryRowContext(w.ctx, query, args...)
+}
+
+// each calls fn for the rows of a query until it returns false.
+func (w *work) each(fn func(rows *sql.Rows) (bool, error), query string, args ...any) error {
+	var rows *sql.Rows
+	var err error
+	if s := w.stmt(query); s != nil {
+		rows, err = s.QueryContext(w.ctx, args...)
+	} else {
+		rows, err = w.on.QueryContext(w.ctx, query, args...)
+	}
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if more, err := fn(rows); err != nil || !more {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// fail says what an error came of. One that another transaction caused matches
+// sender.ErrRetryTx.
+func fail(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if dberr.Classify(err) == dberr.Retry {
+		return fmt.Errorf("sqlite: %s: %w: %w", doing, sender.ErrRetryTx, err)
+	}
+	return fmt.Errorf("sqlite: %s: %w", doing, err)
+}
