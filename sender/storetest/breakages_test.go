@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,6 +332,111 @@ var breakages = map[string]struct {
 			}
 			return page, next, err
 		}
+	}},
+	"wake-ups overlooked": {[]string{"claim/every wake-up is seen"}, func(b *broken, _ *harness) {
+		var claiming atomic.Int64
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			claiming.Add(1)
+			defer claiming.Add(-1)
+			return b.Store.RecordAndClaim(ctx, batch)
+		}
+		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
+			x, err := b.Store.Expand(ctx, p)
+			if claiming.Load() > 0 && x.Deliveries > 0 {
+				_, err = b.Store.RecordAndClaim(ctx, sender.Batch{Claim: sender.ClaimParams{
+					Lease: time.Minute, Lanes: [sender.Lanes]sender.LaneParams{{Slots: 1, PerSubscriber: 1, PerSubscription: 1}},
+				}})
+			}
+			return x, err
+		}
+	}},
+	"late results dropped": {[]string{"record/late, but not lost"}, func(b *broken, _ *harness) {
+		at := map[sender.DeliveryKey]time.Time{}
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			now, err := b.Store.RecordAndClaim(ctx, sender.Batch{})
+			batch.Results = slices.Clone(batch.Results)
+			for i, r := range batch.Results {
+				if now.Now.Sub(at[r.Key]) > time.Minute {
+					batch.Results[i].Token = 0
+				}
+			}
+			c, err2 := b.Store.RecordAndClaim(ctx, batch)
+			for _, d := range c.Claimed {
+				at[d.Key] = d.At
+			}
+			return c, errors.Join(err, err2)
+		}
+	}},
+	"oldest first": {[]string{"history/list"}, onPage(func(_ sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+		slices.Reverse(page)
+		return page
+	})},
+	"version dropped": {[]string{"history/a delivery in full"}, onDelivery(func(d *sender.Delivery) { d.Version = 0 })},
+	"ids compared loosely": {[]string{"history/unknown", "redeliver/unknown"}, func(b *broken, _ *harness) {
+		b.delivery = func(ctx context.Context, id string) (sender.Delivery, error) {
+			return b.Store.Delivery(ctx, strings.TrimSpace(id))
+		}
+		b.redeliver = func(ctx context.Context, id string) error { return b.Store.Redeliver(ctx, strings.TrimSpace(id)) }
+	}},
+	"object ids normalised": {[]string{"publish/odd object ids"}, onDrafts(func(d *sender.Draft) { d.Object.ID = strings.ToLower(d.Object.ID) })},
+	"subscriber replaced": {[]string{"registry/subscriber"}, func(b *broken, _ *harness) {
+		b.newSubscriberTx = func(ctx context.Context, tx tx, s sender.Subscriber, secrets []sender.SealedSecret) error {
+			if err := b.Store.CreateSubscriberTx(ctx, tx, s, secrets); !errors.Is(err, sender.ErrExists) {
+				return err
+			}
+			return nil
+		}
+	}},
+	"deletion cancels what had ended": {[]string{"cancel/ended ones stay"}, func(b *broken, h *harness) {
+		deleted := map[string]bool{}
+		b.deleteTx = func(ctx context.Context, tx tx, id string) error {
+			deleted[id] = true
+			return b.Store.DeleteSubscriptionTx(ctx, tx, id)
+		}
+		onPage(func(_ sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+			for i := range page {
+				if deleted[page[i].Subscription] {
+					page[i].Status = sender.StatusCancelled
+				}
+			}
+			return page
+		})(b, h)
+	}},
+	"never commits": {[]string{"transaction/commits"}, func(b *broken, _ *harness) {
+		b.inTx = func(ctx context.Context, fn func(tx) error) error {
+			rollback := errors.New("roll back")
+			err := b.Store.InTx(ctx, func(tx tx) error { return cmp.Or(fn(tx), rollback) })
+			if errors.Is(err, rollback) {
+				return nil
+			}
+			return err
+		}
+	}},
+	"commits on a panic": {[]string{"transaction/rolls back on a panic"}, func(b *broken, _ *harness) {
+		b.inTx = func(ctx context.Context, fn func(tx) error) error {
+			var panicked any
+			err := b.Store.InTx(ctx, func(tx tx) error {
+				defer func() { panicked = recover() }()
+				return fn(tx)
+			})
+			if panicked != nil {
+				panic(panicked)
+			}
+			return err
+		}
+	}},
+	"busy transactions try again later": {[]string{"transaction/takes turns"}, func(b *broken, _ *harness) {
+		var busy sync.Mutex
+		b.inTx = func(ctx context.Context, fn func(tx) error) error {
+			for !busy.TryLock() {
+				time.Sleep(50 * time.Microsecond)
+			}
+			defer busy.Unlock()
+			return b.Store.InTx(ctx, fn)
+		}
+	}},
+	"fails its own check": {[]string{"transaction/check"}, func(b *broken, _ *harness) {
+		b.check = func(context.Context) error { return sender.ErrUnfit }
 	}},
 	"no signal": {[]string{"transaction/signals"}, func(b *broken, _ *harness) {
 		b.woken = func() <-chan struct{} { return nil }

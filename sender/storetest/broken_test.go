@@ -18,9 +18,11 @@ type broken struct {
 	sender.Store[tx] // the sound one
 	publishTx        func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error)
 	inTx             func(ctx context.Context, fn func(tx) error) error
+	newSubscriberTx  func(ctx context.Context, tx tx, s sender.Subscriber, secrets []sender.SealedSecret) error
 	createTx         func(ctx context.Context, tx tx, s sender.Subscription) error
 	deleteTx         func(ctx context.Context, tx tx, id string) error
 	woken            func() <-chan struct{}
+	check            func(ctx context.Context) error
 	expand           func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error)
 	batch            func(ctx context.Context, b sender.Batch) (sender.Claims, error)
 	release          func(ctx context.Context, rs []sender.Release) error
@@ -43,6 +45,13 @@ func (b *broken) InTx(ctx context.Context, fn func(tx) error) error {
 	return b.Store.InTx(ctx, fn)
 }
 
+func (b *broken) CreateSubscriberTx(ctx context.Context, tx tx, s sender.Subscriber, secrets []sender.SealedSecret) error {
+	if b.newSubscriberTx != nil {
+		return b.newSubscriberTx(ctx, tx, s, secrets)
+	}
+	return b.Store.CreateSubscriberTx(ctx, tx, s, secrets)
+}
+
 func (b *broken) CreateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
 	if b.createTx != nil {
 		return b.createTx(ctx, tx, s)
@@ -62,6 +71,13 @@ func (b *broken) Woken() <-chan struct{} {
 		return b.woken()
 	}
 	return b.Store.Woken()
+}
+
+func (b *broken) Check(ctx context.Context) error {
+	if b.check != nil {
+		return b.check(ctx)
+	}
+	return b.Store.Check(ctx)
 }
 
 func (b *broken) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
