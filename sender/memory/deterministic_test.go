@@ -1,0 +1,86 @@
+package memory_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+)
+
+// The same calls have the same results, whatever was rolled back between them.
+func TestTheOrderOfClaimsFollowsFromTheCalls(t *testing.T) {
+	quiet := claimOrder(t, func(*memory.Store) {})
+	require.Len(t, quiet, 7*12)
+	require.Empty(t, cmp.Diff(quiet, claimOrder(t, func(*memory.Store) {})))
+
+	changed := errors.New("rolled back")
+	noisy := claimOrder(t, func(store *memory.Store) {
+		err := store.InTx(t.Context(), func(tx *memory.Tx) error {
+			for i := 1; i < 7; i += 2 {
+				require.NoError(t, store.DeleteSubscriptionTx(t.Context(), tx, fmt.Sprintf("wsub_%d", i)))
+			}
+			require.NoError(t, store.CreateSubscriptionTx(t.Context(), tx, sender.Subscription{ID: "wsub_new", Subscriber: "sub_0", EventTypes: []string{"*"}}))
+			_, err := store.PublishTx(t.Context(), tx, []sender.Draft{{ID: "evt_new", Type: "a", Object: sender.Object{Type: "a", ID: "1"}}})
+			require.NoError(t, err)
+			return changed
+		})
+		require.ErrorIs(t, err, changed)
+		func() {
+			defer func() { _ = recover() }()
+			n := 0
+			batch := sender.Batch{Claim: all, Decide: func(_ sender.Live, h sender.Health, _ sender.Result, at time.Time) sender.Decision {
+				if n++; n == 3 { // reached in each claim that finds anything
+					panic("in the middle of a claim")
+				}
+				return sender.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: sender.Health{Lane: sender.Lane(n % sender.Lanes)}}
+			}}
+			batch.Claim.Lease = 0 // what it claims is lost at once
+			_, _ = store.RecordAndClaim(t.Context(), batch)
+		}()
+	})
+	require.Empty(t, cmp.Diff(quiet, noisy))
+}
+
+// claimOrder is the order in which the deliveries of 7 subscriptions of 3
+// subscribers are claimed, if between happens before each claim.
+func claimOrder(t *testing.T, between func(*memory.Store)) (order []sender.DeliveryKey) {
+	t.Helper()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := newStore(t, &memory.Config{Now: func() time.Time { return now }})
+	err := store.InTx(t.Context(), func(tx *memory.Tx) (err error) {
+		for i := range 3 {
+			err = errors.Join(err, store.CreateSubscriberTx(t.Context(), tx, sender.Subscriber{ID: fmt.Sprintf("sub_%d", i)}, nil))
+		}
+		for i := range 7 {
+			s := sender.Subscription{ID: fmt.Sprintf("wsub_%d", i), Subscriber: fmt.Sprintf("sub_%d", i%3), EventTypes: []string{"*"}}
+			err = errors.Join(err, store.CreateSubscriptionTx(t.Context(), tx, s))
+		}
+		for i := range 12 {
+			_, err2 := store.PublishTx(t.Context(), tx, []sender.Draft{{ID: fmt.Sprintf("evt_%d", i), Type: "a", Object: sender.Object{Type: "a", ID: "1"}}})
+			err = errors.Join(err, err2)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	_, err = store.Expand(t.Context(), sender.ExpandParams{Events: 100, Deliveries: 100})
+	require.NoError(t, err)
+	for {
+		between(store)
+		c, err := store.RecordAndClaim(t.Context(), sender.Batch{Claim: sender.ClaimParams{
+			Lease: time.Minute, Lanes: [sender.Lanes]sender.LaneParams{{Slots: 5, PerSubscriber: 4, PerSubscription: 2}},
+		}})
+		require.NoError(t, err)
+		if len(c.Claimed) == 0 {
+			return order
+		}
+		for _, d := range c.Claimed {
+			order = append(order, d.Key)
+		}
+	}
+}
