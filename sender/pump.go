@@ -19,9 +19,12 @@ const (
 	// publishes is claimed together.
 	stepGap = 2 * time.Millisecond
 
-	// One step expands at most so much, so that claims follow one another fast.
-	expandEvents     = 256
-	expandDeliveries = 1000
+	// One step does at most so much of each, so that its transactions are short:
+	// the application's own commits wait for them where there is one writer.
+	expandEvents     = 128
+	expandDeliveries = 512
+	recordAtOnce     = 256
+	claimAtOnce      = 192
 
 	sweepBatch    = 500
 	slowScanEvery = 100 * time.Millisecond
@@ -168,10 +171,10 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.stats.Expanded += expanded.Events
 
 	p.mu.Lock()
-	done := p.done
-	p.done = nil
+	done, more := p.takeDone()
 	params := p.slots.claim()
 	p.mu.Unlock()
+	slots := limitClaim(&params)
 	claims, err := p.exchange(ctx, done, params)
 	if err != nil {
 		return s, err
@@ -185,8 +188,25 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 		}
 	}
 	// More to expand is gone on with at once only while the wire could take it.
-	s.goOn = s.swept == sweepBatch || expanded.More && p.hungry()
+	s.goOn = more || len(claims.Claimed) == slots && slots > 0 || s.swept == sweepBatch || expanded.More && p.hungry()
 	return s, nil
+}
+
+// takeDone returns the results to record next, and whether it leaves some.
+func (p *pump) takeDone() (done []finished, more bool) {
+	n := min(len(p.done), recordAtOnce)
+	done, p.done = p.done[:n:n], p.done[n:]
+	return done, len(p.done) >= flushResults
+}
+
+// limitClaim bounds a claim as a whole, and returns how much it may claim. What is
+// proven has the most places by far, and takes what the others leave.
+func limitClaim(p *ClaimParams) (slots int) {
+	for _, l := range [...]Lane{LaneNew, LaneProbation, LaneProven} {
+		p.Lanes[l].Slots = min(p.Lanes[l].Slots, claimAtOnce-slots)
+		slots += p.Lanes[l].Slots
+	}
+	return slots
 }
 
 // exchange records and claims, and reports what was recorded.
@@ -199,7 +219,7 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 	claims, err := p.d.store.RecordAndClaim(ctx, b)
 	p.mu.Lock()
 	if err != nil {
-		p.done = append(done, p.done...)
+		p.done = append(done[:len(done):len(done)], p.done...)
 		p.mu.Unlock()
 		return Claims{}, err
 	}

@@ -1,276 +1,221 @@
 package sqlite
 
 import (
-	"cmp"
 	"database/sql"
-	"slices"
+	"errors"
 
 	"github.com/surehook/surehook/sender"
 )
 
 const (
-	selectDueTurns = `SELECT subscriber, next_due, turn FROM surehook_turns
-		WHERE lane = ?1 AND next_due IS NOT NULL AND next_due <= ?5 AND (next_due, turn, subscriber) > (?2, ?3, ?4)
-		ORDER BY next_due, turn, subscriber LIMIT ?6`
-	// updateTurns stands subscribers where their subscriptions are, but not before
-	// ?2, and numbers their turns from ?1 on; 0: they had none.
-	updateTurns = `UPDATE surehook_turns SET turn = CASE WHEN ?1 = 0 THEN turn ELSE ?1 + j.key END,
-		next_due = max(?2, (SELECT min(h.next_due) FROM surehook_heads h
+	selectDueTurns = `SELECT subscriber FROM surehook_turns WHERE lane = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ?`
+	selectNextTurn = `SELECT min(next_due) FROM surehook_turns WHERE lane = ? AND next_due IS NOT NULL`
+	// updateTurns puts subscribers where the first of their subscriptions is; at
+	// the tail of those that are due, in the order of the list, if that one is.
+	updateTurns = `UPDATE surehook_turns SET turn = ?1 + j.key, next_due = max(?2, (SELECT min(h.next_due) FROM surehook_heads h
 			WHERE h.lane = surehook_turns.lane AND h.subscriber = surehook_turns.subscriber AND h.next_due IS NOT NULL))
 		FROM json_each(?4) j WHERE surehook_turns.lane = ?3 AND surehook_turns.subscriber = j.value`
+	selectLaterDue      = `SELECT min(due) FROM surehook_deliveries WHERE subscription = ? AND due > ?`
+	selectDueDeliveries = `SELECT d.event, d.due, d.number, d.tries, d.first_at, d.claimed_at, d.single,
+			e.id, e.type, e.object_type, e.object_id, e.body
+		FROM surehook_deliveries d JOIN surehook_events e ON e.seq = d.event
+		WHERE d.subscription = ? AND d.due <= ? ORDER BY d.due LIMIT ?`
 )
 
-// claim lets those who have work due in a lane take turns, each of one delivery,
-// until the slots are used or nobody who may have more has work due. The first to
-// have a turn are those who waited longest. A turn that ends a lost attempt without
-// starting another uses a slot too, so that a claim's work is bounded by its slots.
-type claim struct {
-	*batch
-	lane   sender.Lane
-	params sender.LaneParams
-	lost   map[int64][]sender.DeliveryKey // leases that have ended, by subscription
+// leaseLive leases deliveries: until, since, since.
+var leaseLive = overKeys(`UPDATE surehook_deliveries SET due = ?, claimed_at = ?, number = number + 1, tries = tries + 1,
+	first_at = CASE tries WHEN 0 THEN ? ELSE first_at END`)
 
-	read   place       // how far subscribers were read
-	noMore bool        // all that are due were read
-	ahead  []*claimant // read, and without a turn yet
-	line   []*claimant // had a turn, and may have another
-	looked []*claimant // all whose subscriptions were looked at
-	queues []*queue    // likewise
-}
-
-// place is how far something was read in the order in which it is due.
-type place struct{ due, turn, no int64 }
-
-var beginning = place{due: -1 << 63}
-
-// claimant is a subscriber in its turns.
-type claimant struct {
-	subscriber int64
-	room       int
-	served     int64 // the last turn
-	looked     bool
-
-	read   place
-	noMore bool
-	ahead  []*queue
-	line   []*queue
-}
-
-func (b *batch) claimAll() error {
-	slots := 0
-	for lane := range b.Claim.Lanes {
-		slots = max(slots, b.Claim.Lanes[lane].Slots)
+// nextDue is when a claim would find something in these lanes, or never.
+func (w *work) nextDue(p *sender.ClaimParams) (int64, error) {
+	next := int64(never)
+	for lane := range p.Lanes {
+		if p.Lanes[lane].Slots <= 0 {
+			continue
+		}
+		var due sql.NullInt64
+		if err := w.row(selectNextTurn, lane).Scan(&due); err != nil {
+			return 0, err
+		}
+		if due.Valid {
+			next = min(next, due.Int64)
+		}
 	}
-	if slots == 0 {
+	return next, nil
+}
+
+// claim lets the subscribers that are due in a lane take turns, then each one's
+// subscriptions. What one leaves of its share goes to those behind it.
+func (b *batch) claim(lane sender.Lane) error {
+	p := b.Claim.Lanes[lane]
+	if p.Slots <= 0 {
 		return nil
 	}
-	lost, err := b.lostLeases()
+	// Those without room are at most as many as there are entries.
+	due, err := b.numbers(selectDueTurns, lane, b.now, p.Slots+len(p.SubscriberRoom)+len(b.Claim.SubscriptionRoom))
 	if err != nil {
 		return err
 	}
-	for lane := range b.Claim.Lanes {
-		c := claim{batch: b, lane: sender.Lane(lane), params: b.Claim.Lanes[lane], lost: lost, read: beginning}
-		if err := c.run(); err != nil {
-			return err
-		}
-	}
-	return b.readEvents()
-}
-
-// lostLeases makes the heads due of the leases that have ended, and returns these
-// by subscription. Those of deleted subscriptions are left to Sweep.
-func (b *batch) lostLeases() (map[int64][]sender.DeliveryKey, error) {
-	lost := map[int64][]sender.DeliveryKey{}
-	for i := range b.leases.all {
-		le := &b.leases.all[i]
-		if le.number == 0 || le.end > b.now {
-			continue
-		}
-		no, isNews := le.key.Subscription, !le.known
-		if isNews {
-			le.known, b.leases.dirty = true, true
-		}
-		sub, err := b.known.subscription(b.work, no)
-		if err != nil {
-			return nil, err
-		}
-		if sub.state != stateActive {
-			continue
-		}
-		lost[no] = append(lost[no], le.key)
-		if isNews {
-			h, err := b.headOf(no)
-			if err != nil {
-				return nil, err
-			}
-			h.lower(le.end)
-		}
-	}
-	return lost, b.heads.store()
-}
-
-func (c *claim) run() error {
-	for slots := c.params.Slots; slots > 0; {
-		s, err := c.next(slots)
-		if err != nil {
-			return err
-		}
-		if s == nil {
+	due = withRoom(due, p.SubscriberRoom, p.PerSubscriber)
+	served := due[:0:0]
+	for i, subscriber := range due {
+		if p.Slots <= 0 {
 			break
 		}
-		q, err := c.nextOf(s, slots)
+		most := min(share(p.Slots, len(due)-i), roomOf(subscriber, p.SubscriberRoom, p.PerSubscriber))
+		given, err := b.claimSubscriber(lane, subscriber, most, p.PerSubscription)
 		if err != nil {
 			return err
 		}
-		if q == nil {
-			continue // nothing is due that it may have
-		}
-		slots--
-		c.turn++
-		s.served, q.head.turn = c.turn, c.turn
-		claimed, err := c.take(q)
-		if err != nil {
-			return err
-		}
-		if claimed {
-			s.room--
-			q.room--
-		}
-		if q.room > 0 {
-			s.line = append(s.line, q)
-		}
-		if s.room > 0 {
-			c.line = append(c.line, s)
-		}
-	}
-	return c.end()
-}
-
-// next returns the subscriber whose turn it is, or nil.
-func (c *claim) next(slots int) (*claimant, error) {
-	limit := slots + len(c.params.SubscriberRoom)
-	for len(c.ahead) == 0 && !c.noMore {
-		n := 0
-		err := c.each(func(rows *sql.Rows) (bool, error) {
-			n++
-			err := rows.Scan(&c.read.no, &c.read.due, &c.read.turn)
-			if room := allowed(c.params.SubscriberRoom, c.read.no, c.params.PerSubscriber); room > 0 {
-				c.ahead = append(c.ahead, &claimant{subscriber: c.read.no, room: room, read: beginning})
-			}
-			return true, err
-		}, selectDueTurns, c.lane, c.read.due, c.read.turn, c.read.no, c.now, limit)
-		if err != nil {
-			return nil, err
-		}
-		c.noMore = n < limit
-	}
-	s := pop(&c.ahead, &c.line)
-	if s != nil && !s.looked {
-		s.looked = true
-		c.looked = append(c.looked, s)
-	}
-	return s, nil
-}
-
-// nextOf returns the one of a subscriber's subscriptions whose turn it is, or nil.
-func (c *claim) nextOf(s *claimant, slots int) (*queue, error) {
-	// What each will have if all go on as they began: how much to read at once.
-	share := min(slots, s.room)/(len(c.ahead)+len(c.line)+1) + 1
-	for {
-		if err := c.readHeads(s, share); err != nil {
-			return nil, err
-		}
-		q := pop(&s.ahead, &s.line)
-		if q == nil {
-			return nil, nil
-		}
-		if !q.looked {
-			q.looked = true
-			c.queues = append(c.queues, q)
-		}
-		some, err := c.fill(q, share/(len(s.ahead)+len(s.line)+1)+1)
-		if err != nil {
-			return nil, err
-		}
-		if some {
-			return q, nil
-		}
-	}
-}
-
-// readHeads reads subscriptions that are due, unless there are some that have not
-// had a turn.
-func (c *claim) readHeads(s *claimant, share int) error {
-	limit := share + len(c.Claim.SubscriptionRoom)
-	for len(s.ahead) == 0 && !s.noMore {
-		n := 0
-		err := c.each(func(rows *sql.Rows) (bool, error) {
-			n++
-			h, err := scanHead(rows)
-			s.read = place{h.nextDue, h.turn, h.subscription}
-			if room := allowed(c.Claim.SubscriptionRoom, h.subscription, c.params.PerSubscription); err == nil && room > 0 {
-				s.ahead = append(s.ahead, newQueue(c.heads.put(h), room, c.lost[h.subscription]))
-			}
-			return true, err
-		}, selectDueHeads, c.lane, s.subscriber, s.read.due, s.read.turn, s.read.no, c.now, limit)
-		if err != nil {
-			return err
-		}
-		s.noMore = n < limit
-	}
-	return nil
-}
-
-func allowed(known map[int64]int, no int64, others int) int {
-	if n, ok := known[no]; ok {
-		return n
-	}
-	return others
-}
-
-// pop takes the first of ahead or, if there is none, of line; nil if both are
-// empty.
-func pop[T any](ahead, line *[]*T) *T {
-	for _, from := range []*[]*T{ahead, line} {
-		if len(*from) > 0 {
-			first := (*from)[0]
-			*from = (*from)[1:]
-			return first
-		}
-	}
-	return nil
-}
-
-// end stands everyone where they belong now: who was served at the tail, in that
-// order, and who had nothing due after all where something will be.
-func (c *claim) end() error {
-	for _, q := range c.queues {
-		if err := c.endQueue(q); err != nil {
-			return err
-		}
-	}
-	if err := c.heads.store(); err != nil {
-		return err
-	}
-	slices.SortFunc(c.looked, func(a, b *claimant) int { return cmp.Compare(a.served, b.served) })
-	var idle, served []int64
-	for _, s := range c.looked {
-		if s.served == 0 {
-			idle = append(idle, s.subscriber)
-		} else {
-			served = append(served, s.subscriber)
-		}
-	}
-	if len(idle) > 0 {
-		if err := c.execs(updateTurns, 0, 0, c.lane, list(idle)); err != nil {
-			return err
-		}
+		p.Slots -= given
+		served = append(served, subscriber)
 	}
 	if len(served) == 0 {
 		return nil
 	}
-	first := c.turn + 1
-	c.turn += int64(len(served))
-	c.leases.dirty = true // the number of turns is stored beside them
-	return c.execs(updateTurns, first, c.now, c.lane, list(served))
+	if err := b.heads.store(); err != nil {
+		return err
+	}
+	turn := b.store.turns.Add(int64(len(served))) - int64(len(served))
+	return b.execs(updateTurns, turn, b.now, lane, list(served))
+}
+
+func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSubscription int) (given int, err error) {
+	var due []*head
+	err = b.each(func(rows *sql.Rows) (bool, error) {
+		h, err := scanHead(rows)
+		if err == nil {
+			due = append(due, b.heads.put(h))
+		}
+		return true, err
+	}, selectDueHeads, lane, subscriber, b.now, most+len(b.Claim.SubscriptionRoom))
+	if err != nil {
+		return 0, err
+	}
+	left := 0
+	for _, h := range due {
+		if roomOf(h.subscription, b.Claim.SubscriptionRoom, perSubscription) > 0 {
+			left++
+		}
+	}
+	for _, h := range due {
+		room := roomOf(h.subscription, b.Claim.SubscriptionRoom, perSubscription)
+		if room <= 0 {
+			continue
+		}
+		if given == most {
+			break
+		}
+		n, err := b.claimSubscription(h, min(room, share(most-given, left)))
+		if err != nil {
+			return given, err
+		}
+		given += n
+		left--
+	}
+	return given, nil
+}
+
+// claimSubscription claims a subscription's oldest due deliveries, and returns how
+// many of the slots it has used: a lost attempt that ends its delivery uses one
+// too, so that a claim's work is bounded.
+func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
+	sub, err := b.known.subscription(b.work, h.subscription)
+	if err != nil {
+		return 0, err
+	}
+	var due []dueDelivery
+	err = b.each(func(rows *sql.Rows) (bool, error) {
+		d := dueDelivery{live: live{subscription: h.subscription}}
+		var e sender.EventInfo
+		err := rows.Scan(&d.event, &d.due, &d.number, &d.tries, &d.firstAt, &d.claimedAt, &d.single, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &d.body)
+		d.info = e
+		due = append(due, d)
+		return true, err
+	}, selectDueDeliveries, h.subscription, b.now, most+1)
+	if err != nil {
+		return 0, err
+	}
+	least := int64(never)
+	if len(due) > most {
+		least, due = due[most].due, due[:most]
+	} else if least, err = b.least(selectLaterDue, h.subscription, b.now); err != nil {
+		return 0, err
+	}
+	var target *sender.Target
+	end := b.now + b.Claim.Lease.Microseconds()
+	h.nextDue = never
+	for i := range due {
+		d := &due[i]
+		if d.claimedAt != 0 {
+			again, err := b.interrupted(h, sub, d)
+			if err != nil {
+				return 0, err
+			}
+			if !again {
+				continue
+			}
+		}
+		if target == nil {
+			t := sub.Target
+			t.Lane = h.lane
+			target = &t
+		}
+		number := d.number + 1
+		b.leased = append(b.leased, d.event, d.subscription)
+		b.out.Claimed = append(b.out.Claimed, sender.Claimed{
+			Key: d.key(), Token: int64(number), Number: number, Target: target, Event: d.info, Body: d.body, At: timeOf(b.now),
+		})
+		least = min(least, end)
+	}
+	// An interrupted one that waits has lowered the head; what was claimed since
+	// is due at the end of its lease.
+	h.nextDue, h.turn = b.tail(min(least, h.nextDue)), b.store.turns.Add(1)
+	return len(due), nil
+}
+
+// tail is where something stands after it was served: at the tail of those that
+// are due, if it is due still.
+func (b *batch) tail(least int64) int64 { return max(least, b.now) }
+
+// least is the query's one number, or never.
+func (w *work) least(query string, args ...any) (int64, error) {
+	var n sql.NullInt64
+	if err := w.row(query, args...).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, err
+	}
+	if !n.Valid {
+		return never, nil
+	}
+	return n.Int64, nil
+}
+
+func (w *work) numbers(query string, args ...any) (all []int64, err error) {
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		var n int64
+		err := rows.Scan(&n)
+		all = append(all, n)
+		return true, err
+	}, query, args...)
+	return all, err
+}
+
+// share is a fair part of slots for the first of so many.
+func share(slots, of int) int { return (slots + of - 1) / of }
+
+func roomOf(no int64, rooms map[int64]int, otherwise int) int {
+	if room, ok := rooms[no]; ok {
+		return room
+	}
+	return otherwise
+}
+
+func withRoom(all []int64, rooms map[int64]int, otherwise int) []int64 {
+	some := all[:0]
+	for _, no := range all {
+		if roomOf(no, rooms, otherwise) > 0 {
+			some = append(some, no)
+		}
+	}
+	return some
 }

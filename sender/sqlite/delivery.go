@@ -4,255 +4,136 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
 
-// Event ids begin with eventPrefix, deliveries' with deliveryPrefix.
+// A delivery's id is its event's, without the prefix, and its subscription's
+// number in base 36.
 const (
 	eventPrefix    = "evt_"
 	deliveryPrefix = "dlv_"
 )
 
-// deliveryID is the event's id, with the subscription's number in base 36.
-func deliveryID(event string, subscription int64) string {
-	return deliveryPrefix + strings.TrimPrefix(event, eventPrefix) + "_" + strconv.FormatInt(subscription, 36)
+func deliveryID(eventID string, subscription int64) string {
+	return deliveryPrefix + strings.TrimPrefix(eventID, eventPrefix) + "_" + strconv.FormatInt(subscription, 36)
 }
 
-// find returns the key of a delivery that exists, or sender.ErrNotFound.
-func (w *work) find(id string) (key sender.DeliveryKey, err error) {
-	missing := fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
-	rest, ok := strings.CutPrefix(id, deliveryPrefix)
+var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
+
+// keyOf finds the delivery with an id.
+func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
+	rest, _ := strings.CutPrefix(id, deliveryPrefix)
 	cut := strings.LastIndexByte(rest, '_')
-	if !ok || cut < 0 {
-		return key, missing
+	if cut < 0 {
+		return k, errNoDelivery
 	}
-	if key.Subscription, err = strconv.ParseInt(rest[cut+1:], 36, 64); err != nil {
-		return key, missing
-	}
-	for _, event := range []string{eventPrefix + rest[:cut], rest[:cut]} {
-		if deliveryID(event, key.Subscription) != id { // numbers can be written in several ways
-			continue
-		}
-		if key.Event, err = w.seqOf(event); err != nil || key.Event == 0 {
-			continue
-		}
-		row, err := w.queueRow(key)
-		if err != nil {
-			return key, fail("looking for a delivery", err)
-		}
-		if row.at >= 0 {
-			return key, nil
-		}
-	}
+	k.Subscription, err = strconv.ParseInt(rest[cut+1:], 36, 64)
 	if err != nil {
-		return key, fail("looking for a delivery", err)
+		return k, errNoDelivery
 	}
-	return key, missing
+	var eventID string
+	err = w.row(`SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`, eventPrefix+rest[:cut], rest[:cut]).Scan(&k.Event, &eventID)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && deliveryID(eventID, k.Subscription) != id: // numbers can be written in several ways
+		return k, errNoDelivery
+	}
+	return k, err
 }
 
-// seqOf returns 0 if there is no such event.
-func (w *work) seqOf(event string) (seq int64, err error) {
-	err = w.row(`SELECT seq FROM surehook_events WHERE id = ?`, event).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return seq, err
-}
-
-const selectQueueOf = `SELECT event, made_at, events FROM surehook_queues WHERE subscription = ? AND event >= ? ORDER BY event LIMIT 1`
-
-// queueRow is the row of a queue that a delivery is in.
-type queueRow struct {
-	event  int64 // its key
-	madeAt int64
-	events []queued
-	at     int // index of the delivery's event; -1: it is not there
-}
-
-func (w *work) queueRow(key sender.DeliveryKey) (row queueRow, err error) {
-	var packed []byte
-	row.at = -1
-	err = w.row(selectQueueOf, key.Subscription, key.Event).Scan(&row.event, &row.madeAt, &packed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return row, nil
-	}
-	if err == nil {
-		row.events, err = unpackEvents(nil, packed, 0)
-		row.at = slices.IndexFunc(row.events, func(q queued) bool { return q.event == key.Event })
-	}
-	return row, err
-}
-
-// state is what the tables say of a delivery.
-type state struct {
-	status   sender.Status
-	live     bool
-	flying   bool // its lease has not ended
-	due      int64
-	attempts int64 // as far as they follow from the rest; -1: they do not
+// delivery is what the tables say of one.
+type delivery struct {
+	sender.Delivery
+	live    *live
+	deleted bool // its subscription is
 }
 
 const (
-	selectOneWaiting = `SELECT due, number, single FROM surehook_waiting WHERE subscription = ? AND event = ?`
-	selectOneEnded   = `SELECT status FROM surehook_ended WHERE subscription = ? AND event = ?`
-	selectClaimed    = `SELECT h.claimed, s.state <> 0 FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription
-		WHERE h.subscription = ?`
+	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, s.id, s.url, s.state, o.id
+		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber
+		WHERE e.seq = ? AND s.no = ?`
+	selectLiveAndDue = `SELECT due, number, tries, first_at, claimed_at, single FROM surehook_deliveries WHERE event = ? AND subscription = ?`
+	selectEnd        = `SELECT status FROM surehook_ended WHERE event = ? AND subscription = ?`
+	countAttempts    = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
+	selectLastClass  = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
+	selectAttempts   = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
+		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
 )
 
-// reader reads deliveries, all as of one moment.
-type reader struct {
-	*work
-	now    int64
-	leases *leases
-	subs   map[int64]*readerSub
-}
-
-type readerSub struct {
-	sender.Target
-	claimed int64
-	deleted bool
-}
-
-func newReader(w *work, now int64) (*reader, error) {
-	var packed []byte
-	var turn int64
-	if err := w.row(selectLeases).Scan(&turn, &packed); err != nil {
+// delivery reads one, without body and attempts. errNoDelivery: there is none.
+func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
+	d := &delivery{}
+	var created int64
+	var state int
+	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
+		&d.Version, &created, &d.Subscription, &d.URL, &state, &d.Subscriber)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, errNoDelivery
+	}
+	if err != nil {
 		return nil, err
 	}
-	l, err := unpackLeases(packed)
-	return &reader{work: w, now: now, leases: l, subs: map[int64]*readerSub{}}, err
-}
+	d.ID, d.CreatedAt, d.deleted = deliveryID(d.Event.ID, k.Subscription), timeOf(created), state != stateActive
 
-func (r *reader) sub(no int64) (*readerSub, error) {
-	if sub := r.subs[no]; sub != nil {
-		return sub, nil
+	delivered := false
+	if err := w.row(countAttempts, k.Event, k.Subscription).Scan(&d.AttemptCount, &delivered); err != nil {
+		return nil, err
 	}
-	sub := &readerSub{}
-	var is int
-	err := r.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &is, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
+	if d.AttemptCount > 0 {
+		if err := w.row(selectLastClass, k.Event, k.Subscription).Scan(&d.LastErrorClass); err != nil {
+			return nil, err
+		}
+	}
+	l, due := live{event: k.Event, subscription: k.Subscription}, int64(0)
+	err = w.row(selectLiveAndDue, k.Event, k.Subscription).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
 	if err == nil {
-		err = r.row(selectClaimed, no).Scan(&sub.claimed, &sub.deleted)
+		d.live = &l
+		d.InFlight = l.claimedAt != 0 && due > now
+		if !d.deleted && !d.InFlight {
+			d.NextAttemptAt = timeOf(due)
+		}
+	} else if !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
 	}
-	r.subs[no] = sub
-	return sub, err
+	d.Status, err = w.statusOf(k, d, delivered)
+	return d, err
 }
 
-// state is that of a delivery that exists.
-func (r *reader) state(key sender.DeliveryKey) (s state, err error) {
-	sub, err := r.sub(key.Subscription)
-	if err != nil {
-		return s, err
-	}
-	single := false
-	if le := r.leases.find(key); le != nil {
-		s = state{live: true, flying: le.end > r.now, due: le.end, attempts: le.number - 1}
-		single = le.single
-	} else {
-		err = r.row(selectOneWaiting, key.Subscription, key.Event).Scan(&s.due, &s.attempts, &single)
-		s.live = err == nil
-		if errors.Is(err, sql.ErrNoRows) {
-			if s, err = r.stateAtRest(sub, key); err != nil || !s.live {
-				return s, err
-			}
-		}
-	}
+func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (sender.Status, error) {
 	switch {
-	case err != nil:
-		return s, err
-	case sub.deleted && single: // it was delivered before it was sent again
-		s.status = sender.StatusDelivered
-	case sub.deleted:
-		s.status = sender.StatusCancelled
-	case s.attempts == 0:
-		s.status = sender.StatusPending
-	default:
-		s.status = sender.StatusAwaitingRetry
+	case d.live != nil && d.deleted && d.live.single: // it was delivered before it was sent again
+		return sender.StatusDelivered, nil
+	case d.live != nil && d.deleted:
+		return sender.StatusCancelled, nil
+	case d.live != nil && d.AttemptCount == 0:
+		return sender.StatusPending, nil
+	case d.live != nil:
+		return sender.StatusAwaitingRetry, nil
 	}
-	if sub.deleted {
-		s.due = 0
-	}
-	return s, nil
-}
-
-// stateAtRest is that of a delivery that is not in flight and does not wait.
-func (r *reader) stateAtRest(sub *readerSub, key sender.DeliveryKey) (s state, err error) {
-	s.attempts = -1
-	err = r.row(selectOneEnded, key.Subscription, key.Event).Scan(&s.status)
-	if !errors.Is(err, sql.ErrNoRows) {
-		return s, err
-	}
-	s.status, err = sender.StatusDelivered, nil
-	if key.Event > sub.claimed {
-		row, err := r.queueRow(key)
-		if err != nil {
-			return s, err
-		}
-		if row.at >= 0 && !row.events[row.at].left {
-			s = state{live: true, due: row.madeAt}
-		}
-	}
-	return s, nil
-}
-
-const selectSummary = `SELECT id, type, object_type, object_id, version, created_at FROM surehook_events WHERE seq = ?`
-
-// summary is a delivery without its body and attempts, which it returns too.
-func (r *reader) summary(key sender.DeliveryKey, s state) (out sender.Delivery, attempts []sender.Attempt, err error) {
-	sub, err := r.sub(key.Subscription)
-	if err != nil {
-		return out, nil, err
-	}
-	var createdAt int64
-	err = r.row(selectSummary, key.Event).Scan(&out.Event.ID, &out.Event.Type, &out.Event.Object.Type, &out.Event.Object.ID, &out.Version, &createdAt)
-	if err != nil {
-		return out, nil, err
-	}
-	out.ID = deliveryID(out.Event.ID, key.Subscription)
-	out.Subscriber, out.Subscription, out.URL = sub.Subscriber, sub.Subscription, sub.URL
-	out.Status, out.CreatedAt, out.InFlight = s.status, timeOf(createdAt), s.flying
-	if s.live && !s.flying {
-		out.NextAttemptAt = timeOf(s.due)
-	}
-	if s.attempts != 0 {
-		if attempts, err = r.attempts(key); err != nil {
-			return out, nil, err
-		}
-	}
-	if out.AttemptCount = len(attempts); out.AttemptCount > 0 {
-		out.LastErrorClass = attempts[out.AttemptCount-1].Class
-	}
-	return out, attempts, nil
-}
-
-// keys in the order of lists: the newest events first, then by subscription.
-func compareKeys(a, b sender.DeliveryKey) int {
-	if a.Event != b.Event {
-		if a.Event > b.Event {
-			return -1
-		}
-		return 1
-	}
+	var ended sender.Status
+	err := w.row(selectEnd, k.Event, k.Subscription).Scan(&ended)
 	switch {
-	case a.Subscription < b.Subscription:
-		return -1
-	case a.Subscription > b.Subscription:
-		return 1
+	case errors.Is(err, sql.ErrNoRows) && delivered:
+		return sender.StatusDelivered, nil
+	case errors.Is(err, sql.ErrNoRows):
+		return "", errNoDelivery
 	}
-	return 0
+	return ended, err
 }
 
-// newest is before all keys.
-var newest = sender.DeliveryKey{Event: math.MaxInt64 - 1, Subscription: math.MaxInt64}
-
-// firsts are the first n of several lists, each once.
-func firsts(n int, lists ...[]sender.DeliveryKey) []sender.DeliveryKey {
-	all := slices.Concat(lists...)
-	slices.SortFunc(all, compareKeys)
-	all = slices.Compact(all)
-	return all[:min(n, len(all))]
+// attempts reads a delivery's attempts, oldest first.
+func (w *work) attempts(k sender.DeliveryKey) (all []sender.Attempt, err error) {
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		var a sender.Attempt
+		var started, micros, next int64
+		err := rows.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next)
+		a.StartedAt, a.NextAttemptAt = timeOf(started), timeOf(next)
+		a.Duration = time.Duration(micros) * time.Microsecond
+		all = append(all, a)
+		return true, err
+	}, selectAttempts, k.Event, k.Subscription)
+	return all, err
 }

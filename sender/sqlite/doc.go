@@ -27,15 +27,11 @@
 //
 // # How it is stored
 //
-// A commit and a row each cost far more than the few bytes that a delivery needs,
-// so what is written together is kept together. The order of the commits is that
-// of the events' seq, since there is one writer. Expand appends which deliveries
-// there are: one row for each batch, and one for each subscription in it. A
-// subscription's head says up to which event it was claimed; what comes after has
-// never been. The attempts in flight of all processes are one row, which a claim
-// adds to and a recording takes from. A delivery has a row of its own only while
-// it awaits another attempt, and for good if it was dead-lettered or cancelled;
-// attempts are stored in rows of those that were recorded together. So a delivery
-// that succeeds at once, which most do, costs a share of a handful of rows. None of
-// it grows with the backlog.
+// Plain rows, to be read with SQLite's shell. surehook_deliveries holds what is
+// live alone, so it stays as small as the work; surehook_attempts and
+// surehook_ended hold what has been. A subscription's head (surehook_heads) says
+// when to look at its deliveries, and surehook_turns the same for a subscriber, so
+// that a claim visits those who have something due and no others, however much
+// there is. One writer at a time means that the order of the commits is that of
+// the events' seq.
 package sqlite

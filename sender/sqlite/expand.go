@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"maps"
 	"math"
 	"slices"
 
@@ -15,20 +16,17 @@ const (
 	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
 	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
 	selectNewEvents  = `SELECT seq, type, subscriber, subscription FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ?`
-	insertDeliveries = `INSERT INTO surehook_deliveries (event, subscription, made_at, deliveries) VALUES (?, ?, ?, ?)`
-	insertQueue      = `INSERT INTO surehook_queues (subscription, event, made_at, events) VALUES (?, ?, ?, ?)`
 	lowerHeads       = `UPDATE surehook_heads SET next_due = ?1
 		WHERE subscription IN (SELECT value FROM json_each(?2)) AND (next_due IS NULL OR next_due > ?1) RETURNING lane, subscriber`
 	lowerTurns = `UPDATE surehook_turns SET next_due = ?1
 		WHERE lane = ?2 AND subscriber IN (SELECT value FROM json_each(?3)) AND (next_due IS NULL OR next_due > ?1)`
 )
 
-// How many deliveries are packed into a row. Of a subscription's less, because a
-// claim reads whole rows.
-const (
-	deliveriesTogether = 1000
-	eventsTogether     = 256
-)
+// newDeliveries inserts many rows of (event, subscription, due).
+var newDeliveries = manyRows{
+	head: `INSERT INTO surehook_deliveries (event, subscription, due, number, tries, first_at, claimed_at, single, attempted) VALUES `,
+	row:  `(?, ?, ?, 0, 0, 0, 0, 0, 0)`, columns: 3,
+}
 
 // expansion is one Expand at work.
 type expansion struct {
@@ -41,9 +39,8 @@ type expansion struct {
 	event        int64 // the last one that is expanded whole
 	subscription int64 // how far the next one is
 
-	made    []sender.DeliveryKey
-	queues  map[int64][]queued // by subscription
-	touched []int64            // the keys of queues, in the order of their making
+	made    []any              // rows of newDeliveries
+	touched map[int64]struct{} // subscriptions that got one
 }
 
 // Expand implements sender.DispatchStore.
@@ -60,16 +57,13 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 		if err != nil {
 			return fail("expanding", err)
 		}
-		e := expansion{work: w, known: k, p: p, now: s.now(), queues: map[int64][]queued{}}
+		e := expansion{work: w, known: k, p: p, now: s.now(), touched: map[int64]struct{}{}}
 		err = e.run()
 		x = e.x
 		return fail("expanding", err)
 	})
 	if err != nil {
 		return sender.Expanded{}, err
-	}
-	if x.Deliveries > 0 {
-		s.Wake()
 	}
 	return x, nil
 }
@@ -167,29 +161,14 @@ func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) 
 }
 
 func (e *expansion) deliver(event, subscription int64) {
-	e.made = append(e.made, sender.DeliveryKey{Event: event, Subscription: subscription})
-	events, ok := e.queues[subscription]
-	if !ok {
-		e.touched = append(e.touched, subscription)
-	}
-	e.queues[subscription] = append(events, queued{event: event})
+	e.made = append(e.made, event, subscription, e.now)
+	e.touched[subscription] = struct{}{}
 	e.x.Deliveries++
 }
 
 func (e *expansion) store() error {
-	for chunk := range slices.Chunk(e.made, deliveriesTogether) {
-		last := chunk[len(chunk)-1]
-		if err := e.execs(insertDeliveries, last.Event, last.Subscription, e.now, packDeliveries(chunk)); err != nil {
-			return err
-		}
-	}
-	slices.Sort(e.touched)
-	for _, sub := range e.touched {
-		for chunk := range slices.Chunk(e.queues[sub], eventsTogether) {
-			if err := e.execs(insertQueue, sub, chunk[len(chunk)-1].event, e.now, packEvents(chunk)); err != nil {
-				return err
-			}
-		}
+	if err := e.execMany(&newDeliveries, e.made); err != nil {
+		return err
 	}
 	if err := e.wakeHeads(); err != nil {
 		return err
@@ -212,7 +191,7 @@ func (e *expansion) wakeHeads() error {
 			owners[lane] = append(owners[lane], owner)
 		}
 		return true, err
-	}, lowerHeads, e.now, list(e.touched))
+	}, lowerHeads, e.now, list(slices.Sorted(maps.Keys(e.touched))))
 	if err != nil {
 		return err
 	}

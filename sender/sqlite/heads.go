@@ -3,6 +3,8 @@ package sqlite
 import (
 	"database/sql"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -17,28 +19,25 @@ type head struct {
 	lane         sender.Lane
 	nextDue      int64
 	turn         int64
-	claimed      int64
-	waitingDue   int64
 	health       sender.Health
 }
 
-const headColumns = `subscription, subscriber, lane, coalesce(next_due, 9223372036854775807), turn, claimed,
-	coalesce(waiting_due, 9223372036854775807), streak, failing_since, last_success, last_failure`
+const headColumns = `subscription, subscriber, lane, coalesce(next_due, 9223372036854775807), turn, streak, failing_since, last_success, last_failure`
 
 const (
 	selectHeads    = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
 	selectDueHeads = `SELECT ` + headColumns + ` FROM surehook_heads
-		WHERE lane = ?1 AND subscriber = ?2 AND next_due IS NOT NULL AND (next_due, turn, subscription) > (?3, ?4, ?5) AND next_due <= ?6
-		ORDER BY next_due, turn, subscription LIMIT ?7`
-	updateHead   = `UPDATE surehook_heads SET next_due = ?, turn = ?, claimed = ?, waiting_due = ? WHERE subscription = ?`
+		WHERE lane = ? AND subscriber = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ?`
+	// updateHeads takes rows of [subscription, next_due or null, turn].
+	updateHeads = `UPDATE surehook_heads SET next_due = j.value ->> 1, turn = j.value ->> 2
+		FROM json_each(?) j WHERE subscription = j.value ->> 0`
 	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ? WHERE subscription = ?`
 	lowerTurn    = `UPDATE surehook_turns SET next_due = ?1 WHERE lane = ?2 AND subscriber = ?3 AND (next_due IS NULL OR next_due > ?1)`
 )
 
 func scanHead(rows *sql.Rows) (h head, err error) {
 	var failingSince, lastSuccess, lastFailure int64
-	err = rows.Scan(&h.subscription, &h.subscriber, &h.lane, &h.nextDue, &h.turn, &h.claimed, &h.waitingDue,
-		&h.health.Streak, &failingSince, &lastSuccess, &lastFailure)
+	err = rows.Scan(&h.subscription, &h.subscriber, &h.lane, &h.nextDue, &h.turn, &h.health.Streak, &failingSince, &lastSuccess, &lastFailure)
 	h.health.Lane = h.lane
 	h.health.FailingSince, h.health.LastSuccess, h.health.LastFailure = timeOf(failingSince), timeOf(lastSuccess), timeOf(lastFailure)
 	return h, err
@@ -93,11 +92,16 @@ func (h *head) lower(at int64) { h.nextDue = min(h.nextDue, at) }
 // store writes what has changed. The subscribers' turns become due no later than
 // their subscriptions.
 func (hs *heads) store() error {
+	var changed []int64
 	for no, h := range hs.by {
-		was := hs.stored[no]
-		if *h == was {
-			continue
+		if *h != hs.stored[no] {
+			changed = append(changed, no)
 		}
+	}
+	slices.Sort(changed)
+	rows := []byte{'['}
+	for _, no := range changed {
+		h, was := hs.by[no], hs.stored[no]
 		if h.health != was.health {
 			h.lane = h.health.Lane
 			err := hs.w.execs(updateHealth, h.lane, h.health.Streak, micros(h.health.FailingSince),
@@ -106,10 +110,8 @@ func (hs *heads) store() error {
 				return err
 			}
 		}
-		if h.nextDue != was.nextDue || h.turn != was.turn || h.claimed != was.claimed || h.waitingDue != was.waitingDue {
-			if err := hs.w.execs(updateHead, orNull(h.nextDue), h.turn, h.claimed, orNull(h.waitingDue), no); err != nil {
-				return err
-			}
+		if h.nextDue != was.nextDue || h.turn != was.turn {
+			rows = h.appendRow(rows)
 		}
 		if h.nextDue != never && (h.nextDue < was.nextDue || h.lane != was.lane) {
 			if err := hs.w.execs(lowerTurn, h.nextDue, h.lane, h.subscriber); err != nil {
@@ -118,12 +120,21 @@ func (hs *heads) store() error {
 		}
 		hs.stored[no] = *h
 	}
-	return nil
-}
-
-func orNull(due int64) any {
-	if due == never {
+	if len(rows) == 1 {
 		return nil
 	}
-	return due
+	return hs.w.execs(updateHeads, string(append(rows, ']')))
+}
+
+func (h *head) appendRow(b []byte) []byte {
+	if len(b) > 1 {
+		b = append(b, ',')
+	}
+	b = strconv.AppendInt(append(b, '['), h.subscription, 10)
+	if h.nextDue == never {
+		b = append(b, ",null,"...)
+	} else {
+		b = append(strconv.AppendInt(append(b, ','), h.nextDue, 10), ',')
+	}
+	return append(strconv.AppendInt(b, h.turn, 10), ']')
 }

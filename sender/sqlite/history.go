@@ -1,11 +1,14 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -14,52 +17,40 @@ import (
 const (
 	pageDefault = 50
 	pageMax     = 200
-	// lookedAt is how many deliveries are looked at for a page. If a query selects
-	// few of many, a page can have fewer than it asks for, or none, and go on.
-	lookedAt = 2000
 )
 
 // Delivery implements sender.HistoryStore.
 func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
 	err = s.read(ctx, func(w *work) error {
-		key, err := w.find(id)
+		k, err := w.keyOf(id)
 		if err != nil {
 			return err
 		}
-		out, err = w.delivery(key, s.now())
-		return fail("reading a delivery", err)
+		d, err := w.delivery(k, s.now())
+		if err != nil {
+			return err
+		}
+		out = d.Delivery
+		if out.Attempts, err = w.attempts(k); err != nil {
+			return err
+		}
+		return w.row(`SELECT body FROM surehook_events WHERE seq = ?`, k.Event).Scan(&out.Body)
 	})
-	if err != nil {
-		return sender.Delivery{}, err
-	}
-	return out, nil
+	return out, aboutDelivery(id, err)
 }
 
-func (w *work) delivery(key sender.DeliveryKey, now int64) (out sender.Delivery, err error) {
-	r, err := newReader(w, now)
-	if err != nil {
-		return out, err
+func aboutDelivery(id string, err error) error {
+	if errors.Is(err, sender.ErrNotFound) {
+		return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
 	}
-	st, err := r.state(key)
-	if err != nil {
-		return out, err
-	}
-	var attempts []sender.Attempt
-	if out, attempts, err = r.summary(key, st); err != nil {
-		return out, err
-	}
-	out.Attempts = attempts
-	return out, w.row(`SELECT body FROM surehook_events WHERE seq = ?`, key.Event).Scan(&out.Body)
+	return fail("reading a delivery", err)
 }
 
-// Deliveries implements sender.HistoryStore. It looks at a bounded number of
-// deliveries, so a page can be short, or empty, although another one follows: only
-// an empty cursor says that none does.
+// Deliveries implements sender.HistoryStore: by event, newest first, then by
+// subscription, oldest first.
 func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	if q.Limit == 0 {
-		q.Limit = pageDefault
-	}
-	if q.Limit < 1 || q.Limit > pageMax {
+	limit := cmp.Or(q.Limit, pageDefault)
+	if limit < 1 || limit > pageMax {
 		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
 	}
 	after, err := parseCursor(q.Cursor)
@@ -67,88 +58,119 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		return nil, "", err
 	}
 	err = s.read(ctx, func(w *work) error {
-		r, err := newReader(w, s.now())
-		if err == nil {
-			page, next, err = r.page(q, after)
+		filter, known, err := w.filter(q)
+		if err != nil || !known {
+			return err
 		}
-		return fail("listing deliveries", err)
+		now := s.now()
+		for {
+			keys, err := w.candidates(q.Status, filter, after, limit+1)
+			if err != nil {
+				return err
+			}
+			for _, k := range keys {
+				d, err := w.delivery(k, now)
+				if err != nil && !errors.Is(err, errNoDelivery) {
+					return err
+				}
+				if err == nil && (q.Status == "" || d.Status == q.Status) {
+					if len(page) == limit {
+						next = cursor(after)
+						return nil
+					}
+					page = append(page, d.Delivery)
+				}
+				after = k
+			}
+			if len(keys) <= limit {
+				return nil
+			}
+		}
 	})
 	if err != nil {
-		return nil, "", err
+		return nil, "", fail("listing deliveries", err)
 	}
 	return page, next, nil
 }
 
-func (r *reader) page(q sender.DeliveryQuery, after sender.DeliveryKey) (page []sender.Delivery, next string, err error) {
-	var event, subscription int64
-	if q.Event != "" {
-		if event, err = r.seqOf(q.Event); err != nil || event == 0 {
-			return nil, "", err
+// filter is the part of a query that names one event or one subscription, in
+// numbers; 0: any. known is false if there is none of that id.
+type filter struct{ event, subscription int64 }
+
+func (w *work) filter(q sender.DeliveryQuery) (f filter, known bool, err error) {
+	for _, part := range []struct {
+		id, query string
+		no        *int64
+	}{
+		{q.Event, `SELECT seq FROM surehook_events WHERE id = ?`, &f.event},
+		{q.Subscription, `SELECT no FROM surehook_subscriptions WHERE id = ?`, &f.subscription},
+	} {
+		if part.id == "" {
+			continue
 		}
-	}
-	if q.Subscription != "" {
-		err := r.row(`SELECT no FROM surehook_subscriptions WHERE id = ?`, q.Subscription).Scan(&subscription)
+		err := w.row(part.query, part.id).Scan(part.no)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil, "", nil
+			return f, false, nil
 		}
 		if err != nil {
-			return nil, "", err
+			return f, false, err
 		}
 	}
-	if event != 0 && subscription != 0 { // the one before which only it comes
-		if first := (sender.DeliveryKey{Event: event, Subscription: subscription - 1}); compareKeys(first, after) > 0 {
-			after = first
-		}
-	}
-	sources, err := r.sources(q, event, subscription)
-	if err != nil {
-		return nil, "", err
-	}
-	last := after
-	for looked := 0; looked < lookedAt; {
-		keys, err := merged(sources, after, q.Limit+1)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, key := range keys {
-			after = key
-			looked++
-			if subscription != 0 && key.Subscription != subscription {
-				return page, "", nil // only of one event, in the order of the subscriptions
-			}
-			st, err := r.state(key)
-			if err != nil {
-				return nil, "", err
-			}
-			if q.Status != "" && st.status != q.Status {
-				continue
-			}
-			if len(page) == q.Limit {
-				return page, cursor(last), nil
-			}
-			d, _, err := r.summary(key, st)
-			if err != nil {
-				return nil, "", err
-			}
-			page, last = append(page, d), key
-		}
-		if len(keys) <= q.Limit {
-			return page, "", nil
-		}
-	}
-	return page, cursor(after), nil
+	return f, true, nil
 }
 
-func merged(sources []source, after sender.DeliveryKey, n int) ([]sender.DeliveryKey, error) {
-	var lists [][]sender.DeliveryKey
-	for _, s := range sources {
-		keys, err := s(after, n)
+// Where deliveries of a status are. What is found there may have another one by
+// now.
+const (
+	fromPending  = `SELECT event, subscription FROM surehook_deliveries WHERE attempted = 0`
+	fromAwaiting = `SELECT event, subscription FROM surehook_deliveries WHERE attempted = 1`
+	fromGone     = `SELECT event, subscription FROM surehook_deliveries
+		WHERE subscription IN (SELECT no FROM surehook_subscriptions WHERE state = 1)`
+	fromDead      = `SELECT event, subscription FROM surehook_ended WHERE status = 'dead_lettered'`
+	fromCancelled = `SELECT event, subscription FROM surehook_ended WHERE status = 'cancelled'`
+	fromAttempts  = `SELECT DISTINCT event, subscription FROM surehook_attempts WHERE class = ''`
+)
+
+var sources = map[sender.Status][]string{
+	"":                         {fromPending, fromAwaiting, fromDead, fromCancelled, fromAttempts},
+	sender.StatusPending:       {fromPending},
+	sender.StatusAwaitingRetry: {fromAwaiting},
+	sender.StatusDeadLettered:  {fromDead},
+	sender.StatusCancelled:     {fromCancelled, fromGone},
+	sender.StatusDelivered:     {fromAttempts},
+}
+
+// candidates are the first n deliveries after one that may be of a status.
+func (w *work) candidates(status sender.Status, f filter, after sender.DeliveryKey, n int) (keys []sender.DeliveryKey, err error) {
+	for _, source := range sources[status] {
+		query, args := page(source, f, after, n)
+		err := w.each(func(rows *sql.Rows) (bool, error) {
+			var k sender.DeliveryKey
+			err := rows.Scan(&k.Event, &k.Subscription)
+			keys = append(keys, k)
+			return true, err
+		}, query, args...)
 		if err != nil {
 			return nil, err
 		}
-		lists = append(lists, keys)
 	}
-	return firsts(n, lists...), nil
+	slices.SortFunc(keys, func(a, b sender.DeliveryKey) int {
+		return cmp.Or(cmp.Compare(b.Event, a.Event), cmp.Compare(a.Subscription, b.Subscription))
+	})
+	keys = slices.Compact(keys)
+	return keys[:min(n, len(keys))], nil
+}
+
+func page(source string, f filter, after sender.DeliveryKey, n int) (query string, args []any) {
+	query = source + ` AND event <= ? AND (event < ? OR subscription > ?)`
+	args = []any{after.Event, after.Event, after.Subscription}
+	if f.event != 0 {
+		query, args = query+` AND event = ?`, append(args, f.event)
+	}
+	if f.subscription != 0 {
+		query, args = query+` AND subscription = ?`, append(args, f.subscription)
+	}
+	return query + ` ORDER BY event DESC, subscription LIMIT ?`, append(args, n)
 }
 
 var cursors = base64.RawURLEncoding.Strict()
@@ -157,9 +179,10 @@ func cursor(k sender.DeliveryKey) string {
 	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d", k.Event, k.Subscription))
 }
 
+// parseCursor returns the key that a page follows.
 func parseCursor(text string) (k sender.DeliveryKey, err error) {
 	if text == "" {
-		return newest, nil
+		return sender.DeliveryKey{Event: math.MaxInt64}, nil
 	}
 	b, err := cursors.DecodeString(text)
 	if err == nil {
@@ -169,101 +192,4 @@ func parseCursor(text string) (k sender.DeliveryKey, err error) {
 		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
 	}
 	return k, nil
-}
-
-// Redeliver implements sender.HistoryStore.
-func (s *Store) Redeliver(ctx context.Context, id string) error {
-	err := s.write(ctx, func(w *work) error {
-		key, err := w.find(id)
-		if err != nil {
-			return err
-		}
-		b, err := s.newBatch(w, &sender.Batch{})
-		if err == nil {
-			err = b.redeliver(key)
-		}
-		if errors.Is(err, sender.ErrCancelled) {
-			return fmt.Errorf("%w: delivery %q", err, id)
-		}
-		return fail("redelivering", err)
-	})
-	if err == nil {
-		s.Wake()
-	}
-	return err
-}
-
-func (b *batch) redeliver(key sender.DeliveryKey) error {
-	sub, err := b.known.subscription(b.work, key.Subscription)
-	if err != nil {
-		return err
-	}
-	if sub.state != stateActive {
-		return sender.ErrCancelled
-	}
-	if le := b.leases.find(key); le != nil { // the attempt in hand becomes the first of the new schedule
-		le.tries, le.first = 1, le.claimedAt
-		b.leases.dirty = true
-		return b.store()
-	}
-	h, err := b.headOf(key.Subscription)
-	if err != nil {
-		return err
-	}
-	row := waiting{key: key, due: b.now}
-	err = b.row(selectOneWaiting, key.Subscription, key.Event).Scan(new(int64), &row.number, &row.single)
-	switch {
-	case err == nil:
-		err = b.execs(deleteWaiting, key.Subscription, list([]int64{key.Event}))
-	case errors.Is(err, sql.ErrNoRows):
-		err = b.restart(h, &row)
-	}
-	if err == nil {
-		err = b.wait(h, row)
-	}
-	if err != nil {
-		return err
-	}
-	h.lower(row.due)
-	return b.store()
-}
-
-// restart completes the row of a delivery that has ended, or was never claimed.
-func (b *batch) restart(h *head, row *waiting) error {
-	var status sender.Status
-	err := b.row(selectOneEnded, row.key.Subscription, row.key.Event).Scan(&status)
-	switch {
-	case err == nil && status == sender.StatusCancelled:
-		return sender.ErrCancelled
-	case err == nil:
-		err = b.execs(`DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`, row.key.Subscription, row.key.Event)
-		if err != nil {
-			return err
-		}
-	case !errors.Is(err, sql.ErrNoRows):
-		return err
-	default:
-		if left, err := b.leaveQueue(h, row.key); err != nil || left {
-			return err
-		}
-		row.single = true
-	}
-	all, err := b.work.attempts(row.key)
-	row.number = int64(len(all))
-	return err
-}
-
-// leaveQueue marks a delivery as no longer in its queue. It returns false for one
-// that was claimed before.
-func (b *batch) leaveQueue(h *head, key sender.DeliveryKey) (left bool, err error) {
-	if key.Event <= h.claimed {
-		return false, nil
-	}
-	row, err := b.queueRow(key)
-	if err != nil || row.at < 0 || row.events[row.at].left {
-		return false, err
-	}
-	row.events[row.at].left = true
-	return true, b.execs(`UPDATE surehook_queues SET events = ? WHERE subscription = ? AND event = ?`,
-		packEvents(row.events), key.Subscription, row.event)
 }

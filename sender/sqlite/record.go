@@ -1,114 +1,246 @@
 package sqlite
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/sender"
 )
 
-// recordAll records the results of the batch. Targets and events of what it
-// recorded are left to the caller, who has them.
+const (
+	retryLive = `UPDATE surehook_deliveries SET due = ?, claimed_at = 0, attempted = 1 WHERE event = ? AND subscription = ?`
+	insertEnd = `INSERT INTO surehook_ended (event, subscription, status, ended_at) VALUES (?, ?, ?, ?)`
+)
+
+var (
+	selectLive = overKeys(`SELECT event, subscription, number, tries, first_at, claimed_at, single FROM surehook_deliveries`)
+	deleteLive = overKeys(`DELETE FROM surehook_deliveries`)
+)
+
+// newAttempts inserts many attempts.
+var newAttempts = manyRows{
+	head: `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `,
+	row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 10,
+}
+
+// live is the row of a live delivery.
+type live struct {
+	event, subscription int64
+	number, tries       int
+	firstAt, claimedAt  int64
+	single              bool
+}
+
+// dueDelivery is one that a claim has found, with its event.
+type dueDelivery struct {
+	live
+	due  int64
+	info sender.EventInfo
+	body []byte
+}
+
+func (l *live) key() sender.DeliveryKey {
+	return sender.DeliveryKey{Event: l.event, Subscription: l.subscription}
+}
+
+func (l *live) forDecision() sender.Live {
+	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: timeOf(l.firstAt), Single: l.single}
+}
+
+// batch is one RecordAndClaim at work.
+type batch struct {
+	*work
+	sender.Batch
+	store    *Store
+	known    *known
+	now      int64
+	heads    *heads
+	out      sender.Claims
+	attempts []any // rows of newAttempts, to be inserted
+	leased   []any // keys, to be leased
+	over     []any // keys of deliveries that are not live any more, to be deleted
+}
+
+// RecordAndClaim implements sender.DispatchStore. With nothing to record and
+// nothing due it only reads.
+func (s *Store) RecordAndClaim(ctx context.Context, in sender.Batch) (out sender.Claims, err error) {
+	if len(in.Results) == 0 {
+		next, now := int64(never), s.now()
+		err := s.read(ctx, func(w *work) (err error) {
+			next, err = w.nextDue(&in.Claim)
+			return err
+		})
+		if err != nil {
+			return out, fail("looking for what is due", err)
+		}
+		if next > now {
+			return sender.Claims{Now: timeOf(now), NextDue: dueTime(next)}, nil
+		}
+	}
+	err = s.write(ctx, func(w *work) error {
+		k, err := s.registry(w)
+		if err != nil {
+			return fail("reading the registry", err)
+		}
+		b := batch{work: w, Batch: in, store: s, known: k, now: s.now(), heads: newHeads(w)}
+		b.out.Now = timeOf(b.now)
+		if err := b.run(); err != nil {
+			return fail("recording and claiming", err)
+		}
+		out = b.out
+		return nil
+	})
+	if err != nil {
+		return sender.Claims{}, err
+	}
+	return out, nil
+}
+
+func dueTime(due int64) time.Time {
+	if due == never {
+		return time.Time{}
+	}
+	return timeOf(due)
+}
+
+func (b *batch) run() error {
+	if err := b.recordAll(); err != nil {
+		return err
+	}
+	for lane := range b.Claim.Lanes {
+		if err := b.claim(sender.Lane(lane)); err != nil {
+			return err
+		}
+	}
+	if err := b.flush(); err != nil {
+		return err
+	}
+	next, err := b.nextDue(&b.Claim)
+	b.out.NextDue = dueTime(next)
+	return err
+}
+
+// flush writes what was put off, to write many rows at once.
+func (b *batch) flush() error {
+	if err := b.execMany(&deleteLive, b.over); err != nil {
+		return err
+	}
+	if err := b.execMany(&leaseLive, b.leased, b.now+b.Claim.Lease.Microseconds(), b.now, b.now); err != nil {
+		return err
+	}
+	if err := b.execMany(&newAttempts, b.attempts); err != nil {
+		return err
+	}
+	b.over, b.leased, b.attempts = nil, nil, nil
+	return nil
+}
+
 func (b *batch) recordAll() error {
 	if len(b.Results) == 0 {
 		return nil
 	}
-	var subscriptions []int64
-	seen := map[int64]bool{}
+	subscriptions := make([]int64, 0, len(b.Results))
+	keys := make([]any, 0, 2*len(b.Results))
 	for i := range b.Results {
-		if no := b.Results[i].Key.Subscription; !seen[no] {
-			seen[no] = true
-			subscriptions = append(subscriptions, no)
-		}
+		k := b.Results[i].Key
+		subscriptions = append(subscriptions, k.Subscription)
+		keys = append(keys, k.Event, k.Subscription)
 	}
 	if err := b.heads.load(subscriptions); err != nil {
 		return err
 	}
-	b.claims.Recorded = make([]sender.Recorded, len(b.Results))
+	rows := make(map[sender.DeliveryKey]*live, len(b.Results))
+	err := selectLive.chunks(keys, nil, func(query string, args []any) error {
+		return b.each(func(rs *sql.Rows) (bool, error) {
+			var l live
+			err := rs.Scan(&l.event, &l.subscription, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
+			rows[l.key()] = &l
+			return true, err
+		}, query, args...)
+	})
+	if err != nil {
+		return err
+	}
+	b.out.Recorded = make([]sender.Recorded, len(b.Results))
 	for i := range b.Results {
-		r, out := &b.Results[i], &b.claims.Recorded[i]
-		le := b.leases.find(r.Key)
-		if le == nil || le.number != r.Token {
+		r, out := &b.Results[i], &b.out.Recorded[i]
+		l := rows[r.Key]
+		if l == nil || l.claimedAt == 0 || int64(l.number) != r.Token {
 			out.Lost = true
 			continue
 		}
-		var err error
-		if out.Decision, err = b.settle(le, r, false); err != nil {
+		delete(rows, r.Key) // a second result of one attempt comes too late
+		sub, err := b.known.subscription(b.work, l.subscription)
+		if err != nil {
+			return err
+		}
+		if out.Decision, err = b.settle(b.heads.by[l.subscription], sub, l, *r); err != nil {
 			return err
 		}
 	}
-	return nil
+	// What is to be claimed next must not find these.
+	if err := b.flush(); err != nil {
+		return err
+	}
+	return b.heads.store()
 }
 
-// settle takes a lease away, stores its attempt and what is decided of the
-// delivery. With again, what is due at once is left to the caller to claim.
-func (b *batch) settle(le *lease, r *sender.Result, again bool) (dec sender.Decision, err error) {
-	sub, err := b.known.subscription(b.work, le.key.Subscription)
-	if err != nil {
-		return dec, err
+// settle stores an attempt and what is decided about it.
+func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (sender.Decision, error) {
+	d := b.Decide(l.forDecision(), h.health, r, timeOf(b.now))
+	if d.Health.Lane >= sender.Lanes {
+		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
 	}
-	h, err := b.headOf(le.key.Subscription)
-	if err != nil {
-		return dec, err
-	}
-	was := b.leases.remove(le)
-	if sub.state == stateActive {
-		dec = b.Decide(sender.Live{
-			Key: was.key, Number: int(was.number), Tries: int(was.tries), First: timeOf(was.first), Single: was.single,
-		}, h.health, *r, b.claims.Now)
-	} else {
-		dec = sender.Decision{Status: ofDeleted(was.single, r.Class), Health: h.health}
-	}
-	a := sender.Attempt{
-		Number: int(was.number), StartedAt: r.StartedAt, Duration: r.Duration,
-		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: r.Snippet,
-	}
-	switch dec.Status {
-	case sender.StatusDelivered:
-	case sender.StatusAwaitingRetry:
-		a.NextAttemptAt = dec.Due
-		if due := dec.Due.UnixMicro(); !again || due > b.now {
-			h.lower(due)
-			err = b.wait(h, waiting{key: was.key, due: due, number: was.number, tries: was.tries, first: was.first, single: was.single})
-		}
-	case sender.StatusDeadLettered, sender.StatusCancelled:
-		err = b.end(was.key, dec.Status)
+	h.health = d.Health
+	next := int64(0)
+	var err error
+	switch {
+	case sub.state != stateActive && r.Class != sender.ClassNone && !l.single:
+		d.Status = sender.StatusCancelled
+		err = b.end(l, d.Status)
+	case d.Status == sender.StatusDelivered || sub.state != stateActive:
+		d.Status = sender.StatusDelivered
+		b.over = append(b.over, l.event, l.subscription)
+	case d.Status == sender.StatusDeadLettered:
+		err = b.end(l, d.Status)
+	case d.Status == sender.StatusAwaitingRetry:
+		next = micros(d.Due)
+		err = b.execs(retryLive, next, l.event, l.subscription)
+		h.lower(next)
 	default:
-		err = fmt.Errorf("%w decision: status %q: it must be delivered, awaiting_retry or dead_lettered", sender.ErrInvalid, dec.Status)
+		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
 	}
-	if err == nil && int(dec.Health.Lane) >= sender.Lanes {
-		err = fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, dec.Health.Lane, sender.Lanes)
-	}
+	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
+		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
+	return d, err
+}
+
+// end takes a delivery from the live ones to those that have ended.
+func (b *batch) end(l *live, status sender.Status) error {
+	b.over = append(b.over, l.event, l.subscription)
+	return b.execs(insertEnd, l.event, l.subscription, string(status), b.now)
+}
+
+// interrupted stores an attempt whose lease has ended without a result, and
+// reports whether its delivery is to be attempted again now.
+func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again bool, err error) {
+	r := lost(&d.live, b.Claim.Chance)
+	decision, err := b.settle(h, sub, &d.live, r)
 	if err != nil {
-		return dec, err
+		return false, err
 	}
-	if dec.Health != h.health {
-		h.health = stored(dec.Health)
-	}
-	b.attempts[was.key.Subscription] = append(b.attempts[was.key.Subscription], attempt{event: was.key.Event, Attempt: a})
-	return dec, nil
+	target := sub.Target
+	target.Lane = h.lane
+	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Decision: decision, Target: &target, Event: d.info, Result: r})
+	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now, nil
 }
 
-// stored is what a health reads as once it was stored.
-func stored(h sender.Health) sender.Health {
-	for _, t := range []*time.Time{&h.FailingSince, &h.LastSuccess, &h.LastFailure} {
-		*t = timeOf(micros(*t))
-	}
-	return h
-}
-
-// ofDeleted is what an attempt makes of a delivery whose subscription is gone.
-func ofDeleted(single bool, class sender.Class) sender.Status {
-	if class == sender.ClassNone || single {
-		return sender.StatusDelivered // a single one was delivered before
-	}
-	return sender.StatusCancelled
-}
-
-// interrupted is the result of an attempt whose own is not to be expected.
-func interrupted(le *lease, chance float64) sender.Result {
+// lost is the result of an attempt that nobody has recorded.
+func lost(l *live, chance float64) sender.Result {
 	return sender.Result{
-		Key: le.key, Token: le.number, Number: int(le.number), StartedAt: timeOf(le.claimedAt), Class: sender.ClassInterrupted,
-		Error: "the lease ended without a result: whether the request arrived is not known", Chance: chance,
+		Key: l.key(), Token: int64(l.number), Number: l.number, StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
+		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
 	}
 }

@@ -156,8 +156,8 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 	if err := w.row(`SELECT coalesce(max(seq), 0) FROM surehook_events`).Scan(&since); err != nil {
 		return fail(doing, err)
 	}
-	err = w.execs(`INSERT INTO surehook_heads (subscription, subscriber, lane, next_due, turn, claimed, waiting_due, streak, failing_since, last_success, last_failure)
-		VALUES (?, ?, ?, NULL, 0, ?, NULL, 0, 0, 0, 0)`, no, owner, sender.LaneNew, since)
+	err = w.execs(`INSERT INTO surehook_heads (subscription, subscriber, lane, next_due, turn, streak, failing_since, last_success, last_failure)
+		VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0)`, no, owner, sender.Health{}.Lane)
 	if err != nil {
 		return fail(doing, err)
 	}

@@ -4,22 +4,66 @@ import (
 	"context"
 	"database/sql"
 	"strconv"
+	"strings"
 )
 
 // hot are the statements of publishing and dispatching. Compiling one costs more
 // than running it.
 func hot() []string {
-	return []string{
+	statements := []string{
 		lockQuery,
-		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo, selectSubscriptionNo,
-		selectRegistryVersion, selectTarget,
-		selectExpanded, updateExpanded, selectNewEvents, selectAskers, selectAllAskers,
-		insertDeliveries, insertQueue, lowerHeads, lowerTurns,
-		selectNext, selectLeases, updateLeases, insertWaiting, insertEnded, insertAttempts,
-		selectHeads, selectDueHeads, updateHead, updateHealth, lowerTurn,
-		selectDueTurns, updateTurns, selectQueue, selectWaiting, deleteWaiting,
-		selectEvents, selectEventRange,
+		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
+		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, lowerHeads, lowerTurns,
+		selectDueTurns, selectDueHeads, selectDueDeliveries, selectLaterDue, selectNextTurn,
+		updateHeads, updateHealth, lowerTurn, updateTurns, retryLive, selectHeads,
 	}
+	for _, m := range []*manyRows{&newDeliveries, &newAttempts, &selectLive, &deleteLive, &leaseLive} {
+		statements = append(statements, m.text(1), m.text(manyAtOnce))
+	}
+	return statements
+}
+
+// manyRows is a statement over as many rows as one likes: a fixed beginning with
+// arguments of its own, and a list of rows.
+type manyRows struct {
+	head, row, end string
+	columns        int
+}
+
+// manyAtOnce is how many rows a statement takes. Each execution costs as much as
+// several rows do.
+const manyAtOnce = 32
+
+// overKeys is a statement over the live deliveries with certain keys.
+func overKeys(head string) manyRows {
+	return manyRows{head: head + ` WHERE (event, subscription) IN (VALUES `, row: `(?, ?)`, end: `)`, columns: 2}
+}
+
+func (m *manyRows) text(rows int) string {
+	return m.head + strings.Repeat(m.row+", ", rows-1) + m.row + m.end
+}
+
+// chunks calls fn with a statement's text and its arguments, until all rows,
+// given one after the other, have been in one.
+func (m *manyRows) chunks(rows, first []any, fn func(query string, args []any) error) error {
+	args := make([]any, 0, len(first)+manyAtOnce*m.columns)
+	for len(rows) > 0 {
+		n := 1
+		if len(rows) >= manyAtOnce*m.columns {
+			n = manyAtOnce
+		}
+		args = append(append(args[:0], first...), rows[:n*m.columns]...)
+		if err := fn(m.text(n), args); err != nil {
+			return err
+		}
+		rows = rows[n*m.columns:]
+	}
+	return nil
+}
+
+// execMany runs a statement over rows.
+func (w *work) execMany(m *manyRows, rows []any, first ...any) error {
+	return m.chunks(rows, first, func(query string, args []any) error { return w.execs(query, args...) })
 }
 
 // prepare compiles the hot statements, once they are needed. It needs a connection

@@ -32,7 +32,8 @@ type Store struct {
 
 	published atomic.Bool // since the last time that InTx committed
 	prepared  atomic.Pointer[map[string]*sql.Stmt]
-	known     known // belongs to whoever has the turn and holds the write lock
+	turns     atomic.Int64 // of heads and subscribers in claims
+	known     known        // belongs to whoever has the turn and holds the write lock
 }
 
 var _ sender.Store[*sql.Tx] = (*Store)(nil)
@@ -47,6 +48,8 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	if cfg != nil && cfg.Now != nil {
 		s.clock = cfg.Now
 	}
+	// Turns order what is due at one time. Other processes' are about as late.
+	s.turns.Store(time.Now().UnixNano())
 	return s, nil
 }
 

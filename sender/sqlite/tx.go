@@ -24,7 +24,7 @@ const (
 )
 
 // lockQuery takes SQLite's write lock, and writes nothing.
-const lockQuery = `UPDATE surehook_leases SET one = 1 WHERE one = 0`
+const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 
 // InTx implements sender.OutboxStore. The transaction has the write lock from its
 // beginning, so that it cannot fail for having read first, and takes its turn: see

@@ -1,6 +1,5 @@
 -- Times are microseconds since 1970, UTC; 0 stands for no time where a column
--- cannot be NULL. What a BLOB holds is described in pack.go, attempts.go and
--- leases.go.
+-- cannot be NULL.
 
 -- Who is told.
 
@@ -53,7 +52,6 @@ CREATE TABLE surehook_registry (
 INSERT INTO surehook_registry VALUES (1, 1);
 
 -- What happened. There is one writer, so seq is the order of the commits.
-
 CREATE TABLE surehook_events (
 	seq INTEGER PRIMARY KEY AUTOINCREMENT,
 	id TEXT NOT NULL,
@@ -68,6 +66,7 @@ CREATE TABLE surehook_events (
 );
 CREATE UNIQUE INDEX surehook_events_id ON surehook_events (id);
 
+-- The last version of each object; kept when the object is gone.
 CREATE TABLE surehook_objects (
 	type TEXT NOT NULL,
 	id TEXT NOT NULL,
@@ -75,6 +74,7 @@ CREATE TABLE surehook_objects (
 	PRIMARY KEY (type, id)
 ) WITHOUT ROWID;
 
+-- Idempotency keys of publishes.
 CREATE TABLE surehook_keys (
 	scope TEXT NOT NULL,
 	key TEXT NOT NULL,
@@ -83,26 +83,8 @@ CREATE TABLE surehook_keys (
 	PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 
--- Which deliveries there are, written once by Expand: by event in deliveries, by
--- subscription in queues. A row is keyed by the last delivery in it.
-
-CREATE TABLE surehook_deliveries (
-	event INTEGER NOT NULL,
-	subscription INTEGER NOT NULL,
-	made_at INTEGER NOT NULL,
-	deliveries BLOB NOT NULL,
-	PRIMARY KEY (event, subscription)
-) WITHOUT ROWID;
-
-CREATE TABLE surehook_queues (
-	subscription INTEGER NOT NULL,
-	event INTEGER NOT NULL,
-	made_at INTEGER NOT NULL,
-	events BLOB NOT NULL,
-	PRIMARY KEY (subscription, event)
-) WITHOUT ROWID;
-
--- One row: the last event that is expanded, and how far the next one is.
+-- One row: the last event that is expanded whole, and the last subscription of
+-- the next one that has its delivery.
 CREATE TABLE surehook_expanded (
 	one INTEGER PRIMARY KEY CHECK (one = 1),
 	event INTEGER NOT NULL,
@@ -110,18 +92,55 @@ CREATE TABLE surehook_expanded (
 );
 INSERT INTO surehook_expanded VALUES (1, 0, 0);
 
--- How far the work is. A delivery whose event is after its head's claimed was
--- never claimed. Another one is in leases, in waiting or in ended; or in none of
--- them, and then it is delivered.
+-- Live deliveries. One that is not here is in surehook_ended; or it is delivered,
+-- and has an attempt of class ''.
+CREATE TABLE surehook_deliveries (
+	event INTEGER NOT NULL,
+	subscription INTEGER NOT NULL,
+	due INTEGER NOT NULL,        -- while it is leased: the end of the lease
+	number INTEGER NOT NULL,     -- of the attempt that was claimed last; also the lease's token
+	tries INTEGER NOT NULL,      -- attempts of the present schedule, the one in flight included
+	first_at INTEGER NOT NULL,   -- when the first of them was claimed
+	claimed_at INTEGER NOT NULL, -- 0: not leased
+	single INTEGER NOT NULL,     -- 1: a delivered one that is sent once more
+	attempted INTEGER NOT NULL,  -- 1: there are attempts of it
+	PRIMARY KEY (event, subscription)
+) WITHOUT ROWID;
+CREATE INDEX surehook_deliveries_due ON surehook_deliveries (subscription, due);
+CREATE INDEX surehook_deliveries_attempted ON surehook_deliveries (event, subscription) WHERE attempted = 1;
 
+-- Every attempt that has ended.
+CREATE TABLE surehook_attempts (
+	event INTEGER NOT NULL,
+	subscription INTEGER NOT NULL,
+	number INTEGER NOT NULL,
+	started_at INTEGER NOT NULL,
+	duration INTEGER NOT NULL, -- microseconds
+	status_code INTEGER NOT NULL, -- 0: no answer
+	class TEXT NOT NULL,       -- '': success
+	error TEXT NOT NULL,
+	snippet BLOB,              -- the beginning of the answer
+	next_at INTEGER NOT NULL,  -- when another was to follow; 0: none
+	PRIMARY KEY (event, subscription, number)
+) WITHOUT ROWID;
+
+-- Deliveries that ended otherwise than delivered.
+CREATE TABLE surehook_ended (
+	event INTEGER NOT NULL,
+	subscription INTEGER NOT NULL,
+	status TEXT NOT NULL, -- dead_lettered, cancelled
+	ended_at INTEGER NOT NULL,
+	PRIMARY KEY (event, subscription)
+) WITHOUT ROWID;
+CREATE INDEX surehook_ended_status ON surehook_ended (status, event, subscription);
+
+-- When to look at a subscription's deliveries, and how its endpoint does.
 CREATE TABLE surehook_heads (
 	subscription INTEGER PRIMARY KEY,
 	subscriber INTEGER NOT NULL,
 	lane INTEGER NOT NULL,
-	next_due INTEGER,    -- when to look at it, never late; NULL: nothing is to be done
-	turn INTEGER NOT NULL, -- when it was served last, in turns of all
-	claimed INTEGER NOT NULL,
-	waiting_due INTEGER, -- the least due in waiting, or less; NULL: none
+	next_due INTEGER,      -- never later than the least due of its deliveries; NULL: there are none
+	turn INTEGER NOT NULL, -- when it was served last: its place among those due at one time
 	streak INTEGER NOT NULL,
 	failing_since INTEGER NOT NULL,
 	last_success INTEGER NOT NULL,
@@ -129,54 +148,12 @@ CREATE TABLE surehook_heads (
 );
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due IS NOT NULL;
 
--- The same for the subscribers, in each lane.
+-- The same for subscribers, who take turns in each lane.
 CREATE TABLE surehook_turns (
 	lane INTEGER NOT NULL,
 	subscriber INTEGER NOT NULL,
-	next_due INTEGER,
+	next_due INTEGER, -- never later than the least of its heads in the lane
 	turn INTEGER NOT NULL,
 	PRIMARY KEY (lane, subscriber)
 ) WITHOUT ROWID;
 CREATE INDEX surehook_turns_due ON surehook_turns (lane, next_due, turn) WHERE next_due IS NOT NULL;
-
--- One row: the attempts in flight.
-CREATE TABLE surehook_leases (
-	one INTEGER PRIMARY KEY CHECK (one = 1),
-	next_end INTEGER NOT NULL, -- of those that no head knows of; 0: none
-	turn INTEGER NOT NULL,     -- turns so far
-	leases BLOB NOT NULL
-);
-INSERT INTO surehook_leases VALUES (1, 0, 0, x'');
-
--- Live deliveries that were claimed or sent again before, and are not in flight.
-CREATE TABLE surehook_waiting (
-	subscription INTEGER NOT NULL,
-	event INTEGER NOT NULL,
-	due INTEGER NOT NULL,
-	number INTEGER NOT NULL,
-	tries INTEGER NOT NULL,
-	first INTEGER NOT NULL,
-	single INTEGER NOT NULL,
-	PRIMARY KEY (subscription, event)
-) WITHOUT ROWID;
-CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, due, event);
-CREATE INDEX surehook_waiting_newest ON surehook_waiting (event DESC, subscription);
-
--- Deliveries that ended otherwise than delivered.
-CREATE TABLE surehook_ended (
-	subscription INTEGER NOT NULL,
-	event INTEGER NOT NULL,
-	status TEXT NOT NULL,
-	PRIMARY KEY (subscription, event)
-) WITHOUT ROWID;
-CREATE INDEX surehook_ended_newest ON surehook_ended (status, event DESC, subscription);
-
--- All attempts. A row is keyed by the first attempt in it, and holds those of
--- events of the same 256.
-CREATE TABLE surehook_attempts (
-	subscription INTEGER NOT NULL,
-	event INTEGER NOT NULL,
-	number INTEGER NOT NULL,
-	attempts BLOB NOT NULL,
-	PRIMARY KEY (subscription, event, number)
-) WITHOUT ROWID;
