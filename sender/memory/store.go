@@ -77,8 +77,9 @@ func New(cfg *Config) (*Store, error) {
 	return s, nil
 }
 
-// now is without the monotonic reading, so that equal times are equal values.
-func (s *Store) now() time.Time { return s.clock().Round(0).UTC() }
+// now is in UTC, and without a monotonic reading, so that equal times are equal
+// values.
+func (s *Store) now() time.Time { return s.clock().UTC() }
 
 // Check implements sender.DispatchStore. A store in memory is fit for what it is
 // made for.

@@ -263,3 +263,25 @@ func TestVersionsEndWhereJSONIsExact(t *testing.T) {
 	})
 	require.ErrorIs(t, err, sender.ErrVersion)
 }
+
+func TestASubscriptionIsAddressedUnderItsOwner(t *testing.T) {
+	store := newStore(t, nil)
+	claimed(t, store, 1)
+	err := store.InTx(t.Context(), func(tx *memory.Tx) error {
+		if err := store.CreateSubscriberTx(t.Context(), tx, sender.Subscriber{ID: "sub_2"}, nil); err != nil {
+			return err
+		}
+		_, err := store.PublishTx(t.Context(), tx, []sender.Draft{{ID: "evt_2", Type: "a", Subscriber: "sub_2", Subscription: "a"}})
+		return err
+	})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+// Equal times are equal values, so that users can compare with ==.
+func TestTimesAreUTCWithoutMonotonicReading(t *testing.T) {
+	store := newStore(t, &memory.Config{Now: func() time.Time { return time.Now().In(time.FixedZone("", 3600)) }})
+	c, err := store.RecordAndClaim(t.Context(), sender.Batch{})
+	require.NoError(t, err)
+	require.Equal(t, c.Now.Round(0).UTC(), c.Now)
+	require.Equal(t, time.UTC, c.Now.Location())
+}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -206,4 +207,13 @@ func fairLanes[Tx any](w *world[Tx]) {
 	w.equal(len(claim(sender.LaneProven, plenty)), 0, "deliveries claimed under the proven lane's slots once nobody is in it")
 	w.equal(given(claim(sender.LaneProbation, plenty)), map[string]int{owners[0]: 3, subs[0]: 3}, "deliveries claimed under the probation lane's slots")
 	w.equal(given(claim(sender.LaneNew, plenty)), map[string]int{owners[1]: 3, subs[1]: 3}, "deliveries claimed under the new lane's slots")
+
+	w.backlog(owners[1], subs[1], 1)
+	both, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{
+		Results: []sender.Result{result(proven[1], sender.ClassNone), result(first[slices.IndexFunc(first, func(c sender.Claimed) bool { return c.Target.Subscription == subs[1] })], sender.ClassNone)},
+		Decide:  w.decide, Claim: only(sender.LaneProven, plenty),
+	})
+	w.noError(err, "recording and claiming")
+	w.equal(given(both.Claimed), map[string]int{owners[1]: 1, subs[1]: 1}, "deliveries claimed under the lane that a result of the same batch moved their subscription to")
+	w.equal(both.Claimed[0].Target.Lane, sender.LaneProven, "lane of the Target")
 }
