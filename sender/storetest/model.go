@@ -13,8 +13,10 @@ import (
 // too simple to be wrong, and compares all that can be read after each.
 
 const (
-	modelSeeds = 6
-	modelSteps = 250
+	modelSeeds  = 5
+	modelSteps  = 200
+	modelSubs   = 8
+	modelEvents = 20
 )
 
 func modelRules[Tx any]() (rules []rule[Tx]) {
@@ -128,7 +130,7 @@ func (m *model[Tx]) say(format string, args ...any) {
 }
 
 func (m *model[Tx]) subscribe() {
-	if len(m.subs) == 12 {
+	if len(m.subs) == modelSubs {
 		return
 	}
 	types := [][]string{{"*"}, {"a.*"}, {"a.b", "b.*"}, {"b.c"}}[m.rand.IntN(4)]
@@ -183,7 +185,7 @@ func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 }
 
 func (m *model[Tx]) publish() {
-	if len(m.events) > 40 {
+	if len(m.events) >= modelEvents {
 		return
 	}
 	events, drafts := m.drafts()
@@ -207,7 +209,11 @@ func (m *model[Tx]) expand(events, deliveries int) {
 	x, err := m.Store.Expand(m.ctx, sender.ExpandParams{Events: events, Deliveries: deliveries})
 	m.noError(err, "expanding")
 	made := 0
-	for _, read := range m.list(sender.DeliveryQuery{}) {
+	var list []sender.Delivery
+	if x.Deliveries > 0 {
+		list = m.list(sender.DeliveryQuery{Limit: 200})
+	}
+	for _, read := range list {
 		p := pair{read.Event.ID, read.Subscription}
 		if m.byPair[p] != nil {
 			continue
