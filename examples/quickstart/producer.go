@@ -137,11 +137,43 @@ func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Del
 		if len(page) > 0 {
 			return p.history.Delivery(ctx, page[0].ID)
 		}
-		select {
-		case <-ctx.Done():
-			return sender.Delivery{}, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := pause(ctx); err != nil {
+			return sender.Delivery{}, err
 		}
+	}
+}
+
+// settled waits until nothing is on its way, and counts what was delivered.
+func (p *producer) settled(ctx context.Context) (delivered int, err error) {
+	for {
+		all, _, err := p.history.Deliveries(ctx, sender.DeliveryQuery{})
+		if err != nil {
+			return 0, err
+		}
+		delivered, live := 0, 0
+		for _, d := range all {
+			switch d.Status {
+			case sender.StatusDelivered:
+				delivered++
+			case sender.StatusPending, sender.StatusAwaitingRetry:
+				live++
+			}
+		}
+		if live == 0 {
+			return delivered, nil
+		}
+		if err := pause(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(20 * time.Millisecond):
+		return nil
 	}
 }
 

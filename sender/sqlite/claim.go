@@ -11,10 +11,10 @@ const (
 	selectDueTurns = `SELECT subscriber FROM surehook_turns WHERE lane = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ?`
 	selectNextTurn = `SELECT min(next_due) FROM surehook_turns WHERE lane = ? AND next_due IS NOT NULL`
 	// updateTurns puts subscribers where the first of their subscriptions is; at
-	// the tail of those that are due, in the order of the list, if that one is.
-	updateTurns = `UPDATE surehook_turns SET turn = ?1 + j.key, next_due = max(?2, (SELECT min(h.next_due) FROM surehook_heads h
+	// the tail of those that are due, if that one is.
+	updateTurns = `UPDATE surehook_turns SET turn = ?1, next_due = max(?2, (SELECT min(h.next_due) FROM surehook_heads h
 			WHERE h.lane = surehook_turns.lane AND h.subscriber = surehook_turns.subscriber AND h.next_due IS NOT NULL))
-		FROM json_each(?4) j WHERE surehook_turns.lane = ?3 AND surehook_turns.subscriber = j.value`
+		WHERE lane = ?3 AND subscriber IN (SELECT value FROM json_each(?4))`
 	selectLaterDue      = `SELECT min(due) FROM surehook_deliveries WHERE subscription = ? AND due > ?`
 	selectDueDeliveries = `SELECT d.event, d.due, d.number, d.tries, d.first_at, d.claimed_at, d.single,
 			e.id, e.type, e.object_type, e.object_id, e.body
@@ -76,8 +76,7 @@ func (b *batch) claim(lane sender.Lane) error {
 	if err := b.heads.store(); err != nil {
 		return err
 	}
-	turn := b.store.turns.Add(int64(len(served))) - int64(len(served))
-	return b.execs(updateTurns, turn, b.now, lane, list(served))
+	return b.execs(updateTurns, b.store.turns.Add(1), b.now, lane, list(served))
 }
 
 func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSubscription int) (given int, err error) {
