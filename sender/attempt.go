@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -44,11 +45,13 @@ func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	// GetBody stays nil: with it the transport could send the request twice.
+	// GetBody stays nil: with it the transport could send the request twice. That
+	// the body is a *bytes.Reader lets the transport write headers and body at
+	// once.
 	req := (&http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: &body{b: c.Body}, ContentLength: int64(len(c.Body)),
+		Body: io.NopCloser(bytes.NewReader(c.Body)), ContentLength: int64(len(c.Body)),
 	}).WithContext(ctx)
 
 	began := time.Now()
@@ -94,25 +97,3 @@ func (p *poster) read(answer *http.Response, r *Result) error {
 	}
 	return nil
 }
-
-// body reads the event's bytes once. It is not a *bytes.Reader, which
-// http.NewRequest would make replayable.
-type body struct{ b []byte }
-
-func (r *body) Read(p []byte) (int, error) {
-	if len(r.b) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, r.b)
-	r.b = r.b[n:]
-	return n, nil
-}
-
-// WriteTo lets the transport write the event's bytes without a copy between.
-func (r *body) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(r.b)
-	r.b = r.b[n:]
-	return int64(n), err
-}
-
-func (r *body) Close() error { return nil }

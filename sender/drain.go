@@ -12,6 +12,7 @@ func (p *pump) drain(ctx context.Context) error {
 	defer p.giveUp()
 	p.mu.Lock()
 	p.draining = true
+	close(p.drained)
 	for _, a := range p.slots.takeQueues(true) {
 		p.back = append(p.back, givenBack{a: a})
 	}

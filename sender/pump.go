@@ -42,7 +42,9 @@ type pump struct {
 	d       *Dispatcher
 	stats   Stats
 	results chan struct{} // capacity 1: there is something to record, or to give back
+	resting chan *attempt // to workers that have nothing to do
 	workers sync.WaitGroup
+	drained chan struct{}   // closed once nothing more is begun
 	wire    context.Context // the attempts'
 	giveUp  context.CancelFunc
 
@@ -71,7 +73,7 @@ func newPump(d *Dispatcher) *pump {
 	eighth := max(1, d.cfg.Slots/8)
 	proven := d.cfg.Slots - 2*eighth
 	return &pump{
-		d: d, results: make(chan struct{}, 1), onWire: map[*attempt]struct{}{},
+		d: d, results: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}), onWire: map[*attempt]struct{}{},
 		slots: newSlots(slotsConfig{
 			places:          [Lanes]int{LaneNew: eighth, LaneProven: proven, LaneProbation: eighth},
 			perSubscription: min(d.cfg.PerSubscription, proven),
@@ -270,11 +272,15 @@ func (p *pump) accept(claimed []Claimed) {
 	p.scan(now)
 }
 
-// start puts what may go on the wire, each on a goroutine of its own.
+// start puts on the wire what may go there, each attempt on a goroutine of its
+// own: one that rests if there is one, since its stack has grown already.
 func (p *pump) start() {
 	for a := p.take(); a != nil; a = p.take() {
-		p.workers.Add(1)
-		go p.work(a)
+		select {
+		case p.resting <- a:
+		default:
+			p.workers.Go(func() { p.work(a) })
+		}
 	}
 }
 
@@ -328,15 +334,21 @@ func (p *pump) scan(now time.Time) {
 	}
 }
 
-// work makes attempts until there is none that may start.
+// work makes attempts until the run ends.
 func (p *pump) work(a *attempt) {
-	defer p.workers.Done()
-	for a != nil {
+	for {
 		r, due, made := p.attempt(a)
 		if !made && p.wire.Err() != nil {
 			return // given up by a drain: the lease ends by itself
 		}
-		a = p.finish(a, r, due, made)
+		if a = p.finish(a, r, due, made); a != nil {
+			continue
+		}
+		select {
+		case a = <-p.resting:
+		case <-p.drained:
+			return
+		}
 	}
 }
 

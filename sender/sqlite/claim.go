@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	selectDueTurns = `SELECT subscriber FROM surehook_turns WHERE lane = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ?`
+	selectDueTurns = `SELECT subscriber FROM surehook_turns WHERE lane = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ? + 0`
 	selectNextTurn = `SELECT min(next_due) FROM surehook_turns WHERE lane = ? AND next_due IS NOT NULL`
 	// updateTurns puts subscribers where the first of their subscriptions is; at
 	// the tail of those that are due, if that one is.
@@ -19,7 +19,7 @@ const (
 	selectDueDeliveries = `SELECT d.event, d.due, d.number, d.tries, d.first_at, d.claimed_at, d.single,
 			e.id, e.type, e.object_type, e.object_id, e.body
 		FROM surehook_deliveries d JOIN surehook_events e ON e.seq = d.event
-		WHERE d.subscription = ? AND d.due <= ? ORDER BY d.due LIMIT ?`
+		WHERE d.subscription = ? AND d.due <= ? ORDER BY d.due LIMIT ? + 0`
 )
 
 // leaseLive leases deliveries: until, since, since.

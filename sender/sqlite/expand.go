@@ -15,7 +15,7 @@ const (
 	selectUnexpanded = `SELECT x.event < coalesce((SELECT max(seq) FROM surehook_events), 0) FROM surehook_expanded x`
 	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
 	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
-	selectNewEvents  = `SELECT seq, type, subscriber, subscription FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ?`
+	selectNewEvents  = `SELECT seq, type, subscriber, subscription FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
 	lowerHeads       = `UPDATE surehook_heads SET next_due = ?1
 		WHERE subscription IN (SELECT value FROM json_each(?2)) AND (next_due IS NULL OR next_due > ?1) RETURNING lane, subscriber`
 	lowerTurns = `UPDATE surehook_turns SET next_due = ?1

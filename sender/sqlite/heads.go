@@ -27,7 +27,7 @@ const headColumns = `subscription, subscriber, lane, coalesce(next_due, 92233720
 const (
 	selectHeads    = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
 	selectDueHeads = `SELECT ` + headColumns + ` FROM surehook_heads
-		WHERE lane = ? AND subscriber = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ?`
+		WHERE lane = ? AND subscriber = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ? + 0`
 	// updateHeads takes rows of [subscription, next_due or null, turn].
 	updateHeads = `UPDATE surehook_heads SET next_due = j.value ->> 1, turn = j.value ->> 2
 		FROM json_each(?) j WHERE subscription = j.value ->> 0`
