@@ -12,7 +12,7 @@ import (
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.read(ctx, func(w *work) error {
 		var have int
-		err := w.row(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'surehook_deliveries'`).Scan(&have)
+		err := w.row(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'surehook_leases'`).Scan(&have)
 		if err != nil {
 			return fail("looking for the tables", err)
 		}

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -15,16 +17,28 @@ const (
 	updateTurns = `UPDATE surehook_turns SET turn = ?1, next_due = max(?2, (SELECT min(h.next_due) FROM surehook_heads h
 			WHERE h.lane = surehook_turns.lane AND h.subscriber = surehook_turns.subscriber AND h.next_due IS NOT NULL))
 		WHERE lane = ?3 AND subscriber IN (SELECT value FROM json_each(?4))`
-	selectLaterDue      = `SELECT min(due) FROM surehook_deliveries WHERE subscription = ? AND due > ?`
-	selectDueDeliveries = `SELECT d.event, d.due, d.number, d.tries, d.first_at, d.claimed_at, d.single,
-			e.id, e.type, e.object_type, e.object_id, e.body
-		FROM surehook_deliveries d JOIN surehook_events e ON e.seq = d.event
-		WHERE d.subscription = ? AND d.due <= ? ORDER BY d.due LIMIT ? + 0`
-)
 
-// leaseLive leases deliveries: until, since, since.
-var leaseLive = overKeys(`UPDATE surehook_deliveries SET due = ?, claimed_at = ?, number = number + 1, tries = tries + 1,
-	first_at = CASE tries WHEN 0 THEN ? ELSE first_at END`)
+	// What may be claimed of a subscription, each with its event.
+	eventColumns  = `e.seq, e.id, e.type, e.object_type, e.object_id, e.body`
+	selectPending = `SELECT ` + eventColumns + `, p.due FROM surehook_pending p JOIN surehook_events e ON e.seq = p.event
+		WHERE p.subscription = ? ORDER BY p.event LIMIT ? + 0`
+	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.single
+		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
+		WHERE w.subscription = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
+	selectLost = `SELECT ` + eventColumns + `, l.until, l.number, l.tries, l.first_at, l.single, l.claimed_at
+		FROM surehook_leases l JOIN surehook_events e ON e.seq = l.event
+		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
+
+	// Pending ones are claimed from the first event on.
+	leasePending = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, single)
+		SELECT subscription, event, ?1, 1, 1, ?2, ?2, 0 FROM surehook_pending WHERE subscription = ?3 AND event <= ?4`
+	deletePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event <= ?`
+	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, single) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	deleteWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ?`
+
+	selectLeastUntil   = `SELECT min(until) FROM surehook_leases WHERE subscription = ?`
+	selectLeastWaiting = `SELECT min(due) FROM surehook_waiting WHERE subscription = ?`
+)
 
 // nextDue is when a claim would find something in these lanes, or never.
 func (w *work) nextDue(p *sender.ClaimParams) (int64, error) {
@@ -123,54 +137,123 @@ func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var due []dueDelivery
-	err = b.each(func(rows *sql.Rows) (bool, error) {
-		d := dueDelivery{live: live{subscription: h.subscription}}
-		var e sender.EventInfo
-		err := rows.Scan(&d.event, &d.due, &d.number, &d.tries, &d.firstAt, &d.claimedAt, &d.single, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &d.body)
-		d.info = e
-		due = append(due, d)
-		return true, err
-	}, selectDueDeliveries, h.subscription, b.now, most+1)
+	due, more, err := b.due(h, most)
 	if err != nil {
 		return 0, err
 	}
-	least := int64(never)
-	if len(due) > most {
-		least, due = due[most].due, due[:most]
-	} else if least, err = b.least(selectLaterDue, h.subscription, b.now); err != nil {
+	c := claimed{batch: b, h: h, sub: sub, until: b.now + b.Claim.Lease.Microseconds()}
+	for i := range due {
+		if err := c.claim(&due[i]); err != nil {
+			return 0, err
+		}
+	}
+	if err := c.leasePending(); err != nil {
 		return 0, err
 	}
-	var target *sender.Target
-	end := b.now + b.Claim.Lease.Microseconds()
-	h.nextDue = never
-	for i := range due {
-		d := &due[i]
-		if d.claimedAt != 0 {
-			again, err := b.interrupted(h, sub, d)
-			if err != nil {
-				return 0, err
-			}
-			if !again {
-				continue
-			}
-		}
-		if target == nil {
-			t := sub.Target
-			t.Lane = h.lane
-			target = &t
-		}
-		number := d.number + 1
-		b.leased = append(b.leased, d.event, d.subscription)
-		b.out.Claimed = append(b.out.Claimed, sender.Claimed{
-			Key: d.key(), Token: int64(number), Number: number, Target: target, Event: d.info, Body: d.body, At: timeOf(b.now),
-		})
-		least = min(least, end)
+	h.turn = b.store.turns.Add(1)
+	h.nextDue = b.now
+	if !more {
+		h.nextDue, err = b.leastOf(h.subscription)
 	}
-	// An interrupted one that waits has lowered the head; what was claimed since
-	// is due at the end of its lease.
-	h.nextDue, h.turn = b.tail(min(least, h.nextDue)), b.store.turns.Add(1)
-	return len(due), nil
+	h.nextDue = b.tail(h.nextDue)
+	return len(due), err
+}
+
+// due returns the first so many of a subscription's due deliveries, and whether
+// there are more.
+func (b *batch) due(h *head, most int) (due []dueDelivery, more bool, err error) {
+	add := func(scan func(rows *sql.Rows, d *dueDelivery, event []any) error) func(*sql.Rows) (bool, error) {
+		return func(rows *sql.Rows) (bool, error) {
+			due = append(due, dueDelivery{live: live{subscription: h.subscription}})
+			d := &due[len(due)-1]
+			e := &d.info
+			return true, scan(rows, d, []any{&d.event, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &d.body})
+		}
+	}
+	err = b.each(add(func(rows *sql.Rows, d *dueDelivery, event []any) error {
+		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.single, &d.claimedAt)...)
+	}), selectLost, h.subscription, b.now, most+1)
+	if err == nil {
+		err = b.each(add(func(rows *sql.Rows, d *dueDelivery, event []any) error {
+			return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.single)...)
+		}), selectDueWaiting, h.subscription, b.now, most+1)
+	}
+	other := len(due)
+	if err == nil {
+		err = b.each(add(func(rows *sql.Rows, d *dueDelivery, event []any) error {
+			d.pending = true
+			return rows.Scan(append(event, &d.due)...)
+		}), selectPending, h.subscription, most+1)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if other > 0 { // otherwise they are in order
+		slices.SortStableFunc(due, func(x, y dueDelivery) int { return cmp.Compare(x.due, y.due) })
+	}
+	return due[:min(most, len(due))], len(due) > most, nil
+}
+
+// leastOf is when something of a subscription that has nothing due is due next.
+func (b *batch) leastOf(subscription int64) (int64, error) {
+	until, err := b.least(selectLeastUntil, subscription)
+	if err != nil {
+		return 0, err
+	}
+	waiting, err := b.least(selectLeastWaiting, subscription)
+	return min(until, waiting), err
+}
+
+// claimed is a subscription whose deliveries are being claimed.
+type claimed struct {
+	*batch
+	h      *head
+	sub    *subscription
+	until  int64
+	target *sender.Target
+	upTo   int64 // the last pending event to be leased
+}
+
+func (c *claimed) claim(d *dueDelivery) error {
+	if d.claimedAt != 0 {
+		again, err := c.interrupted(c.h, c.sub, d)
+		if err != nil || !again {
+			return err
+		}
+	}
+	d.number++
+	if d.tries++; d.tries == 1 {
+		d.firstAt = c.now
+	}
+	if d.pending {
+		c.upTo = d.event
+	} else {
+		if err := c.execs(deleteWaiting, d.subscription, d.event); err != nil {
+			return err
+		}
+		if err := c.execs(leaseWaiting, d.subscription, d.event, c.until, d.number, d.tries, d.firstAt, c.now, d.single); err != nil {
+			return err
+		}
+	}
+	if c.target == nil {
+		t := c.sub.Target
+		t.Lane = c.h.lane
+		c.target = &t
+	}
+	c.out.Claimed = append(c.out.Claimed, sender.Claimed{
+		Key: d.key(), Token: int64(d.number), Number: d.number, Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now),
+	})
+	return nil
+}
+
+func (c *claimed) leasePending() error {
+	if c.upTo == 0 {
+		return nil
+	}
+	if err := c.execs(leasePending, c.until, c.now, c.h.subscription, c.upTo); err != nil {
+		return err
+	}
+	return c.execs(deletePending, c.h.subscription, c.upTo)
 }
 
 // tail is where something stands after it was served: at the tail of those that

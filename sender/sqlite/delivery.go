@@ -55,11 +55,13 @@ const (
 	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, s.id, s.url, s.state, o.id
 		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber
 		WHERE e.seq = ? AND s.no = ?`
-	selectLiveAndDue = `SELECT due, number, tries, first_at, claimed_at, single FROM surehook_deliveries WHERE event = ? AND subscription = ?`
-	selectEnd        = `SELECT status FROM surehook_ended WHERE event = ? AND subscription = ?`
-	countAttempts    = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
-	selectLastClass  = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
-	selectAttempts   = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
+	selectLive = `SELECT due, 0, 0, 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT until, number, tries, first_at, claimed_at, single FROM surehook_leases WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT due, number, tries, first_at, 0, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+	selectEnd       = `SELECT status FROM surehook_ended WHERE subscription = ? AND event = ?`
+	countAttempts   = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
+	selectLastClass = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
+	selectAttempts  = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
 		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
 )
 
@@ -88,7 +90,7 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 		}
 	}
 	l, due := live{event: k.Event, subscription: k.Subscription}, int64(0)
-	err = w.row(selectLiveAndDue, k.Event, k.Subscription).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
+	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
 	if err == nil {
 		d.live = &l
 		d.InFlight = l.claimedAt != 0 && due > now
@@ -114,7 +116,7 @@ func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (send
 		return sender.StatusAwaitingRetry, nil
 	}
 	var ended sender.Status
-	err := w.row(selectEnd, k.Event, k.Subscription).Scan(&ended)
+	err := w.row(selectEnd, k.Subscription, k.Event).Scan(&ended)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) && delivered:
 		return sender.StatusDelivered, nil

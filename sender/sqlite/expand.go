@@ -22,10 +22,9 @@ const (
 		WHERE lane = ?2 AND subscriber IN (SELECT value FROM json_each(?3)) AND (next_due IS NULL OR next_due > ?1)`
 )
 
-// newDeliveries inserts many rows of (event, subscription, due).
-var newDeliveries = manyRows{
-	head: `INSERT INTO surehook_deliveries (event, subscription, due, number, tries, first_at, claimed_at, single, attempted) VALUES `,
-	row:  `(?, ?, ?, 0, 0, 0, 0, 0, 0)`, columns: 3,
+// newPending inserts many rows.
+var newPending = manyRows{
+	head: `INSERT INTO surehook_pending (subscription, event, due) VALUES `, row: `(?, ?, ?)`, columns: 3,
 }
 
 // expansion is one Expand at work.
@@ -39,7 +38,7 @@ type expansion struct {
 	event        int64 // the last one that is expanded whole
 	subscription int64 // how far the next one is
 
-	made    []any              // rows of newDeliveries
+	made    []any              // rows of newPending
 	touched map[int64]struct{} // subscriptions that got one
 }
 
@@ -161,13 +160,13 @@ func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) 
 }
 
 func (e *expansion) deliver(event, subscription int64) {
-	e.made = append(e.made, event, subscription, e.now)
+	e.made = append(e.made, subscription, event, e.now)
 	e.touched[subscription] = struct{}{}
 	e.x.Deliveries++
 }
 
 func (e *expansion) store() error {
-	if err := e.execMany(&newDeliveries, e.made); err != nil {
+	if err := e.execMany(&newPending, e.made); err != nil {
 		return err
 	}
 	if err := e.wakeHeads(); err != nil {

@@ -119,31 +119,38 @@ func (w *work) filter(q sender.DeliveryQuery) (f filter, known bool, err error) 
 	return f, true, nil
 }
 
-// Where deliveries of a status are. What is found there may have another one by
-// now.
-const (
-	fromPending  = `SELECT event, subscription FROM surehook_deliveries WHERE attempted = 0`
-	fromAwaiting = `SELECT event, subscription FROM surehook_deliveries WHERE attempted = 1`
-	fromGone     = `SELECT event, subscription FROM surehook_deliveries
-		WHERE subscription IN (SELECT no FROM surehook_subscriptions WHERE state = 1)`
-	fromDead      = `SELECT event, subscription FROM surehook_ended WHERE status = 'dead_lettered'`
-	fromCancelled = `SELECT event, subscription FROM surehook_ended WHERE status = 'cancelled'`
-	fromAttempts  = `SELECT DISTINCT event, subscription FROM surehook_attempts WHERE class = ''`
+// A source is where deliveries of a status may be. What is found there may have
+// another one.
+type source struct {
+	table string
+	where string
+	// bySubscription: the table is ordered by subscription. So that the cost does
+	// not grow with the backlog, the first of each subscription are compared.
+	bySubscription bool
+}
+
+var (
+	pending   = source{table: "surehook_pending", bySubscription: true}
+	waiting   = source{table: "surehook_waiting", bySubscription: true}
+	leased    = source{table: "surehook_leases"} // as many as there are attempts in flight
+	dead      = source{table: "surehook_ended", where: "status = 'dead_lettered'"}
+	cancelled = source{table: "surehook_ended", where: "status = 'cancelled'"}
+	succeeded = source{table: "surehook_attempts", where: "class = ''"}
 )
 
-var sources = map[sender.Status][]string{
-	"":                         {fromPending, fromAwaiting, fromDead, fromCancelled, fromAttempts},
-	sender.StatusPending:       {fromPending},
-	sender.StatusAwaitingRetry: {fromAwaiting},
-	sender.StatusDeadLettered:  {fromDead},
-	sender.StatusCancelled:     {fromCancelled, fromGone},
-	sender.StatusDelivered:     {fromAttempts},
+var sources = map[sender.Status][]source{
+	"":                         {pending, waiting, leased, dead, cancelled, succeeded},
+	sender.StatusPending:       {pending, waiting, leased},
+	sender.StatusAwaitingRetry: {waiting, leased},
+	sender.StatusDeadLettered:  {dead},
+	sender.StatusCancelled:     {cancelled, pending, waiting, leased}, // live ones of deleted subscriptions too
+	sender.StatusDelivered:     {succeeded},
 }
 
 // candidates are the first n deliveries after one that may be of a status.
 func (w *work) candidates(status sender.Status, f filter, after sender.DeliveryKey, n int) (keys []sender.DeliveryKey, err error) {
 	for _, source := range sources[status] {
-		query, args := page(source, f, after, n)
+		query, args := source.page(f, after, n)
 		err := w.each(func(rows *sql.Rows) (bool, error) {
 			var k sender.DeliveryKey
 			err := rows.Scan(&k.Event, &k.Subscription)
@@ -161,16 +168,25 @@ func (w *work) candidates(status sender.Status, f filter, after sender.DeliveryK
 	return keys[:min(n, len(keys))], nil
 }
 
-func page(source string, f filter, after sender.DeliveryKey, n int) (query string, args []any) {
-	query = source + ` AND event <= ? AND (event < ? OR subscription > ?)`
+func (s source) page(f filter, after sender.DeliveryKey, n int) (query string, args []any) {
+	where := ` WHERE x.event <= ? AND (x.event < ? OR x.subscription > ?)`
 	args = []any{after.Event, after.Event, after.Subscription}
+	if s.where != "" {
+		where += ` AND x.` + s.where
+	}
 	if f.event != 0 {
-		query, args = query+` AND event = ?`, append(args, f.event)
+		where, args = where+` AND x.event = ?`, append(args, f.event)
+	}
+	if s.bySubscription && f.subscription == 0 {
+		return `SELECT y.event, y.subscription FROM surehook_subscriptions s CROSS JOIN ` + s.table + ` y ON y.subscription = s.no
+			WHERE s.state < 2 AND y.event IN (SELECT x.event FROM ` + s.table + ` x` + where + ` AND x.subscription = s.no
+				ORDER BY x.event DESC LIMIT ?)
+			ORDER BY y.event DESC, y.subscription LIMIT ?`, append(args, n, n)
 	}
 	if f.subscription != 0 {
-		query, args = query+` AND subscription = ?`, append(args, f.subscription)
+		where, args = where+` AND x.subscription = ?`, append(args, f.subscription)
 	}
-	return query + ` ORDER BY event DESC, subscription LIMIT ?`, append(args, n)
+	return `SELECT DISTINCT x.event, x.subscription FROM ` + s.table + ` x` + where + ` ORDER BY x.event DESC, x.subscription LIMIT ?`, append(args, n)
 }
 
 var cursors = base64.RawURLEncoding.Strict()

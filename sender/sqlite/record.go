@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	retryLive = `UPDATE surehook_deliveries SET due = ?, claimed_at = 0, attempted = 1 WHERE event = ? AND subscription = ?`
-	insertEnd = `INSERT INTO surehook_ended (event, subscription, status, ended_at) VALUES (?, ?, ?, ?)`
+	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, single) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	insertEnd     = `INSERT INTO surehook_ended (subscription, event, status, ended_at) VALUES (?, ?, ?, ?)`
 )
 
 var (
-	selectLive = overKeys(`SELECT event, subscription, number, tries, first_at, claimed_at, single FROM surehook_deliveries`)
-	deleteLive = overKeys(`DELETE FROM surehook_deliveries`)
+	selectLeases = overKeys(`SELECT subscription, event, number, tries, first_at, claimed_at, single FROM surehook_leases`)
+	deleteLeases = overKeys(`DELETE FROM surehook_leases`)
 )
 
 // newAttempts inserts many attempts.
@@ -25,7 +25,7 @@ var newAttempts = manyRows{
 	row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 10,
 }
 
-// live is the row of a live delivery.
+// live is a delivery that has not ended.
 type live struct {
 	event, subscription int64
 	number, tries       int
@@ -36,9 +36,10 @@ type live struct {
 // dueDelivery is one that a claim has found, with its event.
 type dueDelivery struct {
 	live
-	due  int64
-	info sender.EventInfo
-	body []byte
+	pending bool // it was never claimed
+	due     int64
+	info    sender.EventInfo
+	body    []byte
 }
 
 func (l *live) key() sender.DeliveryKey {
@@ -59,8 +60,7 @@ type batch struct {
 	heads    *heads
 	out      sender.Claims
 	attempts []any // rows of newAttempts, to be inserted
-	leased   []any // keys, to be leased
-	over     []any // keys of deliveries that are not live any more, to be deleted
+	over     []any // keys of leases, to be deleted
 }
 
 // RecordAndClaim implements sender.DispatchStore. With nothing to record and
@@ -124,16 +124,13 @@ func (b *batch) run() error {
 
 // flush writes what was put off, to write many rows at once.
 func (b *batch) flush() error {
-	if err := b.execMany(&deleteLive, b.over); err != nil {
-		return err
-	}
-	if err := b.execMany(&leaseLive, b.leased, b.now+b.Claim.Lease.Microseconds(), b.now, b.now); err != nil {
+	if err := b.execMany(&deleteLeases, b.over); err != nil {
 		return err
 	}
 	if err := b.execMany(&newAttempts, b.attempts); err != nil {
 		return err
 	}
-	b.over, b.leased, b.attempts = nil, nil, nil
+	b.over, b.attempts = nil, nil
 	return nil
 }
 
@@ -146,16 +143,16 @@ func (b *batch) recordAll() error {
 	for i := range b.Results {
 		k := b.Results[i].Key
 		subscriptions = append(subscriptions, k.Subscription)
-		keys = append(keys, k.Event, k.Subscription)
+		keys = append(keys, k.Subscription, k.Event)
 	}
 	if err := b.heads.load(subscriptions); err != nil {
 		return err
 	}
 	rows := make(map[sender.DeliveryKey]*live, len(b.Results))
-	err := selectLive.chunks(keys, nil, func(query string, args []any) error {
+	err := selectLeases.chunks(keys, func(query string, args []any) error {
 		return b.each(func(rs *sql.Rows) (bool, error) {
 			var l live
-			err := rs.Scan(&l.event, &l.subscription, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
+			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
 			rows[l.key()] = &l
 			return true, err
 		}, query, args...)
@@ -167,7 +164,7 @@ func (b *batch) recordAll() error {
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
 		l := rows[r.Key]
-		if l == nil || l.claimedAt == 0 || int64(l.number) != r.Token {
+		if l == nil || int64(l.number) != r.Token {
 			out.Lost = true
 			continue
 		}
@@ -194,6 +191,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
 	}
 	h.health = d.Health
+	b.over = append(b.over, l.subscription, l.event)
 	next := int64(0)
 	var err error
 	switch {
@@ -202,12 +200,11 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 		err = b.end(l, d.Status)
 	case d.Status == sender.StatusDelivered || sub.state != stateActive:
 		d.Status = sender.StatusDelivered
-		b.over = append(b.over, l.event, l.subscription)
 	case d.Status == sender.StatusDeadLettered:
 		err = b.end(l, d.Status)
 	case d.Status == sender.StatusAwaitingRetry:
 		next = micros(d.Due)
-		err = b.execs(retryLive, next, l.event, l.subscription)
+		err = b.execs(insertWaiting, l.subscription, l.event, next, l.number, l.tries, l.firstAt, l.single)
 		h.lower(next)
 	default:
 		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
@@ -217,18 +214,20 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 	return d, err
 }
 
-// end takes a delivery from the live ones to those that have ended.
 func (b *batch) end(l *live, status sender.Status) error {
-	b.over = append(b.over, l.event, l.subscription)
-	return b.execs(insertEnd, l.event, l.subscription, string(status), b.now)
+	return b.execs(insertEnd, l.subscription, l.event, string(status), b.now)
 }
 
 // interrupted stores an attempt whose lease has ended without a result, and
 // reports whether its delivery is to be attempted again now.
 func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again bool, err error) {
-	r := lost(&d.live, b.Claim.Chance)
+	r := lostAttempt(&d.live, b.Claim.Chance)
 	decision, err := b.settle(h, sub, &d.live, r)
 	if err != nil {
+		return false, err
+	}
+	// The lease that the delivery may get now must not meet the one that is over.
+	if err := b.flush(); err != nil {
 		return false, err
 	}
 	target := sub.Target
@@ -237,8 +236,8 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now, nil
 }
 
-// lost is the result of an attempt that nobody has recorded.
-func lost(l *live, chance float64) sender.Result {
+// lostAttempt is the result of an attempt that nobody has recorded.
+func lostAttempt(l *live, chance float64) sender.Result {
 	return sender.Result{
 		Key: l.key(), Token: int64(l.number), Number: l.number, StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
 		Error: "the process was lost; whether the request arrived is not known", Chance: chance,

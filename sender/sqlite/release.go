@@ -11,20 +11,26 @@ import (
 const (
 	// The token guards the row. What was the first attempt of a schedule is so
 	// again.
-	releaseDelivery = `UPDATE surehook_deliveries SET due = ?1, claimed_at = 0, number = number - 1, tries = tries - 1,
-			first_at = CASE WHEN tries = 1 THEN 0 ELSE first_at END
-		WHERE event = ?2 AND subscription = ?3 AND number = ?4 AND claimed_at <> 0`
-	lowerHead = `UPDATE surehook_heads SET next_due = ?1 WHERE subscription = ?2 AND (next_due IS NULL OR next_due > ?1)
+	releaseLease = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, single)
+		SELECT subscription, event, ?1, number - 1, tries - 1, CASE WHEN tries = 1 THEN 0 ELSE first_at END, single
+		FROM surehook_leases WHERE subscription = ?2 AND event = ?3 AND number = ?4`
+	deleteLease = `DELETE FROM surehook_leases WHERE subscription = ? AND event = ?`
+	lowerHead   = `UPDATE surehook_heads SET next_due = ?1 WHERE subscription = ?2 AND (next_due IS NULL OR next_due > ?1)
 		AND (SELECT state FROM surehook_subscriptions WHERE no = ?2) = 0`
 	lowerTurnOf = `UPDATE surehook_turns SET next_due = ?1 FROM surehook_heads h
 		WHERE h.subscription = ?2 AND surehook_turns.lane = h.lane AND surehook_turns.subscriber = h.subscriber
 			AND (surehook_turns.next_due IS NULL OR surehook_turns.next_due > ?1) AND h.next_due <= ?1`
 
-	selectDeleted = `SELECT no FROM surehook_subscriptions WHERE state = 1 ORDER BY no LIMIT 1`
-	selectOfGone  = `SELECT event, number, tries, first_at, claimed_at, single FROM surehook_deliveries
-		WHERE subscription = ? AND (claimed_at = 0 OR due <= ?) LIMIT ?`
-	markSwept = `UPDATE surehook_subscriptions SET state = 2 WHERE no = ?1
-		AND NOT EXISTS (SELECT 1 FROM surehook_deliveries WHERE subscription = ?1)`
+	selectDeleted = `SELECT no FROM surehook_subscriptions WHERE state = 1 ORDER BY no LIMIT 100`
+	selectGone    = `SELECT event, 0, 0, 0, 0 FROM surehook_pending WHERE subscription = ?1
+		UNION ALL SELECT event, number, tries, first_at, single FROM surehook_waiting WHERE subscription = ?1 LIMIT ?2 + 0`
+	selectGoneLeases = `SELECT event, number, tries, first_at, single, claimed_at FROM surehook_leases
+		WHERE subscription = ? AND until <= ? LIMIT ? + 0`
+	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
+	markSwept        = `UPDATE surehook_subscriptions SET state = 2 WHERE no = ?1
+		AND NOT EXISTS (SELECT 1 FROM surehook_pending WHERE subscription = ?1)
+		AND NOT EXISTS (SELECT 1 FROM surehook_waiting WHERE subscription = ?1)
+		AND NOT EXISTS (SELECT 1 FROM surehook_leases WHERE subscription = ?1)`
 )
 
 // Release implements sender.DispatchStore.
@@ -33,7 +39,7 @@ func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 		now := s.now()
 		for _, r := range rs {
 			due := max(now, micros(r.Due))
-			res, err := w.exec(releaseDelivery, due, r.Key.Event, r.Key.Subscription, r.Token)
+			res, err := w.exec(releaseLease, due, r.Key.Subscription, r.Key.Event, r.Token)
 			if err != nil {
 				return fail("releasing", err)
 			}
@@ -42,6 +48,9 @@ func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 					return fail("releasing", err)
 				}
 				continue
+			}
+			if err := w.execs(deleteLease, r.Key.Subscription, r.Key.Event); err != nil {
+				return fail("releasing", err)
 			}
 			if err := w.wake(r.Key.Subscription, due); err != nil {
 				return fail("releasing", err)
@@ -61,26 +70,31 @@ func (w *work) wake(subscription, at int64) error {
 
 // Sweep implements sender.DispatchStore.
 func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
-	var gone int64
-	if gone, err = s.deleted(ctx); err != nil || gone == never {
+	var gone []int64
+	err = s.read(ctx, func(w *work) error {
+		gone, err = w.numbers(selectDeleted)
+		return err
+	})
+	if err != nil || len(gone) == 0 {
 		return 0, fail("looking for deleted subscriptions", err)
 	}
 	err = s.write(ctx, func(w *work) error {
-		swept, err = s.sweep(w, gone, limit)
-		return fail("sweeping", err)
+		swept = 0
+		for _, subscription := range gone {
+			n, err := s.sweep(w, subscription, limit-swept)
+			if err != nil {
+				return fail("sweeping", err)
+			}
+			if swept += n; swept >= limit {
+				break
+			}
+		}
+		return nil
 	})
 	return swept, err
 }
 
-// deleted is a deleted subscription that has not been swept, or never.
-func (s *Store) deleted(ctx context.Context) (no int64, err error) {
-	err = s.read(ctx, func(w *work) error {
-		no, err = w.least(selectDeleted)
-		return err
-	})
-	return no, err
-}
-
+// sweep ends what is live of a deleted subscription, but for attempts in flight.
 func (s *Store) sweep(w *work, subscription int64, limit int) (int, error) {
 	k, err := s.registry(w)
 	if err != nil {
@@ -97,32 +111,52 @@ func (s *Store) sweep(w *work, subscription int64, limit int) (int, error) {
 	if err := b.heads.load([]int64{subscription}); err != nil {
 		return 0, err
 	}
-	var all []live
-	err = w.each(func(rows *sql.Rows) (bool, error) {
-		l := live{subscription: subscription}
-		err := rows.Scan(&l.event, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
-		all = append(all, l)
-		return true, err
-	}, selectOfGone, subscription, b.now, limit)
+	gone, err := w.lives(subscription, func(rows *sql.Rows, l *live) error {
+		return rows.Scan(&l.event, &l.number, &l.tries, &l.firstAt, &l.single)
+	}, selectGone, subscription, limit)
 	if err != nil {
 		return 0, err
 	}
-	for i := range all {
-		l := &all[i]
-		switch {
-		case l.claimedAt != 0:
-			_, err = b.settle(b.heads.by[subscription], sub, l, lost(l, 0))
-		case l.single:
-			b.over = append(b.over, l.event, l.subscription)
-		default:
-			err = b.end(l, sender.StatusCancelled)
+	lost, err := w.lives(subscription, func(rows *sql.Rows, l *live) error {
+		return rows.Scan(&l.event, &l.number, &l.tries, &l.firstAt, &l.single, &l.claimedAt)
+	}, selectGoneLeases, subscription, b.now, limit-len(gone))
+	if err != nil {
+		return 0, err
+	}
+	for i := range gone {
+		if err := b.cancel(&gone[i]); err != nil {
+			return 0, err
 		}
-		if err != nil {
+	}
+	for i := range lost {
+		if _, err = b.settle(b.heads.by[subscription], sub, &lost[i], lostAttempt(&lost[i], 0)); err != nil {
 			return 0, err
 		}
 	}
 	if err := b.flush(); err != nil {
 		return 0, err
 	}
-	return len(all), w.execs(markSwept, subscription)
+	return len(gone) + len(lost), w.execs(markSwept, subscription)
+}
+
+// cancel ends a delivery that is not in flight. One that was delivered, and was
+// to be sent once more, stays delivered.
+func (b *batch) cancel(l *live) error {
+	for _, query := range []string{deletePendingOne, deleteWaiting} {
+		if err := b.execs(query, l.subscription, l.event); err != nil {
+			return err
+		}
+	}
+	if l.single {
+		return nil
+	}
+	return b.end(l, sender.StatusCancelled)
+}
+
+func (w *work) lives(subscription int64, scan func(*sql.Rows, *live) error, query string, args ...any) (all []live, err error) {
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		all = append(all, live{subscription: subscription})
+		return true, scan(rows, &all[len(all)-1])
+	}, query, args...)
+	return all, err
 }

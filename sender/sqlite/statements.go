@@ -15,17 +15,17 @@ func hot() []string {
 		lockQuery,
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
 		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, lowerHeads, lowerTurns,
-		selectDueTurns, selectDueHeads, selectDueDeliveries, selectLaterDue, selectNextTurn,
-		updateHeads, updateHealth, lowerTurn, updateTurns, retryLive, selectHeads,
+		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHeads, updateHealth, lowerTurn, selectHeads,
+		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting,
+		selectLeastUntil, selectLeastWaiting,
 	}
-	for _, m := range []*manyRows{&newDeliveries, &newAttempts, &selectLive, &deleteLive, &leaseLive} {
+	for _, m := range []*manyRows{&newPending, &newAttempts, &selectLeases, &deleteLeases} {
 		statements = append(statements, m.text(1), m.text(manyAtOnce))
 	}
 	return statements
 }
 
-// manyRows is a statement over as many rows as one likes: a fixed beginning with
-// arguments of its own, and a list of rows.
+// manyRows is a statement over as many rows as one likes.
 type manyRows struct {
 	head, row, end string
 	columns        int
@@ -35,9 +35,9 @@ type manyRows struct {
 // several rows do.
 const manyAtOnce = 32
 
-// overKeys is a statement over the live deliveries with certain keys.
+// overKeys is a statement over the rows of certain (subscription, event).
 func overKeys(head string) manyRows {
-	return manyRows{head: head + ` WHERE (event, subscription) IN (VALUES `, row: `(?, ?)`, end: `)`, columns: 2}
+	return manyRows{head: head + ` WHERE (subscription, event) IN (VALUES `, row: `(?, ?)`, end: `)`, columns: 2}
 }
 
 func (m *manyRows) text(rows int) string {
@@ -46,15 +46,13 @@ func (m *manyRows) text(rows int) string {
 
 // chunks calls fn with a statement's text and its arguments, until all rows,
 // given one after the other, have been in one.
-func (m *manyRows) chunks(rows, first []any, fn func(query string, args []any) error) error {
-	args := make([]any, 0, len(first)+manyAtOnce*m.columns)
+func (m *manyRows) chunks(rows []any, fn func(query string, args []any) error) error {
 	for len(rows) > 0 {
 		n := 1
 		if len(rows) >= manyAtOnce*m.columns {
 			n = manyAtOnce
 		}
-		args = append(append(args[:0], first...), rows[:n*m.columns]...)
-		if err := fn(m.text(n), args); err != nil {
+		if err := fn(m.text(n), rows[:n*m.columns]); err != nil {
 			return err
 		}
 		rows = rows[n*m.columns:]
@@ -63,8 +61,8 @@ func (m *manyRows) chunks(rows, first []any, fn func(query string, args []any) e
 }
 
 // execMany runs a statement over rows.
-func (w *work) execMany(m *manyRows, rows []any, first ...any) error {
-	return m.chunks(rows, first, func(query string, args []any) error { return w.execs(query, args...) })
+func (w *work) execMany(m *manyRows, rows []any) error {
+	return m.chunks(rows, func(query string, args []any) error { return w.execs(query, args...) })
 }
 
 // prepare compiles the hot statements, once they are needed. It needs a connection

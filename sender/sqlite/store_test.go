@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"github.com/surehook/surehook/sender/storetest"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 const fit = "_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)"

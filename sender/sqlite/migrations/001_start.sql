@@ -92,22 +92,53 @@ CREATE TABLE surehook_expanded (
 );
 INSERT INTO surehook_expanded VALUES (1, 0, 0);
 
--- Live deliveries. One that is not here is in surehook_ended; or it is delivered,
--- and has an attempt of class ''.
-CREATE TABLE surehook_deliveries (
-	event INTEGER NOT NULL,
+-- A delivery is in one of these four, or delivered: then it is in none of them, and
+-- has an attempt of class ''. It moves from one to the next, so that each is as
+-- small as what is in that state, and one that succeeds at once touches few rows.
+
+-- Never claimed, and due since it was made.
+CREATE TABLE surehook_pending (
 	subscription INTEGER NOT NULL,
-	due INTEGER NOT NULL,        -- while it is leased: the end of the lease
-	number INTEGER NOT NULL,     -- of the attempt that was claimed last; also the lease's token
-	tries INTEGER NOT NULL,      -- attempts of the present schedule, the one in flight included
-	first_at INTEGER NOT NULL,   -- when the first of them was claimed
-	claimed_at INTEGER NOT NULL, -- 0: not leased
-	single INTEGER NOT NULL,     -- 1: a delivered one that is sent once more
-	attempted INTEGER NOT NULL,  -- 1: there are attempts of it
-	PRIMARY KEY (event, subscription)
+	event INTEGER NOT NULL,
+	due INTEGER NOT NULL,
+	PRIMARY KEY (subscription, event)
 ) WITHOUT ROWID;
-CREATE INDEX surehook_deliveries_due ON surehook_deliveries (subscription, due);
-CREATE INDEX surehook_deliveries_attempted ON surehook_deliveries (event, subscription) WHERE attempted = 1;
+
+-- Claimed: an attempt is in flight until its result is recorded.
+CREATE TABLE surehook_leases (
+	subscription INTEGER NOT NULL,
+	event INTEGER NOT NULL,
+	until INTEGER NOT NULL,      -- then it is due again
+	number INTEGER NOT NULL,     -- of the attempt; also the lease's token
+	tries INTEGER NOT NULL,      -- attempts of the present schedule, this one included
+	first_at INTEGER NOT NULL,   -- when the first of them was claimed
+	claimed_at INTEGER NOT NULL,
+	single INTEGER NOT NULL,     -- 1: a delivered one that is sent once more
+	PRIMARY KEY (subscription, event)
+) WITHOUT ROWID;
+
+-- Claimed before, or to be sent again, and not in flight.
+CREATE TABLE surehook_waiting (
+	subscription INTEGER NOT NULL,
+	event INTEGER NOT NULL,
+	due INTEGER NOT NULL,
+	number INTEGER NOT NULL,     -- of the last attempt
+	tries INTEGER NOT NULL,
+	first_at INTEGER NOT NULL,
+	single INTEGER NOT NULL,
+	PRIMARY KEY (subscription, event)
+) WITHOUT ROWID;
+CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, due);
+
+-- Ended otherwise than delivered.
+CREATE TABLE surehook_ended (
+	subscription INTEGER NOT NULL,
+	event INTEGER NOT NULL,
+	status TEXT NOT NULL, -- dead_lettered, cancelled
+	ended_at INTEGER NOT NULL,
+	PRIMARY KEY (subscription, event)
+) WITHOUT ROWID;
+CREATE INDEX surehook_ended_status ON surehook_ended (status, event, subscription);
 
 -- Every attempt that has ended.
 CREATE TABLE surehook_attempts (
@@ -123,16 +154,6 @@ CREATE TABLE surehook_attempts (
 	next_at INTEGER NOT NULL,  -- when another was to follow; 0: none
 	PRIMARY KEY (event, subscription, number)
 ) WITHOUT ROWID;
-
--- Deliveries that ended otherwise than delivered.
-CREATE TABLE surehook_ended (
-	event INTEGER NOT NULL,
-	subscription INTEGER NOT NULL,
-	status TEXT NOT NULL, -- dead_lettered, cancelled
-	ended_at INTEGER NOT NULL,
-	PRIMARY KEY (event, subscription)
-) WITHOUT ROWID;
-CREATE INDEX surehook_ended_status ON surehook_ended (status, event, subscription);
 
 -- When to look at a subscription's deliveries, and how its endpoint does.
 CREATE TABLE surehook_heads (
