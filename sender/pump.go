@@ -21,10 +21,10 @@ const (
 
 	// One step does at most so much of each, so that its transactions are short:
 	// the application's own commits wait for them where there is one writer.
-	expandEvents     = 128
+	expandEvents     = 256
 	expandDeliveries = 512
 	recordAtOnce     = 256
-	claimAtOnce      = 192
+	claimAtOnce      = 256
 
 	sweepBatch    = 500
 	slowScanEvery = 100 * time.Millisecond
@@ -190,7 +190,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 		}
 	}
 	// More to expand is gone on with at once only while the wire could take it.
-	s.goOn = more || len(claims.Claimed) == slots && slots > 0 || s.swept == sweepBatch || expanded.More && p.hungry()
+	s.goOn = more || len(claims.Claimed) == slots && slots >= flushResults || s.swept == sweepBatch || expanded.More && p.hungry()
 	return s, nil
 }
 

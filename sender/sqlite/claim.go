@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -18,8 +19,9 @@ const (
 			WHERE h.lane = surehook_turns.lane AND h.subscriber = surehook_turns.subscriber AND h.next_due IS NOT NULL))
 		WHERE lane = ?3 AND subscriber IN (SELECT value FROM json_each(?4))`
 
-	// What may be claimed of a subscription, each with its event.
-	eventColumns  = `e.seq, e.id, e.type, e.object_type, e.object_id, e.body`
+	// What may be claimed of a subscription, each with its event. One text stands
+	// for four, because every column costs; only the last of them may hold a space.
+	eventColumns  = `e.seq, e.id || ' ' || e.type || ' ' || e.object_type || ' ' || e.object_id, e.body`
 	selectPending = `SELECT ` + eventColumns + `, p.due FROM surehook_pending p JOIN surehook_events e ON e.seq = p.event
 		WHERE p.subscription = ? ORDER BY p.event LIMIT ? + 0`
 	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.single
@@ -162,12 +164,18 @@ func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
 // due returns the first so many of a subscription's due deliveries, and whether
 // there are more.
 func (b *batch) due(h *head, most int) (due []dueDelivery, more bool, err error) {
+	var info string
+	var event [9]any
 	add := func(scan func(rows *sql.Rows, d *dueDelivery, event []any) error) func(*sql.Rows) (bool, error) {
 		return func(rows *sql.Rows) (bool, error) {
 			due = append(due, dueDelivery{live: live{subscription: h.subscription}})
 			d := &due[len(due)-1]
-			e := &d.info
-			return true, scan(rows, d, []any{&d.event, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &d.body})
+			event[0], event[1], event[2] = &d.event, &info, &d.body
+			if err := scan(rows, d, event[:3]); err != nil {
+				return false, err
+			}
+			d.info = eventInfo(info)
+			return true, nil
 		}
 	}
 	err = b.each(add(func(rows *sql.Rows, d *dueDelivery, event []any) error {
@@ -192,6 +200,13 @@ func (b *batch) due(h *head, most int) (due []dueDelivery, more bool, err error)
 		slices.SortStableFunc(due, func(x, y dueDelivery) int { return cmp.Compare(x.due, y.due) })
 	}
 	return due[:min(most, len(due))], len(due) > most, nil
+}
+
+func eventInfo(text string) (e sender.EventInfo) {
+	e.ID, text, _ = strings.Cut(text, " ")
+	e.Type, text, _ = strings.Cut(text, " ")
+	e.Object.Type, e.Object.ID, _ = strings.Cut(text, " ")
+	return e
 }
 
 // leastOf is when something of a subscription that has nothing due is due next.

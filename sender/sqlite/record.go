@@ -15,8 +15,11 @@ const (
 )
 
 var (
-	selectLeases = overKeys(`SELECT subscription, event, number, tries, first_at, claimed_at, single FROM surehook_leases`)
-	deleteLeases = overKeys(`DELETE FROM surehook_leases`)
+	// takeLeases takes (subscription, event, number): the token guards the row.
+	takeLeases = manyRows{
+		head: `DELETE FROM surehook_leases WHERE (subscription, event, number) IN (VALUES `, row: `(?, ?, ?)`, columns: 3,
+		end: `) RETURNING subscription, event, number, tries, first_at, claimed_at, single`,
+	}
 )
 
 // newAttempts inserts many attempts.
@@ -60,7 +63,6 @@ type batch struct {
 	heads    *heads
 	out      sender.Claims
 	attempts []any // rows of newAttempts, to be inserted
-	over     []any // keys of leases, to be deleted
 }
 
 // RecordAndClaim implements sender.DispatchStore. With nothing to record and
@@ -124,14 +126,9 @@ func (b *batch) run() error {
 
 // flush writes what was put off, to write many rows at once.
 func (b *batch) flush() error {
-	if err := b.execMany(&deleteLeases, b.over); err != nil {
-		return err
-	}
-	if err := b.execMany(&newAttempts, b.attempts); err != nil {
-		return err
-	}
-	b.over, b.attempts = nil, nil
-	return nil
+	err := b.execMany(&newAttempts, b.attempts)
+	b.attempts = nil
+	return err
 }
 
 func (b *batch) recordAll() error {
@@ -139,17 +136,17 @@ func (b *batch) recordAll() error {
 		return nil
 	}
 	subscriptions := make([]int64, 0, len(b.Results))
-	keys := make([]any, 0, 2*len(b.Results))
+	keys := make([]any, 0, takeLeases.columns*len(b.Results))
 	for i := range b.Results {
 		k := b.Results[i].Key
 		subscriptions = append(subscriptions, k.Subscription)
-		keys = append(keys, k.Subscription, k.Event)
+		keys = append(keys, k.Subscription, k.Event, b.Results[i].Token)
 	}
 	if err := b.heads.load(subscriptions); err != nil {
 		return err
 	}
 	rows := make(map[sender.DeliveryKey]*live, len(b.Results))
-	err := selectLeases.chunks(keys, func(query string, args []any) error {
+	err := takeLeases.chunks(keys, func(query string, args []any) error {
 		return b.each(func(rs *sql.Rows) (bool, error) {
 			var l live
 			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
@@ -177,21 +174,17 @@ func (b *batch) recordAll() error {
 			return err
 		}
 	}
-	// What is to be claimed next must not find these.
-	if err := b.flush(); err != nil {
-		return err
-	}
 	return b.heads.store()
 }
 
-// settle stores an attempt and what is decided about it.
+// settle stores an attempt, whose lease is taken away, and what is decided about
+// it.
 func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (sender.Decision, error) {
 	d := b.Decide(l.forDecision(), h.health, r, timeOf(b.now))
 	if d.Health.Lane >= sender.Lanes {
 		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
 	}
 	h.health = d.Health
-	b.over = append(b.over, l.subscription, l.event)
 	next := int64(0)
 	var err error
 	switch {
@@ -222,12 +215,11 @@ func (b *batch) end(l *live, status sender.Status) error {
 // reports whether its delivery is to be attempted again now.
 func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again bool, err error) {
 	r := lostAttempt(&d.live, b.Claim.Chance)
-	decision, err := b.settle(h, sub, &d.live, r)
-	if err != nil {
+	if err := b.execs(deleteLease, d.subscription, d.event); err != nil {
 		return false, err
 	}
-	// The lease that the delivery may get now must not meet the one that is over.
-	if err := b.flush(); err != nil {
+	decision, err := b.settle(h, sub, &d.live, r)
+	if err != nil {
 		return false, err
 	}
 	target := sub.Target

@@ -13,7 +13,7 @@ const (
 	// What is pending is claimed in the order of the events.
 	pendingToWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, single)
 		SELECT subscription, event, ?1, 0, 0, 0, 0 FROM surehook_pending WHERE subscription = ?2 AND event = ?3`
-	deleteEnd      = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
+	deleteEnd = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
 	// Numbers go on from the attempts.
 	reviveDelivery = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, single)
 		SELECT ?1, ?2, ?3, coalesce(max(number), 0), 0, 0, ?4 FROM surehook_attempts WHERE subscription = ?1 AND event = ?2`

@@ -129,7 +129,10 @@ func (s *Store) sweep(w *work, subscription int64, limit int) (int, error) {
 		}
 	}
 	for i := range lost {
-		if _, err = b.settle(b.heads.by[subscription], sub, &lost[i], lostAttempt(&lost[i], 0)); err != nil {
+		if err := b.execs(deleteLease, subscription, lost[i].event); err != nil {
+			return 0, err
+		}
+		if _, err := b.settle(b.heads.by[subscription], sub, &lost[i], lostAttempt(&lost[i], 0)); err != nil {
 			return 0, err
 		}
 	}

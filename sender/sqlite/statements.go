@@ -19,7 +19,7 @@ func hot() []string {
 		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting,
 		selectLeastUntil, selectLeastWaiting,
 	}
-	for _, m := range []*manyRows{&newPending, &newAttempts, &selectLeases, &deleteLeases} {
+	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {
 		statements = append(statements, m.text(1), m.text(manyAtOnce))
 	}
 	return statements
@@ -34,11 +34,6 @@ type manyRows struct {
 // manyAtOnce is how many rows a statement takes. Each execution costs as much as
 // several rows do.
 const manyAtOnce = 32
-
-// overKeys is a statement over the rows of certain (subscription, event).
-func overKeys(head string) manyRows {
-	return manyRows{head: head + ` WHERE (subscription, event) IN (VALUES `, row: `(?, ?)`, end: `)`, columns: 2}
-}
 
 func (m *manyRows) text(rows int) string {
 	return m.head + strings.Repeat(m.row+", ", rows-1) + m.row + m.end
