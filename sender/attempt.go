@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/backoff"
@@ -76,12 +77,19 @@ func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing
 	return r, nil
 }
 
+// buffers are what answers are read into.
+var buffers = sync.Pool{New: func() any { return new([maxSnippet]byte) }}
+
 // read takes up to maxAnswer of the answer, so that the connection can be used
 // again, and keeps the beginning of a failure's for the owner.
 func (p *poster) read(answer *http.Response, r *Result) error {
 	defer answer.Body.Close()
+	if answer.Body == http.NoBody {
+		return nil
+	}
+	buf := buffers.Get().(*[maxSnippet]byte)
+	defer buffers.Put(buf)
 	keep := answer.StatusCode < 200 || answer.StatusCode >= 300
-	var buf [maxSnippet]byte
 	for total := 0; total < maxAnswer; {
 		n, err := answer.Body.Read(buf[:])
 		if room := maxSnippet - len(r.Snippet); keep && room > 0 {

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"runtime/debug"
 	"sync"
@@ -265,8 +266,15 @@ func (p *pump) accept(claimed []Claimed) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	parsed := map[*Target]*url.URL{}
 	for i := range claimed {
-		p.slots.add(&attempt{Claimed: claimed[i], claimed: now})
+		t := claimed[i].Target
+		u, ok := parsed[t]
+		if !ok {
+			u, _ = url.Parse(t.URL)
+			parsed[t] = u
+		}
+		p.slots.add(&attempt{Claimed: claimed[i], url: u, claimed: now})
 	}
 	p.start()
 	p.scan(now)
@@ -366,19 +374,18 @@ func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
 		}
 	}()
 	keyring, err := d.secrets.of(ctx, a.Target)
-	var u *url.URL
-	if err == nil {
-		u, err = url.Parse(a.Target.URL)
+	if err == nil && a.url == nil {
+		err = errors.New("sender: the subscription's URL cannot be parsed")
 	}
 	if err == nil {
 		if hook := d.cfg.Hooks.AttemptStart; hook != nil {
 			d.guarded(ctx, "AttemptStart", func() { ctx = hook(ctx, &a.Claimed) })
 		}
-		r, err = d.post.post(ctx, &a.Claimed, u, keyring, now)
+		r, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be signed; it is looked at again later",
+			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent; it is looked at again later",
 				"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", secretPause)
 		}
 		return Result{}, now.Add(secretPause), false

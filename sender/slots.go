@@ -1,6 +1,9 @@
 package sender
 
-import "time"
+import (
+	"net/url"
+	"time"
+)
 
 // slots shares the attempts in flight of one dispatcher between subscriptions.
 // It is plain bookkeeping over values: no clock, no locks, no I/O, so that its
@@ -62,6 +65,7 @@ type subSlots struct {
 // attempt is a claimed delivery in the hands of the dispatcher.
 type attempt struct {
 	Claimed
+	url     *url.URL // nil if it cannot be parsed
 	sub     *subSlots
 	account Lane      // the lane whose places it takes
 	claimed time.Time // on the local clock
