@@ -13,7 +13,7 @@ const (
 	// Results are recorded together: once there are so many, or so long after the
 	// first of them, or at once if nothing else is on the wire. A commit costs
 	// much more than a row in it.
-	flushResults = 128
+	flushResults = 192
 	flushAfter   = 5 * time.Millisecond
 
 	// Steps that a wake-up asks for keep this distance, so that a burst of
@@ -78,7 +78,7 @@ func newPump(d *Dispatcher) *pump {
 		slots: newSlots(slotsConfig{
 			places:          [Lanes]int{LaneNew: eighth, LaneProven: proven, LaneProbation: eighth},
 			perSubscription: min(d.cfg.PerSubscription, proven),
-			prefetch:        8,
+			prefetch:        16,
 			hardLimit:       2 * d.cfg.Slots,
 		}),
 	}
