@@ -167,6 +167,9 @@ func (c DispatcherConfig) problems() []error {
 	if err := c.Policy.Backoff.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Policy: %w", err))
 	}
+	if err := c.Network.policy().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
+	}
 	return errs
 }
 

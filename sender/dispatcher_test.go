@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -442,9 +443,10 @@ func TestRunTwice(t *testing.T) {
 func TestNewDispatcherRefuses(t *testing.T) {
 	_, err := sender.NewDispatcher(nil, nil, &sender.DispatcherConfig{
 		Timeout: time.Minute, Slots: 1, PerSubscription: -1, Lease: time.Second, MaxIdle: time.Microsecond, DrainTimeout: -1,
-		Policy: sender.Policy{FastAnswer: -1, Backoff: backoff.Policy{Horizon: -1}},
+		Policy:  sender.Policy{FastAnswer: -1, Backoff: backoff.Policy{Horizon: -1}},
+		Network: sender.Network{Deny: []netip.Prefix{{}}},
 	})
-	for _, part := range []string{"needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon"} {
+	for _, part := range []string{"needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon", "DispatcherConfig.Network"} {
 		require.ErrorContains(t, err, part, "all problems at once")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -99,6 +100,9 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	if keys == nil {
 		errs = append(errs, errors.New("sender: NewRegistry needs keys to seal secrets with: see NewKeys"))
 	}
+	if err := c.Network.policy().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("sender: RegistryConfig.Network: %w", err))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -132,6 +136,9 @@ func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubsc
 	if n.Secret == (signing.Secret{}) {
 		n.Secret = signing.GenerateSecret()
 	}
+	if err := canSign(n.Secret, now); err != nil {
+		return Subscriber{}, signing.Secret{}, fmt.Errorf("%w subscriber: secret: %w", ErrInvalid, err)
+	}
 	s := Subscriber{ID: n.ID, CreatedAt: now.UTC().Truncate(time.Microsecond)}
 	secretID := newid.New("sec_", now)
 	sealed := SealedSecret{ID: secretID, Sealed: r.keys.seal(n.ID, secretID, n.Secret)}
@@ -139,6 +146,15 @@ func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubsc
 		return Subscriber{}, signing.Secret{}, err
 	}
 	return s, n.Secret, nil
+}
+
+// canSign refuses what would make every delivery impossible, such as a public key.
+func canSign(secret signing.Secret, now time.Time) error {
+	keyring, err := signing.NewKeyring(signing.Key{ID: "new", Secret: secret})
+	if err != nil {
+		return err
+	}
+	return signing.Sign(http.Header{}, signing.DefaultSchemes(), "evt_1", now, nil, keyring)
 }
 
 // Subscriber returns a subscriber, or ErrNotFound.

@@ -67,7 +67,8 @@ type RegistryStore[Tx any] interface {
 	SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (SealedKeyring, error)
 
 	// CreateSubscriptionTx stores an active subscription. It gets the events that
-	// are committed after it, none older. ErrNotFound: no such subscriber;
+	// are committed after it, none older; whether it gets what its own transaction
+	// published before it is left open. ErrNotFound: no such subscriber;
 	// ErrExists: the id is, or was, in use.
 	CreateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
 
@@ -127,7 +128,9 @@ type DispatchStore interface {
 
 	// Release gives claimed deliveries back whose attempts did not begin: the
 	// attempt number is free again, and they are due at Release.Due (zero: at
-	// once). A token that is not the present one changes nothing.
+	// once). A token that is not the present one changes nothing. Since the next
+	// claim may give the same token, a release must never be repeated: if its
+	// answer was lost, the lease ends by itself.
 	Release(ctx context.Context, rs []Release) error
 
 	// Sweep stores the end of up to limit deliveries whose subscriptions were
