@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,18 +113,6 @@ func (b *bed) delivery() sender.Delivery {
 	require.Len(b.t, list, 1)
 	d, err := b.history.Delivery(b.t.Context(), list[0].ID)
 	require.NoError(b.t, err)
-	return d
-}
-
-// await polls the one delivery until it has that status. It is for tests with
-// real sockets; the others are in virtual time.
-func (b *bed) await(status sender.Status) sender.Delivery {
-	b.t.Helper()
-	var d sender.Delivery
-	require.Eventually(b.t, func() bool {
-		d = b.delivery()
-		return d.Status == status
-	}, 20*time.Second, 5*time.Millisecond)
 	return d
 }
 

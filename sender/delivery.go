@@ -21,6 +21,7 @@ const (
 // Class says how an attempt failed. The empty class is success.
 type Class string
 
+// The classes of attempts.
 const (
 	ClassNone        Class = ""            // answered with 2xx in time
 	ClassDNS         Class = "dns"         // the host's name was not resolved

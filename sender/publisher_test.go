@@ -10,13 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	dedup "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/signing"
-
-	dedup "github.com/surehook/surehook/dedup/memory"
 )
 
 func event() sender.Event {

@@ -61,7 +61,7 @@ func story(ctx context.Context, dir string) error {
 	errChangedMind := errors.New("the customer changed their mind")
 	err = producer.setPlan(ctx, "ada", "enterprise", errChangedMind)
 	if !errors.Is(err, errChangedMind) {
-		return fmt.Errorf("the change was to be rolled back, got: %v", err)
+		return fmt.Errorf("the change was to be rolled back: %w", err)
 	}
 	fmt.Println("   rolled back:", err)
 
@@ -133,13 +133,20 @@ func check(ctx context.Context, producer *producer, consumer *consumer) error {
 			return fmt.Errorf("the %s ended with %q, not %q", name, got, want)
 		}
 	}
-	if applied, err := consumer.applied(ctx); err != nil || applied != 4 {
-		return fmt.Errorf("the consumer applied %d events, not 4 (%v)", applied, err)
+	applied, err := consumer.applied(ctx)
+	if err != nil {
+		return err
+	}
+	if applied != 4 {
+		return fmt.Errorf("the consumer applied %d events, not 4", applied)
 	}
 	// The sender records an answer a moment after the consumer gave it.
 	delivered, err := producer.settled(ctx)
-	if err != nil || delivered != 5 {
-		return fmt.Errorf("%d deliveries ended delivered, not 5, one for each change that committed (%v)", delivered, err)
+	if err != nil {
+		return err
+	}
+	if delivered != 5 {
+		return fmt.Errorf("%d deliveries ended delivered, not 5: one for each change that committed", delivered)
 	}
 	return nil
 }

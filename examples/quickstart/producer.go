@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -86,7 +87,9 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	go func() { done <- dispatcher.Run(run) }()
 	p.close = func() {
 		stop()
-		<-done // drained
+		if err := <-done; err != nil { // drained
+			fmt.Println("the dispatcher:", err)
+		}
 		_ = db.Close()
 	}
 	return p, nil

@@ -68,7 +68,7 @@ func (s *Store) prepare(ctx context.Context) (map[string]*sql.Stmt, error) {
 	}
 	prepared := map[string]*sql.Stmt{}
 	for _, query := range hot() {
-		stmt, err := s.db.PrepareContext(ctx, query)
+		stmt, err := s.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept for as long as the store is
 		if err != nil {
 			closeAll(prepared)
 			return nil, err

@@ -158,7 +158,7 @@ func (w *work) stmt(query string) *sql.Stmt {
 }
 
 func (w *work) exec(query string, args ...any) (sql.Result, error) {
-	if s := w.stmt(query); s != nil {
+	if s := w.stmt(query); s != nil { //nolint:sqlclosecheck // it ends with the transaction
 		return s.ExecContext(w.ctx, args...)
 	}
 	return w.on.ExecContext(w.ctx, query, args...)
@@ -171,7 +171,7 @@ func (w *work) execs(query string, args ...any) error {
 }
 
 func (w *work) row(query string, args ...any) *sql.Row {
-	if s := w.stmt(query); s != nil {
+	if s := w.stmt(query); s != nil { //nolint:sqlclosecheck // it ends with the transaction
 		return s.QueryRowContext(w.ctx, args...)
 	}
 	return w.on.QueryRowContext(w.ctx, query, args...)
