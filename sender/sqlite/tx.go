@@ -181,7 +181,7 @@ func (w *work) row(query string, args ...any) *sql.Row {
 func (w *work) each(fn func(rows *sql.Rows) (bool, error), query string, args ...any) error {
 	var rows *sql.Rows
 	var err error
-	if s := w.stmt(query); s != nil {
+	if s := w.stmt(query); s != nil { //nolint:sqlclosecheck // it ends with the transaction
 		rows, err = s.QueryContext(w.ctx, args...)
 	} else {
 		rows, err = w.on.QueryContext(w.ctx, query, args...)
