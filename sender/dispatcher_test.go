@@ -284,6 +284,36 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// For a proven subscription more is claimed than is on the wire.
+func TestDrainGivesBackWhatIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper(sendertest.Delay(500*time.Millisecond, sendertest.Status(200)))
+		b.subscribe("sub_a", "http://endpoint/")
+		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		b.publish("sub_a")
+		time.Sleep(time.Second)
+		for range 20 {
+			b.publish("sub_a")
+		}
+		time.Sleep(100 * time.Millisecond)
+		list, _, err := b.history.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusPending})
+		require.NoError(t, err)
+		for _, d := range list {
+			require.True(t, d.InFlight, "all are claimed")
+		}
+		require.NoError(t, stop())
+		posted := len(endpoint.Requests())
+		require.Less(t, posted, 21)
+		list, _, err = b.history.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusPending})
+		require.NoError(t, err)
+		require.Len(t, list, 21-posted)
+		for _, d := range list {
+			require.False(t, d.InFlight, "what was not begun is due for others at once")
+		}
+	})
+}
+
 func TestDrainTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -100,9 +100,27 @@ func TestPublishVersions(t *testing.T) {
 	require.Equal(t, sender.Ref{ID: first.ID, Version: 1, Duplicate: true}, again)
 	_, err = publish(99, "k")
 	require.ErrorIs(t, err, sender.ErrIdempotencyKey, "the same key with another content")
+	for name, change := range map[string]func(*sender.Event){
+		"type":        func(e *sender.Event) { e.Type = "thing.gone" },
+		"object type": func(e *sender.Event) { e.Object.Type = "thin" },
+		"object id":   func(e *sender.Event) { e.Object.ID = "2" },
+		"data":        func(e *sender.Event) { e.Data = json.RawMessage(`1`) },
+		"subscriber":  func(e *sender.Event) { e.Subscriber = "sub_a" },
+	} {
+		e := event()
+		e.IdempotencyKey = "k"
+		change(&e)
+		_, err := b.pub.Publish(t.Context(), e)
+		require.ErrorIs(t, err, sender.ErrIdempotencyKey, name)
+	}
 	next, err = publish(0, "")
 	require.NoError(t, err)
-	require.Equal(t, int64(12), next.Version, "neither moved the version")
+	require.Equal(t, int64(12), next.Version, "none of them moved the version")
+	other := event()
+	other.IdempotencyKey, other.KeyScope = "k", "another caller"
+	ref, err := b.pub.Publish(t.Context(), other)
+	require.NoError(t, err)
+	require.False(t, ref.Duplicate, "scopes keep the keys of callers apart")
 }
 
 func TestPublishTx(t *testing.T) {

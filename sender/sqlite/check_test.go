@@ -1,0 +1,116 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sqlite"
+)
+
+func TestNewNeedsADatabase(t *testing.T) {
+	_, err := sqlite.New(nil, nil)
+	require.ErrorContains(t, err, "New needs a *sql.DB")
+}
+
+func TestCheckNamesWhatToSet(t *testing.T) {
+	for name, c := range map[string]struct{ params, want string }{
+		"journal in a file":  {"_pragma=journal_mode(delete)&_pragma=synchronous(full)", "its journal_mode is delete: set PRAGMA journal_mode = wal"},
+		"synchronous normal": {"_pragma=journal_mode(wal)&_pragma=synchronous(normal)", "PRAGMA synchronous is 1"},
+		"synchronous off":    {"_pragma=journal_mode(wal)&_pragma=synchronous(off)", "PRAGMA synchronous is 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := newStore(t, open(t, path(t), c.params), time.Now).Check(t.Context())
+			require.ErrorIs(t, err, sender.ErrUnfit)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	for _, level := range []string{"full", "extra"} {
+		t.Run("synchronous "+level, func(t *testing.T) {
+			s := newStore(t, open(t, path(t), "_pragma=journal_mode(wal)&_pragma=synchronous("+level+")"), time.Now)
+			require.NoError(t, s.Check(t.Context()))
+		})
+	}
+	t.Run("not migrated", func(t *testing.T) {
+		db := open(t, path(t), fit)
+		s, err := sqlite.New(db, nil)
+		require.NoError(t, err)
+		err = s.Check(t.Context())
+		require.ErrorIs(t, err, sender.ErrUnfit)
+		require.ErrorContains(t, err, "call Migrate")
+		require.Zero(t, count(t, db, `SELECT count(*) FROM sqlite_master`), "what Check made")
+	})
+}
+
+// What would not survive a loss of power is not written, wherever it would be.
+func TestUnfitConnectionsWriteNothing(t *testing.T) {
+	for _, level := range []string{"normal", "off"} {
+		t.Run(level, func(t *testing.T) {
+			p, ctx := path(t), t.Context()
+			good := open(t, p, fit)
+			fine := newStore(t, good, time.Now)
+			owners := register(t, fine, 1)
+			publish(t, fine, 1, 0, owners)
+			expandAll(t, fine)
+			c, err := fine.RecordAndClaim(ctx, batchOf(nil, 1))
+			require.NoError(t, err)
+			require.Len(t, c.Claimed, 1)
+			publish(t, fine, 1, 0, owners)
+			expandAll(t, fine)
+			publish(t, fine, 1, 0, owners)
+
+			db := open(t, p, "_pragma=journal_mode(wal)&_pragma=synchronous("+level+")")
+			s, err := sqlite.New(db, nil)
+			require.NoError(t, err)
+			unfit := func(err error) {
+				t.Helper()
+				require.ErrorIs(t, err, sender.ErrUnfit)
+				require.ErrorContains(t, err, "PRAGMA synchronous")
+			}
+			tx, err := db.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			_, err = s.PublishTx(ctx, tx, []sender.Draft{draft("", 0)})
+			unfit(err)
+			require.NoError(t, tx.Commit(), "of a caller who does not look at errors")
+			unfit(s.InTx(ctx, func(*sql.Tx) error {
+				t.Error("the function ran in a transaction that would not be durable")
+				return nil
+			}))
+			_, err = s.Expand(ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+			unfit(err)
+			_, err = s.RecordAndClaim(ctx, batchOf(c.Claimed, 1))
+			unfit(err)
+			unfit(s.Release(ctx, []sender.Release{{Key: c.Claimed[0].Key, Token: c.Claimed[0].Token}}))
+
+			require.Equal(t, 3, count(t, good, `SELECT count(*) FROM surehook_events`))
+			require.Equal(t, 2, count(t, good, `SELECT event FROM surehook_expanded`))
+			require.Equal(t, 1, count(t, good, `SELECT count(*) FROM surehook_pending`))
+			require.Equal(t, 1, count(t, good, `SELECT count(*) FROM surehook_leases`))
+			require.Zero(t, count(t, good, `SELECT count(*) FROM surehook_attempts`))
+		})
+	}
+}
+
+// The setting is each connection's own, and can change: what was found once holds
+// for nothing else.
+func TestConnectionThatBecomesUnfit(t *testing.T) {
+	ctx := t.Context()
+	db := open(t, path(t), fit)
+	db.SetMaxOpenConns(1)
+	s := newStore(t, db, time.Now)
+	require.NoError(t, s.Check(ctx))
+	require.NoError(t, publishInTx(ctx, s, draft("", 0)))
+	_, err := db.ExecContext(ctx, `PRAGMA synchronous = normal`)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Check(ctx), sender.ErrUnfit)
+	require.ErrorIs(t, publishInTx(ctx, s, draft("", 0)), sender.ErrUnfit)
+	tx, err := db.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	_, err = s.PublishTx(ctx, tx, []sender.Draft{draft("", 0)})
+	require.ErrorIs(t, err, sender.ErrUnfit)
+	require.NoError(t, tx.Commit())
+	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_events`))
+}

@@ -1,0 +1,98 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sqlite"
+)
+
+// draft has a body of at least size bytes.
+func draft(subscriber string, size int) sender.Draft {
+	id := newid.New("evt_", time.Now())
+	head := []byte(`{"id":"` + id + `","version":`)
+	return sender.Draft{
+		ID: id, Type: "subscriber.updated", Object: sender.Object{Type: "subscriber", ID: "object-" + id[len("evt_"):]}, Subscriber: subscriber,
+		BodyHead: head, BodyTail: append(bytes.Repeat([]byte(" "), max(0, size-len(head)-2)), '}'),
+	}
+}
+
+// register makes subscribers with one subscription each and returns their ids.
+func register(t testing.TB, s *sqlite.Store, n int) (subscribers []string) {
+	t.Helper()
+	ctx := context.Background()
+	require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error {
+		for i := range n {
+			sub := sender.Subscription{ID: "wsub_" + strconv.Itoa(i), Subscriber: "sub_" + strconv.Itoa(i), URL: "https://example.com/", EventTypes: []string{"*"}}
+			if err := s.CreateSubscriberTx(ctx, tx, sender.Subscriber{ID: sub.Subscriber}, nil); err != nil {
+				return err
+			}
+			if err := s.CreateSubscriptionTx(ctx, tx, sub); err != nil {
+				return err
+			}
+			subscribers = append(subscribers, sub.Subscriber)
+		}
+		return nil
+	}))
+	return subscribers
+}
+
+// publish publishes n events, to the subscribers in turn.
+func publish(t testing.TB, s *sqlite.Store, n, size int, subscribers []string) {
+	t.Helper()
+	for n > 0 {
+		drafts := make([]sender.Draft, min(n, 1000))
+		for i := range drafts {
+			drafts[i] = draft(subscribers[i%len(subscribers)], size)
+		}
+		require.NoError(t, publishInTx(context.Background(), s, drafts...))
+		n -= len(drafts)
+	}
+}
+
+func publishInTx(ctx context.Context, s *sqlite.Store, drafts ...sender.Draft) error {
+	return s.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := s.PublishTx(ctx, tx, drafts)
+		return err
+	})
+}
+
+func expandAll(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	for more := true; more; {
+		x, err := s.Expand(context.Background(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		require.NoError(t, err)
+		more = x.More
+	}
+}
+
+// batchOf claims up to slots deliveries and records that these, claimed before,
+// have succeeded.
+func batchOf(claimed []sender.Claimed, slots int) sender.Batch {
+	b := sender.Batch{Decide: sender.Policy{}.Decide}
+	b.Claim.Lease = time.Minute
+	for lane := range b.Claim.Lanes {
+		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+	}
+	for i := range claimed {
+		c := &claimed[i]
+		b.Results = append(b.Results, sender.Result{
+			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, StatusCode: 204,
+		})
+	}
+	return b
+}
+
+func count(t testing.TB, db *sql.DB, query string) (n int) {
+	t.Helper()
+	require.NoError(t, db.QueryRowContext(context.Background(), query).Scan(&n), query)
+	return n
+}

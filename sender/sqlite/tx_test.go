@@ -1,0 +1,209 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	driver "modernc.org/sqlite"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sqlite"
+)
+
+const busySnapshot = 5 | 2<<8 // SQLITE_BUSY_SNAPSHOT, sqlite.org/rescode.html
+
+// A deferred transaction that read before another one committed may not write.
+func TestPublishTxThatCannotUpgrade(t *testing.T) {
+	withKey := draft("", 0)
+	withKey.Key = "a key"
+	for name, d := range map[string]sender.Draft{"plain": draft("", 0), "with a key": withKey} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			db := open(t, path(t), fit)
+			s := newStore(t, db, time.Now)
+			tx, err := db.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback() }()
+			var n int
+			require.NoError(t, tx.QueryRowContext(ctx, `SELECT count(*) FROM surehook_events`).Scan(&n))
+			publish(t, s, 1, 0, []string{""})
+
+			_, err = s.PublishTx(ctx, tx, []sender.Draft{d})
+			require.ErrorIs(t, err, sender.ErrRetryTx)
+			var cause *driver.Error
+			require.ErrorAs(t, err, &cause, "the driver's error")
+			require.Equal(t, busySnapshot, cause.Code())
+
+			require.NoError(t, tx.Rollback())
+			require.NoError(t, publishInTx(ctx, s, d), "the same again, in a transaction that may write")
+		})
+	}
+}
+
+// In InTx nobody can come between a read and a write, whatever the DSN says.
+func TestInTxReadsThenWrites(t *testing.T) {
+	for _, params := range []string{"", "&_txlock=deferred", "&_txlock=immediate", "&_txlock=exclusive"} {
+		t.Run(params, func(t *testing.T) {
+			ctx, p := t.Context(), path(t)
+			s := newStore(t, open(t, p, fit+params), time.Now)
+			other := open(t, p, "_pragma=busy_timeout(0)")
+			runs := 0
+			require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error {
+				runs++
+				var n int
+				if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM surehook_events`).Scan(&n); err != nil {
+					return err
+				}
+				_, err := other.ExecContext(ctx, `CREATE TABLE between (n INTEGER)`)
+				require.ErrorContains(t, err, "locked")
+				_, err = s.PublishTx(ctx, tx, []sender.Draft{draft("", 0)})
+				return err
+			}))
+			require.Equal(t, 1, runs)
+			require.Equal(t, 1, count(t, other, `SELECT count(*) FROM surehook_events`))
+		})
+	}
+}
+
+// However a function ends that does not return nil, its transaction is undone and
+// the next has its turn.
+func TestInTxRollsBack(t *testing.T) {
+	ctx := t.Context()
+	db := open(t, path(t), fit)
+	db.SetMaxOpenConns(1) // a transaction left open would keep the only one
+	s := newStore(t, db, time.Now)
+	publishing := func(then func() error) func(tx *sql.Tx) error {
+		return func(tx *sql.Tx) error {
+			if _, err := s.PublishTx(ctx, tx, []sender.Draft{draft("", 0)}); err != nil {
+				return err
+			}
+			return then()
+		}
+	}
+	nothingLeft := func() {
+		t.Helper()
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		require.NoError(t, s.InTx(short, func(tx *sql.Tx) error {
+			var n int
+			require.NoError(t, tx.QueryRowContext(ctx, `SELECT count(*) FROM surehook_events`).Scan(&n))
+			require.Zero(t, n)
+			return nil
+		}))
+	}
+	mine := errors.New("mine")
+	require.ErrorIs(t, s.InTx(ctx, publishing(func() error { return mine })), mine)
+	nothingLeft()
+	require.PanicsWithValue(t, "mine", func() { _ = s.InTx(ctx, publishing(func() error { panic("mine") })) })
+	nothingLeft()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.InTx(ctx, publishing(func() error {
+			runtime.Goexit()
+			return nil
+		}))
+	}()
+	<-ended
+	nothingLeft()
+}
+
+// A pool of one connection is enough, also when the first call of all has it.
+func TestOneConnection(t *testing.T) {
+	p := path(t)
+	owners := register(t, newStore(t, open(t, p, fit), time.Now), 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // whoever waits for a second one fails
+	defer cancel()
+	db := open(t, p, fit)
+	db.SetMaxOpenConns(1)
+	s, err := sqlite.New(db, nil)
+	require.NoError(t, err)
+
+	tx, err := db.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	_, err = s.PublishTx(ctx, tx, []sender.Draft{draft(owners[0], 0)})
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+	require.NoError(t, publishInTx(ctx, s, draft(owners[0], 0)))
+	_, err = s.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+	require.NoError(t, err)
+	c, err := s.RecordAndClaim(ctx, batchOf(nil, 10))
+	require.NoError(t, err)
+	require.Len(t, c.Claimed, 2)
+	_, err = s.RecordAndClaim(ctx, batchOf(c.Claimed, 10))
+	require.NoError(t, err)
+	all, _, err := s.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusDelivered})
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+}
+
+// Those who ask for a turn get theirs in the order in which they asked, whether
+// through Turn or through InTx.
+func TestTurns(t *testing.T) {
+	db := open(t, path(t), fit)
+	newStore(t, db, time.Now)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := sqlite.New(db, nil)
+		require.NoError(t, err)
+		done, err := s.Turn(t.Context())
+		require.NoError(t, err)
+		const waiting = 10
+		order := make(chan int, waiting)
+		errs := make(chan error, waiting)
+		for i := range waiting {
+			go func() {
+				if i%2 == 0 {
+					errs <- s.InTx(t.Context(), func(*sql.Tx) error { order <- i; return nil })
+					return
+				}
+				done, err := s.Turn(t.Context())
+				order <- i
+				if err == nil {
+					done()
+				}
+				errs <- err
+			}()
+			synctest.Wait() // now it stands in the queue
+		}
+		require.Empty(t, order, "those who did not wait for the turn")
+		done()
+		for i := range waiting {
+			require.NoError(t, <-errs)
+			require.Equal(t, i, <-order)
+		}
+	})
+}
+
+func TestTurnIsEndedOnce(t *testing.T) {
+	db := open(t, path(t), fit)
+	newStore(t, db, time.Now)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := sqlite.New(db, nil)
+		require.NoError(t, err)
+		first, err := s.Turn(t.Context())
+		require.NoError(t, err)
+		first()
+		second, err := s.Turn(t.Context())
+		require.NoError(t, err)
+		first() // must end nothing of the second
+
+		gone, cancel := context.WithCancel(t.Context())
+		waited := make(chan error, 1)
+		go func() {
+			_, err := s.Turn(gone)
+			waited <- err
+		}()
+		synctest.Wait()
+		require.Empty(t, waited, "somebody whose turn it is not")
+		cancel()
+		require.ErrorIs(t, <-waited, context.Canceled)
+		second()
+		require.NoError(t, publishInTx(t.Context(), s, draft("", 0)), "who stopped waiting keeps no place")
+	})
+}
