@@ -60,7 +60,7 @@ func TestInTxReadsThenWrites(t *testing.T) {
 				if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM surehook_events`).Scan(&n); err != nil {
 					return err
 				}
-				_, err := other.ExecContext(ctx, `CREATE TABLE between (n INTEGER)`)
+				_, err := other.ExecContext(ctx, `CREATE TABLE meanwhile (n INTEGER)`)
 				require.ErrorContains(t, err, "locked")
 				_, err = s.PublishTx(ctx, tx, []sender.Draft{draft("", 0)})
 				return err
