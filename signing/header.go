@@ -52,55 +52,54 @@ type headerValue struct {
 	count int
 }
 
-type headerValues struct{ id, timestamp, signature headerValue }
-
-// find returns the values under the names' canonical spelling, which is the only
+// find returns the values under the name's canonical spelling, which is the only
 // one in requests that come from net/http. Of a header that is not there, every
 // other spelling counts, as maps from elsewhere have them.
-func (n *headerNames) find(h http.Header) headerValues {
-	return headerValues{id: find(h, n.id), timestamp: find(h, n.timestamp), signature: find(h, n.signature)}
+func find(h http.Header, name string) headerValue {
+	if values := h[name]; len(values) > 0 {
+		return headerValue{values[0], len(values)}
+	}
+	return findSpelled(h, name)
 }
 
-func find(h http.Header, name string) (v headerValue) {
-	if v.add(h[name]); v.count > 0 {
-		return v
-	}
+func findSpelled(h http.Header, name string) (v headerValue) {
 	for spelling, values := range h {
 		// Equal lengths: no character outside ASCII folds into a name.
 		if len(spelling) == len(name) && strings.EqualFold(spelling, name) {
-			v.add(values)
+			if v.count += len(values); len(values) > 0 {
+				v.text = values[0]
+			}
 		}
 	}
 	return v
 }
 
-func (v *headerValue) add(values []string) {
-	if v.count += len(values); len(values) > 0 {
-		v.text = values[0]
-	}
-}
-
+// once reports a header that is not there exactly once.
 func (v headerValue) once(name string) error {
-	switch v.count {
-	case 0:
-		return &HeaderError{Header: name, Problem: "is missing", kind: ErrMissingHeader}
-	case 1:
+	if v.count == 1 {
 		return nil
 	}
-	return &HeaderError{
-		Header:  name,
-		Problem: fmt.Sprintf("is there %d times: it must be there once", v.count),
-		kind:    ErrRepeatedHeader,
-	}
+	return notOnce(name, v.count, "is missing", ErrMissingHeader)
 }
 
 // signatureOnce is once for the signature's header, whose absence has an error of
 // its own.
 func (v headerValue) signatureOnce(name string) error {
-	if v.count == 0 {
-		return &HeaderError{Header: name, Problem: "is missing: the request carries no signature of this scheme", kind: ErrNotSigned}
+	if v.count == 1 {
+		return nil
 	}
-	return v.once(name)
+	return notOnce(name, v.count, "is missing: the request carries no signature of this scheme", ErrNotSigned)
+}
+
+func notOnce(name string, count int, missing string, kind error) error {
+	if count == 0 {
+		return &HeaderError{Header: name, Problem: missing, kind: kind}
+	}
+	return &HeaderError{
+		Header:  name,
+		Problem: fmt.Sprintf("is there %d times: it must be there once", count),
+		kind:    ErrRepeatedHeader,
+	}
 }
 
 // timestampIn returns the header's seconds, if they are well-formed and in the window.

@@ -34,8 +34,11 @@ func newHMACKey(key []byte) *hmacKey {
 func (k *hmacKey) mac(id, timestamp string, body []byte) [sha256.Size]byte {
 	s := k.states.Get().(*macState)
 	s.head = appendHead(s.head[:0], id, timestamp)
+	// Filled up to whole blocks: then the rest of the body is hashed where it lies.
+	fill := min(-len(s.head)&(sha256.BlockSize-1), len(body))
+	s.head = append(s.head, body[:fill]...)
 	s.mac.Write(s.head)
-	s.mac.Write(body)
+	s.mac.Write(body[fill:])
 	s.mac.Sum(s.sum[:0])
 	s.mac.Reset()
 	sum := s.sum

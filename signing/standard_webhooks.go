@@ -52,41 +52,54 @@ func (s StandardWebhooks) check(keys *Keyring) error {
 
 // Precheck implements [Scheme].
 func (s StandardWebhooks) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
-	var list signatureList
-	_, err := s.read(h, now, tolerance, &list)
-	return err
+	return (&standardWebhooks{s.names()}).Precheck(h, now, tolerance)
+}
+
+// Verify implements [Scheme].
+func (s StandardWebhooks) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
+	return (&standardWebhooks{s.names()}).Verify(m, keys, now, tolerance)
+}
+
+// standardWebhooks is the verifying half of a StandardWebhooks, with its names
+// worked out.
+type standardWebhooks struct{ names headerNames }
+
+func (s *standardWebhooks) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
+	var r standardHeaders
+	return s.read(h, now, tolerance, &r)
 }
 
 type standardHeaders struct {
 	id, timestamp string
 	unix          int64
+	list          signatureList
 }
 
-func (s StandardWebhooks) read(h http.Header, now time.Time, tolerance time.Duration, list *signatureList) (r standardHeaders, err error) {
-	names := s.names()
-	v := names.find(h)
-	if err := v.signature.signatureOnce(names.signature); err != nil {
-		return r, err
+func (s *standardWebhooks) read(h http.Header, now time.Time, tolerance time.Duration, r *standardHeaders) error {
+	signature := find(h, s.names.signature)
+	if err := signature.signatureOnce(s.names.signature); err != nil {
+		return err
 	}
-	if problem := list.parse(v.signature.text); problem != "" {
-		return r, malformed(names.signature, problem)
+	if problem := r.list.parse(signature.text); problem != "" {
+		return malformed(s.names.signature, problem)
 	}
-	if err := v.id.once(names.id); err != nil {
-		return r, err
+	id := find(h, s.names.id)
+	if err := id.once(s.names.id); err != nil {
+		return err
 	}
-	if err := checkID(names.id, v.id.text); err != nil {
-		return r, err
+	if err := checkID(s.names.id, id.text); err != nil {
+		return err
 	}
-	r.id, r.timestamp = v.id.text, v.timestamp.text
-	r.unix, err = v.timestamp.timestampIn(names.timestamp, now, tolerance)
-	return r, err
+	timestamp := find(h, s.names.timestamp)
+	r.id, r.timestamp = id.text, timestamp.text
+	var err error
+	r.unix, err = timestamp.timestampIn(s.names.timestamp, now, tolerance)
+	return err
 }
 
-// Verify implements [Scheme].
-func (s StandardWebhooks) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
-	var list signatureList
-	r, err := s.read(m.Header, now, tolerance, &list)
-	if err != nil {
+func (s *standardWebhooks) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
+	var r standardHeaders
+	if err := s.read(m.Header, now, tolerance, &r); err != nil {
 		return Verified{}, err
 	}
 	try := keys.verifying(now)
@@ -101,17 +114,17 @@ func (s StandardWebhooks) Verify(m Message, keys *Keyring, now time.Time, tolera
 		switch {
 		case secret.decoded != nil:
 			failure = ErrSignatureMismatch
-			matches = list.matchHMAC(secret.decoded, r, m.Body)
+			matches = r.list.matchHMAC(secret.decoded, &r, m.Body)
 		case secret.verify != nil:
 			failure = ErrSignatureMismatch
-			if content == nil && list.nEd > 0 {
+			if content == nil && r.list.nEd > 0 {
 				content = signedContent(r.id, r.timestamp, m.Body)
 			}
-			matches = list.matchEd25519(secret.verify, content)
+			matches = r.list.matchEd25519(secret.verify, content)
 		}
 		if matches {
 			keys.matched(i)
-			return Verified{Scheme: s.Name(), KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC(), ID: r.id}, nil
+			return Verified{Scheme: StandardWebhooks{}.Name(), KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC(), ID: r.id}, nil
 		}
 	}
 	return Verified{}, failure
@@ -158,12 +171,13 @@ func signedContent(id, timestamp string, body []byte) []byte {
 	return append(appendHead(content, id, timestamp), body...)
 }
 
-// signatureList has the decoded signatures of a header, by version.
+// signatureList has the signatures of a header: those of version v1 decoded, and of
+// v1a how many there are that decode.
 type signatureList struct {
 	hmac  [maxSignatures][sha256.Size]byte
 	nHMAC int
-	ed    [maxSignatures]string // base64 that is known to decode
 	nEd   int
+	text  string
 }
 
 // parse returns what is wrong with the value, or "".
@@ -171,6 +185,7 @@ func (l *signatureList) parse(value string) (problem string) {
 	if value == "" {
 		return "is malformed: it is empty"
 	}
+	l.text = value
 	for n, rest, more := 1, value, true; more; n++ {
 		if n > maxSignatures {
 			return fmt.Sprintf("is malformed: it has more than %d signatures", maxSignatures)
@@ -189,7 +204,6 @@ func (l *signatureList) parse(value string) (problem string) {
 		case "v1a":
 			var room [ed25519.SignatureSize]byte
 			if decodeSignature(room[:], signature) {
-				l.ed[l.nEd] = signature
 				l.nEd++
 			}
 		}
@@ -216,7 +230,7 @@ func decodeSignature(dst []byte, signature string) bool {
 	return true
 }
 
-func (l *signatureList) matchHMAC(key *hmacKey, r standardHeaders, body []byte) bool {
+func (l *signatureList) matchHMAC(key *hmacKey, r *standardHeaders, body []byte) bool {
 	if l.nHMAC == 0 {
 		return false
 	}
@@ -230,7 +244,11 @@ func (l *signatureList) matchHMAC(key *hmacKey, r standardHeaders, body []byte) 
 
 func (l *signatureList) matchEd25519(verify func(message, signature []byte) bool, content []byte) bool {
 	match := false
-	for _, text := range l.ed[:l.nEd] {
+	for entry := range strings.SplitSeq(l.text, " ") {
+		text, found := strings.CutPrefix(entry, "v1a,")
+		if !found {
+			continue
+		}
 		signature := make([]byte, ed25519.SignatureSize)
 		if decodeSignature(signature, text) && verify(content, signature) {
 			match = true

@@ -41,8 +41,20 @@ func (s TimestampBody) check(keys *Keyring) error {
 
 // Precheck implements [Scheme].
 func (s TimestampBody) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
-	_, err := s.read(h, now, tolerance)
-	return err
+	return (&timestampBody{s.names()}).Precheck(h, now, tolerance)
+}
+
+// Verify implements [Scheme].
+func (s TimestampBody) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
+	return (&timestampBody{s.names()}).Verify(m, keys, now, tolerance)
+}
+
+// timestampBody is the verifying half of a TimestampBody, with its names worked out.
+type timestampBody struct{ names headerNames }
+
+func (s *timestampBody) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
+	var r timestampBodyHeaders
+	return s.read(h, now, tolerance, &r)
 }
 
 type timestampBodyHeaders struct {
@@ -51,29 +63,29 @@ type timestampBodyHeaders struct {
 	mac       [sha256.Size]byte
 }
 
-func (s TimestampBody) read(h http.Header, now time.Time, tolerance time.Duration) (r timestampBodyHeaders, err error) {
-	names := s.names()
-	v := names.find(h)
-	if err := v.signature.signatureOnce(names.signature); err != nil {
-		return r, err
+func (s *timestampBody) read(h http.Header, now time.Time, tolerance time.Duration, r *timestampBodyHeaders) error {
+	signature := find(h, s.names.signature)
+	if err := signature.signatureOnce(s.names.signature); err != nil {
+		return err
 	}
-	if !decodeLowerHex(&r.mac, v.signature.text) {
-		return r, malformed(names.signature, "is malformed: it must be 64 lowercase hex digits")
+	if !decodeLowerHex(&r.mac, signature.text) {
+		return malformed(s.names.signature, "is malformed: it must be 64 lowercase hex digits")
 	}
-	if v.id.count > 0 {
-		if err := v.id.once(names.id); err != nil {
-			return r, err
+	if id := find(h, s.names.id); id.count > 0 {
+		if err := id.once(s.names.id); err != nil {
+			return err
 		}
 	}
-	r.timestamp = v.timestamp.text
-	r.unix, err = v.timestamp.timestampIn(names.timestamp, now, tolerance)
-	return r, err
+	timestamp := find(h, s.names.timestamp)
+	r.timestamp = timestamp.text
+	var err error
+	r.unix, err = timestamp.timestampIn(s.names.timestamp, now, tolerance)
+	return err
 }
 
-// Verify implements [Scheme].
-func (s TimestampBody) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
-	r, err := s.read(m.Header, now, tolerance)
-	if err != nil {
+func (s *timestampBody) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
+	var r timestampBodyHeaders
+	if err := s.read(m.Header, now, tolerance, &r); err != nil {
 		return Verified{}, err
 	}
 	try := keys.verifying(now)
@@ -90,7 +102,7 @@ func (s TimestampBody) Verify(m Message, keys *Keyring, now time.Time, tolerance
 		mac := key.mac("", r.timestamp, m.Body)
 		if subtle.ConstantTimeCompare(mac[:], r.mac[:]) == 1 {
 			keys.matched(i)
-			return Verified{Scheme: s.Name(), KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC()}, nil
+			return Verified{Scheme: TimestampBody{}.Name(), KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC()}, nil
 		}
 	}
 	return Verified{}, failure
@@ -127,9 +139,11 @@ func decodeLowerHex(dst *[sha256.Size]byte, s string) bool {
 	if len(s) != 2*len(dst) {
 		return false
 	}
+	var text [2 * sha256.Size]byte // of constant length: no bounds to check
+	copy(text[:], s)
 	var seen byte
 	for i := range dst {
-		hi, lo := lowerHex[s[2*i]], lowerHex[s[2*i+1]]
+		hi, lo := lowerHex[text[2*i]], lowerHex[text[2*i+1]]
 		seen |= hi | lo
 		dst[i] = hi<<4 | lo
 	}

@@ -31,9 +31,29 @@ type VerifierConfig struct {
 // is safe for concurrent use.
 type Verifier struct {
 	keys      *Keyring
-	schemes   []Scheme
+	schemes   []verifying
 	tolerance time.Duration
 	now       func() time.Time
+}
+
+// verifying is the half of a [Scheme] that a Verifier needs.
+type verifying interface {
+	Precheck(h http.Header, now time.Time, tolerance time.Duration) error
+	Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error)
+}
+
+// verifyingHalf works out once what the schemes of this package would find out at
+// every request. It goes by the very types, and not by a method: one that is
+// embedded in another scheme must not stand in for that.
+func verifyingHalf(s Scheme) verifying {
+	switch s := s.(type) {
+	case TimestampBody:
+		return &timestampBody{s.names()}
+	case StandardWebhooks:
+		return &standardWebhooks{s.names()}
+	default:
+		return s
+	}
 }
 
 // NewVerifier returns a Verifier, or all that is wrong with what it is given. A
@@ -44,9 +64,9 @@ func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	if cfg != nil {
 		c = *cfg
 	}
-	v := &Verifier{keys: keys, schemes: slices.Clone(c.Schemes), tolerance: c.Tolerance, now: c.Now}
-	if len(v.schemes) == 0 {
-		v.schemes = []Scheme{TimestampBody{}}
+	v := &Verifier{keys: keys, tolerance: c.Tolerance, now: c.Now}
+	if len(c.Schemes) == 0 {
+		c.Schemes = []Scheme{TimestampBody{}}
 	}
 	if v.tolerance == 0 {
 		v.tolerance = DefaultTolerance
@@ -54,13 +74,16 @@ func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	if v.now == nil {
 		v.now = time.Now
 	}
-	if err := v.check(); err != nil {
+	if err := v.check(c.Schemes); err != nil {
 		return nil, err
+	}
+	for _, s := range c.Schemes {
+		v.schemes = append(v.schemes, verifyingHalf(s))
 	}
 	return v, nil
 }
 
-func (v *Verifier) check() error {
+func (v *Verifier) check(schemes []Scheme) error {
 	var problems []error
 	if v.keys == nil {
 		problems = append(problems, errors.New("signing: a verifier needs a keyring: make one with NewKeyring"))
@@ -68,7 +91,7 @@ func (v *Verifier) check() error {
 	if v.tolerance < time.Second {
 		problems = append(problems, fmt.Errorf("signing: the tolerance is %v: it must be at least 1s", v.tolerance))
 	}
-	for i, s := range v.schemes {
+	for i, s := range schemes {
 		if s == nil {
 			problems = append(problems, fmt.Errorf("signing: scheme %d is nil", i))
 			continue
