@@ -15,6 +15,8 @@ type work[Tx any] struct {
 }
 
 // take brings a verified event to its end. cause is why it became a dead letter.
+//
+//nolint:staticcheck // ST1008: cause is a part of the result and no failure
 func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, todo work[Tx]) (res Result, cause error, failure *Error) {
 	key := eventKey{ev.Scope, ev.ID}
 	if !r.working.enter(key) {

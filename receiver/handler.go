@@ -66,5 +66,5 @@ func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo work
 
 func aborted(err error) bool {
 	var p *panicError
-	return errors.As(err, &p) && p.value == http.ErrAbortHandler
+	return errors.As(err, &p) && p.value == http.ErrAbortHandler //nolint:errorlint // net/http compares what is panicked with, too
 }

@@ -29,11 +29,11 @@ func TestThin(t *testing.T) {
 		func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[sub], error) {
 			fetched++
 			require.Zero(t, db.Stats().InUse, "a transaction is open")
-			if fail == context.DeadlineExceeded {
+			if errors.Is(fail, context.DeadlineExceeded) {
 				<-ctx.Done()
 				return receiver.Snapshot[sub]{}, ctx.Err()
 			}
-			if fail == errLook {
+			if errors.Is(fail, errLook) {
 				panic(fail)
 			}
 			return source, fail

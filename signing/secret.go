@@ -237,7 +237,7 @@ func (s Secret) String() string {
 func (s Secret) GoString() string { return s.String() }
 
 // Format writes the placeholder, whatever the verb.
-func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // LogValue returns the placeholder.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

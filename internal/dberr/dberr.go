@@ -119,5 +119,6 @@ func unreachable(err error) bool {
 		return true
 	}
 	var n net.Error
+	//nolint:errorlint // a connection's own timeout wraps nothing but still says Is(context.DeadlineExceeded)
 	return errors.As(err, &n) && n != context.DeadlineExceeded
 }

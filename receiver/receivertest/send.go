@@ -54,7 +54,7 @@ func (r *Request) Post(ctx context.Context, url string) (Answer, error) {
 	if r.truncated {
 		return postTruncated(req)
 	}
-	res, err := r.sender.cfg.Client.Do(req)
+	res, err := r.sender.cfg.Client.Do(req) //nolint:bodyclose // answer closes it
 	if err != nil {
 		return Answer{}, err
 	}
@@ -115,7 +115,7 @@ func postTruncated(req *http.Request) (Answer, error) {
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		return Answer{}, err
 	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), req)
+	res, err := http.ReadResponse(bufio.NewReader(conn), req) //nolint:bodyclose // answer closes it
 	if err != nil {
 		return Answer{}, err
 	}
