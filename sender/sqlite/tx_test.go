@@ -48,8 +48,10 @@ func TestPublishTxThatCannotUpgrade(t *testing.T) {
 
 // In InTx nobody can come between a read and a write, whatever the DSN says.
 func TestInTxReadsThenWrites(t *testing.T) {
-	for _, params := range []string{"", "&_txlock=deferred", "&_txlock=immediate", "&_txlock=exclusive"} {
-		t.Run(params, func(t *testing.T) {
+	for name, params := range map[string]string{
+		"default": "", "deferred": "&_txlock=deferred", "immediate": "&_txlock=immediate", "exclusive": "&_txlock=exclusive",
+	} {
+		t.Run(name, func(t *testing.T) {
 			ctx, p := t.Context(), path(t)
 			s := newStore(t, open(t, p, fit+params), time.Now)
 			other := open(t, p, "_pragma=busy_timeout(0)")
