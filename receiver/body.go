@@ -53,7 +53,7 @@ func readAll(body io.Reader, declared int64, deadline time.Time) ([]byte, error)
 	size := int64(4 << 10)
 	if declared >= 0 {
 		// One byte more, so that the end is seen without growing.
-		size = min(declared+1, firstBuffer)
+		size = min(declared, firstBuffer-1) + 1
 	}
 	buf := make([]byte, 0, size)
 	for {

@@ -97,7 +97,7 @@ func (r *Receiver[Tx]) ApplyDeadLetter(ctx context.Context, scope, id string, h 
 	switch {
 	case failure == nil:
 		return res, nil
-	case errors.Is(failure, dedup.ErrNotFound):
+	case failure.Reason == ReasonDatabase && errors.Is(failure, dedup.ErrNotFound): // and not one of h
 		return "", failure.Err
 	default:
 		return "", failure

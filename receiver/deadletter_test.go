@@ -124,6 +124,11 @@ func testApplyDeadLetter[Tx any](t *testing.T, b bed[Tx]) {
 	require.ErrorIs(t, err, errHopeless)
 	require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev), "it stays")
 
+	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, func(context.Context, Tx, receiver.Event) error { return dedup.ErrNotFound })
+	var failure *receiver.Error
+	require.ErrorAs(t, err, &failure, "what is not found is the function's")
+	require.Equal(t, receiver.ReasonApply, failure.Reason)
+
 	var got receiver.Event
 	res, err := rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, func(ctx context.Context, tx Tx, ev receiver.Event) error {
 		got = ev

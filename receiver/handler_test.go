@@ -2,10 +2,12 @@ package receiver_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -458,4 +460,15 @@ func TestAbortHandler(t *testing.T) {
 	_, err := rcv.Receive(t.Context(), newSender(t).Request(newEvent(1)).Message(), abort)
 	require.Error(t, err)
 	require.Zero(t, b.rows(t))
+}
+
+func TestLargestDeclaredSize(t *testing.T) {
+	b, _ := onSQLite(t)
+	snd := newSender(t)
+	m := snd.Request(newEvent(1)).Message()
+	req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(m.Body))
+	req.Header, req.ContentLength = m.Header, math.MaxInt64
+	w := httptest.NewRecorder()
+	b.receiver(t, &receiver.Config{MaxBodyBytes: math.MaxInt64}).Handler(b.effect).ServeHTTP(w, req)
+	require.Equal(t, http.StatusOK, w.Code)
 }

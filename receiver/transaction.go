@@ -54,6 +54,9 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 			if err != nil {
 				own = fail(ReasonPanic, err)
 			}
+			if own == nil && ctx.Err() != nil {
+				own = fail(ReasonTimeout, ctx.Err())
+			}
 			if own != nil {
 				return own
 			}
@@ -71,7 +74,8 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 	case errors.As(err, &panicked):
 		return fail(ReasonPanic, err)
 	case called:
-		return failDB(ctx, ReasonCommit, err)
+		// Even if the time ended meanwhile: that would say that nothing was changed.
+		return failDB(context.WithoutCancel(ctx), ReasonCommit, err)
 	default:
 		return failDB(ctx, ReasonDatabase, err)
 	}

@@ -91,6 +91,27 @@ func TestCommitThatGotThrough(t *testing.T) {
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 }
 
+// A commit during which the time ends may have got through: its error must not say
+// that nothing was changed.
+func TestCommitThatEndsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMemory()
+		inTx := func(ctx context.Context, fn func(*memory.Tx) error) error {
+			if err := b.inTx(ctx, fn); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		ev := newEvent(1)
+		_, err := newReceiver(t, inTx, b.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), b.effect)
+		var failure *receiver.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, receiver.ReasonCommit, failure.Reason)
+		require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
+	})
+}
+
 // An InTx may run its function again by itself.
 func TestInTxThatRunsAgain(t *testing.T) {
 	b, _ := onSQLite(t)
