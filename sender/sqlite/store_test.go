@@ -59,6 +59,7 @@ func TestStore(t *testing.T) {
 		{"one connection", fit, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			storetest.Run(t, func(t *testing.T) storetest.Harness[*sql.Tx] {
 				db := open(t, path(t), c.params)
 				db.SetMaxOpenConns(c.conns)
