@@ -142,10 +142,11 @@ func decodeLowerHex(dst *[sha256.Size]byte, s string) bool {
 	var text [2 * sha256.Size]byte // of constant length: no bounds to check
 	copy(text[:], s)
 	var seen byte
-	for i := range dst {
-		hi, lo := lowerHex[text[2*i]], lowerHex[text[2*i+1]]
-		seen |= hi | lo
-		dst[i] = hi<<4 | lo
+	for i := 0; i < len(dst); i += 2 {
+		a, b := lowerHex[text[2*i]], lowerHex[text[2*i+1]]
+		c, d := lowerHex[text[2*i+2]], lowerHex[text[2*i+3]]
+		seen |= a | b | c | d
+		dst[i], dst[i+1] = a<<4|b, c<<4|d
 	}
 	return seen < notHex
 }
