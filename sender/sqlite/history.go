@@ -133,9 +133,11 @@ var (
 	pending   = source{table: "surehook_pending", bySubscription: true}
 	waiting   = source{table: "surehook_waiting", bySubscription: true}
 	leased    = source{table: "surehook_leases"} // as many as there are attempts in flight
-	dead      = source{table: "surehook_ended", where: "status = 'dead_lettered'"}
-	cancelled = source{table: "surehook_ended", where: "status = 'cancelled'"}
-	succeeded = source{table: "surehook_attempts", where: "class = ''"}
+	dead      = source{table: "surehook_ended", where: "x.status = 'dead_lettered'"}
+	cancelled = source{table: "surehook_ended", where: "x.status = 'cancelled'"}
+	// A delivery that is sent again can succeed twice.
+	succeeded = source{table: "surehook_attempts", where: `x.class = '' AND NOT EXISTS (SELECT 1 FROM surehook_attempts y
+		WHERE y.event = x.event AND y.subscription = x.subscription AND y.class = '' AND y.number < x.number)`}
 )
 
 var sources = map[sender.Status][]source{
@@ -172,7 +174,7 @@ func (s source) page(f filter, after sender.DeliveryKey, n int) (query string, a
 	where := ` WHERE x.event <= ? AND (x.event < ? OR x.subscription > ?)`
 	args = []any{after.Event, after.Event, after.Subscription}
 	if s.where != "" {
-		where += ` AND x.` + s.where
+		where += ` AND ` + s.where
 	}
 	if f.event != 0 {
 		where, args = where+` AND x.event = ?`, append(args, f.event)
@@ -186,7 +188,7 @@ func (s source) page(f filter, after sender.DeliveryKey, n int) (query string, a
 	if f.subscription != 0 {
 		where, args = where+` AND x.subscription = ?`, append(args, f.subscription)
 	}
-	return `SELECT DISTINCT x.event, x.subscription FROM ` + s.table + ` x` + where + ` ORDER BY x.event DESC, x.subscription LIMIT ?`, append(args, n)
+	return `SELECT x.event, x.subscription FROM ` + s.table + ` x` + where + ` ORDER BY x.event DESC, x.subscription LIMIT ?`, append(args, n)
 }
 
 var cursors = base64.RawURLEncoding.Strict()

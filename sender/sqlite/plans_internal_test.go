@@ -44,30 +44,22 @@ var excepted = []step{
 // exceptedIn are those of a page of deliveries.
 func exceptedIn(s source, f filter, query string) (all []step) {
 	add := func(detail, why string) { all = append(all, step{query, detail, why}) }
-	const distinct = "USE TEMP B-TREE FOR DISTINCT"
 	switch {
-	case f.event != 0 && f.subscription != 0:
-		if s != succeeded {
-			add("USE TEMP B-TREE FOR ORDER BY", "of one delivery")
-		}
 	case s.bySubscription && f.subscription == 0:
 		add("SCAN s", "as many as there are subscriptions, each with a limit")
 		add("USE TEMP B-TREE FOR ORDER BY", "as many as there are subscriptions, each with a limit")
 	case s == leased && f.subscription == 0:
 		add("SCAN x", inFlight)
 		if f.event == 0 {
-			add(distinct, inFlight)
+			add("USE TEMP B-TREE FOR ORDER BY", inFlight)
 		}
-	// What follows does grow: with what has ended up to the cursor. Only a person
-	// who looks at the list waits for it, but it is no bound.
-	case (s == dead || s == cancelled) && f == filter{}:
-		add(distinct, "sorts all that ended so")
 	case s == succeeded && f == filter{}:
-		add("SEARCH x USING PRIMARY KEY (event<?)", "reads all attempts")
-		add(distinct, "sorts all successes")
+		add("SEARCH x USING PRIMARY KEY (event<?)", "stops at the limit")
 	case s == succeeded && f.event == 0:
+		// It does grow, with the attempts of others. Only a person who looks at the
+		// list waits for it.
 		add("SEARCH x USING PRIMARY KEY (event<?)", "reads other subscriptions' attempts on the way to its own; it stops at the limit")
-	case s == succeeded:
+	case s == succeeded && f.subscription == 0:
 		add("SEARCH x USING PRIMARY KEY (event=?)", "as many as the event has attempts")
 	}
 	return all
