@@ -14,10 +14,10 @@ import (
 )
 
 // The same over real sockets: a healthy subscription's events arrive while three
-// hundred connections hang. There is no bound on the time here but the attempts'
-// own: had the healthy ones to wait for hanging ones, they would take seconds.
+// hundred connections hang. The bound is the attempts' own: were the healthy ones
+// to wait for the hanging, it would be for their timeout.
 func TestHangingEndpointsOverTheWire(t *testing.T) {
-	const hanging, events, timeout = 300, 50, 4 * time.Second
+	const hanging, events, timeout = 300, 50, 10 * time.Second
 	b := newBed(t)
 	hang := sendertest.NewEndpoint(t, sendertest.Hang())
 	came := make(chan time.Time, events+20)
@@ -42,7 +42,5 @@ func TestHangingEndpointsOverTheWire(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("median %v, slowest %v", took[len(took)/2], took[len(took)-1])
 	require.Less(t, took[len(took)-1], timeout/2)
-	for _, r := range hang.Requests() {
-		require.Equal(t, http.MethodPost, r.Method)
-	}
+	hang.Close() // or the drain would wait for its answers
 }

@@ -60,7 +60,7 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	// Callback URLs may lead to loopback here, because the consumer is there. The
 	// schedule is made of seconds instead of hours, to be watched.
 	network := sender.Network{AllowPrivateNetworks: true}
-	schedule, err := backoff.Fixed(500 * time.Millisecond)
+	schedule, err := backoff.Fixed(700 * time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	}
 	dispatcher, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{
 		Network: network,
-		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 1500 * time.Millisecond}},
+		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 2 * time.Second}},
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
