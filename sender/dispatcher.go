@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -227,8 +228,17 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 func (d *Dispatcher) guarded(ctx context.Context, name string, hook func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			d.cfg.Logger.ErrorContext(ctx, "a hook panicked", "hook", name, "panic", v, "stack", string(debug.Stack()))
+			d.cfg.Logger.ErrorContext(ctx, "a hook panicked", "hook", name, "panic", panicText(v), "stack", string(debug.Stack()))
 		}
 	}()
 	hook()
+}
+
+// panicText leaves a panic's value out unless the runtime made it: what a program
+// panics with may well contain an event.
+func panicText(v any) string {
+	if err, ok := v.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", v)
 }

@@ -1,9 +1,11 @@
 package sender_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -381,6 +383,20 @@ func (s *brokenStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sende
 	return s.DispatchStore.RecordAndClaim(ctx, b)
 }
 
+// A start hook that returns no context leaves the attempt the one that it has.
+func TestHookThatReturnsNoContext(t *testing.T) {
+	b := newBed(t)
+	b.subscribe("sub_a", "http://endpoint/")
+	b.publish("sub_a")
+	d := b.dispatcher(sender.DispatcherConfig{
+		UnguardedTransport: sendertest.NewRoundTripper(),
+		Hooks:              sender.Hooks{AttemptStart: func(context.Context, *sender.Claimed) context.Context { return nil }},
+	})
+	_, err := d.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+}
+
 // A database that fails loses no result, and costs no second POST while the
 // lease lasts.
 func TestDatabaseFailsWhileRecording(t *testing.T) {
@@ -449,10 +465,18 @@ func TestTransportThatPanics(t *testing.T) {
 	b := newBed(t)
 	b.subscribe("sub_a", "http://endpoint/")
 	b.publish("sub_a")
-	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: transportFunc(func(*http.Request) (*http.Response, error) { panic("oh") })})
+	var log bytes.Buffer
+	d := b.dispatcher(sender.DispatcherConfig{
+		UnguardedTransport: transportFunc(func(*http.Request) (*http.Response, error) { panic("a customer's name") }),
+		Hooks:              sender.Hooks{AttemptEnd: func(context.Context, *sender.Claimed, *sender.Result) { panic("a customer's name") }, Recorded: func(context.Context, *sender.Recorded) { panic("a customer's name") }},
+		Logger:             slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	_, err := d.RunOnce(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, sender.ClassProtocol, b.delivery().Attempts[0].Class)
+	require.Contains(t, log.String(), "an attempt panicked")
+	require.Contains(t, log.String(), "a hook panicked")
+	require.NotContains(t, log.String(), "a customer's name", "what a program panics with may be an event")
 }
 
 func TestRunTwice(t *testing.T) {

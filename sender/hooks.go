@@ -7,8 +7,8 @@ import "context"
 // not block: the attempt, or the dispatcher, waits for them. A panic in one is
 // logged and contained.
 type Hooks struct {
-	// AttemptStart is called before an attempt. The context that it returns is
-	// the attempt's: it can carry a trace's span.
+	// AttemptStart is called before an attempt. The context that it returns, if it
+	// is not nil, is the attempt's: it can carry a trace's span.
 	AttemptStart func(ctx context.Context, c *Claimed) context.Context
 
 	// AttemptEnd is called after the attempt, before its result is recorded.

@@ -113,7 +113,7 @@ func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
 	now := a.At.Add(time.Since(a.claimed))
 	defer func() {
 		if v := recover(); v != nil {
-			d.cfg.Logger.ErrorContext(ctx, "an attempt panicked", "event_id", a.Event.ID, "panic", v, "stack", string(debug.Stack()))
+			d.cfg.Logger.ErrorContext(ctx, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
 			r = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: now, Duration: time.Since(a.started),
 				Class: ClassProtocol, Error: "the attempt panicked", Chance: d.cfg.Chance()}
 			made = true
@@ -125,7 +125,11 @@ func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
 	}
 	if err == nil {
 		if hook := d.cfg.Hooks.AttemptStart; hook != nil {
-			d.guarded(ctx, "AttemptStart", func() { ctx = hook(ctx, &a.Claimed) })
+			d.guarded(ctx, "AttemptStart", func() {
+				if own := hook(ctx, &a.Claimed); own != nil {
+					ctx = own
+				}
+			})
 		}
 		r, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
 	}
