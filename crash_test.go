@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -66,6 +67,7 @@ func TestKill(t *testing.T) {
 	require.ElementsMatch(t, committed, effects, "each that committed had one effect, and none that was rolled back")
 	require.Empty(t, column(t, producer.db, "SELECT id FROM things WHERE id LIKE 'undone%'"))
 
+	posted := rcv.posted()
 	interrupted, deliveries := 0, 0
 	cursor := ""
 	for {
@@ -82,7 +84,7 @@ func TestKill(t *testing.T) {
 					interrupted++
 				}
 			}
-			posts := rcv.posts[d.Event.ID]
+			posts := posted[d.Event.ID]
 			require.LessOrEqual(t, len(posts), len(d.Attempts), "posts on the wire are at most the attempts recorded")
 			require.NotEmpty(t, posts)
 			for _, p := range posts {
@@ -95,7 +97,7 @@ func TestKill(t *testing.T) {
 		cursor = next
 	}
 	require.Equal(t, len(committed), deliveries)
-	require.Len(t, rcv.posts, deliveries, "nothing else was posted")
+	require.Len(t, posted, deliveries, "nothing else was posted")
 	require.Positive(t, interrupted, "processes died with attempts in flight")
 	t.Logf("%d events, %d attempts interrupted", deliveries, interrupted)
 }
@@ -154,6 +156,8 @@ func (r *crashReceiver) verifyWith(secret signing.Secret) {
 	if err != nil {
 		panic(err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.inner = rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects VALUES (?)", ev.Object.ID)
 		return err
@@ -168,17 +172,25 @@ func (r *crashReceiver) serve(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	id := req.Header.Get("Webhook-Id")
 	r.posts[id] = append(r.posts[id], post{string(body)})
+	inner := r.inner
 	r.mu.Unlock()
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	switch rand.IntN(10) {
 	case 0:
 		http.Error(w, "in trouble", http.StatusInternalServerError)
 	case 1: // applied, and nobody learns of it
-		r.inner.ServeHTTP(httptest.NewRecorder(), req)
+		inner.ServeHTTP(httptest.NewRecorder(), req)
 		panic(http.ErrAbortHandler)
 	default:
-		r.inner.ServeHTTP(w, req)
+		inner.ServeHTTP(w, req)
 	}
+}
+
+// posted is what came so far. Handlers whose senders died may end at any time.
+func (r *crashReceiver) posted() map[string][]post {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.posts)
 }
 
 // crashProducer is what the killed process and the test both use.

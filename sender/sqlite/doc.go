@@ -30,8 +30,9 @@
 // Plain rows, to be read with SQLite's shell. A delivery that is live is in one of
 // surehook_pending, surehook_leases (an attempt is in flight) and surehook_waiting
 // (for its next attempt), which stay as small as the work; surehook_ended has the
-// dead letters and the cancelled ones, and surehook_attempts every attempt: one of
-// class ” means that the delivery is delivered. A subscription's head (surehook_heads) says
+// dead letters and the cancelled ones, and surehook_attempts every attempt: one whose
+// class is empty means that the delivery is delivered. A subscription's head
+// (surehook_heads) says
 // when to look at its deliveries, and surehook_turns the same for a subscriber, so
 // that a claim visits those who have something due and no others, however much
 // there is. One writer at a time means that the order of the commits is that of
