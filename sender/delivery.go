@@ -14,7 +14,10 @@ const (
 	StatusDelivered Status = "delivered"
 	// StatusDeadLettered: the attempts are exhausted. Body and history are kept.
 	StatusDeadLettered Status = "dead_lettered"
-	// StatusCancelled: its subscription was deleted before it was delivered.
+	// StatusHeld: it is not attempted while its subscription is paused or disabled.
+	StatusHeld Status = "held"
+	// StatusCancelled: it was not delivered, and never will be: its subscription
+	// was deleted, was resumed without it, or its event's body was redacted.
 	StatusCancelled Status = "cancelled"
 )
 
@@ -89,6 +92,8 @@ type Result struct {
 	Snippet    []byte
 	RetryAfter time.Duration // what the answer asked for; 0: nothing
 	Chance     float64       // in [0,1), for the jitter of the next delay
+	// OwnNetwork tells that the attempt failed because our own network does.
+	OwnNetwork bool
 }
 
 // Live is what the row of a delivery that is not at its end remembers for
@@ -99,6 +104,10 @@ type Live struct {
 	Tries  int       // attempts of the present schedule, the one in hand included
 	First  time.Time // when the first attempt of the present schedule was claimed
 	Single bool      // one attempt only: a delivered one that is redelivered
+	// Stood is for how long the schedule has stood still, because our own network
+	// failed.
+	Stood  time.Duration
+	Notice bool // its event is that of a notice
 }
 
 // Health is what a subscription's row remembers of how its endpoint does.
@@ -108,6 +117,7 @@ type Health struct {
 	FailingSince time.Time // the first of them; zero: none
 	LastSuccess  time.Time // to the minute
 	LastFailure  time.Time
+	Warned       int // percent of the way to being disabled that its owner was warned of; 0: none
 }
 
 // Decision is what becomes of a delivery and of its subscription.
@@ -115,4 +125,15 @@ type Decision struct {
 	Status Status    // StatusDelivered, StatusAwaitingRetry or StatusDeadLettered
 	Due    time.Time // when StatusAwaitingRetry: of the next attempt
 	Health Health    // to store if it differs from the one given
+
+	// Uncounted takes the attempt out of the schedule: the next one has the same
+	// Live.Tries. Stands is added to Live.Stood.
+	Uncounted bool
+	Stands    time.Duration
+
+	// Disable, if not empty, makes the subscription disabled, and says why.
+	Disable string
+	// Notices are stored with the decision. The store fills in what they are
+	// about: subscriber, subscription and delivery.
+	Notices []Notice
 }

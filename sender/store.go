@@ -254,9 +254,11 @@ type Recorded struct {
 
 // EventInfo is what logs and hooks say of an event.
 type EventInfo struct {
-	ID     string
-	Type   string
-	Object Object
+	ID        string
+	Type      string
+	Object    Object
+	CreatedAt time.Time // when it was published, on the database's clock
+	Notice    bool      // it tells of a notice
 }
 
 // Claimed is a delivery that may be attempted until its lease ends.
@@ -277,7 +279,8 @@ type Target struct {
 	URL              string
 	Subscriber       string // its id
 	SubscriberNumber int64
-	KeyringVersion   int64 // caches of keyrings are keyed by it
+	KeyringVersion   int64     // caches of keyrings are keyed by it
+	Settings         *Settings // nil: all zero
 	Lane             Lane
 }
 

@@ -12,8 +12,19 @@ const Operator = "sub_operator"
 // SubscriptionStatus is a subscription's.
 type SubscriptionStatus string
 
-// SubscriptionActive: its deliveries are attempted.
-const SubscriptionActive SubscriptionStatus = "active"
+// The statuses of subscriptions.
+const (
+	// SubscriptionActive: its deliveries are attempted.
+	SubscriptionActive SubscriptionStatus = "active"
+	// SubscriptionPaused: somebody has paused it. Its deliveries are held.
+	SubscriptionPaused SubscriptionStatus = "paused"
+	// SubscriptionDisabled: it failed for too long, or the operator has disabled
+	// it. Its deliveries are held.
+	SubscriptionDisabled SubscriptionStatus = "disabled"
+	// SubscriptionClosing: it is being deleted. It gets what was committed before,
+	// and nothing later.
+	SubscriptionClosing SubscriptionStatus = "closing"
+)
 
 // Subscriber is who is told: the owner of subscriptions and of one signing
 // secret.
@@ -31,8 +42,17 @@ type Subscription struct {
 	// begin with "prefix.", or "*".
 	EventTypes  []string
 	Description string
-	Status      SubscriptionStatus
+	Settings    Settings
 	CreatedAt   time.Time
+
+	// What follows is the store's to say.
+
+	Status         SubscriptionStatus
+	DisabledAt     time.Time // zero unless it is disabled
+	DisabledReason string    // for people; "" unless it is disabled
+	Health         Health
+	Backlog        int64 // deliveries that have not ended
+	DeadLettered   int64
 }
 
 // Matches is the one rule of which subscription gets which event. The event is

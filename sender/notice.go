@@ -1,0 +1,40 @@
+package sender
+
+import "time"
+
+// NoticeKind is what a notice is about. It is also the type of the event that it
+// is published as.
+type NoticeKind string
+
+// The kinds of notices.
+const (
+	// NoticeDeadLettered: the attempts of a delivery are exhausted.
+	NoticeDeadLettered NoticeKind = "delivery.dead_lettered"
+	// NoticeFailing: a subscription has been failing for 50, 75 or 90 % of the time
+	// after which it is disabled.
+	NoticeFailing NoticeKind = "subscription.failing"
+	// NoticeDisabled: a subscription was disabled, because it failed for too long or
+	// by the operator.
+	NoticeDisabled NoticeKind = "subscription.disabled"
+	// NoticeNetwork: our own network seems to be down.
+	NoticeNetwork NoticeKind = "network.unreachable"
+	// NoticeReplayFinished: a replay has come to its end.
+	NoticeReplayFinished NoticeKind = "replay.finished"
+)
+
+// Notice is what an operator or an owner must learn. It is stored in the
+// transaction of what caused it, and kept until somebody has acknowledged it.
+type Notice struct {
+	ID           string
+	Kind         NoticeKind
+	Subscriber   string // who is told: the owner's id, or Operator. The operator is told of all
+	Subscription string // the ids of what it is about; "" if it is about none
+	Delivery     string
+	Replay       string
+	Detail       string // for people
+	Percent      int    // of NoticeFailing: 50, 75 or 90
+	CreatedAt    time.Time
+
+	AcknowledgedAt time.Time // zero: nobody has
+	NotifiedAt     time.Time // when a Notifier accepted it; zero: none has
+}
