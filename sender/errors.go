@@ -3,6 +3,7 @@ package sender
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Errors of publishing.
@@ -35,6 +36,15 @@ var (
 	// ErrInvalid: an argument is not of the form that is asked for. Nothing was
 	// changed.
 	ErrInvalid = errors.New("sender: invalid")
+
+	// ErrStatus: it is not possible in the present status of the subscription, or
+	// of what else it is about; the message says which, and what would be.
+	ErrStatus = errors.New("sender: not possible in the present status")
+
+	// ErrRetention: it would send an event again that is so old that receivers may
+	// have forgotten it, and would apply it twice. The error is a *RetentionError.
+	// Nothing was changed.
+	ErrRetention = errors.New("sender: beyond the retention")
 
 	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
 	// be redelivered.
@@ -73,3 +83,18 @@ func (e *VersionError) Error() string {
 
 // Is makes errors.Is(err, ErrVersion) true.
 func (e *VersionError) Is(target error) bool { return target == ErrVersion }
+
+// RetentionError tells that an event is too old to be sent again. It matches
+// ErrRetention.
+type RetentionError struct {
+	Published time.Time // when the oldest of them was
+	NotBefore time.Time // the oldest that may be sent
+}
+
+func (e *RetentionError) Error() string {
+	return fmt.Sprintf("sender: an event was published at %s, before %s, up to which receivers are known to remember what they have applied: take later ones only, or force it",
+		e.Published.UTC().Format(time.RFC3339), e.NotBefore.UTC().Format(time.RFC3339))
+}
+
+// Is makes errors.Is(err, ErrRetention) true.
+func (e *RetentionError) Is(target error) bool { return target == ErrRetention }

@@ -63,11 +63,13 @@ type Event struct {
 
 // Ref is what a publish returns: the event's id and version. Duplicate tells
 // that the idempotency key was known, and that id and version are the first
-// one's.
+// one's. Delivery is the id of the event's one delivery, if it is addressed to a
+// single subscription.
 type Ref struct {
 	ID        string
 	Version   int64
 	Duplicate bool
+	Delivery  string
 }
 
 // Draft is an event on its way into a store: validated and rendered, but for its
@@ -80,6 +82,7 @@ type Draft struct {
 	Subscriber   string
 	Subscription string
 	OccurredAt   time.Time
+	Notice       bool // it tells of a notice
 
 	// The body is BodyHead, the version in decimal, BodyTail. It is rendered
 	// once, here; the store joins the parts and never changes the bytes again.

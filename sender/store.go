@@ -80,11 +80,51 @@ type RegistryStore[Tx any] interface {
 	// subscriber is not empty, its own only.
 	SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) ([]Subscription, error)
 
+	// UpdateSubscriptionTx stores the URL, the EventTypes, the Description and the
+	// Settings of a subscription. Attempts that are claimed later go to the new URL
+	// under the new settings. What was expanded stays; the new filter holds for
+	// events that are expanded later, and what is asked for anew for those that are
+	// committed later. ErrNotFound: no such subscription.
+	UpdateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
+
+	// HoldSubscriptionTx makes an active subscription paused or disabled, or a
+	// paused one disabled, for a reason (DisabledReason). From the commit on none
+	// of its deliveries is claimed, and the live ones read as held; attempts in
+	// flight are left to end. If it has the status already nothing is changed.
+	// ErrNotFound; ErrStatus: it is closing, or disabled and to be paused. The cost
+	// does not depend on the backlog.
+	HoldSubscriptionTx(ctx context.Context, tx Tx, id string, status SubscriptionStatus, reason string) error
+
+	// ResumeSubscriptionTx makes a paused or disabled subscription active. Its live
+	// deliveries of events that Resume takes are due at once, and start their
+	// schedules anew, while their attempt numbers go on. The others read as
+	// cancelled from the commit on, but for an attempt in flight that succeeds.
+	// What is committed, and not expanded yet, counts among the held ones. The
+	// failing time of a disabled one ends (Streak, FailingSince, Warned). If it is
+	// active already nothing is changed. ErrNotFound; ErrStatus: it is closing; a
+	// *RetentionError, and nothing is changed, if r.NotBefore is not zero and an
+	// event that would be sent was published before it. The cost does not depend
+	// on the backlog.
+	ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, r Resume) error
+
+	// CloseSubscriptionTx begins a subscription's deletion: it gets what was
+	// committed before, and what tx has published before this call, but nothing
+	// later; once all of that has ended it is deleted. One that is paused or
+	// disabled is deleted at once. If it is closing already nothing is changed.
+	// ErrNotFound: no such subscription.
+	CloseSubscriptionTx(ctx context.Context, tx Tx, id string) error
+
 	// DeleteSubscriptionTx ends a subscription, at a cost that does not depend on
 	// its backlog: it gets no new deliveries, and its live ones read as cancelled
 	// from the commit on, but for an attempt in flight that succeeds, which makes
 	// its delivery delivered. ErrNotFound: no such subscription.
 	DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) error
+
+	// DeleteSubscriberTx deletes a subscriber: its subscriptions are closed, and
+	// its secrets are destroyed once the last of them is deleted. From the commit
+	// on it reads as not found to everything but what is still to be sent. Its id
+	// is never in use again. ErrNotFound: no such subscriber.
+	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
 }
 
 // DispatchStore is the dispatcher's side.
@@ -98,9 +138,11 @@ type DispatchStore interface {
 	Woken() <-chan struct{}
 
 	// Expand makes the deliveries of events that have been committed: for each
-	// event and each subscription that was active when it was committed, is
-	// active still, and matches (see Matches), one pending delivery that is due
-	// at once. It handles up to p.Events events and makes up to about
+	// event and each subscription that was there when it was committed, has not
+	// been deleted since, and matches (see Matches), one pending delivery. It is due
+	// at once, unless the subscription is paused or disabled: then it is held, and
+	// one row of the subscription says so. A subscription that is closing gets only
+	// what was committed before. It handles up to p.Events events and makes up to about
 	// p.Deliveries deliveries, going on in the middle of an event the next time.
 	// Each is made exactly once, however many processes expand at a time; those
 	// that find another one at it return a zero Expanded.
@@ -112,13 +154,19 @@ type DispatchStore interface {
 	// Recording: a result whose Token is not the delivery's present one, or
 	// whose delivery is not leased, changes nothing (Recorded.Lost). Otherwise
 	// the attempt is stored, b.Decide is called with the rows as they are locked,
-	// and its Decision is stored: the delivery's, and the subscription's Health.
-	// Results of one subscription are decided in the order given, each with the
-	// Health that the one before left. Decide may run more than once for a
-	// result, if the transaction is retried, and must be pure.
+	// and its Decision is stored: the delivery's, the subscription's Health, and the
+	// notices. Results of one subscription are decided in the order given, each with
+	// the Health that the one before left. Decide may run more than once for a
+	// result, if the transaction is retried, and must be pure. Decision.Disable
+	// makes the subscription disabled if it is active; if it is not, it and the
+	// notices of kind NoticeDisabled are dropped. Each notice is stored, and the
+	// event that b.Announce makes of it, if any, is published in the same
+	// transaction.
 	//
-	// Claiming: deliveries that are due, of subscriptions that are active, as
-	// ClaimParams says. A claimed delivery is leased until the database's now +
+	// Claiming: deliveries that are due, of subscriptions that are active or
+	// closing, as ClaimParams says, never more of one than its Settings.MaxInFlight
+	// less what is leased of it, nor more than TakeRate grants under its
+	// Settings.Rate. A claimed delivery is leased until the database's now +
 	// p.Lease, gets the next attempt number, which is also its Token, and is not
 	// claimed again before the lease ends. If it has a lease that has ended, that
 	// attempt is stored with ClassInterrupted first and b.Decide is called for
@@ -133,8 +181,10 @@ type DispatchStore interface {
 	// answer was lost, the lease ends by itself.
 	Release(ctx context.Context, rs []Release) error
 
-	// Sweep stores the end of up to limit deliveries whose subscriptions were
-	// deleted, and returns how many it ended.
+	// Sweep stores the end of up to limit deliveries that read as cancelled, because
+	// their subscriptions were deleted or resumed without them, and ends the
+	// subscriptions that are closing and have nothing left. It returns how many
+	// deliveries it ended.
 	Sweep(ctx context.Context, limit int) (int, error)
 
 	// Keyring returns the sealed secrets of the subscriber with a number, as in
@@ -202,6 +252,24 @@ type Batch struct {
 	Results []Result
 	Decide  func(live Live, health Health, r Result, now time.Time) Decision
 	Claim   ClaimParams
+
+	// Announce makes the event of a notice, addressed to whom it is for, or returns
+	// false. It may be nil: then no events are made. An event whose subscriber is
+	// not registered is dropped.
+	Announce func(n Notice) (Draft, bool)
+	// Notices are stored as they are, besides those of the decisions.
+	Notices []Notice
+}
+
+// Resume says what a subscription that is resumed takes of what was held: all, or
+// none, or what was published at Since or later.
+type Resume struct {
+	None  bool
+	Since time.Time
+
+	// NotBefore makes a resume fail that would send an event published before it.
+	// Zero: none fails.
+	NotBefore time.Time
 }
 
 // ClaimParams says what to claim. Subscribers that have work due take turns,
@@ -237,6 +305,8 @@ type Claims struct {
 	Claimed  []Claimed
 	// Interrupted are the attempts that a claim found lost.
 	Interrupted []Recorded
+	// Notices are those that were stored.
+	Notices []Notice
 	// NextDue is when something is due next that was not claimed; zero if
 	// nothing is. It may be in the past, if bounds kept it from being claimed.
 	NextDue time.Time
