@@ -33,9 +33,9 @@ func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, 
 	}
 	q.Limit = limit
 	switch q.Status {
-	case "", StatusPending, StatusAwaitingRetry, StatusDelivered, StatusDeadLettered, StatusCancelled:
+	case "", StatusPending, StatusAwaitingRetry, StatusHeld, StatusDelivered, StatusDeadLettered, StatusCancelled:
 	default:
-		return nil, "", fmt.Errorf("%w status %q: it must be pending, awaiting_retry, delivered, dead_lettered or cancelled", ErrInvalid, q.Status)
+		return nil, "", fmt.Errorf("%w status %q: it must be pending, awaiting_retry, held, delivered, dead_lettered or cancelled", ErrInvalid, q.Status)
 	}
 	return h.store.Deliveries(ctx, q)
 }

@@ -16,13 +16,14 @@ type asked struct {
 	subscriber int64 // 0: everyone's
 }
 
-// asker is a part of the answer. It gets the events after since.
-type asker struct{ subscription, since int64 }
+// asker is a part of the answer. It gets the events after since, and up to until
+// if that is not 0.
+type asker struct{ subscription, since, until int64 }
 
 const (
-	selectAskers = `SELECT subscription, since FROM surehook_patterns
+	selectAskers = `SELECT subscription, since, until FROM surehook_patterns
 		WHERE pattern = ? AND subscriber = ? AND subscription > ? ORDER BY subscription LIMIT ?`
-	selectAllAskers = `SELECT subscription, since FROM surehook_patterns
+	selectAllAskers = `SELECT subscription, since, until FROM surehook_patterns
 		WHERE pattern = ? AND subscription > ? ORDER BY subscription LIMIT ?`
 )
 
@@ -39,7 +40,7 @@ func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker,
 		n := 0
 		add := func(rows *sql.Rows) (bool, error) {
 			var a asker
-			err := rows.Scan(&a.subscription, &a.since)
+			err := rows.Scan(&a.subscription, &a.since, &a.until)
 			found = append(found, a)
 			if n++; n == limit {
 				upTo = min(upTo, a.subscription)
@@ -65,8 +66,11 @@ func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker,
 
 // sorted returns askers up to a subscription, each once.
 func sorted(all []asker, upTo int64) []asker {
-	slices.SortFunc(all, func(a, b asker) int { return cmp.Compare(a.subscription, b.subscription) })
-	all = slices.Compact(all)
+	// Of several patterns the oldest says since when.
+	slices.SortFunc(all, func(a, b asker) int {
+		return cmp.Or(cmp.Compare(a.subscription, b.subscription), cmp.Compare(a.since, b.since))
+	})
+	all = slices.CompactFunc(all, func(a, b asker) bool { return a.subscription == b.subscription })
 	n, _ := slices.BinarySearchFunc(all, upTo, func(a asker, no int64) int {
 		if a.subscription <= no {
 			return -1

@@ -1,11 +1,8 @@
 package sqlite
 
 import (
-	"cmp"
 	"database/sql"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -19,27 +16,13 @@ const (
 			WHERE h.lane = surehook_turns.lane AND h.subscriber = surehook_turns.subscriber AND h.next_due IS NOT NULL))
 		WHERE lane = ?3 AND subscriber IN (SELECT value FROM json_each(?4))`
 
-	// What may be claimed of a subscription, each with its event. One text stands
-	// for four, because every column costs; only the last of them may hold a space.
-	eventColumns  = `e.seq, e.id || ' ' || e.type || ' ' || e.object_type || ' ' || e.object_id, e.body`
-	selectPending = `SELECT ` + eventColumns + `, p.due FROM surehook_pending p JOIN surehook_events e ON e.seq = p.event
-		WHERE p.subscription = ? ORDER BY p.event LIMIT ? + 0`
-	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.single
-		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
-		WHERE w.subscription = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
-	selectLost = `SELECT ` + eventColumns + `, l.until, l.number, l.tries, l.first_at, l.single, l.claimed_at
-		FROM surehook_leases l JOIN surehook_events e ON e.seq = l.event
-		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
-
+	leasePending = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, epoch)
+		SELECT subscription, event, ?1, 1, 1, ?2, 0, ?2, 0, ?3 FROM surehook_pending WHERE subscription = ?4 AND event > ?5 AND event <= ?6`
 	// Pending ones are claimed from the first event on.
-	leasePending = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, single)
-		SELECT subscription, event, ?1, 1, 1, ?2, ?2, 0 FROM surehook_pending WHERE subscription = ?3 AND event <= ?4`
-	deletePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event <= ?`
-	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, single) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	deletePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event > ? AND event <= ?`
+	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, epoch)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ?`
-
-	selectLeastUntil   = `SELECT min(until) FROM surehook_leases WHERE subscription = ?`
-	selectLeastWaiting = `SELECT min(due) FROM surehook_waiting WHERE subscription = ?`
 )
 
 // nextDue is when a claim would find something in these lanes, or never.
@@ -121,6 +104,9 @@ func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSub
 		if given == most {
 			break
 		}
+		if !h.open { // what was found lost has disabled it
+			continue
+		}
 		n, err := b.claimSubscription(h, min(room, share(most-given, left)))
 		if err != nil {
 			return given, err
@@ -139,84 +125,51 @@ func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	due, more, err := b.due(h, most)
-	if err != nil {
-		return 0, err
+	granted, again := b.within(h, sub, most)
+	f := found{more: true}
+	if granted > 0 {
+		if f, err = b.due(h, sub, granted); err != nil {
+			return 0, err
+		}
 	}
 	c := claimed{batch: b, h: h, sub: sub, until: b.now + b.Claim.Lease.Microseconds()}
-	for i := range due {
-		if err := c.claim(&due[i]); err != nil {
+	for i := range f.due {
+		if err := c.claim(&f.due[i]); err != nil {
 			return 0, err
 		}
 	}
 	if err := c.leasePending(); err != nil {
 		return 0, err
 	}
+	b.spend(h, sub, len(f.due))
 	h.turn = b.store.turns.Add(1)
-	h.nextDue = b.now
-	if !more {
-		h.nextDue, err = b.leastOf(h.subscription)
+	limit := int64(sub.Settings.MaxInFlight)
+	switch {
+	case limit > 0 && h.leased >= limit:
+		h.nextDue = h.leasesEnd // or when one of them is recorded
+	case f.more:
+		h.nextDue = again
+	default:
+		h.nextDue, err = b.leastOf(h)
 	}
 	h.nextDue = b.tail(h.nextDue)
-	return len(due), err
-}
-
-// due returns the first so many of a subscription's due deliveries, and whether
-// there are more.
-func (b *batch) due(h *head, most int) (due []dueDelivery, more bool, err error) {
-	var info string
-	var event [9]any
-	add := func(scan func(rows *sql.Rows, d *dueDelivery, event []any) error) func(*sql.Rows) (bool, error) {
-		return func(rows *sql.Rows) (bool, error) {
-			due = append(due, dueDelivery{live: live{subscription: h.subscription}})
-			d := &due[len(due)-1]
-			event[0], event[1], event[2] = &d.event, &info, &d.body
-			if err := scan(rows, d, event[:3]); err != nil {
-				return false, err
-			}
-			d.info = eventInfo(info)
-			return true, nil
-		}
-	}
-	err = b.each(add(func(rows *sql.Rows, d *dueDelivery, event []any) error {
-		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.single, &d.claimedAt)...)
-	}), selectLost, h.subscription, b.now, most+1)
-	if err == nil {
-		err = b.each(add(func(rows *sql.Rows, d *dueDelivery, event []any) error {
-			return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.single)...)
-		}), selectDueWaiting, h.subscription, b.now, most+1)
-	}
-	other := len(due)
-	if err == nil {
-		err = b.each(add(func(rows *sql.Rows, d *dueDelivery, event []any) error {
-			d.pending = true
-			return rows.Scan(append(event, &d.due)...)
-		}), selectPending, h.subscription, most+1)
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	if other > 0 { // otherwise they are in order
-		slices.SortStableFunc(due, func(x, y dueDelivery) int { return cmp.Compare(x.due, y.due) })
-	}
-	return due[:min(most, len(due))], len(due) > most, nil
-}
-
-func eventInfo(text string) (e sender.EventInfo) {
-	e.ID, text, _ = strings.Cut(text, " ")
-	e.Type, text, _ = strings.Cut(text, " ")
-	e.Object.Type, e.Object.ID, _ = strings.Cut(text, " ")
-	return e
+	return len(f.due), err
 }
 
 // leastOf is when something of a subscription that has nothing due is due next.
-func (b *batch) leastOf(subscription int64) (int64, error) {
-	until, err := b.least(selectLeastUntil, subscription)
-	if err != nil {
-		return 0, err
+func (b *batch) leastOf(h *head) (next int64, err error) {
+	next = never
+	if h.leased > 0 {
+		next = h.leasesEnd
 	}
-	waiting, err := b.least(selectLeastWaiting, subscription)
-	return min(until, waiting), err
+	if h.waiting > 0 {
+		waiting, err := b.least(selectLeastWaiting, h.subscription, h.epoch)
+		if err != nil {
+			return 0, err
+		}
+		next = min(next, waiting)
+	}
+	return next, nil
 }
 
 // claimed is a subscription whose deliveries are being claimed.
@@ -227,6 +180,7 @@ type claimed struct {
 	until  int64
 	target *sender.Target
 	upTo   int64 // the last pending event to be leased
+	fresh  int64 // how many pending ones are
 }
 
 func (c *claimed) claim(d *dueDelivery) error {
@@ -237,19 +191,23 @@ func (c *claimed) claim(d *dueDelivery) error {
 		}
 	}
 	d.number++
-	if d.tries++; d.tries == 1 {
+	d.tries++
+	if d.firstAt == 0 {
 		d.firstAt = c.now
 	}
 	if d.pending {
 		c.upTo = d.event
+		c.fresh++
 	} else {
 		if err := c.execs(deleteWaiting, d.subscription, d.event); err != nil {
 			return err
 		}
-		if err := c.execs(leaseWaiting, d.subscription, d.event, c.until, d.number, d.tries, d.firstAt, c.now, d.single); err != nil {
+		c.h.waiting--
+		if err := c.execs(leaseWaiting, d.subscription, d.event, c.until, d.number, d.tries, d.firstAt, d.stood, c.now, d.single, c.h.epoch); err != nil {
 			return err
 		}
 	}
+	c.h.lease(c.until)
 	if c.target == nil {
 		t := c.sub.Target
 		t.Lane = c.h.lane
@@ -265,10 +223,19 @@ func (c *claimed) leasePending() error {
 	if c.upTo == 0 {
 		return nil
 	}
-	if err := c.execs(leasePending, c.until, c.now, c.h.subscription, c.upTo); err != nil {
+	if err := c.execs(leasePending, c.until, c.now, c.h.epoch, c.h.subscription, c.h.leftTo, c.upTo); err != nil {
 		return err
 	}
-	return c.execs(deletePending, c.h.subscription, c.upTo)
+	c.h.pending -= c.fresh
+	return c.execs(deletePending, c.h.subscription, c.h.leftTo, c.upTo)
+}
+
+// lease counts a lease that ends at until.
+func (h *head) lease(until int64) {
+	if h.leased == 0 || until < h.leasesEnd {
+		h.leasesEnd = until
+	}
+	h.leased++
 }
 
 // tail is where something stands after it was served: at the tail of those that

@@ -49,15 +49,17 @@ type delivery struct {
 	sender.Delivery
 	live    *live
 	deleted bool // its subscription is
+	held    bool // its subscription is paused or disabled
+	left    bool // it is live, and a resume has left it behind
 }
 
 const (
-	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, s.id, s.url, s.state, o.id
-		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber
+	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to
+		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE e.seq = ? AND s.no = ?`
-	selectLive = `SELECT due, 0, 0, 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT until, number, tries, first_at, claimed_at, single FROM surehook_leases WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT due, number, tries, first_at, 0, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
 	selectEnd       = `SELECT status FROM surehook_ended WHERE subscription = ? AND event = ?`
 	countAttempts   = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 	selectLastClass = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
@@ -68,33 +70,45 @@ const (
 // delivery reads one, without body and attempts. errNoDelivery: there is none.
 func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 	d := &delivery{}
-	var created int64
-	var state int
+	var created, epoch, resumedAt, leftTo int64
+	var status string
 	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
-		&d.Version, &created, &d.Subscription, &d.URL, &state, &d.Subscriber)
+		&d.Version, &created, &d.Event.Notice, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &leftTo)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, errNoDelivery
 	}
 	if err != nil {
 		return nil, err
 	}
-	d.ID, d.CreatedAt, d.deleted = deliveryID(d.Event.ID, k.Subscription), timeOf(created), state != stateActive
+	d.ID, d.CreatedAt, d.Event.CreatedAt = deliveryID(d.Event.ID, k.Subscription), timeOf(created), timeOf(created)
+	d.deleted = status == statusDeleted || status == statusSwept
+	d.held = status == string(sender.SubscriptionPaused) || status == string(sender.SubscriptionDisabled)
 
 	delivered := false
 	if err := w.row(countAttempts, k.Event, k.Subscription).Scan(&d.AttemptCount, &delivered); err != nil {
 		return nil, err
 	}
 	if d.AttemptCount > 0 {
-		if err := w.row(selectLastClass, k.Event, k.Subscription).Scan(&d.LastErrorClass); err != nil {
+		if d.LastErrorClass, err = w.lastClass(k.Event, k.Subscription); err != nil {
 			return nil, err
 		}
 	}
 	l, due := live{event: k.Event, subscription: k.Subscription}, int64(0)
-	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
+	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.pending)
+	if err == nil && k.Event <= leftTo {
+		err = w.row(selectLeft, k.Subscription, l.epoch, k.Event).Scan(&d.left)
+	}
 	if err == nil {
 		d.live = &l
 		d.InFlight = l.claimedAt != 0 && due > now
-		if !d.deleted && !d.InFlight {
+		switch {
+		case l.claimedAt != 0:
+		case l.pending:
+			due = max(due, resumedAt)
+		case l.epoch < epoch:
+			due = resumedAt
+		}
+		if !d.deleted && !d.left && !d.held && !d.InFlight {
 			d.NextAttemptAt = timeOf(due)
 		}
 	} else if !errors.Is(err, sql.ErrNoRows) {
@@ -106,10 +120,12 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 
 func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (sender.Status, error) {
 	switch {
-	case d.live != nil && d.deleted && d.live.single: // it was delivered before it was sent again
+	case d.live != nil && (d.deleted || d.left) && d.live.single: // it was delivered before it was sent again
 		return sender.StatusDelivered, nil
-	case d.live != nil && d.deleted:
+	case d.live != nil && (d.deleted || d.left):
 		return sender.StatusCancelled, nil
+	case d.live != nil && d.held:
+		return sender.StatusHeld, nil
 	case d.live != nil && d.AttemptCount == 0:
 		return sender.StatusPending, nil
 	case d.live != nil:
@@ -124,6 +140,15 @@ func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (send
 		return "", errNoDelivery
 	}
 	return ended, err
+}
+
+// lastClass is that of a delivery's last attempt.
+func (w *work) lastClass(event, subscription int64) (class sender.Class, err error) {
+	err = w.row(selectLastClass, event, subscription).Scan(&class)
+	if errors.Is(err, sql.ErrNoRows) {
+		return sender.ClassNone, nil
+	}
+	return class, err
 }
 
 // attempts reads a delivery's attempts, oldest first.

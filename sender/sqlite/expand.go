@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -16,8 +17,11 @@ const (
 	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
 	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
 	selectNewEvents  = `SELECT seq, type, subscriber, subscription FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
-	lowerHeads       = `UPDATE surehook_heads SET next_due = ?1
-		WHERE subscription IN (SELECT value FROM json_each(?2)) AND (next_due IS NULL OR next_due > ?1) RETURNING lane, subscriber`
+	// addPending takes rows of [subscription, how many], and returns whose turn it
+	// may be.
+	addPending = `UPDATE surehook_heads SET pending = pending + (j.value ->> 1),
+			next_due = CASE WHEN open = 0 THEN NULL WHEN next_due IS NULL OR next_due > ?1 THEN ?1 ELSE next_due END
+		FROM json_each(?2) j WHERE subscription = j.value ->> 0 RETURNING lane, subscriber, open`
 	lowerTurns = `UPDATE surehook_turns SET next_due = ?1
 		WHERE lane = ?2 AND subscriber IN (SELECT value FROM json_each(?3)) AND (next_due IS NULL OR next_due > ?1)`
 )
@@ -38,8 +42,8 @@ type expansion struct {
 	event        int64 // the last one that is expanded whole
 	subscription int64 // how far the next one is
 
-	made    []any              // rows of newPending
-	touched map[int64]struct{} // subscriptions that got one
+	made    []any         // rows of newPending
+	touched map[int64]int // how many each subscription got
 }
 
 // Expand implements sender.DispatchStore.
@@ -56,7 +60,7 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 		if err != nil {
 			return fail("expanding", err)
 		}
-		e := expansion{work: w, known: k, p: p, now: s.now(), touched: map[int64]struct{}{}}
+		e := expansion{work: w, known: k, p: p, now: s.now(), touched: map[int64]int{}}
 		err = e.run()
 		x = e.x
 		return fail("expanding", err)
@@ -122,7 +126,7 @@ func (e *expansion) expand(ev newEvent) (whole bool, err error) {
 		return false, err
 	}
 	for _, a := range found {
-		if a.since < ev.seq {
+		if a.since < ev.seq && (a.until == 0 || ev.seq <= a.until) {
 			if e.x.Deliveries >= e.p.Deliveries {
 				return false, nil
 			}
@@ -141,9 +145,10 @@ func (e *expansion) expand(ev newEvent) (whole bool, err error) {
 func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) {
 	if ev.subscription != 0 {
 		sub, err := e.known.subscription(e.work, ev.subscription)
-		if err != nil || sub.state != stateActive || ev.subscription <= e.subscription {
+		if err != nil || sub.gone() || ev.subscription <= e.subscription {
 			return nil, math.MaxInt64, err
 		}
+		// An event is addressed to what is not closing; so it came before.
 		return []asker{{subscription: ev.subscription}}, math.MaxInt64, nil
 	}
 	limit := e.p.Deliveries + 1
@@ -161,7 +166,7 @@ func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) 
 
 func (e *expansion) deliver(event, subscription int64) {
 	e.made = append(e.made, subscription, event, e.now)
-	e.touched[subscription] = struct{}{}
+	e.touched[subscription]++
 	e.x.Deliveries++
 }
 
@@ -175,22 +180,30 @@ func (e *expansion) store() error {
 	return e.execs(updateExpanded, e.event, e.subscription)
 }
 
-// wakeHeads makes the subscriptions due that have got deliveries, and their
-// subscribers.
+// wakeHeads counts the deliveries that subscriptions have got, and makes those due
+// that are not held, and their subscribers.
 func (e *expansion) wakeHeads() error {
 	if len(e.touched) == 0 {
 		return nil
 	}
 	var owners [sender.Lanes][]int64
+	rows := []byte{'['}
+	for _, no := range slices.Sorted(maps.Keys(e.touched)) {
+		if len(rows) > 1 {
+			rows = append(rows, ',')
+		}
+		rows = fmt.Appendf(rows, "[%d,%d]", no, e.touched[no])
+	}
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		var lane sender.Lane
 		var owner int64
-		err := rows.Scan(&lane, &owner)
-		if err == nil {
+		var open bool
+		err := rows.Scan(&lane, &owner, &open)
+		if err == nil && open {
 			owners[lane] = append(owners[lane], owner)
 		}
 		return true, err
-	}, lowerHeads, e.now, list(slices.Sorted(maps.Keys(e.touched))))
+	}, addPending, e.now, string(append(rows, ']')))
 	if err != nil {
 		return err
 	}

@@ -144,6 +144,7 @@ var sources = map[sender.Status][]source{
 	"":                         {pending, waiting, leased, dead, cancelled, succeeded},
 	sender.StatusPending:       {pending, waiting, leased},
 	sender.StatusAwaitingRetry: {waiting, leased},
+	sender.StatusHeld:          {pending, waiting, leased},
 	sender.StatusDeadLettered:  {dead},
 	sender.StatusCancelled:     {cancelled, pending, waiting, leased}, // live ones of deleted subscriptions too
 	sender.StatusDelivered:     {succeeded},
@@ -181,7 +182,7 @@ func (s source) page(f filter, after sender.DeliveryKey, n int) (query string, a
 	}
 	if s.bySubscription && f.subscription == 0 {
 		return `SELECT y.event, y.subscription FROM surehook_subscriptions s CROSS JOIN ` + s.table + ` y ON y.subscription = s.no
-			WHERE s.state < 2 AND y.event IN (SELECT x.event FROM ` + s.table + ` x` + where + ` AND x.subscription = s.no
+			WHERE s.status <> 'swept' AND y.event IN (SELECT x.event FROM ` + s.table + ` x` + where + ` AND x.subscription = s.no
 				ORDER BY x.event DESC LIMIT ?)
 			ORDER BY y.event DESC, y.subscription LIMIT ?`, append(args, n, n)
 	}

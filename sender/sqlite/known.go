@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -25,8 +26,11 @@ const knownLimit = 100_000
 // subscription is what a claim and a recording need to know of one.
 type subscription struct {
 	sender.Target // but for the lane
-	state         int
+	status        string
 }
+
+// gone tells whether it was deleted.
+func (s *subscription) gone() bool { return s.status == statusDeleted || s.status == statusSwept }
 
 const selectRegistryVersion = `SELECT version FROM surehook_registry`
 
@@ -48,7 +52,7 @@ func (s *Store) registry(w *work) (*known, error) {
 	return k, nil
 }
 
-const selectTarget = `SELECT s.id, s.url, s.state, o.no, o.id, o.keyring_version
+const selectTarget = `SELECT s.id, s.url, s.status, s.settings, o.no, o.id, o.keyring_version
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ?`
 
 // subscription never returns nil without an error.
@@ -56,10 +60,14 @@ func (k *known) subscription(w *work, no int64) (*subscription, error) {
 	if sub := k.subscriptions[no]; sub != nil {
 		return sub, nil
 	}
-	sub := &subscription{Target: sender.Target{SubscriptionNo: no}}
-	err := w.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &sub.state, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
+	sub := &subscription{Target: sender.Target{SubscriptionNo: no, Settings: &sender.Settings{}}}
+	var settings []byte
+	err := w.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &sub.status, &settings, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: subscription number %d", sender.ErrNotFound, no)
+	}
+	if err == nil {
+		err = json.Unmarshal(settings, sub.Settings)
 	}
 	if err != nil {
 		return nil, err

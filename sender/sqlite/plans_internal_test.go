@@ -22,23 +22,23 @@ const (
 	oneRow   = "reads one end of the index, or stops at the first row"
 	limited  = "is in the order of the index, so it stops at the limit"
 	inFlight = "as many as there are attempts in flight"
+	ending   = "as many as are at their end, and not swept yet"
 )
 
 var excepted = []step{
 	{selectUnexpanded, "SCAN x", "surehook_expanded has one row"},
 	{selectUnexpanded, "SEARCH surehook_events", oneRow},
-	{selectDeleted, "SCAN surehook_subscriptions USING COVERING INDEX surehook_subscriptions_deleted", limited},
-	{selectPending, "SEARCH p USING PRIMARY KEY (subscription=?)", limited},
-	{selectLeastWaiting, "SEARCH surehook_waiting USING COVERING INDEX surehook_waiting_due (subscription=?)", oneRow},
+	{selectEnding, "SCAN s USING INDEX surehook_subscriptions_ending", ending},
+	{selectLeftOf, "SCAN surehook_left", ending},
+	{deleteLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
+	{deleteLeft, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
+	{lowerLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
+	{deletePattern, "SEARCH surehook_patterns USING INDEX surehook_patterns_of (subscription=?)", "as many as it asks for"},
+	{selectForgotten, "SCAN o USING COVERING INDEX surehook_subscribers_deleted", ending},
 	{selectLeastUntil, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
-	{selectGone, "SEARCH surehook_pending USING PRIMARY KEY (subscription=?)", limited},
-	{selectGone, "SEARCH surehook_waiting USING PRIMARY KEY (subscription=?)", limited},
 	{selectGoneLeases, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
-	{markSwept, "SEARCH surehook_pending USING PRIMARY KEY (subscription=?)", oneRow},
-	{markSwept, "SEARCH surehook_waiting USING COVERING INDEX surehook_waiting_due (subscription=?)", oneRow},
-	{markSwept, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", oneRow},
 }
 
 // exceptedIn are those of a page of deliveries.
@@ -93,9 +93,9 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, s.Migrate(t.Context()))
 
 	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
-		insertEnd, releaseLease, deleteLease, lowerHead, lowerTurnOf, selectDeleted, selectGone, selectGoneLeases, deletePendingOne, markSwept,
-		restartLease, restartWaiting, pendingToWaiting, deleteEnd, reviveDelivery,
-		selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
+		insertEnd, selectLeft, deleteLease, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
+		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
+		setStatus, closeHead, oldestHeld, insertNotice, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
 	expected := slices.Clone(excepted)
 	for _, of := range sources[""] {
 		for _, f := range []filter{{}, {event: 1}, {subscription: 1}, {event: 1, subscription: 1}} {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	selectKey = `SELECT e.id, e.version, k.hash FROM surehook_keys k JOIN surehook_events e ON e.seq = k.event
+	selectKey = `SELECT e.id, e.version, e.subscription, k.hash FROM surehook_keys k JOIN surehook_events e ON e.seq = k.event
 		WHERE k.scope = ? AND k.key = ?`
 	insertKey = `INSERT INTO surehook_keys (scope, key, hash, event) VALUES (?, ?, ?, ?)`
 
@@ -22,11 +22,11 @@ const (
 		ON CONFLICT (type, id) DO UPDATE SET version = excluded.version WHERE excluded.version > o.version`
 	selectVersion = `SELECT version FROM surehook_objects WHERE type = ? AND id = ?`
 
-	insertEvent = `INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, body)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+	insertEvent = `INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 
-	selectSubscriberNo   = `SELECT no FROM surehook_subscribers WHERE id = ?`
-	selectSubscriptionNo = `SELECT no FROM surehook_subscriptions WHERE id = ? AND subscriber = ? AND state = 0`
+	selectSubscriberNo   = `SELECT no FROM surehook_subscribers WHERE id = ? AND deleted = 0`
+	selectSubscriptionNo = `SELECT no FROM surehook_subscriptions WHERE id = ? AND subscriber = ? AND status IN ('active', 'paused', 'disabled')`
 )
 
 // PublishTx implements sender.OutboxStore. It checks PRAGMA synchronous on tx's
@@ -83,7 +83,7 @@ func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {
 	if err != nil {
 		return sender.Ref{}, err
 	}
-	res, err := w.exec(insertEvent, d.ID, d.Type, d.Object.Type, d.Object.ID, version, subscriber, subscription, now, d.Body(version))
+	res, err := w.exec(insertEvent, d.ID, d.Type, d.Object.Type, d.Object.ID, version, subscriber, subscription, now, d.Notice, d.Body(version))
 	if err != nil {
 		return sender.Ref{}, fail("storing an event", err)
 	}
@@ -101,12 +101,22 @@ func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {
 			return sender.Ref{}, fail("storing an idempotency key", err)
 		}
 	}
-	return sender.Ref{ID: d.ID, Version: version}, nil
+	return sender.Ref{ID: d.ID, Version: version, Delivery: onlyDelivery(d.ID, subscription)}, nil
+}
+
+// onlyDelivery is the id of the delivery of an event that is addressed to one
+// subscription.
+func onlyDelivery(event string, subscription int64) string {
+	if subscription == 0 {
+		return ""
+	}
+	return deliveryID(event, subscription)
 }
 
 func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err error) {
 	var hash []byte
-	err = w.row(selectKey, d.KeyScope, d.Key).Scan(&ref.ID, &ref.Version, &hash)
+	var subscription int64
+	err = w.row(selectKey, d.KeyScope, d.Key).Scan(&ref.ID, &ref.Version, &subscription, &hash)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return sender.Ref{}, false, nil
@@ -115,7 +125,7 @@ func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err erro
 	case len(hash) != sha256.Size || [sha256.Size]byte(hash) != d.KeyHash:
 		return sender.Ref{}, false, fmt.Errorf("%w: key %q in scope %q", sender.ErrIdempotencyKey, d.Key, d.KeyScope)
 	}
-	ref.Duplicate = true
+	ref.Duplicate, ref.Delivery = true, onlyDelivery(ref.ID, subscription)
 	return ref, true, nil
 }
 

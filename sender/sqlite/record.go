@@ -4,21 +4,25 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
 )
 
 const (
-	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, single) VALUES (?, ?, ?, ?, ?, ?, ?)`
-	insertEnd     = `INSERT INTO surehook_ended (subscription, event, status, ended_at) VALUES (?, ?, ?, ?)`
+	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertEnd    = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at) VALUES (?, ?, ?, ?, ?)`
+	selectNotice = `SELECT notice FROM surehook_events WHERE seq = ?`
+	selectLeft   = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
 
 var (
 	// takeLeases takes (subscription, event, number): the token guards the row.
 	takeLeases = manyRows{
 		head: `DELETE FROM surehook_leases WHERE (subscription, event, number) IN (VALUES `, row: `(?, ?, ?)`, columns: 3,
-		end: `) RETURNING subscription, event, number, tries, first_at, claimed_at, single`,
+		end: `) RETURNING subscription, event, number, tries, first_at, stood, claimed_at, single, epoch`,
 	}
 )
 
@@ -33,16 +37,18 @@ type live struct {
 	event, subscription int64
 	number, tries       int
 	firstAt, claimedAt  int64
+	stood               int64
 	single              bool
+	pending             bool // it was never claimed
+	epoch               int64
 }
 
 // dueDelivery is one that a claim has found, with its event.
 type dueDelivery struct {
 	live
-	pending bool // it was never claimed
-	due     int64
-	info    sender.EventInfo
-	body    []byte
+	due  int64
+	info sender.EventInfo
+	body []byte
 }
 
 func (l *live) key() sender.DeliveryKey {
@@ -50,7 +56,8 @@ func (l *live) key() sender.DeliveryKey {
 }
 
 func (l *live) forDecision() sender.Live {
-	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: timeOf(l.firstAt), Single: l.single}
+	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: timeOf(l.firstAt), Single: l.single,
+		Stood: time.Duration(l.stood) * time.Microsecond}
 }
 
 // batch is one RecordAndClaim at work.
@@ -68,7 +75,7 @@ type batch struct {
 // RecordAndClaim implements sender.DispatchStore. With nothing to record and
 // nothing due it only reads.
 func (s *Store) RecordAndClaim(ctx context.Context, in sender.Batch) (out sender.Claims, err error) {
-	if len(in.Results) == 0 {
+	if len(in.Results)+len(in.Notices) == 0 {
 		next, now := int64(never), s.now()
 		err := s.read(ctx, func(w *work) (err error) {
 			next, err = w.nextDue(&in.Claim)
@@ -111,6 +118,11 @@ func (b *batch) run() error {
 	if err := b.recordAll(); err != nil {
 		return err
 	}
+	for _, n := range b.Notices {
+		if err := b.notify(n); err != nil {
+			return err
+		}
+	}
 	for lane := range b.Claim.Lanes {
 		if err := b.claim(sender.Lane(lane)); err != nil {
 			return err
@@ -135,25 +147,12 @@ func (b *batch) recordAll() error {
 	if len(b.Results) == 0 {
 		return nil
 	}
-	subscriptions := make([]int64, 0, len(b.Results))
 	keys := make([]any, 0, takeLeases.columns*len(b.Results))
 	for i := range b.Results {
 		k := b.Results[i].Key
-		subscriptions = append(subscriptions, k.Subscription)
 		keys = append(keys, k.Subscription, k.Event, b.Results[i].Token)
 	}
-	if err := b.heads.load(subscriptions); err != nil {
-		return err
-	}
-	rows := make(map[sender.DeliveryKey]*live, len(b.Results))
-	err := takeLeases.chunks(keys, func(query string, args []any) error {
-		return b.each(func(rs *sql.Rows) (bool, error) {
-			var l live
-			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.claimedAt, &l.single)
-			rows[l.key()] = &l
-			return true, err
-		}, query, args...)
-	})
+	rows, err := b.takeLeases(keys)
 	if err != nil {
 		return err
 	}
@@ -177,38 +176,138 @@ func (b *batch) recordAll() error {
 	return b.heads.store()
 }
 
+// takeLeases takes the leases that are held under (subscription, event, token),
+// and loads the heads of all.
+func (b *batch) takeLeases(keys []any) (map[sender.DeliveryKey]*live, error) {
+	subscriptions := make([]int64, 0, len(keys)/takeLeases.columns)
+	for i := 0; i < len(keys); i += takeLeases.columns {
+		subscriptions = append(subscriptions, keys[i].(int64))
+	}
+	slices.Sort(subscriptions)
+	if err := b.heads.load(slices.Compact(subscriptions)); err != nil {
+		return nil, err
+	}
+	rows := make(map[sender.DeliveryKey]*live, len(subscriptions))
+	err := takeLeases.chunks(keys, func(query string, args []any) error {
+		return b.each(func(rs *sql.Rows) (bool, error) {
+			var l live
+			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch)
+			rows[l.key()] = &l
+			return true, err
+		}, query, args...)
+	})
+	for _, l := range rows {
+		b.heads.by[l.subscription].leased--
+	}
+	return rows, err
+}
+
 // settle stores an attempt, whose lease is taken away, and what is decided about
 // it.
-func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (sender.Decision, error) {
-	d := b.Decide(l.forDecision(), h.health, r, timeOf(b.now))
+func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d sender.Decision, err error) {
+	cancelled := sub.gone()
+	if !cancelled {
+		if cancelled, err = b.left(h, l.epoch, l.event); err != nil {
+			return d, err
+		}
+	}
+	if l.epoch < h.epoch { // resumed while it was in flight
+		l.tries, l.firstAt, l.stood = 1, l.claimedAt, 0
+	}
+	row := l.forDecision()
+	if r.Class != sender.ClassNone {
+		if err := b.row(selectNotice, l.event).Scan(&row.Notice); err != nil {
+			return d, err
+		}
+	}
+	d = b.Decide(row, h.health, r, timeOf(b.now))
 	if d.Health.Lane >= sender.Lanes {
 		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
 	}
 	h.health = d.Health
 	next := int64(0)
-	var err error
 	switch {
-	case sub.state != stateActive && r.Class != sender.ClassNone && !l.single:
+	case cancelled && r.Class != sender.ClassNone && !l.single:
 		d.Status = sender.StatusCancelled
-		err = b.end(l, d.Status)
-	case d.Status == sender.StatusDelivered || sub.state != stateActive:
+		err = b.end(h, l, d.Status, r.Class)
+	case cancelled || d.Status == sender.StatusDelivered:
 		d.Status = sender.StatusDelivered
 	case d.Status == sender.StatusDeadLettered:
-		err = b.end(l, d.Status)
+		err = b.end(h, l, d.Status, r.Class)
 	case d.Status == sender.StatusAwaitingRetry:
+		if d.Uncounted {
+			l.tries--
+		}
+		l.stood += d.Stands.Microseconds()
 		next = micros(d.Due)
-		err = b.execs(insertWaiting, l.subscription, l.event, next, l.number, l.tries, l.firstAt, l.single)
-		h.lower(next)
+		err = b.wait(h, l, next, rankFresh)
 	default:
 		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
 	}
 	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
 		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
+	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
+		h.lower(b.now) // it may have kept them back
+	}
+	if err == nil && !sub.gone() {
+		err = b.consequences(h, sub, l, &d)
+	}
 	return d, err
 }
 
-func (b *batch) end(l *live, status sender.Status) error {
-	return b.execs(insertEnd, l.subscription, l.event, string(status), b.now)
+// consequences are those of a decision for the subscription, and for people.
+func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Decision) error {
+	disable := d.Disable != "" && sub.status == statusActive
+	if disable {
+		if err := b.disable(h, sub, d.Disable); err != nil {
+			return err
+		}
+	} else {
+		d.Disable = ""
+	}
+	for i := range d.Notices {
+		n := d.Notices[i]
+		switch {
+		case n.Kind == sender.NoticeDisabled && !disable, n.Kind == sender.NoticeDeadLettered && d.Status != sender.StatusDeadLettered:
+			continue
+		}
+		n.Subscription = sub.Subscription
+		if n.Subscriber == "" {
+			n.Subscriber = sub.Subscriber
+		}
+		var event string
+		if err := b.row(`SELECT id FROM surehook_events WHERE seq = ?`, l.event).Scan(&event); err != nil {
+			return err
+		}
+		n.Delivery = deliveryID(event, l.subscription)
+		if err := b.notify(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// left tells whether a resume has left a delivery behind that was in an epoch.
+func (b *batch) left(h *head, epoch, event int64) (left bool, err error) {
+	if event > h.leftTo {
+		return false, nil
+	}
+	err = b.row(selectLeft, h.subscription, epoch, event).Scan(&left)
+	return left, err
+}
+
+// wait puts a delivery that is in none of the tables among those that wait.
+func (b *batch) wait(h *head, l *live, due int64, rank int) error {
+	h.waiting++
+	h.lower(due)
+	return b.execs(insertWaiting, l.subscription, l.event, due, l.number, l.tries, l.firstAt, l.stood, l.single, h.epoch, rank)
+}
+
+func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) error {
+	if status == sender.StatusDeadLettered {
+		h.dead++
+	}
+	return b.execs(insertEnd, l.subscription, l.event, string(status), string(class), b.now)
 }
 
 // interrupted stores an attempt whose lease has ended without a result, and
@@ -218,6 +317,7 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 	if err := b.execs(deleteLease, d.subscription, d.event); err != nil {
 		return false, err
 	}
+	h.leased--
 	decision, err := b.settle(h, sub, &d.live, r)
 	if err != nil {
 		return false, err

@@ -8,15 +8,10 @@ import (
 )
 
 const (
-	restartLease   = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at WHERE subscription = ? AND event = ?`
-	restartWaiting = `UPDATE surehook_waiting SET due = ?, tries = 0, first_at = 0 WHERE subscription = ? AND event = ?`
-	// What is pending is claimed in the order of the events.
-	pendingToWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, single)
-		SELECT subscription, event, ?1, 0, 0, 0, 0 FROM surehook_pending WHERE subscription = ?2 AND event = ?3`
-	deleteEnd = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
-	// Numbers go on from the attempts.
-	reviveDelivery = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, single)
-		SELECT ?1, ?2, ?3, coalesce(max(number), 0), 0, 0, ?4 FROM surehook_attempts WHERE subscription = ?1 AND event = ?2`
+	restartLease   = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at, stood = 0, epoch = ? WHERE subscription = ? AND event = ?`
+	restartWaiting = `UPDATE surehook_waiting SET due = ?, tries = 0, first_at = 0, stood = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
+	deleteEnd      = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
+	lastNumber     = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 )
 
 // Redeliver implements sender.HistoryStore.
@@ -26,29 +21,22 @@ func (s *Store) Redeliver(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		now := s.now()
-		d, err := w.delivery(k, now)
+		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
+		d, err := w.delivery(k, b.now)
 		if err != nil {
 			return err
 		}
-		switch {
-		case d.deleted || d.Status == sender.StatusCancelled:
-			return fmt.Errorf("%w: its subscription %q was deleted", sender.ErrCancelled, d.Subscription)
-		case d.live != nil && d.live.claimedAt != 0: // the attempt in hand becomes the first of the new schedule
-			return w.execs(restartLease, k.Subscription, k.Event)
-		case d.live != nil:
-			if err = w.execs(restartWaiting, now, k.Subscription, k.Event); err == nil {
-				err = w.leavePending(k, now)
-			}
-		default:
-			if err = w.execs(deleteEnd, k.Subscription, k.Event); err == nil {
-				err = w.execs(reviveDelivery, k.Subscription, k.Event, now, d.Status == sender.StatusDelivered)
-			}
+		if d.deleted || d.Status == sender.StatusCancelled {
+			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it", sender.ErrCancelled, d.Subscription)
 		}
+		h, err := b.heads.one(k.Subscription)
 		if err != nil {
 			return err
 		}
-		return w.wake(k.Subscription, now)
+		if err := b.redeliver(h, k, d, rankFresh); err != nil {
+			return err
+		}
+		return b.heads.store()
 	})
 	if err != nil {
 		return aboutDelivery(id, err)
@@ -57,10 +45,32 @@ func (s *Store) Redeliver(ctx context.Context, id string) error {
 	return nil
 }
 
-// leavePending makes a delivery that is pending, if it is, one that waits.
-func (w *work) leavePending(k sender.DeliveryKey, due int64) error {
-	if err := w.execs(pendingToWaiting, due, k.Subscription, k.Event); err != nil {
+// redeliver makes a delivery due at once, and starts its schedule anew.
+func (b *batch) redeliver(h *head, k sender.DeliveryKey, d *delivery, rank int) error {
+	switch {
+	case d.live != nil && d.live.claimedAt != 0: // the attempt in hand becomes the first of the new schedule
+		return b.execs(restartLease, h.epoch, k.Subscription, k.Event)
+	case d.live != nil && d.live.pending:
+		// What is pending is claimed in the order of the events, so it may not stay
+		// there.
+		if err := b.execs(deletePendingOne, k.Subscription, k.Event); err != nil {
+			return err
+		}
+		h.pending--
+		return b.wait(h, &live{subscription: k.Subscription, event: k.Event}, b.now, rank)
+	case d.live != nil:
+		h.lower(b.now)
+		return b.execs(restartWaiting, b.now, h.epoch, k.Subscription, k.Event)
+	}
+	if d.Status == sender.StatusDeadLettered {
+		h.dead--
+	}
+	if err := b.execs(deleteEnd, k.Subscription, k.Event); err != nil {
 		return err
 	}
-	return w.execs(deletePendingOne, k.Subscription, k.Event)
+	l := live{subscription: k.Subscription, event: k.Event, single: d.Status == sender.StatusDelivered}
+	if err := b.row(lastNumber, k.Event, k.Subscription).Scan(&l.number); err != nil { // numbers go on
+		return err
+	}
+	return b.wait(h, &l, b.now, rank)
 }

@@ -14,9 +14,9 @@ func hot() []string {
 	statements := []string{
 		lockQuery,
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
-		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, lowerHeads, lowerTurns,
+		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, addPending, lowerTurns,
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHeads, updateHealth, lowerTurn, selectHeads,
-		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting,
+		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectNotice, selectResumed,
 		selectLeastUntil, selectLeastWaiting,
 	}
 	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {

@@ -63,14 +63,24 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 	if err != nil {
 		return fail("beginning a transaction", err)
 	}
-	defer func() { _ = w.tx.Rollback() }() // of what did not commit, also if fn panics or ends the goroutine
+	committed := false
+	defer func() { // also if fn panics or ends the goroutine
+		if !committed {
+			_ = w.tx.Rollback()
+			s.known = known{} // it may hold what was not committed
+		}
+	}()
 	if err := w.durable(); err != nil {
 		return err
 	}
 	if err := fn(w); err != nil {
 		return err
 	}
-	return fail("committing", w.tx.Commit())
+	if err := w.tx.Commit(); err != nil {
+		return fail("committing", err)
+	}
+	committed = true
+	return nil
 }
 
 func (s *Store) begin(ctx context.Context, prepared map[string]*sql.Stmt) (*work, error) {

@@ -1,0 +1,208 @@
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// What may be claimed of a subscription, each with its event. One text stands
+	// for several columns, because every column costs; only the last of them may
+	// hold a space.
+	eventColumns = `e.seq, e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.object_type || ' ' || e.object_id, e.body`
+
+	selectPending = `SELECT ` + eventColumns + `, p.due FROM surehook_pending p JOIN surehook_events e ON e.seq = p.event
+		WHERE p.subscription = ? AND p.event > ? ORDER BY p.event LIMIT ? + 0`
+	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single
+		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
+		WHERE w.subscription = ? AND w.epoch = ? AND w.rank = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
+	// What waits since an earlier epoch is claimed in the order of the events: each
+	// row is looked at once.
+	selectResumed = `SELECT ` + eventColumns + `, w.number, w.single, w.epoch
+		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
+		WHERE w.subscription = ? AND w.event > ? ORDER BY w.event LIMIT ? + 0`
+	selectLost = `SELECT ` + eventColumns + `, l.until, l.number, l.tries, l.first_at, l.stood, l.single, l.epoch, l.claimed_at
+		FROM surehook_leases l JOIN surehook_events e ON e.seq = l.event
+		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
+
+	selectLeastUntil   = `SELECT min(until) FROM surehook_leases WHERE subscription = ?`
+	selectLeastWaiting = `SELECT min(
+		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 0), 9223372036854775807),
+		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 1), 9223372036854775807))`
+)
+
+// Ranks of what waits: see surehook_waiting.
+const (
+	rankFresh  = 0
+	rankReplay = 1
+)
+
+// found is what a claim may take of a subscription.
+type found struct {
+	due  []dueDelivery
+	more bool // there are others that are due
+}
+
+// due finds the first deliveries of a subscription that are due, up to a number:
+// lost attempts and what was resumed, then what is due, then replays.
+func (b *batch) due(h *head, sub *subscription, most int) (f found, err error) {
+	lost, err := b.lost(h, most+1)
+	if err != nil {
+		return f, err
+	}
+	if limit := sub.Settings.MaxInFlight; limit > 0 {
+		// A lost one has its place already.
+		most = min(most, max(0, limit-int(h.leased))+len(lost))
+	}
+	f.due = lost
+	if room := most - len(f.due); room > 0 && h.resumedTo >= 0 {
+		resumed, more, err := b.resumed(h, room)
+		if err != nil {
+			return f, err
+		}
+		f.due, f.more = append(f.due, resumed...), more
+	}
+	ordinary, err := b.ordinary(h, most+1-len(f.due))
+	if err != nil {
+		return f, err
+	}
+	f.due = append(f.due, ordinary...)
+	if room := most + 1 - len(f.due); room > 0 && h.waiting > 0 {
+		replays, err := b.waiting(h, rankReplay, room)
+		if err != nil {
+			return f, err
+		}
+		f.due = append(f.due, replays...)
+	}
+	if len(f.due) > most {
+		f.due, f.more = f.due[:most], true
+	}
+	return f, nil
+}
+
+// lost finds attempts whose leases have ended.
+func (b *batch) lost(h *head, limit int) (due []dueDelivery, err error) {
+	if h.leased == 0 || h.leasesEnd > b.now {
+		return nil, nil
+	}
+	due, err = b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.claimedAt)...)
+	}, selectLost, h.subscription, b.now, limit)
+	if err == nil && len(due) == 0 {
+		h.leasesEnd, err = b.least(selectLeastUntil, h.subscription)
+	}
+	return due, err
+}
+
+// ordinary finds what is due of the present epoch, but for replays.
+func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if h.waiting > 0 {
+		if due, err = b.waiting(h, rankFresh, limit); err != nil {
+			return nil, err
+		}
+	}
+	if h.pending == 0 {
+		return due, nil
+	}
+	pending, err := b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+		d.pending = true
+		return rows.Scan(append(event, &d.due)...)
+	}, selectPending, h.subscription, h.leftTo, limit)
+	if err != nil {
+		return nil, err
+	}
+	if len(due) == 0 {
+		return pending, nil // in order already
+	}
+	due = append(due, pending...)
+	slices.SortStableFunc(due, func(x, y dueDelivery) int { return cmp.Compare(x.due, y.due) })
+	return due[:min(limit, len(due))], nil
+}
+
+func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {
+	return b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single)...)
+	}, selectDueWaiting, h.subscription, h.epoch, rank, b.now, limit)
+}
+
+// resumed finds what waits since an earlier epoch, and moves on in it. Their
+// schedules start anew.
+func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err error) {
+	// Rows of the present epoch, and cancelled ones, are passed over.
+	passed, err := b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+		return rows.Scan(append(event, &d.number, &d.single, &d.epoch)...)
+	}, selectResumed, h.subscription, h.resumedTo, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, d := range passed {
+		h.resumedTo = d.event
+		left, err := b.left(h, d.epoch, d.event)
+		if err != nil {
+			return nil, false, err
+		}
+		if d.epoch < h.epoch && !left {
+			due = append(due, d)
+		}
+	}
+	if len(passed) < limit {
+		h.resumedTo = -1
+	}
+	return due, h.resumedTo >= 0, nil
+}
+
+// find reads deliveries of a subscription, each with its event.
+func (b *batch) find(h *head, scan func(rows *sql.Rows, d *dueDelivery, event []any) error, query string, args ...any) (due []dueDelivery, err error) {
+	var info string
+	var event [10]any
+	err = b.each(func(rows *sql.Rows) (bool, error) {
+		due = append(due, dueDelivery{live: live{subscription: h.subscription, epoch: h.epoch}})
+		d := &due[len(due)-1]
+		event[0], event[1], event[2] = &d.event, &info, &d.body
+		if err := scan(rows, d, event[:3]); err != nil {
+			return false, err
+		}
+		d.info = eventInfo(info)
+		return true, nil
+	}, query, args...)
+	return due, err
+}
+
+func eventInfo(text string) (e sender.EventInfo) {
+	var created, notice string
+	e.ID, text, _ = strings.Cut(text, " ")
+	e.Type, text, _ = strings.Cut(text, " ")
+	created, text, _ = strings.Cut(text, " ")
+	notice, text, _ = strings.Cut(text, " ")
+	e.Object.Type, e.Object.ID, _ = strings.Cut(text, " ")
+	micros, _ := strconv.ParseInt(created, 10, 64)
+	e.CreatedAt, e.Notice = timeOf(micros), notice == "1"
+	return e
+}
+
+// within bounds how many of a subscription may be claimed by its rate, and says
+// when more may.
+func (b *batch) within(h *head, sub *subscription, most int) (n int, again int64) {
+	rate := sub.Settings.Rate
+	if rate == 0 {
+		return most, b.now
+	}
+	granted, _, next := sender.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), most)
+	return granted, micros(next)
+}
+
+// spend remembers that so many of a subscription were claimed.
+func (b *batch) spend(h *head, sub *subscription, n int) {
+	if rate := sub.Settings.Rate; rate != 0 && n > 0 {
+		_, at, _ := sender.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), n)
+		h.rateAt = micros(at)
+	}
+}

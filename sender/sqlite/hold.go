@@ -1,0 +1,184 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	setStatus = `UPDATE surehook_subscriptions SET status = ?, disabled_at = ?, disabled_reason = ? WHERE no = ?`
+	closeHead = `UPDATE surehook_heads SET open = 0, next_due = NULL WHERE subscription = ?`
+
+	oldestHeld = `SELECT e.created_at FROM surehook_events e WHERE e.seq = min(
+		coalesce((SELECT min(event) FROM surehook_pending WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
+		coalesce((SELECT min(event) FROM surehook_waiting WHERE subscription = ?1 AND event > ?2), 9223372036854775807))`
+)
+
+// disable makes an active subscription disabled in a recording.
+func (b *batch) disable(h *head, sub *subscription, reason string) error {
+	if err := b.execs(setStatus, string(sender.SubscriptionDisabled), b.now, reason, sub.SubscriptionNo); err != nil {
+		return err
+	}
+	if err := b.execs(closeHead, sub.SubscriptionNo); err != nil {
+		return err
+	}
+	h.open, sub.status = false, string(sender.SubscriptionDisabled)
+	return b.changed()
+}
+
+// HoldSubscriptionTx implements sender.RegistryStore.
+func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, status sender.SubscriptionStatus, reason string) error {
+	w, no, n, err := s.subscriptionIn(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	disabledAt := int64(0)
+	switch status {
+	case sender.SubscriptionPaused:
+		reason = ""
+	case sender.SubscriptionDisabled:
+		disabledAt = s.now()
+	default:
+		return fmt.Errorf("%w status %q: a subscription is held by making it paused or disabled", sender.ErrInvalid, status)
+	}
+	switch {
+	case n.Status == status:
+		return nil
+	case n.Status == sender.SubscriptionClosing:
+		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
+	case n.Status == sender.SubscriptionDisabled:
+		return fmt.Errorf("%w: subscription %q is disabled, which holds its deliveries already: resume it first", sender.ErrStatus, id)
+	}
+	err = w.execs(setStatus, string(status), disabledAt, reason, no)
+	if err == nil {
+		err = w.execs(closeHead, no)
+	}
+	if err == nil {
+		err = w.changed()
+	}
+	return fail("holding a subscription", err)
+}
+
+// ResumeSubscriptionTx implements sender.RegistryStore. It writes a row of the
+// head, and one of surehook_left: the deliveries are looked at when they are
+// claimed, and when they are swept.
+func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, r sender.Resume) error {
+	w, no, n, err := s.subscriptionIn(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	switch n.Status {
+	case sender.SubscriptionActive:
+		return nil
+	case sender.SubscriptionClosing:
+		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
+	}
+	const doing = "resuming a subscription"
+	left, err := w.leftBehind(r)
+	if err != nil {
+		return fail(doing, err)
+	}
+	hs := newHeads(w)
+	h, err := hs.one(no)
+	if err != nil {
+		return fail(doing, err)
+	}
+	if err := w.withinRetention(h, left, r); err != nil {
+		return err
+	}
+	now := s.now()
+	if n.Status == sender.SubscriptionDisabled {
+		h.health.Streak, h.health.Warned = 0, 0
+		h.health.FailingSince = timeOf(0)
+	}
+	if err := w.resume(h, left, now); err != nil {
+		return fail(doing, err)
+	}
+	if err := w.execs(setStatus, statusActive, 0, "", no); err != nil {
+		return fail(doing, err)
+	}
+	if err := hs.store(); err != nil {
+		return fail(doing, err)
+	}
+	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	return fail(doing, w.changed())
+}
+
+// leftBehind is the last event whose deliveries a resume does not take.
+func (w *work) leftBehind(r sender.Resume) (event int64, err error) {
+	switch {
+	case r.None:
+		err = w.row(lastEvent).Scan(&event)
+	case !r.Since.IsZero():
+		event, err = w.lastBefore(micros(r.Since))
+	}
+	return event, err
+}
+
+// lastBefore finds the last event before a time by halving: events are in the
+// order of their times, but for a clock that was set back.
+func (w *work) lastBefore(at int64) (int64, error) {
+	var low, high int64 // low is before at, or 0
+	if err := w.row(`SELECT coalesce(max(seq), 0) + 1 FROM surehook_events`).Scan(&high); err != nil {
+		return 0, err
+	}
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		var seq, created int64
+		err := w.row(`SELECT seq, created_at FROM surehook_events WHERE seq >= ? ORDER BY seq LIMIT 1`, middle).Scan(&seq, &created)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return 0, err
+		}
+		if err == nil && seq < high && created < at {
+			low = seq
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+func (w *work) withinRetention(h *head, left int64, r sender.Resume) error {
+	if r.NotBefore.IsZero() {
+		return nil
+	}
+	var oldest int64
+	err := w.row(oldestHeld, h.subscription, max(left, h.leftTo)).Scan(&oldest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fail("looking for the oldest held delivery", err)
+	}
+	if oldest < micros(r.NotBefore) {
+		return &sender.RetentionError{Published: timeOf(oldest), NotBefore: r.NotBefore}
+	}
+	return nil
+}
+
+// resume opens a head under a new epoch.
+func (w *work) resume(h *head, left, now int64) error {
+	epoch := h.epoch + 1
+	if left > 0 {
+		if err := w.execs(`INSERT INTO surehook_left (subscription, epoch, event) VALUES (?, ?, ?)`, h.subscription, epoch, left); err != nil {
+			return err
+		}
+	}
+	err := w.execs(`UPDATE surehook_heads SET open = 1, epoch = ?, resumed_at = ?, left_to = ? WHERE subscription = ?`,
+		epoch, now, max(left, h.leftTo), h.subscription)
+	if err != nil {
+		return err
+	}
+	h.open, h.epoch, h.resumedAt, h.leftTo = true, epoch, now, max(left, h.leftTo)
+	if h.waiting > 0 {
+		h.resumedTo = left
+	}
+	if h.live() > 0 {
+		h.lower(now)
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Statuses of a subscription that has been deleted, besides the public ones.
+const (
+	statusActive  = string(sender.SubscriptionActive)
+	statusClosing = string(sender.SubscriptionClosing)
+	statusDeleted = "deleted" // some of its deliveries may be live
+	statusSwept   = "swept"
+)
+
+const lastEvent = `SELECT coalesce(max(seq), 0) FROM surehook_events`
+
+// CreateSubscriptionTx implements sender.RegistryStore. Its since is read under
+// the write lock, so no event can come in between.
+func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.Subscription) error {
+	w, err := s.in(ctx, tx)
+	if err != nil {
+		return err
+	}
+	const doing = "creating a subscription"
+	if err := w.execs(lockQuery); err != nil {
+		return fail(doing, err)
+	}
+	owner, err := w.subscriberNo(n.Subscriber)
+	if err != nil {
+		return err
+	}
+	types, settings, err := encoded(n)
+	if err != nil {
+		return fail(doing, err)
+	}
+	res, err := w.exec(`INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at,
+			status, until, disabled_at, disabled_reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '') ON CONFLICT (id) DO NOTHING`,
+		n.ID, owner, n.URL, types, n.Description, settings, micros(n.CreatedAt), statusActive)
+	if err != nil {
+		return fail(doing, err)
+	}
+	if created, err := res.RowsAffected(); err != nil {
+		return fail(doing, err)
+	} else if created == 0 {
+		return fmt.Errorf("%w: subscription %q", sender.ErrExists, n.ID)
+	}
+	no, err := res.LastInsertId()
+	if err != nil {
+		return fail(doing, err)
+	}
+	err = w.execs(`INSERT INTO surehook_heads (subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end,
+			epoch, resumed_at, resumed_to, left_to, rate_at, streak, failing_since, last_success, last_failure, warned)
+		VALUES (?, ?, ?, 1, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0)`, no, owner, sender.Health{}.Lane)
+	if err != nil {
+		return fail(doing, err)
+	}
+	if err := w.ask(no, owner, types); err != nil {
+		return fail(doing, err)
+	}
+	return fail(doing, w.changed())
+}
+
+func encoded(n sender.Subscription) (types, settings string, err error) {
+	t, err := json.Marshal(n.EventTypes)
+	if err != nil {
+		return "", "", err
+	}
+	s, err := json.Marshal(n.Settings)
+	return string(t), string(s), err
+}
+
+// ask makes a subscription ask for types, which it gets from now on, and for no
+// others. What it has asked for before it goes on to get.
+func (w *work) ask(no, owner int64, types string) error {
+	err := w.execs(`DELETE FROM surehook_patterns WHERE subscription = ? AND pattern NOT IN (SELECT value FROM json_each(?))`, no, types)
+	if err != nil {
+		return err
+	}
+	return w.execs(`INSERT OR IGNORE INTO surehook_patterns (pattern, subscriber, subscription, since, until)
+		SELECT value, ?1, ?2, (`+lastEvent+`), 0 FROM json_each(?3)`, owner, no, types)
+}
+
+const selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.status, s.disabled_at, s.disabled_reason,
+		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.pending + h.waiting + h.leased, h.dead
+	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
+	WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
+
+func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
+	var types, settings []byte
+	var created, disabled, failing, success, failure int64
+	h := &n.Health
+	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Status, &disabled, &n.DisabledReason,
+		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &n.Backlog, &n.DeadLettered)
+	if err != nil {
+		return 0, n, err
+	}
+	n.CreatedAt, n.DisabledAt = timeOf(created), timeOf(disabled)
+	h.FailingSince, h.LastSuccess, h.LastFailure = timeOf(failing), timeOf(success), timeOf(failure)
+	if err := json.Unmarshal(settings, &n.Settings); err != nil {
+		return 0, n, err
+	}
+	return no, n, json.Unmarshal(types, &n.EventTypes)
+}
+
+// SubscriptionTx implements sender.RegistryStore.
+func (s *Store) SubscriptionTx(ctx context.Context, tx *sql.Tx, id string) (sender.Subscription, error) {
+	w, err := s.in(ctx, tx)
+	if err != nil {
+		return sender.Subscription{}, err
+	}
+	_, n, err := w.subscription(id)
+	return n, err
+}
+
+func (w *work) subscription(id string) (no int64, n sender.Subscription, err error) {
+	no, n, err = scanSubscription(w.row(selectSubscriptions+` AND s.id = ?`, id))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, sender.Subscription{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
+	case err != nil:
+		return 0, sender.Subscription{}, fail("reading a subscription", err)
+	}
+	return no, n, nil
+}
+
+// SubscriptionsTx implements sender.RegistryStore. The subscription after may be
+// a deleted one; ErrNotFound if there never was one.
+func (s *Store) SubscriptionsTx(ctx context.Context, tx *sql.Tx, subscriber, after string, limit int) (page []sender.Subscription, err error) {
+	w, err := s.in(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	const doing = "listing subscriptions"
+	from := int64(0)
+	if after != "" {
+		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = ?`, after).Scan(&from)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, after)
+		}
+		if err != nil {
+			return nil, fail(doing, err)
+		}
+	}
+	query, args := selectSubscriptions, []any{}
+	if subscriber != "" {
+		// A deleted subscriber's can be closing.
+		var owner int64
+		err := w.row(`SELECT no FROM surehook_subscribers WHERE id = ?`, subscriber).Scan(&owner)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fail(doing, err)
+		}
+		query, args = query+` AND s.subscriber = ?`, append(args, owner)
+	}
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		_, n, err := scanSubscription(rows)
+		page = append(page, n)
+		return true, err
+	}, query+` AND s.no > ? ORDER BY s.no LIMIT ?`, append(args, from, limit)...)
+	if err != nil {
+		return nil, fail(doing, err)
+	}
+	return page, nil
+}
+
+// UpdateSubscriptionTx implements sender.RegistryStore.
+func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.Subscription) error {
+	w, no, was, err := s.subscriptionIn(ctx, tx, n.ID)
+	if err != nil {
+		return err
+	}
+	const doing = "changing a subscription"
+	types, settings, err := encoded(n)
+	if err != nil {
+		return fail(doing, err)
+	}
+	err = w.execs(`UPDATE surehook_subscriptions SET url = ?, event_types = ?, description = ?, settings = ? WHERE no = ?`,
+		n.URL, types, n.Description, settings, no)
+	if err == nil && was.Status != sender.SubscriptionClosing { // what that gets is settled
+		var owner int64
+		if owner, err = w.subscriberNo(was.Subscriber); err != nil {
+			return err
+		}
+		err = w.ask(no, owner, types)
+	}
+	if err == nil {
+		err = w.wake(s, no)
+	}
+	if err == nil {
+		err = w.changed()
+	}
+	return fail(doing, err)
+}
+
+// subscriptionIn takes the write lock and reads a subscription.
+func (s *Store) subscriptionIn(ctx context.Context, tx *sql.Tx, id string) (w *work, no int64, n sender.Subscription, err error) {
+	if w, err = s.in(ctx, tx); err != nil {
+		return nil, 0, n, err
+	}
+	if err := w.execs(lockQuery); err != nil {
+		return nil, 0, n, fail("locking", err)
+	}
+	no, n, err = w.subscription(id)
+	return w, no, n, err
+}
+
+// wake has the next claim look at a subscription, if it has anything live.
+func (w *work) wake(s *Store, no int64) error {
+	hs := newHeads(w)
+	h, err := hs.one(no)
+	if err != nil {
+		return err
+	}
+	if h.live() > 0 {
+		h.lower(s.now())
+	}
+	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	return hs.store()
+}

@@ -1,0 +1,278 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// selectEnding finds subscriptions that have something to be swept, or that are
+	// at their end.
+	selectEnding = `SELECT s.no FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no
+		WHERE s.status IN ('closing', 'deleted') AND CASE s.status
+			WHEN 'deleted' THEN h.pending + h.waiting > 0 OR h.leased = 0 OR h.leases_end <= ?1
+			ELSE h.pending + h.waiting + h.leased = 0 AND s.until <= (SELECT event FROM surehook_expanded) END
+		ORDER BY s.no LIMIT 100`
+	selectLeftOf = `SELECT DISTINCT subscription FROM surehook_left LIMIT 100`
+
+	selectGonePending = `SELECT event, 0, 0, 0 FROM surehook_pending WHERE subscription = ? AND event <= ? ORDER BY event LIMIT ? + 0`
+	selectGoneWaiting = `SELECT event, number, single, epoch FROM surehook_waiting w WHERE subscription = ?1 AND event <= ?2
+		AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > w.epoch AND l.event >= w.event))
+		ORDER BY event LIMIT ?4 + 0`
+	selectGoneLeases = `SELECT event, number, tries, first_at, stood, single, epoch, claimed_at FROM surehook_leases
+		WHERE subscription = ? AND until <= ? LIMIT ? + 0`
+	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
+
+	// A resume's remains are swept once nothing of an earlier epoch can come any more.
+	deleteLeft = `DELETE FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
+		AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch)`
+	lowerLeft = `UPDATE surehook_heads SET left_to = coalesce((SELECT max(event) FROM surehook_left WHERE subscription = ?1), 0) WHERE subscription = ?1`
+
+	markSwept     = `UPDATE surehook_subscriptions SET status = 'swept' WHERE no = ?`
+	deletePattern = `DELETE FROM surehook_patterns WHERE subscription = ?`
+
+	selectForgotten = `SELECT no FROM surehook_subscribers o WHERE deleted = 1
+		AND NOT EXISTS (SELECT 1 FROM surehook_subscriptions s WHERE s.subscriber = o.no AND s.status <> 'swept') LIMIT 100`
+)
+
+// everything is beyond all events.
+const everything = never
+
+// Sweep implements sender.DispatchStore.
+func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
+	var ending, left, forgotten []int64
+	err = s.read(ctx, func(w *work) (err error) {
+		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
+			return err
+		}
+		if left, err = w.sweepable(limit); err != nil {
+			return err
+		}
+		forgotten, err = w.numbers(selectForgotten)
+		return err
+	})
+	if err != nil || len(ending)+len(left)+len(forgotten) == 0 {
+		return 0, fail("looking for what is to be swept", err)
+	}
+	err = s.write(ctx, func(w *work) error {
+		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
+		// What is swept ends, whatever would be decided.
+		b.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
+			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		}
+		var err error
+		swept, err = b.sweep(ending, left, forgotten, limit)
+		return fail("sweeping", err)
+	})
+	return swept, err
+}
+
+// sweepable finds subscriptions that were resumed without all their deliveries,
+// and have some of those left that are not in flight, or none at all.
+func (w *work) sweepable(limit int) (found []int64, err error) {
+	all, err := w.numbers(selectLeftOf)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	b := batch{work: w, heads: newHeads(w)}
+	if err := b.heads.load(all); err != nil {
+		return nil, err
+	}
+	for _, no := range all {
+		gone, err := b.gone(b.heads.by[no], b.heads.by[no].leftTo, false, limit)
+		if err != nil {
+			return nil, err
+		}
+		ready := len(gone) > 0
+		if !ready {
+			err = w.row(`SELECT EXISTS (`+`SELECT 1 FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
+				AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch))`, no).Scan(&ready)
+			if err != nil {
+				return nil, err
+			}
+		}
+		if ready {
+			found = append(found, no)
+		}
+	}
+	return found, nil
+}
+
+func (b *batch) sweep(ending, left, forgotten []int64, limit int) (swept int, err error) {
+	if b.known, err = b.store.registry(b.work); err != nil {
+		return 0, err
+	}
+	for _, no := range ending {
+		n, err := b.sweepEnding(no, limit-swept)
+		if swept += n; err != nil || swept >= limit {
+			return swept, err
+		}
+	}
+	for _, no := range left {
+		n, err := b.sweepLeft(no, limit-swept)
+		if swept += n; err != nil || swept >= limit {
+			return swept, err
+		}
+	}
+	for _, no := range forgotten {
+		if err := b.execs(`DELETE FROM surehook_secrets WHERE subscriber = ?`, no); err != nil {
+			return swept, err
+		}
+		if err := b.execs(`UPDATE surehook_subscribers SET deleted = 2, keyring_version = keyring_version + 1 WHERE no = ?`, no); err != nil {
+			return swept, err
+		}
+		if err := b.changed(); err != nil {
+			return swept, err
+		}
+	}
+	return swept, nil
+}
+
+// sweepEnding ends what is live of a deleted subscription, but for attempts in
+// flight, and the subscription itself if nothing is.
+func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
+	h, err := b.heads.one(no)
+	if err != nil {
+		return 0, err
+	}
+	sub, err := b.known.subscription(b.work, no)
+	if err != nil {
+		return 0, err
+	}
+	if sub.gone() {
+		if swept, err = b.cancelAll(h, sub, limit); err != nil {
+			return swept, err
+		}
+	}
+	if h.live() == 0 {
+		if err := b.execs(markSwept, no); err != nil {
+			return swept, err
+		}
+		if err := b.execs(`UPDATE surehook_heads SET open = 0 WHERE subscription = ?`, no); err != nil {
+			return swept, err
+		}
+		h.open = false
+		if err := b.execs(deletePattern, no); err != nil {
+			return swept, err
+		}
+		if err := b.changed(); err != nil {
+			return swept, err
+		}
+	}
+	return swept, b.heads.store()
+}
+
+func (b *batch) cancelAll(h *head, sub *subscription, limit int) (swept int, err error) {
+	gone, err := b.gone(h, everything, true, limit)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.cancel(h, gone); err != nil {
+		return 0, err
+	}
+	lost, err := b.lives(h.subscription, func(rows *sql.Rows, l *live) error {
+		return rows.Scan(&l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.single, &l.epoch, &l.claimedAt)
+	}, selectGoneLeases, h.subscription, b.now, limit-len(gone))
+	if err != nil {
+		return 0, err
+	}
+	for i := range lost {
+		if err := b.execs(deleteLease, h.subscription, lost[i].event); err != nil {
+			return 0, err
+		}
+		h.leased--
+		if _, err := b.settle(h, sub, &lost[i], lostAttempt(&lost[i], 0)); err != nil {
+			return 0, err
+		}
+	}
+	return len(gone) + len(lost), b.flush()
+}
+
+func (b *batch) sweepLeft(no int64, limit int) (swept int, err error) {
+	h, err := b.heads.one(no)
+	if err != nil {
+		return 0, err
+	}
+	gone, err := b.gone(h, h.leftTo, false, limit)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.cancel(h, gone); err != nil {
+		return 0, err
+	}
+	if err := b.heads.store(); err != nil {
+		return 0, err
+	}
+	if len(gone) < limit {
+		if err := b.execs(deleteLeft, no); err != nil {
+			return 0, err
+		}
+		if err := b.execs(lowerLeft, no); err != nil {
+			return 0, err
+		}
+	}
+	return len(gone), nil
+}
+
+// gone are cancelled deliveries that are not in flight: of all, or of those up to an
+// event that resumes have left.
+func (b *batch) gone(h *head, upTo int64, all bool, limit int) (gone []live, err error) {
+	scan := func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single, &l.epoch) }
+	if h.pending > 0 {
+		if gone, err = b.lives(h.subscription, scan, selectGonePending, h.subscription, upTo, limit); err != nil {
+			return nil, err
+		}
+	}
+	if h.waiting > 0 && len(gone) < limit {
+		waiting, err := b.lives(h.subscription, scan, selectGoneWaiting, h.subscription, upTo, all, limit-len(gone))
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, waiting...)
+	}
+	return gone, nil
+}
+
+// cancel ends deliveries that are not in flight. One that was delivered, and was
+// to be sent once more, stays delivered.
+func (b *batch) cancel(h *head, gone []live) error {
+	for i := range gone {
+		l := &gone[i]
+		for _, from := range []struct {
+			query string
+			rows  *int64
+		}{{deletePendingOne, &h.pending}, {deleteWaiting, &h.waiting}} {
+			res, err := b.exec(from.query, l.subscription, l.event)
+			if err != nil {
+				return err
+			}
+			n, err := res.RowsAffected()
+			if err != nil {
+				return err
+			}
+			*from.rows -= n
+		}
+		if l.single {
+			continue
+		}
+		class, err := b.lastClass(l.event, l.subscription)
+		if err != nil {
+			return err
+		}
+		if err := b.end(h, l, sender.StatusCancelled, class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *work) lives(subscription int64, scan func(*sql.Rows, *live) error, query string, args ...any) (all []live, err error) {
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		all = append(all, live{subscription: subscription})
+		return true, scan(rows, &all[len(all)-1])
+	}, query, args...)
+	return all, err
+}
