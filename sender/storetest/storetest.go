@@ -80,6 +80,7 @@ func groups[Tx any]() []group[Tx] {
 		{"cancel", cancelRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"transaction", txRules[Tx]()},
+		{"notifier", notifyingRules[Tx]()},
 		{"random", modelRules[Tx]()},
 	}
 }
