@@ -81,6 +81,7 @@ type Dispatcher struct {
 	cfg     DispatcherConfig
 	post    poster
 	secrets keyrings
+	unsent  unsent
 	running atomic.Bool
 }
 
@@ -110,6 +111,7 @@ func NewDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig) (*Dis
 		store: store, cfg: c,
 		post:    poster{transport: transport, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
 		secrets: keyrings{store: store, keys: keys, opened: map[int64]openKeyring{}},
+		unsent:  unsent{told: map[int64]time.Time{}},
 	}, nil
 }
 
@@ -178,15 +180,16 @@ func (c DispatcherConfig) problems() []error {
 // what was claimed and not begun, waits for the attempts in flight for up to
 // DrainTimeout, records them, and returns nil, or ErrDrainTimeout if some were
 // given up; their deliveries become due again when their leases end. It returns
-// an error at once if the database is not fit (ErrUnfit) or the dispatcher is
-// running already (ErrRunning). Once it has begun, errors of the database are
+// an error at once if the database is not fit (ErrUnfit), secrets are sealed with
+// a key that it was not given (ErrSealed), or the dispatcher is running already
+// (ErrRunning). Once it has begun, errors of the database are
 // logged and tried again: no result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
 	defer d.running.Store(false)
-	if err := d.store.Check(ctx); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return err
 	}
 	p := newPump(d)
@@ -213,7 +216,7 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 		return Stats{}, ErrRunning
 	}
 	defer d.running.Store(false)
-	if err := d.store.Check(ctx); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return Stats{}, err
 	}
 	p := newPump(d)
@@ -222,6 +225,15 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 		err = drained
 	}
 	return p.stats, err
+}
+
+// ready returns an error unless everything that it takes to deliver is there.
+// Nothing has been claimed yet.
+func (d *Dispatcher) ready(ctx context.Context) error {
+	if err := d.store.Check(ctx); err != nil {
+		return err
+	}
+	return d.secrets.keys.check(ctx, d.store)
 }
 
 // guarded calls a hook and contains its panics.

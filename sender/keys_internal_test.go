@@ -20,27 +20,28 @@ func TestSeal(t *testing.T) {
 	require.NoError(t, err)
 	secret := signing.GenerateSecret()
 
-	sealed := SealedSecret{ID: "sec_1", Sealed: keys.seal("sub_a", "sec_1", secret)}
+	sealed := keys.sealSecret("sub_a", "sec_1", secret)
+	require.Equal(t, "2026", sealed.Key)
 	require.NotContains(t, string(sealed.Sealed), secret.Reveal())
-	require.NotEqual(t, sealed.Sealed, keys.seal("sub_a", "sec_1", secret), "another nonce each time")
-	got, err := keys.open("sub_a", sealed)
+	require.NotEqual(t, sealed.Sealed, keys.sealSecret("sub_a", "sec_1", secret).Sealed, "another nonce each time")
+	got, err := keys.openSecret("sub_a", sealed)
 	require.NoError(t, err)
 	require.Equal(t, secret.Reveal(), got.Reveal())
-	got, err = keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: old.seal("sub_a", "sec_1", secret)})
+	got, err = keys.openSecret("sub_a", old.sealSecret("sub_a", "sec_1", secret))
 	require.NoError(t, err, "what an older key has sealed")
 	require.Equal(t, secret.Reveal(), got.Reveal())
 
 	for name, open := range map[string]func() error{
-		"moved to another subscriber": func() error { _, err := keys.open("sub_b", sealed); return err },
+		"moved to another subscriber": func() error { _, err := keys.openSecret("sub_b", sealed); return err },
 		"moved to another row": func() error {
-			_, err := keys.open("sub_a", SealedSecret{ID: "sec_2", Sealed: sealed.Sealed})
+			_, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_2", Sealed: sealed.Sealed})
 			return err
 		},
-		"sealed with a lost key": func() error { _, err := old.open("sub_a", sealed); return err },
+		"sealed with a lost key": func() error { _, err := old.openSecret("sub_a", sealed); return err },
 		"another key of that id": func() error {
 			other, err := NewKeys(sealingKey("2026", 9))
 			require.NoError(t, err)
-			_, err = other.open("sub_a", sealed)
+			_, err = other.openSecret("sub_a", sealed)
 			return err
 		},
 	} {
@@ -49,13 +50,13 @@ func TestSeal(t *testing.T) {
 		require.NotContains(t, err.Error(), secret.Reveal())
 	}
 	for cut := range len(sealed.Sealed) {
-		_, err := keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed.Sealed[:cut]})
+		_, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed.Sealed[:cut]})
 		require.ErrorIs(t, err, ErrSealed, "cut to %d bytes", cut)
 	}
 	for i := range sealed.Sealed {
 		flipped := bytes.Clone(sealed.Sealed)
 		flipped[i] ^= 1
-		_, err := keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: flipped})
+		_, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: flipped})
 		require.ErrorIs(t, err, ErrSealed, "byte %d", i)
 	}
 }

@@ -27,6 +27,7 @@ const (
 var excepted = []step{
 	{selectUnexpanded, "SCAN x", "surehook_expanded has one row"},
 	{selectUnexpanded, "SEARCH surehook_events", oneRow},
+	{selectFirstKey, "SEARCH surehook_secrets USING COVERING INDEX surehook_secrets_key", oneRow},
 	{selectDeleted, "SCAN surehook_subscriptions USING COVERING INDEX surehook_subscriptions_deleted", limited},
 	{selectPending, "SEARCH p USING PRIMARY KEY (subscription=?)", limited},
 	{selectLeastWaiting, "SEARCH surehook_waiting USING COVERING INDEX surehook_waiting_due (subscription=?)", oneRow},
@@ -95,6 +96,7 @@ func TestPlans(t *testing.T) {
 	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
 		insertEnd, releaseLease, deleteLease, lowerHead, lowerTurnOf, selectDeleted, selectGone, selectGoneLeases, deletePendingOne, markSwept,
 		restartLease, restartWaiting, pendingToWaiting, deleteEnd, reviveDelivery,
+		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey,
 		selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
 	expected := slices.Clone(excepted)
 	for _, of := range sources[""] {
