@@ -1,12 +1,12 @@
 package sender
 
 import (
-	"maps"
 	"sync"
 	"time"
 )
 
-// maxUnsent bounds how many subscribers are remembered.
+// maxUnsent bounds how many subscribers are remembered. Then all are forgotten,
+// and told once more.
 const maxUnsent = 10_000
 
 // unsent remembers of which subscribers it was told that nothing can be sent to
@@ -24,10 +24,8 @@ func (u *unsent) tell(subscriber int64, now time.Time) bool {
 		return false
 	}
 	if len(u.told) >= maxUnsent {
-		maps.DeleteFunc(u.told, func(_ int64, last time.Time) bool { return now.Sub(last) >= secretPause })
+		clear(u.told)
 	}
-	if len(u.told) < maxUnsent {
-		u.told[subscriber] = now
-	}
+	u.told[subscriber] = now
 	return true
 }
