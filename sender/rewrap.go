@@ -26,7 +26,7 @@ func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	failed := unopened{errs: []error{r.keys.missing(ids)}}
+	var failed unopened
 	// Whatever else is sealed gets a line here.
 	parts := []func(ctx context.Context, key string, failed *unopened) (int, error){
 		r.rewrapSecrets,
@@ -43,7 +43,7 @@ func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 			}
 		}
 	}
-	return rewrapped, failed.err()
+	return rewrapped, errors.Join(r.keys.missing(ids), failed.err())
 }
 
 // rewrapSecrets does so for all secrets that are sealed with a key.
@@ -107,7 +107,7 @@ type unopened struct {
 }
 
 func (u *unopened) add(errs []error) {
-	room := max(0, min(len(errs), maxUnopened-len(u.errs)))
+	room := min(len(errs), maxUnopened-len(u.errs))
 	u.errs = append(u.errs, errs[:room]...)
 	u.more += len(errs) - room
 }
