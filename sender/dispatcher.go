@@ -210,7 +210,7 @@ type Stats struct {
 // what has been committed, attempts what is due, records the results, and goes
 // on until nothing more is due. It is for schedulers, and for tests that drive
 // the dispatcher step by step. When ctx ends it drains like Run, and returns
-// ctx's error.
+// ctx's error. It does not begin for the same reasons as Run.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	if !d.running.CompareAndSwap(false, true) {
 		return Stats{}, ErrRunning

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"bytes"
+	"encoding/hex"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,39 @@ func TestSeal(t *testing.T) {
 		_, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: flipped})
 		require.ErrorIs(t, err, ErrSealed, "byte %d", i)
 	}
+}
+
+// What was sealed once must be opened by every later version.
+func TestSealedFormat(t *testing.T) {
+	keys, err := NewKeys(sealingKey("2025", 1))
+	require.NoError(t, err)
+	sealed, err := hex.DecodeString("0104323032357fa28fa9aaffb55fa65c6a32e29c2861bc1d02ec3046670077b450a7e1629ffebe36d914b18f0d3e98b3eaa57d41cff0a9b1b401e0c01c74d6f88dd7d7059d5e05d4")
+	require.NoError(t, err)
+	got, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed})
+	require.NoError(t, err)
+	require.Equal(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", got.Reveal())
+	id, err := keyOf(sealed)
+	require.NoError(t, err)
+	require.Equal(t, "2025", id)
+
+	// Whatever is sealed for one row is of no use in another, and stays bound to it
+	// when it is sealed anew.
+	newer, err := NewKeys(sealingKey("2026", 2), sealingKey("2025", 1))
+	require.NoError(t, err)
+	renewed, err := newer.renewFor("row 1", keys.sealFor("row 1", []byte("plain")))
+	require.NoError(t, err)
+	id, err = keyOf(renewed)
+	require.NoError(t, err)
+	require.Equal(t, "2026", id)
+	plain, err := newer.openFor("row 1", renewed)
+	require.NoError(t, err)
+	require.Equal(t, "plain", string(plain))
+	_, err = newer.openFor("row 2", renewed)
+	require.ErrorIs(t, err, ErrSealed)
+	_, err = keys.openFor("row 1", renewed)
+	require.ErrorContains(t, err, `"2026", which is not among those given`)
+	_, err = newer.renewFor("row 2", renewed)
+	require.ErrorIs(t, err, ErrSealed)
 }
 
 func TestNewKeysRefuses(t *testing.T) {

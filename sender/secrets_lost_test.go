@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -74,13 +75,31 @@ func (s *loads) Keyring(ctx context.Context, subscriber int64) (sender.SealedKey
 	return s.DispatchStore.Keyring(ctx, subscriber)
 }
 
+// journal is a log that may be read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 // Nothing is ever sent unsigned, what is our fault is not charged, and nobody
 // else notices.
 func TestSecretThatCannotBeOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		endpoint := sendertest.NewRoundTripper()
-		var log bytes.Buffer
+		var log journal
 		store := &loads{DispatchStore: b.store}
 		stop := b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: endpoint, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		synctest.Wait()
