@@ -28,6 +28,7 @@ const (
 var excepted = []step{
 	{selectUnexpanded, "SCAN x", "surehook_expanded has one row"},
 	{selectUnexpanded, "SEARCH surehook_events", oneRow},
+	{selectFirstKey, "SEARCH surehook_secrets USING COVERING INDEX surehook_secrets_key", oneRow},
 	{selectEnding, "SCAN s USING INDEX surehook_subscriptions_ending", ending},
 	{selectLeftOf, "SCAN surehook_left", ending},
 	{deleteLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
@@ -95,7 +96,8 @@ func TestPlans(t *testing.T) {
 	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
 		insertEnd, selectLeft, deleteLease, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
-		setStatus, closeHead, oldestHeld, insertNotice, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
+		setStatus, closeHead, oldestHeld, insertNotice,
+		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
 	expected := slices.Clone(excepted)
 	for _, of := range sources[""] {
 		for _, f := range []filter{{}, {event: 1}, {subscription: 1}, {event: 1, subscription: 1}} {
