@@ -83,28 +83,40 @@ type SealedKeyring struct {
 // sealedFormat is the first byte of what is sealed.
 const sealedFormat = 1
 
-// seal encrypts a subscriber's secret: format byte, length of the key id, key
-// id, nonce, ciphertext, tag.
+// seal encrypts a subscriber's secret.
 func (k *Keys) seal(subscriber, id string, s signing.Secret) []byte {
-	b := append([]byte{sealedFormat, byte(len(k.current))}, k.current...)
-	return k.byID[k.current].Seal(b, nil, []byte(s.Reveal()), boundTo(subscriber, id))
+	return k.sealFor(boundTo(subscriber, id), []byte(s.Reveal()))
 }
 
 func (k *Keys) open(subscriber string, s SealedSecret) (signing.Secret, error) {
-	b := s.Sealed
+	text, err := k.openFor(boundTo(subscriber, s.ID), s.Sealed)
+	if err != nil {
+		return signing.Secret{}, fmt.Errorf("%w (secret %q of %q)", err, s.ID, subscriber)
+	}
+	return signing.ParseSecret(string(text))
+}
+
+// sealFor encrypts plain so that it opens for the same bound alone: format byte,
+// length of the key id, key id, nonce, ciphertext, tag.
+func (k *Keys) sealFor(bound string, plain []byte) []byte {
+	b := append([]byte{sealedFormat, byte(len(k.current))}, k.current...)
+	return k.byID[k.current].Seal(b, nil, plain, []byte(bound))
+}
+
+func (k *Keys) openFor(bound string, b []byte) ([]byte, error) {
 	if len(b) < 2 || b[0] != sealedFormat || len(b) < 2+int(b[1]) || !utf8.Valid(b[2:2+int(b[1])]) {
-		return signing.Secret{}, fmt.Errorf("%w: secret %q of %q is not in a format that this version knows", ErrSealed, s.ID, subscriber)
+		return nil, fmt.Errorf("%w: it is not in a format that this version knows", ErrSealed)
 	}
 	keyID, rest := string(b[2:2+int(b[1])]), b[2+int(b[1]):]
 	aead, ok := k.byID[keyID]
 	if !ok {
-		return signing.Secret{}, fmt.Errorf("%w: secret %q of %q was sealed with the key %q, which is not among those given", ErrSealed, s.ID, subscriber, keyID)
+		return nil, fmt.Errorf("%w: it was sealed with the key %q, which is not among those given", ErrSealed, keyID)
 	}
-	text, err := aead.Open(nil, nil, rest, boundTo(subscriber, s.ID))
+	plain, err := aead.Open(nil, nil, rest, []byte(bound))
 	if err != nil {
-		return signing.Secret{}, fmt.Errorf("%w: secret %q of %q was changed, moved from another row, or sealed with another key of the id %q", ErrSealed, s.ID, subscriber, keyID)
+		return nil, fmt.Errorf("%w: it was changed, moved from another row, or sealed with another key of the id %q", ErrSealed, keyID)
 	}
-	return signing.ParseSecret(string(text))
+	return plain, nil
 }
 
 // keyring opens all secrets of a subscriber.
@@ -122,6 +134,6 @@ func (k *Keys) keyring(sealed SealedKeyring) (*signing.Keyring, error) {
 
 // boundTo is the additional data of the seal. Neither part can hold the
 // separator: ids are of letters, digits, hyphens and underscores.
-func boundTo(subscriber, id string) []byte {
-	return []byte("surehook secret|" + subscriber + "|" + id)
+func boundTo(subscriber, id string) string {
+	return "surehook secret|" + subscriber + "|" + id
 }
