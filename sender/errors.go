@@ -36,6 +36,10 @@ var (
 	// changed.
 	ErrInvalid = errors.New("sender: invalid")
 
+	// ErrChallenge: a callback URL did not answer its challenge. The error is a
+	// *ChallengeError. Nothing was changed.
+	ErrChallenge = errors.New("sender: the challenge was not answered")
+
 	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
 	// be redelivered.
 	ErrCancelled = errors.New("sender: the delivery was cancelled")

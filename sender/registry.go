@@ -30,6 +30,18 @@ type RegistryConfig struct {
 	// the same.
 	Network Network
 
+	// MaxTimeout is the longest Settings.Timeout that a subscription may have. The
+	// default is 10 s, like a Dispatcher's; at most 30 s.
+	MaxTimeout time.Duration
+
+	// Proxies are the names that a subscription may have in Settings.Proxy: those
+	// of the Dispatcher's Proxies, or some of them.
+	Proxies []string
+
+	// Challenger, if set, makes sure of every callback URL before it is registered:
+	// see NewChallenger.
+	Challenger *Challenger
+
 	// Now is the clock of CreatedAt and of the ids. The default is time.Now.
 	Now func() time.Time
 }
@@ -73,6 +85,12 @@ type NewSubscription struct {
 	// EventTypes are exact types, "prefix.*" or "*"; empty means "*".
 	EventTypes  []string
 	Description string // up to 1024 bytes
+	// Settings adjust how its deliveries are posted. SealedCertificate must be
+	// empty: give ClientCertificate.
+	Settings Settings
+	// ClientCertificate, if not nil, is shown to its endpoint, which must be https.
+	// It is sealed like a secret.
+	ClientCertificate *ClientCertificate
 }
 
 // Registry keeps subscribers and their subscriptions. It is safe for concurrent
@@ -82,9 +100,11 @@ type Registry[Tx any] struct {
 		RegistryStore[Tx]
 		InTx(ctx context.Context, fn func(tx Tx) error) error
 	}
-	keys    *Keys
-	network guard.Policy
-	now     func() time.Time
+	keys       *Keys
+	network    guard.Policy
+	limits     settingsLimits
+	challenger *Challenger
+	now        func() time.Time
 }
 
 // NewRegistry returns a Registry on a store, which seals the secrets with keys.
@@ -103,10 +123,24 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	if err := c.Network.policy().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: RegistryConfig.Network: %w", err))
 	}
+	if c.MaxTimeout == 0 {
+		c.MaxTimeout = defaultTimeout
+	}
+	if c.MaxTimeout < minTimeout || c.MaxTimeout > maxTimeout {
+		errs = append(errs, fmt.Errorf("sender: RegistryConfig.MaxTimeout is %v: it must be from %v to %v", c.MaxTimeout, minTimeout, maxTimeout))
+	}
+	for _, name := range c.Proxies {
+		if err := checkProxyName(name); err != nil {
+			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Proxies: %w", err))
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	r := &Registry[Tx]{store: store, keys: keys, network: c.Network.policy(), now: c.Now}
+	r := &Registry[Tx]{
+		store: store, keys: keys, network: c.Network.policy(), now: c.Now, challenger: c.Challenger,
+		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies)},
+	}
 	if r.now == nil {
 		r.now = time.Now
 	}
@@ -180,18 +214,51 @@ func (r *Registry[Tx]) Keyring(ctx context.Context, subscriber string) (*signing
 }
 
 // Subscribe registers a callback URL. It gets the events that are committed
-// after it. ErrInvalid: the URL or the filter is refused, and why; ErrNotFound:
-// no such subscriber.
-func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (s Subscription, err error) {
-	err = r.store.InTx(ctx, func(tx Tx) error {
-		s, err = r.SubscribeTx(ctx, tx, n)
-		return err
-	})
-	return s, err
+// after it. If the configuration has a Challenger, the URL is challenged first,
+// outside of any transaction, and registered only if it answers. ErrInvalid: the
+// URL, the filter, the settings or the certificate are refused, and why;
+// ErrNotFound: no such subscriber; ErrChallenge: it did not answer as it must (see
+// ChallengeError).
+func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (Subscription, error) {
+	s, err := r.prepare(n)
+	if err != nil {
+		return Subscription{}, err
+	}
+	if err := r.challenge(ctx, s); err != nil {
+		return Subscription{}, err
+	}
+	err = r.store.InTx(ctx, func(tx Tx) error { return r.store.CreateSubscriptionTx(ctx, tx, s) })
+	if err != nil {
+		return Subscription{}, err
+	}
+	return s, nil
 }
 
-// SubscribeTx is Subscribe in the caller's transaction.
+// SubscribeTx is Subscribe in the caller's transaction. It challenges nobody, even
+// if the configuration has a Challenger: a transaction must not wait for a
+// stranger's endpoint.
 func (r *Registry[Tx]) SubscribeTx(ctx context.Context, tx Tx, n NewSubscription) (Subscription, error) {
+	s, err := r.prepare(n)
+	if err != nil {
+		return Subscription{}, err
+	}
+	if err := r.store.CreateSubscriptionTx(ctx, tx, s); err != nil {
+		return Subscription{}, err
+	}
+	return s, nil
+}
+
+// challenge makes sure of a subscription as it is to be, before it is stored. No
+// transaction may be open.
+func (r *Registry[Tx]) challenge(ctx context.Context, s Subscription) error {
+	if r.challenger == nil {
+		return nil
+	}
+	return r.challenger.Challenge(ctx, s.Subscriber, s.ID, s.URL, s.Settings)
+}
+
+// prepare validates what is asked for and makes the subscription of it.
+func (r *Registry[Tx]) prepare(n NewSubscription) (Subscription, error) {
 	var errs []error
 	u, err := r.network.CheckURL(n.URL)
 	if err != nil {
@@ -204,16 +271,31 @@ func (r *Registry[Tx]) SubscribeTx(ctx context.Context, tx Tx, n NewSubscription
 	if len(n.Description) > maxDescription || !utf8.ValidString(n.Description) {
 		errs = append(errs, fmt.Errorf("%w subscription: description: it must be valid UTF-8 of at most %d bytes", ErrInvalid, maxDescription))
 	}
+	if err := n.Settings.check(r.limits); err != nil {
+		errs = append(errs, err)
+	}
+	if len(n.Settings.SealedCertificate) > 0 {
+		errs = append(errs, fmt.Errorf("%w subscription: settings: a sealed certificate belongs to the subscription that it was sealed for: give ClientCertificate", ErrInvalid))
+	}
+	now := r.now()
+	var certificate []byte
+	if n.ClientCertificate != nil {
+		if certificate, err = n.ClientCertificate.text(now); err != nil {
+			errs = append(errs, err)
+		}
+		if u != nil && u.Scheme != "https" {
+			errs = append(errs, fmt.Errorf("%w subscription: client certificate: the URL must be https", ErrInvalid))
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return Subscription{}, err
 	}
-	now := r.now()
 	s := Subscription{
-		ID: newid.New("wsub_", now), Subscriber: n.Subscriber, URL: u.String(), EventTypes: types,
+		ID: newid.New("wsub_", now), Subscriber: n.Subscriber, URL: u.String(), EventTypes: types, Settings: n.Settings.normalised(),
 		Description: n.Description, Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond),
 	}
-	if err := r.store.CreateSubscriptionTx(ctx, tx, s); err != nil {
-		return Subscription{}, err
+	if certificate != nil {
+		s.Settings.SealedCertificate = r.keys.sealCertificate(s.ID, certificate)
 	}
 	return s, nil
 }
