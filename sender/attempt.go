@@ -37,13 +37,13 @@ var jsonType = []string{"application/json"}
 // sends nothing, if the request cannot be signed, or not be sent as the
 // subscription's settings ask.
 func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (Result, error) {
-	return p.postAndRead(ctx, c, u, keys, now, read)
+	return p.postAndTake(ctx, c, u, keys, now, nil)
 }
 
-// postAndRead is post with a function that reads the answer's body and closes it.
-// Its error is the attempt's.
-func (p *poster) postAndRead(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time,
-	read func(answer *http.Response, r *Result) error,
+// postAndTake is post with a function that reads the answer's body, unless it is
+// nil. Its error is the attempt's.
+func (p *poster) postAndTake(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time,
+	take func(body io.Reader) error,
 ) (Result, error) {
 	r := Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}
 	transport, own, err := p.transports.of(c.Target, u)
@@ -82,8 +82,13 @@ func (p *poster) postAndRead(ctx context.Context, c *Claimed, u *url.URL, keys *
 		r.Duration = time.Since(began)
 		return r, nil
 	}
+	defer answer.Body.Close()
 	r.StatusCode = answer.StatusCode
-	err = read(answer, &r)
+	if take != nil {
+		err = take(answer.Body)
+	} else {
+		err = read(answer, &r)
+	}
 	r.Duration = time.Since(began)
 	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), now.Add(r.Duration))
 	switch {
@@ -113,7 +118,6 @@ var buffers = sync.Pool{New: func() any { return new([maxSnippet]byte) }}
 // read takes up to maxAnswer of the answer, so that the connection can be used
 // again, and keeps the beginning of a failure's for the owner.
 func read(answer *http.Response, r *Result) error {
-	defer answer.Body.Close()
 	if answer.Body == http.NoBody {
 		return nil
 	}

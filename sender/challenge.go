@@ -176,7 +176,7 @@ func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, 
 	}
 	claimed.Target = &Target{Subscription: subscriptionID, URL: rawURL, Subscriber: subscriber, Settings: &s}
 	var said string
-	r, err := c.post.postAndRead(ctx, claimed, u, keyring, now, func(answer *http.Response, _ *Result) (err error) {
+	r, err := c.post.postAndTake(ctx, claimed, u, keyring, now, func(answer io.Reader) (err error) {
 		said, err = readChallenge(answer, token)
 		return err
 	})
@@ -219,9 +219,8 @@ func challengeOf(subscriber, subscription, token string, now time.Time) (*Claime
 }
 
 // readChallenge returns what is wrong with a 2xx answer, or "".
-func readChallenge(answer *http.Response, token string) (string, error) {
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxChallengeAnswer+1))
+func readChallenge(answer io.Reader, token string) (string, error) {
+	body, err := io.ReadAll(io.LimitReader(answer, maxChallengeAnswer+1))
 	switch {
 	case err != nil:
 		return "", err

@@ -156,7 +156,7 @@ func (t *tunnel) ask(ctx context.Context, conn net.Conn, target netip.AddrPort) 
 		return &proxyError{"the proxy broke the connection off", endOf(ctx, err)}
 	}
 	reader := bufio.NewReader(io.LimitReader(conn, maxTunnelAnswer))
-	answer, err := http.ReadResponse(reader, request)
+	answer, err := http.ReadResponse(reader, request) //nolint:bodyclose // it has none, or its connection is closed
 	if err != nil {
 		return &proxyError{"the proxy's answer to CONNECT is not HTTP", endOf(ctx, err)}
 	}

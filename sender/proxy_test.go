@@ -213,7 +213,7 @@ func listen(t *testing.T, serve func(net.Conn)) (address string, stop func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	if serve == nil {
-		l.Close()
+		_ = l.Close()
 		return l.Addr().String(), func() {}
 	}
 	var serving sync.WaitGroup
@@ -230,7 +230,7 @@ func listen(t *testing.T, serve func(net.Conn)) (address string, stop func()) {
 		}
 	})
 	return l.Addr().String(), func() {
-		l.Close()
+		_ = l.Close()
 		serving.Wait()
 	}
 }
@@ -253,11 +253,11 @@ func TestUnsentRatherThanWithout(t *testing.T) {
 		cfg      sender.DispatcherConfig
 		says     string
 	}{
-		"unknown proxy":        {"http://127.0.0.1:9/", sender.Settings{Proxy: "us"}, sender.DispatcherConfig{Proxies: proxies}, `asks for the proxy \"us\", which is not among`},
-		"another's":            {"https://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{}, "moved from another row"},
-		"not sealed":           {"https://127.0.0.1:9/", sender.Settings{SealedCertificate: []byte("plain")}, sender.DispatcherConfig{}, "cannot be opened"},
-		"no TLS":               {"http://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{}, "not https"},
-		"proxy, unguarded":     {"http://127.0.0.1:9/", sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{Proxies: proxies, UnguardedTransport: never}, "UnguardedTransport does not give"},
+		"unknown proxy":          {"http://127.0.0.1:9/", sender.Settings{Proxy: "us"}, sender.DispatcherConfig{Proxies: proxies}, `asks for the proxy \"us\", which is not among`},
+		"another's":              {"https://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{}, "moved from another row"},
+		"not sealed":             {"https://127.0.0.1:9/", sender.Settings{SealedCertificate: []byte("plain")}, sender.DispatcherConfig{}, "cannot be opened"},
+		"no TLS":                 {"http://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{}, "not https"},
+		"proxy, unguarded":       {"http://127.0.0.1:9/", sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{Proxies: proxies, UnguardedTransport: never}, "UnguardedTransport does not give"},
 		"certificate, unguarded": {"https://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{UnguardedTransport: never}, "UnguardedTransport does not give"},
 	} {
 		t.Run(name, func(t *testing.T) {
