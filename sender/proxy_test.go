@@ -178,15 +178,15 @@ func TestProxyThatFails(t *testing.T) {
 		class sender.Class
 		says  string
 	}{
-		"refuses":               {answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 403"},
-		"cannot connect":        {answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 502"},
-		"asks who we are":       {answering("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy asks for other credentials (407)"},
-		"is none":               {answering("220 smtp ready\r\n"), sender.ClassConnect, "the proxy's answer to CONNECT is not HTTP"},
-		"leaves":                {func(net.Conn) {}, sender.ClassConnect, "the proxy"},
-		"never ends its answer": {answering("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<10)), sender.ClassConnect, "is not HTTP"},
-		"says too much":         {answering("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "more than an answer"},
-		"hangs":                 {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, sender.ClassTimeout, "no whole answer within the attempt's time"},
-		"is not there":          {nil, sender.ClassConnect, "the proxy cannot be reached"},
+		"refuses":           {answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 403"},
+		"cannot connect":    {answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 502"},
+		"asks who we are":   {answering("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy asks for other credentials (407)"},
+		"is none":           {answering("220 smtp ready\r\n"), sender.ClassConnect, "the proxy's answer to CONNECT is not HTTP"},
+		"leaves":            {func(net.Conn) {}, sender.ClassConnect, "the proxy"},
+		"answers at length": {answering("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"), sender.ClassConnect, "is not HTTP"},
+		"says too much":     {answering("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "more than an answer"},
+		"hangs":             {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, sender.ClassTimeout, "no whole answer within the attempt's time"},
+		"is not there":      {nil, sender.ClassConnect, "the proxy cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
