@@ -117,7 +117,8 @@ func TestPostThroughProxy(t *testing.T) {
 			d := b.settledDispatcher(&sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{Proxies: map[string]*url.URL{"eu": proxy.url(t)}})
 			d.Trust(a.pool)
 			defer d.CloseIdle()
-			for range 2 {
+			const posts = 10
+			for range posts {
 				b.publish("sub_plain")
 				stats, err := d.RunOnce(t.Context())
 				require.NoError(t, err)
@@ -128,12 +129,12 @@ func TestPostThroughProxy(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, stats.Delivered)
 
-			require.Len(t, plain.Requests(), 2)
+			require.Len(t, plain.Requests(), posts)
 			require.NoError(t, plain.Requests()[0].Verify(secret))
 			require.NotContains(t, plain.Requests()[0].Header, "Proxy-Authorization")
 			require.Equal(t, "localhost "+strings.TrimPrefix(atLocalhost(secure.URL), "https://"), <-got)
 			asked, auth := proxy.requests()
-			require.Len(t, asked, 2, "a connection each, and the first one was used again")
+			require.Less(t, len(asked), posts/2, "connections are kept") // net/http now and then drops one
 			for _, at := range asked {
 				require.Regexp(t, `^CONNECT (127\.0\.0\.1|\[::1\]):\d+$`, at, "an address and not a name")
 			}
