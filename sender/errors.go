@@ -50,6 +50,10 @@ var (
 	// it again.
 	ErrConflict = errors.New("sender: changed by somebody else in between")
 
+	// ErrChallenge: a callback URL did not answer its challenge. The error is a
+	// *ChallengeError. Nothing was changed.
+	ErrChallenge = errors.New("sender: the challenge was not answered")
+
 	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
 	// be redelivered.
 	ErrCancelled = errors.New("sender: the delivery was cancelled")
