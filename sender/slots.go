@@ -32,6 +32,8 @@ type slots struct {
 	wire int
 	held int
 	age  int64 // counts the calls of trim
+
+	probing bool // our own network is down: probePlaces hold in place of places
 }
 
 type slotsConfig struct {
@@ -68,6 +70,7 @@ type attempt struct {
 	url     *url.URL // nil if it cannot be parsed
 	sub     *subSlots
 	account Lane      // the lane whose places it takes
+	dial    dialing
 	claimed time.Time // on the local clock
 	started time.Time // on the local clock; zero while it is queued
 	slow    bool
@@ -76,6 +79,12 @@ type attempt struct {
 // firstPlaces is how many places a subscription has that this dispatcher does
 // not know.
 var firstPlaces = [Lanes]int{LaneNew: 1, LaneProven: 4, LaneProbation: 1}
+
+// While our own network is down a few attempts find out when it is back: most of
+// them at endpoints that used to answer.
+var probePlaces = [Lanes]int{LaneNew: 1, LaneProven: 2, LaneProbation: 1}
+
+const mostProbes = 4
 
 func newSlots(cfg slotsConfig) *slots {
 	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}}
@@ -106,13 +115,13 @@ func (s *slots) add(a *attempt) {
 // next puts a queued delivery on the wire and returns it, or nil if nothing may
 // go now. Subscriptions take turns.
 func (s *slots) next() *attempt {
-	if s.wire >= s.cfg.hardLimit {
+	if s.full() {
 		return nil
 	}
 	for i := range s.lane {
 		l := Lane(i)
 		lane := &s.lane[l]
-		if lane.wire >= s.cfg.places[l] {
+		if lane.wire >= s.places(l) {
 			continue
 		}
 		for range len(lane.ready) {
@@ -209,12 +218,12 @@ func (s *slots) claim() ClaimParams {
 	for i := range p.Lanes {
 		l, lane := Lane(i), &s.lane[i]
 		p.Lanes[l] = LaneParams{
-			Slots:           max(0, s.hold(l, s.cfg.places[l])-lane.held),
+			Slots:           max(0, s.hold(l, s.places(l))-lane.held),
 			PerSubscriber:   s.hold(l, s.perSubscriber(l)),
 			PerSubscription: s.hold(l, s.first(l)),
 			SubscriberRoom:  make(map[int64]int, len(lane.by)),
 		}
-		if s.wire >= s.cfg.hardLimit {
+		if s.full() {
 			p.Lanes[l].Slots = 0
 		}
 		for subscriber, n := range lane.by {
@@ -241,13 +250,25 @@ func (s *slots) trim() {
 }
 
 // perSubscriber is how many of a lane's places one subscriber may take.
-func (s *slots) perSubscriber(l Lane) int { return (s.cfg.places[l] + 1) / 2 }
+func (s *slots) perSubscriber(l Lane) int { return (s.places(l) + 1) / 2 }
+
+// places is how many attempts of a lane may be on the wire.
+func (s *slots) places(l Lane) int {
+	if s.probing {
+		return probePlaces[l]
+	}
+	return s.cfg.places[l]
+}
+
+func (s *slots) full() bool {
+	return s.wire >= s.cfg.hardLimit || s.probing && s.wire >= mostProbes
+}
 
 func (s *slots) first(l Lane) int { return min(firstPlaces[l], s.cfg.perSubscription) }
 
 // hold is how many deliveries may be held for so many places.
 func (s *slots) hold(l Lane, places int) int {
-	if l == LaneProven {
+	if l == LaneProven && !s.probing {
 		return places * s.cfg.prefetch
 	}
 	return places
