@@ -69,7 +69,7 @@ type attempt struct {
 	Claimed
 	url     *url.URL // nil if it cannot be parsed
 	sub     *subSlots
-	account Lane      // the lane whose places it takes
+	account Lane // the lane whose places it takes
 	dial    dialing
 	claimed time.Time // on the local clock
 	started time.Time // on the local clock; zero while it is queued
