@@ -114,7 +114,11 @@ func (p *pump) run(ctx context.Context) {
 		if s.goOn {
 			continue
 		}
-		p.rest(ctx, min(idle, s.untilDue(p.d.cfg.MaxIdle)))
+		most := min(idle, s.untilDue(p.d.cfg.MaxIdle))
+		if p.wired() { // what begins to hang is to be noticed, however long it may rest
+			most = min(most, slowScanEvery)
+		}
+		p.rest(ctx, most)
 	}
 }
 
@@ -301,6 +305,13 @@ func (p *pump) hungry() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots.held < p.d.cfg.Slots
+}
+
+// wired reports whether anything is on the wire.
+func (p *pump) wired() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots.wire > 0
 }
 
 // rest waits until a step is worth its commit.

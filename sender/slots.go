@@ -19,6 +19,9 @@ import (
 //   - A subscription starts with few places, and earns one more with each fast
 //     answer while it could use it, up to a maximum; failures and slow answers
 //     halve them.
+//   - One that fails several times in a row is on probation until it answers fast
+//     again; and one that keeps losing what it earned stays there for longer each
+//     time (see parole).
 //   - An attempt that has been on the wire for longer than a fast answer takes
 //     moves to the probation lane's account while it is still there: a proven
 //     endpoint that begins to hang gives its places back after that time and not
@@ -33,6 +36,7 @@ type slots struct {
 	held int
 	age  int64 // counts the calls of trim
 
+	crowded bool // some that were moved to probation have more queued than places
 	probing bool // our own network is down: probePlaces hold in place of places
 }
 
@@ -62,6 +66,8 @@ type subSlots struct {
 	queue      []*attempt
 	ready      bool  // in its lane's ready list
 	used       int64 // the age at which it was given something last
+	failures   int   // in a row
+	parole     parole
 }
 
 // attempt is a claimed delivery in the hands of the dispatcher.
@@ -102,7 +108,7 @@ func (s *slots) add(a *attempt) {
 		sub = &subSlots{number: t.SubscriptionNo, subscriber: t.SubscriberNumber, lane: t.Lane, places: s.first(t.Lane)}
 		s.subs[t.SubscriptionNo] = sub
 	}
-	if sub.held == 0 {
+	if sub.held == 0 && !sub.parole.holds(s.age) {
 		sub.lane = t.Lane // the database knows what other processes saw
 	}
 	sub.used = s.age
@@ -153,19 +159,19 @@ func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 	s.count(a, -1, 0)
 	switch {
 	case class == ClassNone && took <= fast:
+		sub.failures = 0
 		if wanted {
 			sub.places = min(sub.places+1, s.cfg.perSubscription)
 		}
-		if !a.slow && sub.wire < sub.places { // no other one takes long
+		if !a.slow && sub.wire < sub.places && !sub.parole.holds(s.age) { // no other one takes long
 			s.move(sub, LaneProven)
 		}
 	case took > fast:
-		sub.places = 1
-		s.move(sub, LaneProbation)
+		s.demote(sub)
 	default:
 		sub.places = max(1, sub.places/2)
-		if sub.lane == LaneNew {
-			s.move(sub, LaneProbation)
+		if sub.failures++; sub.lane == LaneNew || sub.failures >= probationStreak {
+			s.demote(sub)
 		}
 	}
 }
@@ -181,8 +187,17 @@ func (s *slots) slowed(a *attempt) {
 	s.count(a, -1, -1)
 	a.account = LaneProbation
 	s.count(a, 1, 1)
-	a.sub.places = 1
-	s.move(a.sub, LaneProbation)
+	s.demote(a.sub)
+}
+
+// demote leaves a subscription one place, on probation.
+func (s *slots) demote(sub *subSlots) {
+	sub.places = 1
+	if sub.lane == LaneProven {
+		sub.parole.begin(s.age)
+	}
+	s.move(sub, LaneProbation)
+	s.crowded = s.crowded || len(sub.queue) > sub.places
 }
 
 // forget ends the account of a delivery whose result was recorded, or that was
@@ -194,6 +209,7 @@ func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
 // in them, to be given back.
 func (s *slots) takeQueues(all bool) []*attempt {
 	var taken []*attempt
+	s.crowded = false
 	for _, sub := range s.subs {
 		keep := sub.places
 		if all {
@@ -231,7 +247,7 @@ func (s *slots) claim() ClaimParams {
 		}
 	}
 	for _, sub := range s.subs {
-		if sub.held > 0 {
+		if sub.held > 0 || sub.parole.holds(s.age) {
 			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.places) - sub.held
 		}
 	}
@@ -242,7 +258,7 @@ func (s *slots) claim() ClaimParams {
 // since the last call but one, so that memory follows the work.
 func (s *slots) trim() {
 	for number, sub := range s.subs {
-		if sub.held == 0 && sub.used < s.age {
+		if sub.held == 0 && sub.used < s.age && !sub.parole.remembered(s.age) {
 			delete(s.subs, number)
 		}
 	}

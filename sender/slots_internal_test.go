@@ -129,6 +129,74 @@ func TestSlotsWhatHangsGivesItsPlacesBack(t *testing.T) {
 	require.Len(t, s.takeQueues(false), 5-1+1, "what it has queued beyond is given back")
 }
 
+// What fails fast does not go on failing in a place of its own among the proven.
+func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
+	s := testSlots()
+	for range 40 {
+		s.add(claimed(1, 1, LaneProven))
+	}
+	for i := range probationStreak {
+		require.Equal(t, LaneProven, s.subs[1].lane)
+		wire := drive(s)
+		if i == 0 {
+			require.Len(t, wire, 4)
+		}
+		for _, a := range wire[1:] { // what it held beyond
+			s.offWire(a)
+		}
+		s.finished(wire[0], ClassStatus, time.Millisecond, time.Second)
+	}
+	require.Equal(t, LaneProbation, s.subs[1].lane)
+	require.Equal(t, 1, s.subs[1].places)
+	require.True(t, s.crowded)
+	queued := len(s.subs[1].queue)
+	require.Len(t, s.takeQueues(false), queued-1, "what it has queued is given back")
+	require.False(t, s.crowded)
+
+	wire := drive(s)
+	s.finished(wire[0], ClassNone, time.Millisecond, time.Second)
+	require.Equal(t, LaneProven, s.subs[1].lane, "once, it is believed at once")
+}
+
+// One that flaps stays on probation for longer each time.
+func TestSlotsParole(t *testing.T) {
+	s := testSlots()
+	prove := func() Lane {
+		a := claimed(1, 1, LaneProven)
+		s.add(a)
+		require.Len(t, drive(s), 1)
+		s.finished(a, ClassNone, time.Millisecond, time.Second)
+		s.forget(a)
+		return s.subs[1].lane
+	}
+	fall := func() {
+		a := claimed(1, 1, LaneProven)
+		s.add(a)
+		require.Len(t, drive(s), 1)
+		s.slowed(a)
+		s.finished(a, ClassTimeout, 10*time.Second, time.Second)
+		s.forget(a)
+		require.Equal(t, LaneProbation, s.subs[1].lane)
+	}
+	for _, ages := range []int{0, 3, 6, 12, 24, 48, 60, 60} {
+		require.Equal(t, LaneProven, prove())
+		fall()
+		for range ages {
+			require.Equal(t, LaneProbation, prove(), "parole of %d", ages)
+			require.Contains(t, s.claim().SubscriptionRoom, int64(1))
+			require.Equal(t, 0, s.lane[LaneProven].held)
+			s.trim()
+		}
+	}
+	require.Equal(t, LaneProven, prove())
+	for range paroleMost + paroleSoon + 1 {
+		require.Equal(t, LaneProven, prove())
+		s.trim()
+	}
+	fall()
+	require.Equal(t, LaneProven, prove(), "it was long ago")
+}
+
 func TestSlotsHardLimit(t *testing.T) {
 	s := testSlots()
 	s.cfg.hardLimit = 10
@@ -210,8 +278,9 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 		for l := range s.lane {
 			require.Empty(t, s.lane[l].by)
 		}
-		s.trim()
-		s.trim()
+		for range paroleMost + paroleSoon + 2 {
+			s.trim()
+		}
 		require.Empty(t, s.subs, "nothing is remembered of those with nothing to do")
 	}
 }

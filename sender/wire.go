@@ -79,7 +79,7 @@ func (p *pump) scan(now time.Time) {
 			found = true
 		}
 	}
-	if found {
+	if found || p.slots.crowded {
 		for _, a := range p.slots.takeQueues(false) {
 			p.back = append(p.back, givenBack{a: a})
 		}
