@@ -174,6 +174,10 @@ func TestPolicyOwnNetwork(t *testing.T) {
 	single := p.Decide(sender.Live{First: t0, Tries: 1, Single: true}, before, r, t0)
 	require.Equal(t, sender.Decision{Status: sender.StatusDelivered, Health: before}, single, "one attempt is one attempt")
 
+	lost := interrupted
+	lost.OwnNetwork = true
+	require.Equal(t, t0, p.Decide(sender.Live{First: t0, Tries: 1}, before, lost, t0).Due, "an attempt that was lost is made again at once")
+
 	// What has stood is not counted to the age afterwards.
 	stood := sender.Live{First: t0.Add(-80 * h), Tries: 11, Stood: 10 * h}
 	d := p.Decide(stood, sender.Health{}, failed, t0)

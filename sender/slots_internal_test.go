@@ -197,6 +197,30 @@ func TestSlotsParole(t *testing.T) {
 	require.Equal(t, LaneProven, prove(), "it was long ago")
 }
 
+// While our own network is down a few attempts at a time find out when it is back.
+func TestSlotsProbing(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 30; sub++ {
+		s.add(claimed(sub, sub, Lane(sub%Lanes)))
+	}
+	s.probing = true
+	wire := drive(s)
+	count := map[Lane]int{}
+	for _, a := range wire {
+		count[a.account]++
+	}
+	require.Equal(t, map[Lane]int{LaneNew: 1, LaneProven: 2, LaneProbation: 1}, count, "of all, and most of those that used to answer")
+	for _, a := range wire {
+		s.slowed(a)
+	}
+	require.Empty(t, drive(s), "four in all, though they hang")
+	for _, l := range s.claim().Lanes {
+		require.Zero(t, l.Slots)
+	}
+	s.probing = false
+	require.NotEmpty(t, drive(s))
+}
+
 func TestSlotsHardLimit(t *testing.T) {
 	s := testSlots()
 	s.cfg.hardLimit = 10
