@@ -22,15 +22,14 @@ import (
 
 // cable is a network that can be pulled out.
 type cable struct {
-	mu      sync.Mutex
-	out     bool
-	dead    map[string]bool // hosts that nobody can connect to
-	wire    int
-	most    int // on the wire at once, since it was pulled
-	posts   int // that arrived
-	pulled  time.Time
-	took    time.Duration // to fail or to answer
-	lastOut time.Time     // the last post that failed
+	mu     sync.Mutex
+	out    bool
+	dead   map[string]bool // hosts that nobody can connect to
+	wire   int
+	most   int // on the wire at once, since it was pulled
+	posts  int // that arrived
+	pulled time.Time
+	took   time.Duration // to fail or to answer
 }
 
 func (c *cable) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -45,16 +44,20 @@ func (c *cable) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer c.mu.Unlock()
 	c.wire--
 	if c.out || c.dead[r.URL.Host] {
-		c.lastOut = time.Now()
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ENETUNREACH}
 	}
 	c.posts++
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-func (c *cable) pull(out bool) {
+// pull pulls the cable out, or puts it in again with some hosts dead.
+func (c *cable) pull(out bool, dead ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.dead = map[string]bool{}
+	for _, host := range dead {
+		c.dead[host] = true
+	}
 	c.out, c.pulled = out, time.Now()
 }
 
@@ -135,6 +138,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 			b.publish(fmt.Sprintf("sub_%d", i))
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, subscribers, world.posts)
 
 		world.pull(true)
@@ -147,6 +151,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		_, err := b.pub.PublishMany(t.Context(), events)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		require.Equal(t, subscribers, world.posts)
 		require.LessOrEqual(t, world.most, 4, "it is not hammered at")
 		require.Greater(t, o.own, subscribers*each)
@@ -164,9 +169,9 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), log.String())
 		require.Contains(t, log.String(), "our own network seems to be down since")
 
-		world.dead = map[string]bool{"host7": true, "host8": true}
-		world.pull(false)
+		world.pull(false, "host7", "host8")
 		time.Sleep(80 * time.Second)
+		synctest.Wait()
 		require.Equal(t, subscribers+(subscribers-2)*each, world.posts)
 		require.Equal(t, world.posts, o.status[sender.StatusDelivered])
 		require.Zero(t, o.status[sender.StatusDeadLettered])
@@ -176,6 +181,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		// Of the two that stay away each delivery has its horizon before it still.
 		require.GreaterOrEqual(t, o.other, 2*each, "and their failures count again")
 		time.Sleep(40 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, 2*each, o.status[sender.StatusDeadLettered], "%v", o.status)
 	})
 }
