@@ -45,7 +45,9 @@ func classify(ctx context.Context, err error) (Class, string) {
 		return ClassTLS, "the server's certificate is not valid for this host"
 	case errors.As(err, &record), errors.As(err, &alert), strings.Contains(err.Error(), "tls: "):
 		return ClassTLS, "the TLS handshake failed"
-	case errors.As(err, &op) && op.Op == "dial":
+	case errors.As(err, &op) && op.Op == "dial",
+		// These reach a kept-alive connection too, when our own network goes.
+		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN):
 		return ClassConnect, connectText(err)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):

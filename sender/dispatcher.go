@@ -98,6 +98,10 @@ type Dispatcher struct {
 	secrets keyrings
 	unsent  unsent
 	running atomic.Bool
+
+	// These two outlast a run, and are guarded by the one that is under way.
+	network     networkWatch
+	networkTold time.Time // when the operator was told last
 }
 
 // NewDispatcher returns a Dispatcher on a store, which opens the secrets that

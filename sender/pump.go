@@ -56,11 +56,15 @@ type pump struct {
 	firstDone time.Time
 	back      []givenBack
 	draining  bool
+	outage    time.Time // since when our own network is or was down
+	turns     []turn    // of its state, to be reported
+	notices   []Notice  // to be stored with the next batch
 }
 
 type finished struct {
-	a *attempt
-	r Result
+	a      *attempt
+	r      Result
+	failed bool // at connecting
 }
 
 type givenBack struct {
@@ -71,7 +75,7 @@ type givenBack struct {
 func newPump(d *Dispatcher) *pump {
 	eighth := max(1, d.cfg.Slots/8)
 	proven := d.cfg.Slots - 2*eighth
-	return &pump{
+	p := &pump{
 		d: d, results: make(chan struct{}, 1), noticed: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}), onWire: map[*attempt]struct{}{},
 		slots: newSlots(slotsConfig{
 			places:          [Lanes]int{LaneNew: eighth, LaneProven: proven, LaneProbation: eighth},
@@ -79,7 +83,10 @@ func newPump(d *Dispatcher) *pump {
 			prefetch:        16,
 			hardLimit:       2 * d.cfg.Slots,
 		}),
+		outage: d.network.since(),
 	}
+	p.slots.probing = d.network.down(time.Now()) // as another run found it
+	return p
 }
 
 // begin gives the attempts a context that outlives ctx, so that they are not cut
@@ -108,7 +115,11 @@ func (p *pump) run(ctx context.Context) {
 		if s.goOn {
 			continue
 		}
-		p.rest(ctx, min(idle, s.untilDue(p.d.cfg.MaxIdle)))
+		most := min(idle, s.untilDue(p.d.cfg.MaxIdle))
+		if p.wired() { // what begins to hang is to be noticed, however long it may rest
+			most = min(most, slowScanEvery)
+		}
+		p.rest(ctx, most)
 	}
 }
 
@@ -161,6 +172,7 @@ func (s stepped) untilDue(most time.Duration) time.Duration {
 func (p *pump) step(ctx context.Context) (stepped, error) {
 	var s stepped
 	p.lastStep = time.Now()
+	p.reportNetwork(ctx)
 	if err := p.giveBack(ctx); err != nil {
 		return s, err
 	}
@@ -214,6 +226,10 @@ func limitClaim(p *ClaimParams) (slots int) {
 func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams) (Claims, error) {
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
 	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: make([]Result, len(done))}
+	p.mu.Lock()
+	p.excuse(done)
+	b.Notices = p.notices
+	p.mu.Unlock()
 	for i := range done {
 		b.Results[i] = done[i].r
 	}
@@ -224,6 +240,7 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 		p.mu.Unlock()
 		return Claims{}, err
 	}
+	p.notices = p.notices[len(b.Notices):]
 	for i := range done {
 		p.slots.forget(done[i].a)
 	}
@@ -305,6 +322,13 @@ func (p *pump) hungry() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots.held < p.d.cfg.Slots
+}
+
+// wired reports whether anything is on the wire.
+func (p *pump) wired() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots.wire > 0
 }
 
 // rest waits until a step is worth its commit.

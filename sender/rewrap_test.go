@@ -81,13 +81,13 @@ func TestRewrap(t *testing.T) {
 	require.Zero(t, rewrapped)
 }
 
-// interrupted fails at the nth secret that is sealed anew.
-type interrupted struct {
+// interruptedStore fails at the nth secret that is sealed anew.
+type interruptedStore struct {
 	sender.Store[*memory.Tx]
 	left int
 }
 
-func (s *interrupted) RewrapTx(ctx context.Context, tx *memory.Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+func (s *interruptedStore) RewrapTx(ctx context.Context, tx *memory.Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
 	if s.left--; s.left < 0 {
 		return false, errAway
 	}
@@ -102,7 +102,7 @@ func TestRewrapInterrupted(t *testing.T) {
 		b := newBed(t)
 		secrets := b.many(n)
 		versions := b.versions(n)
-		store := &interrupted{Store: b.store, left: at}
+		store := &interruptedStore{Store: b.store, left: at}
 		reg, err := sender.NewRegistry(store, keysOf(t, "2", "1"), nil)
 		require.NoError(t, err)
 		done, err := reg.Rewrap(t.Context())

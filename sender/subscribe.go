@@ -157,4 +157,3 @@ func checkEventTypes(types []string) ([]string, error) {
 	slices.Sort(types)
 	return slices.Compact(types), nil
 }
-

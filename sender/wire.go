@@ -79,7 +79,7 @@ func (p *pump) scan(now time.Time) {
 			found = true
 		}
 	}
-	if found {
+	if found || p.slots.crowded {
 		for _, a := range p.slots.takeQueues(false) {
 			p.back = append(p.back, givenBack{a: a})
 		}
@@ -131,6 +131,7 @@ func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
 				}
 			})
 		}
+		ctx = withDialing(ctx, &a.dial)
 		r, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
 	}
 	if err != nil {
@@ -160,7 +161,7 @@ func (p *pump) finish(a *attempt, r Result, due time.Time, made bool) *attempt {
 		if len(p.done) == 0 {
 			p.firstDone = time.Now()
 		}
-		p.done = append(p.done, finished{a, r})
+		p.done = append(p.done, finished{a, r, p.observe(a, &r)})
 		p.stats.Attempted++
 	} else {
 		p.slots.offWire(a)
