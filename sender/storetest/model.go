@@ -269,6 +269,7 @@ func (m *model[Tx]) drain() {
 		}
 		m.settleAll(resultsOf(m.claims[before:], sender.ClassNone))
 	}
+	m.sweep()
 	m.compare()
 	for _, d := range m.deliveries {
 		read := m.get(d.id)

@@ -18,6 +18,8 @@ func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time)
 	switch {
 	case r.Class == sender.ClassConnect && !l.Single:
 		dec = sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Minute), Health: h, Uncounted: true, Stands: time.Minute}
+	case r.Class == sender.ClassBlocked && !l.Single:
+		dec.Status, dec.Due = sender.StatusDeadLettered, time.Time{}
 	case r.Class == sender.ClassReset:
 		dec.Disable = "the connection broke"
 		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeDisabled})
@@ -152,8 +154,8 @@ func (m *model[Tx]) record() {
 		recent := m.claims[max(0, len(m.claims)-8):]
 		class := []sender.Class{
 			sender.ClassNone, sender.ClassNone, sender.ClassNone, sender.ClassTimeout, sender.ClassTimeout, sender.ClassStatus, sender.ClassStatus,
-			sender.ClassConnect, sender.ClassReset,
-		}[m.rand.IntN(9)]
+			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked,
+		}[m.rand.IntN(10)]
 		results = append(results, result(recent[m.rand.IntN(len(recent))], class))
 	}
 	m.settleAll(results)

@@ -78,8 +78,12 @@ func (m *model[Tx]) set(s *modelSub, set sender.Settings) {
 	s.Subscription = n
 }
 
+// hold holds, as often as not, one that has an attempt in flight.
 func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
 	s := m.any()
+	if i := slices.IndexFunc(m.deliveries, func(d *modelDelivery) bool { return d.inFlight(m.clock) && !d.cancelled() }); i >= 0 && m.rand.IntN(2) == 0 {
+		s = m.deliveries[i].sub
+	}
 	err := m.tryHold(s.ID, status)
 	refused := s.Status == sender.SubscriptionClosing || s.Status == sender.SubscriptionDisabled && status == sender.SubscriptionPaused
 	switch {
@@ -93,13 +97,17 @@ func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
 	}
 }
 
-// resume resumes, as often as not, one that is held.
-func (m *model[Tx]) resume() {
-	s := m.any()
+// anyHeld is, as often as not, one that is held.
+func (m *model[Tx]) anyHeld() *modelSub {
 	if i := slices.IndexFunc(m.subs, func(s *modelSub) bool { return s.held() && !s.deleted }); i >= 0 && m.rand.IntN(2) == 0 {
-		s = m.subs[i]
+		return m.subs[i]
 	}
-	r := sender.Resume{None: m.rand.IntN(4) == 0}
+	return m.any()
+}
+
+func (m *model[Tx]) resume() {
+	s := m.anyHeld()
+	r := sender.Resume{None: m.rand.IntN(3) == 0}
 	if len(m.events) > 0 && m.rand.IntN(2) == 0 {
 		r.Since = m.events[m.rand.IntN(len(m.events))].created
 	}
@@ -191,7 +199,7 @@ func (m *model[Tx]) deleteSubscriber() {
 
 // changeAndRollBack changes a subscription, which then is as before.
 func (m *model[Tx]) changeAndRollBack() {
-	s := m.any()
+	s := m.anyHeld()
 	failed := errors.New("rolled back")
 	change := m.rand.IntN(6)
 	err := m.try(func(tx Tx) error {
