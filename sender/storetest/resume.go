@@ -25,6 +25,7 @@ func resumeRules[Tx any]() []rule[Tx] {
 		{"resume, refused", "A closing subscription cannot be resumed; an unknown or deleted one is ErrNotFound.", resumeRefused[Tx]},
 		{"resume, retention", "A resume that would send what was published before NotBefore is refused with a *RetentionError, and nothing is changed.", resumeRetention[Tx]},
 		{"resume, retention of what is not expanded yet", "What is committed, and not expanded yet, is not sent either if it was published before NotBefore; what the subscription does not get anyway does not count.", resumeRetentionWaiting[Tx]},
+		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle[Tx]},
 		{"resume, rolled back", "A resume that rolled back changes nothing.", resumeRolledBack[Tx]},
 	}
 }
@@ -467,6 +468,34 @@ func resumeRetentionWaiting[Tx any](w *world[Tx]) {
 	w.resume(sub, sender.Resume{NotBefore: start.Add(time.Millisecond)})
 	w.expand()
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusPending: 1}, "statuses after a resume that sends nothing that is too old")
+
+	w.publish(w.draft("a.b"))
+	w.Advance(time.Second)
+	w.pause(sub)
+	w.resume(sub, takeNone)
+	w.pause(sub)
+	w.resume(sub, sender.Resume{Since: second.Add(time.Second), NotBefore: w.now()}) // what was left behind is not sent
+	w.expand()
+	w.endsSwept()
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 2}, "statuses after a resume that sends nothing")
+}
+
+func resumeRetentionMiddle[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	for range 4 {
+		w.subscribe(owner, "*")
+	}
+	w.publish(w.draft("a.b"))
+	_, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+	w.noError(err, "expanding")
+	for _, c := range w.claim(plenty) {
+		w.record(result(c, sender.ClassNone))
+		w.Advance(time.Second)
+		w.pause(c.Target.Subscription)
+		w.resume(c.Target.Subscription, sender.Resume{NotBefore: w.now()})
+	}
+	w.expand()
+	w.equal(len(w.list(sender.DeliveryQuery{})), 4, "deliveries of the event")
 }
 
 func resumeRolledBack[Tx any](w *world[Tx]) {
