@@ -17,9 +17,9 @@ const (
 	// it gets what was committed since it asks for it.
 	unexpandedBefore = `SELECT e.created_at, e.type, coalesce(o.id, ''), coalesce(s.id, '') FROM surehook_events e
 		LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription
-		WHERE e.seq > (SELECT event FROM surehook_expanded)
-			AND e.seq > (SELECT coalesce(min(p.since), 0) FROM surehook_patterns p JOIN surehook_subscriptions t ON t.no = p.subscription WHERE t.id = ?)
-			AND e.seq > ? AND e.created_at < ? ORDER BY e.seq`
+		WHERE e.seq > (SELECT x.event + (x.subscription >= ?1) FROM surehook_expanded x)
+			AND e.seq > (SELECT coalesce(min(since), 0) FROM surehook_patterns WHERE subscription = ?1)
+			AND e.seq > ?2 AND e.created_at < ?3 ORDER BY e.seq`
 
 	oldestHeld = `SELECT e.created_at FROM surehook_events e WHERE e.seq = min(
 		coalesce((SELECT min(event) FROM surehook_pending WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
@@ -160,7 +160,7 @@ func (w *work) withinRetention(h *head, n sender.Subscription, left int64, r sen
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fail(doing, err)
 	}
-	unexpanded, err := w.oldestUnexpanded(n, left, micros(r.NotBefore))
+	unexpanded, err := w.oldestUnexpanded(h.subscription, n, max(left, h.leftTo), micros(r.NotBefore))
 	if err != nil {
 		return fail(doing, err)
 	}
@@ -172,7 +172,7 @@ func (w *work) withinRetention(h *head, n sender.Subscription, left int64, r sen
 
 // oldestUnexpanded is when the first event before a time was published that is not
 // expanded yet, and that a subscription will get; or never.
-func (w *work) oldestUnexpanded(n sender.Subscription, after, before int64) (oldest int64, err error) {
+func (w *work) oldestUnexpanded(no int64, n sender.Subscription, after, before int64) (oldest int64, err error) {
 	oldest = never
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var at int64
@@ -182,7 +182,7 @@ func (w *work) oldestUnexpanded(n sender.Subscription, after, before int64) (old
 			oldest = at
 		}
 		return oldest == never, err
-	}, unexpandedBefore, n.ID, after, before)
+	}, unexpandedBefore, no, after, before)
 	return oldest, err
 }
 

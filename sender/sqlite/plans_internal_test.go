@@ -39,7 +39,7 @@ var excepted = []step{
 	{selectLeastUntil, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
-	{selectGoneLeases, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
+	{selectGoneLeases, "SEARCH x USING PRIMARY KEY (subscription=?)", inFlight},
 }
 
 // exceptedIn are those of a page of deliveries.

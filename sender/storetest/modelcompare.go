@@ -73,11 +73,11 @@ func (m *model[Tx]) compareSubscriptions() {
 		m.check(!s.deleted, "subscription %s is listed, and was deleted", s.ID)
 		got, want := list[at], s.Subscription
 		at++
-		unswept := int64(0)
+		unswept := int64(0) // at most
 		for _, d := range m.deliveries {
 			switch {
 			case d.sub != s:
-			case d.live && d.cancelled():
+			case d.cancelled(), d.status == sender.StatusCancelled:
 				unswept++
 			case d.live:
 				want.Backlog++

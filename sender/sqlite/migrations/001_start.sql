@@ -32,7 +32,7 @@ CREATE TABLE surehook_subscriptions (
 	settings TEXT NOT NULL, -- JSON
 	created_at INTEGER NOT NULL,
 	status TEXT NOT NULL, -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
-	until INTEGER NOT NULL, -- closing: the last event that it gets
+	until INTEGER NOT NULL, -- the last event that it gets: of one that is closing; otherwise beyond all
 	disabled_at INTEGER NOT NULL,
 	disabled_reason TEXT NOT NULL
 );
@@ -45,7 +45,7 @@ CREATE TABLE surehook_patterns (
 	subscriber INTEGER NOT NULL,
 	subscription INTEGER NOT NULL,
 	since INTEGER NOT NULL, -- the newest event when it was made: it gets those that follow,
-	until INTEGER NOT NULL, -- up to this one; 0: all
+	until INTEGER NOT NULL, -- up to this one: see surehook_subscriptions
 	PRIMARY KEY (pattern, subscriber, subscription)
 ) WITHOUT ROWID;
 CREATE INDEX surehook_patterns_all ON surehook_patterns (pattern, subscription, since, until);
