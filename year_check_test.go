@@ -1,0 +1,311 @@
+package surehook_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// yearWire is the wire.
+type yearWire func(r *http.Request) (*http.Response, error)
+
+func (w yearWire) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+
+// post is what the subscriptions' endpoints do.
+func (y *year[Tx]) post(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	y.wire.Lock()
+	defer y.wire.Unlock()
+	id := r.Header.Get("Webhook-Id")
+	s := y.hosts[r.URL.Host]
+	if s == nil {
+		y.t.Errorf("%s was posted to %s, which is no URL any more", id, r.URL)
+		return nil, io.ErrUnexpectedEOF
+	}
+	if y.undone[id] {
+		y.t.Errorf("%s was rolled back, and posted", id)
+	}
+	if s.status != sender.SubscriptionActive && s.status != sender.SubscriptionClosing {
+		y.t.Errorf("%s was posted to %s, which is %q", id, s.id, s.status)
+	}
+	if before, posted := s.bodies[id]; posted && string(before) != string(body) {
+		y.t.Errorf("%s has other bytes than before", id)
+	}
+	s.bodies[id] = body
+	d := y.byKey[yearKey{id, s.id}]
+	if d == nil { // of a notice that this run has raised
+		d = y.discovered(id, s)
+	}
+	d.posts++
+	if n, _ := strconv.Atoi(r.Header.Get("Webhook-Attempt")); n != d.posts {
+		y.t.Errorf("attempt %d of %s to %s is its post number %d", n, id, s.id, d.posts)
+	}
+	if at, _ := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64); y.clock.now.Unix()-at > 60 {
+		y.t.Errorf("the timestamp of %s is %v, and it is %v", id, time.Unix(at, 0).UTC(), y.clock.now)
+	}
+	answer := y.answer(s, r, body)
+	if answer != nil && answer.StatusCode < 300 {
+		s.acked[id] = true
+		s.streak, s.failingSince = 0, time.Time{}
+		return answer, nil
+	}
+	y.failed(s, d)
+	if answer == nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return answer, nil
+}
+
+// answer is what an endpoint answers; nil: it breaks off.
+func (y *year[Tx]) answer(s *yearSub, r *http.Request, body []byte) *http.Response {
+	w := httptest.NewRecorder()
+	switch s.outage {
+	case "500":
+		w.WriteHeader(http.StatusInternalServerError)
+		return w.Result()
+	case "redirects":
+		http.Redirect(w, r, "https://elsewhere.example.com/", http.StatusFound)
+		return w.Result()
+	case "breaks":
+		return nil
+	}
+	in := httptest.NewRequest(http.MethodPost, r.URL.String(), newBody(body))
+	in.Header = r.Header.Clone()
+	s.rcv.ServeHTTP(w, in)
+	if w.Code != http.StatusOK {
+		y.t.Errorf("the receiver of %s refused %s: %d %s", s.id, r.Header.Get("Webhook-Id"), w.Code, w.Body)
+	}
+	if n := s.applied[r.Header.Get("Webhook-Id")]; n > 1 {
+		y.t.Errorf("%s was applied %d times", r.Header.Get("Webhook-Id"), n)
+	}
+	if s.outage == "applies and breaks" {
+		return nil
+	}
+	return w.Result()
+}
+
+// failed is the rule of what disables a subscription, once more.
+func (y *year[Tx]) failed(s *yearSub, d *yearDelivery) {
+	now := y.clock.now
+	if s.streak > 0 && now.Sub(s.lastFailure) > yearSilence {
+		s.streak, s.failingSince = 0, time.Time{}
+	}
+	if s.streak == 0 {
+		s.failingSince = now
+	}
+	s.streak++
+	s.lastFailure = now
+	if !d.notice && s.status == sender.SubscriptionActive && s.streak >= yearDisableStreak && now.Sub(s.failingSince) >= yearDisableAfter {
+		s.due = true // once it is recorded
+	}
+}
+
+// discover learns of deliveries that are new.
+func (y *year[Tx]) discover() {
+	y.wire.Lock()
+	defer y.wire.Unlock()
+	q := sender.DeliveryQuery{Limit: 200}
+	for {
+		page, next, err := y.history.Deliveries(y.ctx(), q)
+		require.NoError(y.t, err)
+		news := 0
+		for _, read := range page {
+			if y.byKey[yearKey{read.Event.ID, read.Subscription}] == nil {
+				i := slices.IndexFunc(y.subs, func(s *yearSub) bool { return s.id == read.Subscription })
+				require.GreaterOrEqual(y.t, i, 0)
+				y.discovered(read.Event.ID, y.subs[i])
+				news++
+			}
+		}
+		if next == "" || news == 0 {
+			break
+		}
+		q.Cursor = next
+	}
+	for _, d := range y.deliveries {
+		if d.id == "" {
+			page, _, err := y.history.Deliveries(y.ctx(), sender.DeliveryQuery{Event: d.event, Subscription: d.subscription})
+			require.NoError(y.t, err)
+			require.Len(y.t, page, 1)
+			d.id = page[0].ID
+		}
+	}
+}
+
+// discovered notes a delivery.
+func (y *year[Tx]) discovered(event string, s *yearSub) *yearDelivery {
+	d := &yearDelivery{yearKey: yearKey{event, s.id}, sub: s}
+	known := slices.IndexFunc(y.events, func(e *yearEvent) bool { return e.id == event })
+	d.notice = known < 0
+	if known >= 0 && !slices.Contains(y.events[known].audience, s) {
+		y.t.Errorf("%s is delivered to %s, which should not get it", event, s.id)
+	}
+	y.byKey[d.yearKey], y.deliveries = d, append(y.deliveries, d)
+	return d
+}
+
+func terminal(s sender.Status) bool {
+	return s == sender.StatusDelivered || s == sender.StatusDeadLettered || s == sender.StatusCancelled
+}
+
+// check holds every invariant against what there is.
+func (y *year[Tx]) check() {
+	y.checkSubscriptions()
+	for _, e := range y.events {
+		if e.expanded {
+			continue
+		}
+		e.expanded = true
+		for _, s := range e.audience {
+			require.Contains(y.t, y.byKey, yearKey{e.id, s.id}, "%s was expanded", e.id)
+		}
+	}
+	for _, d := range y.deliveries {
+		if terminal(d.status) && d.hurried.Before(y.clock.now.Add(-100*time.Hour)) && y.rand.IntN(20) > 0 {
+			continue // it was looked at before; a few are looked at again
+		}
+		y.checkDelivery(d)
+	}
+}
+
+func (y *year[Tx]) checkSubscriptions() {
+	for _, s := range y.subs {
+		got, err := y.reg.Subscription(y.ctx(), s.id)
+		if s.status == sender.SubscriptionClosing && errors.Is(err, sender.ErrNotFound) {
+			for _, d := range y.deliveries {
+				if d.sub == s && !terminal(d.status) {
+					y.checkDelivery(d)
+					require.True(y.t, terminal(d.status), "%s is gone, and %s is %s", s.id, d.id, d.status)
+				}
+			}
+			s.status = ""
+			continue
+		}
+		if s.status == "" {
+			require.ErrorIs(y.t, err, sender.ErrNotFound)
+			continue
+		}
+		require.NoError(y.t, err, "%s is %s", s.id, s.status)
+		if s.due {
+			s.due = false
+			s.status = sender.SubscriptionDisabled
+			s.autoDisabled++
+			y.counts["disabled by failing"]++
+			y.say("%s is disabled", s.id)
+		}
+		require.Equal(y.t, s.status, got.Status, "status of %s, which fails since %v, %d times", s.id, s.failingSince, s.streak)
+		require.Equal(y.t, s.streak, got.Health.Streak, "streak of %s", s.id)
+		require.True(y.t, s.failingSince.Equal(got.Health.FailingSince), "failing since of %s: %v, want %v", s.id, got.Health.FailingSince, s.failingSince)
+	}
+}
+
+func (y *year[Tx]) checkDelivery(d *yearDelivery) {
+	got, err := y.history.Delivery(y.ctx(), d.id)
+	if errors.Is(err, sender.ErrNotFound) && d.prunable(y.clock.now) {
+		d.pruned = true
+		return
+	}
+	require.NoError(y.t, err, "%s, which was %s", d.id, d.status)
+	require.Len(y.t, got.Attempts, d.posts, "attempts of %s, against its posts", d.id)
+	for i, a := range got.Attempts {
+		require.Equal(y.t, i+1, a.Number, "numbers of the attempts of %s", d.id)
+		if i > 0 {
+			due := got.Attempts[i-1].NextAttemptAt
+			require.False(y.t, a.StartedAt.Before(due) && !slices.Contains(d.early, i+1),
+				"attempt %d of %s was made at %v, and was due at %v", i+1, d.id, a.StartedAt, due)
+		}
+	}
+	if terminal(d.status) && got.Status != d.status && d.hurried.IsZero() {
+		y.t.Errorf("%s was %s, and is %s, and nobody has redelivered it", d.id, d.status, got.Status)
+	}
+	live := !terminal(got.Status)
+	switch {
+	case live && d.sub.status == "":
+		y.t.Errorf("%s is %s, and its subscription is gone", d.id, got.Status)
+	case live && (d.sub.status == sender.SubscriptionPaused || d.sub.status == sender.SubscriptionDisabled):
+		require.Equal(y.t, sender.StatusHeld, got.Status, "%s of %s, which is %s", d.id, d.sub.id, d.sub.status)
+	case live:
+		require.NotEqual(y.t, sender.StatusHeld, got.Status, "%s of %s, which is %s", d.id, d.sub.id, d.sub.status)
+		require.False(y.t, got.NextAttemptAt.IsZero(), "%s is %s, and nothing is planned", d.id, got.Status)
+	}
+	if got.Status == sender.StatusDelivered {
+		require.True(y.t, d.sub.acked[d.event], "%s is delivered, and its endpoint has never answered 2xx", d.id)
+	}
+	if !terminal(d.status) && terminal(got.Status) {
+		d.hurried = time.Time{} // its end is final, until somebody asks for more
+		y.counts["end "+string(got.Status)]++
+	}
+	d.status = got.Status
+}
+
+// prunable tells whether a record may be gone.
+func (d *yearDelivery) prunable(time.Time) bool { return d.pruned }
+
+// finish brings everybody back, and lets everything come to its end.
+func (y *year[Tx]) finish() {
+	y.say("finish")
+	for _, s := range y.subs {
+		s.outage = ""
+		if s.status == sender.SubscriptionPaused || s.status == sender.SubscriptionDisabled {
+			y.expand()
+			require.NoError(y.t, y.reg.Resume(y.ctx(), s.id, sender.Resume{}))
+			for _, d := range y.deliveries {
+				if d.sub == s {
+					d.hurry(y.clock.now)
+				}
+			}
+			if s.status == sender.SubscriptionDisabled {
+				s.streak, s.failingSince = 0, time.Time{}
+			}
+			s.status = sender.SubscriptionActive
+		}
+	}
+	for range 5 {
+		y.clock.now = y.clock.now.Add(24 * time.Hour)
+		y.dispatch()
+		y.check()
+	}
+	for _, d := range y.deliveries {
+		if !d.pruned {
+			y.checkDelivery(d)
+			require.True(y.t, terminal(d.status), "%s is %s in the end", d.id, d.status)
+		}
+	}
+	y.checkNotices()
+	for _, of := range []string{"end delivered", "end dead_lettered", "end cancelled", "disabled by failing"} {
+		require.Positive(y.t, y.counts[of], "the year has everything in it: %v", y.counts)
+	}
+}
+
+// checkNotices: who was disabled was warned, and told, as often as it happened; and
+// every dead letter was.
+func (y *year[Tx]) checkNotices() {
+	told := map[string]int{}
+	q := sender.NoticeQuery{Limit: 200}
+	for {
+		page, next, err := y.history.Notices(y.ctx(), q)
+		require.NoError(y.t, err)
+		for _, n := range page {
+			told[fmt.Sprint(n.Kind, n.Subscription)]++
+		}
+		if next == "" {
+			break
+		}
+		q.Cursor = next
+	}
+	for _, s := range y.subs {
+		require.Equal(y.t, s.autoDisabled, told[fmt.Sprint(sender.NoticeDisabled, s.id)], "notices of %s", s.id)
+	}
+}
