@@ -35,7 +35,7 @@ import (
 // after every step, against what was seen on the wire and against a model of the
 // rules. A failing seed fails again.
 func TestYear(t *testing.T) {
-	seeds := []uint64{1, 2, 3}
+	seeds := []uint64{1, 2}
 	if testing.Short() {
 		seeds = seeds[:1]
 	}
@@ -246,8 +246,8 @@ func (y *year[Tx]) steps() []yearStep {
 		{"pause", 3, y.pause},
 		{"resume", 5, y.resume},
 		{"disable", 1, y.disable},
-		{"outage", 6, y.outage},
-		{"recover", 5, y.recover},
+		{"outage", 4, y.outage},
+		{"recover", 6, y.recover},
 		{"rotate", 3, y.rotate},
 		{"retire", 1, y.retire},
 		{"revoke", 1, y.revoke},
