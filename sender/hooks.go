@@ -18,4 +18,8 @@ type Hooks struct {
 	// Lost is set, the lease was lost before and nothing was changed. Attempts
 	// that a claim found interrupted come here too.
 	Recorded func(ctx context.Context, r *Recorded)
+
+	// ReplayFinished is called once a replay has admitted or skipped all that it had
+	// to send. The last attempts may still be under way.
+	ReplayFinished func(ctx context.Context, r Replay)
 }
