@@ -22,4 +22,7 @@ type Hooks struct {
 	// ReplayFinished is called once a replay has admitted or skipped all that it had
 	// to send. The last attempts may still be under way.
 	ReplayFinished func(ctx context.Context, r Replay)
+
+	// Noticed is called once a notice was stored.
+	Noticed func(ctx context.Context, n Notice)
 }

@@ -12,7 +12,7 @@ func (p *pump) stepReplays(ctx context.Context, spare int, s *stepped) (goOn boo
 	if spare <= 0 || s.busy() && now.Before(p.lookForReplays) {
 		return false, nil
 	}
-	step, err := p.d.store.StepReplays(ctx, spare, nil)
+	step, err := p.d.store.StepReplays(ctx, spare, announce)
 	if err != nil {
 		return false, err
 	}
@@ -32,6 +32,9 @@ func (p *pump) stepReplays(ctx context.Context, spare int, s *stepped) (goOn boo
 	s.replayed = goOn || len(step.Finished) > 0
 	for _, r := range step.Finished {
 		p.reportReplay(ctx, r)
+	}
+	for _, n := range step.Notices {
+		p.notice(ctx, n)
 	}
 	return goOn, nil
 }

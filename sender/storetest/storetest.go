@@ -83,6 +83,7 @@ func groups[Tx any]() []group[Tx] {
 		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"transaction", txRules[Tx]()},
+		{"notifier", notifyingRules[Tx]()},
 		{"random", modelRules[Tx]()},
 	}
 }
