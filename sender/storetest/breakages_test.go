@@ -246,8 +246,8 @@ var breakages = map[string]struct {
 		}
 	}},
 	"cancelled is redelivered": {[]string{"redeliver/cancelled", "random/seed 1"}, func(b *broken, _ *harness) {
-		b.redeliver = func(ctx context.Context, id string) error {
-			err := b.Store.Redeliver(ctx, id)
+		b.redeliver = func(ctx context.Context, id string, notBefore time.Time) error {
+			err := b.Store.Redeliver(ctx, id, notBefore)
 			if errors.Is(err, sender.ErrCancelled) {
 				return nil
 			}
@@ -261,7 +261,7 @@ var breakages = map[string]struct {
 			claimed = append(claimed, c.Claimed...)
 			return c, err
 		}
-		b.redeliver = func(ctx context.Context, id string) error {
+		b.redeliver = func(ctx context.Context, id string, notBefore time.Time) error {
 			d, err := b.Store.Delivery(ctx, id)
 			if err != nil {
 				return err
@@ -272,7 +272,7 @@ var breakages = map[string]struct {
 					back = append(back, sender.Release{Key: c.Key, Token: c.Token})
 				}
 			}
-			return errors.Join(b.Store.Release(ctx, back), b.Store.Redeliver(ctx, id))
+			return errors.Join(b.Store.Release(ctx, back), b.Store.Redeliver(ctx, id, notBefore))
 		}
 	}},
 	"deletion ignored": {[]string{"cancel/live ones are cancelled", "registry/subscription"}, func(b *broken, _ *harness) {
@@ -375,7 +375,9 @@ var breakages = map[string]struct {
 		b.delivery = func(ctx context.Context, id string) (sender.Delivery, error) {
 			return b.Store.Delivery(ctx, strings.TrimSpace(id))
 		}
-		b.redeliver = func(ctx context.Context, id string) error { return b.Store.Redeliver(ctx, strings.TrimSpace(id)) }
+		b.redeliver = func(ctx context.Context, id string, notBefore time.Time) error {
+			return b.Store.Redeliver(ctx, strings.TrimSpace(id), notBefore)
+		}
 	}},
 	"object ids normalised": {[]string{"publish/odd object ids"}, onDrafts(func(d *sender.Draft) { d.Object.ID = strings.ToLower(d.Object.ID) })},
 	"subscriber replaced": {[]string{"registry/subscriber"}, func(b *broken, _ *harness) {

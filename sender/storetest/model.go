@@ -349,7 +349,7 @@ func (m *model[Tx]) redeliver() {
 		return
 	}
 	d := m.deliveries[m.rand.IntN(len(m.deliveries))]
-	err := m.Store.Redeliver(m.ctx, d.id)
+	err := m.Store.Redeliver(m.ctx, d.id, time.Time{})
 	switch {
 	case d.reads() == sender.StatusCancelled:
 		m.errorIs(err, sender.ErrCancelled, "redelivering a cancelled delivery")

@@ -98,7 +98,7 @@ func resumeNone[Tx any](w *world[Tx]) {
 			for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
 				w.check(d.NextAttemptAt.IsZero() && !d.InFlight, "a cancelled delivery has a next attempt, or one in flight %s, %s", when, name)
 				if d.Status == sender.StatusCancelled {
-					w.errorIs(w.Store.Redeliver(w.ctx, d.ID), sender.ErrCancelled, "redelivering what was cancelled by a resume, %s, %s", when, name)
+					w.errorIs(w.Store.Redeliver(w.ctx, d.ID, time.Time{}), sender.ErrCancelled, "redelivering what was cancelled by a resume, %s, %s", when, name)
 				}
 			}
 			w.endsSwept()
@@ -283,7 +283,7 @@ func (w *world[Tx]) leftInFlight() (d sender.Draft, sub string, c sender.Claimed
 	w.resume(sub, takeNone)
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses after the resume")
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog after the resume")
-	w.errorIs(w.Store.Redeliver(w.ctx, w.delivery(d.ID, sub).ID), sender.ErrCancelled, "redelivering what was cancelled while it was in flight")
+	w.errorIs(w.Store.Redeliver(w.ctx, w.delivery(d.ID, sub).ID, time.Time{}), sender.ErrCancelled, "redelivering what was cancelled while it was in flight")
 	w.equal(w.sweep(100), 0, "deliveries ended by a sweep while an attempt is in flight")
 	return d, sub, c
 }
