@@ -104,9 +104,6 @@ func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSub
 		if given == most {
 			break
 		}
-		if !h.open { // what was found lost has disabled it
-			continue
-		}
 		n, err := b.claimSubscription(h, min(room, share(most-given, left)))
 		if err != nil {
 			return given, err
@@ -184,11 +181,14 @@ type claimed struct {
 }
 
 func (c *claimed) claim(d *dueDelivery) error {
-	if d.claimedAt != 0 {
+	if d.claimedAt != 0 && c.h.open {
 		again, err := c.interrupted(c.h, c.sub, d)
 		if err != nil || !again {
 			return err
 		}
+	}
+	if !c.h.open { // what was found lost has disabled it
+		return nil
 	}
 	d.number++
 	d.tries++

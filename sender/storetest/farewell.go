@@ -115,6 +115,7 @@ func farewellHeld[Tx any](w *world[Tx]) {
 	w.unsubscribe(active)
 	w.endsSwept()
 	w.record(result(c, sender.ClassNone))
+	w.endsSwept()
 	_, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring after the last subscription was deleted")
 }

@@ -94,7 +94,7 @@ func resumeNone[Tx any](w *world[Tx]) {
 		want := map[sender.Status]int{sender.StatusCancelled: 2, sender.StatusDelivered: 1}
 		for _, when := range []string{"after the resume", "after a sweep"} {
 			w.equal(w.statuses(sub), want, "statuses %s, %s", when, name)
-			w.equal(w.read(sub).Backlog, int64(0), "Backlog %s, %s", when, name)
+			w.check(when == "after the resume" || w.read(sub).Backlog == 0, "Backlog %s, %s: %d, want 0", when, name, w.read(sub).Backlog)
 			for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
 				w.check(d.NextAttemptAt.IsZero() && !d.InFlight, "a cancelled delivery has a next attempt, or one in flight %s, %s", when, name)
 				if d.Status == sender.StatusCancelled {
@@ -138,8 +138,8 @@ func resumeSince[Tx any](w *world[Tx]) {
 		for i, want := range []sender.Status{sender.StatusCancelled, sender.StatusCancelled, sender.StatusAwaitingRetry, sender.StatusPending} {
 			w.equal(w.delivery(drafts[i].ID, sub).Status, want, "status of event %d, resumed since event 2 was published, %s", i, when)
 		}
-		w.equal(w.read(sub).Backlog, int64(2), "Backlog %s", when)
 		w.endsSwept()
+		w.equal(w.read(sub).Backlog, int64(2), "Backlog after a sweep")
 	}
 	for _, c := range w.claimsOf(map[string]int{sub: 2}, "after the resume") {
 		w.check(c.Event.ID == drafts[2].ID || c.Event.ID == drafts[3].ID, "an event was claimed that was published before Since")
@@ -180,8 +180,8 @@ func resumeWaiting[Tx any](w *world[Tx]) {
 			}
 			w.equal(w.delivery(d.ID, sub).Status, want, "status of event %d of 3, resumed with %s before they were expanded", i, name)
 		}
-		w.equal(w.read(sub).Backlog, int64(c.taken+1), "Backlog, resumed with %s", name)
 		w.endsSwept()
+		w.equal(w.read(sub).Backlog, int64(c.taken+1), "Backlog, resumed with %s", name)
 		w.record(resultsOf(w.claimsOf(map[string]int{sub: c.taken + 1, sibling: 4}, "resumed with "+name), sender.ClassNone)...)
 	}
 }
@@ -282,7 +282,6 @@ func (w *world[Tx]) leftInFlight() (d sender.Draft, sub string, c sender.Claimed
 	w.pause(sub)
 	w.resume(sub, takeNone)
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses after the resume")
-	w.equal(w.read(sub).Backlog, int64(0), "Backlog after the resume")
 	w.errorIs(w.Store.Redeliver(w.ctx, w.delivery(d.ID, sub).ID, time.Time{}), sender.ErrCancelled, "redelivering what was cancelled while it was in flight")
 	w.equal(w.sweep(100), 0, "deliveries ended by a sweep while an attempt is in flight")
 	return d, sub, c
