@@ -18,6 +18,9 @@ const (
 
 // StepReplays implements sender.ReplayStepper.
 func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out sender.ReplayStep, err error) {
+	if limit <= 0 {
+		return out, nil
+	}
 	err = s.inTx(ctx, func(tx *Tx) error {
 		out = sender.ReplayStep{}
 		w := &batch{Batch: &sender.Batch{Announce: announce}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
@@ -35,13 +38,14 @@ func (w *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 	running := filter(w.tx.store.replays, func(r *replay) bool { return r.Status == sender.ReplayRunning })
 	slices.SortStableFunc(running, func(a, b *replay) int { return cmp.Compare(a.turn, b.turn) })
 	look := replayLook
-	for i, r := range running {
-		share := (limit + len(running) - i - 1) / (len(running) - i)
-		most, next := w.grant(r, share)
+	for _, r := range running {
+		if limit <= 0 || look <= 0 {
+			out.More = true
+			break
+		}
+		most, next := w.grant(r, limit)
 		if most == 0 {
-			if share == 0 {
-				out.More = true
-			} else if out.Next.IsZero() || next.Before(out.Next) {
+			if out.Next.IsZero() || next.Before(out.Next) {
 				out.Next = next
 			}
 			continue

@@ -112,7 +112,7 @@ func (b *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 			break
 		}
 		was := r.Replay
-		looked, err := b.stepReplay(r, min(r.most, share(limit, len(rs)-i)), share(look, len(rs)-i), out)
+		looked, err := b.stepReplay(r, min(r.most, limit), look, out)
 		if err != nil {
 			return err
 		}
