@@ -27,6 +27,7 @@ func classify(ctx context.Context, err error) (Class, string) {
 		hostname   x509.HostnameError
 		unknown    x509.UnknownAuthorityError
 		invalid    x509.CertificateInvalidError
+		proxy      *proxyError
 		timeout    net.Error
 		isTimeout  = errors.As(err, &timeout) && timeout.Timeout()
 		isDeadline = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -34,6 +35,8 @@ func classify(ctx context.Context, err error) (Class, string) {
 	switch {
 	case errors.Is(err, guard.ErrBlocked):
 		return ClassBlocked, "the address may not be called"
+	case errors.As(err, &proxy) && !isDeadline && !isTimeout:
+		return ClassConnect, proxy.text
 	case errors.As(err, &dns) && !isDeadline:
 		return ClassDNS, "the host's name could not be resolved"
 	case isDeadline || isTimeout:

@@ -19,6 +19,7 @@ import (
 //   - A subscription starts with few places, and earns one more with each fast
 //     answer while it could use it, up to a maximum; failures and slow answers
 //     halve them.
+//   - A subscription's own Settings.MaxInFlight bounds its places further.
 //   - An attempt that has been on the wire for longer than a fast answer takes
 //     moves to the probation lane's account while it is still there: a proven
 //     endpoint that begins to hang gives its places back after that time and not
@@ -55,6 +56,7 @@ type subSlots struct {
 	subscriber int64
 	lane       Lane
 	places     int
+	most       int // the places that it can earn
 	wire       int
 	held       int
 	queue      []*attempt
@@ -96,6 +98,8 @@ func (s *slots) add(a *attempt) {
 	if sub.held == 0 {
 		sub.lane = t.Lane // the database knows what other processes saw
 	}
+	sub.most = s.mostOf(t.Settings)
+	sub.places = min(sub.places, sub.most)
 	sub.used = s.age
 	a.sub, a.account = sub, sub.lane
 	s.count(a, 0, 1)
@@ -145,7 +149,7 @@ func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 	switch {
 	case class == ClassNone && took <= fast:
 		if wanted {
-			sub.places = min(sub.places+1, s.cfg.perSubscription)
+			sub.places = min(sub.places+1, sub.most)
 		}
 		if !a.slow && sub.wire < sub.places { // no other one takes long
 			s.move(sub, LaneProven)
@@ -242,6 +246,14 @@ func (s *slots) trim() {
 
 // perSubscriber is how many of a lane's places one subscriber may take.
 func (s *slots) perSubscriber(l Lane) int { return (s.cfg.places[l] + 1) / 2 }
+
+// mostOf is how many places a subscription with such settings can earn.
+func (s *slots) mostOf(settings *Settings) int {
+	if settings == nil || settings.MaxInFlight <= 0 {
+		return s.cfg.perSubscription
+	}
+	return min(s.cfg.perSubscription, settings.MaxInFlight)
+}
 
 func (s *slots) first(l Lane) int { return min(firstPlaces[l], s.cfg.perSubscription) }
 

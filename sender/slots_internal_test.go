@@ -129,6 +129,40 @@ func TestSlotsWhatHangsGivesItsPlacesBack(t *testing.T) {
 	require.Len(t, s.takeQueues(false), 5-1+1, "what it has queued beyond is given back")
 }
 
+func TestSlotsOwnMaxInFlight(t *testing.T) {
+	s := testSlots()
+	bounded := func(most int) *attempt {
+		a := claimed(1, 1, LaneProven)
+		a.Target.Settings = &Settings{MaxInFlight: most}
+		return a
+	}
+	for range 20 {
+		s.add(bounded(2))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 2, "fewer than a proven one starts with")
+	require.Equal(t, 2*4-20, s.claim().SubscriptionRoom[1], "no more is claimed ahead than for its places")
+	for range 5 {
+		a := wire[0]
+		s.finished(a, ClassNone, time.Millisecond, time.Second)
+		s.forget(a)
+		wire = append(wire[1:], drive(s)...)
+		require.Len(t, wire, 2, "fast answers earn no more")
+	}
+
+	s.add(bounded(1)) // its owner has changed it
+	s.finished(wire[0], ClassNone, time.Millisecond, time.Second)
+	require.Empty(t, drive(s), "the one on the wire is as many as it may have")
+	s.add(bounded(0))
+	s.finished(wire[1], ClassNone, time.Millisecond, time.Second)
+	require.Len(t, drive(s), 2, "without the bound it earns again")
+
+	s.add(bounded(1000))
+	require.Equal(t, 6, s.subs[1].most, "it cannot be more than any may have")
+	s.add(claimed(2, 2, LaneNew))
+	require.Len(t, drive(s), 1, "others are not bounded by it")
+}
+
 func TestSlotsHardLimit(t *testing.T) {
 	s := testSlots()
 	s.cfg.hardLimit = 10

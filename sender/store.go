@@ -16,6 +16,7 @@ import (
 type Store[Tx any] interface {
 	OutboxStore[Tx]
 	RegistryStore[Tx]
+	SecretStore[Tx]
 	DispatchStore
 	HistoryStore
 	ReplayStore
@@ -130,6 +131,7 @@ type RegistryStore[Tx any] interface {
 
 // DispatchStore is the dispatcher's side.
 type DispatchStore interface {
+	SealingStore
 	ReplayStepper
 
 	// Check returns an error that matches ErrUnfit unless the database is

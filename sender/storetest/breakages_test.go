@@ -275,6 +275,87 @@ var breakages = map[string]struct {
 			return errors.Join(b.Store.Release(ctx, back), b.Store.Redeliver(ctx, id, notBefore))
 		}
 	}},
+	"a replay's set not fixed": {[]string{"replay/set of dead letters", "replay/set of delivered ones"}, func(b *broken, _ *harness) {
+		// It is created anew when it is stepped.
+		created := map[string]sender.Replay{}
+		b.createReplay = func(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+			made, err := b.Store.CreateReplay(ctx, r, notBefore)
+			created[made.ID] = r
+			return made, err
+		}
+		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+			for id, r := range created {
+				_, _ = b.Store.SetReplayStatus(ctx, id, sender.ReplayCancelled)
+				_, _ = b.Store.CreateReplay(ctx, r, time.Time{})
+				delete(created, id)
+			}
+			return b.Store.StepReplays(ctx, limit, announce)
+		}
+	}},
+	"a member admitted twice": {[]string{"replay/in steps", "replay/dead letters"}, onStep(func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error) {
+		s, err := step(limit, announce)
+		s.Admitted += s.Admitted
+		return s, err
+	})},
+	"a step's limit ignored": {[]string{"replay/in steps", "replay/turns"}, onStep(func(step stepFunc, _ int, announce announceFunc) (sender.ReplayStep, error) {
+		return step(1000, announce)
+	})},
+	"More of a step forgotten": {[]string{"replay/dead letters", "replay/in steps"}, onStep(func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error) {
+		s, err := step(limit, announce)
+		s.More = false
+		return s, err
+	})},
+	"Next of a step forgotten": {[]string{"replay/rate", "replay/ahead"}, onStep(func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error) {
+		s, err := step(limit, announce)
+		s.Next = time.Time{}
+		return s, err
+	})},
+	"a replay's end not announced": {[]string{"replay/finished"}, onStep(func(step stepFunc, limit int, _ announceFunc) (sender.ReplayStep, error) {
+		return step(limit, nil)
+	})},
+	"a replay goes before fresh work": {[]string{"replay/below fresh work"}, func(b *broken, _ *harness) {
+		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+			s, err := b.Store.StepReplays(ctx, limit, announce)
+			if s.Admitted > 0 { // what is redelivered has lost its rank
+				page, _, _ := b.Store.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusAwaitingRetry, Limit: 200})
+				for _, d := range page {
+					err = errors.Join(err, b.Store.Redeliver(ctx, d.ID, time.Time{}))
+				}
+			}
+			return s, err
+		}
+	}},
+	"a replay's rate ignored":   {[]string{"replay/rate"}, onReplay(func(r *sender.Replay, _ *time.Time) { r.Rate *= 100 })},
+	"a replay's filter ignored": {[]string{"replay/filter"}, onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter = sender.ReplayFilter{Status: r.Filter.Status} })},
+	"a replay's class ignored":  {[]string{"replay/filter"}, onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter.ErrorClass = "" })},
+	"a replay's until included": {[]string{"replay/filter"}, onReplay(func(r *sender.Replay, _ *time.Time) {
+		if !r.Filter.Until.IsZero() {
+			r.Filter.Until = r.Filter.Until.Add(time.Microsecond)
+		}
+	})},
+	"a replay beyond the retention": {[]string{"replay/beyond the retention"}, onReplay(func(_ *sender.Replay, notBefore *time.Time) { *notBefore = time.Time{} })},
+	"a redelivery beyond the retention": {[]string{"replay/redelivery beyond the retention"}, func(b *broken, _ *harness) {
+		b.redeliver = func(ctx context.Context, id string, _ time.Time) error {
+			return b.Store.Redeliver(ctx, id, time.Time{})
+		}
+	}},
+	"a pause of a replay ignored": {[]string{"replay/paused, continued, cancelled"}, func(b *broken, _ *harness) {
+		b.setReplayStatus = func(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+			r, err := b.Store.SetReplayStatus(ctx, id, to)
+			if to == sender.ReplayPaused {
+				_, _ = b.Store.SetReplayStatus(ctx, id, sender.ReplayRunning)
+			}
+			return r, err
+		}
+	}},
+	"a cancelled replay goes on": {[]string{"replay/paused, continued, cancelled"}, func(b *broken, _ *harness) {
+		b.setReplayStatus = func(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+			if to == sender.ReplayCancelled {
+				return b.Store.Replay(ctx, id)
+			}
+			return b.Store.SetReplayStatus(ctx, id, to)
+		}
+	}},
 	"deletion ignored": {[]string{"cancel/live ones are cancelled", "registry/subscription"}, func(b *broken, _ *harness) {
 		b.deleteTx = func(context.Context, tx, string) error { return nil }
 	}},
@@ -441,5 +522,85 @@ var breakages = map[string]struct {
 	}},
 	"no signal": {[]string{"transaction/signals"}, func(b *broken, _ *harness) {
 		b.woken = func() <-chan struct{} { return nil }
+	}},
+	"version of secrets not looked at": {[]string{"secrets/changed in between", "secrets/by several at a time"}, func(b *broken, _ *harness) {
+		b.setSecretsTx = func(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+			k, err := b.Store.SubscriberKeyringTx(ctx, tx, subscriber)
+			if err != nil {
+				return err
+			}
+			return b.Store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+		}
+	}},
+	"claims name the keyring's version of before": {[]string{"secrets/replaced"}, func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for i := range c.Claimed {
+				c.Claimed[i].Target.KeyringVersion = 1
+			}
+			return c, err
+		}
+	}},
+	"secrets in another order": {[]string{"secrets/replaced"}, func(b *broken, _ *harness) {
+		b.setSecretsTx = func(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+			secrets = slices.Clone(secrets)
+			slices.SortFunc(secrets, func(x, y sender.SealedSecret) int { return strings.Compare(x.ID, y.ID) })
+			return b.Store.SetSecretsTx(ctx, tx, subscriber, version, secrets)
+		}
+	}},
+	"sealed anew whatever is there": {[]string{"secrets/sealed anew"}, func(b *broken, _ *harness) {
+		b.rewrapTx = func(ctx context.Context, tx tx, subscriber string, _ []byte, sealed sender.SealedSecret) (bool, error) {
+			k, _ := b.Store.SubscriberKeyringTx(ctx, tx, subscriber)
+			for _, s := range k.Secrets {
+				if s.ID == sealed.ID {
+					return b.Store.RewrapTx(ctx, tx, subscriber, s.Sealed, sealed)
+				}
+			}
+			return false, nil
+		}
+	}},
+	"sealing anew is a change": {[]string{"secrets/sealed anew"}, func(b *broken, _ *harness) {
+		b.rewrapTx = func(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+			done, err := b.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
+			if k, _ := b.Store.SubscriberKeyringTx(ctx, tx, subscriber); done {
+				err = errors.Join(err, b.Store.SetSecretsTx(ctx, tx, subscriber, k.Version, k.Secrets))
+			}
+			return done, err
+		}
+	}},
+	"sealing key of what is sealed anew forgotten": {[]string{"secrets/sealing keys", "secrets/by sealing key", "secrets/sealed anew"}, func(b *broken, _ *harness) {
+		b.rewrapTx = func(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+			k, _ := b.Store.SubscriberKeyringTx(ctx, tx, subscriber)
+			for _, s := range k.Secrets {
+				if s.ID == sealed.ID {
+					sealed.Key = s.Key
+				}
+			}
+			return b.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
+		}
+	}},
+	"unknown sealing key left out": {[]string{"secrets/sealing keys"}, func(b *broken, _ *harness) {
+		b.sealingKeys = func(ctx context.Context) ([]string, error) {
+			keys, err := b.Store.SealingKeys(ctx)
+			return slices.DeleteFunc(keys, func(key string) bool { return key == "" }), err
+		}
+	}},
+	"sealing keys compared loosely": {[]string{"secrets/by sealing key"}, func(b *broken, _ *harness) {
+		b.keyringsTx = func(ctx context.Context, tx tx, key, after string, limit int) ([]sender.SealedKeyring, error) {
+			list, err := b.Store.KeyringsTx(ctx, tx, key, after, limit)
+			if len(list) == 0 && err == nil {
+				return b.Store.KeyringsTx(ctx, tx, strings.ToLower(key), after, limit)
+			}
+			return list, err
+		}
+	}},
+	"keyrings listed in part": {[]string{"secrets/by sealing key"}, func(b *broken, _ *harness) {
+		b.keyringsTx = func(ctx context.Context, tx tx, key, after string, limit int) ([]sender.SealedKeyring, error) {
+			list, err := b.Store.KeyringsTx(ctx, tx, key, after, limit)
+			for i := range list {
+				list[i].Secrets = slices.DeleteFunc(list[i].Secrets, func(s sender.SealedSecret) bool { return s.Key != key })
+			}
+			return list, err
+		}
 	}},
 }

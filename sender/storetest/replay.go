@@ -366,12 +366,6 @@ func (w *world[Tx]) filters(status sender.Status) {
 			w.decide = decide
 		}
 	}
-	for _, o := range all { // out of the way
-		w.pause(o.sub)
-		w.unsubscribe(o.sub)
-		subs = nil
-		break
-	}
 }
 
 func replayUnknown[Tx any](w *world[Tx]) {
@@ -402,35 +396,38 @@ func replayRetention[Tx any](w *world[Tx]) {
 		status sender.Status
 		class  sender.Class
 	}{{sender.StatusDeadLettered, sender.ClassStatus}, {sender.StatusDelivered, sender.ClassNone}} {
-		_, sub := w.ended(1, end.class)
+		w.ended(1, end.class)
 		published := w.now()
 		w.Advance(time.Hour)
 		w.ended(1, end.class)
 		f := sender.ReplayFilter{Status: end.status}
-		_, err := w.Store.CreateReplay(w.ctx, sender.Replay{Filter: f}, published.Add(time.Microsecond))
-		w.errorIs(err, sender.ErrRetention, "a replay of what is too old")
-		all, err := w.Store.Replays(w.ctx, sender.ReplayQuery{Limit: 10})
-		w.noError(err, "listing")
-		w.equal(len(all), 0, "replays after one was refused")
+		create := func(notBefore time.Time) (sender.Replay, error) {
+			r, err := w.Store.CreateReplay(w.ctx, sender.Replay{Filter: f}, notBefore)
+			if err == nil {
+				w.setReplay(r.ID, sender.ReplayCancelled)
+			}
+			return r, err
+		}
+		before := len(w.allReplays())
+		_, err := create(published.Add(time.Microsecond))
+		w.errorIs(err, sender.ErrRetention, "a replay of what is too old, %s", end.status)
+		w.equal(len(w.allReplays()), before, "replays after one was refused")
 		w.step(10)
 		w.claimNothing("after a replay was refused")
-		_, err = w.Store.CreateReplay(w.ctx, sender.Replay{Filter: f}, published)
-		w.noError(err, "a replay of what is just not too old")
+		_, err = create(published)
+		w.noError(err, "a replay of what is just not too old, %s", end.status)
 		f.Since = published.Add(time.Microsecond)
-		r, err := w.Store.CreateReplay(w.ctx, sender.Replay{Filter: f}, published.Add(time.Microsecond))
-		w.noError(err, "a replay without what is too old")
+		r, err := create(published.Add(time.Microsecond))
+		w.noError(err, "a replay without what is too old, %s", end.status)
 		w.equal(r.Matched, int64(1), "Matched without what is too old")
-		for page := range 2 {
-			all, err := w.Store.Replays(w.ctx, sender.ReplayQuery{Limit: 10})
-			w.noError(err, "listing")
-			_, err = w.Store.SetReplayStatus(w.ctx, all[page].ID, sender.ReplayCancelled)
-			w.noError(err, "cancelling")
-		}
-		if end.status == sender.StatusDeadLettered {
-			w.unsubscribe(sub)
-			return
-		}
 	}
+}
+
+func (w *world[Tx]) allReplays() []sender.Replay {
+	w.Helper()
+	all, err := w.Store.Replays(w.ctx, sender.ReplayQuery{Limit: plenty})
+	w.noError(err, "listing replays")
+	return all
 }
 
 func redeliverRetention[Tx any](w *world[Tx]) {
