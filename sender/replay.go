@@ -59,10 +59,10 @@ const (
 // Turn reports whether a replay changes when it is asked to turn to another status,
 // or an error that matches ErrStatus if it cannot.
 func (s ReplayStatus) Turn(to ReplayStatus) (changes bool, err error) {
-	switch {
-	case s == to:
+	switch s {
+	case to:
 		return false, nil
-	case s == ReplayRunning, s == ReplayPaused:
+	case ReplayRunning, ReplayPaused:
 		return true, nil
 	}
 	return false, fmt.Errorf("%w: the replay is %s already: create another one", ErrStatus, s)

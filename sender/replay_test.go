@@ -131,6 +131,49 @@ func TestReplayStandsBehindFreshWork(t *testing.T) {
 	})
 }
 
+// spared notes what a claim has left, and checks that no more is asked of replays.
+type spared struct {
+	sender.DispatchStore
+	t     *testing.T
+	left  int
+	asked int
+}
+
+func (s *spared) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	c, err := s.DispatchStore.RecordAndClaim(ctx, b)
+	s.left = -len(c.Claimed)
+	for _, l := range b.Claim.Lanes {
+		s.left += l.Slots
+	}
+	return c, err
+}
+
+func (s *spared) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (sender.ReplayStep, error) {
+	require.Positive(s.t, limit)
+	require.LessOrEqual(s.t, limit, s.left, "more than the claim before has left")
+	s.asked = max(s.asked, limit)
+	return s.DispatchStore.StepReplays(ctx, limit, announce)
+}
+
+func TestReplayTakesSpareSlotsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := newBed(t), &answers{status: 500}
+		store := &spared{DispatchStore: b.store, t: t}
+		d := b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t), Slots: 8})
+		b.deadLetters(d, 100)
+		_, err := b.replays(nil).Create(t.Context(), sender.NewReplay{})
+		require.NoError(t, err)
+		for range 50 {
+			b.publish("sub_a")
+		}
+		wire.answer(204)
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 150, len(wire.got()))
+		require.Greater(t, store.asked, 8)
+	})
+}
+
 // Fresh work never ends, and leaves slots.
 func TestReplayGetsOnBesideATrickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -149,8 +192,9 @@ func TestReplayGetsOnBesideATrickle(t *testing.T) {
 		r, err = replays.Get(t.Context(), r.ID)
 		require.NoError(t, err)
 		require.Equal(t, sender.ReplayFinished, r.Status)
+		time.Sleep(time.Second)
 		require.NoError(t, stop())
-		require.Len(t, wire.got(), 600)
+		require.Equal(t, 600, len(wire.got()))
 	})
 }
 
