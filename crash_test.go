@@ -222,7 +222,7 @@ func openProducer(ctx context.Context, t require.TestingT, path string) *crashPr
 	require.NoError(t, err)
 	p.pub, err = sender.NewPublisher(store, nil)
 	require.NoError(t, err)
-	p.history, err = sender.NewHistory(store)
+	p.history, err = sender.NewHistory(store, nil)
 	require.NoError(t, err)
 	schedule, err := backoff.Fixed(50 * time.Millisecond)
 	require.NoError(t, err)

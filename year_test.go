@@ -208,7 +208,7 @@ func (y *year[Tx]) open() {
 	require.NoError(y.t, err)
 	y.pub, err = sender.NewPublisher[Tx](y.store, &sender.PublisherConfig{Now: y.clock.Now})
 	require.NoError(y.t, err)
-	y.history, err = sender.NewHistory(y.store)
+	y.history, err = sender.NewHistory(y.store, nil)
 	require.NoError(y.t, err)
 	y.disp, err = sender.NewDispatcher(y.store, y.keys, &sender.DispatcherConfig{
 		UnguardedTransport: yearWire(y.post),

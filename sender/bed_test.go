@@ -37,7 +37,7 @@ func newBed(t *testing.T) *bed {
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(store, nil)
 	require.NoError(t, err)
-	b.history, err = sender.NewHistory(store)
+	b.history, err = sender.NewHistory(store, nil)
 	require.NoError(t, err)
 	return b
 }

@@ -230,7 +230,8 @@ type Stats struct {
 
 // RunOnce does the work that is due now, and returns when it is done: it expands
 // what has been committed, attempts what is due, records the results, and goes
-// on until nothing more is due. It is for schedulers, and for tests that drive
+// on until nothing more is due. Replays are worked through as far as their rates
+// allow now. It is for schedulers, and for tests that drive
 // the dispatcher step by step. When ctx ends it drains like Run, and returns
 // ctx's error. It does not begin for the same reasons as Run.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {

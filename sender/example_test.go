@@ -195,7 +195,7 @@ func ExampleHistory() {
 	}
 	s.dispatch(ctx)
 
-	history, err := sender.NewHistory(s.store)
+	history, err := sender.NewHistory(s.store, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,18 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // History tells what became of deliveries, and sends them again. It is safe for
 // concurrent use.
-type History struct{ store HistoryStore }
+type History struct {
+	store HistoryStore
+	reach reach
+}
+
+// HistoryConfig adjusts a History. A nil config and zero fields mean the defaults.
+type HistoryConfig struct {
+	// Reach is how long ago an event may have been published that Redeliver sends
+	// again. It must be less than what receivers remember: they would apply an older
+	// one a second time. The default is 28 days.
+	Reach time.Duration
+
+	// Now is the clock that Reach is counted by. The default is time.Now.
+	Now func() time.Time
+}
 
 // NewHistory returns a History on a store.
-func NewHistory(store HistoryStore) (*History, error) {
-	if store == nil {
-		return nil, errors.New("sender: NewHistory needs a store")
+func NewHistory(store HistoryStore, cfg *HistoryConfig) (*History, error) {
+	var c HistoryConfig
+	if cfg != nil {
+		c = *cfg
 	}
-	return &History{store: store}, nil
+	r, err := newReach("HistoryConfig", c.Reach, c.Now)
+	if store == nil {
+		err = errors.Join(errors.New("sender: NewHistory needs a store"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &History{store: store, reach: r}, nil
 }
 
 // Delivery returns a delivery with its body and its attempts, or ErrNotFound.
@@ -63,7 +86,14 @@ func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (Notic
 // bytes. One that is not delivered starts its schedule anew; one that is
 // delivered gets a single attempt, whose failure leaves it delivered. If an
 // attempt is in flight no second one is started. ErrNotFound; ErrCancelled if it
-// was cancelled with its subscription.
+// was cancelled with its subscription; a *RetentionError if its event was published
+// longer ago than the reach.
 func (h *History) Redeliver(ctx context.Context, id string) error {
-	return h.store.Redeliver(ctx, id)
+	return h.store.Redeliver(ctx, id, h.reach.notBefore(false))
+}
+
+// RedeliverForced is Redeliver for an event of any age. A receiver that has
+// forgotten it may apply it a second time.
+func (h *History) RedeliverForced(ctx context.Context, id string) error {
+	return h.store.Redeliver(ctx, id, time.Time{})
 }

@@ -22,6 +22,10 @@ type Hooks struct {
 	// that a claim found interrupted come here too.
 	Recorded func(ctx context.Context, r *Recorded)
 
+	// ReplayFinished is called once a replay has admitted or skipped all that it had
+	// to send. The last attempts may still be under way.
+	ReplayFinished func(ctx context.Context, r Replay)
+
 	// Noticed is called once a notice was stored.
 	Noticed func(ctx context.Context, n Notice)
 

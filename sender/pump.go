@@ -48,6 +48,7 @@ type pump struct {
 	giveUp  context.CancelFunc
 
 	lastStep, lastScan, lastTrim time.Time
+	lookForReplays               time.Time // not before, while there is other work
 
 	mu        sync.Mutex
 	slots     *slots
@@ -152,11 +153,12 @@ type stepped struct {
 	recorded int
 	claimed  int
 	swept    int
+	replayed bool
 	goOn     bool // there is more to do at once
 	now, due time.Time
 }
 
-func (s stepped) busy() bool { return s.expanded+s.recorded+s.claimed+s.swept > 0 }
+func (s stepped) busy() bool { return s.expanded+s.recorded+s.claimed+s.swept > 0 || s.replayed }
 
 // untilDue is how long to rest before something is due. What is due already was
 // kept back by bounds, and waits for results.
@@ -195,13 +197,17 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
 	p.accept(claims.Claimed)
+	replaysGoOn, err := p.stepReplays(ctx, slots-len(claims.Claimed), &s)
+	if err != nil {
+		return s, err
+	}
 	if !s.busy() {
 		if s.swept, err = p.d.store.Sweep(ctx, sweepBatch); err != nil {
 			return s, err
 		}
 	}
 	// More to expand is gone on with at once only while the wire could take it.
-	s.goOn = more || len(claims.Claimed) == slots && slots >= flushResults || s.swept == sweepBatch || expanded.More && p.hungry()
+	s.goOn = more || replaysGoOn || len(claims.Claimed) == slots && slots >= flushResults || s.swept == sweepBatch || expanded.More && p.hungry()
 	return s, nil
 }
 

@@ -98,7 +98,7 @@ func TestNewPublisherAndOthersRefuse(t *testing.T) {
 	require.ErrorContains(t, err, "MaxBodyBytes is -1")
 	_, err = sender.NewRegistry(b.store, nil, nil)
 	require.ErrorContains(t, err, "needs keys")
-	_, err = sender.NewHistory(nil)
+	_, err = sender.NewHistory(nil, nil)
 	require.ErrorContains(t, err, "needs a store")
 	for _, q := range []sender.DeliveryQuery{{Status: "lost"}, {Limit: 201}, {Limit: -1}, {Cursor: "?"}} {
 		_, _, err = b.history.Deliveries(t.Context(), q)

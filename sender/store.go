@@ -19,6 +19,7 @@ type Store[Tx any] interface {
 	SecretStore[Tx]
 	DispatchStore
 	HistoryStore
+	ReplayStore
 }
 
 // OutboxStore persists events. Publisher uses it.
@@ -131,6 +132,7 @@ type RegistryStore[Tx any] interface {
 // DispatchStore is the dispatcher's side.
 type DispatchStore interface {
 	SealingStore
+	ReplayStepper
 
 	// Check returns an error that matches ErrUnfit unless the database is
 	// migrated and durable.
@@ -214,8 +216,9 @@ type HistoryStore interface {
 	// starts its schedule anew: its horizon and its number of tries, while the
 	// attempt numbers go on. One that is delivered gets a single attempt
 	// (Live.Single). While an attempt is in flight no second one is started.
-	// ErrNotFound, or ErrCancelled if it was cancelled.
-	Redeliver(ctx context.Context, id string) error
+	// ErrNotFound; ErrCancelled if it was cancelled; a *RetentionError if notBefore
+	// is not zero and its event was published before it.
+	Redeliver(ctx context.Context, id string, notBefore time.Time) error
 }
 
 // ExpandParams bounds one call of Expand.

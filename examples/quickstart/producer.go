@@ -71,7 +71,7 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	if p.pub, err = sender.NewPublisher(store, nil); err != nil {
 		return nil, err
 	}
-	if p.history, err = sender.NewHistory(store); err != nil {
+	if p.history, err = sender.NewHistory(store, nil); err != nil {
 		return nil, err
 	}
 	dispatcher, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{

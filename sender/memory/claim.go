@@ -46,7 +46,7 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 		}
 		turns--
 		w.tx.serve(sub, w.now)
-		claimed, err := w.take(sub.live.first(), c)
+		claimed, err := w.take(sub.upNext(w.now), c)
 		if err != nil {
 			return err
 		}
@@ -78,6 +78,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	if row.first.IsZero() {
 		row.first = w.now
 	}
+	row.replay = 0
 	row.leased, row.due = w.now, w.now.Add(w.Claim.Lease)
 	w.tx.setLive(d, &row)
 	c.Claimed = append(c.Claimed, sender.Claimed{

@@ -34,7 +34,7 @@ func (tx *Tx) close(sub *subscription) {
 func (s *Store) closed(sub *subscription) bool {
 	expanded := int64(s.expanding) >= sub.last ||
 		int64(s.expanding)+1 == sub.last && int64(s.expandingAt) >= sub.no
-	return expanded && sub.live.first() == nil && len(sub.leased) == 0
+	return expanded && !sub.waits() && len(sub.leased) == 0
 }
 
 // DeleteSubscriptionTx implements sender.RegistryStore.
@@ -51,7 +51,7 @@ func (s *Store) DeleteSubscriptionTx(ctx context.Context, tx *Tx, id string) err
 // remove ends a subscription. Its live deliveries are ended by Sweep.
 func (tx *Tx) remove(sub *subscription) {
 	tx.change(sub, func() { set(tx, &sub.deleted, true) })
-	if sub.live.first() != nil {
+	if sub.waits() {
 		set(tx, &tx.store.deleted, append(tx.store.deleted, sub))
 	}
 	tx.bury(sub.owner)

@@ -16,8 +16,10 @@ type delivery struct {
 	sub      *subscription
 	live     *live
 	ended    sender.Status // how, while it is not live
+	endedAs  int64         // the how manieth of the store's ends that was
 	attempts []sender.Attempt
-	at       int // see member
+	in       *queue[*delivery] // of its subscription's; nil: none
+	at       int               // see member
 }
 
 // live is what a delivery that is not at its end remembers. Rows are never
@@ -30,6 +32,7 @@ type live struct {
 	stood  time.Duration
 	leased time.Time // claim of the attempt in hand; zero: none
 	single bool
+	replay int64 // the replay that has admitted it, while it was not claimed since; 0: none
 	// dropped: its subscription was resumed without it while it was leased. It
 	// stands in no line, and ends with the attempt in hand.
 	dropped bool
@@ -50,6 +53,8 @@ func (l *live) renewed(now time.Time) *live {
 func (tx *Tx) end(d *delivery, status sender.Status) {
 	tx.setLive(d, nil)
 	set(tx, &d.ended, status)
+	set(tx, &tx.store.ends, tx.store.ends+1)
+	set(tx, &d.endedAs, tx.store.ends)
 	if status == sender.StatusDeadLettered {
 		set(tx, &d.sub.DeadLettered, d.sub.DeadLettered+1)
 	}

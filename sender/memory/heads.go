@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -79,10 +80,19 @@ func (tx *Tx) serve(sub *subscription, now time.Time) {
 // queue stands a delivery among the live ones of its subscription, and among those
 // that are leased.
 func (d *delivery) queue() {
-	if d.live == nil || d.live.dropped {
-		d.sub.live.remove(d)
-	} else {
-		d.sub.live.put(d)
+	var to *queue[*delivery]
+	switch {
+	case d.live == nil || d.live.dropped:
+	case d.live.replay != 0:
+		to = &d.sub.replayed
+	default:
+		to = &d.sub.live
+	}
+	if d.in != nil && d.in != to {
+		d.in.remove(d)
+	}
+	if d.in = to; to != nil {
+		to.put(d)
 	}
 	if d.live == nil || d.live.leased.IsZero() {
 		delete(d.sub.leased, d)
@@ -91,9 +101,27 @@ func (d *delivery) queue() {
 	}
 }
 
+// upNext is the delivery of a subscription that is to be claimed next: those that
+// replays have admitted come after all others that are due. nil: there is none.
+func (sub *subscription) upNext(now time.Time) *delivery {
+	first, replayed := sub.live.first(), sub.replayed.first()
+	if replayed == nil || first != nil && !first.live.due.After(later(now, replayed.live.due)) {
+		return first
+	}
+	return replayed
+}
+
+// waits tells whether a subscription has live deliveries.
+func (sub *subscription) waits() bool { return sub.live.first() != nil || sub.replayed.first() != nil }
+
+// all are the live deliveries of a subscription, in no order.
+func (sub *subscription) all() []*delivery {
+	return slices.Concat(sub.live.items, sub.replayed.items)
+}
+
 // line stands a subscription where it belongs among its subscriber's.
 func (s *Store) line(sub *subscription) {
-	first := sub.live.first()
+	first := sub.upNext(time.Time{}) // the first that is due
 	var in *head
 	if first != nil && !sub.deleted && !sub.holds() {
 		in = &sub.owner.heads[sub.Health.Lane]

@@ -74,7 +74,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 		case sub.Status == sender.SubscriptionClosing:
 			return fmt.Errorf("%w: subscription %q is closing: it is not held", sender.ErrStatus, id)
 		}
-		held := slices.Clone(sub.live.items)
+		held := sub.all()
 		// In a total order, so that the same calls have the same results.
 		slices.SortFunc(held, func(a, b *delivery) int { return int(a.event.no - b.event.no) })
 		if err := s.checkRetention(sub, held, r); err != nil {

@@ -3,12 +3,13 @@ package memory
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
 
 // Redeliver implements sender.HistoryStore.
-func (s *Store) Redeliver(ctx context.Context, id string) error {
+func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		d := s.deliveryByID(id)
 		if d == nil {
@@ -16,6 +17,9 @@ func (s *Store) Redeliver(ctx context.Context, id string) error {
 		}
 		if d.sub.deleted || d.status() == sender.StatusCancelled {
 			return fmt.Errorf("%w: delivery %q", sender.ErrCancelled, id)
+		}
+		if published := d.event.info.CreatedAt; published.Before(notBefore) {
+			return &sender.RetentionError{Published: published, NotBefore: notBefore}
 		}
 		if d.live == nil {
 			tx.revive(d, &live{due: s.now(), number: len(d.attempts), single: d.ended == sender.StatusDelivered})

@@ -30,6 +30,7 @@ type subscription struct {
 	deleted    bool
 	deliveries []*delivery // in the order of the events' numbers
 	live       queue[*delivery]
+	replayed   queue[*delivery] // the live ones that replays have admitted, and that were not claimed since
 	leased     map[*delivery]struct{}
 	limits
 	turn
@@ -179,7 +180,7 @@ func (s *Store) findSubscriber(id string) (*subscriber, error) {
 func (sub *subscription) shown() sender.Subscription {
 	n := sub.Subscription
 	n.EventTypes, n.Settings = slices.Clone(n.EventTypes), cloneSettings(n.Settings)
-	n.Backlog = int64(len(sub.live.items))
+	n.Backlog = int64(len(sub.live.items) + len(sub.replayed.items))
 	return n
 }
 

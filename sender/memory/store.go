@@ -57,6 +57,8 @@ type Store struct {
 	deliveries    map[sender.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims
+	ends          int64 // of deliveries so far
+	replays       []*replay
 	notices       []*sender.Notice
 	notifying     map[string]notifying // by the ids of notices that were claimed
 }

@@ -45,7 +45,7 @@ func (w *batch) cancelled(limit int) (over []*delivery) {
 		}
 	}
 	for _, sub := range w.tx.store.deleted {
-		look(sub.live.items)
+		look(sub.all())
 	}
 	look(w.tx.store.dropped)
 	return over
@@ -64,7 +64,7 @@ func (w *batch) cancel(d *delivery) error {
 // forget takes out of the lists for Sweep what it has nothing more to do with.
 func (tx *Tx) forget() {
 	s := tx.store
-	set(tx, &s.deleted, filter(s.deleted, func(sub *subscription) bool { return sub.live.first() != nil }))
+	set(tx, &s.deleted, filter(s.deleted, func(sub *subscription) bool { return sub.waits() }))
 	set(tx, &s.dropped, filter(s.dropped, func(d *delivery) bool { return d.live != nil && d.live.dropped }))
 	set(tx, &s.closing, filter(s.closing, func(sub *subscription) bool { return !sub.deleted }))
 }

@@ -18,10 +18,14 @@ import (
 
 const killedFile = "SUREHOOK_TEST_KILLED_FILE"
 
-// TestMain lets TestKilled run this program as the process that is killed.
+// TestMain lets TestKilled and TestReplayKilled run this program as the process that
+// is killed.
 func TestMain(m *testing.M) {
 	if p := os.Getenv(killedFile); p != "" {
 		panic(publishAndDeliver(p))
+	}
+	if p := os.Getenv(replayingFile); p != "" {
+		panic(dispatch(p))
 	}
 	os.Exit(m.Run())
 }

@@ -17,6 +17,7 @@ type known struct {
 	asked         map[asked][]asker
 	size          int // of asked
 	operator      int64
+	replays       []int64 // of delivered ones, that are not at their end
 }
 
 // knownLimit bounds what is remembered, in subscriptions and in askers. It is
@@ -48,7 +49,11 @@ func (s *Store) registry(w *work) (*known, error) {
 	if err != nil && !errors.Is(err, sender.ErrNotFound) {
 		return nil, err
 	}
-	*k = known{version: version, operator: operator, subscriptions: map[int64]*subscription{}, asked: map[asked][]asker{}}
+	replays, err := w.numbers(selectLateReplays)
+	if err != nil {
+		return nil, err
+	}
+	*k = known{version: version, operator: operator, replays: replays, subscriptions: map[int64]*subscription{}, asked: map[asked][]asker{}}
 	return k, nil
 }
 

@@ -26,6 +26,14 @@ const (
 )
 
 var excepted = []step{
+	{selectRunning, "SCAN surehook_replays USING INDEX surehook_replays_running", "as many as are running"},
+	{selectLateReplays, "SCAN surehook_replays USING INDEX surehook_replays_delivered", "as many as are running or paused"},
+	{lastEnded, "SEARCH surehook_ended", oneRow},
+	{countAhead, "SCAN (subquery-1)", limited},
+	{selectReplayDead, "SCAN x", limited},
+	{selectReplayDeadOf, "SCAN x", limited},
+	{selectReplayDelivered, "SCAN x", limited},
+	{deleteReplayLate, "SEARCH surehook_replay_late USING PRIMARY KEY (replay=?)", "at the end of a replay: as many as became delivered while it ran"},
 	{selectUnexpanded, "SCAN x", "surehook_expanded has one row"},
 	{selectUnexpanded, "SEARCH surehook_events", oneRow},
 	{selectFirstKey, "SEARCH surehook_secrets USING COVERING INDEX surehook_secrets_key", oneRow},
@@ -96,6 +104,7 @@ func TestPlans(t *testing.T) {
 	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
 		insertEnd, selectLeft, deleteLease, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
+		insertReplay, selectReplay, selectReplays, selectReplaysOf, updateReplay, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
 		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
 	expected := slices.Clone(excepted)

@@ -226,6 +226,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 		err = b.end(h, l, d.Status, r.Class)
 	case cancelled || d.Status == sender.StatusDelivered:
 		d.Status = sender.StatusDelivered
+		err = b.delivered(l)
 	case d.Status == sender.StatusDeadLettered:
 		err = b.end(h, l, d.Status, r.Class)
 	case d.Status == sender.StatusAwaitingRetry:

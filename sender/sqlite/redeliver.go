@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -15,7 +16,7 @@ const (
 )
 
 // Redeliver implements sender.HistoryStore.
-func (s *Store) Redeliver(ctx context.Context, id string) error {
+func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
 	err := s.write(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
 		if err != nil {
@@ -28,6 +29,9 @@ func (s *Store) Redeliver(ctx context.Context, id string) error {
 		}
 		if d.deleted || d.Status == sender.StatusCancelled {
 			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it", sender.ErrCancelled, d.Subscription)
+		}
+		if d.CreatedAt.Before(notBefore) {
+			return &sender.RetentionError{Published: d.CreatedAt, NotBefore: notBefore}
 		}
 		h, err := b.heads.one(k.Subscription)
 		if err != nil {

@@ -49,7 +49,7 @@ func (b *batch) takeBack(l *live, due int64) error {
 	l.number--
 	if left {
 		if l.single {
-			return nil
+			return b.delivered(l)
 		}
 		return b.end(h, l, sender.StatusCancelled, sender.ClassNone)
 	}

@@ -18,6 +18,7 @@ func hot() []string {
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHeads, updateHealth, lowerTurn, selectHeads,
 		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectResumed,
 		selectLeastUntil, selectLeastWaiting,
+		selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 	}
 	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {
 		statements = append(statements, m.text(1), m.text(manyAtOnce))

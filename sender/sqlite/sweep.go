@@ -280,6 +280,9 @@ func (b *batch) cancel(h *head, gone []live) error {
 			*from.rows -= n
 		}
 		if l.single {
+			if err := b.delivered(l); err != nil {
+				return err
+			}
 			continue
 		}
 		class, err := b.lastClass(l.event, l.subscription)

@@ -248,8 +248,8 @@ var breakages = map[string]breakage{
 		}
 	}},
 	"cancelled is redelivered": {[]string{"redeliver/cancelled", "random/seed 1"}, func(b *broken, _ *harness) {
-		b.redeliver = func(ctx context.Context, id string) error {
-			err := b.Store.Redeliver(ctx, id)
+		b.redeliver = func(ctx context.Context, id string, notBefore time.Time) error {
+			err := b.Store.Redeliver(ctx, id, notBefore)
 			if errors.Is(err, sender.ErrCancelled) {
 				return nil
 			}
@@ -263,7 +263,7 @@ var breakages = map[string]breakage{
 			claimed = append(claimed, c.Claimed...)
 			return c, err
 		}
-		b.redeliver = func(ctx context.Context, id string) error {
+		b.redeliver = func(ctx context.Context, id string, notBefore time.Time) error {
 			d, err := b.Store.Delivery(ctx, id)
 			if err != nil {
 				return err
@@ -274,7 +274,88 @@ var breakages = map[string]breakage{
 					back = append(back, sender.Release{Key: c.Key, Token: c.Token})
 				}
 			}
-			return errors.Join(b.Store.Release(ctx, back), b.Store.Redeliver(ctx, id))
+			return errors.Join(b.Store.Release(ctx, back), b.Store.Redeliver(ctx, id, notBefore))
+		}
+	}},
+	"a replay's set not fixed": {[]string{"replay/set of dead letters", "replay/set of delivered ones"}, func(b *broken, _ *harness) {
+		// It is created anew when it is stepped.
+		created := map[string]sender.Replay{}
+		b.createReplay = func(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+			made, err := b.Store.CreateReplay(ctx, r, notBefore)
+			created[made.ID] = r
+			return made, err
+		}
+		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+			for id, r := range created {
+				_, _ = b.Store.SetReplayStatus(ctx, id, sender.ReplayCancelled)
+				_, _ = b.Store.CreateReplay(ctx, r, time.Time{})
+				delete(created, id)
+			}
+			return b.Store.StepReplays(ctx, limit, announce)
+		}
+	}},
+	"a member admitted twice": {[]string{"replay/in steps", "replay/dead letters"}, onStep(func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error) {
+		s, err := step(limit, announce)
+		s.Admitted += s.Admitted
+		return s, err
+	})},
+	"a step's limit ignored": {[]string{"replay/in steps", "replay/turns"}, onStep(func(step stepFunc, _ int, announce announceFunc) (sender.ReplayStep, error) {
+		return step(1000, announce)
+	})},
+	"More of a step forgotten": {[]string{"replay/dead letters", "replay/in steps"}, onStep(func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error) {
+		s, err := step(limit, announce)
+		s.More = false
+		return s, err
+	})},
+	"Next of a step forgotten": {[]string{"replay/rate", "replay/ahead"}, onStep(func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error) {
+		s, err := step(limit, announce)
+		s.Next = time.Time{}
+		return s, err
+	})},
+	"a replay's end not announced": {[]string{"replay/finished"}, onStep(func(step stepFunc, limit int, _ announceFunc) (sender.ReplayStep, error) {
+		return step(limit, nil)
+	})},
+	"a replay goes before fresh work": {[]string{"replay/below fresh work"}, func(b *broken, _ *harness) {
+		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+			s, err := b.Store.StepReplays(ctx, limit, announce)
+			if s.Admitted > 0 { // what is redelivered has lost its rank
+				page, _, _ := b.Store.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusAwaitingRetry, Limit: 200})
+				for _, d := range page {
+					err = errors.Join(err, b.Store.Redeliver(ctx, d.ID, time.Time{}))
+				}
+			}
+			return s, err
+		}
+	}},
+	"a replay's rate ignored":   {[]string{"replay/rate"}, onReplay(func(r *sender.Replay, _ *time.Time) { r.Rate *= 100 })},
+	"a replay's filter ignored": {[]string{"replay/filter"}, onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter = sender.ReplayFilter{Status: r.Filter.Status} })},
+	"a replay's class ignored":  {[]string{"replay/filter"}, onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter.ErrorClass = "" })},
+	"a replay's until included": {[]string{"replay/filter"}, onReplay(func(r *sender.Replay, _ *time.Time) {
+		if !r.Filter.Until.IsZero() {
+			r.Filter.Until = r.Filter.Until.Add(time.Microsecond)
+		}
+	})},
+	"a replay beyond the retention": {[]string{"replay/beyond the retention"}, onReplay(func(_ *sender.Replay, notBefore *time.Time) { *notBefore = time.Time{} })},
+	"a redelivery beyond the retention": {[]string{"replay/redelivery beyond the retention"}, func(b *broken, _ *harness) {
+		b.redeliver = func(ctx context.Context, id string, _ time.Time) error {
+			return b.Store.Redeliver(ctx, id, time.Time{})
+		}
+	}},
+	"a pause of a replay ignored": {[]string{"replay/paused, continued, cancelled"}, func(b *broken, _ *harness) {
+		b.setReplayStatus = func(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+			r, err := b.Store.SetReplayStatus(ctx, id, to)
+			if to == sender.ReplayPaused {
+				_, _ = b.Store.SetReplayStatus(ctx, id, sender.ReplayRunning)
+			}
+			return r, err
+		}
+	}},
+	"a cancelled replay goes on": {[]string{"replay/paused, continued, cancelled"}, func(b *broken, _ *harness) {
+		b.setReplayStatus = func(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+			if to == sender.ReplayCancelled {
+				return b.Store.Replay(ctx, id)
+			}
+			return b.Store.SetReplayStatus(ctx, id, to)
 		}
 	}},
 	"deletion ignored": {[]string{"cancel/live ones are cancelled", "registry/subscription"}, func(b *broken, _ *harness) {
@@ -377,7 +458,9 @@ var breakages = map[string]breakage{
 		b.delivery = func(ctx context.Context, id string) (sender.Delivery, error) {
 			return b.Store.Delivery(ctx, strings.TrimSpace(id))
 		}
-		b.redeliver = func(ctx context.Context, id string) error { return b.Store.Redeliver(ctx, strings.TrimSpace(id)) }
+		b.redeliver = func(ctx context.Context, id string, notBefore time.Time) error {
+			return b.Store.Redeliver(ctx, strings.TrimSpace(id), notBefore)
+		}
 	}},
 	"object ids normalised": {[]string{"publish/odd object ids"}, onDrafts(func(d *sender.Draft) { d.Object.ID = strings.ToLower(d.Object.ID) })},
 	"subscriber replaced": {[]string{"registry/subscriber"}, func(b *broken, _ *harness) {

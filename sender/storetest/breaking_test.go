@@ -94,3 +94,37 @@ func onPage(change func(sender.DeliveryQuery, []sender.Delivery) []sender.Delive
 		}
 	}
 }
+
+type stepFunc = func(limit int, announce announceFunc) (sender.ReplayStep, error)
+
+func onStep(change func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+			return change(func(limit int, announce announceFunc) (sender.ReplayStep, error) {
+				return b.Store.StepReplays(ctx, limit, announce)
+			}, limit, announce)
+		}
+	}
+}
+
+// onReplay stores another replay than was asked for, and does not let it be seen.
+func onReplay(change func(r *sender.Replay, notBefore *time.Time)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		all := map[string]sender.Replay{}
+		shown := func(r sender.Replay) sender.Replay {
+			r.Filter, r.Rate = all[r.ID].Filter, all[r.ID].Rate
+			return r
+		}
+		b.createReplay = func(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+			asked := r
+			change(&r, &notBefore)
+			made, err := b.Store.CreateReplay(ctx, r, notBefore)
+			all[made.ID] = asked
+			return shown(made), err
+		}
+		b.replay = func(ctx context.Context, id string) (sender.Replay, error) {
+			r, err := b.Store.Replay(ctx, id)
+			return shown(r), err
+		}
+	}
+}

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/memory"
@@ -12,6 +13,8 @@ type (
 	tx      = *memory.Tx
 	harness = storetest.Harness[tx]
 )
+
+type announceFunc = func(n sender.Notice) (sender.Draft, bool)
 
 // broken is a store of which some methods are replaced. What is nil is sound.
 type broken struct {
@@ -32,7 +35,11 @@ type broken struct {
 	release          func(ctx context.Context, rs []sender.Release) error
 	delivery         func(ctx context.Context, id string) (sender.Delivery, error)
 	deliveries       func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error)
-	redeliver        func(ctx context.Context, id string) error
+	redeliver        func(ctx context.Context, id string, notBefore time.Time) error
+	createReplay     func(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error)
+	replay           func(ctx context.Context, id string) (sender.Replay, error)
+	setReplayStatus  func(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error)
+	stepReplays      func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error)
 	updateTx         func(ctx context.Context, tx tx, s sender.Subscription) error
 	holdTx           func(ctx context.Context, tx tx, id string, status sender.SubscriptionStatus, reason string) error
 	resumeTx         func(ctx context.Context, tx tx, id string, r sender.Resume) error
@@ -211,9 +218,37 @@ func (b *broken) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]send
 	return b.Store.Deliveries(ctx, q)
 }
 
-func (b *broken) Redeliver(ctx context.Context, id string) error {
-	if b.redeliver != nil {
-		return b.redeliver(ctx, id)
+func (b *broken) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+	if b.createReplay != nil {
+		return b.createReplay(ctx, r, notBefore)
 	}
-	return b.Store.Redeliver(ctx, id)
+	return b.Store.CreateReplay(ctx, r, notBefore)
+}
+
+func (b *broken) Replay(ctx context.Context, id string) (sender.Replay, error) {
+	if b.replay != nil {
+		return b.replay(ctx, id)
+	}
+	return b.Store.Replay(ctx, id)
+}
+
+func (b *broken) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+	if b.setReplayStatus != nil {
+		return b.setReplayStatus(ctx, id, to)
+	}
+	return b.Store.SetReplayStatus(ctx, id, to)
+}
+
+func (b *broken) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+	if b.stepReplays != nil {
+		return b.stepReplays(ctx, limit, announce)
+	}
+	return b.Store.StepReplays(ctx, limit, announce)
+}
+
+func (b *broken) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
+	if b.redeliver != nil {
+		return b.redeliver(ctx, id, notBefore)
+	}
+	return b.Store.Redeliver(ctx, id, notBefore)
 }

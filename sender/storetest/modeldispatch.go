@@ -276,7 +276,7 @@ func (m *model[Tx]) redeliver() {
 	if d.live && d.dropped && d.single {
 		return // whether it can be is not laid down
 	}
-	err := m.Store.Redeliver(m.ctx, d.id)
+	err := m.Store.Redeliver(m.ctx, d.id, time.Time{})
 	switch {
 	case d.reads() == sender.StatusCancelled:
 		m.errorIs(err, sender.ErrCancelled, "redelivering a cancelled delivery")

@@ -25,7 +25,7 @@ func redeliverRules[Tx any]() []rule[Tx] {
 // redeliver redelivers what must be redeliverable.
 func (w *world[Tx]) redeliver(id string) {
 	w.Helper()
-	w.noError(w.Store.Redeliver(w.ctx, id), "redelivering %s", id)
+	w.noError(w.Store.Redeliver(w.ctx, id, time.Time{}), "redelivering %s", id)
 }
 
 // watch keeps what Decide was given last.
@@ -213,7 +213,7 @@ func redeliverCancelled[Tx any](w *world[Tx]) {
 	id := w.delivery(d.ID, sub).ID
 	w.unsubscribe(sub)
 	for _, when := range []string{"before it was swept", "after it was swept"} {
-		w.errorIs(w.Store.Redeliver(w.ctx, id), sender.ErrCancelled, "redelivering a cancelled delivery %s", when)
+		w.errorIs(w.Store.Redeliver(w.ctx, id, time.Time{}), sender.ErrCancelled, "redelivering a cancelled delivery %s", when)
 		w.equal(w.get(id).Status, sender.StatusCancelled, "status %s", when)
 		w.claimNothing("of a cancelled delivery %s", when)
 		w.sweep(10)
@@ -235,7 +235,7 @@ func redeliverDeleted[Tx any](w *world[Tx]) {
 	before := w.list(sender.DeliveryQuery{})
 	w.unsubscribe(sub)
 	for _, d := range before {
-		w.check(w.Store.Redeliver(w.ctx, d.ID) != nil, "a %s delivery of a deleted subscription was redelivered", d.Status)
+		w.check(w.Store.Redeliver(w.ctx, d.ID, time.Time{}) != nil, "a %s delivery of a deleted subscription was redelivered", d.Status)
 	}
 	w.equal(w.list(sender.DeliveryQuery{}), before, "deliveries after their redelivery was refused")
 	w.claimNothing("of a deleted subscription")
@@ -244,7 +244,7 @@ func redeliverDeleted[Tx any](w *world[Tx]) {
 func redeliverUnknown[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	for _, id := range w.oddIDs(w.delivery(d.ID, sub).ID) {
-		w.errorIs(w.Store.Redeliver(w.ctx, id), sender.ErrNotFound, "redelivering %q", id)
+		w.errorIs(w.Store.Redeliver(w.ctx, id, time.Time{}), sender.ErrNotFound, "redelivering %q", id)
 	}
 }
 

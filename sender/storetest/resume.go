@@ -90,7 +90,7 @@ func resumeNone[Tx any](w *world[Tx]) {
 			for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
 				w.check(d.NextAttemptAt.IsZero() && !d.InFlight, "a cancelled delivery has a next attempt, or one in flight %s, %s", when, name)
 				if d.Status == sender.StatusCancelled {
-					w.errorIs(w.Store.Redeliver(w.ctx, d.ID), sender.ErrCancelled, "redelivering what was cancelled by a resume, %s, %s", when, name)
+					w.errorIs(w.Store.Redeliver(w.ctx, d.ID, time.Time{}), sender.ErrCancelled, "redelivering what was cancelled by a resume, %s, %s", when, name)
 				}
 			}
 			w.endsSwept()

@@ -54,7 +54,7 @@ func (w *world[Tx]) leftInFlight() (d sender.Draft, sub string, c sender.Claimed
 	w.pause(sub)
 	w.resume(sub, takeNone)
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses after the resume")
-	w.errorIs(w.Store.Redeliver(w.ctx, w.delivery(d.ID, sub).ID), sender.ErrCancelled, "redelivering what was cancelled while it was in flight")
+	w.errorIs(w.Store.Redeliver(w.ctx, w.delivery(d.ID, sub).ID, time.Time{}), sender.ErrCancelled, "redelivering what was cancelled while it was in flight")
 	w.equal(w.sweep(100), 0, "deliveries ended by a sweep while an attempt is in flight")
 	return d, sub, c
 }

@@ -78,6 +78,7 @@ func groups[Tx any]() []group[Tx] {
 		{"fairness", fairnessRules[Tx]()},
 		{"record", append(recordRules[Tx](), standstillRules[Tx]()...)},
 		{"redeliver", redeliverRules[Tx]()},
+		{"replay", replayRules[Tx]()},
 		{"cancel", cancelRules[Tx]()},
 		{"life", lifeRules[Tx]()},
 		{"notice", noticeRules[Tx]()},

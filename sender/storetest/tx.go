@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -187,7 +188,12 @@ func txContext[Tx any](w *world[Tx]) {
 		"Keyring":    func() error { _, err := w.Store.Keyring(ctx, c.Target.SubscriberNumber); return err },
 		"Delivery":   func() error { _, err := w.Store.Delivery(ctx, id); return err },
 		"Deliveries": func() error { _, _, err := w.Store.Deliveries(ctx, sender.DeliveryQuery{}); return err },
-		"Redeliver":  func() error { return w.Store.Redeliver(ctx, id) },
+		"Redeliver":  func() error { return w.Store.Redeliver(ctx, id, time.Time{}) },
+		"CreateReplay": func() error {
+			_, err := w.Store.CreateReplay(ctx, sender.Replay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered}}, time.Time{})
+			return err
+		},
+		"StepReplays": func() error { _, err := w.Store.StepReplays(ctx, 1, nil); return err },
 	} {
 		w.errorIs(call(), context.Canceled, "%s with a context that has ended", name)
 	}

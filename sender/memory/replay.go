@@ -1,0 +1,155 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+// replay is one, and how far it is.
+type replay struct {
+	sender.Replay
+	no      int64       // from 1
+	upTo    int64       // the last of the store's ends when it was created
+	members []*delivery // then, in the order in which they ended
+	looked  int         // at so many of them
+	rateAt  time.Time   // as sender.TakeRate takes it
+	turn    int64       // when it was served last
+}
+
+// CreateReplay implements sender.ReplayStore. It looks at every delivery.
+func (s *Store) CreateReplay(ctx context.Context, n sender.Replay, notBefore time.Time) (out sender.Replay, err error) {
+	err = s.inTx(ctx, func(tx *Tx) error {
+		members, survey, err := s.selected(n.Filter)
+		if err == nil {
+			err = survey.Within(notBefore)
+		}
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		r := &replay{
+			Replay: sender.Replay{
+				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
+				Status: sender.ReplayRunning, Matched: int64(len(members)), CreatedAt: now,
+			},
+			no: int64(len(s.replays)) + 1, upTo: s.ends, members: members,
+		}
+		set(tx, &s.replays, append(s.replays, r))
+		tx.wake = true
+		out = r.Replay
+		return nil
+	})
+	return out, err
+}
+
+// PreviewReplay implements sender.ReplayStore.
+func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (p sender.ReplayPreview, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		_, survey, err := s.selected(f)
+		p = survey.Preview()
+		return err
+	})
+	return p, err
+}
+
+// selected are the deliveries that a filter selects now, in the order in which they
+// ended.
+func (s *Store) selected(f sender.ReplayFilter) (members []*delivery, survey sender.ReplaySurvey, err error) {
+	if f.Subscription != "" && s.subscription[f.Subscription] == nil {
+		return nil, survey, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
+	}
+	if f.Subscriber != "" && s.subscriber[f.Subscriber] == nil {
+		return nil, survey, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
+	}
+	for _, e := range s.events {
+		for _, d := range e.deliveries {
+			if c := d.candidate(); d.live == nil && d.ended == f.Status && f.Selects(c) {
+				members = append(members, d)
+				survey.Add(c)
+			}
+		}
+	}
+	slices.SortFunc(members, func(a, b *delivery) int { return cmp.Compare(a.endedAs, b.endedAs) })
+	return members, survey, nil
+}
+
+func (d *delivery) candidate() sender.ReplayCandidate {
+	c := sender.ReplayCandidate{
+		Subscription: d.sub.ID, Subscriber: d.sub.owner.ID, EventType: d.event.info.Type, Published: d.event.info.CreatedAt,
+	}
+	if n := len(d.attempts); n > 0 {
+		c.ErrorClass = d.attempts[n-1].Class
+	}
+	return c
+}
+
+// Replay implements sender.ReplayStore.
+func (s *Store) Replay(ctx context.Context, id string) (out sender.Replay, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		r, err := s.replay(id)
+		if err == nil {
+			out = r.Replay
+		}
+		return err
+	})
+	return out, err
+}
+
+func (s *Store) replay(id string) (*replay, error) {
+	for _, r := range s.replays {
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: replay %q", sender.ErrNotFound, id)
+}
+
+// Replays implements sender.ReplayStore.
+func (s *Store) Replays(ctx context.Context, q sender.ReplayQuery) (page []sender.Replay, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		older := s.replays
+		if q.After != "" {
+			last, err := s.replay(q.After)
+			if err != nil {
+				return err
+			}
+			older = older[:last.no-1]
+		}
+		for _, r := range slices.Backward(older) {
+			if len(page) < q.Limit && (q.Subscriber == "" || r.Filter.Subscriber == q.Subscriber) {
+				page = append(page, r.Replay)
+			}
+		}
+		return nil
+	})
+	return page, err
+}
+
+// SetReplayStatus implements sender.ReplayStore.
+func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (out sender.Replay, err error) {
+	switch to {
+	case sender.ReplayRunning, sender.ReplayPaused, sender.ReplayCancelled:
+	default:
+		return out, fmt.Errorf("%w status %q: a replay can be made running, paused or cancelled", sender.ErrInvalid, to)
+	}
+	err = s.inTx(ctx, func(tx *Tx) error {
+		r, err := s.replay(id)
+		if err != nil {
+			return err
+		}
+		if _, err := r.Status.Turn(to); err != nil {
+			return err
+		}
+		set(tx, &r.Status, to)
+		tx.wake = true
+		out = r.Replay
+		return nil
+	})
+	return out, err
+}

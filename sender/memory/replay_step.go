@@ -1,0 +1,134 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// replayAhead is how many of a replay may be admitted and not claimed yet.
+	replayAhead = 1000
+	// replayLook is how many deliveries are looked at in a step.
+	replayLook = 1000
+)
+
+// StepReplays implements sender.ReplayStepper.
+func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out sender.ReplayStep, err error) {
+	if limit <= 0 {
+		return out, nil
+	}
+	err = s.inTx(ctx, func(tx *Tx) error {
+		out = sender.ReplayStep{}
+		w := &batch{Batch: &sender.Batch{Announce: announce}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
+		err := w.stepReplays(limit, &out)
+		out.Notices = w.notices
+		return err
+	})
+	if err != nil {
+		return sender.ReplayStep{}, err
+	}
+	return out, nil
+}
+
+func (w *batch) stepReplays(limit int, out *sender.ReplayStep) error {
+	running := filter(w.tx.store.replays, func(r *replay) bool { return r.Status == sender.ReplayRunning })
+	slices.SortStableFunc(running, func(a, b *replay) int { return cmp.Compare(a.turn, b.turn) })
+	look := replayLook
+	for _, r := range running {
+		if limit <= 0 || look <= 0 {
+			out.More = true
+			break
+		}
+		most, next := w.grant(r, limit)
+		if most == 0 {
+			if out.Next.IsZero() || next.Before(out.Next) {
+				out.Next = next
+			}
+			continue
+		}
+		was := r.Replay
+		look -= w.stepReplay(r, most, look)
+		admitted := int(r.Admitted - was.Admitted)
+		limit -= admitted
+		w.spendReplay(r, admitted)
+		if r.looked == len(r.members) {
+			if err := w.finish(r, out); err != nil {
+				return err
+			}
+		} else if most, next = w.grant(r, 1); most > 0 {
+			out.More = true
+		} else if out.Next.IsZero() || next.Before(out.Next) {
+			out.Next = next
+		}
+		out.Admitted += admitted
+		out.Skipped += int(r.Skipped - was.Skipped)
+	}
+	return nil
+}
+
+// grant says how many of a replay may be admitted now, up to a number, and if none
+// may, when to look again.
+func (w *batch) grant(r *replay, most int) (granted int, next time.Time) {
+	ahead := 0
+	for _, sub := range w.tx.store.subscriptions {
+		if sub.holds() {
+			continue
+		}
+		for _, d := range sub.replayed.items {
+			if d.live.replay == r.no {
+				ahead++
+			}
+		}
+	}
+	most = min(most, replayAhead-ahead)
+	if most <= 0 || r.Rate == 0 {
+		return max(0, most), w.now
+	}
+	granted, _, next = sender.TakeRate(r.Rate, r.rateAt, w.now, most)
+	return granted, next
+}
+
+func (w *batch) spendReplay(r *replay, admitted int) {
+	s := w.tx.store
+	set(w.tx, &s.served, s.served+1)
+	set(w.tx, &r.turn, s.served)
+	if r.Rate > 0 && admitted > 0 {
+		_, next, _ := sender.TakeRate(r.Rate, r.rateAt, w.now, admitted)
+		set(w.tx, &r.rateAt, next)
+	}
+}
+
+// stepReplay looks at the next members of a replay, and admits up to a number.
+func (w *batch) stepReplay(r *replay, most, look int) (looked int) {
+	now := r.Replay
+	for _, d := range r.members[r.looked:] {
+		if looked == look || most == 0 {
+			break
+		}
+		looked++
+		switch {
+		case d.live != nil || d.ended != r.Filter.Status || d.endedAs > r.upTo: // it has left the set
+		case d.sub.deleted:
+			now.Skipped++
+		default:
+			w.tx.revive(d, &live{due: w.now, number: len(d.attempts), single: d.ended == sender.StatusDelivered, replay: r.no})
+			now.Admitted++
+			most--
+		}
+	}
+	set(w.tx, &r.Replay, now)
+	set(w.tx, &r.looked, r.looked+looked)
+	return looked
+}
+
+func (w *batch) finish(r *replay, out *sender.ReplayStep) error {
+	now := r.Replay
+	now.Finish(w.now)
+	set(w.tx, &r.Replay, now)
+	out.Finished = append(out.Finished, now)
+	return w.notify(now.FinishedNotice())
+}

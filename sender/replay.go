@@ -1,0 +1,178 @@
+package sender
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ReplayFilter says which deliveries a replay sends again. Empty fields select
+// all.
+type ReplayFilter struct {
+	// Status is StatusDeadLettered, which is the default, or StatusDelivered.
+	Status       Status
+	Subscription string // id
+	Subscriber   string // the id of the subscriptions' owner
+	EventType    string // exact, "prefix.*" or "*"
+	// Since and Until bound when the event was published: at Since or later, and
+	// before Until.
+	Since, Until time.Time
+	ErrorClass   Class // of the last attempt
+}
+
+// ReplayCandidate is what a filter looks at: a delivery that has the status and has
+// it since the replay was created, at least.
+type ReplayCandidate struct {
+	Subscription string
+	Subscriber   string
+	EventType    string
+	Published    time.Time
+	ErrorClass   Class
+}
+
+// Selects is the one rule of what a filter selects, but for the status.
+func (f *ReplayFilter) Selects(c ReplayCandidate) bool {
+	return (f.Subscription == "" || f.Subscription == c.Subscription) &&
+		(f.Subscriber == "" || f.Subscriber == c.Subscriber) &&
+		(f.EventType == "" || slices.Contains(Patterns(c.EventType), f.EventType)) &&
+		!c.Published.Before(f.Since) &&
+		(f.Until.IsZero() || c.Published.Before(f.Until)) &&
+		(f.ErrorClass == ClassNone || f.ErrorClass == c.ErrorClass)
+}
+
+// ReplayStatus is a replay's.
+type ReplayStatus string
+
+const (
+	// ReplayRunning: deliveries are admitted while the dispatchers have room.
+	ReplayRunning ReplayStatus = "running"
+	// ReplayPaused: no more are admitted until it is continued.
+	ReplayPaused ReplayStatus = "paused"
+	// ReplayCancelled: no more are admitted, ever. Those that were go on.
+	ReplayCancelled ReplayStatus = "cancelled"
+	// ReplayFinished: all have been admitted or skipped. Their attempts may still
+	// be under way.
+	ReplayFinished ReplayStatus = "finished"
+)
+
+// Turn reports whether a replay changes when it is asked to turn to another status,
+// or an error that matches ErrStatus if it cannot.
+func (s ReplayStatus) Turn(to ReplayStatus) (changes bool, err error) {
+	switch s {
+	case to:
+		return false, nil
+	case ReplayRunning, ReplayPaused:
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: the replay is %s already: create another one", ErrStatus, s)
+}
+
+// Replay sends the deliveries again that matched a filter when it was created.
+type Replay struct {
+	ID     string
+	Filter ReplayFilter
+	Rate   float64 // deliveries a second; 0: as fast as the dispatchers have room
+	By     string  // who asked for it, for people
+	Reason string  // and why
+	Status ReplayStatus
+
+	// Matched is how many deliveries it had to send when it was created. Admitted
+	// are those that were made due again, and Skipped those that could not be:
+	// their subscription was deleted meanwhile, or they were redelivered by somebody
+	// else. At the end the two make up Matched; before, what somebody else has
+	// redelivered is in neither.
+	Matched, Admitted, Skipped int64
+
+	CreatedAt  time.Time
+	FinishedAt time.Time // zero: it is not finished
+}
+
+// Owner is who is told that a replay is finished: the subscriber that its filter
+// names, or Operator.
+func (r *Replay) Owner() string { return cmp.Or(r.Filter.Subscriber, Operator) }
+
+// FinishedNotice is the notice of a replay's end.
+func (r *Replay) FinishedNotice() Notice {
+	return Notice{
+		Kind: NoticeReplayFinished, Replay: r.ID, Subscriber: r.Owner(),
+		Detail: fmt.Sprintf("%d of %d deliveries were sent again, %d were skipped", r.Admitted, r.Matched, r.Skipped),
+	}
+}
+
+// Finish makes a replay finished. What it had to send, and did neither admit nor
+// skip, is not there any more: that is skipped too.
+func (r *Replay) Finish(now time.Time) {
+	r.Status, r.FinishedAt = ReplayFinished, now
+	r.Matched = max(r.Matched, r.Admitted+r.Skipped)
+	r.Skipped = r.Matched - r.Admitted
+}
+
+// ReplayQuery selects replays. Empty fields select all.
+type ReplayQuery struct {
+	Subscriber string // that their filters name
+	After      string // the id of the last one of the page before
+	Limit      int    // 1 to 200; 0 means 50
+}
+
+// ReplayPreview tells what a replay would do.
+type ReplayPreview struct {
+	Count          int64
+	Oldest, Newest time.Time // when the events were published; zero: there are none
+	// Subscriptions are the up to ten with the most of them, those with more first.
+	Subscriptions []ReplayShare
+}
+
+// ReplayShare is a subscription's part of a replay.
+type ReplayShare struct {
+	Subscription string
+	Count        int64
+}
+
+// ReplaySurvey counts deliveries for a preview. The zero value has counted none.
+type ReplaySurvey struct {
+	preview ReplayPreview
+	by      map[string]int64
+}
+
+// Add counts one that a filter selects.
+func (s *ReplaySurvey) Add(c ReplayCandidate) {
+	p := &s.preview
+	if p.Count == 0 || c.Published.Before(p.Oldest) {
+		p.Oldest = c.Published
+	}
+	if c.Published.After(p.Newest) {
+		p.Newest = c.Published
+	}
+	p.Count++
+	if s.by == nil {
+		s.by = map[string]int64{}
+	}
+	s.by[c.Subscription]++
+}
+
+// Within returns a *RetentionError if what was counted includes an event that was
+// published before a time. Zero: no time.
+func (s *ReplaySurvey) Within(notBefore time.Time) error {
+	if s.preview.Count == 0 || notBefore.IsZero() || !s.preview.Oldest.Before(notBefore) {
+		return nil
+	}
+	return &RetentionError{Published: s.preview.Oldest, NotBefore: notBefore}
+}
+
+// previewShares is how many subscriptions a preview names.
+const previewShares = 10
+
+// Preview is what was counted.
+func (s *ReplaySurvey) Preview() ReplayPreview {
+	p := s.preview
+	p.Subscriptions = nil
+	for id, n := range s.by {
+		p.Subscriptions = append(p.Subscriptions, ReplayShare{Subscription: id, Count: n})
+	}
+	slices.SortFunc(p.Subscriptions, func(a, b ReplayShare) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Subscription, b.Subscription))
+	})
+	p.Subscriptions = p.Subscriptions[:min(previewShares, len(p.Subscriptions))]
+	return p
+}

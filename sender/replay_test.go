@@ -1,0 +1,347 @@
+package sender_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+)
+
+// answers is a transport that answers every POST with one status, and keeps the
+// order in which events were posted.
+type answers struct {
+	mu     sync.Mutex
+	status int
+	posted []string
+	times  []time.Time
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.posted = append(a.posted, r.Header.Get("Webhook-Id"))
+	a.times = append(a.times, time.Now())
+	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: http.NoBody}, nil
+}
+
+func (a *answers) answer(status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status, a.posted, a.times = status, nil, nil
+}
+
+func (a *answers) got() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.posted...)
+}
+
+// givesUpSoon tries twice, a millisecond apart.
+func givesUpSoon(t *testing.T) sender.Policy {
+	t.Helper()
+	schedule, err := backoff.Fixed(time.Hour)
+	require.NoError(t, err)
+	return sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: time.Millisecond}}
+}
+
+// deadLetters publishes n events that are dead letters afterwards.
+func (b *bed) deadLetters(d *sender.Dispatcher, n int) {
+	b.t.Helper()
+	b.subscribe("sub_a", "https://example.com/")
+	for range n {
+		b.publish("sub_a")
+	}
+	dead := 0
+	for range 2 {
+		stats, err := d.RunOnce(b.t.Context())
+		require.NoError(b.t, err)
+		dead += stats.DeadLettered
+		time.Sleep(time.Millisecond)
+	}
+	require.Equal(b.t, n, dead)
+}
+
+func (b *bed) replays(cfg *sender.ReplaysConfig) *sender.Replays {
+	b.t.Helper()
+	r, err := sender.NewReplays(b.store, cfg)
+	require.NoError(b.t, err)
+	return r
+}
+
+func TestReplayIsWorkedThroughByRunOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := newBed(t), &answers{status: 500}
+		var finished []sender.Replay
+		var log bytes.Buffer
+		d := b.dispatcher(sender.DispatcherConfig{
+			UnguardedTransport: wire, Policy: givesUpSoon(t), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Hooks: sender.Hooks{ReplayFinished: func(_ context.Context, r sender.Replay) { finished = append(finished, r) }},
+		})
+		const dead = 1500 // more than a step looks at
+		b.deadLetters(d, dead)
+
+		replays := b.replays(nil)
+		r, err := replays.Create(t.Context(), sender.NewReplay{Filter: sender.ReplayFilter{Subscriber: "sub_a"}, By: "me", Reason: "they are back"})
+		require.NoError(t, err)
+		require.EqualValues(t, dead, r.Matched)
+		wire.answer(204)
+		stats, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, dead+1, stats.Delivered, "all, and the event of the notice that the replay is finished")
+		r, err = replays.Get(t.Context(), r.ID)
+		require.NoError(t, err)
+		require.Equal(t, sender.ReplayFinished, r.Status)
+		require.EqualValues(t, dead, r.Admitted)
+		require.Equal(t, []sender.Replay{r}, finished)
+		require.Contains(t, log.String(), "a replay is finished")
+		require.Contains(t, log.String(), r.ID)
+	})
+}
+
+func TestReplayStandsBehindFreshWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := newBed(t), &answers{status: 500}
+		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t), Slots: 4})
+		b.deadLetters(d, 200)
+		_, err := b.replays(nil).Create(t.Context(), sender.NewReplay{})
+		require.NoError(t, err)
+		fresh := map[string]bool{}
+		for range 100 {
+			fresh[b.publish("sub_a").ID] = true
+		}
+		wire.answer(204)
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		posted := wire.got()
+		require.Len(t, posted, 300)
+		for i, id := range posted[:100] {
+			require.True(t, fresh[id], "post %d is of the replay, while fresh events wait", i+1)
+		}
+	})
+}
+
+// spared notes what a claim has left, and checks that no more is asked of replays.
+type spared struct {
+	sender.DispatchStore
+	t     *testing.T
+	left  int
+	asked int
+}
+
+func (s *spared) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	c, err := s.DispatchStore.RecordAndClaim(ctx, b)
+	s.left = -len(c.Claimed)
+	for _, l := range b.Claim.Lanes {
+		s.left += l.Slots
+	}
+	return c, err
+}
+
+func (s *spared) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (sender.ReplayStep, error) {
+	require.Positive(s.t, limit)
+	require.LessOrEqual(s.t, limit, s.left, "more than the claim before has left")
+	s.asked = max(s.asked, limit)
+	return s.DispatchStore.StepReplays(ctx, limit, announce)
+}
+
+func TestReplayTakesSpareSlotsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := newBed(t), &answers{status: 500}
+		store := &spared{DispatchStore: b.store, t: t}
+		d := b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t), Slots: 8})
+		b.deadLetters(d, 100)
+		_, err := b.replays(nil).Create(t.Context(), sender.NewReplay{})
+		require.NoError(t, err)
+		for range 50 {
+			b.publish("sub_a")
+		}
+		wire.answer(204)
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 150, len(wire.got()))
+		require.Greater(t, store.asked, 8)
+	})
+}
+
+// Fresh work never ends, and leaves slots.
+func TestReplayGetsOnBesideATrickle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := newBed(t), &answers{status: 500}
+		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t)})
+		b.deadLetters(d, 100)
+		wire.answer(204)
+		stop := b.start(d)
+		replays := b.replays(nil)
+		r, err := replays.Create(t.Context(), sender.NewReplay{})
+		require.NoError(t, err)
+		for range 500 { // each step of the dispatcher finds something
+			b.publish("sub_a")
+			time.Sleep(time.Millisecond)
+		}
+		r, err = replays.Get(t.Context(), r.ID)
+		require.NoError(t, err)
+		require.Equal(t, sender.ReplayFinished, r.Status)
+		time.Sleep(time.Second)
+		require.NoError(t, stop())
+		require.Equal(t, 600, len(wire.got()))
+	})
+}
+
+func TestReplayKeepsItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := newBed(t), &answers{status: 500}
+		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t)})
+		b.deadLetters(d, 20)
+		wire.answer(204)
+		start := time.Now()
+		replays := b.replays(nil)
+		r, err := replays.Create(t.Context(), sender.NewReplay{Rate: 4})
+		require.NoError(t, err)
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Len(t, wire.got(), 1, "what the rate allows now")
+		stop := b.start(d)
+		time.Sleep(10 * time.Second)
+		require.NoError(t, stop())
+		require.Len(t, wire.got(), 20)
+		for i, at := range wire.times {
+			due := start.Add(time.Duration(i) * 250 * time.Millisecond)
+			require.False(t, at.Before(due), "post %d came %s after the start", i+1, at.Sub(start))
+			require.Less(t, at.Sub(due), 10*time.Millisecond, "post %d came late", i+1)
+		}
+		r, err = replays.Get(t.Context(), r.ID)
+		require.NoError(t, err)
+		require.Equal(t, sender.ReplayFinished, r.Status)
+	})
+}
+
+func TestReplayIsHeldBackByItsReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := newBed(t), &answers{status: 500}
+		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t)})
+		published := time.Now()
+		b.deadLetters(d, 1)
+		id := b.delivery().ID
+
+		for _, c := range []struct {
+			reach time.Duration // of the config
+			is    time.Duration
+		}{{0, 28 * 24 * time.Hour}, {30 * 24 * time.Hour, 30 * 24 * time.Hour}} {
+			time.Sleep(c.is - time.Since(published))
+			replays := b.replays(&sender.ReplaysConfig{Reach: c.reach})
+			history, err := sender.NewHistory(b.store, &sender.HistoryConfig{Reach: c.reach})
+			require.NoError(t, err)
+			r, err := replays.Create(t.Context(), sender.NewReplay{})
+			require.NoError(t, err, "at the reach")
+			_, err = replays.Cancel(t.Context(), r.ID)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			var refused *sender.RetentionError
+			_, err = replays.Create(t.Context(), sender.NewReplay{})
+			require.ErrorAs(t, err, &refused)
+			require.ErrorIs(t, err, sender.ErrRetention)
+			require.True(t, refused.Published.Equal(published))
+			require.ErrorIs(t, history.Redeliver(t.Context(), id), sender.ErrRetention)
+		}
+		r, err := b.replays(nil).Create(t.Context(), sender.NewReplay{Force: true})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, r.Matched)
+		require.NoError(t, b.history.RedeliverForced(t.Context(), id))
+		wire.answer(204)
+		stats, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, stats.Delivered, "once, though it was redelivered and replayed")
+	})
+}
+
+func TestReplaysRefuse(t *testing.T) {
+	replays := newBed(t).replays(nil)
+	now := time.Now()
+	for name, c := range map[string]struct {
+		n    sender.NewReplay
+		says string
+	}{
+		"those that wait":   {sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusAwaitingRetry}}, "pausing and resuming a subscription"},
+		"pending":           {sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusPending}}, "sent by themselves"},
+		"held":              {sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusHeld}}, "sent by themselves"},
+		"cancelled":         {sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusCancelled}}, "dead_lettered or delivered"},
+		"no status":         {sender.NewReplay{Filter: sender.ReplayFilter{Status: "x"}}, "dead_lettered or delivered"},
+		"no pattern":        {sender.NewReplay{Filter: sender.ReplayFilter{EventType: "a*"}}, "prefix.*"},
+		"until before":      {sender.NewReplay{Filter: sender.ReplayFilter{Since: now, Until: now}}, "later than since"},
+		"no class":          {sender.NewReplay{Filter: sender.ReplayFilter{ErrorClass: "x"}}, "error class"},
+		"rate below zero":   {sender.NewReplay{Rate: -1}, "rate"},
+		"rate not a number": {sender.NewReplay{Rate: math.NaN()}, "rate"},
+		"rate without end":  {sender.NewReplay{Rate: math.Inf(1)}, "rate"},
+		"long by":           {sender.NewReplay{By: strings.Repeat("x", 1025)}, "by"},
+		"long reason":       {sender.NewReplay{Reason: strings.Repeat("x", 1025)}, "reason"},
+	} {
+		_, err := replays.Create(t.Context(), c.n)
+		require.ErrorIs(t, err, sender.ErrInvalid, name)
+		require.ErrorContains(t, err, c.says, name)
+		if c.n.Rate == 0 && c.n.By+c.n.Reason == "" {
+			_, err = replays.Preview(t.Context(), c.n.Filter)
+			require.ErrorIs(t, err, sender.ErrInvalid, name)
+		}
+	}
+	all, err := replays.List(t.Context(), sender.ReplayQuery{})
+	require.NoError(t, err)
+	require.Empty(t, all)
+	_, err = replays.List(t.Context(), sender.ReplayQuery{Limit: 201})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	_, err = sender.NewReplays(nil, &sender.ReplaysConfig{Reach: -1})
+	require.ErrorContains(t, err, "needs a store")
+	require.ErrorContains(t, err, "ReplaysConfig.Reach")
+	_, err = sender.NewHistory(nil, &sender.HistoryConfig{Reach: -1})
+	require.ErrorContains(t, err, "HistoryConfig.Reach")
+}
+
+// What a filter selects is laid down here, and by nothing else.
+func TestReplayFilterSelects(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := sender.ReplayCandidate{Subscription: "w", Subscriber: "s", EventType: "a.b.c", Published: at, ErrorClass: sender.ClassTLS}
+	for _, f := range []sender.ReplayFilter{
+		{}, {Subscription: "w", Subscriber: "s"}, {EventType: "a.b.c"}, {EventType: "a.b.*"}, {EventType: "a.*"}, {EventType: "*"},
+		{Since: at}, {Until: at.Add(1)}, {ErrorClass: sender.ClassTLS},
+	} {
+		require.True(t, f.Selects(c), "%+v", f)
+	}
+	for _, f := range []sender.ReplayFilter{
+		{Subscription: "v"}, {Subscriber: "t"}, {EventType: "a.b"}, {EventType: "a.b.c.*"}, {EventType: "b.*"}, {Since: at.Add(1)}, {Until: at},
+		{ErrorClass: sender.ClassDNS}, {Subscription: "w", Subscriber: "t"},
+	} {
+		require.False(t, f.Selects(c), "%+v", f)
+	}
+}
+
+func TestReplayPreviewNamesTheLargestParts(t *testing.T) {
+	var s sender.ReplaySurvey
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	require.Zero(t, s.Preview())
+	require.NoError(t, s.Within(at), "nothing is not too old")
+	for i := range 12 {
+		for range i + 1 {
+			s.Add(sender.ReplayCandidate{Subscription: string(rune('a' + i)), Published: at.Add(time.Duration(i%5) * time.Hour)})
+		}
+	}
+	p := s.Preview()
+	require.EqualValues(t, 78, p.Count)
+	require.Equal(t, at, p.Oldest)
+	require.Equal(t, at.Add(4*time.Hour), p.Newest)
+	require.Len(t, p.Subscriptions, 10)
+	require.Equal(t, sender.ReplayShare{Subscription: "l", Count: 12}, p.Subscriptions[0])
+	require.Equal(t, sender.ReplayShare{Subscription: "c", Count: 3}, p.Subscriptions[9])
+	require.NoError(t, s.Within(at))
+	require.NoError(t, s.Within(time.Time{}))
+	require.ErrorIs(t, s.Within(at.Add(1)), sender.ErrRetention)
+}

@@ -1,0 +1,173 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/internal/ident"
+)
+
+// defaultReach is below what a receiver of this module remembers by default, 30
+// days, by more than the horizon of a delivery.
+const defaultReach = 28 * 24 * time.Hour
+
+// maxReplayText bounds By and Reason, in bytes.
+const maxReplayText = 1024
+
+// ReplaysConfig adjusts Replays. A nil config and zero fields mean the defaults.
+type ReplaysConfig struct {
+	// Reach is how long ago an event may have been published that is replayed
+	// without NewReplay.Force. It must be less than what receivers remember: they
+	// would apply an older one a second time. The default is 28 days.
+	Reach time.Duration
+
+	// Now is the clock that Reach is counted by. The default is time.Now.
+	Now func() time.Time
+}
+
+// NewReplay asks for a replay.
+type NewReplay struct {
+	Filter ReplayFilter
+	// Rate bounds how many deliveries are sent again, a second. 0: as fast as the
+	// dispatchers have room.
+	Rate float64
+	// Force replays what is beyond the reach, too.
+	Force bool
+	// By and Reason are kept for people: who asks for it, and why. Up to 1024 bytes
+	// each.
+	By, Reason string
+}
+
+// Replays sends many deliveries again. A replay's set is fixed when it is created;
+// the dispatchers work through it when they have nothing else to do, and go on
+// after a restart where they were. It is safe for concurrent use.
+type Replays struct {
+	store ReplayStore
+	reach reach
+}
+
+// NewReplays returns Replays on a store.
+func NewReplays(store ReplayStore, cfg *ReplaysConfig) (*Replays, error) {
+	var c ReplaysConfig
+	if cfg != nil {
+		c = *cfg
+	}
+	r, err := newReach("ReplaysConfig", c.Reach, c.Now)
+	if store == nil {
+		err = errors.Join(errors.New("sender: NewReplays needs a store"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Replays{store: store, reach: r}, nil
+}
+
+// Create begins a replay of the deliveries that match now. What was dead-lettered
+// starts its schedule anew; what was delivered gets a single attempt, whose failure
+// leaves it delivered; what belongs to a paused or disabled subscription is held;
+// what belongs to a deleted one is skipped. Create counts what matches, which takes
+// as long as Preview.
+//
+// ErrInvalid: the filter or the rate is not one. ErrNotFound: the filter names a
+// subscription or a subscriber that never was. A *RetentionError, unless it is
+// forced: some of the events were published longer ago than the reach.
+func (r *Replays) Create(ctx context.Context, n NewReplay) (Replay, error) {
+	if err := n.validate(); err != nil {
+		return Replay{}, err
+	}
+	n.Filter = n.Filter.withDefaults()
+	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, r.reach.notBefore(n.Force))
+}
+
+// Preview tells what a replay with a filter would send, and changes nothing. It
+// reads all that has the filter's status. Errors are as Create's.
+func (r *Replays) Preview(ctx context.Context, f ReplayFilter) (ReplayPreview, error) {
+	if err := f.validate(); err != nil {
+		return ReplayPreview{}, err
+	}
+	return r.store.PreviewReplay(ctx, f.withDefaults())
+}
+
+// Get returns a replay, or ErrNotFound.
+func (r *Replays) Get(ctx context.Context, id string) (Replay, error) { return r.store.Replay(ctx, id) }
+
+// List lists replays, newest first. ErrInvalid: the limit is not one. ErrNotFound:
+// there is none with the id q.After.
+func (r *Replays) List(ctx context.Context, q ReplayQuery) ([]Replay, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return nil, err
+	}
+	q.Limit = limit
+	return r.store.Replays(ctx, q)
+}
+
+// Pause stops a running replay until Continue. What it has admitted goes on.
+// ErrNotFound; ErrStatus: it is at its end.
+func (r *Replays) Pause(ctx context.Context, id string) (Replay, error) {
+	return r.store.SetReplayStatus(ctx, id, ReplayPaused)
+}
+
+// Continue lets a paused replay go on where it was. ErrNotFound; ErrStatus: it is
+// at its end.
+func (r *Replays) Continue(ctx context.Context, id string) (Replay, error) {
+	return r.store.SetReplayStatus(ctx, id, ReplayRunning)
+}
+
+// Cancel ends a replay. What it has admitted goes on, and the rest stays as it is.
+// ErrNotFound; ErrStatus: it is finished.
+func (r *Replays) Cancel(ctx context.Context, id string) (Replay, error) {
+	return r.store.SetReplayStatus(ctx, id, ReplayCancelled)
+}
+
+func (f ReplayFilter) withDefaults() ReplayFilter {
+	if f.Status == "" {
+		f.Status = StatusDeadLettered
+	}
+	return f
+}
+
+var errorClasses = []Class{
+	ClassNone, ClassDNS, ClassConnect, ClassTLS, ClassTimeout, ClassReset, ClassStatus, ClassRedirect, ClassBlocked, ClassInterrupted, ClassProtocol,
+}
+
+func (f *ReplayFilter) validate() error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("%w filter: "+format, append([]any{ErrInvalid}, args...)...))
+		}
+	}
+	switch f.Status {
+	case "", StatusDeadLettered, StatusDelivered:
+	case StatusPending, StatusAwaitingRetry, StatusHeld:
+		bad(true, "status %q: those that wait are sent by themselves; pausing and resuming a subscription sends all of its own at once. It must be dead_lettered or delivered", f.Status)
+	default:
+		bad(true, "status %q: it must be dead_lettered or delivered", f.Status)
+	}
+	if f.EventType != "" && f.EventType != "*" {
+		err := ident.Type(strings.TrimSuffix(f.EventType, ".*"))
+		bad(err != nil, "event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", f.EventType, err)
+	}
+	bad(!f.Until.IsZero() && !f.Since.Before(f.Until), "until %s: it must be later than since, %s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
+	bad(!slices.Contains(errorClasses, f.ErrorClass), "error class %q: there is none of that name", f.ErrorClass)
+	return errors.Join(errs...)
+}
+
+func (n *NewReplay) validate() error {
+	errs := []error{n.Filter.validate()}
+	if !(n.Rate >= 0) || math.IsInf(n.Rate, 0) {
+		errs = append(errs, fmt.Errorf("%w rate %v: it must be a number of deliveries a second, or 0 for no bound", ErrInvalid, n.Rate))
+	}
+	for _, text := range []struct{ name, text string }{{"by", n.By}, {"reason", n.Reason}} {
+		if len(text.text) > maxReplayText {
+			errs = append(errs, fmt.Errorf("%w %s: it has %d bytes, at most %d are allowed", ErrInvalid, text.name, len(text.text), maxReplayText))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,217 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, rate_at, matched, admitted, skipped, created_at, finished_at`
+
+const (
+	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
+			boundary, position, position_in, rate_at, turn, matched, admitted, skipped, created_at, finished_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, 0, ?, ?, 0, 0, ?, 0)`
+	selectReplay     = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE id = ?`
+	selectReplays    = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE no < ? ORDER BY no DESC LIMIT ? + 0`
+	selectReplaysOf  = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE subscriber = ? AND no < ? ORDER BY no DESC LIMIT ? + 0`
+	updateReplay     = `UPDATE surehook_replays SET status = ?, finished_at = ? WHERE no = ?`
+	deleteReplayLate = `DELETE FROM surehook_replay_late WHERE replay = ?`
+)
+
+// replay is a row, and how far it is.
+type replay struct {
+	sender.Replay
+	no     int64
+	set    replaySet
+	rateAt int64
+}
+
+func scanReplay(row interface{ Scan(to ...any) error }) (r replay, err error) {
+	var filter []byte
+	var created, finished int64
+	err = row.Scan(&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary, &r.set.at.no, &r.set.at.subscription, &r.rateAt,
+		&r.Matched, &r.Admitted, &r.Skipped, &created, &finished)
+	if err == nil {
+		err = json.Unmarshal(filter, &r.Filter)
+	}
+	r.set.replay, r.set.filter = r.no, r.Filter
+	r.CreatedAt, r.FinishedAt = timeOf(created), timeOf(finished)
+	return r, err
+}
+
+func (w *work) replay(id string) (replay, error) {
+	r, err := scanReplay(w.row(selectReplay, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, fmt.Errorf("%w: replay %q", sender.ErrNotFound, id)
+	}
+	return r, fail("reading a replay", err)
+}
+
+// CreateReplay implements sender.ReplayStore. What it counts it reads before it
+// takes the write lock, on one snapshot, which also says where the set of dead
+// letters ends.
+func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+	set := replaySet{filter: r.Filter}
+	var survey sender.ReplaySurvey
+	err := s.read(ctx, func(w *work) error {
+		if err := w.begin(&set); err != nil {
+			return err
+		}
+		start := set.at
+		for more := true; more; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			var err error
+			if more, err = w.survey(&set, &survey); err != nil {
+				return err
+			}
+		}
+		set.at = start
+		return nil
+	})
+	if err != nil {
+		return sender.Replay{}, fail("looking for what to replay", err)
+	}
+	if err := survey.Within(notBefore); err != nil {
+		return sender.Replay{}, err
+	}
+	filter, err := json.Marshal(r.Filter)
+	if err != nil {
+		return sender.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
+	}
+	now := s.now()
+	r.Matched, r.CreatedAt, r.Status = survey.Preview().Count, timeOf(now), sender.ReplayRunning
+	r.ID = newid.New("rpl_", r.CreatedAt)
+	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, timeOf(0)
+	err = s.write(ctx, func(w *work) error {
+		err := w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription, r.Rate, r.By, r.Reason,
+			set.boundary, set.at.no, set.at.subscription, s.turns.Add(1), r.Matched, now)
+		if err != nil {
+			return err
+		}
+		return w.changed() // recordings heed replays of delivered ones
+	})
+	if err != nil {
+		return sender.Replay{}, fail("creating a replay", err)
+	}
+	s.Wake()
+	return r, nil
+}
+
+// PreviewReplay implements sender.ReplayStore.
+func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender.ReplayPreview, error) {
+	set := replaySet{filter: f}
+	var survey sender.ReplaySurvey
+	begun, more := false, true
+	for more {
+		err := s.read(ctx, func(w *work) (err error) {
+			if !begun {
+				if err := w.begin(&set); err != nil {
+					return err
+				}
+				begun = true
+			}
+			more, err = w.survey(&set, &survey)
+			return err
+		})
+		if err != nil {
+			return sender.ReplayPreview{}, fail("previewing a replay", err)
+		}
+	}
+	return survey.Preview(), nil
+}
+
+// Replay implements sender.ReplayStore.
+func (s *Store) Replay(ctx context.Context, id string) (out sender.Replay, err error) {
+	err = s.read(ctx, func(w *work) error {
+		r, err := w.replay(id)
+		out = r.Replay
+		return err
+	})
+	return out, err
+}
+
+// Replays implements sender.ReplayStore.
+func (s *Store) Replays(ctx context.Context, q sender.ReplayQuery) (page []sender.Replay, err error) {
+	err = s.read(ctx, func(w *work) error {
+		before := int64(never)
+		if q.After != "" {
+			r, err := w.replay(q.After)
+			if err != nil {
+				return err
+			}
+			before = r.no
+		}
+		query, args := selectReplays, []any{before, q.Limit}
+		if q.Subscriber != "" {
+			query, args = selectReplaysOf, []any{q.Subscriber, before, q.Limit}
+		}
+		rs, err := w.replays(query, args...)
+		for i := range rs {
+			page = append(page, rs[i].Replay)
+		}
+		return fail("listing replays", err)
+	})
+	return page, err
+}
+
+func (w *work) replays(query string, args ...any) (all []replay, err error) {
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		r, err := scanReplay(rows)
+		all = append(all, r)
+		return true, err
+	}, query, args...)
+	return all, err
+}
+
+// SetReplayStatus implements sender.ReplayStore.
+func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (out sender.Replay, err error) {
+	switch to {
+	case sender.ReplayRunning, sender.ReplayPaused, sender.ReplayCancelled:
+	default:
+		return out, fmt.Errorf("%w status %q: a replay can be made running, paused or cancelled", sender.ErrInvalid, to)
+	}
+	err = s.write(ctx, func(w *work) error {
+		r, err := w.replay(id)
+		if err != nil {
+			return err
+		}
+		changes, err := r.Status.Turn(to)
+		if err != nil {
+			return err
+		}
+		if changes {
+			r.Status = to
+			err = w.endReplay(&r)
+		}
+		out = r.Replay
+		return fail("changing a replay", err)
+	})
+	if err != nil {
+		return sender.Replay{}, err
+	}
+	s.Wake()
+	return out, nil
+}
+
+// endReplay stores a replay's status, and forgets what is needed until its end.
+func (w *work) endReplay(r *replay) error {
+	if err := w.execs(updateReplay, string(r.Status), micros(r.FinishedAt), r.no); err != nil {
+		return err
+	}
+	if r.Status == sender.ReplayRunning || r.Status == sender.ReplayPaused || r.Filter.Status != sender.StatusDelivered {
+		return nil
+	}
+	if err := w.execs(deleteReplayLate, r.no); err != nil {
+		return err
+	}
+	return w.changed()
+}

@@ -1,0 +1,150 @@
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// replayLook is how many deliveries are looked at in one go.
+const replayLook = 1000
+
+const (
+	lastEnded = `SELECT coalesce(max(no), 0) FROM surehook_ended`
+
+	// What is dead-lettered, by the order in which it ended.
+	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
+	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?4 AND status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
+
+	replayMember = `s.id, o.id, coalesce(e.type, ''), coalesce(e.created_at, 0)`
+	replayOwner  = ` CROSS JOIN surehook_subscriptions s ON s.no = x.subscription CROSS JOIN surehook_subscribers o ON o.no = s.subscriber LEFT JOIN surehook_events e ON e.seq = x.event`
+
+	selectReplayDead   = `SELECT x.no, x.event, x.subscription, 1, x.class, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
+	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, 1, x.class, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
+
+	// Deliveries that were attempted, whatever became of them; the fourth column
+	// tells whether one is delivered, and was when the replay was created.
+	selectReplayDelivered = `SELECT x.event, x.event, x.subscription,
+			EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '')
+			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event)
+			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event)
+			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event)
+			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = ?5 AND t.event = x.event AND t.subscription = x.subscription),
+			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + `
+		FROM (SELECT DISTINCT event, subscription FROM surehook_attempts WHERE (event, subscription) > (?1, ?2) AND event <= ?3
+			ORDER BY event, subscription LIMIT ?4 + 0) x` + replayOwner
+)
+
+// replaySet is what a replay is to send, and how far it is in it.
+type replaySet struct {
+	filter       sender.ReplayFilter
+	replay       int64 // the replay's number; 0: none yet
+	subscription int64 // the number of the filter's; 0: any
+	boundary     int64
+	at           place
+}
+
+// place is what was looked at last. In a set of dead letters no is that of
+// surehook_ended, in one of delivered ones it is the event, and there are several of
+// it.
+type place struct{ no, subscription int64 }
+
+// candidate is a delivery to be looked at.
+type candidate struct {
+	sender.ReplayCandidate
+	place
+	event  int64
+	member bool // it would be of the set, if the filter selects it
+}
+
+// begin says what the set of a replay is that is created now.
+func (w *work) begin(set *replaySet) error {
+	f := set.filter
+	if f.Subscription != "" {
+		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = ?`, f.Subscription).Scan(&set.subscription)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.Subscriber != "" {
+		var known bool
+		if err := w.row(`SELECT EXISTS (SELECT 1 FROM surehook_subscribers WHERE id = ?)`, f.Subscriber).Scan(&known); err != nil {
+			return err
+		}
+		if !known {
+			return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
+		}
+	}
+	if f.Status == sender.StatusDeadLettered {
+		return w.row(lastEnded).Scan(&set.boundary)
+	}
+	if err := w.row(lastEvent).Scan(&set.boundary); err != nil {
+		return err
+	}
+	var err error
+	if !f.Since.IsZero() {
+		set.at.subscription = never
+		if set.at.no, err = w.lastBefore(micros(f.Since)); err != nil {
+			return err
+		}
+	}
+	if !f.Until.IsZero() {
+		until, err := w.lastBefore(micros(f.Until))
+		if err != nil {
+			return err
+		}
+		set.boundary = min(set.boundary, until)
+	}
+	return nil
+}
+
+// next are the deliveries that follow in a set, up to a number. If there are fewer,
+// the set is at its end.
+func (w *work) next(set *replaySet, limit int) (found []candidate, err error) {
+	var query string
+	var args []any
+	switch {
+	case set.filter.Status == sender.StatusDelivered:
+		query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
+	case set.subscription != 0:
+		query, args = selectReplayDeadOf, []any{set.at.no, set.boundary, limit, set.subscription}
+	default:
+		query, args = selectReplayDead, []any{set.at.no, set.boundary, limit}
+	}
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		var c candidate
+		var published int64
+		err := rows.Scan(&c.no, &c.event, &c.place.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
+		c.Published = timeOf(published)
+		found = append(found, c)
+		return true, err
+	}, query, args...)
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.place.subscription, b.place.subscription))
+	})
+	return found, err
+}
+
+// selects tells whether a candidate is to be sent again.
+func (set *replaySet) selects(c *candidate) bool {
+	return c.member && set.filter.Selects(c.ReplayCandidate)
+}
+
+// survey counts the next ones of a set, and reports whether there are more.
+func (w *work) survey(set *replaySet, s *sender.ReplaySurvey) (more bool, err error) {
+	found, err := w.next(set, replayLook)
+	for i := range found {
+		if set.selects(&found[i]) {
+			s.Add(found[i].ReplayCandidate)
+		}
+		set.at = found[i].place
+	}
+	return len(found) == replayLook, err
+}
