@@ -18,4 +18,7 @@ type Hooks struct {
 	// Lost is set, the lease was lost before and nothing was changed. Attempts
 	// that a claim found interrupted come here too.
 	Recorded func(ctx context.Context, r *Recorded)
+
+	// Expanded is called once deliveries were made of events, with how many.
+	Expanded func(ctx context.Context, x Expanded)
 }

@@ -169,6 +169,9 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	}
 	s.expanded = expanded.Events + expanded.Deliveries
 	p.stats.Expanded += expanded.Events
+	if hook := p.d.cfg.Hooks.Expanded; hook != nil && s.expanded > 0 {
+		p.d.guarded(ctx, "Expanded", func() { hook(ctx, expanded) })
+	}
 
 	p.mu.Lock()
 	done, more := p.takeDone()
@@ -214,6 +217,7 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
 	b := Batch{Decide: p.d.cfg.Policy.Decide, Claim: params, Results: make([]Result, len(done))}
 	for i := range done {
+		done[i].r.Published = done[i].a.Event.CreatedAt
 		b.Results[i] = done[i].r
 	}
 	claims, err := p.d.store.RecordAndClaim(ctx, b)

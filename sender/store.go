@@ -194,13 +194,16 @@ type DispatchStore interface {
 
 // HistoryStore answers questions about deliveries. History uses it.
 type HistoryStore interface {
+	QueryStore
+
 	// Delivery returns a delivery with its event's body and all its attempts, or
 	// ErrNotFound.
 	Delivery(ctx context.Context, id string) (Delivery, error)
 
 	// Deliveries lists deliveries, without bodies and attempts, those of the
 	// newest events first, and the cursor of the page that follows ("" if none
-	// does). A malformed cursor is ErrInvalid.
+	// does). It looks at up to about MaxExamined candidates: see QueryStore. A
+	// malformed cursor is ErrInvalid.
 	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error)
 
 	// Redeliver makes a delivery due at once. One that is live or dead-lettered

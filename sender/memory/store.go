@@ -58,6 +58,8 @@ type Store struct {
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims
 	notices       []*sender.Notice
+	rollups       map[time.Time]*sender.Rollup // by minute
+	minute        time.Time                    // the last of them
 }
 
 var _ sender.Store[*Tx] = (*Store)(nil)
@@ -74,6 +76,7 @@ func New(cfg *Config) (*Store, error) {
 		subscriber:   map[string]*subscriber{},
 		subscription: map[string]*subscription{},
 		deliveries:   map[sender.DeliveryKey]*delivery{},
+		rollups:      map[time.Time]*sender.Rollup{},
 	}
 	if cfg != nil && cfg.Now != nil {
 		s.clock = cfg.Now

@@ -18,6 +18,9 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 			}
 		}
 		ended = len(over)
+		if w.rollup.Attempts() > 0 {
+			tx.tally(&w.rollup, w.now)
+		}
 		tx.forget()
 		for _, sub := range s.closing {
 			if !sub.deleted && s.closed(sub) {

@@ -17,7 +17,7 @@ func hot() []string {
 		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, addPending, lowerTurns,
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHeads, updateHealth, lowerTurn, selectHeads,
 		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectNotice, selectResumed,
-		selectLeastUntil, selectLeastWaiting,
+		selectLeastUntil, selectLeastWaiting, addCounts, upsertRollup,
 	}
 	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {
 		statements = append(statements, m.text(1), m.text(manyAtOnce))

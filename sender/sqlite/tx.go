@@ -67,7 +67,7 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 	defer func() { // also if fn panics or ends the goroutine
 		if !committed {
 			_ = w.tx.Rollback()
-			s.known = known{} // it may hold what was not committed
+			s.known, s.rollup = known{}, nil // they may hold what was not committed
 		}
 	}()
 	if err := w.durable(); err != nil {

@@ -1,0 +1,61 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// tally adds to the rollup of the present minute.
+func (tx *Tx) tally(add *sender.Rollup, now time.Time) {
+	s := tx.store
+	minute := now.Truncate(time.Minute)
+	if !s.minute.Equal(minute) {
+		tx.turnRollup(minute, now)
+	}
+	tx.changeRollup(minute, func(r *sender.Rollup) { r.Merge(add) })
+}
+
+// turnRollup ends a minute, and begins another one.
+func (tx *Tx) turnRollup(minute, now time.Time) {
+	s := tx.store
+	c := s.counts(now)
+	state := func(r *sender.Rollup) { r.Backlog, r.OldestDue = c.Live, c.OldestDue }
+	if s.rollups[s.minute] != nil {
+		tx.changeRollup(s.minute, state)
+	}
+	if s.rollups[minute] == nil {
+		tx.changeRollup(minute, state)
+	}
+	set(tx, &s.minute, minute)
+}
+
+// changeRollup puts a changed copy in the place of a rollup, for a roll-back.
+func (tx *Tx) changeRollup(minute time.Time, change func(*sender.Rollup)) {
+	r := sender.Rollup{Minute: minute}
+	if old := tx.store.rollups[minute]; old != nil {
+		r = *old
+		r.Failures = maps.Clone(r.Failures)
+	}
+	change(&r)
+	setKey(tx, tx.store.rollups, minute, &r)
+}
+
+// Rollups implements sender.QueryStore.
+func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		for minute, r := range s.rollups {
+			if !minute.Before(from) && minute.Before(to) {
+				shown := *r
+				shown.Failures = maps.Clone(r.Failures)
+				all = append(all, shown)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b sender.Rollup) int { return a.Minute.Compare(b.Minute) })
+	return all, err
+}
