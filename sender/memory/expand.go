@@ -12,6 +12,7 @@ import (
 func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
+		tx.turnRollup(now)
 		x = tx.expand(p, now)
 		if x.Events+x.Deliveries > 0 {
 			var done sender.Rollup

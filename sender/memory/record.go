@@ -27,6 +27,7 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 	err := s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
 		c.Now = w.now
+		tx.turnRollup(w.now)
 		for _, r := range b.Results {
 			recorded, err := w.record(r)
 			if err != nil {

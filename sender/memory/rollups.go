@@ -11,31 +11,29 @@ import (
 
 // tally adds to the rollup of the present minute.
 func (tx *Tx) tally(add *sender.Rollup, now time.Time) {
-	s := tx.store
-	minute := now.Truncate(time.Minute)
-	if !s.minute.Equal(minute) {
-		tx.turnRollup(minute, now)
-	}
-	tx.changeRollup(minute, func(r *sender.Rollup) { r.Merge(add) })
+	tx.turnRollup(now)
+	tx.changeRollup(tx.store.minute, func(r *sender.Rollup) { r.Merge(add) })
 }
 
-// turnRollup ends a minute, and begins another one.
-func (tx *Tx) turnRollup(minute, now time.Time) {
+// turnRollup ends the last minute, if it is over, and begins the present one. It
+// comes before what changes the counts.
+func (tx *Tx) turnRollup(now time.Time) {
 	s := tx.store
-	c := s.counts(now)
-	state := func(r *sender.Rollup) { r.Backlog, r.OldestDue = c.Live, c.OldestDue }
-	if s.rollups[s.minute] != nil {
-		tx.changeRollup(s.minute, state)
+	minute := now.Truncate(time.Minute)
+	if s.minute.Equal(minute) {
+		return
 	}
-	if s.rollups[minute] == nil {
-		tx.changeRollup(minute, state)
+	c := s.counts(now)
+	if s.rollups[s.minute] != nil {
+		tx.changeRollup(s.minute, func(r *sender.Rollup) { r.Backlog, r.OldestDue = c.Live, c.OldestDue })
 	}
 	set(tx, &s.minute, minute)
+	set(tx, &s.began, c)
 }
 
 // changeRollup puts a changed copy in the place of a rollup, for a roll-back.
 func (tx *Tx) changeRollup(minute time.Time, change func(*sender.Rollup)) {
-	r := sender.Rollup{Minute: minute}
+	r := sender.Rollup{Minute: minute, Backlog: tx.store.began.Live, OldestDue: tx.store.began.OldestDue}
 	if old := tx.store.rollups[minute]; old != nil {
 		r = *old
 		r.Failures = maps.Clone(r.Failures)

@@ -59,7 +59,8 @@ type Store struct {
 	served        int64 // turns taken in claims
 	notices       []*sender.Notice
 	rollups       map[time.Time]*sender.Rollup // by minute
-	minute        time.Time                    // the last of them
+	minute        time.Time                    // in which something was done last
+	began         sender.Counts                // as they were then
 }
 
 var _ sender.Store[*Tx] = (*Store)(nil)

@@ -61,7 +61,9 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 			return fail("expanding", err)
 		}
 		e := expansion{work: w, known: k, p: p, now: s.now(), touched: map[int64]int{}}
-		err = e.run()
+		if err = s.turnRollup(w, e.now); err == nil {
+			err = e.run()
+		}
 		if x = e.x; err == nil && x.Events+x.Deliveries > 0 {
 			var done sender.Rollup
 			done.AddExpanded(x)

@@ -40,7 +40,7 @@ var excepted = []step{
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
 	{selectCounts, "SEARCH surehook_events", oneRow},
 	{selectOldestDue, "SEARCH h", "as many as the limit says"},
-	{selectOldestDue, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
+	{selectOldestDue, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{pendingBefore, "SCAN (subquery-1)", "as many as the limit says"},
 	{pendingDue, "SCAN (subquery-1)", "as many as the limit says"},
 	{waitingDue, "SCAN (subquery-1)", "as many as the limit says"},

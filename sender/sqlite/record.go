@@ -116,6 +116,9 @@ func dueTime(due int64) time.Time {
 }
 
 func (b *batch) run() error {
+	if err := b.store.turnRollup(b.work, b.now); err != nil {
+		return err
+	}
 	if err := b.recordAll(); err != nil {
 		return err
 	}

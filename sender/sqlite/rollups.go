@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -19,26 +20,34 @@ const (
 // tally adds to the rollup of the present minute. This store's is remembered from
 // one transaction to the next: nobody else writes its shard.
 func (s *Store) tally(w *work, now int64, add *sender.Rollup) error {
-	minute := timeOf(now).Truncate(time.Minute)
-	if s.rollup == nil || !s.rollup.Minute.Equal(minute) {
-		if err := s.turnRollup(w, minute, now); err != nil {
-			return err
-		}
+	if err := s.turnRollup(w, now); err != nil {
+		return err
 	}
-	s.rollup.Merge(add)
-	return s.writeRollup(w, s.rollup)
+	r := *s.rollup // the old one is there to go back to
+	r.Failures = maps.Clone(r.Failures)
+	r.Merge(add)
+	s.rollup = &r
+	return s.writeRollup(w, &r)
 }
 
-// turnRollup ends a minute, and begins another one.
-func (s *Store) turnRollup(w *work, minute time.Time, now int64) error {
+// turnRollup ends the last minute, if it is over, and begins the present one. It
+// comes before what changes the counts.
+func (s *Store) turnRollup(w *work, now int64) error {
+	minute := timeOf(now).Truncate(time.Minute)
+	if s.rollup != nil && s.rollup.Minute.Equal(minute) {
+		return nil
+	}
 	c, err := w.counts(now)
 	if err != nil {
 		return err
 	}
-	if last := s.rollup; last != nil {
+	if s.rollup != nil && s.rollup.Minute.Before(minute) {
+		last := *s.rollup
 		last.Backlog, last.OldestDue = c.Live, c.OldestDue
-		if err := s.writeRollup(w, last); err != nil {
-			return err
+		if last.Attempts()+last.Published+last.Deliveries > 0 {
+			if err := s.writeRollup(w, &last); err != nil {
+				return err
+			}
 		}
 	}
 	var text []byte

@@ -82,6 +82,7 @@ func groups[Tx any]() []group[Tx] {
 		{"notice", noticeRules[Tx]()},
 		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
+		{"query", queryRules[Tx]()},
 		{"transaction", txRules[Tx]()},
 		{"random", modelRules[Tx]()},
 	}
