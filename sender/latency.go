@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// latencyBuckets reach from 1 ms to 42 days.
+// latencyBuckets reach from 1 ms to 35 days.
 const latencyBuckets = 128
 
 // Latency is a histogram of durations. Its buckets are the same in all, so that
@@ -47,7 +47,7 @@ func (l *Latency) Count() (n int64) {
 func (l *Latency) Longest() time.Duration { return l.longest }
 
 // Quantile returns a duration that the fraction q of those that were added do not
-// exceed. From 1 ms to 42 days it is at most 19 % (2^(1/4)) above the least such
+// exceed. From 1 ms to 35 days it is at most 19 % (2^(1/4)) above the least such
 // duration, and it never exceeds the longest. It is 0 if none was added.
 func (l *Latency) Quantile(q float64) time.Duration {
 	rank := max(1, int64(math.Ceil(min(1, q)*float64(l.Count()))))
