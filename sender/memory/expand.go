@@ -17,7 +17,7 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 		if x.Events+x.Deliveries > 0 {
 			var done sender.Rollup
 			done.AddExpanded(x)
-			tx.tally(&done, now)
+			tx.tally(&done)
 		}
 		return nil
 	})

@@ -42,7 +42,7 @@ func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error
 			return nil
 		}
 		for _, other := range sub.live.items {
-			if other != d && !other.live.inFlight(now) && other.before(d) {
+			if other.before(d) {
 				f.Ahead = min(f.Ahead+1, sender.MaxAhead+1)
 			}
 		}

@@ -47,7 +47,7 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 		}
 		c.Notices, c.NextDue = w.notices, s.nextDue()
 		if w.rollup.Attempts() > 0 {
-			tx.tally(&w.rollup, w.now)
+			tx.tally(&w.rollup)
 		}
 		return nil
 	})

@@ -9,9 +9,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// tally adds to the rollup of the present minute.
-func (tx *Tx) tally(add *sender.Rollup, now time.Time) {
-	tx.turnRollup(now)
+// tally adds to the rollup of the present minute, which turnRollup has begun.
+func (tx *Tx) tally(add *sender.Rollup) {
 	tx.changeRollup(tx.store.minute, func(r *sender.Rollup) { r.Merge(add) })
 }
 

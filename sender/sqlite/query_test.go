@@ -17,6 +17,8 @@ func TestListsAreBounded(t *testing.T) {
 	rare := draft(owners[0], 0)
 	rare.Type = "rare"
 	require.NoError(t, publishInTx(ctx, s, rare))
+	clock.advance(time.Second)
+	later := clock.now()
 	publish(t, s, sender.MaxExamined, 0, owners)
 	expandAll(t, s)
 
@@ -37,7 +39,15 @@ func TestListsAreBounded(t *testing.T) {
 	require.Len(t, events, 1)
 	require.Empty(t, next)
 
-	// What is known of an event by its number is not looked for.
+	// What is known of an event by its id or its time is not looked for.
+	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Until: later})
+	require.NoError(t, err)
+	require.Len(t, deliveries, 1)
+	require.Empty(t, next)
+	events, next, err = s.Events(ctx, sender.EventQuery{Type: "rare", Until: later})
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.Empty(t, next)
 	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{Event: rare.ID, EventType: "rare"})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)

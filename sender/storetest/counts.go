@@ -106,4 +106,11 @@ func queryCounts[Tx any](w *world[Tx]) {
 	w.counted(sender.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "the other closing")
 	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, a) })
 	w.counted(sender.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "a deletion rolled back")
+
+	c := w.read(w.subscribe(owner, "only.addressed"))
+	c.Settings.MaxInFlight = 1
+	w.update(c)
+	w.backlog(owner, c.ID, 2)
+	claimed = w.claim(plenty)
+	w.counted(sender.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1}, "with one that waits for another")
 }
