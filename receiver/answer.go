@@ -20,6 +20,10 @@ type Answer struct {
 func AnswerTo(res Result, err error) Answer {
 	a := Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}
 	if err == nil {
+		if token, ok := res.challengeToken(); ok {
+			a.Body = []byte(`{"token":"` + token + `"}`)
+			return a
+		}
 		a.Body = []byte(`{"result":"` + string(res) + `"}`)
 		return a
 	}

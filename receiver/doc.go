@@ -24,7 +24,8 @@
 //
 // # What is answered
 //
-//	200  applied, duplicate, stale or set aside as a dead letter; the body says which
+//	200  applied, duplicate, stale or set aside as a dead letter, and the body says
+//	     which; a challenge, and the body has its token
 //	400  a missing, repeated or malformed header; a truncated body; a body that does not decode
 //	401  outside the window, wrong signature, unknown key: one body for all
 //	405  not POST
@@ -37,6 +38,14 @@
 //
 // Bodies are constant. What was wrong is told to the log and to the hooks, never
 // to whoever sent the request.
+//
+// # Challenges
+//
+// A sender may ask a callback URL for a proof before it sends anything else: with
+// a signed event of the type webhook.challenge, whose token must come back. Once
+// verified, such an event is answered with 200 and {"token":"…"} by the receiver
+// itself: no transaction begins, nothing is stored, and the application's function
+// is not called: it never sees events of that type.
 //
 // # What the application's function may do
 //

@@ -19,6 +19,9 @@ type Hooks struct {
 	Stale        func(ctx context.Context, ev Event)
 	DeadLettered func(ctx context.Context, ev Event, cause error)
 
+	// Challenged is called for a sender's challenge; see [Result.Challenged].
+	Challenged func(ctx context.Context, ev Event)
+
 	// Rejected is called for what did not become a verified event.
 	Rejected func(ctx context.Context, err *Error)
 

@@ -61,6 +61,9 @@ func (r *Receiver[Tx]) pass(ctx context.Context, in incoming, todo work[Tx]) (Re
 		r.rejected(ctx, err)
 		return "", err
 	}
+	if ev.Type == challengeType {
+		return r.answerChallenge(ctx, ev)
+	}
 	res, cause, err := r.take(ctx, ev, in.deadline, todo)
 	if err != nil {
 		r.failed(ctx, ev, err)

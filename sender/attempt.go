@@ -25,26 +25,46 @@ const (
 
 // poster makes attempts: one POST each.
 type poster struct {
-	transport http.RoundTripper
-	timeout   time.Duration
-	schemes   []signing.Scheme
-	userAgent []string
+	transports *transports
+	timeout    time.Duration
+	schemes    []signing.Scheme
+	userAgent  []string
 }
 
 var jsonType = []string{"application/json"}
 
 // post makes one attempt, at the database's time now. It returns an error, and
-// sends nothing, if the request cannot be signed.
+// sends nothing, if the request cannot be signed, or not be sent as the
+// subscription's settings ask.
 func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (Result, error) {
+	return p.postAndTake(ctx, c, u, keys, now, nil)
+}
+
+// postAndTake is post with a function that reads the answer's body, unless it is
+// nil. Its error is the attempt's.
+func (p *poster) postAndTake(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time,
+	take func(body io.Reader) error,
+) (Result, error) {
 	r := Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}
-	header := make(http.Header, 8)
+	transport, own, err := p.transports.of(c.Target, u)
+	if err != nil {
+		return r, err
+	}
+	defer p.transports.release(own)
+	header, timeout := make(http.Header, 8), p.timeout
+	if s := c.Target.Settings; s != nil {
+		addHeaders(header, s.Headers)
+		if s.Timeout > 0 {
+			timeout = min(timeout, s.Timeout)
+		}
+	}
 	header["Content-Type"] = jsonType
 	header["User-Agent"] = p.userAgent
 	header["Webhook-Attempt"] = []string{strconv.Itoa(c.Number)}
 	if err := signing.Sign(header, p.schemes, c.Event.ID, now, c.Body, keys); err != nil {
 		return r, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	// GetBody stays nil: with it the transport could send the request twice. That
 	// the body is a *bytes.Reader lets the transport write headers and body at
@@ -56,14 +76,19 @@ func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing
 	}).WithContext(ctx)
 
 	began := time.Now()
-	answer, err := p.transport.RoundTrip(req)
+	answer, err := transport.RoundTrip(req)
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
 		r.Duration = time.Since(began)
 		return r, nil
 	}
+	defer answer.Body.Close()
 	r.StatusCode = answer.StatusCode
-	err = p.read(answer, &r)
+	if take != nil {
+		err = take(answer.Body)
+	} else {
+		err = read(answer, &r)
+	}
 	r.Duration = time.Since(began)
 	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), now.Add(r.Duration))
 	switch {
@@ -77,13 +102,22 @@ func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing
 	return r, nil
 }
 
+// addHeaders adds a subscription's own headers. The library's are set after it, and
+// replace what has their names.
+func addHeaders(header http.Header, own map[string]string) {
+	for name, value := range own {
+		if !refusedHeader(name) {
+			header[http.CanonicalHeaderKey(name)] = []string{value}
+		}
+	}
+}
+
 // buffers are what answers are read into.
 var buffers = sync.Pool{New: func() any { return new([maxSnippet]byte) }}
 
 // read takes up to maxAnswer of the answer, so that the connection can be used
 // again, and keeps the beginning of a failure's for the owner.
-func (p *poster) read(answer *http.Response, r *Result) error {
-	defer answer.Body.Close()
+func read(answer *http.Response, r *Result) error {
 	if answer.Body == http.NoBody {
 		return nil
 	}

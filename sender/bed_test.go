@@ -56,7 +56,9 @@ func (b *bed) subscribe(subscriber, url string) (sender.Subscription, signing.Se
 	if err != nil {
 		require.ErrorIs(b.t, err, sender.ErrExists)
 	}
-	s, err := b.reg.Subscribe(b.t.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url})
+	s, err := b.reg.Subscribe(b.t.Context(), sender.NewSubscription{
+		Subscriber: subscriber, URL: url, EventTypes: []string{"thing.*"}, // no notices
+	})
 	require.NoError(b.t, err)
 	return s, secret
 }

@@ -27,6 +27,7 @@ func classify(ctx context.Context, err error) (Class, string) {
 		hostname   x509.HostnameError
 		unknown    x509.UnknownAuthorityError
 		invalid    x509.CertificateInvalidError
+		proxy      *proxyError
 		timeout    net.Error
 		isTimeout  = errors.As(err, &timeout) && timeout.Timeout()
 		isDeadline = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -34,6 +35,8 @@ func classify(ctx context.Context, err error) (Class, string) {
 	switch {
 	case errors.Is(err, guard.ErrBlocked):
 		return ClassBlocked, "the address may not be called"
+	case errors.As(err, &proxy) && !isDeadline && !isTimeout:
+		return ClassConnect, proxy.text
 	case errors.As(err, &dns) && !isDeadline:
 		return ClassDNS, "the host's name could not be resolved"
 	case isDeadline || isTimeout:
@@ -42,7 +45,9 @@ func classify(ctx context.Context, err error) (Class, string) {
 		return ClassTLS, "the server's certificate is not valid for this host"
 	case errors.As(err, &record), errors.As(err, &alert), strings.Contains(err.Error(), "tls: "):
 		return ClassTLS, "the TLS handshake failed"
-	case errors.As(err, &op) && op.Op == "dial":
+	case errors.As(err, &op) && op.Op == "dial",
+		// These reach a kept-alive connection too, when our own network goes.
+		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN):
 		return ClassConnect, connectText(err)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/surehook/surehook/signing"
 )
+
+const defaultUserAgent = "surehook"
 
 // DispatcherConfig adjusts a Dispatcher. A nil config and zero fields mean the
 // defaults.
@@ -53,14 +56,26 @@ type DispatcherConfig struct {
 	// Network says which addresses may be called.
 	Network Network
 
+	// Proxies are the HTTP proxies that subscriptions can name in Settings.Proxy.
+	// Their URLs are http or https, and may hold credentials. They are used by
+	// CONNECT alone, for an address that was resolved and checked here; their own
+	// addresses are not checked.
+	Proxies map[string]*url.URL
+
 	// UnguardedTransport makes the POSTs instead of the dispatcher's own
 	// transport. Nothing then keeps callback URLs from leading into your own
 	// network, follows no redirects, and sends each request once, but what you
-	// give. It must honour the request's context.
+	// give. It must honour the request's context. Deliveries of subscriptions
+	// with a proxy or a client certificate are not sent with it.
 	UnguardedTransport http.RoundTripper
 
 	// UserAgent is the header's value. The default is "surehook".
 	UserAgent string
+
+	// Notifier is given every notice that nobody has acknowledged, until it accepts
+	// it. Without one notices are only logged, listed (History.Notices) and published
+	// as events.
+	Notifier Notifier
 
 	// Hooks are called at the dispatcher's steps.
 	Hooks Hooks
@@ -81,7 +96,12 @@ type Dispatcher struct {
 	cfg     DispatcherConfig
 	post    poster
 	secrets keyrings
+	unsent  unsent
 	running atomic.Bool
+
+	// These two outlast a run, and are guarded by the one that is under way.
+	network     networkWatch
+	networkTold time.Time // when the operator was told last
 }
 
 // NewDispatcher returns a Dispatcher on a store, which opens the secrets that
@@ -102,14 +122,15 @@ func NewDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig) (*Dis
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	transport := c.UnguardedTransport
-	if transport == nil {
-		transport = newTransport(c.Network.policy(), c.Timeout, c.Slots)
-	}
+	c.Proxies = cloneProxies(c.Proxies)
+	transports := newTransports(transportsConfig{
+		keys: keys, policy: c.Network.policy(), timeout: c.Timeout, places: c.Slots, proxies: c.Proxies, unguarded: c.UnguardedTransport,
+	})
 	return &Dispatcher{
 		store: store, cfg: c,
-		post:    poster{transport: transport, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
+		post:    poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
 		secrets: keyrings{store: store, keys: keys, opened: map[int64]openKeyring{}},
+		unsent:  unsent{told: map[int64]time.Time{}},
 	}, nil
 }
 
@@ -118,7 +139,7 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 		c.Policy.FastAnswer = defaultFastAnswer
 	}
 	if c.Timeout == 0 {
-		c.Timeout = 10 * time.Second
+		c.Timeout = defaultTimeout
 	}
 	if c.Slots == 0 {
 		c.Slots = 256
@@ -139,7 +160,7 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 		c.Schemes = signing.DefaultSchemes()
 	}
 	if c.UserAgent == "" {
-		c.UserAgent = "surehook"
+		c.UserAgent = defaultUserAgent
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -157,7 +178,7 @@ func (c DispatcherConfig) problems() []error {
 			errs = append(errs, fmt.Errorf("sender: DispatcherConfig."+format, args...))
 		}
 	}
-	bad(c.Timeout < 0 || c.Timeout > 30*time.Second, "Timeout is %v: it must be positive and at most 30s", c.Timeout)
+	bad(c.Timeout < 0 || c.Timeout > maxTimeout, "Timeout is %v: it must be positive and at most %v", c.Timeout, maxTimeout)
 	bad(c.Slots < 4, "Slots is %d: it must be at least 4", c.Slots)
 	bad(c.PerSubscription < 1, "PerSubscription is %d: it must be at least 1", c.PerSubscription)
 	bad(c.Lease < 3*c.Timeout, "Lease is %v: it must be at least three times the Timeout, %v", c.Lease, 3*c.Timeout)
@@ -171,25 +192,29 @@ func (c DispatcherConfig) problems() []error {
 	if err := c.Network.policy().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
 	}
-	return errs
+	return append(errs, checkProxies("DispatcherConfig", c.Proxies)...)
 }
 
 // Run dispatches until ctx ends, then drains: it claims nothing more, gives back
 // what was claimed and not begun, waits for the attempts in flight for up to
 // DrainTimeout, records them, and returns nil, or ErrDrainTimeout if some were
 // given up; their deliveries become due again when their leases end. It returns
-// an error at once if the database is not fit (ErrUnfit) or the dispatcher is
-// running already (ErrRunning). Once it has begun, errors of the database are
+// an error at once if the database is not fit (ErrUnfit), secrets are sealed with
+// a key that it was not given (ErrSealed), or the dispatcher is running already
+// (ErrRunning). Once it has begun, errors of the database are
 // logged and tried again: no result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
 	defer d.running.Store(false)
-	if err := d.store.Check(ctx); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return err
 	}
 	p := newPump(d)
+	if d.cfg.Notifier != nil {
+		p.workers.Go(func() { d.notifying(ctx, p.noticed) })
+	}
 	p.run(ctx)
 	return p.drain(ctx)
 }
@@ -207,21 +232,36 @@ type Stats struct {
 // what has been committed, attempts what is due, records the results, and goes
 // on until nothing more is due. It is for schedulers, and for tests that drive
 // the dispatcher step by step. When ctx ends it drains like Run, and returns
-// ctx's error.
+// ctx's error. It does not begin for the same reasons as Run.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	if !d.running.CompareAndSwap(false, true) {
 		return Stats{}, ErrRunning
 	}
 	defer d.running.Store(false)
-	if err := d.store.Check(ctx); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return Stats{}, err
 	}
 	p := newPump(d)
 	err := p.once(ctx)
+	for d.cfg.Notifier != nil && err == nil {
+		var n int
+		if n, err = d.notify(ctx); n == 0 {
+			break
+		}
+	}
 	if drained := p.drain(ctx); err == nil {
 		err = drained
 	}
 	return p.stats, err
+}
+
+// ready returns an error unless everything that it takes to deliver is there.
+// Nothing has been claimed yet.
+func (d *Dispatcher) ready(ctx context.Context) error {
+	if err := d.store.Check(ctx); err != nil {
+		return err
+	}
+	return d.secrets.keys.check(ctx, d.store)
 }
 
 // guarded calls a hook and contains its panics.

@@ -46,6 +46,14 @@ var (
 	// Nothing was changed.
 	ErrRetention = errors.New("sender: beyond the retention")
 
+	// ErrConflict: somebody else changed it in between. Nothing was changed; read
+	// it again.
+	ErrConflict = errors.New("sender: changed by somebody else in between")
+
+	// ErrChallenge: a callback URL did not answer its challenge. The error is a
+	// *ChallengeError. Nothing was changed.
+	ErrChallenge = errors.New("sender: the challenge was not answered")
+
 	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
 	// be redelivered.
 	ErrCancelled = errors.New("sender: the delivery was cancelled")
@@ -65,7 +73,7 @@ var (
 	ErrDrainTimeout = errors.New("sender: attempts were still in flight when the drain timeout was over")
 
 	// ErrSealed: a secret cannot be opened, because its sealing key is missing or
-	// because it was sealed for another row.
+	// because it was sealed for another row. It comes from the registry too.
 	ErrSealed = errors.New("sender: the secret cannot be opened")
 )
 

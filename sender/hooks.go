@@ -1,6 +1,9 @@
 package sender
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Hooks are optional functions that the dispatcher calls. They may be called
 // from many goroutines at once, never inside a database transaction, and must
@@ -21,4 +24,17 @@ type Hooks struct {
 
 	// Expanded is called once deliveries were made of events, with how many.
 	Expanded func(ctx context.Context, x Expanded)
+
+	// Noticed is called once a notice was stored.
+	Noticed func(ctx context.Context, n Notice)
+
+	// NetworkDown is called when our own network seems to be down: hosts of several
+	// subscribers failed at connecting since then, and nobody answered. Such
+	// failures are not charged to the endpoints, and only a few attempts at a time
+	// are made, until NetworkUp. since is a time of this process's clock.
+	NetworkDown func(ctx context.Context, since time.Time)
+
+	// NetworkUp is called when somebody answered again. since is that of
+	// NetworkDown.
+	NetworkUp func(ctx context.Context, since time.Time)
 }

@@ -1,9 +1,11 @@
 package sender_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,4 +45,63 @@ func TestHangingEndpointsOverTheWire(t *testing.T) {
 	t.Logf("median %v, slowest %v", took[len(took)/2], took[len(took)-1])
 	require.Less(t, took[len(took)-1], timeout/2)
 	hang.Close() // or the drain would wait for its answers
+}
+
+// Beside endpoints of every bad kind over real sockets, all of a healthy
+// subscriber's events arrive while the bad ones' attempts are still on the wire.
+func TestBadEndpointsOverTheWire(t *testing.T) {
+	const bad, each, events = 20, 3, 200
+	b := newBed(t)
+	refusing := sendertest.NewEndpoint(t)
+	refusing.Close()
+	var up atomic.Bool
+	flapping := sendertest.NewEndpoint(t, sendertest.Func(func(w http.ResponseWriter, r *http.Request) {
+		if !up.Swap(!up.Load()) {
+			<-r.Context().Done() // by turns it answers and hangs
+		}
+	}))
+	hanging, crawling := sendertest.NewEndpoint(t, sendertest.Hang()), sendertest.NewEndpoint(t, sendertest.Drip(time.Second, 1000))
+	urls := []string{hanging.URL(), crawling.URL(), refusing.URL(), flapping.URL()}
+
+	healthy := sendertest.NewEndpoint(t)
+	b.subscribe("sub_healthy", healthy.URL())
+	for i := range bad {
+		for j, url := range urls {
+			b.subscribe(fmt.Sprintf("sub_%d", i*len(urls)+j), url)
+		}
+	}
+	var ended, delivered atomic.Int64 // of attempts at those that hang and crawl; of the healthy one's
+	stop := b.start(b.dispatcher(sender.DispatcherConfig{Timeout: 30 * time.Second, DrainTimeout: time.Minute, Hooks: sender.Hooks{
+		AttemptEnd: func(_ context.Context, c *sender.Claimed, r *sender.Result) {
+			switch {
+			case c.Target.Subscriber == "sub_healthy" && r.Class == sender.ClassNone:
+				delivered.Add(1)
+			case c.Target.URL == hanging.URL() || c.Target.URL == crawling.URL():
+				ended.Add(1)
+			}
+		},
+	}}))
+	for i := range bad * len(urls) {
+		for range each {
+			b.publish(fmt.Sprintf("sub_%d", i))
+		}
+	}
+	for _, ep := range []*sendertest.Endpoint{hanging, crawling, flapping} {
+		_, err := ep.WaitFor(t.Context(), 1)
+		require.NoError(t, err)
+	}
+	for range events {
+		b.publish("sub_healthy")
+	}
+	posts, err := healthy.WaitFor(t.Context(), events)
+	require.NoError(t, err)
+	require.Len(t, posts, events, "each once")
+	require.Zero(t, ended.Load(), "the healthy one's all came while the others were on the wire: none waited for the end of one")
+	require.NotEmpty(t, flapping.Requests())
+
+	for _, ep := range []*sendertest.Endpoint{hanging, crawling, flapping} {
+		ep.Close() // or the drain would wait for their answers
+	}
+	require.NoError(t, stop())
+	require.EqualValues(t, events, delivered.Load())
 }

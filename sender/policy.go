@@ -2,6 +2,7 @@ package sender
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/backoff"
@@ -16,30 +17,79 @@ type Policy struct {
 
 	// FastAnswer is how soon an endpoint must answer to be proven. Zero: 1 s.
 	FastAnswer time.Duration
+
+	// DisableAfter is for how long a subscription must have been failing, without
+	// one success, with at least 5 failures and no silence of more than 24 h between
+	// them, to be disabled. Its owner and the operator are warned when half, three
+	// quarters and nine tenths of that time have passed. Zero: 120 h. Negative:
+	// never, and nobody is warned.
+	DisableAfter time.Duration
 }
 
-const defaultFastAnswer = time.Second
+const (
+	defaultFastAnswer   = time.Second
+	defaultDisableAfter = 120 * time.Hour
+)
 
-// Subscriptions that fail this often in a row are on probation even if their
-// failures come fast.
-const probationStreak = 5
+// A schedule stands still for at most so many times its horizon.
+const mostHorizonsStood = 2
 
 // Decide is the function that a Batch carries. now is the database's time.
 func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
-	h = p.health(h, r, now)
-	if r.Class == ClassNone {
-		return Decision{Status: StatusDelivered, Health: h}
+	if r.OwnNetwork {
+		if d, ok := p.standStill(l, h, r, now); ok {
+			return d
+		}
 	}
-	if l.Single {
-		return Decision{Status: StatusDelivered, Health: h}
+	d := p.deliver(l, r, now)
+	d.Health = p.health(h, r, now)
+	if l.Notice { // or the failure to tell of a notice would be told by notices
+		return d
+	}
+	if d.Status == StatusDeadLettered {
+		d.Notices = append(d.Notices, Notice{Kind: NoticeDeadLettered, Detail: fmt.Sprintf(
+			"it is not attempted any more: %d attempts without a success, the last one: %s", l.Number, failure(r))})
+	}
+	if r.Class != ClassNone && r.Class != ClassInterrupted {
+		p.warn(&d, r, now)
+	}
+	return d
+}
+
+// deliver decides on the delivery.
+func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
+	if r.Class == ClassNone || l.Single {
+		return Decision{Status: StatusDelivered}
 	}
 	delay, again := p.Backoff.Next(backoff.State{
-		Attempt: l.Tries, Age: now.Sub(l.First), Outcome: outcome(r), RetryAfter: r.RetryAfter,
+		Attempt: l.Tries, Age: now.Sub(l.First) - l.Stood, Outcome: outcome(r), RetryAfter: r.RetryAfter,
 	}, r.Chance)
 	if !again {
-		return Decision{Status: StatusDeadLettered, Health: h}
+		return Decision{Status: StatusDeadLettered}
 	}
-	return Decision{Status: StatusAwaitingRetry, Due: now.Add(delay), Health: h}
+	return Decision{Status: StatusAwaitingRetry, Due: now.Add(delay)}
+}
+
+// standStill decides on an attempt that failed because our own network does: as
+// if it had not been made, for as long as a schedule may stand still. If ok is
+// false it counts like any other.
+func (p Policy) standStill(l Live, h Health, r Result, now time.Time) (d Decision, ok bool) {
+	if r.Class == ClassNone || r.Class == ClassInterrupted {
+		return Decision{}, false
+	}
+	if l.Single {
+		return Decision{Status: StatusDelivered, Health: h}, true
+	}
+	// The age does not matter, since it stands still: not even that of an attempt
+	// that would have been the last. The delay is one of the first two, so that
+	// deliveries go out soon after the network is back.
+	delay, _ := p.Backoff.Next(backoff.State{Attempt: min(l.Tries, 2)}, r.Chance)
+	due := now.Add(delay)
+	stands := max(0, due.Sub(r.StartedAt))
+	if l.Stood+stands > mostHorizonsStood*p.Backoff.WithDefaults().Horizon {
+		return Decision{}, false
+	}
+	return Decision{Status: StatusAwaitingRetry, Due: due, Health: h, Uncounted: true, Stands: stands}, true
 }
 
 func outcome(r Result) backoff.Outcome {
@@ -52,31 +102,12 @@ func outcome(r Result) backoff.Outcome {
 	return backoff.Failed
 }
 
-func (p Policy) health(h Health, r Result, now time.Time) Health {
-	fast := r.Duration <= p.fastAnswer()
-	switch r.Class {
-	case ClassNone:
-		h.Streak, h.FailingSince = 0, time.Time{}
-		// To the minute, so that a healthy subscription's row is hardly written.
-		if now.Sub(h.LastSuccess) >= time.Minute {
-			h.LastSuccess = now
-		}
-		h.Lane = LaneProbation
-		if fast {
-			h.Lane = LaneProven
-		}
-	case ClassInterrupted: // says nothing of the endpoint
-	default:
-		h.Streak++
-		h.LastFailure = now
-		if h.FailingSince.IsZero() {
-			h.FailingSince = now
-		}
-		if !fast || h.Lane == LaneNew || h.Streak >= probationStreak {
-			h.Lane = LaneProbation
-		}
+// failure says for people how an attempt failed.
+func failure(r Result) string {
+	if r.StatusCode != 0 {
+		return fmt.Sprintf("%s, answered %d", r.Class, r.StatusCode)
 	}
-	return h
+	return string(r.Class)
 }
 
 func (p Policy) fastAnswer() time.Duration { return cmp.Or(p.FastAnswer, defaultFastAnswer) }

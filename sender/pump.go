@@ -40,6 +40,7 @@ type pump struct {
 	d       *Dispatcher
 	stats   Stats
 	results chan struct{} // capacity 1: there is something to record, or to give back
+	noticed chan struct{} // capacity 1: there are new notices
 	resting chan *attempt // to workers that have nothing to do
 	workers sync.WaitGroup
 	drained chan struct{}   // closed once nothing more is begun
@@ -55,11 +56,15 @@ type pump struct {
 	firstDone time.Time
 	back      []givenBack
 	draining  bool
+	outage    time.Time // since when our own network is or was down
+	turns     []turn    // of its state, to be reported
+	notices   []Notice  // to be stored with the next batch
 }
 
 type finished struct {
-	a *attempt
-	r Result
+	a      *attempt
+	r      Result
+	failed bool // at connecting
 }
 
 type givenBack struct {
@@ -70,15 +75,18 @@ type givenBack struct {
 func newPump(d *Dispatcher) *pump {
 	eighth := max(1, d.cfg.Slots/8)
 	proven := d.cfg.Slots - 2*eighth
-	return &pump{
-		d: d, results: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}), onWire: map[*attempt]struct{}{},
+	p := &pump{
+		d: d, results: make(chan struct{}, 1), noticed: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}), onWire: map[*attempt]struct{}{},
 		slots: newSlots(slotsConfig{
 			places:          [Lanes]int{LaneNew: eighth, LaneProven: proven, LaneProbation: eighth},
 			perSubscription: min(d.cfg.PerSubscription, proven),
 			prefetch:        16,
 			hardLimit:       2 * d.cfg.Slots,
 		}),
+		outage: d.network.since(),
 	}
+	p.slots.probing = d.network.down(time.Now()) // as another run found it
+	return p
 }
 
 // begin gives the attempts a context that outlives ctx, so that they are not cut
@@ -107,7 +115,11 @@ func (p *pump) run(ctx context.Context) {
 		if s.goOn {
 			continue
 		}
-		p.rest(ctx, min(idle, s.untilDue(p.d.cfg.MaxIdle)))
+		most := min(idle, s.untilDue(p.d.cfg.MaxIdle))
+		if p.wired() { // what begins to hang is to be noticed, however long it may rest
+			most = min(most, slowScanEvery)
+		}
+		p.rest(ctx, most)
 	}
 }
 
@@ -160,6 +172,7 @@ func (s stepped) untilDue(most time.Duration) time.Duration {
 func (p *pump) step(ctx context.Context) (stepped, error) {
 	var s stepped
 	p.lastStep = time.Now()
+	p.reportNetwork(ctx)
 	if err := p.giveBack(ctx); err != nil {
 		return s, err
 	}
@@ -215,7 +228,11 @@ func limitClaim(p *ClaimParams) (slots int) {
 // exchange records and claims, and reports what was recorded.
 func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams) (Claims, error) {
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
-	b := Batch{Decide: p.d.cfg.Policy.Decide, Claim: params, Results: make([]Result, len(done))}
+	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: make([]Result, len(done))}
+	p.mu.Lock()
+	p.excuse(done)
+	b.Notices = p.notices
+	p.mu.Unlock()
 	for i := range done {
 		done[i].r.Published = done[i].a.Event.CreatedAt
 		b.Results[i] = done[i].r
@@ -227,6 +244,7 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 		p.mu.Unlock()
 		return Claims{}, err
 	}
+	p.notices = p.notices[len(b.Notices):]
 	for i := range done {
 		p.slots.forget(done[i].a)
 	}
@@ -238,6 +256,9 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 	}
 	for i := range claims.Interrupted {
 		p.report(ctx, &claims.Interrupted[i])
+	}
+	for _, n := range claims.Notices {
+		p.notice(ctx, n)
 	}
 	return claims, nil
 }
@@ -259,6 +280,19 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 	}
 	if hook := p.d.cfg.Hooks.Recorded; hook != nil {
 		p.d.guarded(ctx, "Recorded", func() { hook(ctx, r) })
+	}
+}
+
+// notice reports a notice that was stored.
+func (p *pump) notice(ctx context.Context, n Notice) {
+	p.d.cfg.Logger.WarnContext(ctx, "a notice: "+n.Detail, "notice_id", n.ID, "kind", string(n.Kind), "subscriber_id", n.Subscriber,
+		"subscription_id", n.Subscription, "delivery_id", n.Delivery)
+	if hook := p.d.cfg.Hooks.Noticed; hook != nil {
+		p.d.guarded(ctx, "Noticed", func() { hook(ctx, n) })
+	}
+	select {
+	case p.noticed <- struct{}{}:
+	default:
 	}
 }
 
@@ -292,6 +326,13 @@ func (p *pump) hungry() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots.held < p.d.cfg.Slots
+}
+
+// wired reports whether anything is on the wire.
+func (p *pump) wired() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots.wire > 0
 }
 
 // rest waits until a step is worth its commit.

@@ -1,8 +1,65 @@
 package sender
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// TakeRate is not built yet on this branch.
+const (
+	// Rates beyond these are taken as these, so that nothing overflows.
+	leastRate, mostRate = 1e-6, 1e6
+
+	// rateSlack is how much farther in the future than it can be what is
+	// remembered may lie, as when the clocks of a database and its replica differ.
+	rateSlack = 10 * time.Second
+)
+
+// TakeRate is the arithmetic of Settings.Rate, for stores: how many of want
+// attempts may begin now, if a subscription's are bounded to rate a second.
+//
+// at is what the store remembers for the subscription, zero if nothing; next is
+// what to remember instead, in whole microseconds; and again is when at least one
+// more is granted if nobody takes it before: now, if one is left. Where nothing
+// is granted a store need not write.
+//
+// Over any time t at most rate×t + max(1, rate/10) are granted, however it is cut
+// into calls, as long as the clock is not set back. Rounding to microseconds
+// never grants more; it costs at most one microsecond for each call that grants.
+// An at that lies farther ahead than it could (the rate was raised, or the clock
+// set back by more than 10 s) is taken as now, so nobody waits for it. A rate that
+// is not above zero, or not a number, is no bound.
+//
+// It is the generic cell rate algorithm (ITU-T I.371, Annex A), with at as the
+// theoretical arrival time.
 func TakeRate(rate float64, at, now time.Time, want int) (granted int, next, again time.Time) {
-	return want, at, now
+	want = max(want, 0)
+	if !(rate > 0) {
+		return want, at, now
+	}
+	rate = min(max(rate, leastRate), mostRate)
+	interval := time.Duration(math.Ceil(float64(time.Second) / rate))
+	burst := time.Duration(max(1, math.Floor(rate/10)))
+	if ahead := at.Sub(now); ahead > burst*interval+rateSlack {
+		at = now
+	}
+	base := at
+	if now.After(at) {
+		base = now
+	}
+	// The nth is granted while base + (n-1)·interval ≤ now + (burst-1)·interval.
+	room := int(burst - (base.Sub(now)+interval-1)/interval)
+	granted = max(0, min(want, room))
+	next = at
+	if granted > 0 {
+		next = ceilMicro(base.Add(time.Duration(granted) * interval))
+		base = next
+	}
+	if again = ceilMicro(base.Add(-(burst - 1) * interval)); again.Before(now) {
+		again = now
+	}
+	return granted, next, again
+}
+
+func ceilMicro(t time.Time) time.Time {
+	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 }

@@ -9,18 +9,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/signing"
-)
-
-// Bounds of a subscription.
-const (
-	maxEventTypes  = 100
-	maxDescription = 1024
 )
 
 // RegistryConfig adjusts a Registry. A nil config and zero fields mean the
@@ -29,6 +22,18 @@ type RegistryConfig struct {
 	// Network says which addresses callback URLs may name. Give the Dispatcher
 	// the same.
 	Network Network
+
+	// MaxTimeout is the longest Settings.Timeout that a subscription may have. The
+	// default is 10 s, like a Dispatcher's; at most 30 s.
+	MaxTimeout time.Duration
+
+	// Proxies are the names that a subscription may have in Settings.Proxy: those
+	// of the Dispatcher's Proxies, or some of them.
+	Proxies []string
+
+	// Challenger, if set, makes sure of every callback URL before it is registered:
+	// see NewChallenger.
+	Challenger *Challenger
 
 	// Now is the clock of CreatedAt and of the ids. The default is time.Now.
 	Now func() time.Time
@@ -61,30 +66,15 @@ type NewSubscriber struct {
 	Secret signing.Secret
 }
 
-// NewSubscription asks for a subscription.
-type NewSubscription struct {
-	// Subscriber is the id of its owner. The Operator's subscriptions get the
-	// events of all subscribers.
-	Subscriber string
-	// URL is where events are posted to. Its form and any literal address are
-	// checked now; the address that is dialled is checked at every attempt. Its
-	// name is not looked up now.
-	URL string
-	// EventTypes are exact types, "prefix.*" or "*"; empty means "*".
-	EventTypes  []string
-	Description string // up to 1024 bytes
-}
-
 // Registry keeps subscribers and their subscriptions. It is safe for concurrent
 // use. The methods that end in Tx run in the caller's transaction.
 type Registry[Tx any] struct {
-	store interface {
-		RegistryStore[Tx]
-		InTx(ctx context.Context, fn func(tx Tx) error) error
-	}
-	keys    *Keys
-	network guard.Policy
-	now     func() time.Time
+	store      Store[Tx]
+	keys       *Keys
+	network    guard.Policy
+	limits     settingsLimits
+	challenger *Challenger
+	now        func() time.Time
 }
 
 // NewRegistry returns a Registry on a store, which seals the secrets with keys.
@@ -103,10 +93,24 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	if err := c.Network.policy().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: RegistryConfig.Network: %w", err))
 	}
+	if c.MaxTimeout == 0 {
+		c.MaxTimeout = defaultTimeout
+	}
+	if c.MaxTimeout < minTimeout || c.MaxTimeout > maxTimeout {
+		errs = append(errs, fmt.Errorf("sender: RegistryConfig.MaxTimeout is %v: it must be from %v to %v", c.MaxTimeout, minTimeout, maxTimeout))
+	}
+	for _, name := range c.Proxies {
+		if err := checkProxyName(name); err != nil {
+			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Proxies: %w", err))
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	r := &Registry[Tx]{store: store, keys: keys, network: c.Network.policy(), now: c.Now}
+	r := &Registry[Tx]{
+		store: store, keys: keys, network: c.Network.policy(), now: c.Now, challenger: c.Challenger,
+		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies)},
+	}
 	if r.now == nil {
 		r.now = time.Now
 	}
@@ -140,8 +144,7 @@ func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubsc
 		return Subscriber{}, signing.Secret{}, fmt.Errorf("%w subscriber: secret: %w", ErrInvalid, err)
 	}
 	s := Subscriber{ID: n.ID, CreatedAt: now.UTC().Truncate(time.Microsecond)}
-	secretID := newid.New("sec_", now)
-	sealed := SealedSecret{ID: secretID, Sealed: r.keys.seal(n.ID, secretID, n.Secret)}
+	sealed := r.keys.sealSecret(n.ID, newid.New("sec_", now), n.Secret)
 	if err := r.store.CreateSubscriberTx(ctx, tx, s, []SealedSecret{sealed}); err != nil {
 		return Subscriber{}, signing.Secret{}, err
 	}
@@ -179,45 +182,6 @@ func (r *Registry[Tx]) Keyring(ctx context.Context, subscriber string) (*signing
 	return r.keys.keyring(sealed)
 }
 
-// Subscribe registers a callback URL. It gets the events that are committed
-// after it. ErrInvalid: the URL or the filter is refused, and why; ErrNotFound:
-// no such subscriber.
-func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (s Subscription, err error) {
-	err = r.store.InTx(ctx, func(tx Tx) error {
-		s, err = r.SubscribeTx(ctx, tx, n)
-		return err
-	})
-	return s, err
-}
-
-// SubscribeTx is Subscribe in the caller's transaction.
-func (r *Registry[Tx]) SubscribeTx(ctx context.Context, tx Tx, n NewSubscription) (Subscription, error) {
-	var errs []error
-	u, err := r.network.CheckURL(n.URL)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("%w subscription: url: %w", ErrInvalid, err))
-	}
-	types, err := checkEventTypes(n.EventTypes)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	if len(n.Description) > maxDescription || !utf8.ValidString(n.Description) {
-		errs = append(errs, fmt.Errorf("%w subscription: description: it must be valid UTF-8 of at most %d bytes", ErrInvalid, maxDescription))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return Subscription{}, err
-	}
-	now := r.now()
-	s := Subscription{
-		ID: newid.New("wsub_", now), Subscriber: n.Subscriber, URL: u.String(), EventTypes: types,
-		Description: n.Description, Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond),
-	}
-	if err := r.store.CreateSubscriptionTx(ctx, tx, s); err != nil {
-		return Subscription{}, err
-	}
-	return s, nil
-}
-
 // Subscription returns a subscription, or ErrNotFound.
 func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscription, err error) {
 	err = r.store.InTx(ctx, func(tx Tx) error {
@@ -250,31 +214,6 @@ func (r *Registry[Tx]) Unsubscribe(ctx context.Context, id string) error {
 // UnsubscribeTx is Unsubscribe in the caller's transaction.
 func (r *Registry[Tx]) UnsubscribeTx(ctx context.Context, tx Tx, id string) error {
 	return r.store.DeleteSubscriptionTx(ctx, tx, id)
-}
-
-func checkEventTypes(types []string) ([]string, error) {
-	if len(types) == 0 {
-		return []string{"*"}, nil
-	}
-	if len(types) > maxEventTypes {
-		return nil, fmt.Errorf("%w subscription: it asks for %d event types: at most %d are allowed; \"prefix.*\" covers many", ErrInvalid, len(types), maxEventTypes)
-	}
-	var errs []error
-	for _, asked := range types {
-		base := strings.TrimSuffix(asked, ".*")
-		if asked == "*" {
-			continue
-		}
-		if err := ident.Type(base); err != nil {
-			errs = append(errs, fmt.Errorf("%w subscription: event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", ErrInvalid, asked, err))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	types = slices.Clone(types)
-	slices.Sort(types)
-	return slices.Compact(types), nil
 }
 
 func pageSize(limit int) (int, error) {

@@ -1,22 +1,42 @@
 package sender
 
-import "time"
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Settings adjust how the deliveries of one subscription are posted. Zero fields
 // mean what the dispatcher does for all.
+//
+// The values of headers and the certificate are secrets of the subscription's
+// owner: printing or logging Settings shows the headers' names alone. Encoding
+// them, as JSON for one, does not: that is how stores keep them.
 type Settings struct {
-	// Headers are sent with every attempt, besides the library's own.
+	// Headers are sent with every attempt, besides the library's own. At most 32,
+	// of 8 KiB in all. Names are those of RFC 9110, section 5.1, and values have no
+	// control characters but tabs. Refused are the names that belong to the
+	// connection (Connection, Host, Transfer-Encoding …), to the body
+	// (Content-Type …), to the library (User-Agent, all of Webhook-…), and
+	// Idempotency-Key, with which an HTTP client may send a request twice.
 	Headers map[string]string
 
-	// MaxInFlight bounds the attempts in flight, across all processes. 0: as many
-	// as it earns by answering fast, up to DispatcherConfig.PerSubscription in each
-	// process.
+	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000.
+	// 0: as many as it earns by answering fast, up to
+	// DispatcherConfig.PerSubscription in each process.
 	MaxInFlight int
 
-	// Rate bounds the attempts a second, across all processes. 0: not bounded.
+	// Rate bounds the attempts a second, across all processes: 0.001 to 10000. 0:
+	// not bounded.
 	Rate float64
 
-	// Timeout bounds an attempt. It can only be shorter than the dispatcher's.
+	// Timeout bounds an attempt: from 1 s to RegistryConfig.MaxTimeout. It can only
+	// be shorter than the dispatcher's.
 	Timeout time.Duration
 
 	// Proxy is the name of one of DispatcherConfig.Proxies, to post through.
@@ -25,4 +45,54 @@ type Settings struct {
 	// SealedCertificate is the client certificate and its private key, as a
 	// Registry sealed them. Empty: none.
 	SealedCertificate []byte
+}
+
+// String shows the settings without the values of headers and the certificate.
+func (s Settings) String() string {
+	var b strings.Builder
+	b.WriteString("{headers:[")
+	b.WriteString(strings.Join(s.headerNames(), " "))
+	fmt.Fprintf(&b, "] max_in_flight:%d rate:%v timeout:%v proxy:%q certificate:%t}",
+		s.MaxInFlight, s.Rate, s.Timeout, s.Proxy, len(s.SealedCertificate) > 0)
+	return b.String()
+}
+
+// Format writes String, whatever the verb.
+func (s Settings) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// LogValue shows what String does.
+func (s Settings) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Any("headers", s.headerNames()), slog.Int("max_in_flight", s.MaxInFlight), slog.Float64("rate", s.Rate),
+		slog.Duration("timeout", s.Timeout), slog.String("proxy", s.Proxy), slog.Bool("certificate", len(s.SealedCertificate) > 0))
+}
+
+// headerNames are the names in order. What cannot be a name is left out: somebody
+// may have taken the whole header for it.
+func (s Settings) headerNames() []string {
+	names := make([]string, 0, len(s.Headers))
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		if isToken(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// normalised returns a deep copy of settings that were checked, in the one form
+// in which they are stored.
+func (s Settings) normalised() Settings {
+	headers := s.Headers
+	s.Headers = nil
+	for name, value := range headers {
+		if s.Headers == nil {
+			s.Headers = make(map[string]string, len(headers))
+		}
+		s.Headers[http.CanonicalHeaderKey(name)] = trimmed(value)
+	}
+	s.SealedCertificate = slices.Clone(s.SealedCertificate)
+	if len(s.SealedCertificate) == 0 {
+		s.SealedCertificate = nil
+	}
+	return s
 }

@@ -19,6 +19,10 @@ import (
 //   - A subscription starts with few places, and earns one more with each fast
 //     answer while it could use it, up to a maximum; failures and slow answers
 //     halve them.
+//   - A subscription's own Settings.MaxInFlight bounds its places further.
+//   - One that fails several times in a row is on probation until it answers fast
+//     again; and one that keeps losing what it earned stays there for longer each
+//     time (see parole).
 //   - An attempt that has been on the wire for longer than a fast answer takes
 //     moves to the probation lane's account while it is still there: a proven
 //     endpoint that begins to hang gives its places back after that time and not
@@ -32,6 +36,9 @@ type slots struct {
 	wire int
 	held int
 	age  int64 // counts the calls of trim
+
+	crowded bool // some that were moved to probation have more queued than places
+	probing bool // our own network is down: probePlaces hold in place of places
 }
 
 type slotsConfig struct {
@@ -55,11 +62,14 @@ type subSlots struct {
 	subscriber int64
 	lane       Lane
 	places     int
+	most       int // the places that it can earn
 	wire       int
 	held       int
 	queue      []*attempt
 	ready      bool  // in its lane's ready list
 	used       int64 // the age at which it was given something last
+	failures   int   // in a row
+	parole     parole
 }
 
 // attempt is a claimed delivery in the hands of the dispatcher.
@@ -67,7 +77,8 @@ type attempt struct {
 	Claimed
 	url     *url.URL // nil if it cannot be parsed
 	sub     *subSlots
-	account Lane      // the lane whose places it takes
+	account Lane // the lane whose places it takes
+	dial    dialing
 	claimed time.Time // on the local clock
 	started time.Time // on the local clock; zero while it is queued
 	slow    bool
@@ -76,6 +87,12 @@ type attempt struct {
 // firstPlaces is how many places a subscription has that this dispatcher does
 // not know.
 var firstPlaces = [Lanes]int{LaneNew: 1, LaneProven: 4, LaneProbation: 1}
+
+// While our own network is down a few attempts find out when it is back: most of
+// them at endpoints that used to answer.
+var probePlaces = [Lanes]int{LaneNew: 1, LaneProven: 2, LaneProbation: 1}
+
+const mostProbes = 4
 
 func newSlots(cfg slotsConfig) *slots {
 	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}}
@@ -93,9 +110,11 @@ func (s *slots) add(a *attempt) {
 		sub = &subSlots{number: t.SubscriptionNo, subscriber: t.SubscriberNumber, lane: t.Lane, places: s.first(t.Lane)}
 		s.subs[t.SubscriptionNo] = sub
 	}
-	if sub.held == 0 {
+	if sub.held == 0 && !sub.parole.holds(s.age) {
 		sub.lane = t.Lane // the database knows what other processes saw
 	}
+	sub.most = s.mostOf(t.Settings)
+	sub.places = min(sub.places, sub.most)
 	sub.used = s.age
 	a.sub, a.account = sub, sub.lane
 	s.count(a, 0, 1)
@@ -106,13 +125,13 @@ func (s *slots) add(a *attempt) {
 // next puts a queued delivery on the wire and returns it, or nil if nothing may
 // go now. Subscriptions take turns.
 func (s *slots) next() *attempt {
-	if s.wire >= s.cfg.hardLimit {
+	if s.full() {
 		return nil
 	}
 	for i := range s.lane {
 		l := Lane(i)
 		lane := &s.lane[l]
-		if lane.wire >= s.cfg.places[l] {
+		if lane.wire >= s.places(l) {
 			continue
 		}
 		for range len(lane.ready) {
@@ -144,19 +163,19 @@ func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 	s.count(a, -1, 0)
 	switch {
 	case class == ClassNone && took <= fast:
+		sub.failures = 0
 		if wanted {
-			sub.places = min(sub.places+1, s.cfg.perSubscription)
+			sub.places = min(sub.places+1, sub.most)
 		}
-		if !a.slow && sub.wire < sub.places { // no other one takes long
+		if !a.slow && sub.wire < sub.places && !sub.parole.holds(s.age) { // no other one takes long
 			s.move(sub, LaneProven)
 		}
 	case took > fast:
-		sub.places = 1
-		s.move(sub, LaneProbation)
+		s.demote(sub)
 	default:
 		sub.places = max(1, sub.places/2)
-		if sub.lane == LaneNew {
-			s.move(sub, LaneProbation)
+		if sub.failures++; sub.lane == LaneNew || sub.failures >= probationStreak {
+			s.demote(sub)
 		}
 	}
 }
@@ -172,8 +191,17 @@ func (s *slots) slowed(a *attempt) {
 	s.count(a, -1, -1)
 	a.account = LaneProbation
 	s.count(a, 1, 1)
-	a.sub.places = 1
-	s.move(a.sub, LaneProbation)
+	s.demote(a.sub)
+}
+
+// demote leaves a subscription one place, on probation.
+func (s *slots) demote(sub *subSlots) {
+	sub.places = 1
+	if sub.lane == LaneProven {
+		sub.parole.begin(s.age)
+	}
+	s.move(sub, LaneProbation)
+	s.crowded = s.crowded || len(sub.queue) > sub.places
 }
 
 // forget ends the account of a delivery whose result was recorded, or that was
@@ -185,6 +213,7 @@ func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
 // in them, to be given back.
 func (s *slots) takeQueues(all bool) []*attempt {
 	var taken []*attempt
+	s.crowded = false
 	for _, sub := range s.subs {
 		keep := sub.places
 		if all {
@@ -209,12 +238,12 @@ func (s *slots) claim() ClaimParams {
 	for i := range p.Lanes {
 		l, lane := Lane(i), &s.lane[i]
 		p.Lanes[l] = LaneParams{
-			Slots:           max(0, s.hold(l, s.cfg.places[l])-lane.held),
+			Slots:           max(0, s.hold(l, s.places(l))-lane.held),
 			PerSubscriber:   s.hold(l, s.perSubscriber(l)),
 			PerSubscription: s.hold(l, s.first(l)),
 			SubscriberRoom:  make(map[int64]int, len(lane.by)),
 		}
-		if s.wire >= s.cfg.hardLimit {
+		if s.full() {
 			p.Lanes[l].Slots = 0
 		}
 		for subscriber, n := range lane.by {
@@ -222,7 +251,7 @@ func (s *slots) claim() ClaimParams {
 		}
 	}
 	for _, sub := range s.subs {
-		if sub.held > 0 {
+		if sub.held > 0 || sub.parole.holds(s.age) {
 			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.places) - sub.held
 		}
 	}
@@ -233,7 +262,7 @@ func (s *slots) claim() ClaimParams {
 // since the last call but one, so that memory follows the work.
 func (s *slots) trim() {
 	for number, sub := range s.subs {
-		if sub.held == 0 && sub.used < s.age {
+		if sub.held == 0 && sub.used < s.age && !sub.parole.remembered(s.age) {
 			delete(s.subs, number)
 		}
 	}
@@ -241,13 +270,33 @@ func (s *slots) trim() {
 }
 
 // perSubscriber is how many of a lane's places one subscriber may take.
-func (s *slots) perSubscriber(l Lane) int { return (s.cfg.places[l] + 1) / 2 }
+func (s *slots) perSubscriber(l Lane) int { return (s.places(l) + 1) / 2 }
+
+// places is how many attempts of a lane may be on the wire.
+func (s *slots) places(l Lane) int {
+	if s.probing {
+		return probePlaces[l]
+	}
+	return s.cfg.places[l]
+}
+
+func (s *slots) full() bool {
+	return s.wire >= s.cfg.hardLimit || s.probing && s.wire >= mostProbes
+}
+
+// mostOf is how many places a subscription with such settings can earn.
+func (s *slots) mostOf(settings *Settings) int {
+	if settings == nil || settings.MaxInFlight <= 0 {
+		return s.cfg.perSubscription
+	}
+	return min(s.cfg.perSubscription, settings.MaxInFlight)
+}
 
 func (s *slots) first(l Lane) int { return min(firstPlaces[l], s.cfg.perSubscription) }
 
 // hold is how many deliveries may be held for so many places.
 func (s *slots) hold(l Lane, places int) int {
-	if l == LaneProven {
+	if l == LaneProven && !s.probing {
 		return places * s.cfg.prefetch
 	}
 	return places

@@ -129,6 +129,132 @@ func TestSlotsWhatHangsGivesItsPlacesBack(t *testing.T) {
 	require.Len(t, s.takeQueues(false), 5-1+1, "what it has queued beyond is given back")
 }
 
+func TestSlotsOwnMaxInFlight(t *testing.T) {
+	s := testSlots()
+	bounded := func(most int) *attempt {
+		a := claimed(1, 1, LaneProven)
+		a.Target.Settings = &Settings{MaxInFlight: most}
+		return a
+	}
+	for range 20 {
+		s.add(bounded(2))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 2, "fewer than a proven one starts with")
+	require.Equal(t, 2*4-20, s.claim().SubscriptionRoom[1], "no more is claimed ahead than for its places")
+	for range 5 {
+		a := wire[0]
+		s.finished(a, ClassNone, time.Millisecond, time.Second)
+		s.forget(a)
+		wire = append(wire[1:], drive(s)...)
+		require.Len(t, wire, 2, "fast answers earn no more")
+	}
+
+	s.add(bounded(1)) // its owner has changed it
+	s.finished(wire[0], ClassNone, time.Millisecond, time.Second)
+	require.Empty(t, drive(s), "the one on the wire is as many as it may have")
+	s.add(bounded(0))
+	s.finished(wire[1], ClassNone, time.Millisecond, time.Second)
+	require.Len(t, drive(s), 2, "without the bound it earns again")
+
+	s.add(bounded(1000))
+	require.Equal(t, 6, s.subs[1].most, "it cannot be more than any may have")
+	s.add(claimed(2, 2, LaneNew))
+	require.Len(t, drive(s), 1, "others are not bounded by it")
+}
+
+// What fails fast does not go on failing in a place of its own among the proven.
+func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
+	s := testSlots()
+	for range 40 {
+		s.add(claimed(1, 1, LaneProven))
+	}
+	for i := range probationStreak {
+		require.Equal(t, LaneProven, s.subs[1].lane)
+		wire := drive(s)
+		if i == 0 {
+			require.Len(t, wire, 4)
+		}
+		for _, a := range wire[1:] { // what it held beyond
+			s.offWire(a)
+		}
+		s.finished(wire[0], ClassStatus, time.Millisecond, time.Second)
+	}
+	require.Equal(t, LaneProbation, s.subs[1].lane)
+	require.Equal(t, 1, s.subs[1].places)
+	require.True(t, s.crowded)
+	queued := len(s.subs[1].queue)
+	require.Len(t, s.takeQueues(false), queued-1, "what it has queued is given back")
+	require.False(t, s.crowded)
+
+	wire := drive(s)
+	s.finished(wire[0], ClassNone, time.Millisecond, time.Second)
+	require.Equal(t, LaneProven, s.subs[1].lane, "once, it is believed at once")
+}
+
+// One that flaps stays on probation for longer each time.
+func TestSlotsParole(t *testing.T) {
+	s := testSlots()
+	prove := func() Lane {
+		a := claimed(1, 1, LaneProven)
+		s.add(a)
+		require.Len(t, drive(s), 1)
+		s.finished(a, ClassNone, time.Millisecond, time.Second)
+		s.forget(a)
+		return s.subs[1].lane
+	}
+	fall := func() {
+		a := claimed(1, 1, LaneProven)
+		s.add(a)
+		require.Len(t, drive(s), 1)
+		s.slowed(a)
+		s.finished(a, ClassTimeout, 10*time.Second, time.Second)
+		s.forget(a)
+		require.Equal(t, LaneProbation, s.subs[1].lane)
+	}
+	for _, ages := range []int{0, 3, 6, 12, 24, 48, 60, 60} {
+		require.Equal(t, LaneProven, prove())
+		fall()
+		for range ages {
+			require.Equal(t, LaneProbation, prove(), "parole of %d", ages)
+			require.Contains(t, s.claim().SubscriptionRoom, int64(1))
+			require.Equal(t, 0, s.lane[LaneProven].held)
+			s.trim()
+		}
+	}
+	require.Equal(t, LaneProven, prove())
+	for range paroleMost + paroleSoon + 1 {
+		require.Equal(t, LaneProven, prove())
+		s.trim()
+	}
+	fall()
+	require.Equal(t, LaneProven, prove(), "it was long ago")
+}
+
+// While our own network is down a few attempts at a time find out when it is back.
+func TestSlotsProbing(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 30; sub++ {
+		s.add(claimed(sub, sub, Lane(sub%Lanes)))
+	}
+	s.probing = true
+	wire := drive(s)
+	count := map[Lane]int{}
+	for _, a := range wire {
+		count[a.account]++
+	}
+	require.Equal(t, map[Lane]int{LaneNew: 1, LaneProven: 2, LaneProbation: 1}, count, "of all, and most of those that used to answer")
+	for _, a := range wire {
+		s.slowed(a)
+	}
+	require.Empty(t, drive(s), "four in all, though they hang")
+	for _, l := range s.claim().Lanes {
+		require.Zero(t, l.Slots)
+	}
+	s.probing = false
+	require.NotEmpty(t, drive(s))
+}
+
 func TestSlotsHardLimit(t *testing.T) {
 	s := testSlots()
 	s.cfg.hardLimit = 10
@@ -210,8 +336,9 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 		for l := range s.lane {
 			require.Empty(t, s.lane[l].by)
 		}
-		s.trim()
-		s.trim()
+		for range paroleMost + paroleSoon + 2 {
+			s.trim()
+		}
 		require.Empty(t, s.subs, "nothing is remembered of those with nothing to do")
 	}
 }

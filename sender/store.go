@@ -16,6 +16,7 @@ import (
 type Store[Tx any] interface {
 	OutboxStore[Tx]
 	RegistryStore[Tx]
+	SecretStore[Tx]
 	DispatchStore
 	HistoryStore
 }
@@ -129,6 +130,8 @@ type RegistryStore[Tx any] interface {
 
 // DispatchStore is the dispatcher's side.
 type DispatchStore interface {
+	SealingStore
+
 	// Check returns an error that matches ErrUnfit unless the database is
 	// migrated and durable.
 	Check(ctx context.Context) error
@@ -190,10 +193,13 @@ type DispatchStore interface {
 	// Keyring returns the sealed secrets of the subscriber with a number, as in
 	// Target.SubscriberNumber.
 	Keyring(ctx context.Context, subscriber int64) (SealedKeyring, error)
+
+	NotifierStore
 }
 
 // HistoryStore answers questions about deliveries. History uses it.
 type HistoryStore interface {
+	NoticeStore
 	QueryStore
 
 	// Delivery returns a delivery with its event's body and all its attempts, or

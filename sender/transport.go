@@ -30,7 +30,7 @@ func newTransport(policy guard.Policy, timeout time.Duration, places int) *http.
 	protocols.SetHTTP1(true)
 	return &http.Transport{
 		Proxy:                  nil,
-		DialContext:            dialer.DialContext,
+		DialContext:            telling(dialer.DialContext),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    timeout,
 		Protocols:              protocols,

@@ -146,7 +146,7 @@ func deadLettered(d *Delivery) string {
 	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
 	return fmt.Sprintf("Dead-lettered at %s after %s over %s; the last one failed: %s. Redeliver it to start its schedule anew.",
 		at(last.StartedAt.Add(last.Duration)), counted(len(d.Attempts), "attempt"),
-		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failure(&last))
+		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failed(&last))
 }
 
 // awaiting tells of a delivery whose next attempt is not due yet.
@@ -157,7 +157,7 @@ func (f *Facts) awaiting() string {
 		return "No attempt has ended yet. " + next
 	}
 	last := &d.Attempts[len(d.Attempts)-1]
-	return fmt.Sprintf("Attempt %d failed at %s: %s. %s", last.Number, at(last.StartedAt.Add(last.Duration)), failure(last), next)
+	return fmt.Sprintf("Attempt %d failed at %s: %s. %s", last.Number, at(last.StartedAt.Add(last.Duration)), failed(last), next)
 }
 
 func (f *Facts) afterFlight() string {
@@ -199,7 +199,7 @@ func (f *Facts) places() string {
 	return ""
 }
 
-func failure(a *Attempt) string {
+func failed(a *Attempt) string {
 	if a.Error == "" {
 		return string(a.Class)
 	}

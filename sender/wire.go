@@ -79,7 +79,7 @@ func (p *pump) scan(now time.Time) {
 			found = true
 		}
 	}
-	if found {
+	if found || p.slots.crowded {
 		for _, a := range p.slots.takeQueues(false) {
 			p.back = append(p.back, givenBack{a: a})
 		}
@@ -131,11 +131,12 @@ func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
 				}
 			})
 		}
+		ctx = withDialing(ctx, &a.dial)
 		r, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
-			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent; it is looked at again later",
+		if ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, time.Now()) {
+			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
 				"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", secretPause)
 		}
 		return Result{}, now.Add(secretPause), false
@@ -160,7 +161,7 @@ func (p *pump) finish(a *attempt, r Result, due time.Time, made bool) *attempt {
 		if len(p.done) == 0 {
 			p.firstDone = time.Now()
 		}
-		p.done = append(p.done, finished{a, r})
+		p.done = append(p.done, finished{a, r, p.observe(a, &r)})
 		p.stats.Attempted++
 	} else {
 		p.slots.offWire(a)

@@ -7,7 +7,8 @@
 // What is globally routable is decided by the IANA registries of special-purpose
 // addresses and of IPv6 global unicast; see addresses.go. A proxy would move the
 // dialling, and with it the guard, elsewhere: a transport that is to be guarded
-// must have none.
+// must have none, or ask it for an address that CheckAddr allows and never for a
+// name.
 package guard
 
 import (

@@ -29,7 +29,8 @@ func (tx *Tx) close(sub *subscription) {
 	}
 }
 
-// closed tells whether a subscription that is closing has nothing left.
+// closed tells whether a subscription that is closing has nothing left, not even an
+// attempt that it was resumed without: whoever makes it may still ask for the keyring.
 func (s *Store) closed(sub *subscription) bool {
 	expanded := int64(s.expanding) >= sub.last ||
 		int64(s.expanding)+1 == sub.last && int64(s.expandingAt) >= sub.no
@@ -85,7 +86,8 @@ func (sr *subscriber) gone() bool {
 	return sr.deleted
 }
 
-// bury destroys the secrets of a subscriber that is gone.
+// bury destroys the secrets of a subscriber that is gone. Its keyring has no version
+// from then on.
 func (tx *Tx) bury(sr *subscriber) {
 	if sr.gone() {
 		set(tx, &sr.keyring, sender.SealedKeyring{})

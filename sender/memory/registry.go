@@ -84,7 +84,7 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *Tx, id string) (k s
 // Keyring implements sender.DispatchStore.
 func (s *Store) Keyring(ctx context.Context, no int64) (k sender.SealedKeyring, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
-		if no < 1 || no > int64(len(s.subscribers)) || s.subscribers[no-1].gone() {
+		if no < 1 || no > int64(len(s.subscribers)) || s.subscribers[no-1].keyring.Version == 0 {
 			return fmt.Errorf("%w: subscriber number %d", sender.ErrNotFound, no)
 		}
 		k = s.subscribers[no-1].sealed()

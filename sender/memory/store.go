@@ -61,6 +61,7 @@ type Store struct {
 	rollups       map[time.Time]*sender.Rollup // by minute
 	minute        time.Time                    // in which something was done last
 	began         sender.Counts                // as they were then
+	notifying     map[string]notifying         // by the ids of notices that were claimed
 }
 
 var _ sender.Store[*Tx] = (*Store)(nil)
@@ -78,6 +79,7 @@ func New(cfg *Config) (*Store, error) {
 		subscription: map[string]*subscription{},
 		deliveries:   map[sender.DeliveryKey]*delivery{},
 		rollups:      map[time.Time]*sender.Rollup{},
+		notifying:    map[string]notifying{},
 	}
 	if cfg != nil && cfg.Now != nil {
 		s.clock = cfg.Now

@@ -277,6 +277,20 @@ func TestASubscriptionIsAddressedUnderItsOwner(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
+// What nobody would ever get is not accepted.
+func TestAClosingSubscriptionIsNotAddressed(t *testing.T) {
+	store := newStore(t, nil)
+	claimed(t, store, 1)
+	err := store.InTx(t.Context(), func(tx *memory.Tx) error {
+		if err := store.CloseSubscriptionTx(t.Context(), tx, "a"); err != nil {
+			return err
+		}
+		_, err := store.PublishTx(t.Context(), tx, []sender.Draft{{ID: "evt_2", Type: "a", Subscriber: "sub_1", Subscription: "a"}})
+		return err
+	})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
 // Equal times are equal values, so that users can compare with ==.
 func TestTimesAreUTCWithoutMonotonicReading(t *testing.T) {
 	store := newStore(t, &memory.Config{Now: func() time.Time { return time.Now().In(time.FixedZone("", 3600)) }})

@@ -16,8 +16,7 @@ type asked struct {
 	subscriber int64 // 0: everyone's
 }
 
-// asker is a part of the answer. It gets the events after since, and up to until
-// if that is not 0.
+// asker is a part of the answer. It gets the events after since, and up to until.
 type asker struct{ subscription, since, until int64 }
 
 const (

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"database/sql"
 	"errors"
+	"math"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -104,9 +105,6 @@ func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSub
 		if given == most {
 			break
 		}
-		if !h.open { // what was found lost has disabled it
-			continue
-		}
 		n, err := b.claimSubscription(h, min(room, share(most-given, left)))
 		if err != nil {
 			return given, err
@@ -126,13 +124,16 @@ func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
 		return 0, err
 	}
 	granted, again := b.within(h, sub, most)
+	c := claimed{batch: b, h: h, sub: sub, until: b.now + b.Claim.Lease.Microseconds()}
+	if used, err = c.claimLost(granted); err != nil {
+		return 0, err
+	}
 	f := found{more: true}
-	if granted > 0 {
-		if f, err = b.due(h, sub, granted); err != nil {
+	if granted > used {
+		if f, err = b.due(h, granted-used, c.room()); err != nil {
 			return 0, err
 		}
 	}
-	c := claimed{batch: b, h: h, sub: sub, until: b.now + b.Claim.Lease.Microseconds()}
 	for i := range f.due {
 		if err := c.claim(&f.due[i]); err != nil {
 			return 0, err
@@ -141,11 +142,11 @@ func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
 	if err := c.leasePending(); err != nil {
 		return 0, err
 	}
-	b.spend(h, sub, len(f.due))
+	used += len(f.due)
+	b.spend(h, sub, used)
 	h.turn = b.store.turns.Add(1)
-	limit := int64(sub.Settings.MaxInFlight)
 	switch {
-	case limit > 0 && h.leased >= limit:
+	case c.room() <= 0:
 		h.nextDue = h.leasesEnd // or when one of them is recorded
 	case f.more:
 		h.nextDue = again
@@ -153,7 +154,7 @@ func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
 		h.nextDue, err = b.leastOf(h)
 	}
 	h.nextDue = b.tail(h.nextDue)
-	return len(f.due), err
+	return used, err
 }
 
 // leastOf is when something of a subscription that has nothing due is due next.
@@ -183,12 +184,39 @@ type claimed struct {
 	fresh  int64 // how many pending ones are
 }
 
-func (c *claimed) claim(d *dueDelivery) error {
-	if d.claimedAt != 0 {
-		again, err := c.interrupted(c.h, c.sub, d)
-		if err != nil || !again {
-			return err
+// room is how many more its Settings.MaxInFlight leaves.
+func (c *claimed) room() int {
+	if limit := c.sub.Settings.MaxInFlight; limit > 0 {
+		return limit - int(c.h.leased)
+	}
+	return math.MaxInt
+}
+
+// claimLost records attempts whose leases have ended, up to a number, and claims
+// again those of their deliveries that are to be attempted now.
+func (c *claimed) claimLost(most int) (used int, err error) {
+	lost, err := c.lost(c.h, most)
+	if err != nil {
+		return 0, err
+	}
+	for i := range lost {
+		again, err := c.interrupted(c.h, c.sub, &lost[i])
+		if err != nil {
+			return 0, err
 		}
+		// The others that are lost take no room.
+		if again && c.h.open && c.room()+len(lost)-i-1 > 0 {
+			if err := c.claim(&lost[i]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(lost), nil
+}
+
+func (c *claimed) claim(d *dueDelivery) error {
+	if !c.h.open { // what was found lost has disabled it
+		return nil
 	}
 	d.number++
 	d.tries++

@@ -91,5 +91,8 @@ func (s *Store) DeleteSubscriberTx(ctx context.Context, tx *sql.Tx, id string) e
 	if err := w.execs(`UPDATE surehook_subscribers SET deleted = 1 WHERE no = ?`, no); err != nil {
 		return fail(doing, err)
 	}
+	if err := w.forget(); err != nil { // it may have no subscription
+		return fail(doing, err)
+	}
 	return fail(doing, w.changed())
 }

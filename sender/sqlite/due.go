@@ -48,32 +48,22 @@ type found struct {
 	more bool // there are others that are due
 }
 
-// due finds the first deliveries of a subscription that are due, up to a number:
-// lost attempts and what was resumed, then what is due, then replays.
-func (b *batch) due(h *head, sub *subscription, most int) (f found, err error) {
-	lost, err := b.lost(h, most+1)
-	if err != nil {
-		return f, err
-	}
-	if limit := sub.Settings.MaxInFlight; limit > 0 {
-		// A lost one has its place already.
-		most = min(most, max(0, limit-int(h.leased))+len(lost))
-	}
-	f.due = lost
-	if room := most - len(f.due); room > 0 && h.resumedTo >= 0 {
-		resumed, more, err := b.resumed(h, room)
-		if err != nil {
+// due finds the first deliveries of a subscription that are due, up to a number and
+// to the room that it has: what was resumed, then what is due, then replays.
+func (b *batch) due(h *head, most, room int) (f found, err error) {
+	most = max(0, min(most, room))
+	if h.resumedTo >= 0 && most > 0 {
+		if f.due, f.more, err = b.resumed(h, most); err != nil {
 			return f, err
 		}
-		f.due, f.more = append(f.due, resumed...), more
 	}
 	ordinary, err := b.ordinary(h, most+1-len(f.due))
 	if err != nil {
 		return f, err
 	}
 	f.due = append(f.due, ordinary...)
-	if room := most + 1 - len(f.due); room > 0 && h.waiting > 0 {
-		replays, err := b.waiting(h, rankReplay, room)
+	if left := most + 1 - len(f.due); left > 0 && h.waiting > 0 {
+		replays, err := b.waiting(h, rankReplay, left)
 		if err != nil {
 			return f, err
 		}
@@ -171,6 +161,7 @@ func (b *batch) find(h *head, scan func(rows *sql.Rows, d *dueDelivery, event []
 			return false, err
 		}
 		d.info = eventInfo(info)
+		d.notice = d.info.Notice
 		return true, nil
 	}, query, args...)
 	return due, err

@@ -132,7 +132,7 @@ func (e *expansion) expand(ev newEvent) (whole bool, err error) {
 		return false, err
 	}
 	for _, a := range found {
-		if a.since < ev.seq && (a.until == 0 || ev.seq <= a.until) {
+		if a.since < ev.seq && ev.seq <= a.until {
 			if e.x.Deliveries >= e.p.Deliveries {
 				return false, nil
 			}

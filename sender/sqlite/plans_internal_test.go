@@ -28,6 +28,7 @@ const (
 var excepted = []step{
 	{selectUnexpanded, "SCAN x", "surehook_expanded has one row"},
 	{selectUnexpanded, "SEARCH surehook_events", oneRow},
+	{selectFirstKey, "SEARCH surehook_secrets USING COVERING INDEX surehook_secrets_key", oneRow},
 	{selectEnding, "SCAN s USING INDEX surehook_subscriptions_ending", ending},
 	{selectLeftOf, "SCAN surehook_left", ending},
 	{deleteLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
@@ -45,7 +46,7 @@ var excepted = []step{
 	{pendingDue, "SCAN (subquery-1)", "as many as the limit says"},
 	{waitingDue, "SCAN (subquery-1)", "as many as the limit says"},
 	{resumedBefore, "SCAN (subquery-1)", "as many as the limit says"},
-	{selectGoneLeases, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
+	{selectGoneLeases, "SEARCH x USING PRIMARY KEY (subscription=?)", inFlight},
 }
 
 // pages are the statements of a list, with what is excepted of each.
@@ -123,7 +124,8 @@ func TestPlans(t *testing.T) {
 	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
 		insertEnd, selectLeft, deleteLease, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
-		setStatus, closeHead, oldestHeld, insertNotice, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		setStatus, closeHead, oldestHeld, insertNotice,
+		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
 		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,
 		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups,
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)

@@ -13,16 +13,15 @@ import (
 const (
 	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertEnd    = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at) VALUES (?, ?, ?, ?, ?)`
-	selectNotice = `SELECT notice FROM surehook_events WHERE seq = ?`
-	selectLeft   = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
+	insertEnd  = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at) VALUES (?, ?, ?, ?, ?)`
+	selectLeft = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
 
 var (
 	// takeLeases takes (subscription, event, number): the token guards the row.
 	takeLeases = manyRows{
 		head: `DELETE FROM surehook_leases WHERE (subscription, event, number) IN (VALUES `, row: `(?, ?, ?)`, columns: 3,
-		end: `) RETURNING subscription, event, number, tries, first_at, stood, claimed_at, single, epoch`,
+		end: `) RETURNING subscription, event, number, tries, first_at, stood, claimed_at, single, epoch, (SELECT notice FROM surehook_events WHERE seq = event)`,
 	}
 )
 
@@ -40,6 +39,7 @@ type live struct {
 	stood               int64
 	single              bool
 	pending             bool // it was never claimed
+	notice              bool // its event tells of a notice
 	epoch               int64
 }
 
@@ -57,7 +57,7 @@ func (l *live) key() sender.DeliveryKey {
 
 func (l *live) forDecision() sender.Live {
 	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: timeOf(l.firstAt), Single: l.single,
-		Stood: time.Duration(l.stood) * time.Microsecond}
+		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice}
 }
 
 // batch is one RecordAndClaim at work.
@@ -202,7 +202,7 @@ func (b *batch) takeLeases(keys []any) (map[sender.DeliveryKey]*live, error) {
 	err := takeLeases.chunks(keys, func(query string, args []any) error {
 		return b.each(func(rs *sql.Rows) (bool, error) {
 			var l live
-			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch)
+			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice)
 			rows[l.key()] = &l
 			return true, err
 		}, query, args...)
@@ -225,13 +225,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 	if l.epoch < h.epoch { // resumed while it was in flight
 		l.tries, l.firstAt, l.stood = 1, l.claimedAt, 0
 	}
-	row := l.forDecision()
-	if r.Class != sender.ClassNone {
-		if err := b.row(selectNotice, l.event).Scan(&row.Notice); err != nil {
-			return d, err
-		}
-	}
-	d = b.Decide(row, h.health, r, timeOf(b.now))
+	d = b.Decide(l.forDecision(), h.health, r, timeOf(b.now))
 	if d.Health.Lane >= sender.Lanes {
 		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
 	}

@@ -55,10 +55,11 @@ func (b *batch) takeBack(l *live, due int64) error {
 	}
 	l.tries--
 	if l.epoch < h.epoch {
-		l.tries, l.stood = 0, 0
+		l.tries, l.stood, l.firstAt = 0, 0, 0
 	}
-	if l.tries == 0 {
+	if l.firstAt == l.claimedAt {
 		l.firstAt = 0
 	}
+	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	return b.wait(h, l, due, rankFresh)
 }

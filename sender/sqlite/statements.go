@@ -16,7 +16,7 @@ func hot() []string {
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
 		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, addPending, lowerTurns,
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHeads, updateHealth, lowerTurn, selectHeads,
-		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectNotice, selectResumed,
+		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectResumed,
 		selectLeastUntil, selectLeastWaiting, addCounts, upsertRollup,
 	}
 	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {

@@ -41,8 +41,8 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 	}
 	res, err := w.exec(`INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at,
 			status, until, disabled_at, disabled_reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '') ON CONFLICT (id) DO NOTHING`,
-		n.ID, owner, n.URL, types, n.Description, settings, micros(n.CreatedAt), statusActive)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '') ON CONFLICT (id) DO NOTHING`,
+		n.ID, owner, n.URL, types, n.Description, settings, micros(n.CreatedAt), statusActive, int64(everything))
 	if err != nil {
 		return fail(doing, err)
 	}
@@ -61,7 +61,7 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 	if err != nil {
 		return fail(doing, err)
 	}
-	if err := w.ask(no, owner, types); err != nil {
+	if err := w.ask(no, types); err != nil {
 		return fail(doing, err)
 	}
 	return fail(doing, w.changed())
@@ -78,13 +78,13 @@ func encoded(n sender.Subscription) (types, settings string, err error) {
 
 // ask makes a subscription ask for types, which it gets from now on, and for no
 // others. What it has asked for before it goes on to get.
-func (w *work) ask(no, owner int64, types string) error {
+func (w *work) ask(no int64, types string) error {
 	err := w.execs(`DELETE FROM surehook_patterns WHERE subscription = ? AND pattern NOT IN (SELECT value FROM json_each(?))`, no, types)
 	if err != nil {
 		return err
 	}
 	return w.execs(`INSERT OR IGNORE INTO surehook_patterns (pattern, subscriber, subscription, since, until)
-		SELECT value, ?1, ?2, (`+lastEvent+`), 0 FROM json_each(?3)`, owner, no, types)
+		SELECT j.value, s.subscriber, s.no, (`+lastEvent+`), s.until FROM surehook_subscriptions s, json_each(?2) j WHERE s.no = ?1`, no, types)
 }
 
 const selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.status, s.disabled_at, s.disabled_reason,
@@ -177,7 +177,7 @@ func (s *Store) SubscriptionsTx(ctx context.Context, tx *sql.Tx, subscriber, aft
 
 // UpdateSubscriptionTx implements sender.RegistryStore.
 func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.Subscription) error {
-	w, no, was, err := s.subscriptionIn(ctx, tx, n.ID)
+	w, no, _, err := s.subscriptionIn(ctx, tx, n.ID)
 	if err != nil {
 		return err
 	}
@@ -188,12 +188,8 @@ func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 	}
 	err = w.execs(`UPDATE surehook_subscriptions SET url = ?, event_types = ?, description = ?, settings = ? WHERE no = ?`,
 		n.URL, types, n.Description, settings, no)
-	if err == nil && was.Status != sender.SubscriptionClosing { // what that gets is settled
-		var owner int64
-		if owner, err = w.subscriberNo(was.Subscriber); err != nil {
-			return err
-		}
-		err = w.ask(no, owner, types)
+	if err == nil {
+		err = w.ask(no, types)
 	}
 	if err == nil {
 		err = w.wake(s, no)

@@ -22,8 +22,10 @@ const (
 	selectGoneWaiting = `SELECT event, number, single, epoch FROM surehook_waiting w WHERE subscription = ?1 AND event <= ?2
 		AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > w.epoch AND l.event >= w.event))
 		ORDER BY event LIMIT ?4 + 0`
-	selectGoneLeases = `SELECT event, number, tries, first_at, stood, single, epoch, claimed_at FROM surehook_leases
-		WHERE subscription = ? AND until <= ? LIMIT ? + 0`
+	selectGoneLeases = `SELECT event, number, tries, first_at, stood, single, epoch, claimed_at,
+			(SELECT notice FROM surehook_events WHERE seq = x.event) FROM surehook_leases x
+		WHERE subscription = ?1 AND until <= ?2
+			AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > x.epoch AND l.event >= x.event)) LIMIT ?4 + 0`
 	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
 
 	// A resume's remains are swept once nothing of an earlier epoch can come any more.
@@ -48,7 +50,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
 			return err
 		}
-		if left, err = w.sweepable(limit); err != nil {
+		if left, err = w.sweepable(s.now(), limit); err != nil {
 			return err
 		}
 		forgotten, err = w.numbers(selectForgotten)
@@ -64,7 +66,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 			return sender.Decision{Status: sender.StatusDelivered, Health: h}
 		}
 		var err error
-		swept, err = b.sweep(ending, left, forgotten, limit)
+		swept, err = b.sweep(ending, left, limit)
 		return fail("sweeping", err)
 	})
 	return swept, err
@@ -72,12 +74,12 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 
 // sweepable finds subscriptions that were resumed without all their deliveries,
 // and have some of those left that are not in flight, or none at all.
-func (w *work) sweepable(limit int) (found []int64, err error) {
+func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
 	all, err := w.numbers(selectLeftOf)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	b := batch{work: w, heads: newHeads(w)}
+	b := batch{work: w, now: now, heads: newHeads(w)}
 	if err := b.heads.load(all); err != nil {
 		return nil, err
 	}
@@ -86,7 +88,11 @@ func (w *work) sweepable(limit int) (found []int64, err error) {
 		if err != nil {
 			return nil, err
 		}
-		ready := len(gone) > 0
+		lost, err := b.goneLeases(b.heads.by[no], false, 1)
+		if err != nil {
+			return nil, err
+		}
+		ready := len(gone)+len(lost) > 0
 		if !ready {
 			err = w.row(`SELECT EXISTS (`+`SELECT 1 FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
 				AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch))`, no).Scan(&ready)
@@ -101,7 +107,7 @@ func (w *work) sweepable(limit int) (found []int64, err error) {
 	return found, nil
 }
 
-func (b *batch) sweep(ending, left, forgotten []int64, limit int) (swept int, err error) {
+func (b *batch) sweep(ending, left []int64, limit int) (swept int, err error) {
 	if b.known, err = b.store.registry(b.work); err != nil {
 		return 0, err
 	}
@@ -117,18 +123,27 @@ func (b *batch) sweep(ending, left, forgotten []int64, limit int) (swept int, er
 			return swept, err
 		}
 	}
+	return swept, b.forget()
+}
+
+// forget destroys the secrets of deleted subscribers that have no subscription left.
+func (w *work) forget() error {
+	forgotten, err := w.numbers(selectForgotten)
+	if err != nil {
+		return err
+	}
 	for _, no := range forgotten {
-		if err := b.execs(`DELETE FROM surehook_secrets WHERE subscriber = ?`, no); err != nil {
-			return swept, err
+		if err := w.execs(deleteSecrets, no); err != nil {
+			return err
 		}
-		if err := b.execs(`UPDATE surehook_subscribers SET deleted = 2, keyring_version = keyring_version + 1 WHERE no = ?`, no); err != nil {
-			return swept, err
+		if err := w.execs(`UPDATE surehook_subscribers SET deleted = 2, keyring_version = keyring_version + 1 WHERE no = ?`, no); err != nil {
+			return err
 		}
-		if err := b.changed(); err != nil {
-			return swept, err
+		if err := w.changed(); err != nil {
+			return err
 		}
 	}
-	return swept, nil
+	return nil
 }
 
 // sweepEnding ends what is live of a deleted subscription, but for attempts in
@@ -143,7 +158,7 @@ func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 		return 0, err
 	}
 	if sub.gone() {
-		if swept, err = b.cancelAll(h, sub, limit); err != nil {
+		if swept, err = b.cancelGone(h, sub, everything, true, limit); err != nil {
 			return swept, err
 		}
 	}
@@ -165,17 +180,16 @@ func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 	return swept, b.heads.store()
 }
 
-func (b *batch) cancelAll(h *head, sub *subscription, limit int) (swept int, err error) {
-	gone, err := b.gone(h, everything, true, limit)
+// cancelGone ends deliveries that read as cancelled, but for those in flight.
+func (b *batch) cancelGone(h *head, sub *subscription, upTo int64, all bool, limit int) (swept int, err error) {
+	gone, err := b.gone(h, upTo, all, limit)
 	if err != nil {
 		return 0, err
 	}
 	if err := b.cancel(h, gone); err != nil {
 		return 0, err
 	}
-	lost, err := b.lives(h.subscription, func(rows *sql.Rows, l *live) error {
-		return rows.Scan(&l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.single, &l.epoch, &l.claimedAt)
-	}, selectGoneLeases, h.subscription, b.now, limit-len(gone))
+	lost, err := b.goneLeases(h, all, limit-len(gone))
 	if err != nil {
 		return 0, err
 	}
@@ -196,17 +210,17 @@ func (b *batch) sweepLeft(no int64, limit int) (swept int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	gone, err := b.gone(h, h.leftTo, false, limit)
+	sub, err := b.known.subscription(b.work, no)
 	if err != nil {
 		return 0, err
 	}
-	if err := b.cancel(h, gone); err != nil {
+	if swept, err = b.cancelGone(h, sub, h.leftTo, false, limit); err != nil {
 		return 0, err
 	}
 	if err := b.heads.store(); err != nil {
 		return 0, err
 	}
-	if len(gone) < limit {
+	if swept < limit {
 		if err := b.execs(deleteLeft, no); err != nil {
 			return 0, err
 		}
@@ -214,7 +228,17 @@ func (b *batch) sweepLeft(no int64, limit int) (swept int, err error) {
 			return 0, err
 		}
 	}
-	return len(gone), nil
+	return swept, nil
+}
+
+// goneLeases are cancelled deliveries whose last attempts were lost.
+func (b *batch) goneLeases(h *head, all bool, limit int) ([]live, error) {
+	if h.leased == 0 || limit <= 0 {
+		return nil, nil
+	}
+	return b.lives(h.subscription, func(rows *sql.Rows, l *live) error {
+		return rows.Scan(&l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.single, &l.epoch, &l.claimedAt, &l.notice)
+	}, selectGoneLeases, h.subscription, b.now, all, limit)
 }
 
 // gone are cancelled deliveries that are not in flight: of all, or of those up to an

@@ -9,6 +9,7 @@ func farewellRules[Tx any]() []rule[Tx] {
 		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", farewellGone[Tx]},
 		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", farewellSends[Tx]},
 		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", farewellHeld[Tx]},
+		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", farewellAlone[Tx]},
 		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", farewellRolledBack[Tx]},
 	}
 }
@@ -115,8 +116,22 @@ func farewellHeld[Tx any](w *world[Tx]) {
 	w.unsubscribe(active)
 	w.endsSwept()
 	w.record(result(c, sender.ClassNone))
+	w.endsSwept()
 	_, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring after the last subscription was deleted")
+}
+
+func farewellAlone[Tx any](w *world[Tx]) {
+	_, sub := w.one()
+	c := w.claimOne()
+	w.record(result(c, sender.ClassNone))
+	w.unsubscribe(sub)
+	w.sweep(100)
+	_, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	w.noError(err, "reading the keyring of a subscriber whose subscriptions were deleted")
+	w.deleteSubscriber(c.Target.Subscriber)
+	_, err = w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a subscriber that was deleted after its subscriptions")
 }
 
 func farewellRolledBack[Tx any](w *world[Tx]) {

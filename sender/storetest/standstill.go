@@ -8,7 +8,7 @@ import (
 
 func standstillRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"uncounted", "An attempt that a decision leaves uncounted has its number, and is stored, but the next one has the same Live.Tries; Live.First stays.", standUncounted[Tx]},
+		{"uncounted", "An attempt that a decision leaves uncounted has its number, and is stored, but the next one has the same Live.Tries; Live.First stays, also if one is released in between.", standUncounted[Tx]},
 		{"stood", "What decisions add to the time that a schedule has stood still is remembered, until the schedule starts anew.", standStood[Tx]},
 	}
 }
@@ -37,6 +37,9 @@ func standUncounted[Tx any](w *world[Tx]) {
 		c := w.claimOne()
 		if i == 0 {
 			first = c.At
+		} else { // what is released never was
+			w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+			c = w.claimOne()
 		}
 		w.record(result(c, class))
 		w.equal([]int{c.Number, live.Number, live.Tries}, []int{i + 1, i + 1, tries[i]}, "number, and number and tries at the decision, of attempt %d", i+1)

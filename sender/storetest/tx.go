@@ -152,6 +152,10 @@ func txWoken[Tx any](w *world[Tx]) {
 	signalled()
 	w.redeliver(w.delivery(d.ID, sub).ID)
 	w.check(signalled(), "Woken is not signalled after a redelivery")
+	w.pause(sub)
+	signalled()
+	w.resume(sub, takeAll)
+	w.check(signalled(), "Woken is not signalled after a resume")
 }
 
 func txCheck[Tx any](w *world[Tx]) {

@@ -32,7 +32,7 @@ CREATE TABLE surehook_subscriptions (
 	settings TEXT NOT NULL, -- JSON
 	created_at INTEGER NOT NULL,
 	status TEXT NOT NULL, -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
-	until INTEGER NOT NULL, -- closing: the last event that it gets
+	until INTEGER NOT NULL, -- the last event that it gets: of one that is closing; otherwise beyond all
 	disabled_at INTEGER NOT NULL,
 	disabled_reason TEXT NOT NULL
 );
@@ -45,7 +45,7 @@ CREATE TABLE surehook_patterns (
 	subscriber INTEGER NOT NULL,
 	subscription INTEGER NOT NULL,
 	since INTEGER NOT NULL, -- the newest event when it was made: it gets those that follow,
-	until INTEGER NOT NULL, -- up to this one; 0: all
+	until INTEGER NOT NULL, -- up to this one: see surehook_subscriptions
 	PRIMARY KEY (pattern, subscriber, subscription)
 ) WITHOUT ROWID;
 CREATE INDEX surehook_patterns_all ON surehook_patterns (pattern, subscription, since, until);
@@ -234,5 +234,11 @@ CREATE TABLE surehook_notices (
 	percent INTEGER NOT NULL,
 	created_at INTEGER NOT NULL,
 	acknowledged_at INTEGER NOT NULL,
-	notified_at INTEGER NOT NULL
+	notified_at INTEGER NOT NULL,
+	notify_due INTEGER NOT NULL, -- when a notifier may take it, if it is neither notified nor acknowledged
+	notify_tries INTEGER NOT NULL
 );
+CREATE INDEX surehook_notices_of ON surehook_notices (subscriber, no);
+CREATE INDEX surehook_notices_about ON surehook_notices (subscription, no);
+CREATE INDEX surehook_notices_unread ON surehook_notices (no) WHERE acknowledged_at = 0;
+CREATE INDEX surehook_notices_due ON surehook_notices (notify_due, no) WHERE notified_at = 0 AND acknowledged_at = 0;

@@ -1,0 +1,244 @@
+package sender
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/signing"
+)
+
+const (
+	// ChallengeType is the type of the event that a challenge posts.
+	ChallengeType = "webhook.challenge"
+	// maxChallengeAnswer bounds the answer to a challenge, in bytes.
+	maxChallengeAnswer = 1 << 10
+)
+
+// ClassChallenge: a challenge was answered with 2xx, and not with its token.
+const ClassChallenge Class = "challenge"
+
+// ChallengeError tells how a challenge failed. It matches ErrChallenge.
+type ChallengeError struct {
+	Class      Class
+	StatusCode int    // 0: no answer
+	Text       string // what went wrong, for the owner of the URL
+}
+
+func (e *ChallengeError) Error() string { return ErrChallenge.Error() + ": " + e.Text }
+
+// Is makes errors.Is(err, ErrChallenge) true.
+func (e *ChallengeError) Is(target error) bool { return target == ErrChallenge }
+
+// ChallengerConfig adjusts a Challenger. A nil config and zero fields mean the
+// defaults. What is as in DispatcherConfig should be what the Dispatcher has.
+type ChallengerConfig struct {
+	// Network says which addresses may be called.
+	Network Network
+
+	// Timeout bounds a challenge, from the dial to the end of the answer. The
+	// default is 10 s, and at most 30 s are allowed.
+	Timeout time.Duration
+
+	// Proxies and UnguardedTransport are as in DispatcherConfig.
+	Proxies            map[string]*url.URL
+	UnguardedTransport http.RoundTripper
+
+	// Schemes sign the challenge. The default is signing.DefaultSchemes.
+	Schemes []signing.Scheme
+
+	// Now is the clock of the signatures. The default is time.Now.
+	Now func() time.Time
+
+	// UserAgent is the header's value. The default is "surehook".
+	UserAgent string
+}
+
+// Challenger asks callback URLs for a proof that whoever answers there has the
+// subscriber's secret and wants its events, so that nobody can have events sent
+// to somebody else. It is safe for concurrent use.
+//
+// A challenge is one POST of a signed event of the type webhook.challenge:
+//
+//	{"id":"evt_…","type":"webhook.challenge","occurred_at":"…",
+//	 "object":{"type":"subscription","id":"wsub_…"},"version":1,"data":{"token":"…"}}
+//
+// It must be answered with 2xx and the token, as {"token":"…"} or as bare text, in
+// at most 1 KiB. It is sent once, like an attempt, with the settings that the
+// subscription is to have. Package receiver answers it by itself.
+type Challenger struct {
+	keys    *Keys
+	network guard.Policy
+	now     func() time.Time
+	post    poster
+	// keyring reads a subscriber's secrets in a transaction of its own.
+	keyring func(ctx context.Context, subscriber string) (SealedKeyring, error)
+}
+
+// NewChallenger returns a Challenger for the subscribers of a store, whose secrets
+// were sealed with keys. It goes into RegistryConfig.Challenger.
+func NewChallenger[Tx any](store Store[Tx], keys *Keys, cfg *ChallengerConfig) (*Challenger, error) {
+	var c ChallengerConfig
+	if cfg != nil {
+		c = *cfg
+	}
+	c = c.withDefaults()
+	errs := c.problems()
+	if store == nil {
+		errs = append(errs, errors.New("sender: NewChallenger needs a store"))
+	}
+	if keys == nil {
+		errs = append(errs, errors.New("sender: NewChallenger needs the keys that the secrets are sealed with: a challenge is signed"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	policy := c.Network.policy()
+	transports := newTransports(transportsConfig{
+		keys: keys, policy: policy, timeout: c.Timeout, places: 2, proxies: cloneProxies(c.Proxies), unguarded: c.UnguardedTransport,
+	})
+	return &Challenger{
+		keys: keys, network: policy, now: c.Now,
+		post: poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
+		keyring: func(ctx context.Context, subscriber string) (sealed SealedKeyring, err error) {
+			err = store.InTx(ctx, func(tx Tx) error {
+				sealed, err = store.SubscriberKeyringTx(ctx, tx, subscriber)
+				return err
+			})
+			return sealed, err
+		},
+	}, nil
+}
+
+func (c ChallengerConfig) withDefaults() ChallengerConfig {
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Schemes == nil {
+		c.Schemes = signing.DefaultSchemes()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = defaultUserAgent
+	}
+	return c
+}
+
+func (c ChallengerConfig) problems() []error {
+	var errs []error
+	if c.Timeout < 0 || c.Timeout > maxTimeout {
+		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Timeout is %v: it must be positive and at most %v", c.Timeout, maxTimeout))
+	}
+	if len(c.Schemes) == 0 {
+		errs = append(errs, errors.New("sender: ChallengerConfig.Schemes is empty: nothing is ever sent unsigned"))
+	}
+	if err := c.Network.policy().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Network: %w", err))
+	}
+	return append(errs, checkProxies("ChallengerConfig", c.Proxies)...)
+}
+
+// Challenge challenges a URL on behalf of a subscriber's subscription, which need
+// not be stored yet. It returns nil if the token came back in time, and a
+// *ChallengeError if the endpoint is to blame. ErrNotFound: no such subscriber;
+// ErrInvalid: the URL is refused; ErrSealed: a secret or the certificate cannot be
+// opened. It must not be called inside a transaction.
+func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, rawURL string, s Settings) error {
+	u, err := c.network.CheckURL(rawURL)
+	if err != nil {
+		return fmt.Errorf("%w subscription: url: %w", ErrInvalid, err)
+	}
+	sealed, err := c.keyring(ctx, subscriber)
+	if err != nil {
+		return err
+	}
+	keyring, err := c.keys.keyring(sealed)
+	if err != nil {
+		return err
+	}
+	now := c.now()
+	token := newToken()
+	claimed, err := challengeOf(subscriber, subscriptionID, token, now)
+	if err != nil {
+		return err
+	}
+	claimed.Target = &Target{Subscription: subscriptionID, URL: rawURL, Subscriber: subscriber, Settings: &s}
+	var said string
+	r, err := c.post.postAndTake(ctx, claimed, u, keyring, now, func(answer io.Reader) (err error) {
+		said, err = readChallenge(answer, token)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case r.Class == ClassNone && said != "":
+		return &ChallengeError{Class: ClassChallenge, StatusCode: r.StatusCode, Text: said}
+	case r.Class == ClassNone:
+		return nil
+	case ctx.Err() != nil: // the caller's time was over, and not the endpoint's
+		return fmt.Errorf("sender: the challenge was given up: %w", ctx.Err())
+	}
+	return &ChallengeError{Class: r.Class, StatusCode: r.StatusCode, Text: r.Error}
+}
+
+// newToken returns 256 random bits in base64url.
+func newToken() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func challengeOf(subscriber, subscription, token string, now time.Time) (*Claimed, error) {
+	data, err := json.Marshal(map[string]string{"token": token})
+	if err != nil {
+		return nil, err
+	}
+	e := Event{
+		Type: ChallengeType, Object: Object{Type: "subscription", ID: subscription}, Version: 1, Data: data,
+		Subscriber: subscriber, Subscription: subscription,
+	}
+	d, err := e.draft(now, len(data)+4<<10)
+	if err != nil {
+		return nil, err
+	}
+	return &Claimed{
+		Number: 1, Event: EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: now}, Body: d.Body(1), At: now,
+	}, nil
+}
+
+// readChallenge returns what is wrong with a 2xx answer, or "".
+func readChallenge(answer io.Reader, token string) (string, error) {
+	body, err := io.ReadAll(io.LimitReader(answer, maxChallengeAnswer+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(body) > maxChallengeAnswer:
+		return fmt.Sprintf("the answer has more than %d bytes: it must be the token alone", maxChallengeAnswer), nil
+	case !hasToken(body, token):
+		return `the answer is not the token: answer data.token as {"token":"…"} or as it is`, nil
+	}
+	return "", nil
+}
+
+func hasToken(body []byte, token string) bool {
+	said := bytes.TrimSpace(body)
+	var object struct {
+		Token string `json:"token"`
+	}
+	if json.Unmarshal(said, &object) == nil {
+		said = []byte(object.Token)
+	}
+	return subtle.ConstantTimeCompare(said, []byte(token)) == 1
+}

@@ -1,0 +1,90 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// What follows is what the pump does about networkWatch: an outage of our own
+// network is not charged to the endpoints, is probed by few attempts, and is told.
+
+// An operator is not told of outages more often than this.
+const networkNoticeEvery = 10 * time.Minute
+
+// turn is that the network went down or came back.
+type turn struct {
+	down  bool
+	since time.Time // when it went down
+	at    time.Time
+}
+
+// observe takes in what an attempt met, and returns whether it failed at
+// connecting.
+func (p *pump) observe(a *attempt, r *Result) (failed bool) {
+	if a.url == nil { // it panicked before it needed one
+		return false
+	}
+	failed, answered := a.dial.met(r)
+	p.d.network.observe(a.url.Host, a.Target.Subscriber, failed, answered, time.Now())
+	p.watchNetwork()
+	return failed
+}
+
+// watchNetwork acts on a change of the network's state.
+func (p *pump) watchNetwork() {
+	now := time.Now()
+	down := p.d.network.down(now)
+	if down == p.slots.probing {
+		return
+	}
+	if p.slots.probing = down; down {
+		p.outage = p.d.network.since()
+		for _, a := range p.slots.takeQueues(true) {
+			p.back = append(p.back, givenBack{a: a})
+		}
+	}
+	p.turns = append(p.turns, turn{down: down, since: p.outage, at: now})
+	p.signal()
+}
+
+// excuse marks the results that our own network is to blame for.
+func (p *pump) excuse(done []finished) {
+	for i := range done {
+		if done[i].failed && p.slots.probing {
+			done[i].r.OwnNetwork = true
+		}
+	}
+}
+
+// reportNetwork tells of what watchNetwork found.
+func (p *pump) reportNetwork(ctx context.Context) {
+	p.mu.Lock()
+	p.watchNetwork()
+	turns := p.turns
+	p.turns = nil
+	for _, t := range turns {
+		if t.down && t.at.Sub(p.d.networkTold) >= networkNoticeEvery {
+			p.d.networkTold = t.at
+			p.notices = append(p.notices, Notice{Kind: NoticeNetwork, Subscriber: Operator, Detail: networkDetail(t.since)})
+		}
+	}
+	p.mu.Unlock()
+	for _, t := range turns {
+		hook, name := p.d.cfg.Hooks.NetworkUp, "NetworkUp"
+		if t.down {
+			hook, name = p.d.cfg.Hooks.NetworkDown, "NetworkDown"
+			p.d.cfg.Logger.ErrorContext(ctx, networkDetail(t.since))
+		} else {
+			p.d.cfg.Logger.InfoContext(ctx, "our own network is back", "down_for", t.at.Sub(t.since))
+		}
+		if hook != nil {
+			p.d.guarded(ctx, name, func() { hook(ctx, t.since) })
+		}
+	}
+}
+
+func networkDetail(since time.Time) string {
+	return fmt.Sprintf("our own network seems to be down since %s: hosts of several subscribers failed at connecting, and nobody answered; their failures are not counted until somebody does",
+		since.UTC().Format(time.RFC3339))
+}

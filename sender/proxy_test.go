@@ -1,0 +1,297 @@
+package sender_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// connectProxy is an HTTP proxy that makes tunnels.
+type connectProxy struct {
+	server  *httptest.Server
+	tunnels sync.WaitGroup
+
+	mu    sync.Mutex
+	asked []string // what CONNECT named
+	auth  []string
+}
+
+func newConnectProxy(t *testing.T, certificate *tls.Certificate) *connectProxy {
+	t.Helper()
+	p := &connectProxy{}
+	p.server = httptest.NewUnstartedServer(p)
+	if certificate != nil {
+		p.server.TLS = &tls.Config{Certificates: []tls.Certificate{*certificate}}
+		p.server.StartTLS()
+	} else {
+		p.server.Start()
+	}
+	t.Cleanup(func() {
+		p.server.Close()
+		p.tunnels.Wait()
+	})
+	return p
+}
+
+// url is the proxy's, with credentials.
+func (p *connectProxy) url(t *testing.T) *url.URL {
+	u, err := url.Parse(p.server.URL)
+	require.NoError(t, err)
+	u.Host = "localhost:" + u.Port() // for which the certificate is
+	u.User = url.UserPassword("operator", "hunter2")
+	return u
+}
+
+func (p *connectProxy) requests() (asked, auth []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked, p.auth
+}
+
+func (p *connectProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.asked, p.auth = append(p.asked, r.Method+" "+r.Host), append(p.auth, r.Header.Get("Proxy-Authorization"))
+	p.mu.Unlock()
+	if r.Method != http.MethodConnect {
+		http.Error(w, "tunnels only", http.StatusMethodNotAllowed)
+		return
+	}
+	out, err := net.Dial("tcp", r.Host)
+	if err != nil {
+		http.Error(w, "no", http.StatusBadGateway)
+		return
+	}
+	in, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	p.tunnels.Add(2)
+	pipe := func(to, from net.Conn) {
+		defer p.tunnels.Done()
+		_, _ = io.Copy(to, from)
+		to.Close()
+		from.Close()
+	}
+	_, _ = io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n")
+	go pipe(out, in)
+	go pipe(in, out)
+}
+
+// atLocalhost is a loopback URL by name, so that it must be resolved.
+func atLocalhost(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
+
+// Through the proxy goes a tunnel to the address that was checked here, and TLS is
+// still with the host of the URL.
+func TestPostThroughProxy(t *testing.T) {
+	a := newAuthority(t)
+	certificate := a.server("localhost")
+	for name, proxyTLS := range map[string]*tls.Certificate{"http": nil, "https": &certificate} {
+		t.Run("by "+name, func(t *testing.T) {
+			proxy := newConnectProxy(t, proxyTLS)
+			plain := sendertest.NewEndpoint(t)
+			got := make(chan string, 1)
+			secure := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.TLS.ServerName + " " + r.Host }))
+			secure.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+			secure.StartTLS()
+			defer secure.Close()
+
+			b := newBed(t)
+			_, secret := b.subscribe("sub_plain", atLocalhost(plain.URL()))
+			b.subscribe("sub_secure", atLocalhost(secure.URL))
+			d := b.settledDispatcher(&sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{Proxies: map[string]*url.URL{"eu": proxy.url(t)}})
+			d.Trust(a.pool)
+			defer d.CloseIdle()
+			const posts = 10
+			for range posts {
+				b.publish("sub_plain")
+				stats, err := d.RunOnce(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 1, stats.Delivered)
+			}
+			b.publish("sub_secure")
+			stats, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 1, stats.Delivered)
+
+			require.Len(t, plain.Requests(), posts)
+			require.NoError(t, plain.Requests()[0].Verify(secret))
+			require.NotContains(t, plain.Requests()[0].Header, "Proxy-Authorization")
+			require.Equal(t, "localhost "+strings.TrimPrefix(atLocalhost(secure.URL), "https://"), <-got)
+			asked, auth := proxy.requests()
+			require.Less(t, len(asked), posts/2, "connections are kept") // net/http now and then drops one
+			for _, at := range asked {
+				require.Regexp(t, `^CONNECT (127\.0\.0\.1|\[::1\]):\d+$`, at, "an address and not a name")
+			}
+			require.Equal(t, "Basic "+base64.StdEncoding.EncodeToString([]byte("operator:hunter2")), auth[0])
+		})
+	}
+}
+
+// A name that resolves to what may not be called is blocked before the proxy hears
+// of it.
+func TestGuardThroughProxy(t *testing.T) {
+	proxy := newConnectProxy(t, nil)
+	ep := sendertest.NewEndpoint(t)
+	for _, to := range []string{ep.URL(), atLocalhost(ep.URL())} {
+		b := newBed(t)
+		b.subscribe("sub_a", to)
+		b.publish("sub_a")
+		d, err := sender.NewDispatcher(settled{b.store, t, &sender.Settings{Proxy: "eu"}}, b.keys, &sender.DispatcherConfig{
+			Proxies: map[string]*url.URL{"eu": proxy.url(t)}, // itself on loopback
+		})
+		require.NoError(t, err)
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		a := b.delivery().Attempts[0]
+		require.Equal(t, sender.ClassBlocked, a.Class, a.Error)
+	}
+	asked, _ := proxy.requests()
+	require.Empty(t, asked)
+	require.Empty(t, ep.Requests())
+}
+
+// What the proxy does wrong is told apart from what the endpoint does.
+func TestProxyThatFails(t *testing.T) {
+	answering := func(answer string) func(net.Conn) {
+		return func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 4096))
+			_, _ = io.WriteString(conn, answer)
+		}
+	}
+	for name, c := range map[string]struct {
+		proxy func(net.Conn)
+		class sender.Class
+		says  string
+	}{
+		"refuses":           {answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 403"},
+		"cannot connect":    {answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 502"},
+		"asks who we are":   {answering("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy asks for other credentials (407)"},
+		"is none":           {answering("220 smtp ready\r\n"), sender.ClassConnect, "the proxy's answer to CONNECT is not HTTP"},
+		"leaves":            {func(net.Conn) {}, sender.ClassConnect, "the proxy"},
+		"answers at length": {answering("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"), sender.ClassConnect, "is not HTTP"},
+		"says too much":     {answering("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "more than an answer"},
+		"hangs":             {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, sender.ClassTimeout, "no whole answer within the attempt's time"},
+		"is not there":      {nil, sender.ClassConnect, "the proxy cannot be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at, close := listen(t, c.proxy)
+			defer close()
+			b := newBed(t)
+			b.subscribe("sub_a", "http://127.0.0.1:9/")
+			b.publish("sub_a")
+			_, err := b.settledDispatcher(&sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{
+				Timeout: 400 * time.Millisecond, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}},
+			}).RunOnce(t.Context())
+			require.NoError(t, err)
+			a := b.delivery().Attempts[0]
+			require.Equal(t, c.class, a.Class, a.Error)
+			require.Contains(t, a.Error, c.says)
+			require.NotContains(t, a.Error, at, "nothing of our network")
+		})
+	}
+}
+
+// listen serves every connection with a function, or refuses all if it is nil.
+func listen(t *testing.T, serve func(net.Conn)) (address string, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	if serve == nil {
+		_ = l.Close()
+		return l.Addr().String(), func() {}
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				serve(conn)
+			})
+		}
+	})
+	return l.Addr().String(), func() {
+		_ = l.Close()
+		serving.Wait()
+	}
+}
+
+// If it cannot be sent as the settings ask, it is not sent, and not given up.
+func TestUnsentRatherThanWithout(t *testing.T) {
+	a := newAuthority(t)
+	b := newBed(t)
+	b.subscribe("sub_other", "https://endpoint/")
+	other, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_other", URL: "https://endpoint/", ClientCertificate: a.client("other")})
+	require.NoError(t, err)
+	never := transportFunc(func(*http.Request) (*http.Response, error) {
+		t.Error("it was posted")
+		return nil, io.EOF
+	})
+	proxies := map[string]*url.URL{"eu": {Scheme: "http", Host: "localhost:1", User: url.UserPassword("u", "hunter2")}}
+	for name, c := range map[string]struct {
+		url      string
+		settings sender.Settings
+		cfg      sender.DispatcherConfig
+		says     string
+	}{
+		"unknown proxy":          {"http://127.0.0.1:9/", sender.Settings{Proxy: "us"}, sender.DispatcherConfig{Proxies: proxies}, `asks for the proxy \"us\", which is not among`},
+		"another's":              {"https://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{}, "moved from another row"},
+		"not sealed":             {"https://127.0.0.1:9/", sender.Settings{SealedCertificate: []byte("plain")}, sender.DispatcherConfig{}, "cannot be opened"},
+		"no TLS":                 {"http://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{}, "not https"},
+		"proxy, unguarded":       {"http://127.0.0.1:9/", sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{Proxies: proxies, UnguardedTransport: never}, "UnguardedTransport does not give"},
+		"certificate, unguarded": {"https://127.0.0.1:9/", other.Settings, sender.DispatcherConfig{UnguardedTransport: never}, "UnguardedTransport does not give"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			b := newBed(t)
+			b.subscribe("sub_a", c.url)
+			b.publish("sub_a")
+			c.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			stats, err := b.settledDispatcher(&c.settings, c.cfg).RunOnce(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, stats.Attempted)
+			d := b.delivery()
+			require.Equal(t, sender.StatusPending, d.Status)
+			require.Empty(t, d.Attempts)
+			require.Contains(t, log.String(), c.says)
+			require.NotContains(t, log.String(), "hunter2")
+		})
+	}
+}
+
+func TestProxiesThatCannotBe(t *testing.T) {
+	b := newBed(t)
+	for _, bad := range []string{"socks5://hunter2@proxy", "http://", "//hunter2@proxy", "http://u:hunter2@proxy/path", "http://u:hunter2@proxy?q", "http://proxy#hunter2"} {
+		u, err := url.Parse(bad)
+		require.NoError(t, err)
+		proxies := map[string]*url.URL{"eu": u, "": {Scheme: "http", Host: "proxy"}, "nil": nil}
+		_, err = sender.NewDispatcher(b.store, b.keys, &sender.DispatcherConfig{Proxies: proxies})
+		_, err2 := sender.NewChallenger(b.store, b.keys, &sender.ChallengerConfig{Proxies: proxies})
+		for config, err := range map[string]error{"DispatcherConfig": err, "ChallengerConfig": err2} {
+			for _, part := range []string{`the URL of "eu"`, `the name ""`, `the URL of "nil"`} {
+				require.ErrorContains(t, err, fmt.Sprintf("%s.Proxies: %s", config, part), bad)
+			}
+			require.NotContains(t, err.Error(), "hunter2")
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package sender
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of a subscription's settings.
+const (
+	maxHeaders     = 32
+	maxHeaderBytes = 8 << 10 // names and values
+	maxMaxInFlight = 1000
+	minRate        = 0.001
+	maxRate        = 10_000
+	minTimeout     = time.Second
+	maxTimeout     = 30 * time.Second
+	defaultTimeout = 10 * time.Second
+	maxProxyName   = 64
+)
+
+// settingsLimits are what a registry's configuration says of settings.
+type settingsLimits struct {
+	timeout time.Duration
+	proxies []string
+}
+
+// check reports everything that is wrong with the settings. No value is in its
+// errors, and no name that cannot be one.
+func (s Settings) check(limits settingsLimits) error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("%w subscription: settings: "+format, append([]any{ErrInvalid}, args...)...))
+		}
+	}
+	bad(len(s.Headers) > maxHeaders, "there are %d headers: at most %d are allowed", len(s.Headers), maxHeaders)
+	total := 0
+	seen := make(map[string]bool, len(s.Headers))
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		value := trimmed(s.Headers[name])
+		total += len(name) + len(value)
+		if !isToken(name) {
+			bad(true, "a header has a name that cannot be one: RFC 9110 allows letters, digits and !#$%%&'*+-.^_`|~")
+			continue
+		}
+		name = http.CanonicalHeaderKey(name)
+		bad(seen[name], "the header %q is given twice: names differ by more than their case", name)
+		seen[name] = true
+		bad(refusedHeader(name), "the header %q is not yours to set", name)
+		if err := checkHeaderValue(value); err != nil {
+			bad(true, "the header %q: %w", name, err)
+		}
+	}
+	bad(total > maxHeaderBytes, "the headers have %d bytes: at most %d are allowed", total, maxHeaderBytes)
+	bad(s.MaxInFlight < 0 || s.MaxInFlight > maxMaxInFlight, "max in flight is %d: it must be from 1 to %d, or 0", s.MaxInFlight, maxMaxInFlight)
+	bad(s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate), "the rate is %v: it must be from %v to %v a second, or 0", s.Rate, minRate, maxRate)
+	bad(s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > limits.timeout), "the timeout is %v: it must be from %v to %v, or 0", s.Timeout, minTimeout, limits.timeout)
+	if s.Proxy != "" && !slices.Contains(limits.proxies, s.Proxy) {
+		bad(true, "the proxy is none that may be used here: %s", orNone(limits.proxies))
+	}
+	return errors.Join(errs...)
+}
+
+func orNone(proxies []string) string {
+	if len(proxies) == 0 {
+		return "there are none (RegistryConfig.Proxies)"
+	}
+	return "they are " + strings.Join(proxies, ", ")
+}
+
+// refused are the headers that subscriptions may not set, as refusedHeader
+// compares them: those of the connection (RFC 9110, section 7.6.1), those that say
+// how the body is to be read, the library's own, and those with which net/http
+// changes what it does: it sends a request again that has an idempotency key.
+var refused = map[string]bool{
+	"connection": true, "keep-alive": true, "te": true, "trailer": true, "transfer-encoding": true, "upgrade": true,
+	"host": true, "content-length": true, "content-type": true, "content-encoding": true, "expect": true,
+	"user-agent": true, "date": true, "accept-encoding": true,
+	"idempotency-key": true, "x-idempotency-key": true,
+}
+
+// refusedHeader takes an underscore for a hyphen, as servers do that hand headers
+// on as variables (RFC 3875, section 4.1.18).
+func refusedHeader(name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	return refused[name] || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "webhook-")
+}
+
+func isToken(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// trimmed is without the space around a value, which is no part of it.
+func trimmed(value string) string { return strings.Trim(value, " \t") }
+
+func checkHeaderValue(value string) error {
+	if !utf8.ValidString(value) {
+		return errors.New("its value must be valid UTF-8")
+	}
+	if i := strings.IndexFunc(value, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }); i >= 0 {
+		return fmt.Errorf("its value has a control character at offset %d: only tabs are allowed", i)
+	}
+	return nil
+}
+
+// checkProxyName allows what can stand in a setting without quotes.
+func checkProxyName(name string) error {
+	ok := name != "" && len(name) <= maxProxyName
+	for i := 0; i < len(name) && ok; i++ {
+		c := name[i]
+		ok = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_'
+	}
+	if !ok {
+		return fmt.Errorf("the name %q: it must have 1 to %d letters, digits, hyphens and underscores", name, maxProxyName)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package sender
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var testLimits = settingsLimits{timeout: 10 * time.Second, proxies: []string{"eu", "us"}}
+
+func TestSettingsThatAreFine(t *testing.T) {
+	many := map[string]string{}
+	for i := range maxHeaders {
+		many[fmt.Sprintf("X-%d", i)] = "v"
+	}
+	for name, s := range map[string]Settings{
+		"zero":        {},
+		"headers":     {Headers: map[string]string{"Authorization": "Bearer a.b", "Cookie": "a=b; c=d", "x-tab": "a\tb", "X-Empty": "", "X-Text": "grün"}},
+		"32 of them":  {Headers: many},
+		"8 KiB":       {Headers: map[string]string{"X-Big": strings.Repeat("v", maxHeaderBytes-len("X-Big"))}},
+		"least":       {MaxInFlight: 1, Rate: 0.001, Timeout: time.Second, Proxy: "eu"},
+		"most":        {MaxInFlight: 1000, Rate: 10_000, Timeout: 10 * time.Second, Proxy: "us"},
+		"near misses": {Headers: map[string]string{"Web-Hook": "1", "Webhook": "1", "Proxied-By": "1", "X-Host": "1", "Hosting": "1"}},
+	} {
+		require.NoError(t, s.check(testLimits), name)
+	}
+}
+
+func TestSettingsRefused(t *testing.T) {
+	header := func(name, value string) Settings { return Settings{Headers: map[string]string{name: value}} }
+	cases := map[string]struct {
+		s    Settings
+		says string
+	}{
+		"a name with a space":    {header("X Y", "hunter2"), "a header has a name that cannot be one"},
+		"no name":                {header("", "hunter2"), "a header has a name that cannot be one"},
+		"the header as the name": {header("Authorization: hunter2", ""), "a header has a name that cannot be one"},
+		"a name beyond ASCII":    {header("X-Grün", "hunter2"), "a header has a name that cannot be one"},
+		"CR":                     {header("X-A", "hunter2\rb"), `"X-A": its value has a control character at offset 7`},
+		"LF":                     {header("X-A", "hunter2\nWebhook-Id: b"), "control character at offset 7"},
+		"CR LF at the end":       {header("X-A", "hunter2\r\n"), "control character at offset 7"},
+		"NUL":                    {header("X-A", "\x00"), "control character at offset 0"},
+		"DEL":                    {header("X-A", "\x7f"), "control character"},
+		"a C1 control":           {header("X-A", "\u0085"), "control character"},
+		"not UTF-8":              {header("X-A", "\xff"), "valid UTF-8"},
+		"twice":                  {Settings{Headers: map[string]string{"x-a": "1", "X-A": "2"}}, `"X-A" is given twice`},
+		"8 KiB and one":          {header("X-Big", strings.Repeat("v", maxHeaderBytes-4)), "have 8193 bytes: at most 8192"},
+		"in flight":              {Settings{MaxInFlight: 1001}, "max in flight is 1001: it must be from 1 to 1000"},
+		"in flight below 0":      {Settings{MaxInFlight: -1}, "max in flight is -1"},
+		"rate":                   {Settings{Rate: 10_001}, "the rate is 10001: it must be from 0.001 to 10000"},
+		"a small rate":           {Settings{Rate: 0.0009}, "the rate is"},
+		"a rate below 0":         {Settings{Rate: -1}, "the rate is -1"},
+		"no rate":                {Settings{Rate: math.NaN()}, "the rate is NaN"},
+		"an endless rate":        {Settings{Rate: math.Inf(1)}, "the rate is +Inf"},
+		"timeout":                {Settings{Timeout: 10*time.Second + 1}, "it must be from 1s to 10s"},
+		"a short timeout":        {Settings{Timeout: time.Second - 1}, "the timeout is 999.999999ms"},
+		"a timeout below 0":      {Settings{Timeout: -time.Second}, "the timeout is -1s"},
+		"an unknown proxy":       {Settings{Proxy: "hunter2"}, "the proxy is none that may be used here: they are eu, us"},
+	}
+	many := Settings{Headers: map[string]string{}}
+	for i := range maxHeaders + 1 {
+		many.Headers[fmt.Sprintf("X-%d", i)] = "v"
+	}
+	cases["33 headers"] = struct {
+		s    Settings
+		says string
+	}{many, "there are 33 headers: at most 32"}
+	for _, name := range []string{
+		"Connection", "Keep-Alive", "Proxy-Authorization", "proxy-connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+		"Host", "Content-Length", "content-type", "Content-Encoding", "Expect", "User-Agent", "Date", "Accept-Encoding",
+		"Idempotency-Key", "X-Idempotency-Key", "Webhook-Id", "webhook-anything", "WEBHOOK-SIGNATURE", "Webhook_Id", "content_length",
+	} {
+		cases[name] = struct {
+			s    Settings
+			says string
+		}{header(name, "hunter2"), "is not yours to set"}
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := c.s.check(testLimits)
+			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), "hunter2")
+			require.Equal(t, 1, strings.Count(err.Error(), ErrInvalid.Error()), "one problem, said once: %v", err)
+		})
+	}
+	err := Settings{Headers: map[string]string{"Host": "a", "X-A": "\n"}, MaxInFlight: -1, Rate: -1, Timeout: -1, Proxy: "x"}.check(settingsLimits{})
+	require.Equal(t, 6, strings.Count(err.Error(), ErrInvalid.Error()), "all at once: %v", err)
+	require.ErrorContains(t, err, "there are none (RegistryConfig.Proxies)")
+}
+
+func TestSettingsNormalised(t *testing.T) {
+	given := Settings{
+		Headers: map[string]string{"x-api-key": " a b\t"}, MaxInFlight: 3, Rate: 1.5, Timeout: time.Second, Proxy: "eu",
+		SealedCertificate: []byte("sealed"),
+	}
+	got := given.normalised()
+	require.Equal(t, Settings{
+		Headers: map[string]string{"X-Api-Key": "a b"}, MaxInFlight: 3, Rate: 1.5, Timeout: time.Second, Proxy: "eu",
+		SealedCertificate: []byte("sealed"),
+	}, got)
+	given.Headers["x-api-key"], given.SealedCertificate[0] = "changed", 'X'
+	require.Equal(t, "a b", got.Headers["X-Api-Key"], "a deep copy")
+	require.Equal(t, "sealed", string(got.SealedCertificate))
+	require.Equal(t, Settings{}, Settings{Headers: map[string]string{}, SealedCertificate: []byte{}}.normalised(), "one form of nothing")
+}
+
+// Whatever prints them, settings and certificates keep the owner's secrets.
+func TestSettingsAndCertificatesKeepSecrets(t *testing.T) {
+	s := Settings{
+		Headers:           map[string]string{"Authorization": "hunter2", "X-Other": "hunter2", "Key: hunter2": ""},
+		SealedCertificate: []byte("hunter2"),
+	}
+	c := ClientCertificate{CertificatePEM: []byte("hunter2"), KeyPEM: []byte("hunter2")}
+	var log bytes.Buffer
+	for _, logger := range []*slog.Logger{slog.New(slog.NewTextHandler(&log, nil)), slog.New(slog.NewJSONHandler(&log, nil))} {
+		logger.Info("m", "settings", s, "pointer", &s, "certificate", c, "certificate_pointer", &c)
+	}
+	printed := log.String()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		for _, v := range []any{s, &s, c, &c, Subscription{Settings: s}, Target{Settings: &s}, NewSubscription{Settings: s, ClientCertificate: &c}, []Settings{s}} {
+			printed += fmt.Sprintf(verb, v) + "\n"
+		}
+	}
+	printed += s.String() + c.String() + fmt.Sprint(errors.Join(s.check(testLimits)))
+	for _, secret := range []string{"hunter2", fmt.Sprintf("%x", "hunter2"), fmt.Sprintf("%X", "hunter2"), "104 117 110"} {
+		require.NotContains(t, printed, secret)
+	}
+	require.Contains(t, printed, "Authorization", "names are shown")
+	require.Contains(t, printed, "certificate:true")
+
+	stored, err := json.Marshal(s)
+	require.NoError(t, err)
+	var back Settings
+	require.NoError(t, json.Unmarshal(stored, &back))
+	require.Equal(t, s, back, "stores can encode them")
+}

@@ -1,0 +1,135 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func resumeFlightRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"resume, in flight and taken", "An attempt that is in flight at a resume that takes its delivery becomes the first of the new schedule.", resumeFlightTaken[Tx]},
+		{"resume, in flight and succeeds", "An attempt that is in flight at a resume without its delivery, and succeeds, makes it delivered.", resumeFlightSucceeds[Tx]},
+		{"resume, in flight and fails", "An attempt that is in flight at a resume without its delivery, and fails, is stored and leaves it cancelled, whatever Decide says.", resumeFlightFails[Tx]},
+		{"resume, in flight and lost", "An attempt that is in flight at a resume without its delivery, and is lost, is stored as interrupted and leaves it cancelled.", resumeFlightLost[Tx]},
+		{"resume, single and in flight", "The single attempt of a delivered one that is in flight at a resume without it leaves it delivered, however it ends.", resumeFlightSingle[Tx]},
+	}
+}
+
+func resumeFlightTaken[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	live := w.watch()
+	w.record(result(w.claimOne(), sender.ClassTimeout))
+	w.Advance(retryDelay(1))
+	c := w.claimOne()
+	w.pause(sub)
+	w.Advance(time.Second)
+	w.resume(sub, takeAll)
+	read := w.delivery(d.ID, sub)
+	w.equal([]any{read.Status, read.InFlight}, []any{sender.StatusAwaitingRetry, true}, "status and in flight after the resume")
+	w.claimNothing("while the attempt that was in flight at the resume still is")
+	w.record(result(c, sender.ClassTimeout))
+	w.equal([]int{live.Number, live.Tries}, []int{2, 1}, "number and tries at its decision")
+	w.sameTime(live.First, c.At, "First of the new schedule")
+	w.Advance(retryDelay(1))
+	again := w.claimOne()
+	w.equal(again.Number, 3, "number of the next attempt")
+
+	w.disable(sub)
+	w.resume(sub, takeAll)
+	w.Advance(lease + time.Second)
+	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, after the attempt in flight was lost")
+	w.equal([]int{live.Number, live.Tries}, []int{3, 1}, "number and tries at the decision about the lost one")
+	w.record(result(claims.Claimed[0], sender.ClassNone))
+	w.equal([]any{w.delivery(d.ID, sub).Status, w.delivery(d.ID, sub).AttemptCount}, []any{sender.StatusDelivered, 4}, "status and attempts")
+}
+
+// leftInFlight makes a delivery whose subscription was resumed without it while an
+// attempt was in flight.
+func (w *world[Tx]) leftInFlight() (d sender.Draft, sub string, c sender.Claimed) {
+	w.Helper()
+	d, sub = w.one()
+	c = w.claimOne()
+	w.pause(sub)
+	w.resume(sub, takeNone)
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses after the resume")
+	w.errorIs(w.Store.Redeliver(w.ctx, w.delivery(d.ID, sub).ID), sender.ErrCancelled, "redelivering what was cancelled while it was in flight")
+	w.equal(w.sweep(100), 0, "deliveries ended by a sweep while an attempt is in flight")
+	return d, sub, c
+}
+
+func resumeFlightSucceeds[Tx any](w *world[Tx]) {
+	d, sub, c := w.leftInFlight()
+	r := result(c, sender.ClassNone)
+	w.record(r)
+	for _, when := range []string{"after the success", "after a sweep"} {
+		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses %s", when)
+		w.sameAttempts(w.delivery(d.ID, sub), attempt(r, time.Time{}))
+		w.endsSwept()
+	}
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog")
+	w.redeliver(w.delivery(d.ID, sub).ID)
+	w.equal(w.claimOne().Number, 2, "number of the attempt of a redelivery")
+}
+
+func resumeFlightFails[Tx any](w *world[Tx]) {
+	for _, status := range []sender.Status{sender.StatusAwaitingRetry, sender.StatusDeadLettered} {
+		d, sub, c := w.leftInFlight()
+		w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			dec := sender.Decision{Status: status, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
+			if status == sender.StatusAwaitingRetry {
+				dec.Due, dec.Notices = now, nil
+			}
+			return dec
+		}
+		r := result(c, sender.ClassTimeout)
+		claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Results: []sender.Result{r}, Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(10)}})
+		w.noError(err, "recording and claiming")
+		w.equal([]int{len(claims.Claimed), len(claims.Notices)}, []int{0, 0}, "deliveries claimed, and notices stored, when Decide says %s", status)
+		for _, when := range []string{"after the failure", "after a sweep"} {
+			w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses %s", when)
+			w.sameAttempts(w.delivery(d.ID, sub), attempt(r, time.Time{}))
+			w.claimNothing("%s", when)
+			w.endsSwept()
+		}
+		w.equal([]int64{w.read(sub).Backlog, w.read(sub).DeadLettered}, []int64{0, 0}, "Backlog and DeadLettered")
+		w.decide = decide
+	}
+}
+
+func resumeFlightLost[Tx any](w *world[Tx]) {
+	d, sub, c := w.leftInFlight()
+	w.Advance(lease + time.Second)
+	w.claimNothing("of what was left behind by a resume, and was lost")
+	w.endsSwept()
+	w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	read := w.delivery(d.ID, sub)
+	w.equal([]any{read.Status, read.InFlight, read.AttemptCount, read.LastErrorClass}, []any{sender.StatusCancelled, false, 1, sender.ClassInterrupted}, "status, in flight, attempts and last class")
+	w.lost(result(c, sender.ClassNone), d.ID, sub, "ended by a sweep")
+	w.check(w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)}).NextDue.IsZero(), "NextDue is set although nothing is live")
+}
+
+func resumeFlightSingle[Tx any](w *world[Tx]) {
+	for _, class := range []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassInterrupted} {
+		d, sub := w.one()
+		w.record(result(w.claimOne(), sender.ClassNone))
+		id := w.delivery(d.ID, sub).ID
+		w.redeliver(id)
+		c := w.claimOne()
+		w.pause(sub)
+		w.resume(sub, takeNone)
+		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses after the resume")
+		if class == sender.ClassInterrupted {
+			w.Advance(lease + time.Second)
+			w.claimNothing("of a single attempt that was left behind, and was lost")
+		} else {
+			w.record(result(c, class))
+		}
+		w.endsSwept()
+		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses after the single attempt ended with %q", class)
+		w.equal([]any{w.get(id).AttemptCount, w.get(id).LastErrorClass}, []any{2, class}, "attempts and last class")
+		w.Advance(time.Hour)
+		w.claimNothing("after a single attempt that was left behind")
+	}
+}

@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func retentionRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"resume, retention", "A resume that would send what was published before NotBefore is refused with a *RetentionError, and nothing is changed.", resumeRetention[Tx]},
+		{"resume, retention of what is not expanded yet", "What is committed, and not expanded yet, is not sent either if it was published before NotBefore; what the subscription does not get anyway does not count.", resumeRetentionWaiting[Tx]},
+		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle[Tx]},
+	}
+}
+
+// refusedForRetention ends the test unless a resume is refused, and changes nothing
+// even if the caller commits.
+func (w *world[Tx]) refusedForRetention(sub string, r sender.Resume, oldest time.Time, what string) {
+	w.Helper()
+	before, deliveries := w.read(sub), w.list(sender.DeliveryQuery{Subscription: sub})
+	w.inTx(func(tx Tx) error {
+		err := w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, r)
+		w.errorIs(err, sender.ErrRetention, "%s", what)
+		var refused *sender.RetentionError
+		w.check(errors.As(err, &refused), "%s: the error is no *RetentionError: %v", what, err)
+		w.sameTime(refused.Published, oldest, "Published, %s", what)
+		w.sameTime(refused.NotBefore, r.NotBefore, "NotBefore, %s", what)
+		return nil
+	})
+	w.equal(w.read(sub), before, "subscription after a refusal, %s", what)
+	w.equal(w.list(sender.DeliveryQuery{Subscription: sub}), deliveries, "deliveries after a refusal, %s", what)
+	w.claimNothing("after a refusal, %s", what)
+}
+
+func resumeRetention[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "*")
+	var at []time.Time
+	for range 4 {
+		at = append(at, w.now())
+		w.publish(w.draft("a.b"))
+		w.expand()
+		w.Advance(time.Second)
+		if len(at) == 1 { // what has ended is not sent
+			w.record(result(w.claimOne(), sender.ClassNone))
+		}
+	}
+	w.disable(sub)
+	w.refusedForRetention(sub, sender.Resume{NotBefore: at[1].Add(time.Microsecond)}, at[1], "just too old")
+	w.refusedForRetention(sub, sender.Resume{NotBefore: at[3]}, at[1], "two that are too old")
+	w.refusedForRetention(sub, sender.Resume{NotBefore: at[3], Since: at[2]}, at[2], "too old, since it was published")
+	w.resume(sub, sender.Resume{NotBefore: at[3], Since: at[3]})
+	w.endsSwept()
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1, sender.StatusCancelled: 2, sender.StatusPending: 1}, "statuses, resumed since what is young enough")
+	for i, r := range []sender.Resume{{NotBefore: at[3]}, {}, {None: true, NotBefore: at[3].Add(time.Hour)}} {
+		w.pause(sub)
+		w.resume(sub, r)
+		w.equal(w.read(sub).Status, sender.SubscriptionActive, "status after resume %d, which sends nothing that is too old", i)
+	}
+}
+
+func resumeRetentionWaiting[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "a.*")
+	w.subscribe(w.subscriber(), "*")
+	start := w.now()
+	w.publish(w.draft("other"))
+	w.Advance(time.Second)
+	second := w.now()
+	w.publish(w.draft("a.b"))
+	w.Advance(time.Second)
+	w.pause(sub)
+	w.refusedForRetention(sub, sender.Resume{NotBefore: w.now()}, second, "not expanded yet")
+	w.resume(sub, sender.Resume{NotBefore: start.Add(time.Millisecond)})
+	w.expand()
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusPending: 1}, "statuses after a resume that sends nothing that is too old")
+
+	w.publish(w.draft("a.b"))
+	w.Advance(time.Second)
+	w.pause(sub)
+	w.resume(sub, takeNone)
+	w.pause(sub)
+	w.resume(sub, sender.Resume{Since: second.Add(time.Second), NotBefore: w.now()}) // what was left behind is not sent
+	w.expand()
+	w.endsSwept()
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 2}, "statuses after a resume that sends nothing")
+}
+
+func resumeRetentionMiddle[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	for range 4 {
+		w.subscribe(owner, "*")
+	}
+	w.publish(w.draft("a.b"))
+	_, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+	w.noError(err, "expanding")
+	for _, c := range w.claim(plenty) {
+		w.record(result(c, sender.ClassNone))
+		w.Advance(time.Second)
+		w.pause(c.Target.Subscription)
+		w.resume(c.Target.Subscription, sender.Resume{NotBefore: w.now()})
+	}
+	w.expand()
+	w.equal(len(w.list(sender.DeliveryQuery{})), 4, "deliveries of the event")
+}

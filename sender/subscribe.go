@@ -1,0 +1,159 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/newid"
+)
+
+// Bounds of a subscription.
+const (
+	maxEventTypes  = 100
+	maxDescription = 1024
+)
+
+// NewSubscription asks for a subscription.
+type NewSubscription struct {
+	// Subscriber is the id of its owner. The Operator's subscriptions get the
+	// events of all subscribers.
+	Subscriber string
+	// URL is where events are posted to. Its form and any literal address are
+	// checked now; the address that is dialled is checked at every attempt. Its
+	// name is not looked up now.
+	URL string
+	// EventTypes are exact types, "prefix.*" or "*"; empty means "*".
+	EventTypes  []string
+	Description string // up to 1024 bytes
+	// Settings adjust how its deliveries are posted. SealedCertificate must be
+	// empty: give ClientCertificate.
+	Settings Settings
+	// ClientCertificate, if not nil, is shown to its endpoint, which must be https.
+	// It is sealed like a secret.
+	ClientCertificate *ClientCertificate
+}
+
+// Subscribe registers a callback URL. It gets the events that are committed
+// after it. If the configuration has a Challenger, the URL is challenged first,
+// outside of any transaction, and registered only if it answers. ErrInvalid: the
+// URL, the filter, the settings or the certificate are refused, and why;
+// ErrNotFound: no such subscriber; ErrChallenge: it did not answer as it must (see
+// ChallengeError).
+func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (Subscription, error) {
+	s, err := r.subscription(n)
+	if err != nil {
+		return Subscription{}, err
+	}
+	if err := r.challenge(ctx, s); err != nil {
+		return Subscription{}, err
+	}
+	err = r.store.InTx(ctx, func(tx Tx) error { return r.store.CreateSubscriptionTx(ctx, tx, s) })
+	if err != nil {
+		return Subscription{}, err
+	}
+	return s, nil
+}
+
+// SubscribeTx is Subscribe in the caller's transaction. It challenges nobody, even
+// if the configuration has a Challenger: a transaction must not wait for a
+// stranger's endpoint.
+func (r *Registry[Tx]) SubscribeTx(ctx context.Context, tx Tx, n NewSubscription) (Subscription, error) {
+	s, err := r.subscription(n)
+	if err != nil {
+		return Subscription{}, err
+	}
+	if err := r.store.CreateSubscriptionTx(ctx, tx, s); err != nil {
+		return Subscription{}, err
+	}
+	return s, nil
+}
+
+// challenge makes sure of a subscription as it is to be, before it is stored. No
+// transaction may be open.
+func (r *Registry[Tx]) challenge(ctx context.Context, s Subscription) error {
+	if r.challenger == nil {
+		return nil
+	}
+	return r.challenger.Challenge(ctx, s.Subscriber, s.ID, s.URL, s.Settings)
+}
+
+// subscription makes what is asked for.
+func (r *Registry[Tx]) subscription(n NewSubscription) (Subscription, error) {
+	now := r.now()
+	return r.validated(n, Subscription{
+		ID: newid.New("wsub_", now), Subscriber: n.Subscriber, Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond),
+	})
+}
+
+// validated is a subscription as it is to be: with what is asked for, or an error
+// that says all that is wrong with it. A certificate that it has it keeps, unless
+// another is given.
+func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscription, error) {
+	var errs []error
+	u, err := r.network.CheckURL(n.URL)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("%w subscription: url: %w", ErrInvalid, err))
+	}
+	types, err := checkEventTypes(n.EventTypes)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(n.Description) > maxDescription || !utf8.ValidString(n.Description) {
+		errs = append(errs, fmt.Errorf("%w subscription: description: it must be valid UTF-8 of at most %d bytes", ErrInvalid, maxDescription))
+	}
+	if err := n.Settings.check(r.limits); err != nil {
+		errs = append(errs, err)
+	}
+	if len(n.Settings.SealedCertificate) > 0 {
+		errs = append(errs, fmt.Errorf("%w subscription: settings: a sealed certificate belongs to the subscription that it was sealed for: give ClientCertificate", ErrInvalid))
+	}
+	certificate := s.Settings.SealedCertificate
+	if n.ClientCertificate != nil {
+		text, err := n.ClientCertificate.text(r.now())
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			certificate = r.keys.sealCertificate(s.ID, text)
+		}
+	}
+	if (n.ClientCertificate != nil || certificate != nil) && u != nil && u.Scheme != "https" {
+		errs = append(errs, fmt.Errorf("%w subscription: client certificate: the URL must be https", ErrInvalid))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Subscription{}, err
+	}
+	s.URL, s.EventTypes, s.Description, s.Settings = u.String(), types, n.Description, n.Settings.normalised()
+	s.Settings.SealedCertificate = certificate
+	return s, nil
+}
+
+func checkEventTypes(types []string) ([]string, error) {
+	if len(types) == 0 {
+		return []string{"*"}, nil
+	}
+	if len(types) > maxEventTypes {
+		return nil, fmt.Errorf("%w subscription: it asks for %d event types: at most %d are allowed; \"prefix.*\" covers many", ErrInvalid, len(types), maxEventTypes)
+	}
+	var errs []error
+	for _, asked := range types {
+		base := strings.TrimSuffix(asked, ".*")
+		if asked == "*" {
+			continue
+		}
+		if err := ident.Type(base); err != nil {
+			errs = append(errs, fmt.Errorf("%w subscription: event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", ErrInvalid, asked, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	types = slices.Clone(types)
+	slices.Sort(types)
+	return slices.Compact(types), nil
+}

@@ -1,0 +1,170 @@
+package sender
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/internal/guard"
+)
+
+// maxTransports bounds how many transports of their own are kept for
+// subscriptions with a proxy or a client certificate.
+const maxTransports = 512
+
+// transports choose what an attempt is made with: the plain transport, unless the
+// subscription's settings ask for a proxy or a client certificate. Those have one
+// of their own, so that no connection is shared between what differs in them. The
+// ones used last are kept, with their idle connections.
+type transports struct {
+	transportsConfig
+	plain http.RoundTripper
+	roots *x509.CertPool // nil: the system's
+	most  int
+
+	mu   sync.Mutex
+	own  map[transportKey]*list.Element
+	used list.List // of *ownTransport, the one used last in front
+}
+
+type transportsConfig struct {
+	keys      *Keys
+	policy    guard.Policy
+	timeout   time.Duration
+	places    int                 // attempts at a time
+	proxies   map[string]*url.URL // by name
+	unguarded http.RoundTripper   // if not nil: for all
+}
+
+// transportKey is what attempts must have in common to share connections. The
+// subscription is a part of it where there is a certificate, because the
+// certificate is bound to it.
+type transportKey struct {
+	proxy        string
+	subscription string
+	certificate  [sha256.Size]byte // of what is sealed
+}
+
+type ownTransport struct {
+	*http.Transport
+	key      transportKey
+	attempts int // under way; guarded by transports.mu
+	evicted  bool
+}
+
+func newTransports(c transportsConfig) *transports {
+	ts := &transports{transportsConfig: c, plain: c.unguarded, most: maxTransports, own: map[transportKey]*list.Element{}}
+	if ts.plain == nil {
+		ts.plain = newTransport(c.policy, c.timeout, c.places)
+	}
+	return ts
+}
+
+// of returns the transport for a target, and what to release after the attempt.
+// An error says why nothing can be sent as its settings ask; then nothing may be
+// sent at all.
+func (ts *transports) of(t *Target, u *url.URL) (http.RoundTripper, *ownTransport, error) {
+	s := t.Settings
+	if s == nil || s.Proxy == "" && len(s.SealedCertificate) == 0 {
+		return ts.plain, nil, nil
+	}
+	if ts.unguarded != nil {
+		return nil, nil, fmt.Errorf("sender: subscription %q asks for a proxy or a client certificate, which an UnguardedTransport does not give", t.Subscription)
+	}
+	key := transportKey{proxy: s.Proxy}
+	if len(s.SealedCertificate) > 0 {
+		if u.Scheme != "https" {
+			return nil, nil, fmt.Errorf("sender: subscription %q has a client certificate, and a URL that is not https", t.Subscription)
+		}
+		key.subscription, key.certificate = t.Subscription, sha256.Sum256(s.SealedCertificate)
+	}
+	if o := ts.take(key); o != nil {
+		return o, o, nil
+	}
+	made, err := ts.make(t, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := ts.keep(made)
+	return o, o, nil
+}
+
+// take returns the transport of a key, if it is kept, for one attempt.
+func (ts *transports) take(key transportKey) *ownTransport {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	e := ts.own[key]
+	if e == nil {
+		return nil
+	}
+	ts.used.MoveToFront(e)
+	o := e.Value.(*ownTransport)
+	o.attempts++
+	return o
+}
+
+func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
+	s := t.Settings
+	o := &ownTransport{key: key, Transport: newTransport(ts.policy, ts.timeout, ts.places)}
+	o.TLSClientConfig.RootCAs = ts.roots
+	if s.Proxy != "" {
+		p := ts.proxies[s.Proxy]
+		if p == nil {
+			return nil, fmt.Errorf("sender: subscription %q asks for the proxy %q, which is not among the Proxies of the configuration", t.Subscription, s.Proxy)
+		}
+		o.DialContext = newTunnel(p, ts.policy, ts.timeout, ts.roots).dial
+	}
+	if len(s.SealedCertificate) > 0 {
+		certificate, err := ts.keys.openCertificate(t.Subscription, s.SealedCertificate)
+		if err != nil {
+			return nil, err
+		}
+		// Whatever authorities the server names: its owner has given this one for it.
+		o.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+	}
+	return o, nil
+}
+
+// keep puts a transport in front, or the one that somebody else has made of the
+// same key meanwhile, for one attempt, and evicts what is beyond the bound.
+func (ts *transports) keep(made *ownTransport) *ownTransport {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if e := ts.own[made.key]; e != nil {
+		made = e.Value.(*ownTransport)
+		ts.used.MoveToFront(e)
+	} else {
+		ts.own[made.key] = ts.used.PushFront(made)
+	}
+	made.attempts++
+	for ts.used.Len() > ts.most {
+		o := ts.used.Remove(ts.used.Back()).(*ownTransport)
+		delete(ts.own, o.key)
+		o.evicted = true
+		if o.attempts == 0 {
+			o.CloseIdleConnections()
+		}
+	}
+	return made
+}
+
+// release ends an attempt's use of what of returned. Closing the idle connections
+// of a transport also closes those that become idle later, as long as nothing is
+// begun on it.
+func (ts *transports) release(o *ownTransport) {
+	if o == nil {
+		return
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	o.attempts--
+	if o.evicted && o.attempts == 0 {
+		o.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,154 @@
+package sender_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// certServer demands client certificates, and counts its connections.
+type certServer struct {
+	*httptest.Server
+	hold chan struct{} // if not nil, requests wait for it
+
+	mu     sync.Mutex
+	names  []string // whose certificates came, in order
+	open   map[net.Conn]bool
+	opened int
+}
+
+func newCertServer(t *testing.T, a *authority) *certServer {
+	t.Helper()
+	s := &certServer{open: map[net.Conn]bool{}}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.names = append(s.names, r.TLS.PeerCertificates[0].Subject.CommonName)
+		s.mu.Unlock()
+		if s.hold != nil {
+			<-s.hold
+		}
+	}))
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.server("localhost")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.pool}
+	s.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch state {
+		case http.StateNew:
+			s.open[conn], s.opened = true, s.opened+1
+		case http.StateClosed, http.StateHijacked:
+			delete(s.open, conn)
+		}
+	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells of the handshakes that the test makes fail
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *certServer) count() (open, opened int, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open), s.opened, s.names
+}
+
+// until waits for what other goroutines are about to do.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+		require.True(t, time.Now().Before(deadline), what)
+	}
+}
+
+func (b *bed) subscribeWith(subscriber, url string, c *sender.ClientCertificate) sender.Subscription {
+	b.t.Helper()
+	_, _, err := b.reg.CreateSubscriber(b.t.Context(), sender.NewSubscriber{ID: subscriber})
+	require.NoError(b.t, err)
+	s, err := b.reg.Subscribe(b.t.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url, ClientCertificate: c})
+	require.NoError(b.t, err)
+	return s
+}
+
+func TestPostWithClientCertificate(t *testing.T) {
+	a := newAuthority(t)
+	srv := newCertServer(t, a)
+	b := newBed(t)
+	b.subscribeWith("sub_a", atLocalhost(srv.URL), a.client("alice"))
+	b.subscribeWith("sub_b", atLocalhost(srv.URL), a.client("bob"))
+	b.subscribeWith("sub_stranger", atLocalhost(srv.URL), newAuthority(t).client("stranger"))
+	d := b.settledDispatcher(nil, sender.DispatcherConfig{})
+	d.Trust(a.pool)
+	defer d.CloseIdle()
+	const posts = 20
+	var want []string
+	for i := range posts {
+		b.publish([]string{"sub_a", "sub_b"}[i%2])
+		want = append(want, []string{"alice", "bob"}[i%2])
+		stats, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, stats.Delivered)
+	}
+	_, opened, names := srv.count()
+	require.Equal(t, want, names, "each shows its own")
+	require.Less(t, opened, posts/2, "connections are kept") // net/http now and then drops one
+
+	ref := b.publish("sub_stranger")
+	stats, err := d.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, stats.Failed)
+	list, _, err := b.history.Deliveries(t.Context(), sender.DeliveryQuery{Event: ref.ID})
+	require.NoError(t, err)
+	require.Equal(t, sender.ClassTLS, list[0].LastErrorClass)
+}
+
+// Transports beyond the bound go, with their connections and goroutines.
+func TestTransportsAreBounded(t *testing.T) {
+	a := newAuthority(t)
+	srv := newCertServer(t, a)
+	b := newBed(t)
+	const subscriptions, kept = 7, 2
+	for i := range subscriptions {
+		b.subscribeWith(fmt.Sprintf("sub_%d", i), atLocalhost(srv.URL), a.client(fmt.Sprint(i)))
+	}
+	d := b.settledDispatcher(nil, sender.DispatcherConfig{})
+	d.Trust(a.pool)
+	d.KeepTransports(kept)
+	runtime.GC()
+	before := runtime.NumGoroutine()
+
+	for i := range subscriptions {
+		b.publish(fmt.Sprintf("sub_%d", i))
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+	}
+	until(t, "evicted transports keep connections open", func() bool { open, _, _ := srv.count(); return open <= kept })
+	// All at once: transports are evicted while attempts are under way on them.
+	srv.hold = make(chan struct{})
+	for i := range subscriptions {
+		b.publish(fmt.Sprintf("sub_%d", i))
+	}
+	ran := make(chan sender.Stats)
+	go func() {
+		stats, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		ran <- stats
+	}()
+	until(t, "all are under way", func() bool { _, _, names := srv.count(); return len(names) == 2*subscriptions })
+	close(srv.hold)
+	require.Equal(t, subscriptions, (<-ran).Delivered, "what is under way on an evicted one ends well")
+	until(t, "evicted transports keep connections open", func() bool { open, _, _ := srv.count(); return open <= kept })
+
+	require.Equal(t, kept, d.CloseIdle())
+	until(t, "goroutines are left", func() bool { open, _, _ := srv.count(); return open == 0 && runtime.NumGoroutine() <= before })
+}

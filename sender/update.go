@@ -1,0 +1,87 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+)
+
+// SubscriptionChange says what of a subscription is to be another. What is nil stays
+// as it is.
+type SubscriptionChange struct {
+	URL         *string
+	EventTypes  []string // as in NewSubscription; not nil and empty: "*"
+	Description *string
+	Settings    *Settings // all of them; but the certificate, which has fields of its own
+
+	ClientCertificate       *ClientCertificate
+	RemoveClientCertificate bool
+}
+
+// Update changes a subscription. Attempts that begin later go to the new URL under
+// the new settings, those of deliveries that exist already included. Another filter
+// decides about the events that are expanded later; a type that is asked for anew is
+// delivered from the events on that are committed after the change. A URL is
+// challenged as by Subscribe if it is another. ErrNotFound, ErrInvalid, ErrChallenge.
+func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChange) (s Subscription, err error) {
+	if r.challenger != nil && c.URL != nil {
+		was, err := r.Subscription(ctx, id)
+		if err != nil {
+			return Subscription{}, err
+		}
+		s, err := r.changed(was, c)
+		if err != nil {
+			return Subscription{}, err
+		}
+		if s.URL != was.URL {
+			if err := r.challenge(ctx, s); err != nil {
+				return Subscription{}, err
+			}
+		}
+	}
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		s, err = r.UpdateTx(ctx, tx, id, c)
+		return err
+	})
+	return s, err
+}
+
+// UpdateTx is Update in the caller's transaction. It challenges nobody, even if the
+// configuration has a Challenger.
+func (r *Registry[Tx]) UpdateTx(ctx context.Context, tx Tx, id string, c SubscriptionChange) (Subscription, error) {
+	was, err := r.store.SubscriptionTx(ctx, tx, id)
+	if err != nil {
+		return Subscription{}, err
+	}
+	s, err := r.changed(was, c)
+	if err != nil {
+		return Subscription{}, err
+	}
+	return s, r.store.UpdateSubscriptionTx(ctx, tx, s)
+}
+
+// changed is a subscription as it is to be after a change.
+func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscription, error) {
+	n := NewSubscription{
+		Subscriber: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Description: s.Description, Settings: s.Settings, ClientCertificate: c.ClientCertificate,
+	}
+	n.Settings.SealedCertificate = nil
+	if c.URL != nil {
+		n.URL = *c.URL
+	}
+	if c.EventTypes != nil {
+		n.EventTypes = c.EventTypes
+	}
+	if c.Description != nil {
+		n.Description = *c.Description
+	}
+	if c.Settings != nil {
+		n.Settings = *c.Settings
+	}
+	if c.RemoveClientCertificate {
+		if c.ClientCertificate != nil {
+			return Subscription{}, fmt.Errorf("%w change: a client certificate is given and removed: do one of them", ErrInvalid)
+		}
+		s.Settings.SealedCertificate = nil
+	}
+	return r.validated(n, s)
+}
