@@ -155,7 +155,7 @@ func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) 
 			return nil, math.MaxInt64, err
 		}
 		// An event is addressed to what is not closing; so it came before.
-		return []asker{{subscription: ev.subscription}}, math.MaxInt64, nil
+		return []asker{{subscription: ev.subscription, until: everything}}, math.MaxInt64, nil
 	}
 	limit := e.p.Deliveries + 1
 	found, upTo, err = e.known.askers(e.work, asked{ev.eventType, ev.subscriber}, e.subscription, limit)
