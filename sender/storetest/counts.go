@@ -111,6 +111,6 @@ func queryCounts[Tx any](w *world[Tx]) {
 	c.Settings.MaxInFlight = 1
 	w.update(c)
 	w.backlog(owner, c.ID, 2)
-	claimed = w.claim(plenty)
+	w.claim(plenty)
 	w.counted(sender.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1}, "with one that waits for another")
 }
