@@ -70,21 +70,13 @@ type Delivery struct {
 	LastErrorClass Class     // of the last attempt; "" if there is none or it succeeded
 }
 
-// DeliveryQuery selects deliveries. Empty fields select all.
-type DeliveryQuery struct {
-	Status       Status
-	Subscription string // id
-	Event        string // id
-	Cursor       string // of the page before
-	Limit        int    // 1 to 200; 0 means 50
-}
-
 // Result is what came of an attempt.
 type Result struct {
 	Key        DeliveryKey
 	Token      int64
 	Number     int
 	StartedAt  time.Time // on the database's clock
+	Published  time.Time // when the event was, for the rollups; zero: its latency is not counted
 	Duration   time.Duration
 	Class      Class
 	StatusCode int

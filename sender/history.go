@@ -3,7 +3,6 @@ package sender
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -47,18 +46,12 @@ func (h *History) Delivery(ctx context.Context, id string) (Delivery, error) {
 }
 
 // Deliveries lists deliveries without bodies and attempts, those of the newest
-// events first, and returns the cursor of the following page, "" after the last.
-// ErrInvalid: the status, the limit or the cursor is not one.
+// events first, and returns the cursor of the following page, "" after the last. A
+// page can be short, or empty, before that: see MaxExamined. ErrInvalid: a filter,
+// the limit or the cursor is not one.
 func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error) {
-	limit, err := pageSize(q.Limit)
-	if err != nil {
+	if err := q.check(); err != nil {
 		return nil, "", err
-	}
-	q.Limit = limit
-	switch q.Status {
-	case "", StatusPending, StatusAwaitingRetry, StatusHeld, StatusDelivered, StatusDeadLettered, StatusCancelled:
-	default:
-		return nil, "", fmt.Errorf("%w status %q: it must be pending, awaiting_retry, held, delivered, dead_lettered or cancelled", ErrInvalid, q.Status)
 	}
 	return h.store.Deliveries(ctx, q)
 }

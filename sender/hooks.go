@@ -26,6 +26,9 @@ type Hooks struct {
 	// to send. The last attempts may still be under way.
 	ReplayFinished func(ctx context.Context, r Replay)
 
+	// Expanded is called once deliveries were made of events, with how many.
+	Expanded func(ctx context.Context, x Expanded)
+
 	// Noticed is called once a notice was stored.
 	Noticed func(ctx context.Context, n Notice)
 

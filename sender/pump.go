@@ -184,6 +184,9 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	}
 	s.expanded = expanded.Events + expanded.Deliveries
 	p.stats.Expanded += expanded.Events
+	if hook := p.d.cfg.Hooks.Expanded; hook != nil && s.expanded > 0 {
+		p.d.guarded(ctx, "Expanded", func() { hook(ctx, expanded) })
+	}
 
 	p.mu.Lock()
 	done, more := p.takeDone()
@@ -237,6 +240,7 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 	b.Notices = p.notices
 	p.mu.Unlock()
 	for i := range done {
+		done[i].r.Published = done[i].a.Event.CreatedAt
 		b.Results[i] = done[i].r
 	}
 	claims, err := p.d.store.RecordAndClaim(ctx, b)

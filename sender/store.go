@@ -202,6 +202,7 @@ type DispatchStore interface {
 // HistoryStore answers questions about deliveries. History uses it.
 type HistoryStore interface {
 	NoticeStore
+	QueryStore
 
 	// Delivery returns a delivery with its event's body and all its attempts, or
 	// ErrNotFound.
@@ -209,7 +210,8 @@ type HistoryStore interface {
 
 	// Deliveries lists deliveries, without bodies and attempts, those of the
 	// newest events first, and the cursor of the page that follows ("" if none
-	// does). A malformed cursor is ErrInvalid.
+	// does). It looks at up to about MaxExamined candidates: see QueryStore. A
+	// malformed cursor is ErrInvalid.
 	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error)
 
 	// Redeliver makes a delivery due at once. One that is live or dead-lettered

@@ -1,9 +1,6 @@
 package sender
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Operator is the id of the built-in subscriber whose subscriptions get the
 // events of all subscribers.
@@ -67,10 +64,7 @@ func Matches(s Subscription, eventType, toSubscriber, toSubscription string) boo
 		return false
 	}
 	for _, asked := range s.EventTypes {
-		if asked == "*" || asked == eventType {
-			return true
-		}
-		if prefix, ok := strings.CutSuffix(asked, "*"); ok && strings.HasPrefix(eventType, prefix) {
+		if typeMatches(asked, eventType) {
 			return true
 		}
 	}

@@ -93,7 +93,7 @@ func (d *delivery) interrupted(chance float64) sender.Result {
 	return sender.Result{
 		Key: d.key(), Token: int64(d.live.number), Number: d.live.number, StartedAt: d.live.leased,
 		Class: sender.ClassInterrupted, Error: "the lease ended without a result: whether the request arrived is not known",
-		Chance: chance,
+		Chance: chance, Published: d.event.info.CreatedAt,
 	}
 }
 

@@ -46,15 +46,16 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 	err = s.inTx(ctx, func(*Tx) error {
 		now := s.now()
 		var last *delivery
+		examined := 0
 		for d := range s.newestFirst(q, after) {
-			if q.Status != "" && d.status() != q.Status {
-				continue
-			}
-			if len(page) == limit {
+			if asked := d.asked(&q); len(page) == limit && asked || examined == sender.MaxExamined {
 				next = cursor(last)
 				return nil
+			} else if asked {
+				page = append(page, d.summary(now))
 			}
-			page, last = append(page, d.summary(now)), d
+			last = d
+			examined++
 		}
 		return nil
 	})
@@ -99,6 +100,17 @@ func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) it
 			}
 		}
 	}
+}
+
+// asked tells whether a query asks for a delivery, but for its event's and its
+// subscription's ids.
+func (d *delivery) asked(q *sender.DeliveryQuery) bool {
+	class := sender.ClassNone
+	if n := len(d.attempts); n > 0 {
+		class = d.attempts[n-1].Class
+	}
+	return (q.Status == "" || d.status() == q.Status) && (q.Class == "" || class == q.Class) &&
+		(q.Subscriber == "" || d.sub.owner.ID == q.Subscriber) && q.MatchesEvent(d.event.info)
 }
 
 func all(ds []*delivery, visit func(*delivery) bool) bool {

@@ -38,6 +38,7 @@ func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *Tx, id string, statu
 
 func (tx *Tx) hold(sub *subscription, status sender.SubscriptionStatus, reason string, now time.Time) {
 	tx.change(sub, func() { set(tx, &sub.Status, status) })
+	set(tx, &sub.heldSince, now)
 	if status == sender.SubscriptionDisabled {
 		set(tx, &sub.DisabledAt, now)
 		set(tx, &sub.DisabledReason, reason)

@@ -18,6 +18,7 @@ type batch struct {
 	now     time.Time
 	targets map[int64]*sender.Target
 	notices []sender.Notice // stored so far
+	rollup  sender.Rollup   // what was done so far
 }
 
 // RecordAndClaim implements sender.DispatchStore.
@@ -26,6 +27,7 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 	err := s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
 		c.Now = w.now
+		tx.turnRollup(w.now)
 		for _, r := range b.Results {
 			recorded, err := w.record(r)
 			if err != nil {
@@ -44,6 +46,9 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 			}
 		}
 		c.Notices, c.NextDue = w.notices, s.nextDue()
+		if w.rollup.Attempts() > 0 {
+			tx.tally(&w.rollup)
+		}
 		return nil
 	})
 	if err != nil {
@@ -83,6 +88,7 @@ func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 		return recorded, err
 	}
 	recorded.Decision = dec
+	w.rollup.AddAttempt(&r, dec.Status, row.single)
 	switch dec.Status {
 	case sender.StatusAwaitingRetry:
 		attempt.NextAttemptAt = dec.Due

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -28,6 +29,7 @@ type subscription struct {
 	left       []left
 	last       int64 // while it is closing: the number of the last event that it gets
 	deleted    bool
+	heldSince  time.Time   // when it was paused or disabled last
 	deliveries []*delivery // in the order of the events' numbers
 	live       queue[*delivery]
 	replayed   queue[*delivery] // the live ones that replays have admitted, and that were not claimed since

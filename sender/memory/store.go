@@ -60,7 +60,10 @@ type Store struct {
 	ends          int64 // of deliveries so far
 	replays       []*replay
 	notices       []*sender.Notice
-	notifying     map[string]notifying // by the ids of notices that were claimed
+	rollups       map[time.Time]*sender.Rollup // by minute
+	minute        time.Time                    // in which something was done last
+	began         sender.Counts                // as they were then
+	notifying     map[string]notifying         // by the ids of notices that were claimed
 }
 
 var _ sender.Store[*Tx] = (*Store)(nil)
@@ -77,6 +80,7 @@ func New(cfg *Config) (*Store, error) {
 		subscriber:   map[string]*subscriber{},
 		subscription: map[string]*subscription{},
 		deliveries:   map[sender.DeliveryKey]*delivery{},
+		rollups:      map[time.Time]*sender.Rollup{},
 		notifying:    map[string]notifying{},
 	}
 	if cfg != nil && cfg.Now != nil {

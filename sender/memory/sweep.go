@@ -11,6 +11,7 @@ import (
 func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &sender.Batch{}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
+		tx.turnRollup(w.now)
 		over := w.cancelled(limit)
 		for _, d := range over {
 			if err := w.cancel(d); err != nil {
@@ -18,6 +19,9 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 			}
 		}
 		ended = len(over)
+		if w.rollup.Attempts() > 0 {
+			tx.tally(&w.rollup)
+		}
 		tx.forget()
 		for _, sub := range s.closing {
 			if !sub.deleted && s.closed(sub) {

@@ -21,7 +21,7 @@ const (
 	// may be.
 	addPending = `UPDATE surehook_heads SET pending = pending + (j.value ->> 1),
 			next_due = CASE WHEN open = 0 THEN NULL WHEN next_due IS NULL OR next_due > ?1 THEN ?1 ELSE next_due END
-		FROM json_each(?2) j WHERE subscription = j.value ->> 0 RETURNING lane, subscriber, open`
+		FROM json_each(?2) j WHERE subscription = j.value ->> 0 RETURNING lane, subscriber, open, subscription`
 	lowerTurns = `UPDATE surehook_turns SET next_due = ?1
 		WHERE lane = ?2 AND subscriber IN (SELECT value FROM json_each(?3)) AND (next_due IS NULL OR next_due > ?1)`
 )
@@ -61,8 +61,14 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 			return fail("expanding", err)
 		}
 		e := expansion{work: w, known: k, p: p, now: s.now(), touched: map[int64]int{}}
-		err = e.run()
-		x = e.x
+		if err = s.turnRollup(w, e.now); err == nil {
+			err = e.run()
+		}
+		if x = e.x; err == nil && x.Events+x.Deliveries > 0 {
+			var done sender.Rollup
+			done.AddExpanded(x)
+			err = s.tally(w, e.now, &done)
+		}
 		return fail("expanding", err)
 	})
 	if err != nil {
@@ -194,17 +200,26 @@ func (e *expansion) wakeHeads() error {
 		}
 		rows = fmt.Appendf(rows, "[%d,%d]", no, e.touched[no])
 	}
+	var counted change
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		var lane sender.Lane
-		var owner int64
+		var owner, no int64
 		var open bool
-		err := rows.Scan(&lane, &owner, &open)
-		if err == nil && open {
+		err := rows.Scan(&lane, &owner, &open, &no)
+		switch {
+		case err != nil:
+		case open:
 			owners[lane] = append(owners[lane], owner)
+			counted.live += int64(e.touched[no])
+		default: // what is deleted gets nothing
+			counted.held += int64(e.touched[no])
 		}
 		return true, err
 	}, addPending, e.now, string(append(rows, ']')))
 	if err != nil {
+		return err
+	}
+	if err := counted.store(e.work); err != nil {
 		return err
 	}
 	for lane := range owners {

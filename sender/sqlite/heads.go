@@ -135,9 +135,13 @@ func (hs *heads) store() error {
 		}
 	}
 	slices.Sort(changed)
+	var counted change
 	rows := []byte{'['}
 	for _, no := range changed {
 		h, was := hs.by[no], hs.stored[no]
+		if err := counted.add(hs.w, h, &was); err != nil {
+			return err
+		}
 		if h.health != was.health {
 			h.lane = h.health.Lane
 			err := hs.w.execs(updateHealth, h.lane, h.health.Streak, micros(h.health.FailingSince),
@@ -156,6 +160,9 @@ func (hs *heads) store() error {
 	}
 	if len(rows) == 1 {
 		return nil
+	}
+	if err := counted.store(hs.w); err != nil {
+		return err
 	}
 	return hs.w.execs(updateHeads, string(append(rows, ']')))
 }

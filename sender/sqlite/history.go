@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -58,34 +59,12 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		return nil, "", err
 	}
 	err = s.read(ctx, func(w *work) error {
-		filter, known, err := w.filter(q)
+		sc, known, err := w.scope(&q)
 		if err != nil || !known {
 			return err
 		}
-		now := s.now()
-		for {
-			keys, err := w.candidates(q.Status, filter, after, limit+1)
-			if err != nil {
-				return err
-			}
-			for _, k := range keys {
-				d, err := w.delivery(k, now)
-				if err != nil && !errors.Is(err, errNoDelivery) {
-					return err
-				}
-				if err == nil && (q.Status == "" || d.Status == q.Status) {
-					if len(page) == limit {
-						next = cursor(after)
-						return nil
-					}
-					page = append(page, d.Delivery)
-				}
-				after = k
-			}
-			if len(keys) <= limit {
-				return nil
-			}
-		}
+		page, next, err = w.deliveries(&q, sc, after, limit, s.now())
+		return err
 	})
 	if err != nil {
 		return nil, "", fail("listing deliveries", err)
@@ -93,103 +72,122 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 	return page, next, nil
 }
 
-// filter is the part of a query that names one event or one subscription, in
-// numbers; 0: any. known is false if there is none of that id.
-type filter struct{ event, subscription int64 }
+// deliveries looks at candidates until a page is full, or enough were looked at.
+func (w *work) deliveries(q *sender.DeliveryQuery, sc scope, after sender.DeliveryKey, limit int, now int64) (page []sender.Delivery, next string, err error) {
+	m, err := w.candidates(q.Status, sc, after)
+	if err != nil {
+		return nil, "", err
+	}
+	for examined := 0; examined < sender.MaxExamined; {
+		some, err := m.take(min(limit+1, sender.MaxExamined-examined))
+		if err != nil || len(some) == 0 {
+			return page, "", err
+		}
+		examined += len(some)
+		if err := w.unlikely(q, some); err != nil {
+			return nil, "", err
+		}
+		for _, c := range some {
+			if c.likely {
+				d, err := w.delivery(c.DeliveryKey, now)
+				if err != nil && !errors.Is(err, errNoDelivery) {
+					return nil, "", err
+				}
+				if err == nil && (q.Status == "" || d.Status == q.Status) && (q.Class == "" || d.LastErrorClass == q.Class) {
+					if len(page) == limit {
+						return page, cursor(after), nil
+					}
+					page = append(page, d.Delivery)
+				}
+			}
+			after = c.DeliveryKey
+		}
+	}
+	return page, cursor(after), nil
+}
 
-func (w *work) filter(q sender.DeliveryQuery) (f filter, known bool, err error) {
+// unlikely marks candidates whose events or last attempts are not meant, which is
+// cheaper to see than all of a delivery.
+func (w *work) unlikely(q *sender.DeliveryQuery, some []candidate) error {
+	var events []int64
+	for _, c := range some {
+		events = append(events, c.Event)
+	}
+	matching := map[int64]bool{}
+	err := w.each(func(rows *sql.Rows) (bool, error) {
+		var seq, created int64
+		var e sender.EventInfo
+		err := rows.Scan(&seq, &e.Type, &e.Object.Type, &e.Object.ID, &created)
+		e.CreatedAt = timeOf(created)
+		matching[seq] = q.MatchesEvent(e)
+		return true, err
+	}, selectEventInfos, list(slices.Compact(events)))
+	if err != nil {
+		return err
+	}
+	for i := range some {
+		c := &some[i]
+		c.likely = c.likely && matching[c.Event]
+		if c.likely && q.Class != "" {
+			class, err := w.lastClass(c.Event, c.Subscription)
+			if err != nil {
+				return err
+			}
+			c.likely = class == q.Class
+		}
+	}
+	return nil
+}
+
+const selectEventInfos = `SELECT seq, type, object_type, object_id, created_at FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
+
+// scope is what a query asks about. known is false if there is nothing of that id.
+func (w *work) scope(q *sender.DeliveryQuery) (sc scope, known bool, err error) {
+	if sc.low, sc.high, err = w.between(q.Since, q.Until); err != nil {
+		return sc, false, err
+	}
+	event := int64(0)
 	for _, part := range []struct {
 		id, query string
 		no        *int64
 	}{
-		{q.Event, `SELECT seq FROM surehook_events WHERE id = ?`, &f.event},
-		{q.Subscription, `SELECT no FROM surehook_subscriptions WHERE id = ?`, &f.subscription},
+		{q.Event, `SELECT seq FROM surehook_events WHERE id = ?`, &event},
+		{q.Subscription, `SELECT no FROM surehook_subscriptions WHERE id = ?`, &sc.subscription},
+		{q.Subscriber, selectOwner, &sc.subscriber},
 	} {
 		if part.id == "" {
 			continue
 		}
 		err := w.row(part.query, part.id).Scan(part.no)
 		if errors.Is(err, sql.ErrNoRows) {
-			return f, false, nil
+			return sc, false, nil
 		}
 		if err != nil {
-			return f, false, err
+			return sc, false, err
 		}
 	}
-	return f, true, nil
+	if q.Event != "" {
+		sc.low, sc.high = max(sc.low, event), min(sc.high, event)
+	}
+	return sc, sc.low <= sc.high, nil
 }
 
-// A source is where deliveries of a status may be. What is found there may have
-// another one.
-type source struct {
-	table string
-	where string
-	// bySubscription: the table is ordered by subscription. So that the cost does
-	// not grow with the backlog, the first of each subscription are compared.
-	bySubscription bool
-}
+// selectOwner finds a deleted subscriber too.
+const selectOwner = `SELECT no FROM surehook_subscribers WHERE id = ?`
 
-var (
-	pending   = source{table: "surehook_pending", bySubscription: true}
-	waiting   = source{table: "surehook_waiting", bySubscription: true}
-	leased    = source{table: "surehook_leases"} // as many as there are attempts in flight
-	dead      = source{table: "surehook_ended", where: "x.status = 'dead_lettered'"}
-	cancelled = source{table: "surehook_ended", where: "x.status = 'cancelled'"}
-	// A delivery that is sent again can succeed twice.
-	succeeded = source{table: "surehook_attempts", where: `x.class = '' AND NOT EXISTS (SELECT 1 FROM surehook_attempts y
-		WHERE y.event = x.event AND y.subscription = x.subscription AND y.class = '' AND y.number < x.number)`}
-)
-
-var sources = map[sender.Status][]source{
-	"":                         {pending, waiting, leased, dead, cancelled, succeeded},
-	sender.StatusPending:       {pending, waiting, leased},
-	sender.StatusAwaitingRetry: {waiting, leased},
-	sender.StatusHeld:          {pending, waiting, leased},
-	sender.StatusDeadLettered:  {dead},
-	sender.StatusCancelled:     {cancelled, pending, waiting, leased}, // live ones of deleted subscriptions too
-	sender.StatusDelivered:     {succeeded},
-}
-
-// candidates are the first n deliveries after one that may be of a status.
-func (w *work) candidates(status sender.Status, f filter, after sender.DeliveryKey, n int) (keys []sender.DeliveryKey, err error) {
-	for _, source := range sources[status] {
-		query, args := source.page(f, after, n)
-		err := w.each(func(rows *sql.Rows) (bool, error) {
-			var k sender.DeliveryKey
-			err := rows.Scan(&k.Event, &k.Subscription)
-			keys = append(keys, k)
-			return true, err
-		}, query, args...)
-		if err != nil {
-			return nil, err
+// between are the first and the last event of a time; zero times do not bound it.
+func (w *work) between(since, until time.Time) (low, high int64, err error) {
+	high = math.MaxInt64
+	if !since.IsZero() {
+		if low, err = w.lastBefore(micros(since)); err != nil {
+			return 0, 0, err
 		}
+		low++
 	}
-	slices.SortFunc(keys, func(a, b sender.DeliveryKey) int {
-		return cmp.Or(cmp.Compare(b.Event, a.Event), cmp.Compare(a.Subscription, b.Subscription))
-	})
-	keys = slices.Compact(keys)
-	return keys[:min(n, len(keys))], nil
-}
-
-func (s source) page(f filter, after sender.DeliveryKey, n int) (query string, args []any) {
-	where := ` WHERE x.event <= ? AND (x.event < ? OR x.subscription > ?)`
-	args = []any{after.Event, after.Event, after.Subscription}
-	if s.where != "" {
-		where += ` AND ` + s.where
+	if !until.IsZero() {
+		high, err = w.lastBefore(micros(until))
 	}
-	if f.event != 0 {
-		where, args = where+` AND x.event = ?`, append(args, f.event)
-	}
-	if s.bySubscription && f.subscription == 0 {
-		return `SELECT y.event, y.subscription FROM surehook_subscriptions s CROSS JOIN ` + s.table + ` y ON y.subscription = s.no
-			WHERE s.status <> 'swept' AND y.event IN (SELECT x.event FROM ` + s.table + ` x` + where + ` AND x.subscription = s.no
-				ORDER BY x.event DESC LIMIT ?)
-			ORDER BY y.event DESC, y.subscription LIMIT ?`, append(args, n, n)
-	}
-	if f.subscription != 0 {
-		where, args = where+` AND x.subscription = ?`, append(args, f.subscription)
-	}
-	return `SELECT x.event, x.subscription FROM ` + s.table + ` x` + where + ` ORDER BY x.event DESC, x.subscription LIMIT ?`, append(args, n)
+	return low, high, err
 }
 
 var cursors = base64.RawURLEncoding.Strict()

@@ -44,12 +44,10 @@ func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, s
 	if err != nil {
 		return err
 	}
-	disabledAt := int64(0)
 	switch status {
 	case sender.SubscriptionPaused:
 		reason = ""
 	case sender.SubscriptionDisabled:
-		disabledAt = s.now()
 	default:
 		return fmt.Errorf("%w status %q: a subscription is held by making it paused or disabled", sender.ErrInvalid, status)
 	}
@@ -61,7 +59,7 @@ func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, s
 	case n.Status == sender.SubscriptionDisabled:
 		return fmt.Errorf("%w: subscription %q is disabled, which holds its deliveries already: resume it first", sender.ErrStatus, id)
 	}
-	err = w.execs(setStatus, string(status), disabledAt, reason, no)
+	err = w.execs(setStatus, string(status), s.now(), reason, no)
 	if err == nil {
 		err = w.execs(closeHead, no)
 	}

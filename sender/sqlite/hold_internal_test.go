@@ -68,7 +68,7 @@ func (b *heldBacklog) fill() {
 				SELECT 'evt_' || hex(randomblob(16)), 'a.b', 'thing', i, 1, 0, 0, %d + i * %d, 0, x'7b7d' FROM n`, n, start.UnixMicro(), step),
 			`UPDATE surehook_expanded SET event = (SELECT max(seq) FROM surehook_events)`,
 			`INSERT INTO surehook_pending SELECT 1, seq, created_at FROM surehook_events WHERE seq % 2 = 0`,
-			`INSERT INTO surehook_waiting SELECT 1, seq, created_at + 3600000000, 1, 1, created_at, 0, 0, (SELECT epoch FROM surehook_heads), 0
+			`INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank) SELECT 1, seq, created_at + 3600000000, 1, 1, created_at, 0, 0, (SELECT epoch FROM surehook_heads), 0
 				FROM surehook_events WHERE seq % 2 = 1`,
 			`UPDATE surehook_heads SET pending = (SELECT count(*) FROM surehook_pending), waiting = (SELECT count(*) FROM surehook_waiting),
 				leased = 0, resumed_to = NULL, left_to = 0`,

@@ -47,37 +47,65 @@ var excepted = []step{
 	{selectLeastUntil, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
+	{selectCounts, "SEARCH surehook_events", oneRow},
+	{selectOldestDue, "SEARCH h", "as many as the limit says"},
+	{selectOldestDue, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
+	{pendingBefore, "SCAN (subquery-1)", "as many as the limit says"},
+	{pendingDue, "SCAN (subquery-1)", "as many as the limit says"},
+	{waitingDue, "SCAN (subquery-1)", "as many as the limit says"},
+	{resumedBefore, "SCAN (subquery-1)", "as many as the limit says"},
 	{selectGoneLeases, "SEARCH x USING PRIMARY KEY (subscription=?)", inFlight},
 }
 
-// exceptedIn are those of a page of deliveries.
-func exceptedIn(s source, f filter, query string) (all []step) {
-	add := func(detail, why string) { all = append(all, step{query, detail, why}) }
-	switch {
-	case s.bySubscription && f.subscription == 0:
-		add("SCAN s", "as many as there are subscriptions, each with a limit")
-		add("USE TEMP B-TREE FOR ORDER BY", "as many as there are subscriptions, each with a limit")
-	case s == leased && f.subscription == 0:
-		add("SCAN x", inFlight)
-		if f.event == 0 {
-			add("USE TEMP B-TREE FOR ORDER BY", inFlight)
+// pages are the statements of a list, with what is excepted of each.
+func pages() (queries []string, all []step) {
+	add := func(query string, steps ...step) {
+		queries = append(queries, query)
+		for _, s := range steps {
+			s.query = query
+			all = append(all, s)
 		}
-	case s == succeeded && f == filter{}:
-		add("SEARCH x USING PRIMARY KEY (event<?)", "stops at the limit")
-	case s == succeeded && f.event == 0:
-		// It does grow, with the attempts of others. Only a person who looks at the
-		// list waits for it.
-		add("SEARCH x USING PRIMARY KEY (event<?)", "reads other subscriptions' attempts on the way to its own; it stops at the limit")
-	case s == succeeded && f.subscription == 0:
-		add("SEARCH x USING PRIMARY KEY (event=?)", "as many as the event has attempts")
 	}
-	return all
+	scopes := map[scope][]step{
+		{}:                               {{detail: "SCAN s", why: "as many as there are subscriptions, each with one row"}},
+		{subscriber: 1}:                  nil, // as many as the owner has
+		{subscription: 1}:                nil,
+		{subscription: 1, subscriber: 1}: nil,
+	}
+	for _, status := range []sender.Status{"", sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusCancelled} {
+		for _, of := range sources(status) {
+			for sc, steps := range scopes {
+				if of.of != "" || sc.named() {
+					query, _ := of.firsts(sc, sender.DeliveryKey{})
+					if strings.Contains(of.of, dropped) && len(steps) > 0 {
+						steps = []step{{detail: "SCAN h", why: steps[0].why}}
+					}
+					add(query, steps...)
+				}
+			}
+			one, _ := of.next(1, scope{}, sender.DeliveryKey{}, 1)
+			add(one)
+			if of.of != "" {
+				continue
+			}
+			var steps []step
+			switch of.table {
+			case succeeded.table:
+				steps = []step{{detail: "SEARCH x USING PRIMARY KEY (event>? AND event<?)", why: limited}}
+			case "surehook_leases":
+				steps = []step{{detail: "SCAN x", why: inFlight}, {detail: "USE TEMP B-TREE FOR ORDER BY", why: inFlight}}
+			}
+			query, _ := of.next(0, scope{}, sender.DeliveryKey{}, 1)
+			add(query, steps...)
+		}
+	}
+	return queries, all
 }
 
 var (
 	// A call's own arguments, what is in flight and tables of one row may be read
 	// whole.
-	small = regexp.MustCompile(`^SCAN (json_each|j|CONSTANT ROW|\d+-ROW VALUES CLAUSE|surehook_(expanded|registry|leases))\b`)
+	small = regexp.MustCompile(`^SCAN (json_each|j|CONSTANT ROW|\d+-ROW VALUES CLAUSE|surehook_(counts|expanded|registry|leases))\b`)
 	// Of a key of several columns only the first is given.
 	prefix = regexp.MustCompile(`^SEARCH .*(PRIMARY KEY|surehook_\w+) \((lane|subscription|event|status|pattern|type|scope)[=<>]\?\)`)
 )
@@ -106,15 +134,13 @@ func TestPlans(t *testing.T) {
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
 		insertReplay, selectReplay, selectReplays, selectReplaysOf, updateReplay, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
-		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
+		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,
+		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups,
+		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)
 	expected := slices.Clone(excepted)
-	for _, of := range sources[""] {
-		for _, f := range []filter{{}, {event: 1}, {subscription: 1}, {event: 1, subscription: 1}} {
-			query, _ := of.page(f, sender.DeliveryKey{Event: 1}, 1)
-			queries = append(queries, query)
-			expected = append(expected, exceptedIn(of, f, query)...)
-		}
-	}
+	lists, exceptions := pages()
+	queries, expected = append(queries, lists...), append(expected, exceptions...)
 	met := map[step]bool{}
 	for _, query := range queries {
 		for _, detail := range planOf(t, db, query) {

@@ -69,7 +69,8 @@ type batch struct {
 	now      int64
 	heads    *heads
 	out      sender.Claims
-	attempts []any // rows of newAttempts, to be inserted
+	attempts []any         // rows of newAttempts, to be inserted
+	rollup   sender.Rollup // what they add to the minute's
 }
 
 // RecordAndClaim implements sender.DispatchStore. With nothing to record and
@@ -115,6 +116,9 @@ func dueTime(due int64) time.Time {
 }
 
 func (b *batch) run() error {
+	if err := b.store.turnRollup(b.work, b.now); err != nil {
+		return err
+	}
 	if err := b.recordAll(); err != nil {
 		return err
 	}
@@ -138,8 +142,15 @@ func (b *batch) run() error {
 
 // flush writes what was put off, to write many rows at once.
 func (b *batch) flush() error {
+	if len(b.attempts) == 0 {
+		return nil
+	}
 	err := b.execMany(&newAttempts, b.attempts)
 	b.attempts = nil
+	if err == nil {
+		err = b.store.tally(b.work, b.now, &b.rollup)
+		b.rollup = sender.Rollup{}
+	}
 	return err
 }
 
@@ -239,6 +250,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 	default:
 		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
 	}
+	b.rollup.AddAttempt(&r, d.Status, l.single)
 	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
 		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
@@ -309,6 +321,7 @@ func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) 
 // reports whether its delivery is to be attempted again now.
 func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again bool, err error) {
 	r := lostAttempt(&d.live, b.Claim.Chance)
+	r.Published = d.info.CreatedAt
 	if err := b.execs(deleteLease, d.subscription, d.event); err != nil {
 		return false, err
 	}

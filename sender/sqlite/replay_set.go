@@ -45,18 +45,18 @@ type replaySet struct {
 	replay       int64 // the replay's number; 0: none yet
 	subscription int64 // the number of the filter's; 0: any
 	boundary     int64
-	at           place
+	at           position
 }
 
-// place is what was looked at last. In a set of dead letters no is that of
+// position is what was looked at last. In a set of dead letters no is that of
 // surehook_ended, in one of delivered ones it is the event, and there are several of
 // it.
-type place struct{ no, subscription int64 }
+type position struct{ no, subscription int64 }
 
-// candidate is a delivery to be looked at.
-type candidate struct {
+// replayed is a delivery to be looked at.
+type replayed struct {
 	sender.ReplayCandidate
-	place
+	position
 	event  int64
 	member bool // it would be of the set, if the filter selects it
 }
@@ -107,7 +107,7 @@ func (w *work) begin(set *replaySet) error {
 
 // next are the deliveries that follow in a set, up to a number. If there are fewer,
 // the set is at its end.
-func (w *work) next(set *replaySet, limit int) (found []candidate, err error) {
+func (w *work) next(set *replaySet, limit int) (found []replayed, err error) {
 	var query string
 	var args []any
 	switch {
@@ -119,21 +119,21 @@ func (w *work) next(set *replaySet, limit int) (found []candidate, err error) {
 		query, args = selectReplayDead, []any{set.at.no, set.boundary, limit}
 	}
 	err = w.each(func(rows *sql.Rows) (bool, error) {
-		var c candidate
+		var c replayed
 		var published int64
-		err := rows.Scan(&c.no, &c.event, &c.place.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
+		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
 		c.Published = timeOf(published)
 		found = append(found, c)
 		return true, err
 	}, query, args...)
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.place.subscription, b.place.subscription))
+	slices.SortFunc(found, func(a, b replayed) int {
+		return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
 	})
 	return found, err
 }
 
 // selects tells whether a candidate is to be sent again.
-func (set *replaySet) selects(c *candidate) bool {
+func (set *replaySet) selects(c *replayed) bool {
 	return c.member && set.filter.Selects(c.ReplayCandidate)
 }
 
@@ -144,7 +144,7 @@ func (w *work) survey(set *replaySet, s *sender.ReplaySurvey) (more bool, err er
 		if set.selects(&found[i]) {
 			s.Add(found[i].ReplayCandidate)
 		}
-		set.at = found[i].place
+		set.at = found[i].position
 	}
 	return len(found) == replayLook, err
 }

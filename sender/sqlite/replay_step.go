@@ -147,7 +147,7 @@ func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (loo
 				r.Skipped++
 			}
 		}
-		r.set.at = c.place
+		r.set.at = c.position
 		looked++
 	}
 	r.Admitted += int64(admitted)
@@ -195,8 +195,8 @@ func (b *batch) moveReplay(r *able, admitted int) error {
 }
 
 // admit makes a delivery of a replay due again, unless its subscription is deleted.
-func (b *batch) admit(r *able, c *candidate) (ok bool, err error) {
-	k := sender.DeliveryKey{Event: c.event, Subscription: c.place.subscription}
+func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
+	k := sender.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
 	sub, err := b.known.subscription(b.work, k.Subscription)
 	if err != nil || sub.gone() {
 		return false, err

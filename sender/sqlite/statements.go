@@ -17,7 +17,7 @@ func hot() []string {
 		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, addPending, lowerTurns,
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHeads, updateHealth, lowerTurn, selectHeads,
 		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectResumed,
-		selectLeastUntil, selectLeastWaiting,
+		selectLeastUntil, selectLeastWaiting, addCounts, upsertRollup,
 		selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 	}
 	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -32,8 +33,10 @@ type Store struct {
 
 	published atomic.Bool // since the last time that InTx committed
 	prepared  atomic.Pointer[map[string]*sql.Stmt]
-	turns     atomic.Int64 // of heads and subscribers in claims
-	known     known        // belongs to whoever has the turn and holds the write lock
+	turns     atomic.Int64   // of heads and subscribers in claims
+	known     known          // belongs to whoever has the turn and holds the write lock,
+	rollup    *sender.Rollup // and so does that of the last minute in which something happened
+	shard     int64          // of this store's rollups
 }
 
 var _ sender.Store[*sql.Tx] = (*Store)(nil)
@@ -50,6 +53,7 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	}
 	// Turns order what is due at one time. Other processes' are about as late.
 	s.turns.Store(time.Now().UnixNano())
+	s.shard = rand.Int64()
 	return s, nil
 }
 

@@ -101,7 +101,10 @@ func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.S
 	if err != nil {
 		return 0, n, err
 	}
-	n.CreatedAt, n.DisabledAt = timeOf(created), timeOf(disabled)
+	n.CreatedAt = timeOf(created)
+	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
+		n.DisabledAt = timeOf(disabled)
+	}
 	h.FailingSince, h.LastSuccess, h.LastFailure = timeOf(failing), timeOf(success), timeOf(failure)
 	if err := json.Unmarshal(settings, &n.Settings); err != nil {
 		return 0, n, err

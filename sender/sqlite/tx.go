@@ -63,11 +63,11 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 	if err != nil {
 		return fail("beginning a transaction", err)
 	}
-	committed := false
+	committed, rollup := false, s.rollup
 	defer func() { // also if fn panics or ends the goroutine
 		if !committed {
 			_ = w.tx.Rollback()
-			s.known = known{} // it may hold what was not committed
+			s.known, s.rollup = known{}, rollup // they may hold what was not committed
 		}
 	}()
 	if err := w.durable(); err != nil {
@@ -77,6 +77,7 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 		return err
 	}
 	if err := w.tx.Commit(); err != nil {
+		rollup = nil // whether it was committed is to be read
 		return fail("committing", err)
 	}
 	committed = true

@@ -46,6 +46,7 @@ type model[Tx any] struct {
 	given     map[sender.DeliveryKey]sender.Live // to Decide, at the last call
 	announced map[string]sender.Draft            // of notices, by id
 	notices   []sender.Notice                    // that are to be stored with the present batch
+	noticed   int                                // notices stored in all
 }
 
 type pair struct{ event, subscription string }

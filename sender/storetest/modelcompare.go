@@ -8,6 +8,7 @@ import (
 
 // compare compares all that lists say with the model.
 func (m *model[Tx]) compare() {
+	m.compareCounts()
 	m.compareDeliveries()
 	m.compareSubscriptions()
 }

@@ -56,6 +56,7 @@ func (m *model[Tx]) do(results []sender.Result, claim sender.ClaimParams, settle
 	m.notices = nil
 	settle(claims)
 	m.equal(len(claims.Notices), len(m.notices), "number of notices stored")
+	m.noticed += len(claims.Notices)
 	for _, got := range claims.Notices {
 		i := slices.IndexFunc(m.notices, func(n sender.Notice) bool { return n.Kind == got.Kind && n.Delivery == got.Delivery })
 		m.check(i >= 0, "a notice was stored that should not be: %+v", got)

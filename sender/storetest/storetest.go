@@ -84,6 +84,7 @@ func groups[Tx any]() []group[Tx] {
 		{"notice", noticeRules[Tx]()},
 		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
+		{"query", queryRules[Tx]()},
 		{"transaction", txRules[Tx]()},
 		{"notifier", notifyingRules[Tx]()},
 		{"random", modelRules[Tx]()},

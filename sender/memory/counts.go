@@ -1,0 +1,55 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Counts implements sender.QueryStore. It looks at every subscription and at every
+// notice.
+func (s *Store) Counts(ctx context.Context) (c sender.Counts, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		c = s.counts(s.now())
+		return nil
+	})
+	return c, err
+}
+
+func (s *Store) counts(now time.Time) sender.Counts {
+	c := sender.Counts{
+		At: now, Subscriptions: map[sender.SubscriptionStatus]int64{},
+		Unexpanded: int64(len(s.events) - s.expanding),
+	}
+	for _, sub := range s.subscriptions {
+		c.DeadLettered += sub.DeadLettered
+		if sub.deleted {
+			continue
+		}
+		c.Subscriptions[sub.Status]++
+		live := int64(len(sub.live.items))
+		if sub.holds() {
+			c.Held += live
+			continue
+		}
+		c.Live += live
+		if live > 0 && !sub.again.After(now) && !sub.full(now) {
+			if due := sub.live.first().live.due; !due.After(now) && (c.OldestDue.IsZero() || due.Before(c.OldestDue)) {
+				c.OldestDue = due
+			}
+		}
+	}
+	for _, n := range s.notices {
+		if n.AcknowledgedAt.IsZero() {
+			c.Notices++
+		}
+	}
+	return c
+}
+
+// full tells whether a subscription has as many attempts in flight as it may have.
+func (sub *subscription) full(now time.Time) bool {
+	most := sub.Settings.MaxInFlight
+	return most > 0 && sub.inFlight(now) >= most
+}

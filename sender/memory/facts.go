@@ -1,0 +1,52 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Facts implements sender.QueryStore. It looks at every live delivery of the
+// subscription.
+func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		d := s.deliveryByID(id)
+		if d == nil {
+			return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
+		}
+		now, sub := s.now(), d.sub
+		f = sender.Facts{
+			Now: now, Delivery: d.full(now),
+			Status: sub.Status, HeldSince: sub.heldSince, Reason: sub.DisabledReason, Health: sub.Health,
+			Settings: cloneSettings(sub.Settings), InFlight: sub.inFlight(now),
+		}
+		f.Delivery.Body = nil
+		if sub.deleted {
+			f.Status = ""
+		}
+		if rate := sub.Settings.Rate; rate > 0 {
+			if granted, _, again := sender.TakeRate(rate, sub.rateAt, now, 1); granted == 0 {
+				f.RateAgain = again
+			}
+		}
+		if d.live == nil {
+			return nil
+		}
+		f.Tries, f.Single = d.live.tries, d.live.single
+		if !d.live.leased.IsZero() {
+			f.Leased, f.Lease = d.live.leased, d.live.due
+			return nil
+		}
+		if due := f.Delivery.NextAttemptAt; due.IsZero() || due.After(now) {
+			return nil
+		}
+		for _, other := range sub.live.items {
+			if other.before(d) {
+				f.Ahead = min(f.Ahead+1, sender.MaxAhead+1)
+			}
+		}
+		return nil
+	})
+	return f, err
+}

@@ -1,0 +1,58 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// tally adds to the rollup of the present minute, which turnRollup has begun.
+func (tx *Tx) tally(add *sender.Rollup) {
+	tx.changeRollup(tx.store.minute, func(r *sender.Rollup) { r.Merge(add) })
+}
+
+// turnRollup ends the last minute, if it is over, and begins the present one. It
+// comes before what changes the counts.
+func (tx *Tx) turnRollup(now time.Time) {
+	s := tx.store
+	minute := now.Truncate(time.Minute)
+	if s.minute.Equal(minute) {
+		return
+	}
+	c := s.counts(now)
+	if s.rollups[s.minute] != nil {
+		tx.changeRollup(s.minute, func(r *sender.Rollup) { r.Backlog, r.OldestDue = c.Live, c.OldestDue })
+	}
+	set(tx, &s.minute, minute)
+	set(tx, &s.began, c)
+}
+
+// changeRollup puts a changed copy in the place of a rollup, for a roll-back.
+func (tx *Tx) changeRollup(minute time.Time, change func(*sender.Rollup)) {
+	r := sender.Rollup{Minute: minute, Backlog: tx.store.began.Live, OldestDue: tx.store.began.OldestDue}
+	if old := tx.store.rollups[minute]; old != nil {
+		r = *old
+		r.Failures = maps.Clone(r.Failures)
+	}
+	change(&r)
+	setKey(tx, tx.store.rollups, minute, &r)
+}
+
+// Rollups implements sender.QueryStore.
+func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		for minute, r := range s.rollups {
+			if !minute.Before(from) && minute.Before(to) {
+				shown := *r
+				shown.Failures = maps.Clone(r.Failures)
+				all = append(all, shown)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b sender.Rollup) int { return a.Minute.Compare(b.Minute) })
+	return all, err
+}

@@ -1,0 +1,252 @@
+package sqlite
+
+import (
+	"cmp"
+	"container/heap"
+	"database/sql"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// A list merges streams of keys, each in the order of the list: by event, newest
+// first, then by subscription, oldest first. What a table orders by subscription
+// has a stream for each, so that the cost follows what is looked at, and not what
+// the tables hold.
+
+// source is where deliveries of a status may be. What is found there may have
+// another one.
+type source struct {
+	table string
+	// likely tells rows that may be meant from those that only lie among them.
+	likely string
+	// of says which subscriptions may have some; "": as the table is ordered by
+	// event, it is read for all at once, unless the subscriptions are named.
+	of string
+	// only is what is read of the table if it is read for all at once.
+	only string
+}
+
+// The streams of every delivery: those that have not ended, by what their
+// subscriptions must be for them to read so; those that have ended otherwise than
+// delivered; and those that were attempted.
+func unended(likelyWaiting, of string) []source {
+	return []source{
+		{table: "surehook_pending", likely: "1", of: "h.pending > 0 AND " + of},
+		{table: "surehook_waiting", likely: likelyWaiting, of: "h.waiting > 0 AND " + of},
+		{table: "surehook_leases", likely: "1"}, // as many as there are attempts in flight
+	}
+}
+
+func endedAs(status string) source {
+	return source{table: "surehook_ended", likely: "x.status = '" + status + "'", only: "x.status = '" + status + "'"}
+}
+
+const (
+	opened  = "s.status IN ('active', 'closing')"
+	held    = "s.status IN ('paused', 'disabled')"
+	dropped = "(s.status = 'deleted' OR h.left_to > 0)"
+	unswept = "s.status <> 'swept'"
+)
+
+var (
+	// A delivery can have many attempts, and succeed twice.
+	succeeded = source{table: "surehook_attempts", only: "x.number = 1",
+		likely: "EXISTS (SELECT 1 FROM surehook_attempts y WHERE y.event = x.event AND y.subscription = x.subscription AND y.class = '')"}
+
+	dead, cancelled = endedAs("dead_lettered"), endedAs("cancelled")
+)
+
+func sources(status sender.Status) []source {
+	switch status {
+	case sender.StatusPending:
+		return unended("x.number = 0", opened)
+	case sender.StatusAwaitingRetry:
+		return unended("x.number > 0", opened)[1:]
+	case sender.StatusHeld:
+		return unended("1", held)
+	case sender.StatusDeadLettered:
+		return []source{dead}
+	case sender.StatusCancelled:
+		return append(unended("1", dropped), cancelled)
+	case sender.StatusDelivered:
+		return []source{succeeded}
+	}
+	return append(unended("1", unswept), dead, cancelled, succeeded)
+}
+
+// scope is what a query asks about, in numbers.
+type scope struct {
+	low, high    int64 // events
+	subscription int64 // 0: any
+	subscriber   int64 // 0: any
+}
+
+// named tells whether it names its subscriptions.
+func (s scope) named() bool { return s.subscription != 0 || s.subscriber != 0 }
+
+// candidate is a delivery that may be meant.
+type candidate struct {
+	sender.DeliveryKey
+	likely bool // false: it is not
+}
+
+func (a candidate) before(b candidate) bool {
+	return cmp.Or(cmp.Compare(b.Event, a.Event), cmp.Compare(a.Subscription, b.Subscription)) < 0
+}
+
+// stream reads a source ahead, of one subscription or of all.
+type stream struct {
+	source       source
+	subscription int64 // 0: all
+	ahead        []candidate
+	last         sender.DeliveryKey // that was read
+	over         bool
+	size         int // of the next read
+}
+
+// merge yields the candidates of all streams in their order. Its heap has those that
+// have something.
+type merge struct {
+	w       *work
+	scope   scope
+	streams []*stream
+}
+
+func (m *merge) Len() int           { return len(m.streams) }
+func (m *merge) Less(i, j int) bool { return m.streams[i].ahead[0].before(m.streams[j].ahead[0]) }
+func (m *merge) Swap(i, j int)      { m.streams[i], m.streams[j] = m.streams[j], m.streams[i] }
+func (m *merge) Push(x any)         { m.streams = append(m.streams, x.(*stream)) }
+func (m *merge) Pop() any {
+	last := m.streams[len(m.streams)-1]
+	m.streams = m.streams[:len(m.streams)-1]
+	return last
+}
+
+// candidates begins to read after a key.
+func (w *work) candidates(status sender.Status, sc scope, after sender.DeliveryKey) (*merge, error) {
+	if after.Event > sc.high {
+		after = sender.DeliveryKey{Event: sc.high}
+	}
+	m := &merge{w: w, scope: sc}
+	for _, src := range sources(status) {
+		if src.of == "" && !sc.named() {
+			s := &stream{source: src, last: after, size: 64}
+			if err := m.read(s); err != nil {
+				return nil, err
+			}
+			if len(s.ahead) > 0 {
+				m.streams = append(m.streams, s)
+			}
+			continue
+		}
+		if err := m.bySubscription(src, after); err != nil {
+			return nil, err
+		}
+	}
+	heap.Init(m)
+	return m, nil
+}
+
+// bySubscription adds a stream for each subscription that has something in a source.
+func (m *merge) bySubscription(src source, after sender.DeliveryKey) error {
+	query, args := src.firsts(m.scope, after)
+	return m.w.each(func(rows *sql.Rows) (bool, error) {
+		var no int64
+		var first sql.NullInt64
+		if err := rows.Scan(&no, &first); err != nil || !first.Valid {
+			return true, err
+		}
+		k := candidate{sender.DeliveryKey{Event: first.Int64, Subscription: no}, true}
+		m.streams = append(m.streams, &stream{source: src, subscription: no, ahead: []candidate{k}, last: k.DeliveryKey, size: 8})
+		return true, nil
+	}, query, args...)
+}
+
+func (s *source) firsts(sc scope, after sender.DeliveryKey) (query string, args []any) {
+	// After (event, subscription) comes the same event of later subscriptions.
+	query = `SELECT s.no, (SELECT max(x.event) FROM ` + s.table + ` x WHERE x.subscription = s.no AND x.event >= ?1 AND x.event <= ?2 - (s.no <= ?3)` + s.conditions(true) + `)
+		FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no WHERE ` + cmp.Or(s.of, "1")
+	args = []any{sc.low, after.Event, after.Subscription}
+	if sc.subscription != 0 {
+		query, args = query+` AND s.no = ?4`, append(args, sc.subscription)
+	}
+	if sc.subscriber != 0 {
+		query, args = query+` AND s.subscriber = ?5`, append(args, sc.subscriber)
+		if sc.subscription == 0 {
+			args = slices.Insert(args, 3, any(0))
+		}
+	}
+	return query, args
+}
+
+// conditions are those of a source, for one subscription or for all.
+func (s *source) conditions(one bool) string {
+	switch {
+	case one && s.table == succeeded.table:
+		return ` AND x.class = ''` // it has an index then
+	case !one && s.only != "":
+		return ` AND ` + s.only
+	}
+	return ""
+}
+
+// read reads more of a stream.
+func (m *merge) read(s *stream) error {
+	s.ahead = s.ahead[:0]
+	query, args := s.source.next(s.subscription, m.scope, s.last, s.size)
+	n := 0
+	err := m.w.each(func(rows *sql.Rows) (bool, error) {
+		var c candidate
+		if err := rows.Scan(&c.Event, &c.Subscription, &c.likely); err != nil {
+			return false, err
+		}
+		s.ahead, s.last = append(s.ahead, c), c.DeliveryKey
+		n++
+		return true, nil
+	}, query, args...)
+	s.over = n < s.size
+	s.size = min(2*s.size, 512)
+	return err
+}
+
+func (s *source) next(subscription int64, sc scope, after sender.DeliveryKey, n int) (query string, args []any) {
+	query = `SELECT x.event, x.subscription, ` + s.likely + ` FROM ` + s.table + ` x WHERE x.event >= ?`
+	args = []any{sc.low}
+	if subscription != 0 {
+		query, args = query+` AND x.subscription = ? AND x.event < ?`, append(args, subscription, after.Event)
+	} else {
+		query, args = query+` AND x.event <= ? AND (x.event < ? OR x.subscription > ?)`, append(args, after.Event, after.Event, after.Subscription)
+	}
+	query += s.conditions(subscription != 0)
+	return query + ` ORDER BY x.event DESC, x.subscription LIMIT ?`, append(args, n)
+}
+
+// take returns the next candidates, up to n. None: there are no more.
+func (m *merge) take(n int) (some []candidate, err error) {
+	for len(m.streams) > 0 {
+		s := m.streams[0]
+		c := s.ahead[0]
+		k := len(some)
+		again := k > 0 && some[k-1].DeliveryKey == c.DeliveryKey // from another stream
+		if k == n && !again {
+			break
+		}
+		if s.ahead = s.ahead[1:]; len(s.ahead) == 0 && !s.over {
+			if err := m.read(s); err != nil {
+				return nil, err
+			}
+		}
+		if len(s.ahead) == 0 {
+			heap.Pop(m)
+		} else {
+			heap.Fix(m, 0)
+		}
+		if again {
+			some[k-1].likely = some[k-1].likely || c.likely
+		} else {
+			some = append(some, c)
+		}
+	}
+	return some, nil
+}

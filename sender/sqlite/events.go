@@ -1,0 +1,155 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	storedEvent = `SELECT e.seq, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice,
+			coalesce((SELECT id FROM surehook_subscribers WHERE no = e.subscriber), ''),
+			coalesce((SELECT id FROM surehook_subscriptions WHERE no = e.subscription), '')`
+	selectEvents = storedEvent + ` FROM surehook_events e WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq DESC LIMIT ?`
+	selectEvent  = storedEvent + `, e.body FROM surehook_events e WHERE e.id = ?`
+)
+
+func scanEvent(rows interface{ Scan(...any) error }, more ...any) (seq int64, e sender.StoredEvent, err error) {
+	var created int64
+	err = rows.Scan(append([]any{&seq, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.Subscriber, &e.Subscription}, more...)...)
+	e.CreatedAt = timeOf(created)
+	return seq, e, err
+}
+
+// Event implements sender.QueryStore.
+func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err error) {
+	err = s.read(ctx, func(w *work) error {
+		var body []byte
+		_, e, err = scanEvent(w.row(selectEvent, id), &body)
+		e.Body = body
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return sender.StoredEvent{}, fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
+	}
+	return e, fail("reading an event", err)
+}
+
+// Events implements sender.QueryStore.
+func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
+	limit, before, err := place(q.Limit, q.Cursor, math.MaxInt64)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.read(ctx, func(w *work) error {
+		low, high, err := w.between(q.Since, q.Until)
+		if err != nil {
+			return err
+		}
+		if high < math.MaxInt64 {
+			before = min(before, high+1)
+		}
+		examined := 0
+		err = w.each(func(rows *sql.Rows) (bool, error) {
+			seq, e, err := scanEvent(rows)
+			if err != nil {
+				return false, err
+			}
+			if q.Matches(e.EventInfo, e.Subscriber) {
+				if len(page) == limit {
+					next = numberCursor(before)
+					return false, nil
+				}
+				page = append(page, e)
+			}
+			before = seq
+			examined++
+			return true, nil
+		}, selectEvents, low, before, sender.MaxExamined)
+		if examined == sender.MaxExamined {
+			next = numberCursor(before)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, "", fail("listing events", err)
+	}
+	return page, next, nil
+}
+
+// Subscriptions implements sender.QueryStore.
+func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	limit, after, err := place(q.Limit, q.Cursor, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.read(ctx, func(w *work) error {
+		query, args := selectSubscriptions, []any{}
+		if q.Subscriber != "" {
+			var owner int64
+			err := w.row(selectOwner, q.Subscriber).Scan(&owner)
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			query, args = query+` AND s.subscriber = ?`, append(args, owner)
+		}
+		examined := 0
+		err := w.each(func(rows *sql.Rows) (bool, error) {
+			no, n, err := scanSubscription(rows)
+			if err != nil {
+				return false, err
+			}
+			if q.Status == "" || n.Status == q.Status {
+				if len(page) == limit {
+					next = numberCursor(after)
+					return false, nil
+				}
+				page = append(page, n)
+			}
+			after = no
+			examined++
+			return true, nil
+		}, query+` AND s.no > ? ORDER BY s.no LIMIT ?`, append(args, after, sender.MaxExamined)...)
+		if examined == sender.MaxExamined {
+			next = numberCursor(after)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, "", fail("listing subscriptions", err)
+	}
+	return page, next, nil
+}
+
+// place is the limit of a page, and the number from which on it is read: first, if
+// there is no cursor.
+func place(limit int, cursor string, first int64) (n int, from int64, err error) {
+	if n = cmp.Or(limit, pageDefault); n < 1 || n > pageMax {
+		return 0, 0, fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, limit, pageMax)
+	}
+	if cursor == "" {
+		return n, first, nil
+	}
+	b, err := cursors.DecodeString(cursor)
+	if err == nil {
+		from, err = strconv.ParseInt(string(b), 10, 64)
+	}
+	if err != nil || from < 1 || numberCursor(from) != cursor {
+		return 0, 0, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
+	}
+	return n, from, nil
+}
+
+func numberCursor(no int64) string {
+	return base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, no, 10))
+}

@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	selectRollup  = `SELECT rollup FROM surehook_rollups WHERE minute = ? AND shard = ?`
+	upsertRollup  = `INSERT INTO surehook_rollups (minute, shard, rollup) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rollup = excluded.rollup`
+	selectRollups = `SELECT rollup FROM surehook_rollups WHERE minute >= ? AND minute < ? ORDER BY minute`
+)
+
+// tally adds to the rollup of the present minute. This store's is remembered from
+// one transaction to the next: nobody else writes its shard.
+func (s *Store) tally(w *work, now int64, add *sender.Rollup) error {
+	if err := s.turnRollup(w, now); err != nil {
+		return err
+	}
+	r := *s.rollup // the old one is there to go back to
+	r.Failures = maps.Clone(r.Failures)
+	r.Merge(add)
+	s.rollup = &r
+	return s.writeRollup(w, &r)
+}
+
+// turnRollup ends the last minute, if it is over, and begins the present one. It
+// comes before what changes the counts.
+func (s *Store) turnRollup(w *work, now int64) error {
+	minute := timeOf(now).Truncate(time.Minute)
+	if s.rollup != nil && s.rollup.Minute.Equal(minute) {
+		return nil
+	}
+	c, err := w.counts(now)
+	if err != nil {
+		return err
+	}
+	if s.rollup != nil && s.rollup.Minute.Before(minute) {
+		last := *s.rollup
+		last.Backlog, last.OldestDue = c.Live, c.OldestDue
+		if last.Attempts()+last.Published+last.Deliveries > 0 {
+			if err := s.writeRollup(w, &last); err != nil {
+				return err
+			}
+		}
+	}
+	var text []byte
+	err = w.row(selectRollup, micros(minute), s.shard).Scan(&text)
+	s.rollup = &sender.Rollup{Minute: minute, Backlog: c.Live, OldestDue: c.OldestDue}
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, s.rollup)
+}
+
+func (s *Store) writeRollup(w *work, r *sender.Rollup) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return w.execs(upsertRollup, micros(r.Minute), s.shard, string(text))
+}
+
+// Rollups implements sender.QueryStore.
+func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
+	err = s.read(ctx, func(w *work) error {
+		return w.each(func(rows *sql.Rows) (bool, error) {
+			var text []byte
+			if err := rows.Scan(&text); err != nil {
+				return false, err
+			}
+			var r sender.Rollup
+			if err := json.Unmarshal(text, &r); err != nil {
+				return false, err
+			}
+			if n := len(all); n > 0 && all[n-1].Minute.Equal(r.Minute) {
+				all[n-1].Merge(&r)
+			} else {
+				all = append(all, r)
+			}
+			return true, nil
+		}, selectRollups, micros(from), micros(to))
+	})
+	if err != nil {
+		return nil, fail("reading rollups", err)
+	}
+	return all, nil
+}

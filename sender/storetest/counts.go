@@ -1,0 +1,116 @@
+package storetest
+
+import (
+	"maps"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// compareCounts compares the counts with what the lists say.
+func (m *model[Tx]) compareCounts() {
+	got, err := m.Store.Counts(m.ctx)
+	m.noError(err, "counting")
+	want := sender.Counts{At: got.At, OldestDue: got.OldestDue, Subscriptions: map[sender.SubscriptionStatus]int64{}, Notices: int64(m.noticed)}
+	limited := map[string]bool{}
+	m.inTx(func(tx Tx) error {
+		list, err := m.Store.SubscriptionsTx(m.ctx, tx, "", "", plenty)
+		for _, s := range list {
+			want.Subscriptions[s.Status]++
+			if s.Status == sender.SubscriptionActive || s.Status == sender.SubscriptionClosing {
+				want.Live += s.Backlog
+			} else {
+				want.Held += s.Backlog
+			}
+			limited[s.ID] = s.Settings.MaxInFlight > 0 || s.Settings.Rate > 0
+		}
+		return err
+	})
+	var earliest, latest time.Time // that the oldest may be due: what is limited may be left out
+	for _, d := range m.list(sender.DeliveryQuery{Limit: 200}) {
+		if d.Status == sender.StatusDeadLettered {
+			want.DeadLettered++
+		}
+		due := d.NextAttemptAt
+		if due.IsZero() || due.After(m.clock) || d.InFlight {
+			continue
+		}
+		if earliest.IsZero() || due.Before(earliest) {
+			earliest = due
+		}
+		if !limited[d.Subscription] && (latest.IsZero() || due.Before(latest)) {
+			latest = due
+		}
+	}
+	for _, e := range m.events {
+		if !e.expanded {
+			want.Unexpanded++
+		}
+	}
+	m.check(got.Unexpanded <= want.Unexpanded, "Unexpanded is %d, of %d events at most", got.Unexpanded, want.Unexpanded)
+	want.Unexpanded = got.Unexpanded
+	m.equal(got, want, "counts")
+	switch {
+	case got.OldestDue.IsZero():
+		m.check(latest.IsZero(), "OldestDue is zero, and a delivery has been due since %v", latest)
+	default:
+		m.check(!earliest.IsZero() && !got.OldestDue.Before(earliest.Add(-time.Microsecond)), "OldestDue is %v, and the oldest is due at %v", got.OldestDue, earliest)
+		m.check(latest.IsZero() || !got.OldestDue.After(latest.Add(time.Microsecond)), "OldestDue is %v, and a delivery is due since %v", got.OldestDue, latest)
+	}
+}
+
+// counted ends the test unless that is what there is.
+func (w *world[Tx]) counted(want sender.Counts, when string) {
+	w.Helper()
+	got, err := w.Store.Counts(w.ctx)
+	w.noError(err, "counting %s", when)
+	w.sameTime(got.At, w.now(), "At of the counts %s", when)
+	w.sameTime(got.OldestDue, want.OldestDue, "OldestDue %s", when)
+	w.check(maps.Equal(got.Subscriptions, want.Subscriptions), "subscriptions %s: got %v, want %v", when, got.Subscriptions, want.Subscriptions)
+	got.At, got.OldestDue, got.Subscriptions = want.At, want.OldestDue, want.Subscriptions
+	w.equal(got, want, "counts %s", when)
+}
+
+func queryCounts[Tx any](w *world[Tx]) {
+	type by = map[sender.SubscriptionStatus]int64
+	w.counted(sender.Counts{Subscriptions: by{}}, "of nothing")
+	owner := w.subscriber()
+	a, b := w.subscribe(owner, "*"), w.subscribe(owner, "a.*")
+	w.publish(w.draft("a.b"), w.draft("a.b"))
+	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Unexpanded: 2}, "before the expansion")
+	first := w.now()
+	w.expand()
+	w.Advance(time.Minute)
+	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Live: 4, OldestDue: first}, "once expanded")
+	w.pause(a)
+	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 2, Held: 2, OldestDue: first}, "one of them paused")
+	w.publish(w.draft("a.c"))
+	w.expand()
+	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 3, Held: 3, OldestDue: first}, "with an event for both")
+	w.decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
+	}
+	claimed := w.claim(plenty)
+	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 3, Held: 3}, "in flight")
+	w.disable(b)
+	w.record(result(claimed[0], sender.ClassStatus))
+	w.counted(sender.Counts{Subscriptions: by{"disabled": 1, "paused": 1}, Held: 5, DeadLettered: 1, Notices: 1}, "with one dead-lettered")
+	w.Advance(2 * lease) // the two others are lost
+	w.resume(a, sender.Resume{})
+	w.counted(sender.Counts{Subscriptions: by{"disabled": 1, "active": 1}, Live: 3, Held: 2, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "one of them resumed")
+	w.unsubscribe(b)
+	w.counted(sender.Counts{Subscriptions: by{"active": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "one of them deleted")
+	w.sweep(100)
+	w.counted(sender.Counts{Subscriptions: by{"active": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "and swept")
+	w.close(a)
+	w.counted(sender.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "the other closing")
+	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, a) })
+	w.counted(sender.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "a deletion rolled back")
+
+	c := w.read(w.subscribe(owner, "only.addressed"))
+	c.Settings.MaxInFlight = 1
+	w.update(c)
+	w.backlog(owner, c.ID, 2)
+	w.claim(plenty)
+	w.counted(sender.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1}, "with one that waits for another")
+}

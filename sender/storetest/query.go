@@ -1,0 +1,271 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func queryRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"deliveries", "A list of deliveries has those, and only those, for which all conditions of the query hold, in the order of the list of all.", queryDeliveries[Tx]},
+		{"many candidates", "Following the cursor finds the one that matches of many that do not, once, though pages before it are short.", queryMany[Tx]},
+		{"events", "A list of events has those for which all conditions hold, newest first, without bodies; following the cursor yields each once.", queryEvents[Tx]},
+		{"event", "An event is read with its exact body and whom it is addressed to; an unknown id is ErrNotFound.", queryEvent[Tx]},
+		{"subscriptions", "A list of subscriptions has those that are not deleted, by owner and by status, oldest first; following the cursor yields each once.", querySubscriptions[Tx]},
+		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", queryCursor[Tx]},
+		{"counts", "The counts say how many there are, after every change, and after none that is rolled back.", queryCounts[Tx]},
+		{"rollups", "A rollup has what was committed in its minute, and nothing else: no lost result, and no batch that failed.", queryRollups[Tx]},
+		{"facts", "The facts about a delivery say what its next attempt waits for.", queryFacts[Tx]},
+		{"facts, unknown", "An id that is no delivery's is ErrNotFound.", queryFactsUnknown[Tx]},
+	}
+}
+
+// variety makes deliveries that differ in all that a query can ask about, and
+// returns the owners, the subscriptions, the events and some times.
+func (w *world[Tx]) variety() (owners, subs []string, drafts []sender.Draft, times []time.Time) {
+	w.Helper()
+	owners = []string{w.subscriber(), w.subscriber()}
+	subs = []string{w.subscribe(owners[0], "*"), w.subscribe(owners[0], "a.*"), w.subscribe(owners[1], "*"), w.subscribe(owners[1], "*")}
+	classes := []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassStatus, sender.ClassDNS}
+	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		switch r.Class {
+		case sender.ClassNone:
+			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		case sender.ClassDNS:
+			return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+		}
+		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
+	}
+	for i := range 12 {
+		times = append(times, w.now())
+		d := w.draftOn([]string{"a.b", "a.b.c", "b.c", "ab.c"}[i%4], sender.Object{Type: []string{"thing", "other"}[i%2], ID: []string{"1", "2", "3"}[i%3]})
+		if i%5 == 4 {
+			d.Subscriber = owners[i%2]
+		}
+		drafts = append(drafts, d)
+		w.publish(d)
+		w.expand()
+		if i < 10 {
+			var results []sender.Result
+			for j, c := range w.claim(plenty) {
+				if j%3 < 2 || i < 4 {
+					results = append(results, result(c, classes[(i+j)%4]))
+				}
+			}
+			w.record(results...)
+		}
+		w.Advance(time.Second)
+	}
+	w.pause(subs[2])
+	w.unsubscribe(subs[3])
+	return owners, subs, drafts, times
+}
+
+func queryDeliveries[Tx any](w *world[Tx]) {
+	owners, subs, drafts, times := w.variety()
+	all := w.list(sender.DeliveryQuery{})
+	w.check(len(all) > 30, "deliveries in all: %d", len(all))
+	met := 0
+	try := func(q sender.DeliveryQuery) {
+		var want, got []string
+		for _, d := range all {
+			if asked(&q, d) {
+				want = append(want, d.ID)
+			}
+		}
+		met += len(want)
+		for _, limit := range []int{0, 3} {
+			q.Limit, got = limit, nil
+			for _, d := range w.list(q) {
+				got = append(got, d.ID)
+			}
+			w.equal(got, want, "deliveries that %+v selects", q)
+		}
+	}
+	for _, status := range append(slices.Clone(statuses), sender.StatusHeld, "") {
+		q := sender.DeliveryQuery{Status: status}
+		for _, change := range []func(q *sender.DeliveryQuery){
+			func(*sender.DeliveryQuery) {},
+			func(q *sender.DeliveryQuery) { q.Subscriber = owners[0] },
+			func(q *sender.DeliveryQuery) { q.Subscriber = owners[1] },
+			func(q *sender.DeliveryQuery) { q.Subscriber = "sub_unknown" },
+			func(q *sender.DeliveryQuery) { q.Subscription = subs[2] },
+			func(q *sender.DeliveryQuery) { q.Subscription, q.Subscriber = subs[0], owners[1] },
+			func(q *sender.DeliveryQuery) { q.Subscription, q.Subscriber = subs[3], owners[1] },
+			func(q *sender.DeliveryQuery) { q.EventType = "a.b" },
+			func(q *sender.DeliveryQuery) { q.EventType = "a.*" },
+			func(q *sender.DeliveryQuery) { q.EventType = "*" },
+			func(q *sender.DeliveryQuery) { q.Object = sender.Object{Type: "thing"} },
+			func(q *sender.DeliveryQuery) { q.Object = sender.Object{Type: "other", ID: "2"} },
+			func(q *sender.DeliveryQuery) { q.Class = sender.ClassTimeout },
+			func(q *sender.DeliveryQuery) { q.Class, q.Subscription = sender.ClassDNS, subs[0] },
+			func(q *sender.DeliveryQuery) { q.Since = times[5] },
+			func(q *sender.DeliveryQuery) { q.Until = times[5] },
+			func(q *sender.DeliveryQuery) { q.Since, q.Until = times[2], times[9] },
+			func(q *sender.DeliveryQuery) { q.Since, q.Subscriber = times[3].Add(1), owners[0] },
+			func(q *sender.DeliveryQuery) { q.Until, q.EventType = times[7].Add(time.Millisecond), "a.b.c" },
+			func(q *sender.DeliveryQuery) { q.Event, q.Subscriber = drafts[6].ID, owners[0] },
+			func(q *sender.DeliveryQuery) { q.Event, q.Until = drafts[6].ID, times[6] },
+			func(q *sender.DeliveryQuery) { q.Since = w.now() },
+			func(q *sender.DeliveryQuery) { q.Until = times[0] },
+		} {
+			q := q
+			change(&q)
+			try(q)
+		}
+	}
+	w.check(met > 300, "the queries select %d deliveries together", met)
+}
+
+func asked(q *sender.DeliveryQuery, d sender.Delivery) bool {
+	return (q.Status == "" || q.Status == d.Status) && (q.Class == "" || q.Class == d.LastErrorClass) &&
+		(q.Event == "" || q.Event == d.Event.ID) && (q.Subscription == "" || q.Subscription == d.Subscription) &&
+		(q.Subscriber == "" || q.Subscriber == d.Subscriber) && q.MatchesEvent(d.Event)
+}
+
+func queryMany[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "only.addressed")
+	rare := w.addressed(owner, sub)
+	rare.Type = "rare"
+	w.publish(rare)
+	w.backlog(owner, sub, sender.MaxExamined+700)
+	d := w.list(sender.DeliveryQuery{EventType: "rare", Limit: 1})
+	w.check(len(d) == 1 && d[0].Event.ID == rare.ID, "deliveries of the rare type: %d", len(d))
+	e := w.listEvents(sender.EventQuery{Type: "rare", Limit: 1})
+	w.check(len(e) == 1 && e[0].ID == rare.ID, "events of the rare type: %d", len(e))
+}
+
+// listEvents follows the cursor to the end.
+func (w *world[Tx]) listEvents(q sender.EventQuery) (all []sender.StoredEvent) {
+	w.Helper()
+	for range plenty {
+		page, next, err := w.Store.Events(w.ctx, q)
+		w.noError(err, "listing events")
+		w.check(q.Limit == 0 || len(page) <= q.Limit, "a page has %d events, at most %d were asked for", len(page), q.Limit)
+		all = append(all, page...)
+		if next == "" {
+			return all
+		}
+		q.Cursor = next
+	}
+	w.Fatal("listing events does not come to an end")
+	return nil
+}
+
+func queryEvents[Tx any](w *world[Tx]) {
+	owners, _, drafts, times := w.variety()
+	for _, q := range []sender.EventQuery{
+		{}, {Type: "a.b"}, {Type: "a.*"}, {Type: "*"}, {Type: "b"}, {Object: sender.Object{Type: "thing"}}, {Object: sender.Object{Type: "thing", ID: "3"}},
+		{Subscriber: owners[0]}, {Subscriber: owners[1]}, {Subscriber: "sub_unknown"},
+		{Since: times[4]}, {Until: times[4]}, {Since: times[2], Until: times[8]}, {Since: times[2].Add(1), Type: "a.*"}, {Until: times[0]}, {Since: w.now()},
+	} {
+		want := []string{}
+		for i, d := range slices.Backward(drafts) {
+			info := sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: times[i]}
+			if q.Matches(info, d.Subscriber) {
+				want = append(want, d.ID)
+			}
+		}
+		for _, limit := range []int{0, 2} {
+			q.Limit = limit
+			got := []string{}
+			for _, e := range w.listEvents(q) {
+				got = append(got, e.ID)
+				i := slices.IndexFunc(drafts, func(d sender.Draft) bool { return d.ID == e.ID })
+				w.sameEvent(e.EventInfo, drafts[i], times[i])
+				w.equal([]any{e.Subscriber, e.Subscription, len(e.Body)}, []any{drafts[i].Subscriber, "", 0}, "addressee and bytes of the body of an event in a list")
+			}
+			w.equal(got, want, "events that %+v selects", q)
+		}
+	}
+}
+
+func queryEvent[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	d := w.addressed(owner, w.subscribe(owner, "*"))
+	d.Version = 12
+	at := w.now()
+	w.publish(d)
+	got, err := w.Store.Event(w.ctx, d.ID)
+	w.noError(err, "reading an event")
+	w.sameEvent(got.EventInfo, d, at)
+	w.sameBody(got.Body, d, 12)
+	w.equal([]any{got.Version, got.Subscriber, got.Subscription}, []any{int64(12), d.Subscriber, d.Subscription}, "version and addressee")
+	for _, id := range []string{"", "evt_", d.ID + "0", " " + d.ID, "x"} {
+		_, err := w.Store.Event(w.ctx, id)
+		w.errorIs(err, sender.ErrNotFound, "reading event %q", id)
+	}
+}
+
+func (w *world[Tx]) listSubscriptions(q sender.SubscriptionQuery) (ids []string) {
+	w.Helper()
+	ids = []string{}
+	for range plenty {
+		page, next, err := w.Store.Subscriptions(w.ctx, q)
+		w.noError(err, "listing subscriptions")
+		w.check(q.Limit == 0 || len(page) <= q.Limit, "a page has %d subscriptions, at most %d were asked for", len(page), q.Limit)
+		for _, s := range page {
+			w.sameSubscription(s, w.read(s.ID))
+			ids = append(ids, s.ID)
+		}
+		if next == "" {
+			return ids
+		}
+		q.Cursor = next
+	}
+	w.Fatal("listing subscriptions does not come to an end")
+	return nil
+}
+
+func querySubscriptions[Tx any](w *world[Tx]) {
+	owners := []string{w.subscriber(), w.subscriber()}
+	var subs []string
+	for i := range 10 {
+		subs = append(subs, w.subscribe(owners[i%2], "*"))
+	}
+	w.pause(subs[1])
+	w.disable(subs[2])
+	w.disable(subs[7])
+	w.close(subs[4])
+	w.unsubscribe(subs[5])
+	pick := func(at ...int) (ids []string) {
+		for _, i := range at {
+			ids = append(ids, subs[i])
+		}
+		return ids
+	}
+	for _, c := range []struct {
+		q    sender.SubscriptionQuery
+		want []string
+	}{
+		{sender.SubscriptionQuery{}, pick(0, 1, 2, 3, 4, 6, 7, 8, 9)},
+		{sender.SubscriptionQuery{Subscriber: owners[1]}, pick(1, 3, 7, 9)},
+		{sender.SubscriptionQuery{Subscriber: "sub_unknown"}, []string{}},
+		{sender.SubscriptionQuery{Status: sender.SubscriptionActive}, pick(0, 3, 6, 8, 9)},
+		{sender.SubscriptionQuery{Status: sender.SubscriptionPaused}, pick(1)},
+		{sender.SubscriptionQuery{Status: sender.SubscriptionDisabled}, pick(2, 7)},
+		{sender.SubscriptionQuery{Status: sender.SubscriptionClosing}, pick(4)},
+		{sender.SubscriptionQuery{Status: sender.SubscriptionDisabled, Subscriber: owners[0]}, pick(2)},
+	} {
+		for _, limit := range []int{0, 1, 2} {
+			c.q.Limit = limit
+			w.equal(w.listSubscriptions(c.q), c.want, "subscriptions that %+v selects", c.q)
+		}
+	}
+}
+
+func queryCursor[Tx any](w *world[Tx]) {
+	w.crowd(3, 3)
+	_, real, err := w.Store.Events(w.ctx, sender.EventQuery{Limit: 2})
+	w.noError(err, "listing")
+	w.check(real != "", "no cursor with a page of 2")
+	for _, cursor := range []string{"x", " ", "0", "-1", "%", "'", real + "x", real + "=", " " + real, "\x00", "🔑", "null", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+		_, _, err := w.Store.Events(w.ctx, sender.EventQuery{Cursor: cursor})
+		w.errorIs(err, sender.ErrInvalid, "listing events with cursor %q", cursor)
+		_, _, err = w.Store.Subscriptions(w.ctx, sender.SubscriptionQuery{Cursor: cursor})
+		w.errorIs(err, sender.ErrInvalid, "listing subscriptions with cursor %q", cursor)
+	}
+}

@@ -1,0 +1,110 @@
+package storetest
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// rollups are those of the last hour.
+func (w *world[Tx]) rollups() []sender.Rollup {
+	w.Helper()
+	all, err := w.Store.Rollups(w.ctx, w.now().Add(-time.Hour), w.now().Add(time.Minute))
+	w.noError(err, "reading rollups")
+	return all
+}
+
+func (w *world[Tx]) sameRollup(got, want sender.Rollup, what string) {
+	w.Helper()
+	w.sameTime(got.Minute, want.Minute, "Minute %s", what)
+	w.sameTime(got.OldestDue, want.OldestDue, "OldestDue %s", what)
+	w.equal(quantiles(&got.FirstAttempt), quantiles(&want.FirstAttempt), "FirstAttempt %s", what)
+	w.equal(quantiles(&got.Success), quantiles(&want.Success), "Success %s", what)
+	got.Minute, got.OldestDue, got.FirstAttempt, got.Success = want.Minute, want.OldestDue, want.FirstAttempt, want.Success
+	w.check(reflect.DeepEqual(got, want), "%s: got %+v, want %+v", what, got, want)
+}
+
+func quantiles(l *sender.Latency) []any {
+	return []any{l.Count(), l.Quantile(0.1), l.Quantile(0.5), l.Quantile(0.9), l.Longest()}
+}
+
+func latency(ds ...time.Duration) (l sender.Latency) {
+	for _, d := range ds {
+		l.Add(d)
+	}
+	return l
+}
+
+func queryRollups[Tx any](w *world[Tx]) {
+	const ms = time.Millisecond
+	w.Advance(w.now().Truncate(time.Minute).Add(time.Minute).Sub(w.now()))
+	start := w.now()
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "a.*")
+	w.equal(len(w.rollups()), 0, "rollups before anything was done")
+	w.publish(w.draft("a.b"), w.draft("a.b"), w.draft("a.b"), w.draft("a.b"), w.draft("b.c"))
+	w.expand()
+	w.Advance(2 * time.Second)
+
+	claimed := w.claim(plenty)
+	published := func(r sender.Result) sender.Result {
+		r.Published = start
+		return r
+	}
+	// They begin 1 ms after the claim, and take 20 ms.
+	w.decide = func(_ sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		switch r.Class {
+		case sender.ClassNone:
+			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		case sender.ClassBlocked:
+			return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+		}
+		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(30 * time.Second), Health: h}
+	}
+	late := published(result(claimed[0], sender.ClassNone))
+	late.Token += 7
+	for _, r := range w.tryRecord(published(result(claimed[0], sender.ClassNone)), late, published(result(claimed[1], sender.ClassTimeout)), published(result(claimed[2], sender.ClassBlocked))) {
+		w.check(r.Lost == (r.Decision.Status == ""), "a result is lost and decided about")
+	}
+	first := sender.Rollup{
+		Minute: start, Published: 5, Deliveries: 4, Delivered: 1, DeadLettered: 1, Failed: 1,
+		Failures:     map[sender.Class]int64{sender.ClassTimeout: 1, sender.ClassBlocked: 1},
+		FirstAttempt: latency(2001*ms, 2001*ms, 2001*ms), Success: latency(2021 * ms),
+	}
+	got := w.rollups()
+	w.equal(len(got), 1, "rollups in the first minute")
+	first.Backlog, first.OldestDue = got[0].Backlog, got[0].OldestDue // while the minute lasts: as it began
+	w.sameRollup(got[0], first, "in the first minute")
+
+	w.Advance(3 * time.Minute) // the fourth was lost, and the second is due again
+	_, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
+		return sender.Decision{Health: h} // which is none
+	}, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}})
+	w.errorIs(err, sender.ErrInvalid, "a decision without a status")
+	w.equal(len(w.rollups()), 1, "rollups after a batch that failed")
+	again := w.claim(plenty)
+	w.equal(len(again), 1, "deliveries claimed again")
+	w.record(published(result(again[0], sender.ClassNone)))
+	got = w.rollups()
+	w.equal(len(got), 2, "rollups: the minutes in between are left out")
+	// The second was due 30 s after it was recorded, before the lease of the fourth ended.
+	first.Backlog, first.OldestDue = 2, start.Add(32*time.Second)
+	w.sameRollup(got[0], first, "of the first minute")
+	second := sender.Rollup{
+		Minute: start.Add(3 * time.Minute), Delivered: 1, Interrupted: 1, Failures: map[sender.Class]int64{sender.ClassInterrupted: 1},
+		FirstAttempt: latency(2 * time.Second), Success: latency(3*time.Minute + 2021*ms),
+		Backlog: 2, OldestDue: start.Add(32 * time.Second),
+	}
+	w.sameRollup(got[1], second, "of the fourth minute")
+
+	for _, c := range []struct {
+		from, to time.Duration
+		want     int
+	}{{0, time.Minute, 1}, {0, 3 * time.Minute, 1}, {0, 3*time.Minute + 1000, 2}, {time.Minute, 10 * time.Minute, 1}, {1000, 3 * time.Minute, 0}} {
+		all, err := w.Store.Rollups(w.ctx, start.Add(c.from), start.Add(c.to))
+		w.noError(err, "reading rollups")
+		w.equal(len(all), c.want, "rollups from %v to %v", c.from, c.to)
+	}
+	w.equal(w.read(sub).Backlog, int64(1), "Backlog in the end")
+}
