@@ -14,7 +14,7 @@ func newHistory(t *testing.T) *sender.History {
 	t.Helper()
 	store, err := memory.New(nil)
 	require.NoError(t, err)
-	h, err := sender.NewHistory(store)
+	h, err := sender.NewHistory(store, nil)
 	require.NoError(t, err)
 	return h
 }
