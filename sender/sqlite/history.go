@@ -35,7 +35,7 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 		if out.Attempts, err = w.attempts(k); err != nil {
 			return err
 		}
-		return w.row(`SELECT body FROM surehook_events WHERE seq = ?`, k.Event).Scan(&out.Body)
+		return w.row(selectBody, k.Event).Scan(&out.Body)
 	})
 	return out, aboutDelivery(id, err)
 }
