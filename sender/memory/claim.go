@@ -39,7 +39,7 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 			continue
 		}
 		sub := h.line.first()
-		if !given.forSubscription(sub.no) {
+		if !given.forSubscription(sub.no) || !w.within(sub) {
 			s.leave(sub)
 			subs = append(subs, sub)
 			continue
@@ -51,6 +51,7 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 			return err
 		}
 		if claimed {
+			w.spend(sub)
 			given.toSubscriber[h.owner.no]++
 			given.toSubscription[sub.no]++
 		}
@@ -67,7 +68,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 			return false, err
 		}
 		c.Interrupted = append(c.Interrupted, lost)
-		if d.live == nil || d.live.due.After(w.now) {
+		if d.live == nil || d.live.due.After(w.now) || d.sub.holds() {
 			return false, nil
 		}
 	}

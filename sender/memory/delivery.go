@@ -10,13 +10,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// delivery is live while its row is not nil. What it is otherwise follows from
-// ended: dead-lettered, cancelled, or, if it is empty, delivered.
+// delivery is live while its row is not nil.
 type delivery struct {
 	event    *event
 	sub      *subscription
 	live     *live
-	ended    sender.Status
+	ended    sender.Status // how, while it is not live
 	attempts []sender.Attempt
 	at       int // see member
 }
@@ -28,8 +27,41 @@ type live struct {
 	number int       // of the attempt that was claimed last; while it is leased: the token
 	tries  int       // attempts of the present schedule
 	first  time.Time // claim of the first of them; zero: none
+	stood  time.Duration
 	leased time.Time // claim of the attempt in hand; zero: none
 	single bool
+	// dropped: its subscription was resumed without it while it was leased. It
+	// stands in no line, and ends with the attempt in hand.
+	dropped bool
+}
+
+// renewed is a row whose schedule starts anew. An attempt in hand becomes the first
+// of it.
+func (l *live) renewed(now time.Time) *live {
+	row := live{due: now, number: l.number, single: l.single}
+	if !l.leased.IsZero() {
+		row.due, row.leased = l.due, l.leased
+		row.tries, row.first = 1, l.leased
+	}
+	return &row
+}
+
+// end makes a delivery live no more.
+func (tx *Tx) end(d *delivery, status sender.Status) {
+	tx.setLive(d, nil)
+	set(tx, &d.ended, status)
+	if status == sender.StatusDeadLettered {
+		set(tx, &d.sub.DeadLettered, d.sub.DeadLettered+1)
+	}
+}
+
+// revive makes a delivery that has ended live again.
+func (tx *Tx) revive(d *delivery, row *live) {
+	if d.ended == sender.StatusDeadLettered {
+		set(tx, &d.sub.DeadLettered, d.sub.DeadLettered-1)
+	}
+	set(tx, &d.ended, "")
+	tx.setLive(d, row)
 }
 
 func (d *delivery) place() *int { return &d.at }
@@ -47,18 +79,28 @@ func (d *delivery) key() sender.DeliveryKey {
 
 func (d *delivery) status() sender.Status {
 	switch {
-	case d.live == nil && d.ended != "":
-		return d.ended
 	case d.live == nil:
-		return sender.StatusDelivered
-	case d.sub.deleted && d.live.single: // it was delivered before it was sent again
-		return sender.StatusDelivered
-	case d.sub.deleted:
-		return sender.StatusCancelled
+		return d.ended
+	case d.cancelled():
+		return d.live.cancelled(sender.ClassInterrupted)
+	case d.sub.holds():
+		return sender.StatusHeld
 	case len(d.attempts) == 0:
 		return sender.StatusPending
 	}
 	return sender.StatusAwaitingRetry
+}
+
+// cancelled tells whether a live delivery is to be ended.
+func (d *delivery) cancelled() bool { return d.sub.deleted || d.live.dropped }
+
+// cancelled is what the last attempt makes of a delivery that is cancelled. One that
+// was delivered before it was sent again stays so.
+func (l *live) cancelled(class sender.Class) sender.Status {
+	if class == sender.ClassNone || l.single {
+		return sender.StatusDelivered
+	}
+	return sender.StatusCancelled
 }
 
 // inFlight tells whether the lease of an attempt is running.
@@ -72,9 +114,11 @@ const (
 	deliveryPrefix = "dlv_"
 )
 
-// id is the event's, with the subscription's number in base 36.
-func (d *delivery) id() string {
-	return deliveryPrefix + strings.TrimPrefix(d.event.info.ID, eventPrefix) + "_" + strconv.FormatInt(d.sub.no, 36)
+func (d *delivery) id() string { return deliveryID(d.event.info.ID, d.sub) }
+
+// deliveryID is the event's, with the subscription's number in base 36.
+func deliveryID(event string, sub *subscription) string {
+	return deliveryPrefix + strings.TrimPrefix(event, eventPrefix) + "_" + strconv.FormatInt(sub.no, 36)
 }
 
 // deliveryByID returns nil if there is none.
@@ -104,10 +148,10 @@ func (d *delivery) summary(now time.Time) sender.Delivery {
 	out := sender.Delivery{
 		ID: d.id(), Event: d.event.info, Version: d.event.version,
 		Subscriber: d.sub.owner.ID, Subscription: d.sub.ID, URL: d.sub.URL,
-		Status: d.status(), CreatedAt: d.event.created,
+		Status: d.status(), CreatedAt: d.event.info.CreatedAt,
 		AttemptCount: len(d.attempts), InFlight: d.live.inFlight(now),
 	}
-	if d.live != nil && !d.sub.deleted && !out.InFlight {
+	if d.live != nil && !d.cancelled() && !d.sub.holds() && !out.InFlight {
 		out.NextAttemptAt = d.live.due
 	}
 	if n := len(d.attempts); n > 0 {
@@ -135,8 +179,10 @@ func (d *delivery) target(targets map[int64]*sender.Target) *sender.Target {
 		t = &sender.Target{
 			Subscription: d.sub.ID, SubscriptionNo: d.sub.no, URL: d.sub.URL,
 			Subscriber: d.sub.owner.ID, SubscriberNumber: d.sub.owner.no,
-			KeyringVersion: d.sub.owner.keyring.Version, Lane: d.sub.health.Lane,
+			KeyringVersion: d.sub.owner.keyring.Version, Lane: d.sub.Health.Lane,
 		}
+		settings := cloneSettings(d.sub.Settings)
+		t.Settings = &settings
 		targets[d.sub.no] = t
 	}
 	return t

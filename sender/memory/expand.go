@@ -21,12 +21,16 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 				if sub.tx > e.tx {
 					break // it and all that follow are younger than the event
 				}
-				if !sub.deleted && sender.Matches(sub.Subscription, e.info.Type, e.to.subscriber, e.to.subscription) {
+				if sub.gets(e) {
 					if x.Deliveries == p.Deliveries {
 						x.More = true
 						return nil
 					}
-					tx.deliver(e, sub, &live{due: now})
+					if d := tx.deliver(e, sub); sub.leaves(e) {
+						tx.end(d, sender.StatusCancelled)
+					} else {
+						tx.setLive(d, &live{due: now})
+					}
 					x.Deliveries++
 				}
 				set(tx, &s.expandingAt, s.expandingAt+1)
@@ -43,12 +47,13 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 	return x, nil
 }
 
-// deliver makes the delivery of an event to a subscription.
-func (tx *Tx) deliver(e *event, sub *subscription, row *live) {
+// deliver makes the delivery of an event to a subscription. The caller says whether
+// it is live.
+func (tx *Tx) deliver(e *event, sub *subscription) *delivery {
 	d := &delivery{event: e, sub: sub}
 	setKey(tx, tx.store.deliveries, d.key(), d)
 	set(tx, &e.deliveries, append(e.deliveries, d))
 	set(tx, &sub.deliveries, append(sub.deliveries, d))
-	tx.setLive(d, row)
 	tx.wake = true
+	return d
 }

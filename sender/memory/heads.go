@@ -76,12 +76,18 @@ func (tx *Tx) serve(sub *subscription, now time.Time) {
 	})
 }
 
-// queue stands a delivery among the live ones of its subscription.
+// queue stands a delivery among the live ones of its subscription, and among those
+// that are leased.
 func (d *delivery) queue() {
-	if d.live == nil {
+	if d.live == nil || d.live.dropped {
 		d.sub.live.remove(d)
 	} else {
 		d.sub.live.put(d)
+	}
+	if d.live == nil || d.live.leased.IsZero() {
+		delete(d.sub.leased, d)
+	} else {
+		d.sub.leased[d] = struct{}{}
 	}
 }
 
@@ -89,8 +95,8 @@ func (d *delivery) queue() {
 func (s *Store) line(sub *subscription) {
 	first := sub.live.first()
 	var in *head
-	if first != nil && !sub.deleted {
-		in = &sub.owner.heads[sub.health.Lane]
+	if first != nil && !sub.deleted && !sub.holds() {
+		in = &sub.owner.heads[sub.Health.Lane]
 	}
 	if out := sub.in; out != nil && out != in {
 		s.leave(sub)
@@ -99,7 +105,7 @@ func (s *Store) line(sub *subscription) {
 		return
 	}
 	sub.in = in
-	sub.next = later(first.live.due, sub.served)
+	sub.next = later(later(first.live.due, sub.served), sub.again)
 	in.line.put(sub)
 	s.lineHead(in)
 }
@@ -123,7 +129,7 @@ func (s *Store) lineHead(h *head) {
 	s.lanes[h.lane].put(h)
 }
 
-// nextDue is when to claim next; zero if nothing is live.
+// nextDue is when to claim next; zero if nothing is live but what is held.
 func (s *Store) nextDue() (next time.Time) {
 	for lane := range s.lanes {
 		if h := s.lanes[lane].first(); h != nil && (next.IsZero() || h.next.Before(next)) {

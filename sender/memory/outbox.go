@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
@@ -17,7 +16,6 @@ type event struct {
 	info       sender.EventInfo
 	version    int64
 	to         addressee
-	created    time.Time
 	body       []byte
 	deliveries []*delivery // in the order of the subscriptions' numbers
 }
@@ -78,13 +76,16 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 	}
 
 	ref := sender.Ref{ID: d.ID, Version: version}
+	if to.subscription != "" {
+		ref.Delivery = deliveryID(d.ID, s.subscription[to.subscription])
+	}
 	setKey(tx, s.versions, d.Object, version)
 	if d.Key != "" {
 		setKey(tx, s.published, k, published{hash: d.KeyHash, ref: ref})
 	}
 	e := &event{
-		no: int64(len(s.events)) + 1, tx: tx.no, version: version, to: to, created: s.now(), body: d.Body(version),
-		info: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object},
+		no: int64(len(s.events)) + 1, tx: tx.no, version: version, to: to, body: d.Body(version),
+		info: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: s.now(), Notice: d.Notice},
 	}
 	set(tx, &s.events, append(s.events, e))
 	setKey(tx, s.eventByID, d.ID, e)
@@ -93,13 +94,18 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 }
 
 func (s *Store) checkAddressee(to addressee) error {
-	if to.subscriber != "" && s.subscriber[to.subscriber] == nil {
-		return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, to.subscriber)
+	if to.subscriber != "" {
+		if _, err := s.findSubscriber(to.subscriber); err != nil {
+			return err
+		}
 	}
 	if to.subscription != "" {
 		sub, err := s.find(to.subscription)
 		if err != nil {
 			return err
+		}
+		if sub.Status == sender.SubscriptionClosing {
+			return fmt.Errorf("%w: subscription %q is closing, and gets nothing any more", sender.ErrNotFound, to.subscription)
 		}
 		if to.subscriber != "" && sub.owner.ID != to.subscriber {
 			return fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, to.subscription, to.subscriber)

@@ -2,8 +2,10 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -15,6 +17,7 @@ type batch struct {
 	tx      *Tx
 	now     time.Time
 	targets map[int64]*sender.Target
+	notices []sender.Notice // stored so far
 }
 
 // RecordAndClaim implements sender.DispatchStore.
@@ -35,7 +38,12 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 				return err
 			}
 		}
-		c.NextDue = s.nextDue()
+		for _, n := range b.Notices {
+			if err := w.notify(n); err != nil {
+				return err
+			}
+		}
+		c.Notices, c.NextDue = w.notices, s.nextDue()
 		return nil
 	})
 	if err != nil {
@@ -70,43 +78,75 @@ func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 		Number: row.number, StartedAt: r.StartedAt, Duration: r.Duration,
 		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(r.Snippet),
 	}
-	dec := sender.Decision{Health: sub.health}
-	if sub.deleted {
-		dec.Status = ofDeleted(&row, r.Class)
-	} else if w.Decide == nil {
-		return recorded, fmt.Errorf("%w batch: it needs Decide", sender.ErrInvalid)
-	} else {
-		dec = w.Decide(sender.Live{Key: r.Key, Number: row.number, Tries: row.tries, First: row.first, Single: row.single}, sub.health, r, w.now)
+	dec, err := w.decide(d, r)
+	if err != nil {
+		return recorded, err
 	}
 	recorded.Decision = dec
 	switch dec.Status {
 	case sender.StatusAwaitingRetry:
 		attempt.NextAttemptAt = dec.Due
 		row.due, row.leased = dec.Due, time.Time{}
+		row.stood += dec.Stands
+		if dec.Uncounted {
+			row.tries--
+		}
 		w.tx.setLive(d, &row)
-	case sender.StatusDelivered:
-		w.tx.setLive(d, nil)
-	case sender.StatusDeadLettered, sender.StatusCancelled:
-		w.tx.setLive(d, nil)
-		set(w.tx, &d.ended, dec.Status)
+	case sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled:
+		w.tx.end(d, dec.Status)
 	default:
 		return recorded, fmt.Errorf("%w decision: status %q: it must be delivered, awaiting_retry or dead_lettered", sender.ErrInvalid, dec.Status)
 	}
 	set(w.tx, &d.attempts, append(d.attempts, attempt))
-	if dec.Health != sub.health {
+	if dec.Health != sub.Health {
 		if int(dec.Health.Lane) >= sender.Lanes {
 			return recorded, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, dec.Health.Lane, sender.Lanes)
 		}
-		w.tx.change(sub, func() { set(w.tx, &sub.health, dec.Health) })
+		w.tx.change(sub, func() { set(w.tx, &sub.Health, dec.Health) })
 		delete(w.targets, sub.no) // it can have moved to another lane
+	}
+	if dec.Disable != "" {
+		w.tx.hold(sub, sender.SubscriptionDisabled, dec.Disable, w.now)
+	}
+	for _, n := range dec.Notices {
+		if err := w.notify(n); err != nil {
+			return recorded, err
+		}
 	}
 	return recorded, nil
 }
 
-// ofDeleted is what an attempt makes of a delivery whose subscription is gone.
-func ofDeleted(row *live, class sender.Class) sender.Status {
-	if class == sender.ClassNone || row.single {
-		return sender.StatusDelivered
+// decide asks what becomes of a delivery and of its subscription, and leaves out
+// what does not apply to them as they are.
+func (w *batch) decide(d *delivery, r sender.Result) (dec sender.Decision, err error) {
+	row, sub := d.live, d.sub
+	dec.Health = sub.Health
+	switch {
+	case w.Decide != nil && !sub.deleted:
+		dec = w.Decide(sender.Live{
+			Key: r.Key, Number: row.number, Tries: row.tries, First: row.first, Single: row.single,
+			Stood: row.stood, Notice: d.event.info.Notice,
+		}, sub.Health, r, w.now)
+	case !d.cancelled():
+		return dec, fmt.Errorf("%w batch: it needs Decide", sender.ErrInvalid)
 	}
-	return sender.StatusCancelled
+	var dropped []sender.NoticeKind
+	if d.cancelled() {
+		dec.Status = row.cancelled(r.Class)
+		dropped = append(dropped, sender.NoticeDeadLettered)
+	}
+	if dec.Disable != "" && sub.Status != sender.SubscriptionActive {
+		dec.Disable = ""
+		dropped = append(dropped, sender.NoticeDisabled)
+	}
+	given := dec.Notices
+	dec.Notices = nil
+	for _, n := range given {
+		if !slices.Contains(dropped, n.Kind) {
+			n.Subscriber = cmp.Or(n.Subscriber, sub.owner.ID)
+			n.Subscription, n.Delivery, n.CreatedAt = sub.ID, d.id(), w.now
+			dec.Notices = append(dec.Notices, n)
+		}
+	}
+	return dec, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/surehook/surehook/sender"
@@ -13,6 +14,7 @@ type subscriber struct {
 	sender.Subscriber
 	no            int64 // from 1
 	keyring       sender.SealedKeyring
+	deleted       bool
 	subscriptions []*subscription // oldest first, deleted ones too
 	heads         [sender.Lanes]head
 }
@@ -22,10 +24,14 @@ type subscription struct {
 	no         int64 // from 1
 	owner      *subscriber
 	tx         int64 // that created it: it gets the events of this one and later ones
+	asked      asked
+	left       []left
+	last       int64 // while it is closing: the number of the last event that it gets
 	deleted    bool
-	health     sender.Health
 	deliveries []*delivery // in the order of the events' numbers
 	live       queue[*delivery]
+	leased     map[*delivery]struct{}
+	limits
 	turn
 	in *head // where it stands in line; nil: nothing is to be done for it
 }
@@ -76,7 +82,7 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *Tx, id string) (k s
 // Keyring implements sender.DispatchStore.
 func (s *Store) Keyring(ctx context.Context, no int64) (k sender.SealedKeyring, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
-		if no < 1 || no > int64(len(s.subscribers)) {
+		if no < 1 || no > int64(len(s.subscribers)) || s.subscribers[no-1].gone() {
 			return fmt.Errorf("%w: subscriber number %d", sender.ErrNotFound, no)
 		}
 		k = s.subscribers[no-1].sealed()
@@ -95,8 +101,13 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 		if s.subscription[n.ID] != nil {
 			return fmt.Errorf("%w: subscription %q", sender.ErrExists, n.ID)
 		}
-		n.Status, n.EventTypes = sender.SubscriptionActive, slices.Clone(n.EventTypes)
-		sub := &subscription{Subscription: n, no: int64(len(s.subscriptions)) + 1, owner: owner, tx: tx.no}
+		sub := &subscription{
+			Subscription: sender.Subscription{
+				ID: n.ID, Subscriber: n.Subscriber, URL: n.URL, EventTypes: slices.Clone(n.EventTypes), Description: n.Description,
+				Settings: cloneSettings(n.Settings), CreatedAt: n.CreatedAt, Status: sender.SubscriptionActive,
+			},
+			no: int64(len(s.subscriptions)) + 1, owner: owner, tx: tx.no, leased: map[*delivery]struct{}{},
+		}
 		set(tx, &s.subscriptions, append(s.subscriptions, sub))
 		set(tx, &owner.subscriptions, append(owner.subscriptions, sub))
 		setKey(tx, s.subscription, n.ID, sub)
@@ -148,21 +159,6 @@ func (s *Store) SubscriptionsTx(ctx context.Context, tx *Tx, subscriber, after s
 	return list, err
 }
 
-// DeleteSubscriptionTx implements sender.RegistryStore.
-func (s *Store) DeleteSubscriptionTx(ctx context.Context, tx *Tx, id string) error {
-	return s.in(ctx, tx, func() error {
-		sub, err := s.find(id)
-		if err != nil {
-			return err
-		}
-		tx.change(sub, func() { set(tx, &sub.deleted, true) })
-		if sub.live.first() != nil {
-			set(tx, &s.closing, append(s.closing, sub))
-		}
-		return nil
-	})
-}
-
 // find returns a subscription that is not deleted.
 func (s *Store) find(id string) (*subscription, error) {
 	sub := s.subscription[id]
@@ -174,7 +170,7 @@ func (s *Store) find(id string) (*subscription, error) {
 
 func (s *Store) findSubscriber(id string) (*subscriber, error) {
 	sr := s.subscriber[id]
-	if sr == nil {
+	if sr == nil || sr.deleted {
 		return nil, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
 	}
 	return sr, nil
@@ -182,7 +178,8 @@ func (s *Store) findSubscriber(id string) (*subscriber, error) {
 
 func (sub *subscription) shown() sender.Subscription {
 	n := sub.Subscription
-	n.EventTypes = slices.Clone(n.EventTypes)
+	n.EventTypes, n.Settings = slices.Clone(n.EventTypes), cloneSettings(n.Settings)
+	n.Backlog = int64(len(sub.live.items))
 	return n
 }
 
@@ -190,6 +187,11 @@ func (sr *subscriber) sealed() sender.SealedKeyring {
 	k := sr.keyring
 	k.Secrets = cloneSecrets(k.Secrets)
 	return k
+}
+
+func cloneSettings(set sender.Settings) sender.Settings {
+	set.Headers, set.SealedCertificate = maps.Clone(set.Headers), bytes.Clone(set.SealedCertificate)
+	return set
 }
 
 func cloneSecrets(secrets []sender.SealedSecret) []sender.SealedSecret {

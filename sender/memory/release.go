@@ -18,7 +18,7 @@ func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 			}
 			row := *d.live
 			row.number--
-			if row.tries--; row.tries == 0 {
+			if row.tries--; row.tries == 0 && row.first.Equal(row.leased) { // else attempts before it were not counted
 				row.first = time.Time{}
 			}
 			if row.leased, row.due = (time.Time{}), r.Due; r.Due.IsZero() {

@@ -9,7 +9,8 @@
 // of the same store that does not take its transaction: it would wait for
 // itself.
 //
-// The same calls in the same order, under the same clock, have the same results.
+// The same calls in the same order, under the same clock, have the same results,
+// but for the ids of notices.
 // All waiting is on channels, so a store made inside a testing/synctest bubble
 // works there.
 package memory
@@ -50,10 +51,13 @@ type Store struct {
 	subscriber    map[string]*subscriber
 	subscriptions []*subscription
 	subscription  map[string]*subscription
-	closing       []*subscription // deleted ones that have live deliveries
+	closing       []*subscription
+	deleted       []*subscription // those of them that have live deliveries
+	dropped       []*delivery     // that were passed over by a resume while they were leased
 	deliveries    map[sender.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims
+	notices       []*sender.Notice
 }
 
 var _ sender.Store[*Tx] = (*Store)(nil)

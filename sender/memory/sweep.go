@@ -10,29 +10,20 @@ import (
 // results, or to the end of their leases.
 func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
-		w := &batch{tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
-		var still []*subscription
-		for _, sub := range s.closing {
-			var over []*delivery
-			for _, d := range sub.live.items {
-				if len(over) == limit-ended {
-					break
-				}
-				if !d.live.inFlight(w.now) {
-					over = append(over, d)
-				}
-			}
-			for _, d := range over {
-				if err := w.cancel(d); err != nil {
-					return err
-				}
-			}
-			ended += len(over)
-			if sub.live.first() != nil {
-				still = append(still, sub)
+		w := &batch{Batch: &sender.Batch{}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
+		over := w.cancelled(limit)
+		for _, d := range over {
+			if err := w.cancel(d); err != nil {
+				return err
 			}
 		}
-		set(tx, &s.closing, still)
+		ended = len(over)
+		tx.forget()
+		for _, sub := range s.closing {
+			if !sub.deleted && s.closed(sub) {
+				tx.remove(sub)
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -41,16 +32,49 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 	return ended, nil
 }
 
-// cancel ends a live delivery of a deleted subscription.
+// cancelled finds up to limit live deliveries that are to be ended now.
+func (w *batch) cancelled(limit int) (over []*delivery) {
+	look := func(ds []*delivery) {
+		for _, d := range ds {
+			if len(over) == limit {
+				return
+			}
+			if d.live != nil && d.cancelled() && !d.live.inFlight(w.now) {
+				over = append(over, d)
+			}
+		}
+	}
+	for _, sub := range w.tx.store.deleted {
+		look(sub.live.items)
+	}
+	look(w.tx.store.dropped)
+	return over
+}
+
+// cancel ends a live delivery.
 func (w *batch) cancel(d *delivery) error {
 	if !d.live.leased.IsZero() {
 		_, err := w.settle(d, d.interrupted(0))
 		return err
 	}
-	status := ofDeleted(d.live, sender.ClassInterrupted)
-	w.tx.setLive(d, nil)
-	if status == sender.StatusCancelled {
-		set(w.tx, &d.ended, status)
-	}
+	w.tx.end(d, d.live.cancelled(sender.ClassInterrupted))
 	return nil
+}
+
+// forget takes out of the lists for Sweep what it has nothing more to do with.
+func (tx *Tx) forget() {
+	s := tx.store
+	set(tx, &s.deleted, filter(s.deleted, func(sub *subscription) bool { return sub.live.first() != nil }))
+	set(tx, &s.dropped, filter(s.dropped, func(d *delivery) bool { return d.live != nil && d.live.dropped }))
+	set(tx, &s.closing, filter(s.closing, func(sub *subscription) bool { return !sub.deleted }))
+}
+
+// filter leaves the list as it is, for a roll-back.
+func filter[T any](list []T, keep func(T) bool) (kept []T) {
+	for _, x := range list {
+		if keep(x) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
 }

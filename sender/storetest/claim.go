@@ -39,7 +39,7 @@ func claimFields[Tx any](w *world[Tx]) {
 		d, ok := want[c.Event.ID]
 		w.check(ok, "event %s was claimed twice, or was not published", c.Event.ID)
 		delete(want, d.ID)
-		w.equal(c.Event, sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object}, "event")
+		w.sameEvent(c.Event, d, claims.Now)
 		w.sameBody(c.Body, d, max(d.Version, 1))
 		w.equal([]int64{c.Token, int64(c.Number)}, []int64{1, 1}, "token and number of a first attempt")
 		w.sameTime(c.At, claims.Now, "time of the claim")

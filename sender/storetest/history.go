@@ -31,11 +31,12 @@ func historyDelivery[Tx any](w *world[Tx]) {
 	read := w.delivery(d.ID, sub)
 	w.check(!read.CreatedAt.Before(before.Add(-time.Microsecond)) && !read.CreatedAt.After(w.now().Add(time.Microsecond)), "CreatedAt is %v, and the event was published at %v", read.CreatedAt, before)
 	want := sender.Delivery{
-		ID: read.ID, Event: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object}, Version: 42,
+		ID: read.ID, Event: read.Event, Version: 42,
 		Subscriber: owner, Subscription: sub, URL: "https://example.com/" + sub, Status: sender.StatusPending,
 		CreatedAt: read.CreatedAt, NextAttemptAt: read.NextAttemptAt, Body: d.Body(42), Attempts: read.Attempts,
 	}
 	w.equal(read, want, "delivery")
+	w.sameEvent(read.Event, d, read.CreatedAt)
 	w.equal(len(read.Attempts), 0, "attempts of a pending delivery")
 	w.check(!read.NextAttemptAt.IsZero() && !read.NextAttemptAt.After(w.now()), "NextAttemptAt of a pending delivery is %v", read.NextAttemptAt)
 }

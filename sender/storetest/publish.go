@@ -41,7 +41,7 @@ func publishCommitted[Tx any](w *world[Tx]) {
 
 	w.equal(w.expand(), 1, "deliveries made")
 	c := w.claimOne()
-	w.equal(c.Event, sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object}, "event of the claimed delivery")
+	w.sameEvent(c.Event, d, w.now())
 	w.equal(c.Target.Subscription, sub, "subscription of the claimed delivery")
 	w.sameBody(c.Body, d, 1)
 }
@@ -320,6 +320,6 @@ func publishOddObjects[Tx any](w *world[Tx]) {
 	}
 	w.expand()
 	for _, d := range drafts {
-		w.equal(w.delivery(d.ID, sub).Event, sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object}, "event")
+		w.sameEvent(w.delivery(d.ID, sub).Event, d, w.now())
 	}
 }

@@ -73,6 +73,14 @@ func (w *world[Tx]) sameSubscription(got, want sender.Subscription) {
 	w.equal(got, want, "subscription")
 }
 
+// sameEvent ends the test if what is said of an event is not the draft's.
+func (w *world[Tx]) sameEvent(got sender.EventInfo, d sender.Draft, published time.Time) {
+	w.Helper()
+	w.sameTime(got.CreatedAt, published, "CreatedAt of event %s", d.ID)
+	got.CreatedAt = time.Time{}
+	w.equal(got, sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, Notice: d.Notice}, "event")
+}
+
 // sameAttempts ends the test if a delivery's attempts are not those.
 func (w *world[Tx]) sameAttempts(d sender.Delivery, want ...sender.Attempt) {
 	w.Helper()

@@ -1,0 +1,93 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// CloseSubscriptionTx implements sender.RegistryStore.
+func (s *Store) CloseSubscriptionTx(ctx context.Context, tx *Tx, id string) error {
+	return s.in(ctx, tx, func() error {
+		sub, err := s.find(id)
+		if err == nil {
+			tx.close(sub)
+		}
+		return err
+	})
+}
+
+func (tx *Tx) close(sub *subscription) {
+	s := tx.store
+	switch {
+	case sub.holds():
+		tx.remove(sub)
+	case sub.Status == sender.SubscriptionActive:
+		set(tx, &sub.Status, sender.SubscriptionClosing)
+		set(tx, &sub.last, int64(len(s.events)))
+		set(tx, &s.closing, append(s.closing, sub))
+	}
+}
+
+// closed tells whether a subscription that is closing has nothing left.
+func (s *Store) closed(sub *subscription) bool {
+	expanded := int64(s.expanding) >= sub.last ||
+		int64(s.expanding)+1 == sub.last && int64(s.expandingAt) >= sub.no
+	return expanded && sub.live.first() == nil && len(sub.leased) == 0
+}
+
+// DeleteSubscriptionTx implements sender.RegistryStore.
+func (s *Store) DeleteSubscriptionTx(ctx context.Context, tx *Tx, id string) error {
+	return s.in(ctx, tx, func() error {
+		sub, err := s.find(id)
+		if err == nil {
+			tx.remove(sub)
+		}
+		return err
+	})
+}
+
+// remove ends a subscription. Its live deliveries are ended by Sweep.
+func (tx *Tx) remove(sub *subscription) {
+	tx.change(sub, func() { set(tx, &sub.deleted, true) })
+	if sub.live.first() != nil {
+		set(tx, &tx.store.deleted, append(tx.store.deleted, sub))
+	}
+	tx.bury(sub.owner)
+}
+
+// DeleteSubscriberTx implements sender.RegistryStore.
+func (s *Store) DeleteSubscriberTx(ctx context.Context, tx *Tx, id string) error {
+	return s.in(ctx, tx, func() error {
+		sr, err := s.findSubscriber(id)
+		if err != nil {
+			return err
+		}
+		set(tx, &sr.deleted, true)
+		for _, sub := range sr.subscriptions {
+			if !sub.deleted {
+				tx.close(sub)
+			}
+		}
+		tx.bury(sr)
+		return nil
+	})
+}
+
+// gone tells whether a subscriber was deleted, and with it the last of its
+// subscriptions.
+func (sr *subscriber) gone() bool {
+	for _, sub := range sr.subscriptions {
+		if !sub.deleted {
+			return false
+		}
+	}
+	return sr.deleted
+}
+
+// bury destroys the secrets of a subscriber that is gone.
+func (tx *Tx) bury(sr *subscriber) {
+	if sr.gone() {
+		set(tx, &sr.keyring, sender.SealedKeyring{})
+	}
+}

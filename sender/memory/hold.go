@@ -1,0 +1,146 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// holds tells whether the live deliveries of a subscription are held.
+func (sub *subscription) holds() bool {
+	return sub.Status == sender.SubscriptionPaused || sub.Status == sender.SubscriptionDisabled
+}
+
+// HoldSubscriptionTx implements sender.RegistryStore.
+func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *Tx, id string, status sender.SubscriptionStatus, reason string) error {
+	return s.in(ctx, tx, func() error {
+		if status != sender.SubscriptionPaused && status != sender.SubscriptionDisabled {
+			return fmt.Errorf("%w status %q: it must be paused or disabled", sender.ErrInvalid, status)
+		}
+		sub, err := s.find(id)
+		switch {
+		case err != nil:
+			return err
+		case sub.Status == status:
+			return nil
+		case sub.Status == sender.SubscriptionClosing:
+			return fmt.Errorf("%w: subscription %q is closing: it can only be deleted", sender.ErrStatus, id)
+		case sub.Status == sender.SubscriptionDisabled:
+			return fmt.Errorf("%w: subscription %q is disabled: it can be resumed or deleted", sender.ErrStatus, id)
+		}
+		tx.hold(sub, status, reason, s.now())
+		return nil
+	})
+}
+
+func (tx *Tx) hold(sub *subscription, status sender.SubscriptionStatus, reason string, now time.Time) {
+	tx.change(sub, func() { set(tx, &sub.Status, status) })
+	if status == sender.SubscriptionDisabled {
+		set(tx, &sub.DisabledAt, now)
+		set(tx, &sub.DisabledReason, reason)
+	}
+}
+
+// left is what a resume leaves behind of events that were committed before it, and
+// not expanded yet.
+type left struct {
+	sender.Resume
+	upTo int64 // the number of the last of them
+}
+
+// leaves tells whether a subscription was resumed without an event that was not
+// expanded yet.
+func (sub *subscription) leaves(e *event) bool {
+	return slices.ContainsFunc(sub.left, func(l left) bool { return e.no <= l.upTo && !takes(l.Resume, e) })
+}
+
+func takes(r sender.Resume, e *event) bool {
+	return !r.None && !e.info.CreatedAt.Before(r.Since)
+}
+
+// ResumeSubscriptionTx implements sender.RegistryStore. It looks at every live
+// delivery of the subscription.
+func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r sender.Resume) error {
+	return s.in(ctx, tx, func() error {
+		sub, err := s.find(id)
+		switch {
+		case err != nil:
+			return err
+		case sub.Status == sender.SubscriptionActive:
+			return nil
+		case sub.Status == sender.SubscriptionClosing:
+			return fmt.Errorf("%w: subscription %q is closing: it is not held", sender.ErrStatus, id)
+		}
+		held := slices.Clone(sub.live.items)
+		// In a total order, so that the same calls have the same results.
+		slices.SortFunc(held, func(a, b *delivery) int { return int(a.event.no - b.event.no) })
+		if err := s.checkRetention(sub, held, r); err != nil {
+			return err
+		}
+		now := s.now()
+		for _, d := range held {
+			tx.resume(d, takes(r, d.event), now)
+		}
+		waiting := filter(sub.left, func(l left) bool { return l.upTo > int64(s.expanding) })
+		set(tx, &sub.left, append(waiting, left{Resume: r, upTo: int64(len(s.events))}))
+		tx.change(sub, func() {
+			if sub.Status == sender.SubscriptionDisabled {
+				set(tx, &sub.Health.Streak, 0)
+				set(tx, &sub.Health.FailingSince, time.Time{})
+				set(tx, &sub.Health.Warned, 0)
+				set(tx, &sub.DisabledAt, time.Time{})
+				set(tx, &sub.DisabledReason, "")
+			}
+			set(tx, &sub.Status, sender.SubscriptionActive)
+		})
+		tx.wake = true
+		return nil
+	})
+}
+
+// checkRetention refuses to send what is too old.
+func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Resume) error {
+	if r.NotBefore.IsZero() {
+		return nil
+	}
+	var oldest *event
+	look := func(e *event) {
+		if takes(r, e) && (oldest == nil || e.info.CreatedAt.Before(oldest.info.CreatedAt)) {
+			oldest = e
+		}
+	}
+	for _, d := range held {
+		look(d.event)
+	}
+	for i, e := range s.events[s.expanding:] {
+		expanded := i == 0 && sub.no <= int64(s.expandingAt)
+		if !expanded && sub.gets(e) && !sub.leaves(e) {
+			look(e)
+		}
+	}
+	if oldest == nil || !oldest.info.CreatedAt.Before(r.NotBefore) {
+		return nil
+	}
+	return &sender.RetentionError{Published: oldest.info.CreatedAt, NotBefore: r.NotBefore}
+}
+
+// resume makes a held delivery due, or cancels it. One that is leased is left to the
+// end of its attempt.
+func (tx *Tx) resume(d *delivery, taken bool, now time.Time) {
+	switch {
+	case taken:
+		tx.setLive(d, d.live.renewed(now))
+	case d.live.leased.IsZero():
+		tx.end(d, d.live.cancelled(sender.ClassInterrupted))
+	default:
+		row := *d.live
+		row.dropped = true
+		tx.setLive(d, &row)
+		if dropped := &tx.store.dropped; !slices.Contains(*dropped, d) {
+			set(tx, dropped, append(*dropped, d))
+		}
+	}
+}

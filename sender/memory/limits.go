@@ -1,0 +1,53 @@
+package memory
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// limits is what a subscription remembers of how often it may be attempted.
+type limits struct {
+	rateAt time.Time // as sender.TakeRate takes it
+	again  time.Time // when its rate allows another attempt
+}
+
+// inFlight counts the leases of a subscription that are running. One that has ended
+// does not count: its delivery waits to be claimed.
+func (sub *subscription) inFlight(now time.Time) (n int) {
+	for d := range sub.leased {
+		if d.live.inFlight(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// within tells whether a subscription's own settings allow another attempt now. If
+// its rate does not, it stands in line for when it does.
+func (w *batch) within(sub *subscription) bool {
+	set := &sub.Settings
+	if set.MaxInFlight > 0 && sub.inFlight(w.now) >= set.MaxInFlight {
+		return false
+	}
+	if set.Rate > 0 {
+		if granted, _, again := sender.TakeRate(set.Rate, sub.rateAt, w.now, 1); granted == 0 {
+			w.tx.again(sub, again)
+			return false
+		}
+	}
+	return true
+}
+
+// spend notes that an attempt was claimed.
+func (w *batch) spend(sub *subscription) {
+	if rate := sub.Settings.Rate; rate > 0 {
+		_, next, _ := sender.TakeRate(rate, sub.rateAt, w.now, 1)
+		set(w.tx, &sub.rateAt, next)
+	}
+}
+
+// again says when to look at a subscription again.
+func (tx *Tx) again(sub *subscription, at time.Time) {
+	tx.change(sub, func() { set(tx, &sub.again, at) })
+}

@@ -1,0 +1,36 @@
+package memory
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+// noticePrefix is what notices' ids begin with.
+const noticePrefix = "ntc_"
+
+// notify stores a notice, and publishes the event that is made of it.
+func (w *batch) notify(n sender.Notice) error {
+	s := w.tx.store
+	n.ID = cmp.Or(n.ID, newid.New(noticePrefix, w.now))
+	if n.CreatedAt.IsZero() {
+		n.CreatedAt = w.now
+	}
+	stored := n
+	set(w.tx, &s.notices, append(s.notices, &stored))
+	w.notices = append(w.notices, n)
+	if w.Announce == nil {
+		return nil
+	}
+	d, ok := w.Announce(n)
+	if !ok {
+		return nil
+	}
+	d.Notice = true
+	if _, err := s.publish(w.tx, &d); !errors.Is(err, sender.ErrNotFound) {
+		return err
+	}
+	return nil // there is nobody to tell
+}

@@ -1,0 +1,65 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// asked says since when a subscription asks for what.
+type asked struct {
+	tx    int64            // that changed the filter last
+	since map[string]int64 // of each pattern that was there already: the transaction that first asked for it
+}
+
+// UpdateSubscriptionTx implements sender.RegistryStore.
+func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subscription) error {
+	return s.in(ctx, tx, func() error {
+		sub, err := s.find(n.ID)
+		if err != nil {
+			return err
+		}
+		now := asked{tx: tx.no, since: map[string]int64{}}
+		for _, pattern := range n.EventTypes {
+			if slices.Contains(sub.EventTypes, pattern) {
+				now.since[pattern] = sub.asksSince(pattern)
+			}
+		}
+		set(tx, &sub.asked, now)
+		set(tx, &sub.URL, n.URL)
+		set(tx, &sub.EventTypes, slices.Clone(n.EventTypes))
+		set(tx, &sub.Description, n.Description)
+		set(tx, &sub.Settings, cloneSettings(n.Settings))
+		tx.again(sub, time.Time{}) // the new rate may allow more
+		tx.wake = true
+		return nil
+	})
+}
+
+// asksSince is the transaction since which a subscription asks for a pattern of its
+// filter.
+func (sub *subscription) asksSince(pattern string) int64 {
+	if since, ok := sub.asked.since[pattern]; ok {
+		return since
+	}
+	return max(sub.asked.tx, sub.tx)
+}
+
+// gets tells whether a subscription gets an event.
+func (sub *subscription) gets(e *event) bool {
+	if sub.deleted || e.tx < sub.tx || sub.Status == sender.SubscriptionClosing && e.no > sub.last {
+		return false
+	}
+	s := sub.Subscription
+	if e.tx < sub.asked.tx {
+		s.EventTypes = nil
+		for _, pattern := range sub.EventTypes {
+			if sub.asksSince(pattern) <= e.tx {
+				s.EventTypes = append(s.EventTypes, pattern)
+			}
+		}
+	}
+	return sender.Matches(s, e.info.Type, e.to.subscriber, e.to.subscription)
+}
