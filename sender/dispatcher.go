@@ -62,6 +62,11 @@ type DispatcherConfig struct {
 	// UserAgent is the header's value. The default is "surehook".
 	UserAgent string
 
+	// Notifier is given every notice that nobody has acknowledged, until it accepts
+	// it. Without one notices are only logged, listed (History.Notices) and published
+	// as events.
+	Notifier Notifier
+
 	// Hooks are called at the dispatcher's steps.
 	Hooks Hooks
 
@@ -190,6 +195,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return err
 	}
 	p := newPump(d)
+	if d.cfg.Notifier != nil {
+		p.workers.Go(func() { d.notifying(ctx, p.noticed) })
+	}
 	p.run(ctx)
 	return p.drain(ctx)
 }
@@ -218,6 +226,12 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	}
 	p := newPump(d)
 	err := p.once(ctx)
+	for d.cfg.Notifier != nil && err == nil {
+		var n int
+		if n, err = d.notify(ctx); n == 0 {
+			break
+		}
+	}
 	if drained := p.drain(ctx); err == nil {
 		err = drained
 	}

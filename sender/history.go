@@ -40,6 +40,25 @@ func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, 
 	return h.store.Deliveries(ctx, q)
 }
 
+// Notices lists notices, the newest first, and returns the cursor of the following
+// page, "" after the last. ErrInvalid: the limit or the cursor is not one.
+func (h *History) Notices(ctx context.Context, q NoticeQuery) ([]Notice, string, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	q.Limit = limit
+	return h.store.Notices(ctx, q)
+}
+
+// Acknowledge marks a notice as read, so that no Notifier is given it any more and
+// it goes with its retention. If subscriber is not empty it must be the notice's:
+// that is for owners; the operator gives none. Doing it again changes nothing.
+// ErrNotFound.
+func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (Notice, error) {
+	return h.store.AcknowledgeNotice(ctx, id, subscriber)
+}
+
 // Redeliver sends a delivery again, at once, with the same event id and the same
 // bytes. One that is not delivered starts its schedule anew; one that is
 // delivered gets a single attempt, whose failure leaves it delivered. If an

@@ -18,4 +18,7 @@ type Hooks struct {
 	// Lost is set, the lease was lost before and nothing was changed. Attempts
 	// that a claim found interrupted come here too.
 	Recorded func(ctx context.Context, r *Recorded)
+
+	// Noticed is called once a notice was stored.
+	Noticed func(ctx context.Context, n Notice)
 }

@@ -40,6 +40,7 @@ type pump struct {
 	d       *Dispatcher
 	stats   Stats
 	results chan struct{} // capacity 1: there is something to record, or to give back
+	noticed chan struct{} // capacity 1: there are new notices
 	resting chan *attempt // to workers that have nothing to do
 	workers sync.WaitGroup
 	drained chan struct{}   // closed once nothing more is begun
@@ -71,7 +72,7 @@ func newPump(d *Dispatcher) *pump {
 	eighth := max(1, d.cfg.Slots/8)
 	proven := d.cfg.Slots - 2*eighth
 	return &pump{
-		d: d, results: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}), onWire: map[*attempt]struct{}{},
+		d: d, results: make(chan struct{}, 1), noticed: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}), onWire: map[*attempt]struct{}{},
 		slots: newSlots(slotsConfig{
 			places:          [Lanes]int{LaneNew: eighth, LaneProven: proven, LaneProbation: eighth},
 			perSubscription: min(d.cfg.PerSubscription, proven),
@@ -212,7 +213,7 @@ func limitClaim(p *ClaimParams) (slots int) {
 // exchange records and claims, and reports what was recorded.
 func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams) (Claims, error) {
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
-	b := Batch{Decide: p.d.cfg.Policy.Decide, Claim: params, Results: make([]Result, len(done))}
+	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: make([]Result, len(done))}
 	for i := range done {
 		b.Results[i] = done[i].r
 	}
@@ -235,6 +236,9 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 	for i := range claims.Interrupted {
 		p.report(ctx, &claims.Interrupted[i])
 	}
+	for _, n := range claims.Notices {
+		p.notice(ctx, n)
+	}
 	return claims, nil
 }
 
@@ -255,6 +259,19 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 	}
 	if hook := p.d.cfg.Hooks.Recorded; hook != nil {
 		p.d.guarded(ctx, "Recorded", func() { hook(ctx, r) })
+	}
+}
+
+// notice reports a notice that was stored.
+func (p *pump) notice(ctx context.Context, n Notice) {
+	p.d.cfg.Logger.WarnContext(ctx, "a notice: "+n.Detail, "notice_id", n.ID, "kind", string(n.Kind), "subscriber_id", n.Subscriber,
+		"subscription_id", n.Subscription, "delivery_id", n.Delivery)
+	if hook := p.d.cfg.Hooks.Noticed; hook != nil {
+		p.d.guarded(ctx, "Noticed", func() { hook(ctx, n) })
+	}
+	select {
+	case p.noticed <- struct{}{}:
+	default:
 	}
 }
 

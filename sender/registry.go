@@ -78,10 +78,7 @@ type NewSubscription struct {
 // Registry keeps subscribers and their subscriptions. It is safe for concurrent
 // use. The methods that end in Tx run in the caller's transaction.
 type Registry[Tx any] struct {
-	store interface {
-		RegistryStore[Tx]
-		InTx(ctx context.Context, fn func(tx Tx) error) error
-	}
+	store   Store[Tx]
 	keys    *Keys
 	network guard.Policy
 	now     func() time.Time

@@ -190,10 +190,14 @@ type DispatchStore interface {
 	// Keyring returns the sealed secrets of the subscriber with a number, as in
 	// Target.SubscriberNumber.
 	Keyring(ctx context.Context, subscriber int64) (SealedKeyring, error)
+
+	NotifierStore
 }
 
 // HistoryStore answers questions about deliveries. History uses it.
 type HistoryStore interface {
+	NoticeStore
+
 	// Delivery returns a delivery with its event's body and all its attempts, or
 	// ErrNotFound.
 	Delivery(ctx context.Context, id string) (Delivery, error)

@@ -58,6 +58,7 @@ type Store struct {
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims
 	notices       []*sender.Notice
+	notifying     map[string]notifying // by the ids of notices that were claimed
 }
 
 var _ sender.Store[*Tx] = (*Store)(nil)
@@ -74,6 +75,7 @@ func New(cfg *Config) (*Store, error) {
 		subscriber:   map[string]*subscriber{},
 		subscription: map[string]*subscription{},
 		deliveries:   map[sender.DeliveryKey]*delivery{},
+		notifying:    map[string]notifying{},
 	}
 	if cfg != nil && cfg.Now != nil {
 		s.clock = cfg.Now

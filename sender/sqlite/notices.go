@@ -1,14 +1,33 @@
 package sqlite
 
 import (
+	"cmp"
+	"context"
+	"database/sql"
 	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 )
 
-const insertNotice = `INSERT INTO surehook_notices (id, kind, subscriber, subscription, delivery, replay, detail, percent, created_at, acknowledged_at, notified_at)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`
+const (
+	noticeColumns = `no, id, kind, subscriber, subscription, delivery, replay, detail, percent, created_at, acknowledged_at, notified_at, notify_tries`
+
+	insertNotice = `INSERT INTO surehook_notices (id, kind, subscriber, subscription, delivery, replay, detail, percent, created_at, acknowledged_at, notified_at,
+		notify_due, notify_tries)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, ?9, 0)`
+	selectNoticeByID  = `SELECT ` + noticeColumns + ` FROM surehook_notices WHERE id = ?`
+	acknowledgeNotice = `UPDATE surehook_notices SET acknowledged_at = ? WHERE id = ? AND acknowledged_at = 0`
+	selectDueNotices  = `SELECT ` + noticeColumns + ` FROM surehook_notices
+		WHERE notified_at = 0 AND acknowledged_at = 0 AND notify_due <= ? ORDER BY notify_due, no LIMIT ? + 0`
+	claimNotice  = `UPDATE surehook_notices SET notify_due = ?, notify_tries = notify_tries + 1 WHERE no = ?`
+	markNotified = `UPDATE surehook_notices SET notified_at = ? WHERE id = ? AND notified_at = 0`
+	putOffNotice = `UPDATE surehook_notices SET notify_due = ? WHERE id = ? AND notified_at = 0`
+)
 
 // notify stores a notice, and publishes the event that is made of it.
 func (b *batch) notify(n sender.Notice) error {
@@ -32,4 +51,138 @@ func (b *batch) notify(n sender.Notice) error {
 	draft.Notice = true
 	_, err = b.publish(&draft, b.now)
 	return err
+}
+
+type noticeRow struct {
+	no    int64
+	tries int
+	sender.Notice
+}
+
+func scanNotice(row interface{ Scan(...any) error }) (n noticeRow, err error) {
+	var created, acknowledged, notified int64
+	err = row.Scan(&n.no, &n.ID, &n.Kind, &n.Subscriber, &n.Subscription, &n.Delivery, &n.Replay, &n.Detail, &n.Percent,
+		&created, &acknowledged, &notified, &n.tries)
+	n.CreatedAt, n.AcknowledgedAt, n.NotifiedAt = timeOf(created), timeOf(acknowledged), timeOf(notified)
+	return n, err
+}
+
+// Notices implements sender.HistoryStore.
+func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
+	limit := cmp.Or(q.Limit, pageDefault)
+	if limit < 1 || limit > pageMax {
+		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
+	}
+	before := int64(math.MaxInt64)
+	if q.Cursor != "" {
+		before, err = strconv.ParseInt(q.Cursor, 36, 64)
+		if err != nil || before < 1 || strconv.FormatInt(before, 36) != q.Cursor {
+			return nil, "", fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
+		}
+	}
+	query, args := noticePage(q, before, limit+1)
+	err = s.read(ctx, func(w *work) error {
+		return w.each(func(rows *sql.Rows) (bool, error) {
+			n, err := scanNotice(rows)
+			if err != nil {
+				return false, err
+			}
+			if len(page) == limit {
+				next = strconv.FormatInt(before, 36)
+				return false, nil
+			}
+			page, before = append(page, n.Notice), n.no
+			return true, nil
+		}, query, args...)
+	})
+	if err != nil {
+		return nil, "", fail("listing notices", err)
+	}
+	return page, next, nil
+}
+
+func noticePage(q sender.NoticeQuery, before int64, limit int) (query string, args []any) {
+	query, args = `SELECT `+noticeColumns+` FROM surehook_notices WHERE no < ?`, []any{before}
+	for _, f := range []struct{ column, value string }{
+		{"subscription", q.Subscription}, {"subscriber", q.Subscriber}, {"kind", string(q.Kind)},
+	} {
+		if f.value != "" {
+			query, args = query+` AND `+f.column+` = ?`, append(args, f.value)
+		}
+	}
+	if q.Unread {
+		query += ` AND acknowledged_at = 0`
+	}
+	return query + ` ORDER BY no DESC LIMIT ?`, append(args, limit)
+}
+
+// AcknowledgeNotice implements sender.HistoryStore.
+func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n sender.Notice, err error) {
+	err = s.write(ctx, func(w *work) error {
+		row, err := scanNotice(w.row(selectNoticeByID, id))
+		if errors.Is(err, sql.ErrNoRows) || err == nil && subscriber != "" && row.Subscriber != subscriber {
+			return fmt.Errorf("%w: notice %q", sender.ErrNotFound, id)
+		}
+		if err != nil {
+			return fail("reading a notice", err)
+		}
+		n = row.Notice
+		if !n.AcknowledgedAt.IsZero() {
+			return nil
+		}
+		now := s.now()
+		n.AcknowledgedAt = timeOf(now)
+		return fail("acknowledging a notice", w.execs(acknowledgeNotice, now, id))
+	})
+	return n, err
+}
+
+// ClaimNotices implements sender.NotifierStore. With nothing to claim it only reads.
+func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
+	const doing = "claiming notices"
+	some := false
+	err = s.read(ctx, func(w *work) error {
+		return w.each(func(*sql.Rows) (bool, error) {
+			some = true
+			return false, nil
+		}, selectDueNotices, s.now(), 1)
+	})
+	if err != nil || !some {
+		return nil, fail(doing, err)
+	}
+	err = s.write(ctx, func(w *work) error {
+		claimed = nil
+		now := s.now()
+		var due []noticeRow
+		err := w.each(func(rows *sql.Rows) (bool, error) {
+			n, err := scanNotice(rows)
+			due = append(due, n)
+			return true, err
+		}, selectDueNotices, now, limit)
+		if err != nil {
+			return fail(doing, err)
+		}
+		for _, n := range due {
+			if err := w.execs(claimNotice, now+lease.Microseconds(), n.no); err != nil {
+				return fail(doing, err)
+			}
+			claimed = append(claimed, sender.ClaimedNotice{Notice: n.Notice, Tries: n.tries + 1})
+		}
+		return nil
+	})
+	return claimed, err
+}
+
+// Notified implements sender.NotifierStore.
+func (s *Store) Notified(ctx context.Context, id string) error {
+	return s.write(ctx, func(w *work) error {
+		return fail("marking a notice", w.execs(markNotified, s.now(), id))
+	})
+}
+
+// PutOffNotice implements sender.NotifierStore.
+func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
+	return s.write(ctx, func(w *work) error {
+		return fail("putting a notice off", w.execs(putOffNotice, s.now()+after.Microseconds(), id))
+	})
 }

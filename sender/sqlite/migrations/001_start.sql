@@ -234,5 +234,11 @@ CREATE TABLE surehook_notices (
 	percent INTEGER NOT NULL,
 	created_at INTEGER NOT NULL,
 	acknowledged_at INTEGER NOT NULL,
-	notified_at INTEGER NOT NULL
+	notified_at INTEGER NOT NULL,
+	notify_due INTEGER NOT NULL, -- when a notifier may take it, if it is neither notified nor acknowledged
+	notify_tries INTEGER NOT NULL
 );
+CREATE INDEX surehook_notices_of ON surehook_notices (subscriber, no);
+CREATE INDEX surehook_notices_about ON surehook_notices (subscription, no);
+CREATE INDEX surehook_notices_unread ON surehook_notices (no) WHERE acknowledged_at = 0;
+CREATE INDEX surehook_notices_due ON surehook_notices (notify_due, no) WHERE notified_at = 0 AND acknowledged_at = 0;

@@ -1,0 +1,53 @@
+package sender
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// announcement is the data of a notice's event.
+type announcement struct {
+	Notice       string `json:"notice_id"`
+	Subscription string `json:"subscription_id,omitempty"`
+	Delivery     string `json:"delivery_id,omitempty"`
+	Replay       string `json:"replay_id,omitempty"`
+	Percent      int    `json:"percent,omitempty"`
+	Detail       string `json:"detail"`
+}
+
+// announce makes the event of a notice, for the subscriptions of whom it is for
+// and of the operator that ask for its type. It is about what the notice is about,
+// so that its versions order the notices of one delivery or subscription.
+func announce(n Notice) (Draft, bool) {
+	data, err := json.Marshal(announcement{n.ID, n.Subscription, n.Delivery, n.Replay, n.Percent, n.Detail})
+	if err != nil {
+		return Draft{}, false
+	}
+	e := Event{Type: string(n.Kind), Object: n.about(), Data: data, Subscriber: n.Subscriber, OccurredAt: n.CreatedAt}
+	d, err := e.draft(n.CreatedAt, maxAnnouncement)
+	d.Notice = true
+	return d, err == nil
+}
+
+const maxAnnouncement = 64 << 10
+
+func (n *Notice) about() Object {
+	switch {
+	case n.Kind == NoticeDeadLettered:
+		return Object{Type: "delivery", ID: n.Delivery}
+	case n.Subscription != "":
+		return Object{Type: "subscription", ID: n.Subscription}
+	case n.Replay != "":
+		return Object{Type: "replay", ID: n.Replay}
+	}
+	return Object{Type: "network", ID: "own"}
+}
+
+// notifyPause is how long a notice waits that a Notifier did not accept.
+func notifyPause(tries int) time.Duration {
+	pause := 10 * time.Second
+	for range min(tries-1, 10) {
+		pause *= 2
+	}
+	return min(pause, time.Hour)
+}

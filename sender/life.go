@@ -1,0 +1,127 @@
+package sender
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// maxReason bounds why a subscription was disabled.
+const maxReason = 1024
+
+// TestEventType is the type of the event that SendTest publishes.
+const TestEventType = "webhook.test"
+
+// Pause stops a subscription's deliveries until it is resumed: they are held, and
+// so are those of events to come. Attempts in flight are left to end. Pausing a
+// paused one changes nothing. ErrNotFound; ErrStatus: it is disabled or closing.
+// The cost does not depend on the backlog.
+func (r *Registry[Tx]) Pause(ctx context.Context, id string) error {
+	return r.store.InTx(ctx, func(tx Tx) error { return r.PauseTx(ctx, tx, id) })
+}
+
+// PauseTx is Pause in the caller's transaction.
+func (r *Registry[Tx]) PauseTx(ctx context.Context, tx Tx, id string) error {
+	return r.store.HoldSubscriptionTx(ctx, tx, id, SubscriptionPaused, "")
+}
+
+// Disable stops a subscription's deliveries as Pause does, in the name of the
+// operator: its owner sees that it is disabled, and why (up to 1024 bytes).
+// ErrNotFound; ErrStatus: it is closing; ErrInvalid: the reason.
+func (r *Registry[Tx]) Disable(ctx context.Context, id, reason string) error {
+	return r.store.InTx(ctx, func(tx Tx) error { return r.DisableTx(ctx, tx, id, reason) })
+}
+
+// DisableTx is Disable in the caller's transaction.
+func (r *Registry[Tx]) DisableTx(ctx context.Context, tx Tx, id, reason string) error {
+	if reason == "" || len(reason) > maxReason || !utf8.ValidString(reason) {
+		return fmt.Errorf("%w reason: it must be 1 to %d bytes of UTF-8", ErrInvalid, maxReason)
+	}
+	return r.store.HoldSubscriptionTx(ctx, tx, id, SubscriptionDisabled, reason)
+}
+
+// Resume makes a paused or disabled subscription active again. take says which of
+// the deliveries that are held are sent: all, with the zero value, or none, or
+// those published since a time. They are due at once, with their schedules anew,
+// while attempt numbers go on; the others are cancelled. Resuming an active one
+// changes nothing. ErrNotFound; ErrStatus: it is closing. If take.NotBefore is set
+// it refuses to send what was published before: a *RetentionError, and nothing is
+// changed. The cost does not depend on the backlog.
+func (r *Registry[Tx]) Resume(ctx context.Context, id string, take Resume) error {
+	return r.store.InTx(ctx, func(tx Tx) error { return r.ResumeTx(ctx, tx, id, take) })
+}
+
+// ResumeTx is Resume in the caller's transaction.
+func (r *Registry[Tx]) ResumeTx(ctx context.Context, tx Tx, id string, take Resume) error {
+	if take.None && !take.Since.IsZero() {
+		return fmt.Errorf("%w resume: it takes none, or those since a time, not both", ErrInvalid)
+	}
+	return r.store.ResumeSubscriptionTx(ctx, tx, id, take)
+}
+
+// Close begins a subscription's deletion: it still gets what was committed before,
+// by the schedule, and then it is gone. One that is paused or disabled is deleted at
+// once. Closing it again changes nothing. ErrNotFound. To cancel what is pending,
+// too, use Unsubscribe.
+func (r *Registry[Tx]) Close(ctx context.Context, id string) error {
+	return r.store.InTx(ctx, func(tx Tx) error { return r.CloseTx(ctx, tx, id) })
+}
+
+// CloseTx is Close in the caller's transaction. What was published in it before
+// this call is still delivered.
+func (r *Registry[Tx]) CloseTx(ctx context.Context, tx Tx, id string) error {
+	return r.store.CloseSubscriptionTx(ctx, tx, id)
+}
+
+// DeleteSubscriber deletes a subscriber: its subscriptions are closed, and its
+// secrets are destroyed once the last of them is gone. From the commit on nothing
+// can be published to it or registered for it, and its id is never in use again.
+// ErrNotFound.
+func (r *Registry[Tx]) DeleteSubscriber(ctx context.Context, id string) error {
+	return r.store.InTx(ctx, func(tx Tx) error { return r.DeleteSubscriberTx(ctx, tx, id) })
+}
+
+// DeleteSubscriberTx is DeleteSubscriber in the caller's transaction. The event that
+// tells of the deletion is to be published in it before this call: then the
+// subscriber's own subscriptions still get it.
+func (r *Registry[Tx]) DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error {
+	return r.store.DeleteSubscriberTx(ctx, tx, id)
+}
+
+// SendTest publishes an event of type TestEventType to a subscription alone,
+// whatever its filter says, so that its owner can see it arrive. The Ref has the
+// delivery's id. ErrNotFound; ErrStatus: it is not active.
+func (r *Registry[Tx]) SendTest(ctx context.Context, id string) (ref Ref, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		ref, err = r.SendTestTx(ctx, tx, id)
+		return err
+	})
+	return ref, err
+}
+
+// SendTestTx is SendTest in the caller's transaction.
+func (r *Registry[Tx]) SendTestTx(ctx context.Context, tx Tx, id string) (Ref, error) {
+	s, err := r.store.SubscriptionTx(ctx, tx, id)
+	if err != nil {
+		return Ref{}, err
+	}
+	if s.Status != SubscriptionActive {
+		return Ref{}, fmt.Errorf("%w: subscription %q is %s: a test event goes to an active one", ErrStatus, id, s.Status)
+	}
+	now := r.now()
+	e := Event{
+		Type: TestEventType, Object: Object{Type: "subscription", ID: id}, Subscriber: s.Subscriber, Subscription: id,
+		Data: json.RawMessage(`{"sent_at":"` + now.UTC().Format(time.RFC3339) + `"}`),
+	}
+	d, err := e.draft(now, maxAnnouncement)
+	if err != nil {
+		return Ref{}, err
+	}
+	refs, err := r.store.PublishTx(ctx, tx, []Draft{d})
+	if err != nil {
+		return Ref{}, err
+	}
+	return refs[0], nil
+}

@@ -1,0 +1,126 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// notifying is how far a notice is on its way to a notifier.
+type notifying struct {
+	due   time.Time
+	tries int
+}
+
+// Notices implements sender.HistoryStore.
+func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
+	limit := q.Limit
+	if limit == 0 {
+		limit = pageDefault
+	}
+	if limit < 1 || limit > pageMax {
+		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
+	}
+	err = s.inTx(ctx, func(*Tx) error {
+		before := len(s.notices)
+		if q.Cursor != "" {
+			n, err := strconv.ParseInt(q.Cursor, 36, 64)
+			if err != nil || n < 1 || strconv.FormatInt(n, 36) != q.Cursor {
+				return fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
+			}
+			before = min(before, int(n)-1)
+		}
+		last := 0
+		for i, n := range slices.Backward(s.notices[:before]) {
+			switch {
+			case q.Subscriber != "" && n.Subscriber != q.Subscriber, q.Subscription != "" && n.Subscription != q.Subscription,
+				q.Kind != "" && n.Kind != q.Kind, q.Unread && !n.AcknowledgedAt.IsZero():
+				continue
+			}
+			if len(page) == limit {
+				next = strconv.FormatInt(int64(last)+1, 36)
+				return nil
+			}
+			page, last = append(page, *n), i
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return page, next, nil
+}
+
+// AcknowledgeNotice implements sender.HistoryStore.
+func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (out sender.Notice, err error) {
+	err = s.inTx(ctx, func(tx *Tx) error {
+		n := s.notice(id)
+		if n == nil || subscriber != "" && n.Subscriber != subscriber {
+			return fmt.Errorf("%w: notice %q", sender.ErrNotFound, id)
+		}
+		if n.AcknowledgedAt.IsZero() {
+			set(tx, &n.AcknowledgedAt, s.now())
+		}
+		out = *n
+		return nil
+	})
+	return out, err
+}
+
+// notice returns nil if there is none.
+func (s *Store) notice(id string) *sender.Notice {
+	for _, n := range s.notices {
+		if n.ID == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// ClaimNotices implements sender.NotifierStore.
+func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
+	err = s.inTx(ctx, func(tx *Tx) error {
+		now := s.now()
+		for _, n := range s.notices {
+			at := s.notifying[n.ID]
+			if !n.NotifiedAt.IsZero() || !n.AcknowledgedAt.IsZero() || at.due.After(now) {
+				continue
+			}
+			if len(claimed) == limit {
+				break
+			}
+			at.due, at.tries = now.Add(lease), at.tries+1
+			setKey(tx, s.notifying, n.ID, at)
+			claimed = append(claimed, sender.ClaimedNotice{Notice: *n, Tries: at.tries})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// Notified implements sender.NotifierStore.
+func (s *Store) Notified(ctx context.Context, id string) error {
+	return s.inTx(ctx, func(tx *Tx) error {
+		if n := s.notice(id); n != nil && n.NotifiedAt.IsZero() {
+			set(tx, &n.NotifiedAt, s.now())
+		}
+		return nil
+	})
+}
+
+// PutOffNotice implements sender.NotifierStore.
+func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
+	return s.inTx(ctx, func(tx *Tx) error {
+		at := s.notifying[id]
+		at.due = s.now().Add(after)
+		setKey(tx, s.notifying, id, at)
+		return nil
+	})
+}
