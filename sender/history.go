@@ -63,7 +63,7 @@ func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (Notic
 // bytes. One that is not delivered starts its schedule anew; one that is
 // delivered gets a single attempt, whose failure leaves it delivered. If an
 // attempt is in flight no second one is started. ErrNotFound; ErrCancelled if it
-// was cancelled with its subscription.
+// was cancelled with its subscription; ErrRedacted.
 func (h *History) Redeliver(ctx context.Context, id string) error {
 	return h.store.Redeliver(ctx, id)
 }

@@ -21,4 +21,8 @@ type Hooks struct {
 
 	// Noticed is called once a notice was stored.
 	Noticed func(ctx context.Context, n Notice)
+
+	// Pruned is called at the end of each pass of pruning, with what it has removed
+	// in all.
+	Pruned func(ctx context.Context, p Pruned)
 }

@@ -30,6 +30,10 @@ type RegistryConfig struct {
 	// the same.
 	Network Network
 
+	// Retention says how far back events may be sent again without force: see Resume.
+	// Give the Dispatcher the same.
+	Retention Retention
+
 	// Now is the clock of CreatedAt and of the ids. The default is time.Now.
 	Now func() time.Time
 }
@@ -80,6 +84,7 @@ type NewSubscription struct {
 type Registry[Tx any] struct {
 	store   Store[Tx]
 	keys    *Keys
+	keeps   Retention
 	network guard.Policy
 	now     func() time.Time
 }
@@ -100,10 +105,12 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	if err := c.Network.policy().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: RegistryConfig.Network: %w", err))
 	}
+	c.Retention = c.Retention.withDefaults()
+	errs = append(errs, c.Retention.problems(0)...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	r := &Registry[Tx]{store: store, keys: keys, network: c.Network.policy(), now: c.Now}
+	r := &Registry[Tx]{store: store, keys: keys, keeps: c.Retention, network: c.Network.policy(), now: c.Now}
 	if r.now == nil {
 		r.now = time.Now
 	}

@@ -16,6 +16,7 @@ type delivery struct {
 	sub      *subscription
 	live     *live
 	ended    sender.Status // how, while it is not live
+	endedAt  time.Time
 	attempts []sender.Attempt
 	at       int // see member
 }
@@ -50,6 +51,7 @@ func (l *live) renewed(now time.Time) *live {
 func (tx *Tx) end(d *delivery, status sender.Status) {
 	tx.setLive(d, nil)
 	set(tx, &d.ended, status)
+	set(tx, &d.endedAt, tx.store.now())
 	if status == sender.StatusDeadLettered {
 		set(tx, &d.sub.DeadLettered, d.sub.DeadLettered+1)
 	}
@@ -149,7 +151,7 @@ func (d *delivery) summary(now time.Time) sender.Delivery {
 		ID: d.id(), Event: d.event.info, Version: d.event.version,
 		Subscriber: d.sub.owner.ID, Subscription: d.sub.ID, URL: d.sub.URL,
 		Status: d.status(), CreatedAt: d.event.info.CreatedAt,
-		AttemptCount: len(d.attempts), InFlight: d.live.inFlight(now),
+		AttemptCount: len(d.attempts), InFlight: d.live.inFlight(now), Redacted: d.event.redacted,
 	}
 	if d.live != nil && !d.cancelled() && !d.sub.holds() && !out.InFlight {
 		out.NextAttemptAt = d.live.due

@@ -18,8 +18,8 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 				return nil
 			}
 			for _, sub := range s.subscriptions[s.expandingAt:] {
-				if sub.tx > e.tx {
-					break // it and all that follow are younger than the event
+				if e.redacted || sub.tx > e.tx {
+					break // it and all that follow are younger than the event, or nobody gets it
 				}
 				if sub.gets(e) {
 					if x.Deliveries == p.Deliveries {

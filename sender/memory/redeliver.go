@@ -17,6 +17,9 @@ func (s *Store) Redeliver(ctx context.Context, id string) error {
 		if d.sub.deleted || d.status() == sender.StatusCancelled {
 			return fmt.Errorf("%w: delivery %q", sender.ErrCancelled, id)
 		}
+		if d.event.redacted {
+			return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, id)
+		}
 		if d.live == nil {
 			tx.revive(d, &live{due: s.now(), number: len(d.attempts), single: d.ended == sender.StatusDelivered})
 		} else {

@@ -42,6 +42,7 @@ type Store struct {
 
 	begun         int64 // transactions so far, which is also the order of their commits
 	events        []*event
+	last          int64 // the number of the last of them, which may be pruned
 	eventByID     map[string]*event
 	versions      map[sender.Object]int64
 	published     map[key]published
@@ -57,7 +58,8 @@ type Store struct {
 	deliveries    map[sender.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims
-	notices       []*sender.Notice
+	notices       []*notice
+	noticed       int64                // the number of the last of them
 	notifying     map[string]notifying // by the ids of notices that were claimed
 }
 

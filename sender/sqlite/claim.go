@@ -184,6 +184,9 @@ type claimed struct {
 }
 
 func (c *claimed) claim(d *dueDelivery) error {
+	if len(d.body) == 0 && d.claimedAt == 0 {
+		return c.cancel(c.h, []live{d.live}) // it was redacted
+	}
 	if d.claimedAt != 0 {
 		again, err := c.interrupted(c.h, c.sub, d)
 		if err != nil || !again {

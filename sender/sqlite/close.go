@@ -34,7 +34,11 @@ func (w *work) close(no int64) error {
 	if err != nil {
 		return err
 	}
-	return w.execs(`UPDATE surehook_patterns SET until = (`+lastEvent+`) WHERE subscription = ?`, no)
+	if err := w.execs(`UPDATE surehook_patterns SET until = (`+lastEvent+`) WHERE subscription = ?`, no); err != nil {
+		return err
+	}
+	// There never was an event.
+	return w.execs(`DELETE FROM surehook_patterns WHERE subscription = ? AND until = 0`, no)
 }
 
 // DeleteSubscriptionTx implements sender.RegistryStore.

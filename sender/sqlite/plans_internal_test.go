@@ -22,6 +22,7 @@ const (
 	oneRow   = "reads one end of the index, or stops at the first row"
 	limited  = "is in the order of the index, so it stops at the limit"
 	inFlight = "as many as there are attempts in flight"
+	ofCall   = "as many as the call has found"
 	ending   = "as many as are at their end, and not swept yet"
 )
 
@@ -38,6 +39,15 @@ var excepted = []step{
 	{selectLeastUntil, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
+	{lastEvent, "SCAN x", "surehook_expanded has one row"},
+	{lastEvent, "SEARCH surehook_events", oneRow},
+	{selectStillOld, "USE TEMP B-TREE FOR GROUP BY", ofCall},
+	{selectOldEvents, "SEARCH x USING PRIMARY KEY (event=?)", oneRow},
+	{selectLiveEvents[0], "SCAN h", "as many as there are subscriptions, once in a batch that has found old events"},
+	{selectLiveEvents[1], "SCAN h", "as many as there are subscriptions, once in a batch that has found old events"},
+	{deleteKeys, "SEARCH surehook_keys USING INDEX surehook_keys_event (event=?)", ofCall},
+	{selectSnippets, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
+	{selectLiveOf, "SCAN h", "as many as there are subscriptions, once in a batch that has found events to redact"},
 	{selectGoneLeases, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 }
 
@@ -95,7 +105,11 @@ func TestPlans(t *testing.T) {
 	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
 		insertEnd, selectLeft, deleteLease, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
-		setStatus, closeHead, oldestHeld, insertNotice, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
+		setStatus, closeHead, oldestHeld, insertNotice, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		selectOldEnds, deleteOldEnds, lowerDead, deleteAttempts, selectOldRecords, selectStillOld, selectOldEvents,
+		deleteKeys, deleteEvents, selectOldNotices, deleteNotices,
+		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
+	queries = append(queries, selectLiveEvents...)
 	expected := slices.Clone(excepted)
 	for _, of := range sources[""] {
 		for _, f := range []filter{{}, {event: 1}, {subscription: 1}, {event: 1, subscription: 1}} {

@@ -14,7 +14,7 @@ const (
 	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertEnd    = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at) VALUES (?, ?, ?, ?, ?)`
-	selectNotice = `SELECT notice FROM surehook_events WHERE seq = ?`
+	selectNotice = `SELECT notice, length(body) = 0 FROM surehook_events WHERE seq = ?`
 	selectLeft   = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
 
@@ -214,10 +214,13 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 	if l.epoch < h.epoch { // resumed while it was in flight
 		l.tries, l.firstAt, l.stood = 1, l.claimedAt, 0
 	}
-	row := l.forDecision()
+	row, redacted := l.forDecision(), false
 	if r.Class != sender.ClassNone {
-		if err := b.row(selectNotice, l.event).Scan(&row.Notice); err != nil {
+		if err := b.row(selectNotice, l.event).Scan(&row.Notice, &redacted); err != nil {
 			return d, err
+		}
+		if redacted {
+			cancelled, r.Snippet = true, nil
 		}
 	}
 	d = b.Decide(row, h.health, r, timeOf(b.now))

@@ -27,7 +27,10 @@ func (s *Store) Redeliver(ctx context.Context, id string) error {
 			return err
 		}
 		if d.deleted || d.Status == sender.StatusCancelled {
-			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it", sender.ErrCancelled, d.Subscription)
+			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it, or its event was redacted", sender.ErrCancelled, d.Subscription)
+		}
+		if d.Redacted {
+			return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, id)
 		}
 		h, err := b.heads.one(k.Subscription)
 		if err != nil {

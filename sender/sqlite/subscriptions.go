@@ -18,7 +18,8 @@ const (
 	statusSwept   = "swept"
 )
 
-const lastEvent = `SELECT coalesce(max(seq), 0) FROM surehook_events`
+// lastEvent is the number of the last event, which may be pruned.
+const lastEvent = `SELECT max(x.event, coalesce((SELECT max(seq) FROM surehook_events), 0)) FROM surehook_expanded x`
 
 // CreateSubscriptionTx implements sender.RegistryStore. Its since is read under
 // the write lock, so no event can come in between.
