@@ -51,7 +51,7 @@ type Subscription struct {
 	DisabledAt     time.Time // zero unless it is disabled
 	DisabledReason string    // for people; "" unless it is disabled
 	Health         Health
-	Backlog        int64 // deliveries that have not ended
+	Backlog        int64 // deliveries that have not ended; cancelled ones count until they are swept
 	DeadLettered   int64
 }
 

@@ -104,9 +104,6 @@ func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSub
 		if given == most {
 			break
 		}
-		if !h.open { // what was found lost has disabled it
-			continue
-		}
 		n, err := b.claimSubscription(h, min(room, share(most-given, left)))
 		if err != nil {
 			return given, err
@@ -187,11 +184,14 @@ func (c *claimed) claim(d *dueDelivery) error {
 	if len(d.body) == 0 && d.claimedAt == 0 {
 		return c.cancel(c.h, []live{d.live}) // it was redacted
 	}
-	if d.claimedAt != 0 {
+	if d.claimedAt != 0 && c.h.open {
 		again, err := c.interrupted(c.h, c.sub, d)
 		if err != nil || !again {
 			return err
 		}
+	}
+	if !c.h.open { // what was found lost has disabled it
+		return nil
 	}
 	d.number++
 	d.tries++

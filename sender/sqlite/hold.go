@@ -13,6 +13,14 @@ const (
 	setStatus = `UPDATE surehook_subscriptions SET status = ?, disabled_at = ?, disabled_reason = ? WHERE no = ?`
 	closeHead = `UPDATE surehook_heads SET open = 0, next_due = NULL WHERE subscription = ?`
 
+	// An event that is expanded has left what it is to leave. Of those that are not,
+	// it gets what was committed since it asks for it.
+	unexpandedBefore = `SELECT e.created_at, e.type, coalesce(o.id, ''), coalesce(s.id, '') FROM surehook_events e
+		LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription
+		WHERE e.seq > (SELECT event FROM surehook_expanded)
+			AND e.seq > (SELECT coalesce(min(p.since), 0) FROM surehook_patterns p JOIN surehook_subscriptions t ON t.no = p.subscription WHERE t.id = ?)
+			AND e.seq > ? AND e.created_at < ? ORDER BY e.seq`
+
 	oldestHeld = `SELECT e.created_at FROM surehook_events e WHERE e.seq = min(
 		coalesce((SELECT min(event) FROM surehook_pending WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
 		coalesce((SELECT min(event) FROM surehook_waiting WHERE subscription = ?1 AND event > ?2), 9223372036854775807))`
@@ -87,7 +95,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 	if err != nil {
 		return fail(doing, err)
 	}
-	if err := w.withinRetention(h, left, r); err != nil {
+	if err := w.withinRetention(h, n, left, r); err != nil {
 		return err
 	}
 	now := s.now()
@@ -142,22 +150,40 @@ func (w *work) lastBefore(at int64) (int64, error) {
 	return low, nil
 }
 
-func (w *work) withinRetention(h *head, left int64, r sender.Resume) error {
+func (w *work) withinRetention(h *head, n sender.Subscription, left int64, r sender.Resume) error {
 	if r.NotBefore.IsZero() {
 		return nil
 	}
-	var oldest int64
+	const doing = "looking for the oldest held delivery"
+	oldest := int64(never)
 	err := w.row(oldestHeld, h.subscription, max(left, h.leftTo)).Scan(&oldest)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fail(doing, err)
 	}
+	unexpanded, err := w.oldestUnexpanded(n, left, micros(r.NotBefore))
 	if err != nil {
-		return fail("looking for the oldest held delivery", err)
+		return fail(doing, err)
 	}
-	if oldest < micros(r.NotBefore) {
+	if oldest = min(oldest, unexpanded); oldest < micros(r.NotBefore) {
 		return &sender.RetentionError{Published: timeOf(oldest), NotBefore: r.NotBefore}
 	}
 	return nil
+}
+
+// oldestUnexpanded is when the first event before a time was published that is not
+// expanded yet, and that a subscription will get; or never.
+func (w *work) oldestUnexpanded(n sender.Subscription, after, before int64) (oldest int64, err error) {
+	oldest = never
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		var at int64
+		var eventType, subscriber, subscription string
+		err := rows.Scan(&at, &eventType, &subscriber, &subscription)
+		if err == nil && sender.Matches(n, eventType, subscriber, subscription) {
+			oldest = at
+		}
+		return oldest == never, err
+	}, unexpandedBefore, n.ID, after, before)
+	return oldest, err
 }
 
 // resume opens a head under a new epoch.

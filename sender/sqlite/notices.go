@@ -31,9 +31,13 @@ const (
 
 // notify stores a notice, and publishes the event that is made of it.
 func (b *batch) notify(n sender.Notice) error {
-	n.CreatedAt = timeOf(b.now)
-	n.ID = newid.New("ntc_", n.CreatedAt)
-	err := b.execs(insertNotice, n.ID, string(n.Kind), n.Subscriber, n.Subscription, n.Delivery, n.Replay, n.Detail, n.Percent, b.now)
+	if n.CreatedAt.IsZero() {
+		n.CreatedAt = timeOf(b.now)
+	}
+	if n.ID == "" {
+		n.ID = newid.New("ntc_", n.CreatedAt)
+	}
+	err := b.execs(insertNotice, n.ID, string(n.Kind), n.Subscriber, n.Subscription, n.Delivery, n.Replay, n.Detail, n.Percent, micros(n.CreatedAt))
 	if err != nil {
 		return err
 	}

@@ -60,5 +60,6 @@ func (b *batch) takeBack(l *live, due int64) error {
 	if l.tries == 0 {
 		l.firstAt = 0
 	}
+	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	return b.wait(h, l, due, rankFresh)
 }

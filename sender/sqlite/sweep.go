@@ -117,6 +117,11 @@ func (b *batch) sweep(ending, left, forgotten []int64, limit int) (swept int, er
 			return swept, err
 		}
 	}
+	if len(ending) > 0 { // one of them may have been a subscriber's last
+		if forgotten, err = b.numbers(selectForgotten); err != nil {
+			return swept, err
+		}
+	}
 	for _, no := range forgotten {
 		if err := b.execs(`DELETE FROM surehook_secrets WHERE subscriber = ?`, no); err != nil {
 			return swept, err

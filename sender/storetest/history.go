@@ -112,7 +112,9 @@ func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
 	w.Helper()
 	owner := w.subscriber()
 	live, closing, swept := w.subscribe(owner, "*"), w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
+	held := w.subscribe(owner, "only.addressed")
 	w.backlog(owner, live, 4*n)
+	w.backlog(owner, held, n)
 	w.backlog(owner, closing, n-n/2)
 	w.backlog(owner, swept, n/2)
 	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
@@ -138,6 +140,7 @@ func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
 		}
 	}
 	w.record(results...)
+	w.pause(held)
 	w.unsubscribe(swept)
 	w.sweep(100)
 	w.unsubscribe(closing)
@@ -148,7 +151,7 @@ func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
 	return ids
 }
 
-var statuses = []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled}
+var statuses = []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusHeld, sender.StatusCancelled}
 
 func historyByStatus[Tx any](w *world[Tx]) {
 	ids := w.everyStatus(6)

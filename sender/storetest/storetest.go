@@ -75,11 +75,15 @@ func groups[Tx any]() []group[Tx] {
 		{"expand", expandRules[Tx]()},
 		{"claim", claimRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
-		{"record", recordRules[Tx]()},
+		{"record", append(recordRules[Tx](), standstillRules[Tx]()...)},
 		{"redeliver", redeliverRules[Tx]()},
 		{"cancel", cancelRules[Tx]()},
+		{"life", lifeRules[Tx]()},
+		{"notice", noticeRules[Tx]()},
+		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"transaction", txRules[Tx]()},
+		{"notifier", notifyingRules[Tx]()},
 		{"random", modelRules[Tx]()},
 	}
 }

@@ -1,0 +1,144 @@
+package storetest
+
+import (
+	"github.com/surehook/surehook/sender"
+)
+
+func farewellRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", farewellGone[Tx]},
+		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", farewellSends[Tx]},
+		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", farewellHeld[Tx]},
+		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", farewellRolledBack[Tx]},
+	}
+}
+
+func (w *world[Tx]) tryDeleteSubscriber(id string) error {
+	return w.try(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, id) })
+}
+
+func (w *world[Tx]) deleteSubscriber(id string) {
+	w.Helper()
+	w.noError(w.tryDeleteSubscriber(id), "deleting a subscriber")
+}
+
+func farewellGone[Tx any](w *world[Tx]) {
+	owner, other := w.subscriber(), w.subscriber()
+	sub := w.subscribe(owner, "*")
+	kept := w.subscribe(other, "*")
+	w.publish(w.draft("a.b"))
+	w.expand()
+	w.deleteSubscriber(owner)
+	for name, call := range map[string]func(tx Tx) error{
+		"SubscriberTx":         func(tx Tx) error { _, err := w.Store.SubscriberTx(w.ctx, tx, owner); return err },
+		"SubscriberKeyringTx":  func(tx Tx) error { _, err := w.Store.SubscriberKeyringTx(w.ctx, tx, owner); return err },
+		"CreateSubscriptionTx": func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, w.subscription(owner, "*")) },
+		"DeleteSubscriberTx":   func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) },
+		"PublishTx to it": func(tx Tx) error {
+			d := w.draft("a.b")
+			d.Subscriber = owner
+			_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d})
+			return err
+		},
+	} {
+		w.errorIs(w.try(call), sender.ErrNotFound, "%s of a deleted subscriber", name)
+	}
+	w.errorIs(w.tryDeleteSubscriber("sub_unknown"), sender.ErrNotFound, "deleting an unknown subscriber")
+	for _, when := range []string{"while a subscription is closing", "after the last one is deleted"} {
+		err := w.try(func(tx Tx) error {
+			return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: owner}, nil)
+		})
+		w.errorIs(err, sender.ErrExists, "creating a subscriber with a deleted one's id %s", when)
+		w.record(resultsOf(w.claim(plenty), sender.ClassNone)...)
+		w.sweep(100)
+	}
+	w.gone(sub, "of a deleted subscriber")
+	w.equal(w.read(kept).Status, sender.SubscriptionActive, "status of another subscriber's subscription")
+	w.inTx(func(tx Tx) error {
+		_, err := w.Store.SubscriberTx(w.ctx, tx, other)
+		return err
+	})
+}
+
+func farewellSends[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	first, second := w.subscribe(owner, "*"), w.subscribe(owner, "*")
+	d := w.draft("a.b")
+	w.publish(d)
+	w.deleteSubscriber(owner)
+	w.publish(w.draft("a.b"))
+	w.expand()
+	w.inTx(func(tx Tx) error {
+		list, err := w.Store.SubscriptionsTx(w.ctx, tx, owner, "", 10)
+		w.noError(err, "listing the subscriptions of a deleted subscriber")
+		w.equal(len(list), 2, "subscriptions listed of a deleted subscriber")
+		for _, s := range list {
+			w.equal(s.Status, sender.SubscriptionClosing, "status of a deleted subscriber's subscription")
+		}
+		return nil
+	})
+	claimed := w.claimsOf(map[string]int{first: 1, second: 1}, "of a deleted subscriber")
+	number := claimed[0].Target.SubscriberNumber
+	for i, c := range claimed {
+		w.equal(c.Event.ID, d.ID, "event of what is still to be sent")
+		w.equal(c.Target.Subscriber, owner, "subscriber in the Target")
+		w.sweep(100)
+		k, err := w.Store.Keyring(w.ctx, number)
+		w.noError(err, "reading the keyring of a deleted subscriber while %d attempts are in flight", 2-i)
+		w.equal([]any{k.Subscriber, k.Version, len(k.Secrets), string(k.Secrets[0].Sealed)}, []any{owner, c.Target.KeyringVersion, 1, "sealed " + owner}, "keyring: subscriber, version, number of secrets, and secret")
+		w.record(result(c, sender.ClassNone))
+	}
+	w.sweep(100)
+	w.gone(first, "of a deleted subscriber that has nothing left")
+	w.gone(second, "of a deleted subscriber that has nothing left")
+	_, err := w.Store.Keyring(w.ctx, number)
+	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a deleted subscriber that has nothing left")
+	w.equal(w.statuses(first), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses in the end")
+	w.equal(w.delivery(d.ID, first).Subscriber, owner, "Subscriber of a delivery in the end")
+}
+
+func farewellHeld[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	active, paused, disabled := w.subscribe(owner, "*"), w.subscribe(owner, "*"), w.subscribe(owner, "*")
+	w.publish(w.draft("a.b"))
+	w.expand()
+	w.pause(paused)
+	w.disable(disabled)
+	w.deleteSubscriber(owner)
+	for _, id := range []string{paused, disabled} {
+		w.gone(id, "that was held when its subscriber was deleted")
+		w.equal(w.statuses(id), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses of a held subscription of a deleted subscriber")
+	}
+	w.equal(w.read(active).Status, sender.SubscriptionClosing, "status of an active subscription of a deleted subscriber")
+	c := w.claimOne()
+	w.equal(c.Target.Subscription, active, "subscription of what is claimed")
+	w.unsubscribe(active)
+	w.endsSwept()
+	w.record(result(c, sender.ClassNone))
+	w.endsSwept()
+	_, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	w.errorIs(err, sender.ErrNotFound, "reading the keyring after the last subscription was deleted")
+}
+
+func farewellRolledBack[Tx any](w *world[Tx]) {
+	owner, empty := w.subscriber(), w.subscriber()
+	sub := w.subscribe(owner, "*")
+	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) })
+	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, empty) })
+	w.sweep(100)
+	w.equal(w.read(sub).Status, sender.SubscriptionActive, "status after a deletion that rolled back")
+	d := w.draft("a.b")
+	d.Subscriber = owner
+	w.publish(d)
+	w.expand()
+	c := w.claimOne()
+	k, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	w.noError(err, "reading a keyring after a deletion that rolled back")
+	w.equal(k.Secrets[0].ID, "sec_"+owner, "id of the secret")
+	w.inTx(func(tx Tx) error {
+		k, err := w.Store.SubscriberKeyringTx(w.ctx, tx, empty)
+		w.noError(err, "reading the keyring of a subscriber whose deletion rolled back")
+		w.equal(len(k.Secrets), 1, "secrets")
+		return nil
+	})
+}
