@@ -82,6 +82,8 @@ func groups[Tx any]() []group[Tx] {
 		{"notice", noticeRules[Tx]()},
 		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
+		{"retention", retentionRules[Tx]()},
+		{"redaction", redactionRules[Tx]()},
 		{"transaction", txRules[Tx]()},
 		{"notifier", notifyingRules[Tx]()},
 		{"random", modelRules[Tx]()},
