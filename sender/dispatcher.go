@@ -90,6 +90,7 @@ type Dispatcher struct {
 	cfg     DispatcherConfig
 	post    poster
 	secrets keyrings
+	unsent  unsent
 	running atomic.Bool
 }
 
@@ -119,6 +120,7 @@ func NewDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig) (*Dis
 		store: store, cfg: c,
 		post:    poster{transport: transport, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
 		secrets: keyrings{store: store, keys: keys, opened: map[int64]openKeyring{}},
+		unsent:  unsent{told: map[int64]time.Time{}},
 	}, nil
 }
 
@@ -189,15 +191,16 @@ func (c DispatcherConfig) problems() []error {
 // what was claimed and not begun, waits for the attempts in flight for up to
 // DrainTimeout, records them, and returns nil, or ErrDrainTimeout if some were
 // given up; their deliveries become due again when their leases end. It returns
-// an error at once if the database is not fit (ErrUnfit) or the dispatcher is
-// running already (ErrRunning). Once it has begun, errors of the database are
+// an error at once if the database is not fit (ErrUnfit), secrets are sealed with
+// a key that it was not given (ErrSealed), or the dispatcher is running already
+// (ErrRunning). Once it has begun, errors of the database are
 // logged and tried again: no result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
 	defer d.running.Store(false)
-	if err := d.store.Check(ctx); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return err
 	}
 	p := newPump(d)
@@ -221,13 +224,13 @@ type Stats struct {
 // what has been committed, attempts what is due, records the results, and goes
 // on until nothing more is due. It is for schedulers, and for tests that drive
 // the dispatcher step by step. When ctx ends it drains like Run, and returns
-// ctx's error.
+// ctx's error. It does not begin for the same reasons as Run.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	if !d.running.CompareAndSwap(false, true) {
 		return Stats{}, ErrRunning
 	}
 	defer d.running.Store(false)
-	if err := d.store.Check(ctx); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return Stats{}, err
 	}
 	p := newPump(d)
@@ -242,6 +245,15 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 		err = drained
 	}
 	return p.stats, err
+}
+
+// ready returns an error unless everything that it takes to deliver is there.
+// Nothing has been claimed yet.
+func (d *Dispatcher) ready(ctx context.Context) error {
+	if err := d.store.Check(ctx); err != nil {
+		return err
+	}
+	return d.secrets.keys.check(ctx, d.store)
 }
 
 // guarded calls a hook and contains its panics.

@@ -338,30 +338,6 @@ func TestDrainTimeout(t *testing.T) {
 	})
 }
 
-// Nothing is ever sent unsigned, and what is our fault is not charged.
-func TestSecretThatCannotBeOpened(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		endpoint := sendertest.NewRoundTripper()
-		b.subscribe("sub_a", "http://endpoint/")
-		b.publish("sub_a")
-		right := b.keys
-		b.keys = newKeys(t, "2")
-		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
-		time.Sleep(time.Hour)
-		require.Empty(t, endpoint.Requests())
-		require.Empty(t, b.delivery().Attempts)
-		require.Equal(t, sender.StatusPending, b.delivery().Status)
-		require.NoError(t, stop())
-
-		b.keys = right
-		b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
-		time.Sleep(2 * time.Minute)
-		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
-		require.Equal(t, 1, b.delivery().Attempts[0].Number)
-	})
-}
-
 // brokenStore fails as told.
 type brokenStore struct {
 	sender.DispatchStore

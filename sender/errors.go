@@ -46,6 +46,10 @@ var (
 	// Nothing was changed.
 	ErrRetention = errors.New("sender: beyond the retention")
 
+	// ErrConflict: somebody else changed it in between. Nothing was changed; read
+	// it again.
+	ErrConflict = errors.New("sender: changed by somebody else in between")
+
 	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
 	// be redelivered.
 	ErrCancelled = errors.New("sender: the delivery was cancelled")
@@ -68,7 +72,7 @@ var (
 	ErrDrainTimeout = errors.New("sender: attempts were still in flight when the drain timeout was over")
 
 	// ErrSealed: a secret cannot be opened, because its sealing key is missing or
-	// because it was sealed for another row.
+	// because it was sealed for another row. It comes from the registry too.
 	ErrSealed = errors.New("sender: the secret cannot be opened")
 )
 

@@ -1,10 +1,12 @@
 package sender
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -69,11 +71,12 @@ func NewKeys(current SealingKey, older ...SealingKey) (*Keys, error) {
 type SealedSecret struct {
 	ID                  string
 	Sealed              []byte
+	Key                 string    // id of the sealing key; empty: not known
 	NotBefore, NotAfter time.Time // as in signing.Key; zero: unbounded
 }
 
-// SealedKeyring is the secrets of a subscriber as a store keeps them. Version is
-// another number after every change of them.
+// SealedKeyring is the secrets of a subscriber as a store keeps them, in their
+// order. Version rises with every change of them; sealing them anew is none.
 type SealedKeyring struct {
 	Subscriber string // its id
 	Version    int64
@@ -83,26 +86,82 @@ type SealedKeyring struct {
 // sealedFormat is the first byte of what is sealed.
 const sealedFormat = 1
 
-// seal encrypts a subscriber's secret: format byte, length of the key id, key
-// id, nonce, ciphertext, tag.
-func (k *Keys) seal(subscriber, id string, s signing.Secret) []byte {
+// sealFor encrypts what belongs to one row, which bound names: format byte, length
+// of the key id, key id, nonce, ciphertext, tag.
+func (k *Keys) sealFor(bound string, plain []byte) []byte {
 	b := append([]byte{sealedFormat, byte(len(k.current))}, k.current...)
-	return k.byID[k.current].Seal(b, nil, []byte(s.Reveal()), boundTo(subscriber, id))
+	return k.byID[k.current].Seal(b, nil, plain, []byte(bound))
 }
 
-func (k *Keys) open(subscriber string, s SealedSecret) (signing.Secret, error) {
-	b := s.Sealed
-	if len(b) < 2 || b[0] != sealedFormat || len(b) < 2+int(b[1]) || !utf8.Valid(b[2:2+int(b[1])]) {
-		return signing.Secret{}, fmt.Errorf("%w: secret %q of %q is not in a format that this version knows", ErrSealed, s.ID, subscriber)
-	}
-	keyID, rest := string(b[2:2+int(b[1])]), b[2+int(b[1]):]
-	aead, ok := k.byID[keyID]
-	if !ok {
-		return signing.Secret{}, fmt.Errorf("%w: secret %q of %q was sealed with the key %q, which is not among those given", ErrSealed, s.ID, subscriber, keyID)
-	}
-	text, err := aead.Open(nil, nil, rest, boundTo(subscriber, s.ID))
+// openFor decrypts what was sealed for the same row. Its errors match ErrSealed.
+func (k *Keys) openFor(bound string, sealed []byte) ([]byte, error) {
+	id, err := keyOf(sealed)
 	if err != nil {
-		return signing.Secret{}, fmt.Errorf("%w: secret %q of %q was changed, moved from another row, or sealed with another key of the id %q", ErrSealed, s.ID, subscriber, keyID)
+		return nil, fmt.Errorf("%w: %q", err, bound)
+	}
+	aead, ok := k.byID[id]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q was sealed with the key %q, which is not among those given", ErrSealed, bound, id)
+	}
+	plain, err := aead.Open(nil, nil, sealed[2+len(id):], []byte(bound))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q was changed, moved from another row, or sealed with another key of the id %q", ErrSealed, bound, id)
+	}
+	return plain, nil
+}
+
+// renewFor seals again, with the current key, what any of the keys has sealed.
+func (k *Keys) renewFor(bound string, sealed []byte) ([]byte, error) {
+	plain, err := k.openFor(bound, sealed)
+	if err != nil {
+		return nil, err
+	}
+	return k.sealFor(bound, plain), nil
+}
+
+// keyOf returns the id of the key that something was sealed with.
+func keyOf(sealed []byte) (string, error) {
+	if len(sealed) < 2 || sealed[0] != sealedFormat || len(sealed) < 2+int(sealed[1]) || !utf8.Valid(sealed[2:2+int(sealed[1])]) {
+		return "", fmt.Errorf("%w: it is not in a format that this version knows", ErrSealed)
+	}
+	return string(sealed[2 : 2+int(sealed[1])]), nil
+}
+
+// check returns an error that matches ErrSealed if something is sealed with a key
+// that is not among these.
+func (k *Keys) check(ctx context.Context, store SealingStore) error {
+	ids, err := store.SealingKeys(ctx)
+	if err != nil {
+		return err
+	}
+	return k.missing(ids)
+}
+
+// missing returns an error that matches ErrSealed unless all of the keys are here.
+// An id that is not known is passed over.
+func (k *Keys) missing(ids []string) error {
+	var lost []string
+	for _, id := range ids {
+		if _, ok := k.byID[id]; !ok && id != "" {
+			lost = append(lost, strconv.Quote(id))
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: of the keys that secrets are sealed with, these are not among those given: %s; give them to NewKeys as older keys, "+
+		"and Registry.Rewrap seals everything with the current one; if one is lost for good, Registry.RevokeSecret replaces a subscriber's secrets", ErrSealed, strings.Join(lost, ", "))
+}
+
+// sealSecret returns a subscriber's secret as a store keeps it.
+func (k *Keys) sealSecret(subscriber, id string, s signing.Secret) SealedSecret {
+	return SealedSecret{ID: id, Sealed: k.sealFor(boundTo(subscriber, id), []byte(s.Reveal())), Key: k.current}
+}
+
+func (k *Keys) openSecret(subscriber string, s SealedSecret) (signing.Secret, error) {
+	text, err := k.openFor(boundTo(subscriber, s.ID), s.Sealed)
+	if err != nil {
+		return signing.Secret{}, err
 	}
 	return signing.ParseSecret(string(text))
 }
@@ -111,7 +170,7 @@ func (k *Keys) open(subscriber string, s SealedSecret) (signing.Secret, error) {
 func (k *Keys) keyring(sealed SealedKeyring) (*signing.Keyring, error) {
 	keys := make([]signing.Key, len(sealed.Secrets))
 	for i, s := range sealed.Secrets {
-		secret, err := k.open(sealed.Subscriber, s)
+		secret, err := k.openSecret(sealed.Subscriber, s)
 		if err != nil {
 			return nil, err
 		}
@@ -120,8 +179,6 @@ func (k *Keys) keyring(sealed SealedKeyring) (*signing.Keyring, error) {
 	return signing.NewKeyring(keys...)
 }
 
-// boundTo is the additional data of the seal. Neither part can hold the
+// boundTo is the additional data of a secret's seal. Neither part can hold the
 // separator: ids are of letters, digits, hyphens and underscores.
-func boundTo(subscriber, id string) []byte {
-	return []byte("surehook secret|" + subscriber + "|" + id)
-}
+func boundTo(subscriber, id string) string { return "surehook secret|" + subscriber + "|" + id }

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"bytes"
+	"encoding/hex"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,27 +21,28 @@ func TestSeal(t *testing.T) {
 	require.NoError(t, err)
 	secret := signing.GenerateSecret()
 
-	sealed := SealedSecret{ID: "sec_1", Sealed: keys.seal("sub_a", "sec_1", secret)}
+	sealed := keys.sealSecret("sub_a", "sec_1", secret)
+	require.Equal(t, "2026", sealed.Key)
 	require.NotContains(t, string(sealed.Sealed), secret.Reveal())
-	require.NotEqual(t, sealed.Sealed, keys.seal("sub_a", "sec_1", secret), "another nonce each time")
-	got, err := keys.open("sub_a", sealed)
+	require.NotEqual(t, sealed.Sealed, keys.sealSecret("sub_a", "sec_1", secret).Sealed, "another nonce each time")
+	got, err := keys.openSecret("sub_a", sealed)
 	require.NoError(t, err)
 	require.Equal(t, secret.Reveal(), got.Reveal())
-	got, err = keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: old.seal("sub_a", "sec_1", secret)})
+	got, err = keys.openSecret("sub_a", old.sealSecret("sub_a", "sec_1", secret))
 	require.NoError(t, err, "what an older key has sealed")
 	require.Equal(t, secret.Reveal(), got.Reveal())
 
 	for name, open := range map[string]func() error{
-		"moved to another subscriber": func() error { _, err := keys.open("sub_b", sealed); return err },
+		"moved to another subscriber": func() error { _, err := keys.openSecret("sub_b", sealed); return err },
 		"moved to another row": func() error {
-			_, err := keys.open("sub_a", SealedSecret{ID: "sec_2", Sealed: sealed.Sealed})
+			_, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_2", Sealed: sealed.Sealed})
 			return err
 		},
-		"sealed with a lost key": func() error { _, err := old.open("sub_a", sealed); return err },
+		"sealed with a lost key": func() error { _, err := old.openSecret("sub_a", sealed); return err },
 		"another key of that id": func() error {
 			other, err := NewKeys(sealingKey("2026", 9))
 			require.NoError(t, err)
-			_, err = other.open("sub_a", sealed)
+			_, err = other.openSecret("sub_a", sealed)
 			return err
 		},
 	} {
@@ -49,15 +51,48 @@ func TestSeal(t *testing.T) {
 		require.NotContains(t, err.Error(), secret.Reveal())
 	}
 	for cut := range len(sealed.Sealed) {
-		_, err := keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed.Sealed[:cut]})
+		_, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed.Sealed[:cut]})
 		require.ErrorIs(t, err, ErrSealed, "cut to %d bytes", cut)
 	}
 	for i := range sealed.Sealed {
 		flipped := bytes.Clone(sealed.Sealed)
 		flipped[i] ^= 1
-		_, err := keys.open("sub_a", SealedSecret{ID: "sec_1", Sealed: flipped})
+		_, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: flipped})
 		require.ErrorIs(t, err, ErrSealed, "byte %d", i)
 	}
+}
+
+// What was sealed once must be opened by every later version.
+func TestSealedFormat(t *testing.T) {
+	keys, err := NewKeys(sealingKey("2025", 1))
+	require.NoError(t, err)
+	sealed, err := hex.DecodeString("0104323032357fa28fa9aaffb55fa65c6a32e29c2861bc1d02ec3046670077b450a7e1629ffebe36d914b18f0d3e98b3eaa57d41cff0a9b1b401e0c01c74d6f88dd7d7059d5e05d4")
+	require.NoError(t, err)
+	got, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed})
+	require.NoError(t, err)
+	require.Equal(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", got.Reveal())
+	id, err := keyOf(sealed)
+	require.NoError(t, err)
+	require.Equal(t, "2025", id)
+
+	// Whatever is sealed for one row is of no use in another, and stays bound to it
+	// when it is sealed anew.
+	newer, err := NewKeys(sealingKey("2026", 2), sealingKey("2025", 1))
+	require.NoError(t, err)
+	renewed, err := newer.renewFor("row 1", keys.sealFor("row 1", []byte("plain")))
+	require.NoError(t, err)
+	id, err = keyOf(renewed)
+	require.NoError(t, err)
+	require.Equal(t, "2026", id)
+	plain, err := newer.openFor("row 1", renewed)
+	require.NoError(t, err)
+	require.Equal(t, "plain", string(plain))
+	_, err = newer.openFor("row 2", renewed)
+	require.ErrorIs(t, err, ErrSealed)
+	_, err = keys.openFor("row 1", renewed)
+	require.ErrorContains(t, err, `"2026", which is not among those given`)
+	_, err = newer.renewFor("row 2", renewed)
+	require.ErrorIs(t, err, ErrSealed)
 }
 
 func TestNewKeysRefuses(t *testing.T) {

@@ -144,8 +144,7 @@ func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubsc
 		return Subscriber{}, signing.Secret{}, fmt.Errorf("%w subscriber: secret: %w", ErrInvalid, err)
 	}
 	s := Subscriber{ID: n.ID, CreatedAt: now.UTC().Truncate(time.Microsecond)}
-	secretID := newid.New("sec_", now)
-	sealed := SealedSecret{ID: secretID, Sealed: r.keys.seal(n.ID, secretID, n.Secret)}
+	sealed := r.keys.sealSecret(n.ID, newid.New("sec_", now), n.Secret)
 	if err := r.store.CreateSubscriberTx(ctx, tx, s, []SealedSecret{sealed}); err != nil {
 		return Subscriber{}, signing.Secret{}, err
 	}

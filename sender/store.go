@@ -16,6 +16,7 @@ import (
 type Store[Tx any] interface {
 	OutboxStore[Tx]
 	RegistryStore[Tx]
+	SecretStore[Tx]
 	DispatchStore
 	HistoryStore
 }
@@ -129,6 +130,8 @@ type RegistryStore[Tx any] interface {
 
 // DispatchStore is the dispatcher's side.
 type DispatchStore interface {
+	SealingStore
+
 	// Check returns an error that matches ErrUnfit unless the database is
 	// migrated and durable.
 	Check(ctx context.Context) error

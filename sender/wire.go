@@ -134,8 +134,8 @@ func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
 		r, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
-			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent; it is looked at again later",
+		if ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, time.Now()) {
+			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
 				"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", secretPause)
 		}
 		return Result{}, now.Add(secretPause), false

@@ -29,6 +29,7 @@ const (
 var excepted = []step{
 	{selectUnexpanded, "SCAN x", "surehook_expanded has one row"},
 	{selectUnexpanded, "SEARCH surehook_events", oneRow},
+	{selectFirstKey, "SEARCH surehook_secrets USING COVERING INDEX surehook_secrets_key", oneRow},
 	{selectEnding, "SCAN s USING INDEX surehook_subscriptions_ending", ending},
 	{selectLeftOf, "SCAN surehook_left", ending},
 	{deleteLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
@@ -105,8 +106,9 @@ func TestPlans(t *testing.T) {
 	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
 		insertEnd, selectLeft, deleteLease, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
-		setStatus, closeHead, oldestHeld, insertNotice, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
-		selectOldEnds, deleteOldEnds, lowerDead, deleteAttempts, selectOldRecords, selectStillOld, selectOldEvents,
+		setStatus, closeHead, oldestHeld, insertNotice,
+		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts)
+	queries = append(queries, selectOldEnds, deleteOldEnds, lowerDead, deleteAttempts, selectOldRecords, selectStillOld, selectOldEvents,
 		deleteKeys, deleteEvents, selectOldNotices, deleteNotices,
 		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
 	queries = append(queries, selectLiveEvents...)

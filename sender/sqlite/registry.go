@@ -40,12 +40,8 @@ func (s *Store) CreateSubscriberTx(ctx context.Context, tx *sql.Tx, n sender.Sub
 			return fail(doing, err)
 		}
 	}
-	for i, sec := range secrets {
-		err := w.execs(`INSERT INTO surehook_secrets (subscriber, position, id, sealed, not_before, not_after) VALUES (?, ?, ?, ?, ?, ?)`,
-			no, i, sec.ID, sec.Sealed, micros(sec.NotBefore), micros(sec.NotAfter))
-		if err != nil {
-			return fail(doing, err)
-		}
+	if err := w.insertSecrets(no, secrets); err != nil {
+		return fail(doing, err)
 	}
 	return fail(doing, w.changed())
 }
@@ -98,11 +94,11 @@ func (w *work) keyring(no int64) (k sender.SealedKeyring, err error) {
 		err = w.each(func(rows *sql.Rows) (bool, error) {
 			var sec sender.SealedSecret
 			var notBefore, notAfter int64
-			err := rows.Scan(&sec.ID, &sec.Sealed, &notBefore, &notAfter)
+			err := rows.Scan(&sec.ID, &sec.Sealed, &sec.Key, &notBefore, &notAfter)
 			sec.NotBefore, sec.NotAfter = timeOf(notBefore), timeOf(notAfter)
 			k.Secrets = append(k.Secrets, sec)
 			return true, err
-		}, `SELECT id, sealed, not_before, not_after FROM surehook_secrets WHERE subscriber = ? ORDER BY position`, no)
+		}, selectSecrets, no)
 	}
 	if err != nil {
 		return sender.SealedKeyring{}, fail("reading a keyring", err)

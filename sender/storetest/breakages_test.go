@@ -440,4 +440,84 @@ var breakages = map[string]struct {
 	"no signal": {[]string{"transaction/signals"}, func(b *broken, _ *harness) {
 		b.woken = func() <-chan struct{} { return nil }
 	}},
+	"version of secrets not looked at": {[]string{"secrets/changed in between", "secrets/by several at a time"}, func(b *broken, _ *harness) {
+		b.setSecretsTx = func(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+			k, err := b.Store.SubscriberKeyringTx(ctx, tx, subscriber)
+			if err != nil {
+				return err
+			}
+			return b.Store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+		}
+	}},
+	"claims name the keyring's version of before": {[]string{"secrets/replaced"}, func(b *broken, _ *harness) {
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for i := range c.Claimed {
+				c.Claimed[i].Target.KeyringVersion = 1
+			}
+			return c, err
+		}
+	}},
+	"secrets in another order": {[]string{"secrets/replaced"}, func(b *broken, _ *harness) {
+		b.setSecretsTx = func(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+			secrets = slices.Clone(secrets)
+			slices.SortFunc(secrets, func(x, y sender.SealedSecret) int { return strings.Compare(x.ID, y.ID) })
+			return b.Store.SetSecretsTx(ctx, tx, subscriber, version, secrets)
+		}
+	}},
+	"sealed anew whatever is there": {[]string{"secrets/sealed anew"}, func(b *broken, _ *harness) {
+		b.rewrapTx = func(ctx context.Context, tx tx, subscriber string, _ []byte, sealed sender.SealedSecret) (bool, error) {
+			k, _ := b.Store.SubscriberKeyringTx(ctx, tx, subscriber)
+			for _, s := range k.Secrets {
+				if s.ID == sealed.ID {
+					return b.Store.RewrapTx(ctx, tx, subscriber, s.Sealed, sealed)
+				}
+			}
+			return false, nil
+		}
+	}},
+	"sealing anew is a change": {[]string{"secrets/sealed anew"}, func(b *broken, _ *harness) {
+		b.rewrapTx = func(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+			done, err := b.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
+			if k, _ := b.Store.SubscriberKeyringTx(ctx, tx, subscriber); done {
+				err = errors.Join(err, b.Store.SetSecretsTx(ctx, tx, subscriber, k.Version, k.Secrets))
+			}
+			return done, err
+		}
+	}},
+	"sealing key of what is sealed anew forgotten": {[]string{"secrets/sealing keys", "secrets/by sealing key", "secrets/sealed anew"}, func(b *broken, _ *harness) {
+		b.rewrapTx = func(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+			k, _ := b.Store.SubscriberKeyringTx(ctx, tx, subscriber)
+			for _, s := range k.Secrets {
+				if s.ID == sealed.ID {
+					sealed.Key = s.Key
+				}
+			}
+			return b.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
+		}
+	}},
+	"unknown sealing key left out": {[]string{"secrets/sealing keys"}, func(b *broken, _ *harness) {
+		b.sealingKeys = func(ctx context.Context) ([]string, error) {
+			keys, err := b.Store.SealingKeys(ctx)
+			return slices.DeleteFunc(keys, func(key string) bool { return key == "" }), err
+		}
+	}},
+	"sealing keys compared loosely": {[]string{"secrets/by sealing key"}, func(b *broken, _ *harness) {
+		b.keyringsTx = func(ctx context.Context, tx tx, key, after string, limit int) ([]sender.SealedKeyring, error) {
+			list, err := b.Store.KeyringsTx(ctx, tx, key, after, limit)
+			if len(list) == 0 && err == nil {
+				return b.Store.KeyringsTx(ctx, tx, strings.ToLower(key), after, limit)
+			}
+			return list, err
+		}
+	}},
+	"keyrings listed in part": {[]string{"secrets/by sealing key"}, func(b *broken, _ *harness) {
+		b.keyringsTx = func(ctx context.Context, tx tx, key, after string, limit int) ([]sender.SealedKeyring, error) {
+			list, err := b.Store.KeyringsTx(ctx, tx, key, after, limit)
+			for i := range list {
+				list[i].Secrets = slices.DeleteFunc(list[i].Secrets, func(s sender.SealedSecret) bool { return s.Key != key })
+			}
+			return list, err
+		}
+	}},
 }

@@ -19,6 +19,10 @@ type broken struct {
 	publishTx        func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error)
 	inTx             func(ctx context.Context, fn func(tx) error) error
 	newSubscriberTx  func(ctx context.Context, tx tx, s sender.Subscriber, secrets []sender.SealedSecret) error
+	setSecretsTx     func(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error
+	keyringsTx       func(ctx context.Context, tx tx, key, after string, limit int) ([]sender.SealedKeyring, error)
+	rewrapTx         func(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error)
+	sealingKeys      func(ctx context.Context) ([]string, error)
 	createTx         func(ctx context.Context, tx tx, s sender.Subscription) error
 	deleteTx         func(ctx context.Context, tx tx, id string) error
 	woken            func() <-chan struct{}
@@ -50,6 +54,34 @@ func (b *broken) CreateSubscriberTx(ctx context.Context, tx tx, s sender.Subscri
 		return b.newSubscriberTx(ctx, tx, s, secrets)
 	}
 	return b.Store.CreateSubscriberTx(ctx, tx, s, secrets)
+}
+
+func (b *broken) SetSecretsTx(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+	if b.setSecretsTx != nil {
+		return b.setSecretsTx(ctx, tx, subscriber, version, secrets)
+	}
+	return b.Store.SetSecretsTx(ctx, tx, subscriber, version, secrets)
+}
+
+func (b *broken) KeyringsTx(ctx context.Context, tx tx, key, after string, limit int) ([]sender.SealedKeyring, error) {
+	if b.keyringsTx != nil {
+		return b.keyringsTx(ctx, tx, key, after, limit)
+	}
+	return b.Store.KeyringsTx(ctx, tx, key, after, limit)
+}
+
+func (b *broken) RewrapTx(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+	if b.rewrapTx != nil {
+		return b.rewrapTx(ctx, tx, subscriber, old, sealed)
+	}
+	return b.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
+}
+
+func (b *broken) SealingKeys(ctx context.Context) ([]string, error) {
+	if b.sealingKeys != nil {
+		return b.sealingKeys(ctx)
+	}
+	return b.Store.SealingKeys(ctx)
 }
 
 func (b *broken) CreateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {

@@ -71,6 +71,7 @@ func groups[Tx any]() []group[Tx] {
 	return []group[Tx]{
 		{"publish", publishRules[Tx]()},
 		{"registry", registryRules[Tx]()},
+		{"secrets", secretsRules[Tx]()},
 		{"matching", matchingRules[Tx]()},
 		{"expand", expandRules[Tx]()},
 		{"claim", claimRules[Tx]()},

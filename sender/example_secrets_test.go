@@ -1,0 +1,94 @@
+package sender_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// A subscriber gets a new secret while deliveries go on. Until the overlap is over
+// they carry signatures with both.
+func ExampleRegistry_RotateSecret() {
+	ctx := context.Background()
+	s := newService(func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println("signatures:", len(strings.Fields(r.Header.Get("Webhook-Signature"))))
+	})
+	defer s.close()
+	reg, err := sender.NewRegistry(s.store, s.keys, &sender.RegistryConfig{Network: s.network})
+	if err != nil {
+		log.Fatal(err)
+	}
+	owner, _, err := reg.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_acme"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := reg.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: s.endpoint.URL}); err != nil {
+		log.Fatal(err)
+	}
+	pub, err := sender.NewPublisher(s.store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	deliver := func() {
+		if _, err := pub.Publish(ctx, sender.Event{Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "inv_1"}}); err != nil {
+			log.Fatal(err)
+		}
+		s.dispatch(ctx)
+	}
+	deliver()
+
+	secret, until, err := reg.RotateSecret(ctx, owner.ID, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = secret.Reveal() // shown to the owner, this once
+	fmt.Println("the one before is valid for a day:", !until.IsZero())
+	deliver()
+
+	// The owner has changed over.
+	if err := reg.RetireSecret(ctx, owner.ID); err != nil {
+		log.Fatal(err)
+	}
+	deliver()
+
+	// Output:
+	// signatures: 1
+	// the one before is valid for a day: true
+	// signatures: 2
+	// signatures: 1
+}
+
+// The key that secrets are sealed with is replaced: processes start with the new
+// key and the old one, and once all have, everything is sealed anew.
+func ExampleRegistry_Rewrap() {
+	ctx := context.Background()
+	s := newService(func(http.ResponseWriter, *http.Request) {})
+	defer s.close()
+	s.subscribe(ctx)
+
+	keys, err := sender.NewKeys(
+		sender.SealingKey{ID: "2027-01", Key: []byte("fedcba9876543210fedcba9876543210")},
+		sender.SealingKey{ID: "2026-11", Key: []byte("0123456789abcdef0123456789abcdef")},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	reg, err := sender.NewRegistry(s.store, keys, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	rewrapped, err := reg.Rewrap(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	left, err := s.store.SealingKeys(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(rewrapped, "sealed anew; in use:", left)
+	// Output: 1 sealed anew; in use: [2027-01]
+}

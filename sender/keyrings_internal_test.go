@@ -1,0 +1,147 @@
+package sender
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// keyringStore answers each load of a keyring when it is told to, with what is
+// sent.
+type keyringStore struct {
+	DispatchStore
+	loads   atomic.Int64
+	answers []chan SealedKeyring
+}
+
+func (s *keyringStore) Keyring(context.Context, int64) (SealedKeyring, error) {
+	return <-s.answers[s.loads.Add(1)-1], nil
+}
+
+func newKeyringBed(t *testing.T, loads int) (*keyrings, *keyringStore, func(version int64, secret signing.Secret) SealedKeyring) {
+	t.Helper()
+	keys, err := NewKeys(sealingKey("1", 1))
+	require.NoError(t, err)
+	store := &keyringStore{}
+	for range loads {
+		store.answers = append(store.answers, make(chan SealedKeyring, 1))
+	}
+	return &keyrings{store: store, keys: keys, opened: map[int64]openKeyring{}}, store, func(version int64, secret signing.Secret) SealedKeyring {
+		return SealedKeyring{Subscriber: "sub_a", Version: version, Secrets: []SealedSecret{keys.sealSecret("sub_a", "sec_1", secret)}}
+	}
+}
+
+func claimAt(version int64) *Target { return &Target{SubscriberNumber: 5, KeyringVersion: version} }
+
+// signs tells whether a keyring signs with a secret.
+func signs(t *testing.T, k *signing.Keyring, secret signing.Secret) bool {
+	t.Helper()
+	want, err := signing.NewKeyring(signing.Key{Secret: secret})
+	require.NoError(t, err)
+	sign := func(k *signing.Keyring) string {
+		h := map[string][]string{}
+		require.NoError(t, signing.Sign(h, signing.DefaultSchemes(), "evt_1", noon, nil, k))
+		return h["Webhook-Signature"][0]
+	}
+	return sign(k) == sign(want)
+}
+
+// A load that began for a claim from before a rotation, and ends after one that
+// began later, is neither shared with later claims nor kept.
+func TestLoadsOfKeyringsThatOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, store, sealed := newKeyringBed(t, 3)
+		old, fresh := signing.GenerateSecret(), signing.GenerateSecret()
+		type loaded struct {
+			keyring *signing.Keyring
+			err     error
+		}
+		load := func(version int64) chan loaded {
+			done := make(chan loaded, 1)
+			go func() {
+				keyring, err := k.of(t.Context(), claimAt(version))
+				done <- loaded{keyring, err}
+			}()
+			synctest.Wait()
+			return done
+		}
+		early := load(1)
+		late, again := load(2), load(2)
+		require.EqualValues(t, 2, store.loads.Load(), "claims of one version share a load, others do not")
+
+		store.answers[1] <- sealed(2, fresh)
+		for _, done := range []chan loaded{late, again} {
+			got := <-done
+			require.NoError(t, got.err)
+			require.True(t, signs(t, got.keyring, fresh))
+		}
+		store.answers[0] <- sealed(1, old)
+		got := <-early
+		require.NoError(t, got.err)
+		require.True(t, signs(t, got.keyring, old), "the claim was made before")
+
+		for _, version := range []int64{2, 1} {
+			keyring, err := k.of(t.Context(), claimAt(version))
+			require.NoError(t, err)
+			require.True(t, signs(t, keyring, fresh), "claim of version %d", version)
+		}
+		require.EqualValues(t, 2, store.loads.Load(), "what was loaded is kept")
+
+		// A store that reads from a replica which lags.
+		store.answers[2] <- sealed(2, fresh)
+		_, err := k.of(t.Context(), claimAt(3))
+		require.ErrorContains(t, err, "older than the claim's")
+	})
+}
+
+// What cannot be opened is not read again for each delivery, and is looked at
+// again after a while, or when it has changed.
+func TestKeyringThatCannotBeOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, store, sealed := newKeyringBed(t, 4)
+		secret := signing.GenerateSecret()
+		other, err := NewKeys(sealingKey("1", 9))
+		require.NoError(t, err)
+		locked := SealedKeyring{Subscriber: "sub_a", Version: 1, Secrets: []SealedSecret{other.sealSecret("sub_a", "sec_1", secret)}}
+		store.answers[0] <- locked
+		for range 100 {
+			_, err := k.of(t.Context(), claimAt(1))
+			require.ErrorIs(t, err, ErrSealed)
+		}
+		require.EqualValues(t, 1, store.loads.Load())
+
+		time.Sleep(secretPause)
+		store.answers[1] <- locked
+		_, err = k.of(t.Context(), claimAt(1))
+		require.ErrorIs(t, err, ErrSealed)
+		require.EqualValues(t, 2, store.loads.Load())
+
+		store.answers[2] <- sealed(2, secret)
+		_, err = k.of(t.Context(), claimAt(2))
+		require.NoError(t, err, "it was revoked")
+
+		// Evicted, and meanwhile sealed with a key that is not known here: a load
+		// that fails does not replace what was opened.
+		k.keep(5, openKeyring{version: 2, err: ErrSealed, again: time.Now().Add(time.Hour)})
+		_, err = k.of(t.Context(), claimAt(2))
+		require.NoError(t, err)
+	})
+}
+
+func TestUnsent(t *testing.T) {
+	u := unsent{told: map[int64]time.Time{}}
+	require.True(t, u.tell(1, noon))
+	require.False(t, u.tell(1, noon.Add(secretPause-1)))
+	require.True(t, u.tell(2, noon.Add(time.Second)))
+	require.True(t, u.tell(1, noon.Add(secretPause)))
+	for i := range int64(3 * maxUnsent) {
+		u.tell(i, noon.Add(time.Hour))
+		require.LessOrEqual(t, len(u.told), maxUnsent)
+	}
+}

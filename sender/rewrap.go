@@ -1,0 +1,121 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+const (
+	// rewrapAtOnce is how many subscribers a transaction of Rewrap is about.
+	rewrapAtOnce = 50
+	// maxUnopened bounds how many errors Rewrap reports in full.
+	maxUnopened = 10
+)
+
+// Rewrap seals with the current sealing key all that is sealed with another, and
+// returns how many secrets that were. After it an older key can be done without,
+// once no process seals with it any more and Rewrap finds nothing. It works in
+// small transactions: interrupted, it goes on where it was when it is called
+// again. It disturbs neither deliveries nor rotations.
+//
+// What cannot be opened stays as it is, and does not keep it from the rest: the
+// error then matches ErrSealed and says what. Any other error ends it.
+func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
+	ids, err := r.store.SealingKeys(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var failed unopened
+	// Whatever else is sealed gets a line here.
+	parts := []func(ctx context.Context, key string, failed *unopened) (int, error){
+		r.rewrapSecrets,
+	}
+	for _, id := range ids {
+		if _, ok := r.keys.byID[id]; id == r.keys.current || !ok && id != "" {
+			continue
+		}
+		for _, part := range parts {
+			n, err := part(ctx, id, &failed)
+			rewrapped += n
+			if err != nil {
+				return rewrapped, err
+			}
+		}
+	}
+	return rewrapped, errors.Join(r.keys.missing(ids), failed.err())
+}
+
+// rewrapSecrets does so for all secrets that are sealed with a key.
+func (r *Registry[Tx]) rewrapSecrets(ctx context.Context, key string, failed *unopened) (rewrapped int, err error) {
+	for after := ""; ; {
+		var done int
+		var errs []error
+		last := ""
+		err := r.store.InTx(ctx, func(tx Tx) error {
+			done, errs, last = 0, nil, ""
+			keyrings, err := r.store.KeyringsTx(ctx, tx, key, after, rewrapAtOnce)
+			if err != nil {
+				return err
+			}
+			for _, k := range keyrings {
+				n, unopened, err := r.rewrapKeyring(ctx, tx, key, k)
+				if err != nil {
+					return err
+				}
+				done, errs, last = done+n, append(errs, unopened...), k.Subscriber
+			}
+			return nil
+		})
+		if err != nil {
+			return rewrapped, err
+		}
+		rewrapped += done
+		failed.add(errs)
+		if last == "" {
+			return rewrapped, nil
+		}
+		after = last
+	}
+}
+
+func (r *Registry[Tx]) rewrapKeyring(ctx context.Context, tx Tx, key string, k SealedKeyring) (done int, unopened []error, err error) {
+	for _, s := range k.Secrets {
+		if s.Key != key {
+			continue
+		}
+		sealed, err := r.keys.renewFor(boundTo(k.Subscriber, s.ID), s.Sealed)
+		if err != nil {
+			unopened = append(unopened, err)
+			continue
+		}
+		ok, err := r.store.RewrapTx(ctx, tx, k.Subscriber, s.Sealed, SealedSecret{ID: s.ID, Sealed: sealed, Key: r.keys.current})
+		if err != nil {
+			return 0, nil, err
+		}
+		if ok {
+			done++
+		}
+	}
+	return done, unopened, nil
+}
+
+// unopened is what could not be opened.
+type unopened struct {
+	errs []error
+	more int
+}
+
+func (u *unopened) add(errs []error) {
+	room := min(len(errs), maxUnopened-len(u.errs))
+	u.errs = append(u.errs, errs[:room]...)
+	u.more += len(errs) - room
+}
+
+func (u *unopened) err() error {
+	err := errors.Join(u.errs...)
+	if u.more > 0 {
+		err = fmt.Errorf("%w\nand %d more", err, u.more)
+	}
+	return err
+}

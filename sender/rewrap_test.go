@@ -1,0 +1,208 @@
+package sender_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/signing"
+)
+
+// many registers subscribers, some of which are in the middle of a rotation, and
+// returns how many secrets they have.
+func (b *bed) many(n int) (secrets int) {
+	b.t.Helper()
+	for i := range n {
+		id := fmt.Sprintf("sub_%03d", i)
+		_, _, err := b.reg.CreateSubscriber(b.t.Context(), sender.NewSubscriber{ID: id})
+		require.NoError(b.t, err)
+		secrets++
+		if i%5 == 0 {
+			_, _, err := b.reg.RotateSecret(b.t.Context(), id, nil)
+			require.NoError(b.t, err)
+			secrets++
+		}
+	}
+	return secrets
+}
+
+// opens ends the test unless keys open all secrets, which are what they were.
+func (b *bed) opens(keys *sender.Keys, n int, versions map[string]int64) {
+	b.t.Helper()
+	reg, err := sender.NewRegistry(b.store, keys, nil)
+	require.NoError(b.t, err)
+	for i := range n {
+		id := fmt.Sprintf("sub_%03d", i)
+		_, err := reg.Keyring(b.t.Context(), id)
+		require.NoError(b.t, err)
+		require.Equal(b.t, versions[id], b.sealed(id).Version, "nothing has to be loaded again")
+	}
+}
+
+func (b *bed) versions(n int) map[string]int64 {
+	b.t.Helper()
+	versions := map[string]int64{}
+	for i := range n {
+		id := fmt.Sprintf("sub_%03d", i)
+		versions[id] = b.sealed(id).Version
+	}
+	return versions
+}
+
+func (b *bed) sealingKeys() []string {
+	b.t.Helper()
+	ids, err := b.store.SealingKeys(b.t.Context())
+	require.NoError(b.t, err)
+	return ids
+}
+
+func TestRewrap(t *testing.T) {
+	b := newBed(t)
+	const n = 120
+	secrets := b.many(n)
+	versions := b.versions(n)
+	reg, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), nil)
+	require.NoError(t, err)
+	rewrapped, err := reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, secrets, rewrapped)
+	require.Equal(t, []string{"2"}, b.sealingKeys())
+	b.opens(keysOf(t, "2"), n, versions)
+	rewrapped, err = reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, rewrapped)
+}
+
+// interrupted fails at the nth secret that is sealed anew.
+type interrupted struct {
+	sender.Store[*memory.Tx]
+	left int
+}
+
+func (s *interrupted) RewrapTx(ctx context.Context, tx *memory.Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+	if s.left--; s.left < 0 {
+		return false, errAway
+	}
+	return s.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
+}
+
+// At whatever secret it stops, what was done stays, all can be opened, and the
+// next call does the rest.
+func TestRewrapInterrupted(t *testing.T) {
+	const n = 110
+	for _, at := range []int{0, 1, 59, 60, 61, 119, 120, 121, 131} {
+		b := newBed(t)
+		secrets := b.many(n)
+		versions := b.versions(n)
+		store := &interrupted{Store: b.store, left: at}
+		reg, err := sender.NewRegistry(store, keysOf(t, "2", "1"), nil)
+		require.NoError(t, err)
+		done, err := reg.Rewrap(t.Context())
+		require.ErrorIs(t, err, errAway)
+		require.LessOrEqual(t, done, at)
+		require.Greater(t, done, at-100, "it works in small transactions")
+		b.opens(keysOf(t, "2", "1"), n, versions)
+		store.left = secrets
+		rest, err := reg.Rewrap(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, secrets, done+rest)
+		b.opens(keysOf(t, "2"), n, versions)
+	}
+}
+
+// What cannot be opened does not keep it from the rest, and is not looked for
+// forever.
+func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
+	b := newBed(t)
+	const n = 60
+	secrets := b.many(n)
+	sealedBy := func(id string, key sender.SealingKey) {
+		keys, err := sender.NewKeys(key)
+		require.NoError(t, err)
+		reg, err := sender.NewRegistry(b.store, keys, nil)
+		require.NoError(t, err)
+		_, err = reg.RevokeSecret(t.Context(), id, signing.Secret{})
+		require.NoError(t, err)
+	}
+	sealedBy("sub_001", sender.SealingKey{ID: "9", Key: bytes.Repeat([]byte("9"), 32)})
+	for i := 11; i < 31; i++ {
+		if i%5 != 0 {
+			sealedBy(fmt.Sprintf("sub_%03d", i), sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("another"), 5)[:32]})
+		}
+	}
+	reg, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), nil)
+	require.NoError(t, err)
+	for _, left := range []int{secrets - 17, 0} {
+		done, err := reg.Rewrap(t.Context())
+		require.ErrorIs(t, err, sender.ErrSealed)
+		require.ErrorContains(t, err, `not among those given: "9"`)
+		require.ErrorContains(t, err, `sub_011`)
+		require.ErrorContains(t, err, "another key of the id \"1\"")
+		require.ErrorContains(t, err, "\nand 6 more")
+		require.Equal(t, 10, strings.Count(err.Error(), "another key of the id"))
+		require.Equal(t, left, done)
+		require.Equal(t, []string{"1", "2", "9"}, b.sealingKeys())
+	}
+}
+
+// racing has somebody rotate between the reading of keyrings and their being
+// sealed anew, as can be where several transactions write at a time.
+type racing struct {
+	sender.Store[*memory.Tx]
+	rotate func(tx *memory.Tx, subscriber string) error
+}
+
+func (s *racing) KeyringsTx(ctx context.Context, tx *memory.Tx, key, after string, limit int) ([]sender.SealedKeyring, error) {
+	list, err := s.Store.KeyringsTx(ctx, tx, key, after, limit)
+	if len(list) > 0 {
+		err = errors.Join(err, s.rotate(tx, list[0].Subscriber))
+	}
+	return list, err
+}
+
+func TestRewrapWhileOthersRotate(t *testing.T) {
+	b := newBed(t)
+	const n = 4
+	b.many(n)
+	var fresh signing.Secret
+	store := &racing{Store: b.store, rotate: func(tx *memory.Tx, subscriber string) (err error) {
+		fresh, err = b.reg.RevokeSecretTx(t.Context(), tx, subscriber, signing.Secret{})
+		return err
+	}}
+	reg, err := sender.NewRegistry(store, keysOf(t, "2", "1"), nil)
+	require.NoError(t, err)
+	done, err := reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, n-1, done)
+	keyring, err := reg.Keyring(t.Context(), "sub_000")
+	require.NoError(t, err)
+	require.Equal(t, "1", b.sealed("sub_000").Secrets[0].Key, "it is left to the next call")
+	verifies(t, keyring, fresh)
+	store.rotate = func(*memory.Tx, string) error { return nil }
+	done, err = reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, done)
+	keyring, err = reg.Keyring(t.Context(), "sub_000")
+	require.NoError(t, err)
+	verifies(t, keyring, fresh)
+}
+
+// verifies ends the test unless a keyring verifies what is signed with a secret.
+func verifies(t *testing.T, k *signing.Keyring, secret signing.Secret) {
+	t.Helper()
+	one, err := signing.NewKeyring(signing.Key{Secret: secret})
+	require.NoError(t, err)
+	header := map[string][]string{}
+	now := time.Now()
+	require.NoError(t, signing.Sign(header, signing.DefaultSchemes(), "evt_1", now, nil, one))
+	_, err = signing.StandardWebhooks{}.Verify(signing.Message{Header: header}, k, now, time.Minute)
+	require.NoError(t, err)
+}

@@ -1,0 +1,183 @@
+package sender
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/signing"
+)
+
+const (
+	defaultOverlap = 24 * time.Hour
+	maxOverlap     = 30 * 24 * time.Hour
+
+	// conflictRuns is how often a change is tried that others come before.
+	conflictRuns = 5
+)
+
+// Rotation adjusts a rotation. A nil one and zero fields mean the defaults.
+type Rotation struct {
+	// Overlap is how long the secrets before stay valid. The default is 24 h, the
+	// most 30 days. To end them now, call RetireSecret afterwards.
+	Overlap time.Duration
+
+	// Secret is the new secret. The default is a generated one.
+	Secret signing.Secret
+}
+
+// RotateSecret gives a subscriber a new secret, and returns it, and until when the
+// one before it stays valid. Deliveries that are claimed from now on are signed
+// with the new secret; until the overlap is over, the header of Standard Webhooks
+// also carries signatures with those before, so that the owner can change over in
+// peace. A secret that ends earlier keeps its end.
+//
+// ErrInvalid: the overlap is too long, the secret cannot sign or is in use
+// already, or four secrets are valid already. ErrNotFound: no such subscriber.
+// ErrSealed: a secret that is still valid cannot be opened, see RevokeSecret.
+// ErrConflict: it was changed by others again and again.
+func (r *Registry[Tx]) RotateSecret(ctx context.Context, subscriber string, rotation *Rotation) (secret signing.Secret, previousValidUntil time.Time, err error) {
+	err = r.changing(ctx, func(tx Tx) error {
+		secret, previousValidUntil, err = r.RotateSecretTx(ctx, tx, subscriber, rotation)
+		return err
+	})
+	return secret, previousValidUntil, err
+}
+
+// RotateSecretTx is RotateSecret in the caller's transaction. On ErrConflict it
+// can be called again in a new one.
+func (r *Registry[Tx]) RotateSecretTx(ctx context.Context, tx Tx, subscriber string, rotation *Rotation) (signing.Secret, time.Time, error) {
+	fail := func(err error) (signing.Secret, time.Time, error) { return signing.Secret{}, time.Time{}, err }
+	var given Rotation
+	if rotation != nil {
+		given = *rotation
+	}
+	now := r.now()
+	if given.Overlap == 0 {
+		given.Overlap = defaultOverlap
+	}
+	var errs []error
+	if given.Overlap < 0 || given.Overlap > maxOverlap {
+		errs = append(errs, fmt.Errorf("%w rotation: the overlap is %v: it must be positive and at most %v", ErrInvalid, given.Overlap, maxOverlap))
+	}
+	secret, err := newSecret(given.Secret, now)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return fail(err)
+	}
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	if err != nil {
+		return fail(err)
+	}
+	for _, s := range inForce(k.Secrets, now) {
+		old, err := r.keys.openSecret(subscriber, s)
+		if err != nil {
+			return fail(err)
+		}
+		if equalSecrets(old, secret) {
+			return fail(errSameSecret(subscriber))
+		}
+	}
+	secrets, until, err := rotated(k, r.keys.sealSecret(subscriber, newid.New("sec_", now), secret), given.Overlap, now)
+	if err != nil {
+		return fail(err)
+	}
+	if err := r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets); err != nil {
+		return fail(err)
+	}
+	return secret, until, nil
+}
+
+// RetireSecret ends an overlap: of a subscriber's secrets only the newest stays
+// valid. ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
+func (r *Registry[Tx]) RetireSecret(ctx context.Context, subscriber string) error {
+	return r.changing(ctx, func(tx Tx) error { return r.RetireSecretTx(ctx, tx, subscriber) })
+}
+
+// RetireSecretTx is RetireSecret in the caller's transaction.
+func (r *Registry[Tx]) RetireSecretTx(ctx context.Context, tx Tx, subscriber string) error {
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	if err != nil {
+		return err
+	}
+	secrets := retired(k, r.now())
+	if len(secrets) == len(k.Secrets) {
+		return nil
+	}
+	return r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+}
+
+// RevokeSecret is for secrets that others have come to know, or that can no longer
+// be opened: it removes all that the subscriber has and returns a new one, which
+// is secret unless that is zero. There is no overlap: deliveries that are claimed
+// from now on carry signatures with the new one alone, and the owner refuses them
+// until it knows it. ErrInvalid: the secret cannot sign, or is one of those that
+// it should replace. ErrNotFound: no such subscriber. ErrConflict as in
+// RotateSecret.
+func (r *Registry[Tx]) RevokeSecret(ctx context.Context, subscriber string, secret signing.Secret) (fresh signing.Secret, err error) {
+	err = r.changing(ctx, func(tx Tx) error {
+		fresh, err = r.RevokeSecretTx(ctx, tx, subscriber, secret)
+		return err
+	})
+	return fresh, err
+}
+
+// RevokeSecretTx is RevokeSecret in the caller's transaction.
+func (r *Registry[Tx]) RevokeSecretTx(ctx context.Context, tx Tx, subscriber string, secret signing.Secret) (signing.Secret, error) {
+	now := r.now()
+	fresh, err := newSecret(secret, now)
+	if err != nil {
+		return signing.Secret{}, err
+	}
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	if err != nil {
+		return signing.Secret{}, err
+	}
+	for _, s := range k.Secrets {
+		// One that cannot be opened is all the more a reason to replace it.
+		if old, err := r.keys.openSecret(subscriber, s); err == nil && equalSecrets(old, fresh) {
+			return signing.Secret{}, errSameSecret(subscriber)
+		}
+	}
+	sealed := r.keys.sealSecret(subscriber, newid.New("sec_", now), fresh)
+	if err := r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, []SealedSecret{sealed}); err != nil {
+		return signing.Secret{}, err
+	}
+	return fresh, nil
+}
+
+// CheckKeys returns an error that matches ErrSealed, and names them, if secrets
+// are sealed with keys that the Registry was not given. Dispatcher.Run asks the
+// same; call it when a process starts that only registers.
+func (r *Registry[Tx]) CheckKeys(ctx context.Context) error { return r.keys.check(ctx, r.store) }
+
+// changing runs a change in a transaction, and again if somebody else was first.
+func (r *Registry[Tx]) changing(ctx context.Context, change func(tx Tx) error) (err error) {
+	for range conflictRuns {
+		if err = r.store.InTx(ctx, change); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
+// newSecret returns the given secret, or a generated one if there is none.
+func newSecret(given signing.Secret, now time.Time) (signing.Secret, error) {
+	if given == (signing.Secret{}) {
+		return signing.GenerateSecret(), nil
+	}
+	if err := canSign(given, now); err != nil {
+		return signing.Secret{}, fmt.Errorf("%w secret: %w", ErrInvalid, err)
+	}
+	return given, nil
+}
+
+func equalSecrets(a, b signing.Secret) bool {
+	return subtle.ConstantTimeCompare([]byte(a.Reveal()), []byte(b.Reveal())) == 1
+}
+
+func errSameSecret(subscriber string) error {
+	return fmt.Errorf("%w secret: subscriber %q has it already: give a new one, or none to have one generated", ErrInvalid, subscriber)
+}

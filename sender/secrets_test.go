@@ -1,0 +1,356 @@
+package sender_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
+	"github.com/surehook/surehook/signing"
+)
+
+// signedBy ends the test unless a request's header of Standard Webhooks has a
+// signature with each of the secrets, newest first, and no others, and its own
+// scheme's is with the newest.
+func signedBy(t *testing.T, p sendertest.Request, newestFirst ...signing.Secret) {
+	t.Helper()
+	signatures := strings.Fields(p.Header.Get("Webhook-Signature"))
+	require.Len(t, signatures, len(newestFirst), "signatures of Standard Webhooks")
+	for i, secret := range newestFirst {
+		one := p
+		one.Header = p.Header.Clone()
+		one.Header.Set("Webhook-Signature", signatures[i])
+		require.NoError(t, one.Verify(secret, signing.StandardWebhooks{}), "signature %d", i)
+		require.NoError(t, p.Verify(secret, signing.StandardWebhooks{}), "an owner who has secret %d", i)
+		if err := p.Verify(secret, signing.TimestampBody{}); i == 0 {
+			require.NoError(t, err, "the newest")
+		} else {
+			require.ErrorIs(t, err, signing.ErrSignatureMismatch, "secret %d", i)
+		}
+	}
+}
+
+func TestSecretsOverTheWire(t *testing.T) {
+	b := newBed(t)
+	ep := sendertest.NewEndpoint(t)
+	_, first := b.subscribe("sub_a", ep.URL())
+	_, others := b.subscribe("sub_b", ep.URL())
+	d := b.dispatcher(sender.DispatcherConfig{})
+	post := func(subscriber string) sendertest.Request {
+		t.Helper()
+		b.publish(subscriber)
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		posts := ep.Requests()
+		return posts[len(posts)-1]
+	}
+	signedBy(t, post("sub_a"), first)
+
+	began := time.Now()
+	second, until, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	require.NoError(t, err)
+	require.WithinRange(t, until, began.Add(24*time.Hour-time.Microsecond), time.Now().Add(24*time.Hour))
+	signedBy(t, post("sub_a"), second, first)
+
+	own := signing.GenerateSecret()
+	third, until, err := b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour, Secret: own})
+	require.NoError(t, err)
+	require.Equal(t, own, third)
+	require.WithinRange(t, until, began.Add(time.Hour-time.Microsecond), time.Now().Add(time.Hour))
+	signedBy(t, post("sub_a"), third, second, first)
+
+	// As many as are ever signed with; one more would drop one that was promised.
+	fourth, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	require.NoError(t, err)
+	signedBy(t, post("sub_a"), fourth, third, second, first)
+	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.ErrorContains(t, err, "retire the older ones")
+	signedBy(t, post("sub_a"), fourth, third, second, first)
+
+	require.NoError(t, b.reg.RetireSecret(t.Context(), "sub_a"))
+	signedBy(t, post("sub_a"), fourth)
+	require.NoError(t, b.reg.RetireSecret(t.Context(), "sub_a"), "nothing is left to end")
+	signedBy(t, post("sub_a"), fourth)
+
+	fifth, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	require.NoError(t, err)
+	signedBy(t, post("sub_a"), fifth, fourth)
+	fresh, err := b.reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+	require.NoError(t, err)
+	signedBy(t, post("sub_a"), fresh)
+	own = signing.GenerateSecret()
+	fresh, err = b.reg.RevokeSecret(t.Context(), "sub_a", own)
+	require.NoError(t, err)
+	require.Equal(t, own, fresh)
+	signedBy(t, post("sub_a"), fresh)
+
+	signedBy(t, post("sub_b"), others)
+}
+
+// Ends come without a change, and so without another version of the keyring.
+func TestOverlapEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper()
+		_, first := b.subscribe("sub_a", "http://endpoint/")
+		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
+		post := func() sendertest.Request {
+			t.Helper()
+			b.publish("sub_a")
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			posts := endpoint.Requests()
+			return posts[len(posts)-1]
+		}
+		began := time.Now()
+		second, until, err := b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour})
+		require.NoError(t, err)
+		require.Equal(t, began.Add(time.Hour).UTC(), until)
+		third, until, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+		require.NoError(t, err)
+		require.Equal(t, began.Add(24*time.Hour).UTC(), until)
+		time.Sleep(time.Hour)
+		signedBy(t, post(), third, second, first)
+		time.Sleep(time.Microsecond)
+		signedBy(t, post(), third, second)
+		time.Sleep(time.Until(until))
+		signedBy(t, post(), third, second)
+		time.Sleep(time.Microsecond)
+		signedBy(t, post(), third)
+	})
+}
+
+// The clock of whoever rotates may be off: the database's signs.
+func TestRotateUnderAnotherClock(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				endpoint := sendertest.NewRoundTripper()
+				_, first := b.subscribe("sub_a", "http://endpoint/")
+				reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Now: func() time.Time { return time.Now().Add(off) }})
+				require.NoError(t, err)
+				d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
+				second, _, err := reg.RotateSecret(t.Context(), "sub_a", nil)
+				require.NoError(t, err)
+				b.publish("sub_a")
+				_, err = d.RunOnce(t.Context())
+				require.NoError(t, err)
+				third, err := reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+				require.NoError(t, err)
+				b.publish("sub_a")
+				_, err = d.RunOnce(t.Context())
+				require.NoError(t, err)
+				posts := endpoint.Requests()
+				require.Len(t, posts, 2)
+				signedBy(t, posts[0], second, first)
+				signedBy(t, posts[1], third)
+			})
+		})
+	}
+}
+
+func TestRotateRefuses(t *testing.T) {
+	b := newBed(t)
+	_, secret, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	second, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	require.NoError(t, err)
+	parse := func(text string) signing.Secret {
+		s, err := signing.ParseSecret(text)
+		require.NoError(t, err)
+		return s
+	}
+	public := parse("whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=")
+	before := b.sealed("sub_a")
+	for _, c := range []struct {
+		name       string
+		subscriber string
+		r          sender.Rotation
+		is         error
+		says       string
+	}{
+		{"no such subscriber", "sub_x", sender.Rotation{}, sender.ErrNotFound, "sub_x"},
+		{"an overlap that is negative", "sub_a", sender.Rotation{Overlap: -1}, sender.ErrInvalid, "the overlap is -1ns"},
+		{"an overlap that is too long", "sub_a", sender.Rotation{Overlap: 30*24*time.Hour + 1}, sender.ErrInvalid, "at most 720h"},
+		{"a secret that cannot sign", "sub_a", sender.Rotation{Secret: public}, sender.ErrInvalid, "secret"},
+		{"the secret that it has", "sub_a", sender.Rotation{Secret: parse(second.Reveal())}, sender.ErrInvalid, "has it already"},
+		{"the secret before", "sub_a", sender.Rotation{Secret: parse(secret.Reveal())}, sender.ErrInvalid, "has it already"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := b.reg.RotateSecret(t.Context(), c.subscriber, &c.r)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.says)
+			if c.r.Secret != (signing.Secret{}) {
+				require.NotContains(t, err.Error(), c.r.Secret.Reveal())
+				_, err = b.reg.RevokeSecret(t.Context(), c.subscriber, c.r.Secret)
+				require.ErrorIs(t, err, c.is)
+			}
+			require.Equal(t, before, b.sealed("sub_a"), "nothing was changed")
+		})
+	}
+	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public})
+	require.ErrorContains(t, err, "the overlap is -1ns")
+	require.ErrorContains(t, err, "sender: invalid secret", "all problems at once")
+	require.ErrorIs(t, b.reg.RetireSecret(t.Context(), "sub_x"), sender.ErrNotFound)
+	_, err = b.reg.RevokeSecret(t.Context(), "sub_x", signing.Secret{})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+// sealed is a subscriber's keyring as it is stored.
+func (b *bed) sealed(subscriber string) (k sender.SealedKeyring) {
+	b.t.Helper()
+	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) (err error) {
+		k, err = b.store.SubscriberKeyringTx(b.t.Context(), tx, subscriber)
+		return err
+	}))
+	return k
+}
+
+func TestSecretsInTheCallersTransaction(t *testing.T) {
+	b := newBed(t)
+	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	require.NoError(t, err)
+	before := b.sealed("sub_a")
+	failed := errors.New("the caller failed")
+	for name, change := range map[string]func(tx *memory.Tx) error{
+		"rotate": func(tx *memory.Tx) error {
+			_, _, err := b.reg.RotateSecretTx(t.Context(), tx, "sub_a", nil)
+			return err
+		},
+		"retire": func(tx *memory.Tx) error { return b.reg.RetireSecretTx(t.Context(), tx, "sub_a") },
+		"revoke": func(tx *memory.Tx) error {
+			_, err := b.reg.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
+			return err
+		},
+	} {
+		require.ErrorIs(t, b.store.InTx(t.Context(), func(tx *memory.Tx) error {
+			require.NoError(t, change(tx), name)
+			k, err := b.store.SubscriberKeyringTx(t.Context(), tx, "sub_a")
+			require.NoError(t, err)
+			require.Greater(t, k.Version, before.Version, "%s in the transaction", name)
+			return failed
+		}), failed)
+		require.Equal(t, before, b.sealed("sub_a"), "%s was rolled back", name)
+	}
+}
+
+// conflicting lets others be first, a number of times.
+type conflicting struct {
+	sender.Store[*memory.Tx]
+	times int
+}
+
+func (s *conflicting) SetSecretsTx(ctx context.Context, tx *memory.Tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+	if s.times--; s.times >= 0 {
+		return sender.ErrConflict
+	}
+	return s.Store.SetSecretsTx(ctx, tx, subscriber, version, secrets)
+}
+
+func TestSecretsChangedInBetween(t *testing.T) {
+	b := newBed(t)
+	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	store := &conflicting{Store: b.store}
+	reg, err := sender.NewRegistry(store, b.keys, nil)
+	require.NoError(t, err)
+	for _, change := range []func() error{
+		func() error { _, _, err := reg.RotateSecret(t.Context(), "sub_a", nil); return err },
+		func() error { return reg.RetireSecret(t.Context(), "sub_a") },
+		func() error { _, err := reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{}); return err },
+	} {
+		before := b.sealed("sub_a")
+		store.times = 5
+		require.ErrorIs(t, change(), sender.ErrConflict)
+		require.Equal(t, before, b.sealed("sub_a"))
+		store.times = 4
+		require.NoError(t, change())
+		require.Equal(t, before.Version+1, b.sealed("sub_a").Version)
+	}
+	store.times = 1
+	require.ErrorIs(t, b.store.InTx(t.Context(), func(tx *memory.Tx) error {
+		_, err := reg.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
+		return err
+	}), sender.ErrConflict, "the caller's transaction is the caller's to run again")
+}
+
+// generations knows of each event how many secrets had been revoked before it was
+// claimed. Its loads of keyrings take so long that they overlap.
+type generations struct {
+	sender.DispatchStore
+	revoked atomic.Int64
+	mu      sync.Mutex
+	of      map[string]int64
+}
+
+func (s *generations) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	revoked := s.revoked.Load()
+	c, err := s.DispatchStore.RecordAndClaim(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range c.Claimed {
+		s.of[d.Event.ID] = revoked
+	}
+	return c, err
+}
+
+func (s *generations) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
+	k, err := s.DispatchStore.Keyring(ctx, subscriber)
+	time.Sleep(7 * time.Millisecond)
+	return k, err
+}
+
+// Once a secret is revoked, nothing that is claimed afterwards is signed with it.
+func TestRevokeUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper()
+		_, secret := b.subscribe("sub_a", "http://endpoint/")
+		secrets := []signing.Secret{secret}
+		store := &generations{DispatchStore: b.store, of: map[string]int64{}}
+		stop := b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: transportFunc(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(3 * time.Millisecond)
+			return endpoint.RoundTrip(r)
+		})}))
+		const events = 600
+		for i := range events {
+			b.publish("sub_a")
+			time.Sleep(time.Millisecond)
+			if i%20 == 10 || i%20 == 13 || i%20 == 17 { // some while a keyring is being loaded
+				secret, err := b.reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+				require.NoError(t, err)
+				secrets = append(secrets, secret)
+				store.revoked.Add(1)
+			}
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, stop())
+		posts := endpoint.Requests()
+		require.Len(t, posts, events)
+		met := map[int64]bool{}
+		for _, p := range posts {
+			claimed := store.of[p.Header.Get("Webhook-Id")]
+			met[claimed] = true
+			by := len(secrets) - 1
+			for by >= 0 && p.Verify(secrets[by]) != nil {
+				by--
+			}
+			require.GreaterOrEqual(t, int64(by), claimed, "claimed after the revocation of %d secrets, and signed with the one of number %d", claimed, by)
+		}
+		require.Greater(t, len(met), 60, "it was claimed all along")
+	})
+}

@@ -1,0 +1,31 @@
+package sender
+
+import (
+	"sync"
+	"time"
+)
+
+// maxUnsent bounds how many subscribers are remembered. Then all are forgotten,
+// and told once more.
+const maxUnsent = 10_000
+
+// unsent remembers of which subscribers it was told that nothing can be sent to
+// them: once in secretPause, however many deliveries wait.
+type unsent struct {
+	mu   sync.Mutex
+	told map[int64]time.Time // by the subscriber's number
+}
+
+// tell reports whether to tell it now.
+func (u *unsent) tell(subscriber int64, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if last, ok := u.told[subscriber]; ok && now.Sub(last) < secretPause {
+		return false
+	}
+	if len(u.told) >= maxUnsent {
+		clear(u.told)
+	}
+	u.told[subscriber] = now
+	return true
+}
