@@ -15,11 +15,13 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// breakages are ways to break a store, each with the tests that must catch it.
-var breakages = map[string]struct {
+// breakage is a way to break a store, with the tests that must catch it.
+type breakage struct {
 	caughtBy []string
 	how      func(b *broken, h *harness)
-}{
+}
+
+var breakages = map[string]breakage{
 	"token ignored": {[]string{"record/token", "record/too late", "random/seed 1"}, func(b *broken, _ *harness) {
 		present := map[sender.DeliveryKey]int64{}
 		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
@@ -84,7 +86,7 @@ var breakages = map[string]struct {
 		}
 	}},
 	"addressee ignored": {[]string{"matching/as Matches says"}, onDrafts(func(d *sender.Draft) { d.Subscriber, d.Subscription = "", "" })},
-	"roll-back of InTx leaks": {[]string{"publish/rolled back leaves nothing", "registry/rolled back", "transaction/runs again", "random/seed 1"}, func(b *broken, _ *harness) {
+	"roll-back of InTx leaks": {[]string{"publish/rolled back leaves nothing", "registry/rolled back", "transaction/runs again", "life/hold, rolled back", "life/resume, rolled back", "life/close, rolled back", "random/seed 1"}, func(b *broken, _ *harness) {
 		b.inTx = func(ctx context.Context, fn func(tx) error) error {
 			var failed error
 			if err := b.Store.InTx(ctx, func(tx tx) error { failed = fn(tx); return nil }); err != nil {
@@ -169,7 +171,7 @@ var breakages = map[string]struct {
 			return decide(l, h, r, now)
 		}
 	})},
-	"schedule not started anew": {[]string{"redeliver/awaiting retry", "redeliver/in flight", "redeliver/dead-lettered", "random/seed 1"}, onDecide(func(decide decideFunc) decideFunc {
+	"schedule not started anew": {[]string{"redeliver/awaiting retry", "redeliver/in flight", "redeliver/dead-lettered", "life/resume, all", "random/seed 1"}, onDecide(func(decide decideFunc) decideFunc {
 		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 			l.Tries = l.Number
 			return decide(l, h, r, now)

@@ -33,6 +33,70 @@ type broken struct {
 	delivery         func(ctx context.Context, id string) (sender.Delivery, error)
 	deliveries       func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error)
 	redeliver        func(ctx context.Context, id string) error
+	updateTx         func(ctx context.Context, tx tx, s sender.Subscription) error
+	holdTx           func(ctx context.Context, tx tx, id string, status sender.SubscriptionStatus, reason string) error
+	resumeTx         func(ctx context.Context, tx tx, id string, r sender.Resume) error
+	closeTx          func(ctx context.Context, tx tx, id string) error
+	noSubscriberTx   func(ctx context.Context, tx tx, id string) error
+	subscriptionTx   func(ctx context.Context, tx tx, id string) (sender.Subscription, error)
+	keyring          func(ctx context.Context, subscriber int64) (sender.SealedKeyring, error)
+	sweep            func(ctx context.Context, limit int) (int, error)
+}
+
+func (b *broken) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
+	if b.updateTx != nil {
+		return b.updateTx(ctx, tx, s)
+	}
+	return b.Store.UpdateSubscriptionTx(ctx, tx, s)
+}
+
+func (b *broken) HoldSubscriptionTx(ctx context.Context, tx tx, id string, status sender.SubscriptionStatus, reason string) error {
+	if b.holdTx != nil {
+		return b.holdTx(ctx, tx, id, status, reason)
+	}
+	return b.Store.HoldSubscriptionTx(ctx, tx, id, status, reason)
+}
+
+func (b *broken) ResumeSubscriptionTx(ctx context.Context, tx tx, id string, r sender.Resume) error {
+	if b.resumeTx != nil {
+		return b.resumeTx(ctx, tx, id, r)
+	}
+	return b.Store.ResumeSubscriptionTx(ctx, tx, id, r)
+}
+
+func (b *broken) CloseSubscriptionTx(ctx context.Context, tx tx, id string) error {
+	if b.closeTx != nil {
+		return b.closeTx(ctx, tx, id)
+	}
+	return b.Store.CloseSubscriptionTx(ctx, tx, id)
+}
+
+func (b *broken) DeleteSubscriberTx(ctx context.Context, tx tx, id string) error {
+	if b.noSubscriberTx != nil {
+		return b.noSubscriberTx(ctx, tx, id)
+	}
+	return b.Store.DeleteSubscriberTx(ctx, tx, id)
+}
+
+func (b *broken) SubscriptionTx(ctx context.Context, tx tx, id string) (sender.Subscription, error) {
+	if b.subscriptionTx != nil {
+		return b.subscriptionTx(ctx, tx, id)
+	}
+	return b.Store.SubscriptionTx(ctx, tx, id)
+}
+
+func (b *broken) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
+	if b.keyring != nil {
+		return b.keyring(ctx, subscriber)
+	}
+	return b.Store.Keyring(ctx, subscriber)
+}
+
+func (b *broken) Sweep(ctx context.Context, limit int) (int, error) {
+	if b.sweep != nil {
+		return b.sweep(ctx, limit)
+	}
+	return b.Store.Sweep(ctx, limit)
 }
 
 func (b *broken) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -15,15 +16,15 @@ import (
 	"github.com/surehook/surehook/sender/storetest"
 )
 
-// breakage names the way in which TestSuite breaks the store that it runs the
+// breakageName names the way in which TestSuite breaks the store that it runs the
 // suite on. TestSuite alone, without it, shows that the store is sound otherwise.
-const breakage = "STORETEST_BREAKAGE"
+const breakageName = "STORETEST_BREAKAGE"
 
 func TestSuite(t *testing.T) {
 	breakStore := func(*broken, *harness) {}
-	if name := os.Getenv(breakage); name != "" {
-		breakStore = breakages[name].how
-		require.NotNil(t, breakStore, "%s=%s", breakage, name)
+	if name := os.Getenv(breakageName); name != "" {
+		breakStore = allBreakages()[name].how
+		require.NotNil(t, breakStore, "%s=%s", breakageName, name)
 	}
 	storetest.Run(t, func(t *testing.T) harness {
 		var passed atomic.Int64
@@ -45,11 +46,18 @@ func TestSuite(t *testing.T) {
 	})
 }
 
+func allBreakages() map[string]breakage {
+	all := maps.Clone(breakages)
+	maps.Copy(all, lifeBreakages)
+	return all
+}
+
 // TestBrokenStores runs, for each way to break a store, the tests that must catch
 // it, in a process of their own, since a test cannot be expected to fail.
 func TestBrokenStores(t *testing.T) {
-	require.GreaterOrEqual(t, len(breakages), 30)
-	for name, b := range breakages {
+	all := allBreakages()
+	require.Len(t, all, len(breakages)+len(lifeBreakages), "two breakages have one name")
+	for name, b := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.NotEmpty(t, b.caughtBy)
@@ -60,7 +68,7 @@ func TestBrokenStores(t *testing.T) {
 					pattern = append(pattern, "^"+regexp.QuoteMeta(part)+"$")
 				}
 				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+strings.Join(pattern, "/"), "-test.timeout=30s")
-				cmd.Env = append(os.Environ(), breakage+"="+name)
+				cmd.Env = append(os.Environ(), breakageName+"="+name)
 				out, err := cmd.CombinedOutput()
 				var failed *exec.ExitError
 				require.ErrorAs(t, err, &failed, "%s does not catch it:\n%s", test, out)

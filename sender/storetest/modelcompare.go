@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// compare compares all that lists say with the model.
+func (m *model[Tx]) compare() {
+	m.compareDeliveries()
+	m.compareSubscriptions()
+}
+
+func (m *model[Tx]) compareDeliveries() {
+	list := m.list(sender.DeliveryQuery{Limit: 200})
+	m.equal(len(list), len(m.deliveries), "number of deliveries")
+	for _, read := range list {
+		d := m.byPair[pair{read.Event.ID, read.Subscription}]
+		m.check(d != nil && d.id == read.ID, "delivery %s of event %s to %s has another id, or should not be", read.ID, read.Event.ID, read.Subscription)
+		if d.live && d.cancelled() && d.lapsed(m.clock) && read.AttemptCount > len(d.attempts) {
+			d.cancel() // a store may find that at any time
+		}
+		if d.live && d.single && d.reads() == d.status {
+			m.check(read.Status != sender.StatusDeadLettered && read.Status != sender.StatusCancelled && read.Status != sender.StatusHeld, "status of %s, which was delivered and is sent again: %s", d.id, read.Status)
+		} else {
+			m.equal(read.Status, d.reads(), "status of %s", d.id)
+		}
+		last := sender.ClassNone
+		if n := len(d.attempts); n > 0 {
+			last = d.attempts[n-1]
+		}
+		m.equal([]any{read.Version, read.AttemptCount, read.LastErrorClass}, []any{d.event.version, len(d.attempts), last}, "version, attempts and last class of %s", d.id)
+		m.sameEvent(read.Event, d.event.draft, d.event.created)
+		m.equal(read.URL, d.sub.URL, "URL of %s", d.id)
+		m.compareDue(d, read)
+	}
+}
+
+func (m *model[Tx]) compareDue(d *modelDelivery, read sender.Delivery) {
+	switch {
+	case !d.live:
+		m.check(!read.InFlight && read.NextAttemptAt.IsZero(), "%s has ended, but is in flight, or has a next attempt", d.id)
+		return
+	case d.cancelled():
+		m.check(read.NextAttemptAt.IsZero(), "%s is cancelled, but has a next attempt", d.id)
+		return
+	case d.sub.held():
+		m.check(read.NextAttemptAt.IsZero(), "%s is held, but has a next attempt", d.id)
+	case d.leased.IsZero():
+		m.sameTime(read.NextAttemptAt, d.due, "NextAttemptAt of %s", d.id)
+	}
+	if !d.lapsed(m.clock) {
+		m.equal(read.InFlight, d.inFlight(m.clock), "whether %s is in flight", d.id)
+	}
+}
+
+func (m *model[Tx]) compareSubscriptions() {
+	var list []sender.Subscription
+	m.inTx(func(tx Tx) (err error) {
+		list, err = m.Store.SubscriptionsTx(m.ctx, tx, "", "", plenty)
+		return err
+	})
+	at := 0
+	for _, s := range m.subs {
+		if at == len(list) || list[at].ID != s.ID {
+			if !s.deleted {
+				m.check(m.mayBeGone(s), "subscription %s, which is %s, is not listed", s.ID, s.Status)
+				s.deleted = true
+			}
+			continue
+		}
+		m.check(!s.deleted, "subscription %s is listed, and was deleted", s.ID)
+		got, want := list[at], s.Subscription
+		at++
+		for _, d := range m.deliveries {
+			switch {
+			case d.sub != s:
+			case d.live && !d.cancelled():
+				want.Backlog++
+			case d.status == sender.StatusDeadLettered:
+				want.DeadLettered++
+			}
+		}
+		m.sameTime(got.DisabledAt, want.DisabledAt, "DisabledAt of %s", s.ID)
+		m.sameHealth(got.Health, want.Health, s.ID)
+		got.DisabledAt, got.Health = want.DisabledAt, want.Health
+		m.sameSubscription(got, want)
+	}
+	m.equal(at, len(list), "number of subscriptions listed")
+}
+
+func (w *world[Tx]) sameHealth(got, want sender.Health, of string) {
+	w.Helper()
+	w.sameTime(got.FailingSince, want.FailingSince, "FailingSince of %s", of)
+	w.sameTime(got.LastFailure, want.LastFailure, "LastFailure of %s", of)
+	w.sameTime(got.LastSuccess, want.LastSuccess, "LastSuccess of %s", of)
+	w.equal([]any{got.Lane, got.Streak, got.Warned}, []any{want.Lane, want.Streak, want.Warned}, "lane, streak and warned of %s", of)
+}
+
+// mayBeGone tells whether a closing subscription has got all that it was to get.
+func (m *model[Tx]) mayBeGone(s *modelSub) bool {
+	for _, d := range m.deliveries {
+		if d.sub == s && d.live && !d.cancelled() {
+			return false
+		}
+	}
+	for _, e := range m.events {
+		if m.waits(s, e) {
+			return false
+		}
+	}
+	return s.Status == sender.SubscriptionClosing
+}
+
+// mustBeGone tells whether a sweep has to have deleted a closing subscription.
+func (m *model[Tx]) mustBeGone(s *modelSub) bool {
+	for _, d := range m.deliveries {
+		if d.sub == s && d.live {
+			return false
+		}
+	}
+	for _, e := range m.events[:s.last] {
+		if !e.expanded {
+			return false
+		}
+	}
+	return m.mayBeGone(s)
+}
+
+func (m *model[Tx]) sweep() {
+	m.world.sweep(1 + m.rand.IntN(3))
+	for _, d := range m.deliveries {
+		if d.live && d.cancelled() && !d.inFlight(m.clock) {
+			d.cancel()
+		}
+	}
+	for _, s := range m.subs {
+		if !s.deleted && m.mustBeGone(s) {
+			s.deleted = true
+		}
+	}
+}
+
+func (m *model[Tx]) advance() {
+	by := []time.Duration{time.Second, lease - time.Second, lease, 10 * time.Minute, time.Hour}[m.rand.IntN(5)]
+	m.Advance(by)
+	m.clock = m.clock.Add(by)
+}

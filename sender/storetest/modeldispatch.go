@@ -1,0 +1,294 @@
+package storetest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// modelPolicy is the suite's policy, and uses all that a decision can do besides.
+func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	dec := decide(l, h, r, now)
+	if dec.Health.Streak >= 3 {
+		dec.Health.Warned = 50
+		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeFailing, Percent: 50})
+	}
+	switch {
+	case r.Class == sender.ClassConnect && !l.Single:
+		dec = sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Minute), Health: h, Uncounted: true, Stands: time.Minute}
+	case r.Class == sender.ClassBlocked && !l.Single:
+		dec.Status, dec.Due = sender.StatusDeadLettered, time.Time{}
+	case r.Class == sender.ClassReset:
+		dec.Disable = "the connection broke"
+		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeDisabled})
+	}
+	if dec.Status == sender.StatusDeadLettered {
+		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeDeadLettered, Subscriber: sender.Operator})
+	}
+	if l.Notice {
+		dec.Notices = nil
+	}
+	return dec
+}
+
+// do records and claims, and compares the notices.
+func (m *model[Tx]) do(results []sender.Result, claim sender.ClaimParams, settle func(sender.Claims)) {
+	drafts := map[string]sender.Draft{}
+	claims := m.batch(sender.Batch{
+		Results: results, Claim: claim,
+		Decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			m.given[l.Key] = l
+			return modelPolicy(l, h, r, now)
+		},
+		Announce: func(n sender.Notice) (sender.Draft, bool) {
+			if n.Kind != sender.NoticeDisabled {
+				return sender.Draft{}, false
+			}
+			d := m.draft(string(n.Kind))
+			d.Subscriber, d.Notice = n.Subscriber, true
+			drafts[n.ID] = d
+			return d, true
+		},
+	})
+	m.sameTime(claims.Now, m.clock, "time of the batch")
+	m.notices = nil
+	settle(claims)
+	m.equal(len(claims.Notices), len(m.notices), "number of notices stored")
+	for _, got := range claims.Notices {
+		i := slices.IndexFunc(m.notices, func(n sender.Notice) bool { return n.Kind == got.Kind && n.Delivery == got.Delivery })
+		m.check(i >= 0, "a notice was stored that should not be: %+v", got)
+		m.sameNotice(got, m.notices[i])
+		m.notices = slices.Delete(m.notices, i, i+1)
+		if d, ok := drafts[got.ID]; ok && slices.Contains(m.owners, d.Subscriber) {
+			m.announced[got.ID] = d
+			m.events = append(m.events, &modelEvent{draft: d, version: 1, at: len(m.events), created: m.clock})
+		}
+	}
+}
+
+func (m *model[Tx]) claim(slots int) {
+	m.do(nil, sender.ClaimParams{Lease: lease, Lanes: lanes(slots)}, func(claims sender.Claims) { m.claimed(claims, slots) })
+}
+
+func (m *model[Tx]) claimed(claims sender.Claims, slots int) {
+	held := map[*modelSub]bool{} // before
+	for _, s := range m.subs {
+		held[s] = s.held()
+	}
+	for _, found := range claims.Interrupted {
+		d := m.byKey[found.Result.Key]
+		m.check(d != nil && d.live && !d.sub.deleted && !held[d.sub] && d.lapsed(m.clock), "an attempt that is not lost was interrupted: %+v", found.Result)
+		m.equal(found.Result.Number, d.number, "number of the interrupted attempt")
+		disabled := d.sub.held()
+		m.settle(d, sender.ClassInterrupted, found.Decision)
+		m.equal(d.sub.held(), disabled, "whether a lost attempt disables")
+	}
+	fresh := map[*modelDelivery]bool{}
+	perLane := [sender.Lanes]int{}
+	for _, c := range claims.Claimed {
+		d := m.byPair[pair{c.Event.ID, c.Target.Subscription}]
+		m.check(d != nil && d.live && !d.cancelled() && !held[d.sub] && d.leased.IsZero() && !fresh[d], "a delivery was claimed that may not be: %+v", c.Event)
+		m.check(!d.due.After(m.clock), "a delivery was claimed that is due in %v", d.due.Sub(m.clock))
+		m.equal([]int64{int64(c.Number), c.Token}, []int64{int64(d.number + 1), int64(d.number + 1)}, "number and token of the attempt")
+		m.sameBody(c.Body, d.event.draft, d.event.version)
+		m.equal(c.Target.URL, d.sub.URL, "URL of the target")
+		d.number++
+		d.tries++
+		if d.first.IsZero() {
+			d.first = m.clock
+		}
+		d.leased, d.due = m.clock, m.clock.Add(lease)
+		d.key = c.Key
+		m.byKey[c.Key], fresh[d] = d, true
+		m.claims = append(m.claims, c)
+		perLane[c.Target.Lane]++
+	}
+	for lane, n := range perLane {
+		m.check(n <= slots, "lane %d got %d deliveries for %d slots", lane, n, slots)
+	}
+	m.compareClaim(claims, slots, fresh)
+}
+
+// compareClaim compares what was not claimed.
+func (m *model[Tx]) compareClaim(claims sender.Claims, slots int, fresh map[*modelDelivery]bool) {
+	running := map[*modelSub]int{}
+	for _, d := range m.deliveries {
+		if d.live && d.inFlight(m.clock) {
+			running[d.sub]++
+		}
+	}
+	for s, n := range running {
+		most := s.Settings.MaxInFlight
+		m.check(most == 0 || n <= most || !m.freshOf(s, fresh), "subscription %s has %d attempts in flight, and may have %d", s.ID, n, most)
+	}
+	for _, d := range m.deliveries {
+		full := d.sub.Settings.MaxInFlight > 0 && running[d.sub] >= d.sub.Settings.MaxInFlight
+		if !d.live || d.cancelled() || d.sub.held() || full || fresh[d] {
+			continue
+		}
+		m.check(slots < plenty || d.due.After(m.clock), "delivery %s has been due for %v and was not claimed", d.id, m.clock.Sub(d.due))
+		late := claims.NextDue.After(d.due.Add(time.Microsecond)) && claims.NextDue.After(claims.Now.Add(time.Millisecond))
+		m.check(!claims.NextDue.IsZero() && !late, "NextDue is %v, and %s is due at %v", claims.NextDue, d.id, d.due)
+	}
+}
+
+// freshOf tells whether anything of a subscription was claimed just now.
+func (m *model[Tx]) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
+	for d := range fresh {
+		if d.sub == s {
+			return true
+		}
+	}
+	return false
+}
+
+// record records the results of a few claims, of which many are of long ago.
+func (m *model[Tx]) record() {
+	var results []sender.Result
+	for range 1 + m.rand.IntN(4) {
+		if len(m.claims) == 0 {
+			return
+		}
+		recent := m.claims[max(0, len(m.claims)-8):]
+		class := []sender.Class{
+			sender.ClassNone, sender.ClassNone, sender.ClassNone, sender.ClassTimeout, sender.ClassTimeout, sender.ClassStatus, sender.ClassStatus,
+			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked,
+		}[m.rand.IntN(10)]
+		results = append(results, result(recent[m.rand.IntN(len(recent))], class))
+	}
+	m.settleAll(results)
+}
+
+func (m *model[Tx]) settleAll(results []sender.Result) {
+	m.do(results, sender.ClaimParams{}, func(claims sender.Claims) {
+		m.equal(len(claims.Recorded), len(results), "number of Recorded")
+		for i, r := range claims.Recorded {
+			d := m.byKey[results[i].Key]
+			lost := !d.live || d.leased.IsZero() || int64(d.number) != results[i].Token
+			m.equal(r.Lost, lost, "whether result %d, of attempt %d of %s, is lost", i, results[i].Number, d.id)
+			if !lost {
+				m.settle(d, results[i].Class, r.Decision)
+			}
+		}
+	})
+}
+
+// settle makes of a delivery and its subscription what an attempt of a class makes
+// of them, and compares the decision.
+func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Decision) {
+	d.attempts = append(d.attempts, class)
+	if d.cancelled() {
+		// Whether such an attempt tells of the endpoint is not laid down.
+		if !d.sub.deleted {
+			m.adopt(d, class)
+		}
+		if class == sender.ClassNone || d.single {
+			d.end(sender.StatusDelivered)
+		} else {
+			d.end(sender.StatusCancelled)
+		}
+		return
+	}
+	live := sender.Live{Key: d.key, Number: d.number, Tries: d.tries, First: d.first, Single: d.single, Stood: d.stood, Notice: d.event.draft.Notice}
+	given := m.given[d.key]
+	if !d.vague {
+		m.sameTime(given.First, live.First, "First at attempt %d of %s", d.number, d.id)
+	}
+	given.First = live.First
+	m.equal(given, live, "row that Decide was given at attempt %d of %s", d.number, d.id)
+	want := modelPolicy(live, d.sub.Health, sender.Result{Class: class}, m.clock)
+	m.equal(got.Status, want.Status, "decision on attempt %d of %s", d.number, d.id)
+	m.sameTime(got.Due, want.Due, "Due of the decision on attempt %d of %s", d.number, d.id)
+	d.sub.Health = want.Health
+	if want.Status == sender.StatusAwaitingRetry {
+		d.status, d.due, d.leased = want.Status, want.Due, time.Time{}
+		d.stood += want.Stands
+		if want.Uncounted {
+			d.tries--
+			d.uncounted = true
+		}
+	} else {
+		d.end(want.Status)
+	}
+	m.affect(d, want, "")
+}
+
+// affect disables, and notes which notices are to be stored, but for one kind.
+func (m *model[Tx]) affect(d *modelDelivery, dec sender.Decision, but sender.NoticeKind) {
+	active := d.sub.Status == sender.SubscriptionActive
+	if dec.Disable != "" && active {
+		d.sub.Status, d.sub.DisabledAt, d.sub.DisabledReason = sender.SubscriptionDisabled, m.clock, dec.Disable
+	}
+	for _, n := range dec.Notices {
+		if n.Kind == but || n.Kind == sender.NoticeDisabled && !active {
+			continue
+		}
+		n.Subscriber = cmp.Or(n.Subscriber, d.sub.Subscriber)
+		n.Subscription, n.Delivery, n.CreatedAt = d.sub.ID, d.id, m.clock
+		m.notices = append(m.notices, n)
+	}
+}
+
+// adopt takes over what a store makes of the health of a subscription that was
+// resumed without a delivery, when that one's attempt ends: either nothing or what
+// is decided.
+func (m *model[Tx]) adopt(d *modelDelivery, class sender.Class) {
+	live, asked := m.given[d.key]
+	if !asked || live.Number != d.number {
+		return
+	}
+	dec := modelPolicy(live, d.sub.Health, sender.Result{Class: class}, m.clock)
+	d.sub.Health = dec.Health
+	m.affect(d, dec, sender.NoticeDeadLettered)
+}
+
+func (m *model[Tx]) release() {
+	if len(m.claims) == 0 {
+		return
+	}
+	recent := m.claims[max(0, len(m.claims)-8):]
+	c := recent[m.rand.IntN(len(recent))]
+	r := sender.Release{Key: c.Key, Token: c.Token}
+	due := m.clock
+	if m.rand.IntN(2) == 0 {
+		due = m.clock.Add(10 * time.Minute)
+		r.Due = due
+	}
+	m.noError(m.Store.Release(m.ctx, []sender.Release{r}), "releasing")
+	if d := m.byKey[c.Key]; d.live && !d.leased.IsZero() && int64(d.number) == c.Token {
+		d.number--
+		d.tries--
+		d.leased, d.due = time.Time{}, due
+		if d.tries == 0 {
+			d.vague = d.vague || d.uncounted
+			d.first = time.Time{}
+		}
+	}
+}
+
+func (m *model[Tx]) redeliver() {
+	if len(m.deliveries) == 0 {
+		return
+	}
+	d := m.deliveries[m.rand.IntN(len(m.deliveries))]
+	if d.live && d.dropped && d.single {
+		return // whether it can be is not laid down
+	}
+	err := m.Store.Redeliver(m.ctx, d.id)
+	switch {
+	case d.reads() == sender.StatusCancelled:
+		m.errorIs(err, sender.ErrCancelled, "redelivering a cancelled delivery")
+		return
+	case d.sub.deleted:
+		m.check(err != nil, "a %s delivery of a deleted subscription was redelivered", d.status)
+		return
+	}
+	m.noError(err, "redelivering %s", d.id)
+	if !d.live {
+		d.single = d.status == sender.StatusDelivered
+		d.status, d.live = sender.StatusAwaitingRetry, true
+	}
+	d.renew(m.clock)
+}

@@ -1,0 +1,226 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// filter is what a subscription of the model asks for.
+func (m *model[Tx]) filter() []string {
+	return [][]string{{"*"}, {"a.*"}, {"a.b", "b.*"}, {"b.c"}, {"a.*", "subscription.disabled"}}[m.rand.IntN(5)]
+}
+
+// any is a subscription, deleted or not.
+func (m *model[Tx]) any() *modelSub { return m.subs[m.rand.IntN(len(m.subs))] }
+
+func (m *model[Tx]) subscribe() {
+	there := 0
+	for _, s := range m.subs {
+		if !s.deleted {
+			there++
+		}
+	}
+	if there == modelSubs || len(m.subs) == 3*modelSubs {
+		return
+	}
+	s := &modelSub{Subscription: m.subscription(m.owners[m.rand.IntN(len(m.owners))], m.filter()...), made: len(m.events), since: map[string]int{}}
+	for _, pattern := range s.EventTypes {
+		s.since[pattern] = len(m.events)
+	}
+	m.inTx(func(tx Tx) error { return m.Store.CreateSubscriptionTx(m.ctx, tx, s.Subscription) })
+	m.subs = append(m.subs, s)
+}
+
+// expect ends the test unless an operation on a subscription that may be deleted
+// succeeds, or fails with ErrNotFound, and returns whether it succeeded.
+func (m *model[Tx]) expect(s *modelSub, err error, doing string) bool {
+	if s.deleted {
+		m.errorIs(err, sender.ErrNotFound, "%s a deleted subscription", doing)
+		return false
+	}
+	m.noError(err, "%s a subscription that is %s", doing, s.Status)
+	return true
+}
+
+func (m *model[Tx]) unsubscribe() {
+	s := m.any()
+	if m.expect(s, m.try(func(tx Tx) error { return m.Store.DeleteSubscriptionTx(m.ctx, tx, s.ID) }), "deleting") {
+		s.deleted = true
+	}
+}
+
+func (m *model[Tx]) update() {
+	s := m.any()
+	n := s.Subscription
+	n.URL, n.EventTypes = "https://example.com/"+m.name("new"), m.filter()
+	n.Settings = sender.Settings{MaxInFlight: m.rand.IntN(3)}
+	if !m.expect(s, m.try(func(tx Tx) error { return m.Store.UpdateSubscriptionTx(m.ctx, tx, n) }), "updating") {
+		return
+	}
+	since := map[string]int{}
+	for _, pattern := range n.EventTypes {
+		before, asked := s.since[pattern]
+		if !asked {
+			before = len(m.events)
+		}
+		since[pattern] = before
+	}
+	s.Subscription, s.since = n, since
+}
+
+func (m *model[Tx]) set(s *modelSub, set sender.Settings) {
+	n := s.Subscription
+	n.Settings = set
+	m.world.update(n)
+	s.Subscription = n
+}
+
+// hold holds, as often as not, one that has an attempt in flight.
+func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
+	s := m.any()
+	if i := slices.IndexFunc(m.deliveries, func(d *modelDelivery) bool { return d.inFlight(m.clock) && !d.cancelled() }); i >= 0 && m.rand.IntN(2) == 0 {
+		s = m.deliveries[i].sub
+	}
+	err := m.tryHold(s.ID, status)
+	refused := s.Status == sender.SubscriptionClosing || s.Status == sender.SubscriptionDisabled && status == sender.SubscriptionPaused
+	switch {
+	case refused && !s.deleted:
+		m.errorIs(err, sender.ErrStatus, "making a subscription %s that is %s", status, s.Status)
+	case m.expect(s, err, "holding") && s.Status != status:
+		s.Status = status
+		if status == sender.SubscriptionDisabled {
+			s.DisabledAt, s.DisabledReason = m.clock, "because of disabled"
+		}
+	}
+}
+
+// anyHeld is, as often as not, one that is held.
+func (m *model[Tx]) anyHeld() *modelSub {
+	if i := slices.IndexFunc(m.subs, func(s *modelSub) bool { return s.held() && !s.deleted }); i >= 0 && m.rand.IntN(2) == 0 {
+		return m.subs[i]
+	}
+	return m.any()
+}
+
+func (m *model[Tx]) resume() {
+	s := m.anyHeld()
+	r := sender.Resume{None: m.rand.IntN(3) == 0}
+	if len(m.events) > 0 && m.rand.IntN(2) == 0 {
+		r.Since = m.events[m.rand.IntN(len(m.events))].created
+	}
+	if len(m.events) > 0 && m.rand.IntN(3) == 0 {
+		r.NotBefore = m.events[m.rand.IntN(len(m.events))].created
+	}
+	m.resumeWith(s, r)
+}
+
+func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
+	oldest := m.oldest(s, r)
+	err := m.tryResume(s.ID, r)
+	switch {
+	case s.deleted:
+		m.errorIs(err, sender.ErrNotFound, "resuming a deleted subscription")
+		return
+	case s.Status == sender.SubscriptionClosing:
+		m.errorIs(err, sender.ErrStatus, "resuming a closing subscription")
+		return
+	case s.Status == sender.SubscriptionActive:
+		m.noError(err, "resuming an active subscription")
+		return
+	case !oldest.IsZero() && oldest.Before(r.NotBefore):
+		var refused *sender.RetentionError
+		m.check(errors.As(err, &refused), "resuming with %+v, when the oldest event was published at %v: got error %v", r, oldest, err)
+		m.sameTime(refused.Published, oldest, "Published")
+		return
+	}
+	m.noError(err, "resuming with %+v", r)
+	for _, d := range m.deliveries {
+		switch {
+		case d.sub != s || !d.live || d.cancelled():
+		case takes(r, d.event):
+			d.renew(m.clock)
+		case d.leased.IsZero():
+			d.cancel()
+		default:
+			d.dropped = true
+		}
+	}
+	s.left = append(s.left, modelLeft{Resume: r, upTo: len(m.events)})
+	if s.Status == sender.SubscriptionDisabled {
+		s.Health.Streak, s.Health.FailingSince, s.Health.Warned = 0, time.Time{}, 0
+		s.DisabledAt, s.DisabledReason = time.Time{}, ""
+	}
+	s.Status = sender.SubscriptionActive
+}
+
+// oldest is when the oldest event was published that a resume would send.
+func (m *model[Tx]) oldest(s *modelSub, r sender.Resume) (oldest time.Time) {
+	for _, e := range m.events {
+		d := m.byPair[pair{e.draft.ID, s.ID}]
+		held := d != nil && d.live && !d.cancelled() || d == nil && s.gets(e) && !s.leaves(e)
+		if held && takes(r, e) && (oldest.IsZero() || e.created.Before(oldest)) {
+			oldest = e.created
+		}
+	}
+	return oldest
+}
+
+func (m *model[Tx]) close() {
+	s := m.any()
+	if m.expect(s, m.tryClose(s.ID), "closing") {
+		s.close(len(m.events))
+	}
+}
+
+func (s *modelSub) close(events int) {
+	switch {
+	case s.held():
+		s.deleted = true
+	case s.Status == sender.SubscriptionActive:
+		s.Status, s.last = sender.SubscriptionClosing, events
+	}
+}
+
+// deleteSubscriber deletes one of several owners, and makes another.
+func (m *model[Tx]) deleteSubscriber() {
+	owner := m.owners[0]
+	m.world.deleteSubscriber(owner)
+	m.owners = append(slices.Clone(m.owners[1:]), m.world.subscriber())
+	for _, s := range m.subs {
+		if s.Subscriber == owner && !s.deleted {
+			s.close(len(m.events))
+		}
+	}
+	m.errorIs(m.tryDeleteSubscriber(owner), sender.ErrNotFound, "deleting a deleted subscriber")
+}
+
+// changeAndRollBack changes a subscription, which then is as before.
+func (m *model[Tx]) changeAndRollBack() {
+	s := m.anyHeld()
+	failed := errors.New("rolled back")
+	change := m.rand.IntN(6)
+	err := m.try(func(tx Tx) error {
+		// Errors for reasons of the status are as good: nothing is to be left.
+		switch change {
+		case 0:
+			n := s.Subscription
+			n.URL, n.EventTypes = "https://example.com/rolled-back", m.filter()
+			_ = m.Store.UpdateSubscriptionTx(m.ctx, tx, n)
+		case 1:
+			_ = m.Store.HoldSubscriptionTx(m.ctx, tx, s.ID, sender.SubscriptionDisabled, "rolled back")
+		case 2:
+			_ = m.Store.ResumeSubscriptionTx(m.ctx, tx, s.ID, sender.Resume{})
+		case 3:
+			_ = m.Store.ResumeSubscriptionTx(m.ctx, tx, s.ID, sender.Resume{None: true})
+		case 4:
+			_ = m.Store.CloseSubscriptionTx(m.ctx, tx, s.ID)
+		case 5:
+			_ = m.Store.DeleteSubscriberTx(m.ctx, tx, s.Subscriber)
+		}
+		return failed
+	})
+	m.errorIs(err, failed, "InTx whose function failed")
+}

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// drafts are one to three events, for everybody or for somebody.
+func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
+	for range 1 + m.rand.IntN(3) {
+		obj := sender.Object{Type: "thing", ID: fmt.Sprint(m.rand.IntN(3))}
+		d := m.draftOn([]string{"a.b", "a.b.c", "b.c", "c"}[m.rand.IntN(4)], obj)
+		to := m.subs[m.rand.IntN(len(m.subs))]
+		switch m.rand.IntN(4) {
+		case 0:
+			d.Subscriber = m.owners[m.rand.IntN(len(m.owners))]
+		case 1:
+			if !to.deleted && to.Status != sender.SubscriptionClosing {
+				d.Subscriber, d.Subscription = to.Subscriber, to.ID
+			}
+		}
+		e := &modelEvent{draft: d, version: 1, at: len(m.events) + len(events), created: m.clock}
+		for _, before := range append(m.events, events...) {
+			if before.draft.Object == obj {
+				e.version++
+			}
+		}
+		events, drafts = append(events, e), append(drafts, d)
+	}
+	return events, drafts
+}
+
+func (m *model[Tx]) publish() {
+	if len(m.events)-len(m.announced) >= modelEvents {
+		return
+	}
+	events, drafts := m.drafts()
+	for i, ref := range m.world.publish(drafts...) {
+		m.equal(ref.Delivery != "", drafts[i].Subscription != "", "whether a Ref has a Delivery")
+		ref.Delivery = ""
+		m.equal(ref, sender.Ref{ID: drafts[i].ID, Version: events[i].version}, "Ref")
+	}
+	m.events = append(m.events, events...)
+}
+
+func (m *model[Tx]) publishAndRollBack() {
+	_, drafts := m.drafts()
+	failed := errors.New("rolled back")
+	err := m.Store.InTx(m.ctx, func(tx Tx) error {
+		_, err := m.Store.PublishTx(m.ctx, tx, drafts)
+		return errors.Join(err, failed)
+	})
+	m.errorIs(err, failed, "InTx whose function failed")
+}
+
+func (m *model[Tx]) expand(events, deliveries int) {
+	x, err := m.Store.Expand(m.ctx, sender.ExpandParams{Events: events, Deliveries: deliveries})
+	m.noError(err, "expanding")
+	made := 0
+	var list []sender.Delivery
+	if x.Deliveries > 0 {
+		list = m.list(sender.DeliveryQuery{Limit: 200})
+	}
+	for _, read := range list {
+		if m.byPair[pair{read.Event.ID, read.Subscription}] == nil {
+			made++
+			m.made(read)
+		}
+	}
+	m.equal(made, x.Deliveries, "Expanded.Deliveries, against the deliveries that are new in the list")
+	if x.More {
+		return
+	}
+	for _, e := range m.events {
+		for _, s := range m.subs {
+			m.check(e.expanded || !m.waits(s, e), "event %s was expanded without a delivery to %s", e.draft.ID, s.ID)
+		}
+		e.expanded = true
+	}
+}
+
+// made notes a delivery that was made.
+func (m *model[Tx]) made(read sender.Delivery) {
+	for _, e := range m.events {
+		for _, s := range m.subs {
+			if e.draft.ID != read.Event.ID || s.ID != read.Subscription || e.expanded || !m.waits(s, e) {
+				continue
+			}
+			d := &modelDelivery{id: read.ID, event: e, sub: s, status: sender.StatusPending, live: true, due: m.clock}
+			if s.leaves(e) {
+				d.cancel()
+			}
+			m.deliveries, m.byPair[pair{e.draft.ID, s.ID}] = append(m.deliveries, d), d
+			return
+		}
+	}
+	m.Fatalf("a delivery was made that should not be: event %s, subscription %s", read.Event.ID, read.Subscription)
+}
