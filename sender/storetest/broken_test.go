@@ -33,6 +33,8 @@ type broken struct {
 	delivery         func(ctx context.Context, id string) (sender.Delivery, error)
 	deliveries       func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error)
 	redeliver        func(ctx context.Context, id string) error
+	prune            func(ctx context.Context, p sender.PruneParams) (sender.Pruned, error)
+	redact           func(ctx context.Context, p sender.RedactParams) (sender.Redacted, error)
 	updateTx         func(ctx context.Context, tx tx, s sender.Subscription) error
 	holdTx           func(ctx context.Context, tx tx, id string, status sender.SubscriptionStatus, reason string) error
 	resumeTx         func(ctx context.Context, tx tx, id string, r sender.Resume) error
@@ -216,4 +218,18 @@ func (b *broken) Redeliver(ctx context.Context, id string) error {
 		return b.redeliver(ctx, id)
 	}
 	return b.Store.Redeliver(ctx, id)
+}
+
+func (b *broken) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+	if b.prune != nil {
+		return b.prune(ctx, p)
+	}
+	return b.Store.Prune(ctx, p)
+}
+
+func (b *broken) Redact(ctx context.Context, p sender.RedactParams) (sender.Redacted, error) {
+	if b.redact != nil {
+		return b.redact(ctx, p)
+	}
+	return b.Store.Redact(ctx, p)
 }

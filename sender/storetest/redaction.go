@@ -58,6 +58,7 @@ func redacted(d sender.Delivery) sender.Delivery {
 func (w *world[Tx]) reads(want sender.Delivery, when string) {
 	w.Helper()
 	got := w.get(want.ID)
+	w.equal(got.Redacted, want.Redacted, "%s: Redacted of %s", when, want.ID)
 	if want.Redacted {
 		w.check(got.Body == nil, "%s: %s has a body", when, want.ID)
 		for _, a := range got.Attempts {

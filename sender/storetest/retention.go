@@ -455,11 +455,11 @@ func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 	}
 	finish := func() {
 		for _, c := range claimed {
-			w.tryRecord(result(c, []sender.Class{sender.ClassNone, sender.ClassStatus}[random.IntN(2)]))
+			w.tryRecord(result(c, []sender.Class{sender.ClassNone, sender.ClassStatus, sender.ClassTimeout, sender.ClassReset}[random.IntN(4)]))
 		}
 		claimed = nil
 	}
-	for range 120 {
+	for range 150 {
 		switch random.IntN(9) {
 		case 0, 1:
 			w.publish(w.draft([]string{"a.b", "a.c", "d"}[random.IntN(3)]))
