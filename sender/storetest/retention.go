@@ -438,6 +438,10 @@ func pruneBesideRedeliveries[Tx any](w *world[Tx]) {
 // pruneRandomly does this and that, and prunes at any time.
 func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
+	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		l.Tries += maxTries - 2 // so that there are dead letters soon
+		return decide(l, h, r, now)
+	}
 	owner := w.subscriber()
 	subs := []string{w.subscribe(owner, "*"), w.subscribe(owner, "a.*"), w.subscribe(owner, "a.b")}
 	paused := map[string]bool{}
