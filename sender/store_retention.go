@@ -70,8 +70,6 @@ type Pruned struct {
 	Cursor string // of the batch that follows; "": the pass is over
 }
 
-func (p Pruned) total() int { return p.Deliveries + p.DeadLetters + p.Events + p.Notices + p.Rollups }
-
 func (p Pruned) plus(q Pruned) Pruned {
 	return Pruned{
 		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
