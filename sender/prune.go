@@ -8,7 +8,10 @@ import (
 const (
 	// A batch is a few milliseconds' work, for which the application's own commits
 	// wait where there is one writer.
-	pruneBatch = 200
+	pruneBatch = 100
+	// Between two of them a dispatcher leaves the database alone for so many times as
+	// long as the first took.
+	prunePause = 4
 	// A dispatcher passes over everything so often.
 	pruneEvery = time.Hour
 	// A busy one does a batch so often.
@@ -46,6 +49,7 @@ type pruning struct {
 	began  bool
 	next   time.Time // when to begin the next pass
 	last   time.Time // when a batch was done
+	took   time.Duration
 }
 
 // batch does a part of a pass, which it begins if there is none.
@@ -82,8 +86,12 @@ func (p *pump) prune(ctx context.Context, busy bool) (soon bool) {
 	if !g.began && now.Before(g.next) || busy && now.Sub(g.last) < pruneWhileBusy || ctx.Err() != nil {
 		return false
 	}
+	if now.Sub(g.last) < prunePause*g.took {
+		return g.began
+	}
 	over, err := g.batch(ctx, p.d)
 	g.last = time.Now()
+	g.took = g.last.Sub(now)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		p.d.cfg.Logger.ErrorContext(ctx, "pruning failed; it is tried again", "error", err, "in", pruneAgain)

@@ -37,7 +37,7 @@ func (w *work) close(no int64) error {
 	if err := w.execs(`UPDATE surehook_patterns SET until = (`+lastEvent+`) WHERE subscription = ?`, no); err != nil {
 		return err
 	}
-	// There never was an event.
+	// There is no event that it could get: there never was one, or all are pruned.
 	return w.execs(`DELETE FROM surehook_patterns WHERE subscription = ? AND until = 0`, no)
 }
 

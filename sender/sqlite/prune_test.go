@@ -159,7 +159,7 @@ func TestPruneBesideEverything(t *testing.T) {
 // events are pruned beside it, and how long the batches of the pruning take,
 // their waiting for a turn to write included.
 func BenchmarkPruneBesidePublishing(b *testing.B) {
-	const old, batch = 200_000, 200
+	const old, batch = 200_000, 100
 	ctx := context.Background()
 	for range b.N {
 		db := open(b, path(b), fit+"&_txlock=immediate")
@@ -209,7 +209,7 @@ func BenchmarkPruneBesidePublishing(b *testing.B) {
 				if p.Cursor = got.Cursor; p.Cursor == "" {
 					return
 				}
-				time.Sleep(took)
+				time.Sleep(4 * took) // as a dispatcher does
 			}
 		}()
 		beside := measure(done, 0)

@@ -18,8 +18,7 @@ const (
 	statusSwept   = "swept"
 )
 
-// lastEvent is the number of the last event, which may be pruned.
-const lastEvent = `SELECT max(x.event, coalesce((SELECT max(seq) FROM surehook_events), 0)) FROM surehook_expanded x`
+const lastEvent = `SELECT coalesce(max(seq), 0) FROM surehook_events`
 
 // CreateSubscriptionTx implements sender.RegistryStore. Its since is read under
 // the write lock, so no event can come in between.

@@ -163,13 +163,15 @@ func redactInFlight[Tx any](w *world[Tx]) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	obj := sender.Object{Type: "person", ID: "1"}
-	w.publish(w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draftOn("a.b", obj))
+	w.publish(w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draftOn("a.b", obj))
 	w.expand()
 	claimed := w.claim(plenty)
 	w.check(len(claimed[0].Body) > 0, "no body")
-	w.equal(w.redact(sender.RedactParams{Object: obj}).Events, 3, "events redacted")
+	w.equal(w.redact(sender.RedactParams{Object: obj}).Events, 4, "events redacted")
+	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: claimed[3].Key, Token: claimed[3].Token}}), "releasing")
+	w.claimNothing("after a redacted delivery was released")
 	w.record(result(claimed[0], sender.ClassNone), result(claimed[1], sender.ClassStatus))
-	for i, want := range []sender.Status{sender.StatusDelivered, sender.StatusCancelled, sender.StatusCancelled} {
+	for i, want := range []sender.Status{sender.StatusDelivered, sender.StatusCancelled, sender.StatusCancelled, sender.StatusCancelled} {
 		d := w.delivery(claimed[i].Event.ID, sub)
 		w.equal(d.Status, want, "status of delivery %d", i+1)
 		for _, a := range d.Attempts {
