@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func retentionRules[Tx any]() []rule[Tx] {
+func pruneRules[Tx any]() []rule[Tx] {
 	rules := []rule[Tx]{
 		{"delivered", "The record of a delivered delivery goes once its last attempt is older than its time, with its attempts; other deliveries of the event stay.", pruneDelivered[Tx]},
 		{"cancelled", "The record of a cancelled delivery goes once it ended longer ago than its time.", pruneCancelled[Tx]},

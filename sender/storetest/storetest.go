@@ -83,7 +83,7 @@ func groups[Tx any]() []group[Tx] {
 		{"notice", noticeRules[Tx]()},
 		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
-		{"retention", retentionRules[Tx]()},
+		{"retention", pruneRules[Tx]()},
 		{"redaction", redactionRules[Tx]()},
 		{"transaction", txRules[Tx]()},
 		{"notifier", notifyingRules[Tx]()},
