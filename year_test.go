@@ -69,6 +69,7 @@ const (
 	yearDisableAfter  = 120 * time.Hour
 	yearDisableStreak = 5
 	yearSilence       = 24 * time.Hour
+	yearReach         = 28 * 24 * time.Hour
 	yearSubscribers   = 4
 	yearSubscriptions = 8
 )
@@ -88,6 +89,7 @@ type year[Tx any] struct {
 	reg     *sender.Registry[Tx]
 	pub     *sender.Publisher[Tx]
 	history *sender.History
+	replays *sender.Replays
 	keys    *sender.Keys
 	sealing []sender.SealingKey
 	disp    *sender.Dispatcher
@@ -104,6 +106,8 @@ type year[Tx any] struct {
 	versions   map[string]int64
 	trace      []string
 	counts     map[string]int
+	running    []string // replays
+	finished   int
 }
 
 type yearOwner struct {
@@ -154,6 +158,7 @@ type yearDelivery struct {
 	sub     *yearSub
 	status  sender.Status
 	posts   int
+	seen    int       // how many of them when it was looked at last
 	hurried time.Time // when it was last redelivered, replayed or resumed
 	early   []int     // numbers of attempts that may be made before they were due, for that
 	pruned  bool
@@ -208,7 +213,9 @@ func (y *year[Tx]) open() {
 	require.NoError(y.t, err)
 	y.pub, err = sender.NewPublisher[Tx](y.store, &sender.PublisherConfig{Now: y.clock.Now})
 	require.NoError(y.t, err)
-	y.history, err = sender.NewHistory(y.store, nil)
+	y.history, err = sender.NewHistory(y.store, &sender.HistoryConfig{Now: y.clock.Now})
+	require.NoError(y.t, err)
+	y.replays, err = sender.NewReplays(y.store, &sender.ReplaysConfig{Now: y.clock.Now})
 	require.NoError(y.t, err)
 	y.disp, err = sender.NewDispatcher(y.store, y.keys, &sender.DispatcherConfig{
 		UnguardedTransport: yearWire(y.post),
@@ -253,6 +260,7 @@ func (y *year[Tx]) steps() []yearStep {
 		{"revoke", 1, y.revoke},
 		{"rewrap", 1, y.rewrap},
 		{"redeliver", 4, y.redeliver},
+		{"replay", 4, y.replay},
 		{"send a test", 1, y.sendTest},
 		{"publish and roll back", 2, y.publishAndRollBack},
 	}
@@ -425,6 +433,7 @@ func (y *year[Tx]) resume() {
 	if s == nil {
 		return
 	}
+	y.look(s)
 	var take sender.Resume
 	switch y.rand.IntN(4) {
 	case 0:
@@ -435,7 +444,14 @@ func (y *year[Tx]) resume() {
 	y.say("take %+v", take)
 	y.counts[fmt.Sprintf("resumes none=%v since=%v", take.None, !take.Since.IsZero())]++
 	y.expand()
-	require.NoError(y.t, y.reg.Resume(y.ctx(), s.id, take))
+	err := y.reg.Resume(y.ctx(), s.id, take)
+	if refused := (*sender.RetentionError)(nil); errors.As(err, &refused) {
+		require.Greater(y.t, y.clock.now.Sub(refused.Published), yearReach)
+		y.counts["resumes refused for retention"]++
+		take.Force = true
+		err = y.reg.Resume(y.ctx(), s.id, take)
+	}
+	require.NoError(y.t, err)
 	for _, d := range y.deliveries {
 		if d.sub != s || terminal(d.status) && d.hurried.Before(y.clock.now) && d.status != sender.StatusDelivered {
 			continue
@@ -545,8 +561,16 @@ func (y *year[Tx]) redeliver() {
 			}
 		}
 	}
+	y.checkDelivery(d)
 	err := y.history.Redeliver(y.ctx(), d.id)
+	if age := y.clock.now.Sub(y.event(d.event)); errors.Is(err, sender.ErrRetention) && !d.notice {
+		require.Greater(y.t, age, yearReach)
+		y.counts["refused for retention"]++
+		err = y.history.RedeliverForced(y.ctx(), d.id)
+	}
 	switch {
+	case errors.Is(err, sender.ErrRetention):
+		return
 	case d.pruned:
 		require.ErrorIs(y.t, err, sender.ErrNotFound)
 	case d.status == sender.StatusCancelled || d.sub.status == "":
@@ -559,6 +583,53 @@ func (y *year[Tx]) redeliver() {
 		y.say("%s, which is %s", d.id, d.status)
 		y.counts["redeliveries of "+string(d.status)]++
 		d.hurry(y.clock.now)
+	}
+}
+
+// replay sends all of a subscription again that have ended in one way.
+func (y *year[Tx]) replay() {
+	s := y.pick(func(s *yearSub) bool { return s.status != "" && s.status != sender.SubscriptionClosing })
+	if s == nil {
+		return
+	}
+	y.look(s)
+	n := sender.NewReplay{Filter: sender.ReplayFilter{Subscription: s.id}, By: "somebody"}
+	want := sender.StatusDeadLettered
+	if y.rand.IntN(3) == 0 {
+		want = sender.StatusDelivered
+		n.Filter.Since = y.clock.now.Add(-time.Duration(y.rand.IntN(72)) * time.Hour)
+	}
+	n.Filter.Status = want
+	var set []*yearDelivery
+	for _, d := range y.deliveries {
+		if d.sub == s && d.status == want && !d.pruned && !d.notice && !y.event(d.event).Before(n.Filter.Since) {
+			set = append(set, d)
+		}
+	}
+	preview, err := y.replays.Preview(y.ctx(), n.Filter)
+	require.NoError(y.t, err)
+	r, err := y.replays.Create(y.ctx(), n)
+	if errors.Is(err, sender.ErrRetention) {
+		require.Greater(y.t, y.clock.now.Sub(preview.Oldest), yearReach)
+		n.Force = true
+		r, err = y.replays.Create(y.ctx(), n)
+	}
+	require.NoError(y.t, err)
+	require.Equal(y.t, preview.Count, r.Matched)
+	require.GreaterOrEqual(y.t, r.Matched, int64(len(set)), "besides, there are notices")
+	y.say("of %d that are %s", r.Matched, want)
+	y.counts["replays"]++
+	y.counts["replayed"] += int(r.Matched)
+	if y.rand.IntN(4) == 0 {
+		_, err = y.replays.Cancel(y.ctx(), r.ID)
+		require.NoError(y.t, err)
+		return
+	}
+	y.running = append(y.running, r.ID)
+	for _, d := range y.deliveries {
+		if d.sub == s && d.status == want {
+			d.hurry(y.clock.now)
+		}
 	}
 }
 
@@ -605,7 +676,7 @@ func (y *year[Tx]) publishAndRollBack() {
 }
 
 func (y *year[Tx]) advance() {
-	by := []time.Duration{time.Minute, 7 * time.Minute, time.Hour, 5 * time.Hour, 13 * time.Hour, 13 * time.Hour, 23 * time.Hour}
+	by := []time.Duration{time.Minute, time.Hour, 5 * time.Hour, 13 * time.Hour, 22 * time.Hour, 23 * time.Hour, 23 * time.Hour}
 	y.clock.now = y.clock.now.Add(by[y.rand.IntN(len(by))])
 }
 

@@ -22,6 +22,8 @@ type consumer struct {
 	server   *httptest.Server
 	outcomes chan string
 	failures atomic.Int64
+	trusted  []signing.Key
+	webhooks atomic.Pointer[http.Handler] // verifies with those
 }
 
 func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Context, url string) (signing.Secret, error)) (*consumer, error) {
@@ -37,21 +39,29 @@ func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Co
 	}
 	c := &consumer{db: db, outcomes: make(chan string, 100)}
 	mux := http.NewServeMux()
+	mux.Handle("POST /webhooks", c.failing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		(*c.webhooks.Load()).ServeHTTP(w, r)
+	})))
 	c.server = httptest.NewServer(mux)
-
 	secret, err := subscribe(ctx, c.server.URL+"/webhooks")
 	if err != nil {
 		return nil, err
 	}
-	keys, err := signing.NewKeyring(signing.Key{ID: "first", Secret: secret})
+	return c, c.trust(secret)
+}
+
+// trust verifies with one more secret from now on, besides those before.
+func (c *consumer) trust(secret signing.Secret) error {
+	c.trusted = append(c.trusted, signing.Key{ID: fmt.Sprintf("secret %d", len(c.trusted)+1), Secret: secret})
+	keys, err := signing.NewKeyring(c.trusted...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	verifier, err := signing.NewVerifier(keys, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), &receiver.Config{
+	rcv, err := receiver.New(verifier, receiver.SQL(c.db, nil), dedup.New(), &receiver.Config{
 		Hooks: receiver.Hooks{
 			Applied:   func(_ context.Context, ev receiver.Event) { c.tell("applied", ev) },
 			Duplicate: func(_ context.Context, ev receiver.Event) { c.tell("duplicate", ev) },
@@ -60,10 +70,11 @@ func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Co
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	mux.Handle("POST /webhooks", c.failing(rcv.Handler(c.apply)))
-	return c, nil
+	handler := rcv.Handler(c.apply)
+	c.webhooks.Store(&handler)
+	return nil
 }
 
 // apply is called once for each event that is new and newer than what is stored,

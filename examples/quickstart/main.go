@@ -118,12 +118,45 @@ func story(ctx context.Context, dir string) error {
 	if err := consumer.expect(ctx, "applied"); err != nil {
 		return err
 	}
+
+	fmt.Println("7. While a subscription is paused its deliveries are held. Nothing is lost, and one can ask why.")
+	if err := producer.registry.Pause(ctx, producer.callback); err != nil {
+		return err
+	}
+	if err := producer.setPlan(ctx, "ada", "pro"); err != nil {
+		return err
+	}
+	held, err := producer.newest(ctx, sender.StatusHeld)
+	if err != nil {
+		return err
+	}
+	why, err := producer.history.Why(ctx, held.ID)
+	if err != nil {
+		return err
+	}
+	fmt.Println("   why:", why.Sentence)
+
+	fmt.Println("8. A secret is replaced without losing an event: both are valid for a while.")
+	secret, until, err := producer.registry.RotateSecret(ctx, producer.customer, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println("   the old one is valid until", until.Format(time.DateTime))
+	if err := consumer.trust(secret); err != nil {
+		return err
+	}
+	if err := producer.registry.Resume(ctx, producer.callback, sender.Resume{}); err != nil { // all that was held
+		return err
+	}
+	if err := consumer.expect(ctx, "applied"); err != nil {
+		return err
+	}
 	return check(ctx, producer, consumer)
 }
 
 // check compares where both sides have ended.
 func check(ctx context.Context, producer *producer, consumer *consumer) error {
-	want := "ada: team, grace: free"
+	want := "ada: pro, grace: free"
 	for name, plans := range map[string]func(context.Context) (string, error){"producer": producer.plans, "consumer": consumer.plans} {
 		got, err := plans(ctx)
 		if err != nil {
@@ -137,16 +170,16 @@ func check(ctx context.Context, producer *producer, consumer *consumer) error {
 	if err != nil {
 		return err
 	}
-	if applied != 4 {
-		return fmt.Errorf("the consumer applied %d events, not 4", applied)
+	if applied != 5 {
+		return fmt.Errorf("the consumer applied %d events, not 5", applied)
 	}
 	// The sender records an answer a moment after the consumer gave it.
 	delivered, err := producer.settled(ctx)
 	if err != nil {
 		return err
 	}
-	if delivered != 5 {
-		return fmt.Errorf("%d deliveries ended delivered, not 5: one for each change that committed", delivered)
+	if delivered != 6 {
+		return fmt.Errorf("%d deliveries ended delivered, not 6: one for each change that committed", delivered)
 	}
 	return nil
 }

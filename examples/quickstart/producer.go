@@ -24,6 +24,8 @@ type producer struct {
 	registry *sender.Registry[*sql.Tx]
 	pub      *sender.Publisher[*sql.Tx]
 	history  *sender.History
+	customer string // the subscriber's id
+	callback string // its subscription's
 	close    func()
 }
 
@@ -101,7 +103,8 @@ func (p *producer) subscribe(ctx context.Context, url string) (signing.Secret, e
 	if err != nil {
 		return signing.Secret{}, err
 	}
-	_, err = p.registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: url, EventTypes: []string{"customer.*"}})
+	subscription, err := p.registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: url, EventTypes: []string{"customer.*"}})
+	p.customer, p.callback = owner.ID, subscription.ID
 	return secret, err
 }
 

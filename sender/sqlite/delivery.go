@@ -36,7 +36,7 @@ func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
 		return k, errNoDelivery
 	}
 	var eventID string
-	err = w.row(`SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`, eventPrefix+rest[:cut], rest[:cut]).Scan(&k.Event, &eventID)
+	err = w.row(selectSeq, eventPrefix+rest[:cut], rest[:cut]).Scan(&k.Event, &eventID)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && deliveryID(eventID, k.Subscription) != id: // numbers can be written in several ways
 		return k, errNoDelivery
@@ -60,6 +60,9 @@ const (
 	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+	selectSeq  = `SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`
+	selectBody = `SELECT body FROM surehook_events WHERE seq = ?`
+
 	selectEnd       = `SELECT status FROM surehook_ended WHERE subscription = ? AND event = ?`
 	countAttempts   = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 	selectLastClass = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`

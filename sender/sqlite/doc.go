@@ -32,9 +32,14 @@
 // (for its next attempt), which stay as small as the work; surehook_ended has the
 // dead letters and the cancelled ones, and surehook_attempts every attempt: one whose
 // class is empty means that the delivery is delivered. A subscription's head
-// (surehook_heads) says
-// when to look at its deliveries, and surehook_turns the same for a subscriber, so
-// that a claim visits those who have something due and no others, however much
-// there is. One writer at a time means that the order of the commits is that of
-// the events' seq.
+// (surehook_heads) says when to look at its deliveries, and surehook_turns the same
+// for a subscriber, so that a claim visits those who have something due and no
+// others, however much there is. One writer at a time means that the order of the
+// commits is that of the events' seq.
+//
+// What concerns all deliveries of a subscription is written in its head, however
+// many they are. While it is paused or disabled its head is not open. A resume gives
+// it a new epoch: rows that wait since an earlier one are due at once, unless
+// surehook_left says that the resume has left them behind; a sweep ends those in
+// batches.
 package sqlite

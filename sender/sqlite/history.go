@@ -38,7 +38,7 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 		if out.Redacted {
 			return nil
 		}
-		return w.row(`SELECT body FROM surehook_events WHERE seq = ?`, k.Event).Scan(&out.Body)
+		return w.row(selectBody, k.Event).Scan(&out.Body)
 	})
 	return out, aboutDelivery(id, err)
 }

@@ -19,6 +19,8 @@ func hot() []string {
 		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectResumed,
 		selectLeastUntil, selectLeastWaiting, addCounts, upsertRollup,
 		selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
+		// A delivery is read with several of these.
+		selectSeq, selectBody, selectDelivery, selectLive, selectLeft, selectEnd, countAttempts, selectLastClass, selectAttempts,
 	}
 	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {
 		statements = append(statements, m.text(1), m.text(manyAtOnce))

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -115,23 +114,16 @@ func (s *Store) begin(ctx context.Context, prepared map[string]*sql.Stmt) (*work
 }
 
 // read runs fn on one snapshot of the database. It does not take the write lock,
-// whatever the DSN says of transactions.
-func (s *Store) read(ctx context.Context, fn func(w *work) error) (err error) {
-	conn, err := s.db.Conn(ctx)
+// even if the DSN asks for immediate transactions, where the driver heeds that this
+// one only reads.
+func (s *Store) read(ctx context.Context, fn func(w *work) error) error {
+	prepared, _ := s.prepare(ctx) // before Migrate there is nothing to prepare
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return fail("connecting", err)
-	}
-	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return fail("beginning to read", err)
 	}
-	defer func() {
-		// A connection with an open transaction may not go back to the pool.
-		if _, err := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		}
-	}()
-	return fn(&work{ctx: ctx, on: conn})
+	defer func() { _ = tx.Rollback() }()
+	return fn(inCallersTx(ctx, tx, prepared))
 }
 
 // work runs statements in a transaction.
