@@ -279,7 +279,7 @@ func (y *year[Tx]) finish() {
 		s.outage = ""
 		if s.status == sender.SubscriptionPaused || s.status == sender.SubscriptionDisabled {
 			y.expand()
-			require.NoError(y.t, y.reg.Resume(y.ctx(), s.id, sender.Resume{}))
+			require.NoError(y.t, y.reg.Resume(y.ctx(), s.id, sender.Resume{Force: true}))
 			for _, d := range y.deliveries {
 				if d.sub == s {
 					d.hurry(y.clock.now)

@@ -444,7 +444,14 @@ func (y *year[Tx]) resume() {
 	y.say("take %+v", take)
 	y.counts[fmt.Sprintf("resumes none=%v since=%v", take.None, !take.Since.IsZero())]++
 	y.expand()
-	require.NoError(y.t, y.reg.Resume(y.ctx(), s.id, take))
+	err := y.reg.Resume(y.ctx(), s.id, take)
+	if refused := (*sender.RetentionError)(nil); errors.As(err, &refused) {
+		require.Greater(y.t, y.clock.now.Sub(refused.Published), yearReach)
+		y.counts["resumes refused for retention"]++
+		take.Force = true
+		err = y.reg.Resume(y.ctx(), s.id, take)
+	}
+	require.NoError(y.t, err)
 	for _, d := range y.deliveries {
 		if d.sub != s || terminal(d.status) && d.hurried.Before(y.clock.now) && d.status != sender.StatusDelivered {
 			continue

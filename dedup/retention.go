@@ -30,7 +30,7 @@ const (
 // horizon is the longest time after which the sender may send the same event
 // again without the receiver's owner knowing: for a sender of this module not
 // its retry horizon alone but how far back it lets one redeliver, replay or
-// resume.
+// resume (Retention.Reach of package sender, Config.Horizon of package receiver).
 func CheckRetention(retention, horizon time.Duration) error {
 	const longest = 1<<63 - 1 - RetentionMargin
 	switch {

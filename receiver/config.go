@@ -38,12 +38,15 @@ type Config struct {
 	Timeout time.Duration
 
 	// Retention is how long the store keeps markers, which is decided by whoever
-	// prunes it. It is told here to be checked against Horizon.
+	// prunes it. It is told here to be checked against Horizon. A sender of this
+	// module is told of it as Retention.Receivers (package sender).
 	// Defaults to 30 days.
 	Retention time.Duration
 
 	// Horizon is the longest time after which the sender may send an event again:
-	// not its retries' horizon alone but how far back it redelivers or replays.
+	// not its retries' horizon alone but how far back it redelivers, replays or
+	// resumes. Of a sender of this module it is Retention.Reach (package sender),
+	// whose default is 28 days. Retention must exceed it by dedup.RetentionMargin.
 	// Defaults to 72 h.
 	Horizon time.Duration
 

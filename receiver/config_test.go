@@ -30,6 +30,8 @@ func TestNewConfig(t *testing.T) {
 		"zero":                    {&receiver.Config{}, ""},
 		"two scopes":              {&receiver.Config{Scope: "a", ScopeOf: func(signing.Verified) string { return "b" }}, "both"},
 		"retention below horizon": {&receiver.Config{Horizon: 30 * 24 * time.Hour}, "retention"},
+		"sender's reach":          {&receiver.Config{Horizon: 28 * 24 * time.Hour}, ""},
+		"retention below reach":   {&receiver.Config{Horizon: 28 * 24 * time.Hour, Retention: 29*24*time.Hour - 1}, "it must be at least 696h0m0s"},
 		"long enough":             {&receiver.Config{Horizon: 30 * 24 * time.Hour, Retention: 40 * 24 * time.Hour}, ""},
 	} {
 		_, err := receiver.New(newVerifier(t, nil), b.inTx, b.store, c.cfg)

@@ -67,6 +67,7 @@ type Delivery struct {
 	InFlight       bool      // an attempt is under way
 	Body           []byte    // as posted; in the answer of Delivery only
 	Attempts       []Attempt // oldest first; in the answer of Delivery only
+	Redacted       bool      // its event's body was removed: it is nil, and so are the attempts' snippets
 	LastErrorClass Class     // of the last attempt; "" if there is none or it succeeded
 }
 

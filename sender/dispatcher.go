@@ -77,6 +77,10 @@ type DispatcherConfig struct {
 	// as events.
 	Notifier Notifier
 
+	// Retention says how long what is kept. Run removes what is past its time in the
+	// background; RunOnce does not: see Prune. Give the Registry the same.
+	Retention Retention
+
 	// Hooks are called at the dispatcher's steps.
 	Hooks Hooks
 
@@ -138,6 +142,7 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 	if c.Policy.FastAnswer == 0 {
 		c.Policy.FastAnswer = defaultFastAnswer
 	}
+	c.Retention = c.Retention.withDefaults()
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
@@ -189,6 +194,7 @@ func (c DispatcherConfig) problems() []error {
 	if err := c.Policy.Backoff.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Policy: %w", err))
 	}
+	errs = append(errs, c.Retention.problems(c.Policy.Backoff.WithDefaults().Horizon)...)
 	if err := c.Network.policy().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
 	}

@@ -58,6 +58,9 @@ var (
 	// be redelivered.
 	ErrCancelled = errors.New("sender: the delivery was cancelled")
 
+	// ErrRedacted: the event's body was removed, so it cannot be sent again.
+	ErrRedacted = errors.New("sender: the event was redacted")
+
 	// ErrUnfit: the database does not keep what it has committed, or has not
 	// been migrated; the message says what to change.
 	ErrUnfit = errors.New("sender: the database is not fit")

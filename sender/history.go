@@ -15,12 +15,11 @@ type History struct {
 
 // HistoryConfig adjusts a History. A nil config and zero fields mean the defaults.
 type HistoryConfig struct {
-	// Reach is how long ago an event may have been published that Redeliver sends
-	// again. It must be less than what receivers remember: they would apply an older
-	// one a second time. The default is 28 days.
-	Reach time.Duration
+	// Retention says, by its Reach, how long ago an event may have been published that
+	// Redeliver sends again. Give the Dispatcher the same.
+	Retention Retention
 
-	// Now is the clock that Reach is counted by. The default is time.Now.
+	// Now is the clock that the reach is counted by. The default is time.Now.
 	Now func() time.Time
 }
 
@@ -30,7 +29,7 @@ func NewHistory(store HistoryStore, cfg *HistoryConfig) (*History, error) {
 	if cfg != nil {
 		c = *cfg
 	}
-	r, err := newReach("HistoryConfig", c.Reach, c.Now)
+	r, err := newReach(c.Retention, c.Now)
 	if store == nil {
 		err = errors.Join(errors.New("sender: NewHistory needs a store"), err)
 	}
@@ -79,8 +78,8 @@ func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (Notic
 // bytes. One that is not delivered starts its schedule anew; one that is
 // delivered gets a single attempt, whose failure leaves it delivered. If an
 // attempt is in flight no second one is started. ErrNotFound; ErrCancelled if it
-// was cancelled with its subscription; a *RetentionError if its event was published
-// longer ago than the reach.
+// was cancelled with its subscription; ErrRedacted; a *RetentionError if its event was
+// published longer ago than Retention.Reach.
 func (h *History) Redeliver(ctx context.Context, id string) error {
 	return h.store.Redeliver(ctx, id, h.reach.notBefore(false))
 }

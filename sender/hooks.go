@@ -41,4 +41,8 @@ type Hooks struct {
 	// NetworkUp is called when somebody answered again. since is that of
 	// NetworkDown.
 	NetworkUp func(ctx context.Context, since time.Time)
+
+	// Pruned is called at the end of each pass of pruning, with what it has removed
+	// in all.
+	Pruned func(ctx context.Context, p Pruned)
 }

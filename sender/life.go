@@ -46,8 +46,9 @@ func (r *Registry[Tx]) DisableTx(ctx context.Context, tx Tx, id, reason string) 
 // the deliveries that are held are sent: all, with the zero value, or none, or
 // those published since a time. They are due at once, with their schedules anew,
 // while attempt numbers go on; the others are cancelled. Resuming an active one
-// changes nothing. ErrNotFound; ErrStatus: it is closing. If take.NotBefore is set
-// it refuses to send what was published before: a *RetentionError, and nothing is
+// changes nothing. ErrNotFound; ErrStatus: it is closing. It refuses to send what was
+// published before take.NotBefore, and if that is zero, longer ago than
+// Retention.Reach, unless take.Force is set: a *RetentionError, and nothing is
 // changed. The cost does not depend on the backlog.
 func (r *Registry[Tx]) Resume(ctx context.Context, id string, take Resume) error {
 	return r.store.InTx(ctx, func(tx Tx) error { return r.ResumeTx(ctx, tx, id, take) })
@@ -57,6 +58,9 @@ func (r *Registry[Tx]) Resume(ctx context.Context, id string, take Resume) error
 func (r *Registry[Tx]) ResumeTx(ctx context.Context, tx Tx, id string, take Resume) error {
 	if take.None && !take.Since.IsZero() {
 		return fmt.Errorf("%w resume: it takes none, or those since a time, not both", ErrInvalid)
+	}
+	if take.NotBefore.IsZero() && !take.Force {
+		take.NotBefore = r.keeps.notBefore(r.now())
 	}
 	return r.store.ResumeSubscriptionTx(ctx, tx, id, take)
 }

@@ -47,6 +47,7 @@ type pump struct {
 	wire    context.Context // the attempts'
 	giveUp  context.CancelFunc
 
+	pruning                      pruning
 	lastStep, lastScan, lastTrim time.Time
 	lookForReplays               time.Time // not before, while there is other work
 
@@ -113,6 +114,9 @@ func (p *pump) run(ctx context.Context) {
 			idle = min(2*idle, p.d.cfg.MaxIdle)
 		}
 		pause = 0
+		if p.prune(ctx, s.busy()) {
+			idle = minIdle
+		}
 		if s.goOn {
 			continue
 		}

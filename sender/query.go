@@ -54,7 +54,8 @@ type StoredEvent struct {
 	Version      int64
 	Subscriber   string // the id of the one that it is addressed to; "": everyone who asks for its type
 	Subscription string // likewise
-	Body         []byte // as posted; in the answer of Event only
+	Redacted     bool   // its body was removed: see History.Redact
+	Body         []byte // as posted; in the answer of Event only; nil: it was redacted
 }
 
 // MatchesEvent tells whether the query's conditions on events hold for one. Stores

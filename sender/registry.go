@@ -35,6 +35,10 @@ type RegistryConfig struct {
 	// see NewChallenger.
 	Challenger *Challenger
 
+	// Retention says how far back events may be sent again without force: see Resume.
+	// Give the Dispatcher the same.
+	Retention Retention
+
 	// Now is the clock of CreatedAt and of the ids. The default is time.Now.
 	Now func() time.Time
 }
@@ -71,6 +75,7 @@ type NewSubscriber struct {
 type Registry[Tx any] struct {
 	store      Store[Tx]
 	keys       *Keys
+	keeps      Retention
 	network    guard.Policy
 	limits     settingsLimits
 	challenger *Challenger
@@ -104,11 +109,13 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Proxies: %w", err))
 		}
 	}
+	c.Retention = c.Retention.withDefaults()
+	errs = append(errs, c.Retention.problems(0)...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	r := &Registry[Tx]{
-		store: store, keys: keys, network: c.Network.policy(), now: c.Now, challenger: c.Challenger,
+		store: store, keys: keys, keeps: c.Retention, network: c.Network.policy(), now: c.Now, challenger: c.Challenger,
 		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies)},
 	}
 	if r.now == nil {

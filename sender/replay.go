@@ -80,8 +80,8 @@ type Replay struct {
 	// Matched is how many deliveries it had to send when it was created. Admitted
 	// are those that were made due again, and Skipped those that could not be:
 	// their subscription was deleted meanwhile, or they were redelivered by somebody
-	// else. At the end the two make up Matched; before, what somebody else has
-	// redelivered is in neither.
+	// else, redacted or pruned. At the end the two make up Matched; before, only
+	// those of deleted subscriptions are counted as skipped.
 	Matched, Admitted, Skipped int64
 
 	CreatedAt  time.Time

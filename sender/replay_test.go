@@ -90,6 +90,10 @@ func TestReplayIsWorkedThroughByRunOnce(t *testing.T) {
 		})
 		const dead = 1500 // more than a step looks at
 		b.deadLetters(d, dead)
+		_, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{
+			Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{string(sender.NoticeReplayFinished)},
+		})
+		require.NoError(t, err)
 
 		replays := b.replays(nil)
 		r, err := replays.Create(t.Context(), sender.NewReplay{Filter: sender.ReplayFilter{Subscriber: "sub_a"}, By: "me", Reason: "they are back"})
@@ -235,12 +239,15 @@ func TestReplayIsHeldBackByItsReach(t *testing.T) {
 		id := b.delivery().ID
 
 		for _, c := range []struct {
-			reach time.Duration // of the config
-			is    time.Duration
-		}{{0, 28 * 24 * time.Hour}, {30 * 24 * time.Hour, 30 * 24 * time.Hour}} {
-			time.Sleep(c.is - time.Since(published))
-			replays := b.replays(&sender.ReplaysConfig{Reach: c.reach})
-			history, err := sender.NewHistory(b.store, &sender.HistoryConfig{Reach: c.reach})
+			keeps sender.Retention // of the config
+			reach time.Duration
+		}{
+			{sender.Retention{}, 28 * day},
+			{sender.Retention{Reach: 30 * day, Receivers: 31 * day}, 30 * day},
+		} {
+			time.Sleep(c.reach - time.Since(published))
+			replays := b.replays(&sender.ReplaysConfig{Retention: c.keeps})
+			history, err := sender.NewHistory(b.store, &sender.HistoryConfig{Retention: c.keeps})
 			require.NoError(t, err)
 			r, err := replays.Create(t.Context(), sender.NewReplay{})
 			require.NoError(t, err, "at the reach")
@@ -299,11 +306,13 @@ func TestReplaysRefuse(t *testing.T) {
 	require.Empty(t, all)
 	_, err = replays.List(t.Context(), sender.ReplayQuery{Limit: 201})
 	require.ErrorIs(t, err, sender.ErrInvalid)
-	_, err = sender.NewReplays(nil, &sender.ReplaysConfig{Reach: -1})
+	_, err = sender.NewReplays(nil, &sender.ReplaysConfig{Retention: sender.Retention{Reach: -1, Rollups: -1}})
 	require.ErrorContains(t, err, "needs a store")
-	require.ErrorContains(t, err, "ReplaysConfig.Reach")
-	_, err = sender.NewHistory(nil, &sender.HistoryConfig{Reach: -1})
-	require.ErrorContains(t, err, "HistoryConfig.Reach")
+	require.ErrorContains(t, err, "Retention.Reach is -1ns")
+	require.ErrorContains(t, err, "Retention.Rollups is -1ns")
+	_, err = sender.NewHistory(nil, &sender.HistoryConfig{Retention: sender.Retention{Reach: 29*day + 1}})
+	require.ErrorContains(t, err, "needs a store")
+	require.ErrorContains(t, err, "Retention.Receivers for Retention.Reach")
 }
 
 // What a filter selects is laid down here, and by nothing else.

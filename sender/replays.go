@@ -12,21 +12,16 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// defaultReach is below what a receiver of this module remembers by default, 30
-// days, by more than the horizon of a delivery.
-const defaultReach = 28 * 24 * time.Hour
-
 // maxReplayText bounds By and Reason, in bytes.
 const maxReplayText = 1024
 
 // ReplaysConfig adjusts Replays. A nil config and zero fields mean the defaults.
 type ReplaysConfig struct {
-	// Reach is how long ago an event may have been published that is replayed
-	// without NewReplay.Force. It must be less than what receivers remember: they
-	// would apply an older one a second time. The default is 28 days.
-	Reach time.Duration
+	// Retention says, by its Reach, how long ago an event may have been published that
+	// is replayed without NewReplay.Force. Give the Dispatcher the same.
+	Retention Retention
 
-	// Now is the clock that Reach is counted by. The default is time.Now.
+	// Now is the clock that the reach is counted by. The default is time.Now.
 	Now func() time.Time
 }
 
@@ -57,7 +52,7 @@ func NewReplays(store ReplayStore, cfg *ReplaysConfig) (*Replays, error) {
 	if cfg != nil {
 		c = *cfg
 	}
-	r, err := newReach("ReplaysConfig", c.Reach, c.Now)
+	r, err := newReach(c.Retention, c.Now)
 	if store == nil {
 		err = errors.Join(errors.New("sender: NewReplays needs a store"), err)
 	}
@@ -70,12 +65,12 @@ func NewReplays(store ReplayStore, cfg *ReplaysConfig) (*Replays, error) {
 // Create begins a replay of the deliveries that match now. What was dead-lettered
 // starts its schedule anew; what was delivered gets a single attempt, whose failure
 // leaves it delivered; what belongs to a paused or disabled subscription is held;
-// what belongs to a deleted one is skipped. Create counts what matches, which takes
+// what belongs to a deleted one is skipped. What is redacted is left out. Create counts what matches, which takes
 // as long as Preview.
 //
 // ErrInvalid: the filter or the rate is not one. ErrNotFound: the filter names a
 // subscription or a subscriber that never was. A *RetentionError, unless it is
-// forced: some of the events were published longer ago than the reach.
+// forced: some of the events were published longer ago than Retention.Reach.
 func (r *Replays) Create(ctx context.Context, n NewReplay) (Replay, error) {
 	if err := n.validate(); err != nil {
 		return Replay{}, err

@@ -197,12 +197,14 @@ type DispatchStore interface {
 	Keyring(ctx context.Context, subscriber int64) (SealedKeyring, error)
 
 	NotifierStore
+	RetentionStore
 }
 
 // HistoryStore answers questions about deliveries. History uses it.
 type HistoryStore interface {
 	NoticeStore
 	QueryStore
+	RetentionStore
 
 	// Delivery returns a delivery with its event's body and all its attempts, or
 	// ErrNotFound.
@@ -218,8 +220,8 @@ type HistoryStore interface {
 	// starts its schedule anew: its horizon and its number of tries, while the
 	// attempt numbers go on. One that is delivered gets a single attempt
 	// (Live.Single). While an attempt is in flight no second one is started.
-	// ErrNotFound; ErrCancelled if it was cancelled; a *RetentionError if notBefore
-	// is not zero and its event was published before it.
+	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if
+	// notBefore is not zero and its event was published before it.
 	Redeliver(ctx context.Context, id string, notBefore time.Time) error
 }
 
@@ -282,6 +284,8 @@ type Resume struct {
 	// NotBefore makes a resume fail that would send an event published before it.
 	// Zero: none fails.
 	NotBefore time.Time
+	// Force has a Registry set no NotBefore of its own. Stores do not look at it.
+	Force bool
 }
 
 // ClaimParams says what to claim. Subscribers that have work due take turns,

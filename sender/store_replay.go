@@ -11,7 +11,8 @@ import (
 // A replay has a set of members: the deliveries that its filter selects (see
 // ReplayFilter.Selects) and that had its status when it was created, for as long
 // as they keep it. One that is made live meanwhile, by whomever, has left the set,
-// and does not come back when it ends again.
+// and does not come back when it ends again; so has one that is pruned. What is
+// redacted is in no set, and leaves those that it is in.
 type ReplayStore interface {
 	// CreateReplay stores a replay, which is running, and fixes its set, in a
 	// transaction that writes one row, however large the set is. It fills in ID,

@@ -136,17 +136,24 @@ func (f *Facts) cancelled() string {
 	if f.Status == "" {
 		return "Cancelled: its subscription was deleted before it was delivered."
 	}
+	if f.Delivery.Redacted {
+		return "Cancelled: its event was redacted, or its subscription was resumed without it before."
+	}
 	return "Cancelled: its subscription was resumed without it."
 }
 
 func deadLettered(d *Delivery) string {
+	advice := "Redeliver it to start its schedule anew."
+	if d.Redacted {
+		advice = "Its event was redacted, so it cannot be sent again."
+	}
 	if len(d.Attempts) == 0 {
-		return "Dead-lettered without an attempt. Redeliver it to start its schedule anew."
+		return "Dead-lettered without an attempt. " + advice
 	}
 	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
-	return fmt.Sprintf("Dead-lettered at %s after %s over %s; the last one failed: %s. Redeliver it to start its schedule anew.",
+	return fmt.Sprintf("Dead-lettered at %s after %s over %s; the last one failed: %s. %s",
 		at(last.StartedAt.Add(last.Duration)), counted(len(d.Attempts), "attempt"),
-		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failed(&last))
+		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failed(&last), advice)
 }
 
 // awaiting tells of a delivery whose next attempt is not due yet.
@@ -164,6 +171,8 @@ func (f *Facts) afterFlight() string {
 	switch {
 	case f.Status == "":
 		return "; its subscription was deleted, so it is cancelled unless this attempt succeeds"
+	case f.Delivery.Status == StatusCancelled && f.Delivery.Redacted:
+		return "; its event was redacted, so it is cancelled unless this attempt succeeds"
 	case f.Delivery.Status == StatusCancelled:
 		return "; its subscription was resumed without it, so it is cancelled unless this attempt succeeds"
 	case f.Delivery.Status == StatusHeld:

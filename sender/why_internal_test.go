@@ -121,6 +121,21 @@ func TestExplain(t *testing.T) {
 			reason:   WhyCancelled,
 			sentence: "Cancelled: its subscription was deleted before it was delivered.",
 		},
+		"cancelled by a redaction": {
+			facts:    Facts{Status: SubscriptionActive, Delivery: Delivery{Status: StatusCancelled, Redacted: true}},
+			reason:   WhyCancelled,
+			sentence: "Cancelled: its event was redacted, or its subscription was resumed without it before.",
+		},
+		"in flight, while it was redacted": {
+			facts:  Facts{Status: SubscriptionActive, Leased: now, Lease: now.Add(time.Minute), Delivery: Delivery{Status: StatusCancelled, InFlight: true, Redacted: true}},
+			reason: WhyInFlight, until: now.Add(time.Minute),
+			sentence: "Attempt 1 has been in flight since 2026-11-20T12:00:00Z; its event was redacted, so it is cancelled unless this attempt succeeds.",
+		},
+		"dead-lettered and redacted": {
+			facts:    Facts{Status: SubscriptionActive, Delivery: Delivery{Status: StatusDeadLettered, Redacted: true}},
+			reason:   WhyDeadLettered,
+			sentence: "Dead-lettered without an attempt. Its event was redacted, so it cannot be sent again.",
+		},
 		"cancelled by a resume": {
 			facts:    Facts{Status: SubscriptionActive, Delivery: Delivery{Status: StatusCancelled}},
 			reason:   WhyCancelled,

@@ -24,7 +24,7 @@ func (tx *Tx) close(sub *subscription) {
 		tx.remove(sub)
 	case sub.Status == sender.SubscriptionActive:
 		set(tx, &sub.Status, sender.SubscriptionClosing)
-		set(tx, &sub.last, int64(len(s.events)))
+		set(tx, &sub.last, s.last)
 		set(tx, &s.closing, append(s.closing, sub))
 	}
 }
@@ -32,8 +32,8 @@ func (tx *Tx) close(sub *subscription) {
 // closed tells whether a subscription that is closing has nothing left, not even an
 // attempt that it was resumed without: whoever makes it may still ask for the keyring.
 func (s *Store) closed(sub *subscription) bool {
-	expanded := int64(s.expanding) >= sub.last ||
-		int64(s.expanding)+1 == sub.last && int64(s.expandingAt) >= sub.no
+	expanded := s.expanded() >= sub.last ||
+		s.expanded()+1 == sub.last && int64(s.expandingAt) >= sub.no
 	return expanded && !sub.waits() && len(sub.leased) == 0
 }
 

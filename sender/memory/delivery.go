@@ -17,6 +17,7 @@ type delivery struct {
 	live     *live
 	ended    sender.Status // how, while it is not live
 	endedAs  int64         // the how manieth of the store's ends that was
+	endedAt  time.Time
 	attempts []sender.Attempt
 	in       *queue[*delivery] // of its subscription's; nil: none
 	at       int               // see member
@@ -55,6 +56,7 @@ func (tx *Tx) end(d *delivery, status sender.Status) {
 	set(tx, &d.ended, status)
 	set(tx, &tx.store.ends, tx.store.ends+1)
 	set(tx, &d.endedAs, tx.store.ends)
+	set(tx, &d.endedAt, tx.store.now())
 	if status == sender.StatusDeadLettered {
 		set(tx, &d.sub.DeadLettered, d.sub.DeadLettered+1)
 	}
@@ -154,7 +156,7 @@ func (d *delivery) summary(now time.Time) sender.Delivery {
 		ID: d.id(), Event: d.event.info, Version: d.event.version,
 		Subscriber: d.sub.owner.ID, Subscription: d.sub.ID, URL: d.sub.URL,
 		Status: d.status(), CreatedAt: d.event.info.CreatedAt,
-		AttemptCount: len(d.attempts), InFlight: d.live.inFlight(now),
+		AttemptCount: len(d.attempts), InFlight: d.live.inFlight(now), Redacted: d.event.redacted,
 	}
 	if d.live != nil && !d.cancelled() && !d.sub.holds() && !out.InFlight {
 		out.NextAttemptAt = d.live.due

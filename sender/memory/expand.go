@@ -36,8 +36,8 @@ func (tx *Tx) expand(p sender.ExpandParams, now time.Time) (x sender.Expanded) {
 			return x
 		}
 		for _, sub := range s.subscriptions[s.expandingAt:] {
-			if sub.tx > e.tx {
-				break // it and all that follow are younger than the event
+			if e.redacted || sub.tx > e.tx {
+				break // it and all that follow are younger than the event, or nobody gets it
 			}
 			if sub.gets(e) {
 				if x.Deliveries == p.Deliveries {

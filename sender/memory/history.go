@@ -91,7 +91,7 @@ func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) it
 		default:
 			events := s.events
 			if after.Event > 0 {
-				events = events[:min(after.Event, int64(len(events)))]
+				events = events[:s.after(after.Event)]
 			}
 			for _, e := range slices.Backward(events) {
 				if !all(e.deliveries, visit) {

@@ -85,8 +85,8 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 		for _, d := range held {
 			tx.resume(d, takes(r, d.event), now)
 		}
-		waiting := filter(sub.left, func(l left) bool { return l.upTo > int64(s.expanding) })
-		set(tx, &sub.left, append(waiting, left{Resume: r, upTo: int64(len(s.events))}))
+		waiting := filter(sub.left, func(l left) bool { return l.upTo > s.expanded() })
+		set(tx, &sub.left, append(waiting, left{Resume: r, upTo: s.last}))
 		tx.change(sub, func() {
 			if sub.Status == sender.SubscriptionDisabled {
 				set(tx, &sub.Health.Streak, 0)
@@ -118,7 +118,7 @@ func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Res
 	}
 	for i, e := range s.events[s.expanding:] {
 		expanded := i == 0 && sub.no <= int64(s.expandingAt)
-		if !expanded && sub.gets(e) && !sub.leaves(e) {
+		if !expanded && !e.redacted && sub.gets(e) && !sub.leaves(e) {
 			look(e)
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Res
 	return &sender.RetentionError{Published: oldest.info.CreatedAt, NotBefore: r.NotBefore}
 }
 
-// resume makes a held delivery due, or cancels it. One that is leased is left to the
+// resume makes a live delivery due, or cancels it. One that is leased is left to the
 // end of its attempt.
 func (tx *Tx) resume(d *delivery, taken bool, now time.Time) {
 	switch {

@@ -11,6 +11,12 @@ import (
 // noticePrefix is what notices' ids begin with.
 const noticePrefix = "ntc_"
 
+// notice is one with its number, from 1.
+type notice struct {
+	no int64
+	sender.Notice
+}
+
 // notify stores a notice, and publishes the event that is made of it.
 func (w *batch) notify(n sender.Notice) error {
 	s := w.tx.store
@@ -18,8 +24,8 @@ func (w *batch) notify(n sender.Notice) error {
 	if n.CreatedAt.IsZero() {
 		n.CreatedAt = w.now
 	}
-	stored := n
-	set(w.tx, &s.notices, append(s.notices, &stored))
+	set(w.tx, &s.noticed, s.noticed+1)
+	set(w.tx, &s.notices, append(s.notices, &notice{no: s.noticed, Notice: n}))
 	w.notices = append(w.notices, n)
 	if w.Announce == nil {
 		return nil

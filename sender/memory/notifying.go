@@ -26,26 +26,26 @@ func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sende
 		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
 	}
 	err = s.inTx(ctx, func(*Tx) error {
-		before := len(s.notices)
+		before := s.noticed + 1
 		if q.Cursor != "" {
 			n, err := strconv.ParseInt(q.Cursor, 36, 64)
 			if err != nil || n < 1 || strconv.FormatInt(n, 36) != q.Cursor {
 				return fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
 			}
-			before = min(before, int(n)-1)
+			before = n
 		}
-		last := 0
-		for i, n := range slices.Backward(s.notices[:before]) {
+		last := before
+		for _, n := range slices.Backward(s.notices) {
 			switch {
-			case q.Subscriber != "" && n.Subscriber != q.Subscriber, q.Subscription != "" && n.Subscription != q.Subscription,
+			case n.no >= before, q.Subscriber != "" && n.Subscriber != q.Subscriber, q.Subscription != "" && n.Subscription != q.Subscription,
 				q.Kind != "" && n.Kind != q.Kind, q.Unread && !n.AcknowledgedAt.IsZero():
 				continue
 			}
 			if len(page) == limit {
-				next = strconv.FormatInt(int64(last)+1, 36)
+				next = strconv.FormatInt(last, 36)
 				return nil
 			}
-			page, last = append(page, *n), i
+			page, last = append(page, n.Notice), n.no
 		}
 		return nil
 	})
@@ -65,14 +65,14 @@ func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (o
 		if n.AcknowledgedAt.IsZero() {
 			set(tx, &n.AcknowledgedAt, s.now())
 		}
-		out = *n
+		out = n.Notice
 		return nil
 	})
 	return out, err
 }
 
 // notice returns nil if there is none.
-func (s *Store) notice(id string) *sender.Notice {
+func (s *Store) notice(id string) *notice {
 	for _, n := range s.notices {
 		if n.ID == id {
 			return n
@@ -95,7 +95,7 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 			}
 			at.due, at.tries = now.Add(lease), at.tries+1
 			setKey(tx, s.notifying, n.ID, at)
-			claimed = append(claimed, sender.ClaimedNotice{Notice: *n, Tries: at.tries})
+			claimed = append(claimed, sender.ClaimedNotice{Notice: n.Notice, Tries: at.tries})
 		}
 		return nil
 	})

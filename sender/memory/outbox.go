@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// event is immutable, but for its deliveries.
+// event is immutable, but for its deliveries, and for its body once it is redacted.
 type event struct {
 	no         int64 // from 1, in the order of the commits
 	tx         int64 // that published it
@@ -17,6 +17,8 @@ type event struct {
 	version    int64
 	to         addressee
 	body       []byte
+	redacted   bool
+	key        key         // "" in no scope: none
 	deliveries []*delivery // in the order of the subscriptions' numbers
 }
 
@@ -84,9 +86,10 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 		setKey(tx, s.published, k, published{hash: d.KeyHash, ref: ref})
 	}
 	e := &event{
-		no: int64(len(s.events)) + 1, tx: tx.no, version: version, to: to, body: d.Body(version),
+		no: s.last + 1, key: k, tx: tx.no, version: version, to: to, body: d.Body(version),
 		info: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: s.now(), Notice: d.Notice},
 	}
+	set(tx, &s.last, e.no)
 	set(tx, &s.events, append(s.events, e))
 	setKey(tx, s.eventByID, d.ID, e)
 	tx.wake = true

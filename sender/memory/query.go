@@ -13,7 +13,7 @@ import (
 )
 
 func (e *event) stored() sender.StoredEvent {
-	return sender.StoredEvent{EventInfo: e.info, Version: e.version, Subscriber: e.to.subscriber, Subscription: e.to.subscription}
+	return sender.StoredEvent{EventInfo: e.info, Version: e.version, Redacted: e.redacted, Subscriber: e.to.subscriber, Subscription: e.to.subscription}
 }
 
 // Event implements sender.QueryStore.
@@ -37,7 +37,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 		return nil, "", err
 	}
 	err = s.inTx(ctx, func(*Tx) error {
-		for examined, e := range backward(s.events[:min(before-1, int64(len(s.events)))]) {
+		for examined, e := range backward(s.events[:s.after(before-1)]) {
 			matches := q.Matches(e.info, e.to.subscriber)
 			if matches && len(page) == limit || examined == sender.MaxExamined {
 				next = numberCursor(e.no + 1)

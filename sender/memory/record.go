@@ -103,6 +103,9 @@ func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 	default:
 		return recorded, fmt.Errorf("%w decision: status %q: it must be delivered, awaiting_retry or dead_lettered", sender.ErrInvalid, dec.Status)
 	}
+	if d.event.redacted {
+		attempt.Snippet = nil
+	}
 	set(w.tx, &d.attempts, append(d.attempts, attempt))
 	if dec.Health != sub.Health {
 		if int(dec.Health.Lane) >= sender.Lanes {

@@ -18,6 +18,9 @@ func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) e
 		if d.sub.deleted || d.status() == sender.StatusCancelled {
 			return fmt.Errorf("%w: delivery %q", sender.ErrCancelled, id)
 		}
+		if d.event.redacted {
+			return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, id)
+		}
 		if published := d.event.info.CreatedAt; published.Before(notBefore) {
 			return &sender.RetentionError{Published: published, NotBefore: notBefore}
 		}

@@ -68,6 +68,9 @@ func (s *Store) selected(f sender.ReplayFilter) (members []*delivery, survey sen
 		return nil, survey, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
 	}
 	for _, e := range s.events {
+		if e.redacted {
+			continue
+		}
 		for _, d := range e.deliveries {
 			if c := d.candidate(); d.live == nil && d.ended == f.Status && f.Selects(c) {
 				members = append(members, d)

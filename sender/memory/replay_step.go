@@ -111,7 +111,8 @@ func (w *batch) stepReplay(r *replay, most, look int) (looked int) {
 		}
 		looked++
 		switch {
-		case d.live != nil || d.ended != r.Filter.Status || d.endedAs > r.upTo: // it has left the set
+		case d.live != nil || d.ended != r.Filter.Status || d.endedAs > r.upTo || d.event.redacted || w.tx.store.deliveries[d.key()] != d:
+			// It has left the set.
 		case d.sub.deleted:
 			now.Skipped++
 		default:

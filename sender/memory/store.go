@@ -42,6 +42,7 @@ type Store struct {
 
 	begun         int64 // transactions so far, which is also the order of their commits
 	events        []*event
+	last          int64 // the number of the last of them, which may be pruned
 	eventByID     map[string]*event
 	versions      map[sender.Object]int64
 	published     map[key]published
@@ -59,7 +60,8 @@ type Store struct {
 	served        int64 // turns taken in claims
 	ends          int64 // of deliveries so far
 	replays       []*replay
-	notices       []*sender.Notice
+	notices       []*notice
+	noticed       int64                        // the number of the last of them
 	rollups       map[time.Time]*sender.Rollup // by minute
 	minute        time.Time                    // in which something was done last
 	began         sender.Counts                // as they were then

@@ -120,6 +120,16 @@ func set[T any](tx *Tx, p *T, v T) {
 	*p = v
 }
 
+// deleteKey removes m[k], which is there, until the transaction is rolled back.
+func deleteKey[K comparable, V any](tx *Tx, m map[K]V, k K) {
+	old, had := m[k]
+	if !had {
+		return
+	}
+	tx.undo = append(tx.undo, func() { m[k] = old })
+	delete(m, k)
+}
+
 // setKey assigns to m[k] until the transaction is rolled back.
 func setKey[K comparable, V any](tx *Tx, m map[K]V, k K, v V) {
 	old, had := m[k]

@@ -215,6 +215,9 @@ func (c *claimed) claimLost(most int) (used int, err error) {
 }
 
 func (c *claimed) claim(d *dueDelivery) error {
+	if d.redacted {
+		return c.cancel(c.h, []live{d.live})
+	}
 	if !c.h.open { // what was found lost has disabled it
 		return nil
 	}

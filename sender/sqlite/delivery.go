@@ -50,11 +50,11 @@ type delivery struct {
 	live    *live
 	deleted bool // its subscription is
 	held    bool // its subscription is paused or disabled
-	left    bool // it is live, and a resume has left it behind
+	left    bool // it is live, and a resume has left it behind, or its event was redacted
 }
 
 const (
-	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to
+	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
 		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE e.seq = ? AND s.no = ?`
 	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
@@ -76,7 +76,7 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 	var created, epoch, resumedAt, leftTo int64
 	var status string
 	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
-		&d.Version, &created, &d.Event.Notice, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &leftTo)
+		&d.Version, &created, &d.Event.Notice, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &leftTo, &d.Redacted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, errNoDelivery
 	}
@@ -102,7 +102,7 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 		err = w.row(selectLeft, k.Subscription, l.epoch, k.Event).Scan(&d.left)
 	}
 	if err == nil {
-		d.live = &l
+		d.live, d.left = &l, d.left || d.Redacted
 		d.InFlight = l.claimedAt != 0 && due > now
 		switch {
 		case l.claimedAt != 0:

@@ -161,7 +161,7 @@ func (b *batch) find(h *head, scan func(rows *sql.Rows, d *dueDelivery, event []
 			return false, err
 		}
 		d.info = eventInfo(info)
-		d.notice = d.info.Notice
+		d.notice, d.redacted = d.info.Notice, len(d.body) == 0
 		return true, nil
 	}, query, args...)
 	return due, err

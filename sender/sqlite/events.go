@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	storedEvent = `SELECT e.seq, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice,
+	storedEvent = `SELECT e.seq, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, length(e.body) = 0,
 			coalesce((SELECT id FROM surehook_subscribers WHERE no = e.subscriber), ''),
 			coalesce((SELECT id FROM surehook_subscriptions WHERE no = e.subscription), '')`
 	selectEvents = storedEvent + ` FROM surehook_events e WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq DESC LIMIT ?`
@@ -23,7 +23,7 @@ const (
 
 func scanEvent(rows interface{ Scan(...any) error }, more ...any) (seq int64, e sender.StoredEvent, err error) {
 	var created int64
-	err = rows.Scan(append([]any{&seq, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.Subscriber, &e.Subscription}, more...)...)
+	err = rows.Scan(append([]any{&seq, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.Redacted, &e.Subscriber, &e.Subscription}, more...)...)
 	e.CreatedAt = timeOf(created)
 	return seq, e, err
 }
@@ -33,7 +33,9 @@ func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err
 	err = s.read(ctx, func(w *work) error {
 		var body []byte
 		_, e, err = scanEvent(w.row(selectEvent, id), &body)
-		e.Body = body
+		if !e.Redacted {
+			e.Body = body
+		}
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -16,7 +16,7 @@ const (
 	selectUnexpanded = `SELECT x.event < coalesce((SELECT max(seq) FROM surehook_events), 0) FROM surehook_expanded x`
 	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
 	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
-	selectNewEvents  = `SELECT seq, type, subscriber, subscription FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
+	selectNewEvents  = `SELECT seq, type, subscriber, subscription, length(body) = 0 FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
 	// addPending takes rows of [subscription, how many], and returns whose turn it
 	// may be.
 	addPending = `UPDATE surehook_heads SET pending = pending + (j.value ->> 1),
@@ -83,6 +83,7 @@ type newEvent struct {
 	eventType    string
 	subscriber   int64
 	subscription int64
+	redacted     bool
 }
 
 func (e *expansion) run() error {
@@ -93,7 +94,7 @@ func (e *expansion) run() error {
 	var eventType sql.RawBytes
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		var ev newEvent
-		err := rows.Scan(&ev.seq, &eventType, &ev.subscriber, &ev.subscription)
+		err := rows.Scan(&ev.seq, &eventType, &ev.subscriber, &ev.subscription, &ev.redacted)
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
 			ev.eventType = events[n-1].eventType
 		} else {
@@ -127,6 +128,9 @@ func (e *expansion) run() error {
 // expand makes an event's deliveries from e.subscription on, and returns false if
 // there may be more of them.
 func (e *expansion) expand(ev newEvent) (whole bool, err error) {
+	if ev.redacted {
+		return true, nil
+	}
 	found, upTo, err := e.matches(ev)
 	if err != nil {
 		return false, err

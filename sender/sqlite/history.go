@@ -35,6 +35,9 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 		if out.Attempts, err = w.attempts(k); err != nil {
 			return err
 		}
+		if out.Redacted {
+			return nil
+		}
 		return w.row(selectBody, k.Event).Scan(&out.Body)
 	})
 	return out, aboutDelivery(id, err)

@@ -19,7 +19,7 @@ const (
 		LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription
 		WHERE e.seq > (SELECT x.event + (x.subscription >= ?1) FROM surehook_expanded x)
 			AND e.seq > (SELECT coalesce(min(since), 0) FROM surehook_patterns WHERE subscription = ?1)
-			AND e.seq > ?2 AND e.created_at < ?3 ORDER BY e.seq`
+			AND e.seq > ?2 AND e.created_at < ?3 AND length(e.body) > 0 ORDER BY e.seq`
 
 	oldestHeld = `SELECT e.created_at FROM surehook_events e WHERE e.seq = min(
 		coalesce((SELECT min(event) FROM surehook_pending WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
@@ -51,12 +51,12 @@ func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, s
 	default:
 		return fmt.Errorf("%w status %q: a subscription is held by making it paused or disabled", sender.ErrInvalid, status)
 	}
-	switch {
-	case n.Status == status:
+	switch n.Status {
+	case status:
 		return nil
-	case n.Status == sender.SubscriptionClosing:
+	case sender.SubscriptionClosing:
 		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
-	case n.Status == sender.SubscriptionDisabled:
+	case sender.SubscriptionDisabled:
 		return fmt.Errorf("%w: subscription %q is disabled, which holds its deliveries already: resume it first", sender.ErrStatus, id)
 	}
 	err = w.execs(setStatus, string(status), s.now(), reason, no)

@@ -22,6 +22,7 @@ const (
 	oneRow   = "reads one end of the index, or stops at the first row"
 	limited  = "is in the order of the index, so it stops at the limit"
 	inFlight = "as many as there are attempts in flight"
+	ofCall   = "as many as the call has found"
 	ending   = "as many as are at their end, and not swept yet"
 )
 
@@ -55,6 +56,14 @@ var excepted = []step{
 	{waitingDue, "SCAN (subquery-1)", "as many as the limit says"},
 	{resumedBefore, "SCAN (subquery-1)", "as many as the limit says"},
 	{selectGoneLeases, "SEARCH x USING PRIMARY KEY (subscription=?)", inFlight},
+	{lastEvent, "SEARCH surehook_events", oneRow},
+	{selectStillOld, "USE TEMP B-TREE FOR GROUP BY", ofCall},
+	{selectOldEvents, "SEARCH x USING PRIMARY KEY (event=?)", oneRow},
+	{selectLiveEvents[0], "SCAN h", "as many as there are subscriptions, once in a batch that has found old events"},
+	{selectLiveEvents[1], "SCAN h", "as many as there are subscriptions, once in a batch that has found old events"},
+	{deleteKeys, "SEARCH surehook_keys USING INDEX surehook_keys_event (event=?)", ofCall},
+	{selectSnippets, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
+	{selectLiveOf, "SCAN h", "as many as there are subscriptions, once in a batch that has found events to redact"},
 }
 
 // pages are the statements of a list, with what is excepted of each.
@@ -138,6 +147,10 @@ func TestPlans(t *testing.T) {
 		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,
 		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups,
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)
+	queries = append(queries, selectOldEnds, deleteOldEnds, deleteAttempts, selectOldRecords, selectStillOld, selectOldEvents,
+		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,
+		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
+	queries = append(queries, selectLiveEvents...)
 	expected := slices.Clone(excepted)
 	lists, exceptions := pages()
 	queries, expected = append(queries, lists...), append(expected, exceptions...)

@@ -21,7 +21,8 @@ var (
 	// takeLeases takes (subscription, event, number): the token guards the row.
 	takeLeases = manyRows{
 		head: `DELETE FROM surehook_leases WHERE (subscription, event, number) IN (VALUES `, row: `(?, ?, ?)`, columns: 3,
-		end: `) RETURNING subscription, event, number, tries, first_at, stood, claimed_at, single, epoch, (SELECT notice FROM surehook_events WHERE seq = event)`,
+		end: `) RETURNING subscription, event, number, tries, first_at, stood, claimed_at, single, epoch,
+			(SELECT notice FROM surehook_events WHERE seq = event), (SELECT length(body) = 0 FROM surehook_events WHERE seq = event)`,
 	}
 )
 
@@ -40,6 +41,7 @@ type live struct {
 	single              bool
 	pending             bool // it was never claimed
 	notice              bool // its event tells of a notice
+	redacted            bool // its event was
 	epoch               int64
 }
 
@@ -202,7 +204,7 @@ func (b *batch) takeLeases(keys []any) (map[sender.DeliveryKey]*live, error) {
 	err := takeLeases.chunks(keys, func(query string, args []any) error {
 		return b.each(func(rs *sql.Rows) (bool, error) {
 			var l live
-			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice)
+			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted)
 			rows[l.key()] = &l
 			return true, err
 		}, query, args...)
@@ -224,6 +226,9 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 	}
 	if l.epoch < h.epoch { // resumed while it was in flight
 		l.tries, l.firstAt, l.stood = 1, l.claimedAt, 0
+	}
+	if l.redacted {
+		cancelled, r.Snippet = true, nil
 	}
 	d = b.Decide(l.forDecision(), h.health, r, timeOf(b.now))
 	if d.Health.Lane >= sender.Lanes {

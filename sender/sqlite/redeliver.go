@@ -28,7 +28,10 @@ func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) e
 			return err
 		}
 		if d.deleted || d.Status == sender.StatusCancelled {
-			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it", sender.ErrCancelled, d.Subscription)
+			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it, or its event was redacted", sender.ErrCancelled, d.Subscription)
+		}
+		if d.Redacted {
+			return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, id)
 		}
 		if d.CreatedAt.Before(notBefore) {
 			return &sender.RetentionError{Published: d.CreatedAt, NotBefore: notBefore}

@@ -20,11 +20,13 @@ const (
 	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?4 AND status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 
+	// Nothing of a redacted event is sent again.
+	replayKept   = `coalesce(length(e.body) > 0, 0)`
 	replayMember = `s.id, o.id, coalesce(e.type, ''), coalesce(e.created_at, 0)`
 	replayOwner  = ` CROSS JOIN surehook_subscriptions s ON s.no = x.subscription CROSS JOIN surehook_subscribers o ON o.no = s.subscriber LEFT JOIN surehook_events e ON e.seq = x.event`
 
-	selectReplayDead   = `SELECT x.no, x.event, x.subscription, 1, x.class, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
-	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, 1, x.class, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
+	selectReplayDead   = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
+	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
 
 	// Deliveries that were attempted, whatever became of them; the fourth column
 	// tells whether one is delivered, and was when the replay was created.
@@ -33,7 +35,8 @@ const (
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event)
-			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = ?5 AND t.event = x.event AND t.subscription = x.subscription),
+			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = ?5 AND t.event = x.event AND t.subscription = x.subscription)
+			AND ` + replayKept + `,
 			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + `
 		FROM (SELECT DISTINCT event, subscription FROM surehook_attempts WHERE (event, subscription) > (?1, ?2) AND event <= ?3
 			ORDER BY event, subscription LIMIT ?4 + 0) x` + replayOwner

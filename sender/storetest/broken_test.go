@@ -40,6 +40,8 @@ type broken struct {
 	replay           func(ctx context.Context, id string) (sender.Replay, error)
 	setReplayStatus  func(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error)
 	stepReplays      func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error)
+	prune            func(ctx context.Context, p sender.PruneParams) (sender.Pruned, error)
+	redact           func(ctx context.Context, p sender.RedactParams) (sender.Redacted, error)
 	updateTx         func(ctx context.Context, tx tx, s sender.Subscription) error
 	holdTx           func(ctx context.Context, tx tx, id string, status sender.SubscriptionStatus, reason string) error
 	resumeTx         func(ctx context.Context, tx tx, id string, r sender.Resume) error
@@ -251,4 +253,18 @@ func (b *broken) Redeliver(ctx context.Context, id string, notBefore time.Time) 
 		return b.redeliver(ctx, id, notBefore)
 	}
 	return b.Store.Redeliver(ctx, id, notBefore)
+}
+
+func (b *broken) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+	if b.prune != nil {
+		return b.prune(ctx, p)
+	}
+	return b.Store.Prune(ctx, p)
+}
+
+func (b *broken) Redact(ctx context.Context, p sender.RedactParams) (sender.Redacted, error) {
+	if b.redact != nil {
+		return b.redact(ctx, p)
+	}
+	return b.Store.Redact(ctx, p)
 }

@@ -85,6 +85,8 @@ func groups[Tx any]() []group[Tx] {
 		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"query", queryRules[Tx]()},
+		{"retention", pruneRules[Tx]()},
+		{"redaction", redactionRules[Tx]()},
 		{"transaction", txRules[Tx]()},
 		{"notifier", notifyingRules[Tx]()},
 		{"random", modelRules[Tx]()},

@@ -71,7 +71,7 @@ CREATE TABLE surehook_events (
 	subscription INTEGER NOT NULL, -- 0: for those who ask for the type
 	created_at INTEGER NOT NULL,
 	notice INTEGER NOT NULL,       -- 1: it tells of a notice
-	body BLOB NOT NULL
+	body BLOB NOT NULL             -- empty: it was redacted
 );
 CREATE UNIQUE INDEX surehook_events_id ON surehook_events (id);
 

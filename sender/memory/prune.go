@@ -1,0 +1,201 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// lookAtMost is how many deliveries and events a batch looks at, in limits.
+const lookAtMost = 4
+
+// Prune implements sender.RetentionStore. A pass goes over the events, then over the
+// notices and the rollups; its cursor is the number of the event to go on with.
+func (s *Store) Prune(ctx context.Context, p sender.PruneParams) (out sender.Pruned, err error) {
+	from, err := parsePassCursor(p.Cursor, p.Limit)
+	if err != nil {
+		return out, err
+	}
+	err = s.inTx(ctx, func(tx *Tx) error {
+		w := &pruning{PruneParams: p, tx: tx, events: map[*event]struct{}{}, deliveries: map[*delivery]struct{}{}}
+		next, more := w.look(from)
+		if !more {
+			more = w.lookAtNotices()
+		}
+		if !more {
+			more = w.removeRollups()
+		}
+		w.remove()
+		out = w.out
+		if more {
+			out.Cursor = strconv.FormatInt(next, 10)
+		}
+		return nil
+	})
+	if err != nil {
+		return sender.Pruned{}, err
+	}
+	return out, nil
+}
+
+func parsePassCursor(text string, limit int) (no int64, err error) {
+	if limit < 1 {
+		return 0, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, limit)
+	}
+	if text == "" {
+		return 0, nil
+	}
+	no, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || no < 1 || strconv.FormatInt(no, 10) != text {
+		return 0, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
+	}
+	return no, nil
+}
+
+// pruning is what one batch removes.
+type pruning struct {
+	sender.PruneParams
+	tx         *Tx
+	out        sender.Pruned
+	looked     int
+	events     map[*event]struct{}
+	deliveries map[*delivery]struct{}
+	notices    map[*notice]struct{}
+}
+
+func (w *pruning) full() bool {
+	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups >= w.Limit
+}
+
+// look finds what goes of the events from a number on, and returns the number to go
+// on with, and whether there may be more.
+func (w *pruning) look(from int64) (next int64, more bool) {
+	s := w.tx.store
+	for _, e := range s.events[s.after(from-1):s.expanding] {
+		left := 0
+		for _, d := range e.deliveries {
+			if w.full() {
+				return e.no, true
+			}
+			if w.looked++; w.goes(d) {
+				w.deliveries[d] = struct{}{}
+			} else {
+				left++
+			}
+		}
+		if w.full() || w.looked >= lookAtMost*w.Limit {
+			// The event itself is looked at again, unless it stays.
+			if left > 0 {
+				return e.no + 1, true
+			}
+			return e.no, true
+		}
+		if w.looked++; left == 0 && e.info.CreatedAt.Before(w.Events) {
+			w.events[e] = struct{}{}
+			w.out.Events++
+		}
+	}
+	return s.last + 1, false
+}
+
+func (w *pruning) goes(d *delivery) bool {
+	switch {
+	case d.live != nil:
+		return false
+	case d.ended == sender.StatusDeadLettered:
+		if !d.endedAt.Before(w.DeadLetters) {
+			return false
+		}
+		w.out.DeadLetters++
+		return true
+	case d.ended == sender.StatusDelivered && !d.attempts[len(d.attempts)-1].StartedAt.Before(w.Delivered),
+		d.ended == sender.StatusCancelled && !d.endedAt.Before(w.Delivered):
+		return false
+	}
+	w.out.Deliveries++
+	return true
+}
+
+func (w *pruning) lookAtNotices() (more bool) {
+	w.notices = map[*notice]struct{}{}
+	for _, n := range w.tx.store.notices {
+		if !n.AcknowledgedAt.IsZero() && n.AcknowledgedAt.Before(w.PruneParams.Notices) {
+			if w.full() {
+				return true
+			}
+			w.notices[n] = struct{}{}
+			w.out.Notices++
+		}
+	}
+	return false
+}
+
+func (w *pruning) removeRollups() (more bool) {
+	for _, minute := range slices.SortedFunc(maps.Keys(w.tx.store.rollups), time.Time.Compare) {
+		if !minute.Before(w.PruneParams.Rollups) {
+			break
+		}
+		if w.full() {
+			return true
+		}
+		deleteKey(w.tx, w.tx.store.rollups, minute)
+		w.out.Rollups++
+	}
+	return false
+}
+
+func (w *pruning) remove() {
+	tx, s := w.tx, w.tx.store
+	for d := range w.deliveries {
+		deleteKey(tx, s.deliveries, d.key())
+		set(tx, &d.event.deliveries, without(d.event.deliveries, w.deliveries))
+		set(tx, &d.sub.deliveries, without(d.sub.deliveries, w.deliveries))
+		if d.ended == sender.StatusDeadLettered {
+			set(tx, &d.sub.DeadLettered, d.sub.DeadLettered-1)
+		}
+	}
+	if len(w.events) > 0 {
+		set(tx, &s.expanding, s.expanding-len(w.events))
+		set(tx, &s.events, without(s.events, w.events))
+		for e := range w.events {
+			deleteKey(tx, s.eventByID, e.info.ID)
+			if e.key != (key{}) {
+				deleteKey(tx, s.published, e.key)
+			}
+		}
+	}
+	if len(w.notices) > 0 {
+		set(tx, &s.notices, without(s.notices, w.notices))
+		for n := range w.notices {
+			deleteKey(tx, s.notifying, n.ID)
+		}
+	}
+}
+
+// without leaves the list as it is, for a roll-back.
+func without[T comparable](list []T, gone map[T]struct{}) []T {
+	return filter(list, func(x T) bool {
+		_, goes := gone[x]
+		return !goes
+	})
+}
+
+// after is the index of the first event with a number above no.
+func (s *Store) after(no int64) int {
+	i, _ := slices.BinarySearchFunc(s.events, no, func(e *event, no int64) int {
+		if e.no <= no {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// expanded is the number of the last event that is expanded whole. What comes after it
+// is there without gaps.
+func (s *Store) expanded() int64 { return s.last - int64(len(s.events)-s.expanding) }

@@ -1,0 +1,74 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Redact implements sender.RetentionStore.
+func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
+	if p.Limit < 1 {
+		return out, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, p.Limit)
+	}
+	var from, upTo int64
+	if p.Cursor != "" {
+		_, err := fmt.Sscanf(p.Cursor, "%d.%d", &from, &upTo)
+		if err != nil || from < 1 || upTo <= from || fmt.Sprintf("%d.%d", from, upTo) != p.Cursor {
+			return out, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
+		}
+	}
+	err = s.inTx(ctx, func(tx *Tx) error {
+		if p.Subscriber != "" && s.subscriber[p.Subscriber] == nil {
+			return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, p.Subscriber)
+		}
+		if p.Cursor == "" {
+			upTo = s.last
+		}
+		found := 0
+		for _, e := range s.events[s.after(from):s.after(upTo)] {
+			if found == p.Limit {
+				out.Cursor = fmt.Sprintf("%d.%d", from, upTo)
+				return nil
+			}
+			from = e.no
+			named := e.info.Object == p.Object
+			if p.Subscriber != "" {
+				named = e.to.subscriber == p.Subscriber
+			}
+			if !named {
+				continue
+			}
+			found++
+			if !e.redacted {
+				out.Events++
+				out.Deliveries += tx.redact(e)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return sender.Redacted{}, err
+	}
+	return out, nil
+}
+
+// redact returns how many deliveries it has cancelled.
+func (tx *Tx) redact(e *event) (cancelled int) {
+	set(tx, &e.redacted, true)
+	set(tx, &e.body, nil)
+	for _, d := range e.deliveries {
+		attempts := slices.Clone(d.attempts)
+		for i := range attempts {
+			attempts[i].Snippet = nil
+		}
+		set(tx, &d.attempts, attempts)
+		if d.live != nil && !d.live.dropped {
+			tx.resume(d, false, tx.store.now())
+			cancelled++
+		}
+	}
+	return cancelled
+}

@@ -1,0 +1,103 @@
+package sender
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// A batch is a few milliseconds' work, for which the application's own commits
+	// wait where there is one writer.
+	pruneBatch = 100
+	// Between two of them a dispatcher leaves the database alone for so many times as
+	// long as the first took.
+	prunePause = 4
+	// A dispatcher passes over everything so often.
+	pruneEvery = time.Hour
+	// A busy one does a batch so often.
+	pruneWhileBusy = 2 * time.Second
+	// After an error it begins anew.
+	pruneAgain = time.Minute
+)
+
+// Prune removes all that is past its time by DispatcherConfig.Retention, in short
+// transactions between which others have the database for half of the time, and
+// returns how much it was, also beside an error. Run does the same now and then:
+// Prune is for schedulers, and for those who use RunOnce. Both may run at once.
+func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
+	if err := d.store.Check(ctx); err != nil {
+		return Pruned{}, err
+	}
+	var pass pruning
+	for {
+		began := time.Now()
+		over, err := pass.batch(ctx, d)
+		if err != nil || over {
+			return pass.sum, err
+		}
+		sleep(ctx, time.Since(began))
+		if err := ctx.Err(); err != nil {
+			return pass.sum, err
+		}
+	}
+}
+
+// pruning is a pass, and when to go on with it.
+type pruning struct {
+	params PruneParams
+	sum    Pruned
+	began  bool
+	next   time.Time // when to begin the next pass
+	last   time.Time // when a batch was done
+	took   time.Duration
+}
+
+// batch does a part of a pass, which it begins if there is none.
+func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err error) {
+	if !g.began {
+		claims, err := d.store.RecordAndClaim(ctx, Batch{}) // for the database's time
+		if err != nil {
+			return false, err
+		}
+		g.params, g.sum, g.began = d.cfg.Retention.prune(claims.Now), Pruned{}, true
+		g.params.Limit = pruneBatch
+	}
+	done, err := d.store.Prune(ctx, g.params)
+	if err != nil {
+		return false, err
+	}
+	g.sum, g.params.Cursor = g.sum.plus(done), done.Cursor
+	if done.Cursor != "" {
+		return false, nil
+	}
+	g.began = false
+	d.cfg.Logger.DebugContext(ctx, "pruned", "deliveries", g.sum.Deliveries, "dead_letters", g.sum.DeadLetters,
+		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups)
+	if hook := d.cfg.Hooks.Pruned; hook != nil {
+		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
+	}
+	return true, nil
+}
+
+// prune does a part of a pass if it is time for it, and reports whether to come back
+// soon.
+func (p *pump) prune(ctx context.Context, busy bool) (soon bool) {
+	g, now := &p.pruning, time.Now()
+	if !g.began && now.Before(g.next) || busy && now.Sub(g.last) < pruneWhileBusy || ctx.Err() != nil {
+		return false
+	}
+	if now.Sub(g.last) < prunePause*g.took {
+		return g.began
+	}
+	over, err := g.batch(ctx, p.d)
+	g.last = time.Now()
+	g.took = g.last.Sub(now)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		p.d.cfg.Logger.ErrorContext(ctx, "pruning failed; it is tried again", "error", err, "in", pruneAgain)
+		g.began, g.next = false, g.last.Add(pruneAgain)
+	case over:
+		g.next = g.last.Add(pruneEvery)
+	}
+	return g.began
+}

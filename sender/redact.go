@@ -1,0 +1,41 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+)
+
+// redactAtOnce is how many events one batch redacts.
+const redactAtOnce = 100
+
+// Redaction names the events whose bodies are to be removed: all those about an
+// object, or all those that are addressed to a subscriber, which may be a deleted
+// one. One of the two is given.
+type Redaction struct {
+	Object     Object
+	Subscriber string
+}
+
+// Redact removes the bodies of events, and what endpoints answered to them, so that
+// what they said of a person is not kept. It concerns what was committed until now.
+// The events, their versions and their deliveries stay on record, as Redacted. What
+// is live of them is cancelled at once: only an attempt in flight is left to end. No
+// delivery of them can be sent again (ErrRedacted).
+//
+// It works in batches, so that it delays nobody, and returns how many events it has
+// redacted, also beside an error: then call it again. ErrInvalid: r names nothing,
+// or both; ErrNotFound: there never was such a subscriber.
+func (h *History) Redact(ctx context.Context, r Redaction) (events int, err error) {
+	if (r.Object != Object{}) == (r.Subscriber != "") {
+		return 0, fmt.Errorf("%w redaction: it must name an object or a subscriber, and not both", ErrInvalid)
+	}
+	p := RedactParams{Object: r.Object, Subscriber: r.Subscriber, Limit: redactAtOnce}
+	for {
+		done, err := h.store.Redact(ctx, p)
+		events += done.Events
+		if err != nil || done.Cursor == "" {
+			return events, err
+		}
+		p.Cursor = done.Cursor
+	}
+}

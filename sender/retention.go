@@ -1,0 +1,106 @@
+package sender
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+)
+
+// Retention says how long what is kept, and how far back events may be sent again.
+// Zero fields mean the defaults. It is one contract with the receivers: give the
+// Registry, the Dispatcher and all others the same, and tell the receivers Reach
+// (Horizon of package receiver's Config), which they check against how long they
+// remember (Retention of the same Config; here Receivers).
+//
+// What must hold is: the policy's horizon ≤ Reach ≤ Receivers less
+// dedup.RetentionMargin; Reach ≤ Delivered ≤ Events; and Reach ≤ DeadLetters.
+type Retention struct {
+	// Reach is how far back one redelivers, replays and resumes without force: events
+	// that were published before are refused with a *RetentionError. The default is
+	// 28 days.
+	Reach time.Duration
+
+	// Receivers is how long the receivers remember what they have applied. The
+	// default is 30 days, as that of package dedup.
+	Receivers time.Duration
+
+	// Delivered is how long the records of delivered and cancelled deliveries are
+	// kept, with their attempts, once they have ended: since their last attempts, or
+	// since they were cancelled. The default is 30 days.
+	Delivered time.Duration
+
+	// Events is how long events are kept, for those who pull them, and with them the
+	// idempotency keys of their publishing. One of which a delivery is live, held or
+	// dead-lettered, or has a record, stays for as long as that does. The versions of
+	// objects are kept for ever. The default is 30 days.
+	Events time.Duration
+
+	// DeadLetters is how long dead letters are kept, with their events' bodies and
+	// their attempts. The default is 365 days; negative: for ever.
+	DeadLetters time.Duration
+
+	// Notices is how long notices are kept once somebody has acknowledged them. Others
+	// stay until then. The default is 90 days.
+	Notices time.Duration
+
+	// Rollups is how long the figures per minute are kept. The default is 90 days.
+	Rollups time.Duration
+}
+
+const day = 24 * time.Hour
+
+func (r Retention) withDefaults() Retention {
+	r.Reach = cmp.Or(r.Reach, 28*day)
+	r.Receivers = cmp.Or(r.Receivers, dedup.DefaultRetention)
+	r.Delivered = cmp.Or(r.Delivered, 30*day)
+	r.Events = cmp.Or(r.Events, 30*day)
+	r.DeadLetters = cmp.Or(r.DeadLetters, 365*day)
+	r.Notices = cmp.Or(r.Notices, 90*day)
+	r.Rollups = cmp.Or(r.Rollups, 90*day)
+	return r
+}
+
+// problems are all that is wrong with a retention whose defaults are set, for a
+// policy that tries until horizon after the first attempt (0: not known).
+func (r Retention) problems(horizon time.Duration) []error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("sender: Retention."+format, args...))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		is   time.Duration
+	}{{"Reach", r.Reach}, {"Receivers", r.Receivers}, {"Delivered", r.Delivered}, {"Events", r.Events}, {"Notices", r.Notices}, {"Rollups", r.Rollups}} {
+		bad(f.is < 0, "%s is %v: it must be positive, or zero for the default", f.name, f.is)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	bad(r.Reach < horizon, "Reach is %v: it must be at least the horizon of the retries, %v, or what they have given up could not be sent again", r.Reach, horizon)
+	if err := dedup.CheckRetention(r.Receivers, r.Reach); err != nil {
+		errs = append(errs, fmt.Errorf("sender: Retention.Receivers for Retention.Reach: %w", err))
+	}
+	bad(r.Delivered < r.Reach, "Delivered is %v: it must be at least Reach, %v, or the records of what may be redelivered would be gone", r.Delivered, r.Reach)
+	bad(r.Events < r.Delivered, "Events is %v: it must be at least Delivered, %v, since a record keeps its event", r.Events, r.Delivered)
+	bad(r.DeadLetters >= 0 && r.DeadLetters < r.Reach, "DeadLetters is %v: it must be at least Reach, %v, or negative to keep them for ever", r.DeadLetters, r.Reach)
+	return errs
+}
+
+// notBefore is when the oldest event was published that may be sent again without
+// force.
+func (r Retention) notBefore(now time.Time) time.Time { return now.Add(-r.Reach) }
+
+// prune says what goes now.
+func (r Retention) prune(now time.Time) PruneParams {
+	p := PruneParams{
+		Delivered: now.Add(-r.Delivered), Events: now.Add(-r.Events), Notices: now.Add(-r.Notices), Rollups: now.Add(-r.Rollups),
+	}
+	if r.DeadLetters >= 0 {
+		p.DeadLetters = now.Add(-r.DeadLetters)
+	}
+	return p
+}

@@ -1,0 +1,234 @@
+package sender_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+const day = 24 * time.Hour
+
+// All that is wrong is said at once, with what would be right.
+func TestRetentionProblems(t *testing.T) {
+	for name, c := range map[string]struct {
+		is      sender.Retention
+		horizon time.Duration
+		want    []string
+	}{
+		"the defaults":   {},
+		"all longer":     {is: sender.Retention{Reach: 100 * day, Receivers: 101 * day, Delivered: 100 * day, Events: 100 * day, DeadLetters: -1}},
+		"negative":       {is: sender.Retention{Reach: -1, Rollups: -1}, want: []string{"Retention.Reach is -1ns: it must be positive", "Retention.Rollups is -1ns: it must be positive"}},
+		"horizon":        {horizon: 40 * day, want: []string{"Retention.Reach is 672h0m0s: it must be at least the horizon of the retries, 960h0m0s"}},
+		"receivers":      {is: sender.Retention{Receivers: 28 * day}, want: []string{"Retention.Receivers for Retention.Reach", "it must be at least 696h0m0s"}},
+		"records":        {is: sender.Retention{Delivered: 27 * day}, want: []string{"Retention.Delivered is 648h0m0s: it must be at least Reach, 672h0m0s"}},
+		"events":         {is: sender.Retention{Delivered: 31 * day}, want: []string{"Retention.Events is 720h0m0s: it must be at least Delivered, 744h0m0s"}},
+		"dead letters":   {is: sender.Retention{DeadLetters: day}, want: []string{"Retention.DeadLetters is 24h0m0s: it must be at least Reach, 672h0m0s"}},
+		"several at one": {is: sender.Retention{Reach: 60 * day}, want: []string{"Retention.Receivers for", "Retention.Delivered is"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			policy := sender.Policy{Backoff: backoff.Policy{Horizon: c.horizon}}
+			_, err := sender.NewDispatcher(b.store, b.keys, &sender.DispatcherConfig{Retention: c.is, Policy: policy})
+			if len(c.want) == 0 {
+				require.NoError(t, err)
+			}
+			for _, want := range c.want {
+				require.ErrorContains(t, err, want)
+			}
+			_, err = sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Retention: c.is})
+			require.Equal(t, len(c.want) > 0 && c.horizon == 0, err != nil, "the registry knows of no horizon: %v", err)
+		})
+	}
+}
+
+// Resuming does not send what receivers may have forgotten, unless it is told to.
+func TestResumeReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s, _ := b.subscribe("sub_1", "https://endpoint.test/")
+		require.NoError(t, b.reg.Pause(t.Context(), s.ID))
+		b.publish("sub_1")
+		_, err := b.dispatcher(sender.DispatcherConfig{}).RunOnce(t.Context())
+		require.NoError(t, err)
+		time.Sleep(28*day - time.Second)
+		require.NoError(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{}))
+		require.NoError(t, b.reg.Pause(t.Context(), s.ID))
+		time.Sleep(2 * time.Second)
+		var refused *sender.RetentionError
+		require.ErrorAs(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{}), &refused)
+		require.WithinDuration(t, time.Now().Add(-28*day), refused.NotBefore, time.Microsecond)
+		require.Equal(t, sender.StatusHeld, b.delivery().Status)
+		require.NoError(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{Force: true}))
+		require.Equal(t, sender.StatusPending, b.delivery().Status)
+	})
+}
+
+// Run prunes beside its work, once an hour; RunOnce does not.
+func TestDispatcherPrunes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.subscribe("sub_1", "https://endpoint.test/")
+		endpoint := sendertest.NewRoundTripper()
+		var log bytes.Buffer
+		var passes []sender.Pruned
+		d := b.dispatcher(sender.DispatcherConfig{
+			UnguardedTransport: endpoint, MaxIdle: 10 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Hooks: sender.Hooks{Pruned: func(_ context.Context, p sender.Pruned) { passes = append(passes, p) }},
+		})
+		const n = 700 // several batches
+		for range n {
+			b.publish("sub_1")
+		}
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		time.Sleep(31 * day)
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, passes)
+
+		stop := b.start(d)
+		time.Sleep(time.Minute)
+		require.Equal(t, []sender.Pruned{{Deliveries: n, Events: n}}, passes)
+		b.publish("sub_1")
+		time.Sleep(30*day + 90*time.Minute)
+		require.NoError(t, stop())
+		require.InDelta(t, 30*24+2, len(passes), 2)
+		total := 0
+		for _, p := range passes {
+			total += p.Events
+		}
+		require.Equal(t, n+1, total)
+		require.Contains(t, log.String(), "level=DEBUG msg=pruned deliveries=700 dead_letters=0 events=700")
+	})
+}
+
+// A dispatcher that is never idle prunes too, a batch every two seconds.
+func TestDispatcherPrunesWhileBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.subscribe("sub_1", "https://endpoint.test/")
+		var batches []time.Time
+		store := pruneStore{Store: b.store, prune: func() error { batches = append(batches, time.Now()); return nil }}
+		endpoint := func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Millisecond)
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+		}
+		d := b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: transportFunc(endpoint)})
+		for range 1000 {
+			b.publish("sub_1")
+		}
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		time.Sleep(31 * day)
+		stop := b.start(d)
+		for range 16_000 {
+			b.publish("sub_1")
+			time.Sleep(time.Millisecond / 2)
+		}
+		require.Greater(t, len(batches), 2)
+		for i := range batches[1:] {
+			require.Less(t, batches[i+1].Sub(batches[i]), 3*time.Second)
+		}
+		require.NoError(t, stop())
+	})
+}
+
+// An error of pruning is logged and tried again, and stops nothing.
+func TestDispatcherPruneFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.subscribe("sub_1", "https://endpoint.test/")
+		var calls []time.Time
+		var log bytes.Buffer
+		store := pruneStore{Store: b.store, prune: func() error {
+			calls = append(calls, time.Now())
+			return errors.New("the disk is full")
+		}}
+		d := b.dispatcherOn(store, sender.DispatcherConfig{
+			UnguardedTransport: sendertest.NewRoundTripper(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		_, err := d.Prune(t.Context())
+		require.ErrorContains(t, err, "the disk is full")
+		calls = nil
+		stop := b.start(d)
+		b.publish("sub_1")
+		time.Sleep(3*time.Minute + time.Second)
+		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+		require.NoError(t, stop())
+		require.Len(t, calls, 4, "once a minute")
+		require.Equal(t, 4, strings.Count(log.String(), "pruning failed"))
+	})
+}
+
+// pruneStore is a store whose Prune calls something first.
+type pruneStore struct {
+	*memory.Store
+	prune func() error
+}
+
+func (s pruneStore) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+	if err := s.prune(); err != nil {
+		return sender.Pruned{}, err
+	}
+	return s.Store.Prune(ctx, p)
+}
+
+func TestDispatcherPrune(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.subscribe("sub_1", "https://endpoint.test/")
+		d := b.dispatcher(sender.DispatcherConfig{
+			UnguardedTransport: sendertest.NewRoundTripper(),
+			Retention:          sender.Retention{Reach: 10 * day, Delivered: 10 * day, Events: 20 * day},
+		})
+		for range 500 {
+			b.publish("sub_1")
+		}
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		for _, c := range []struct {
+			after time.Duration
+			want  sender.Pruned
+		}{{10*day - time.Hour, sender.Pruned{}}, {2 * time.Hour, sender.Pruned{Deliveries: 500}}, {10 * day, sender.Pruned{Events: 500}}} {
+			time.Sleep(c.after)
+			got, err := d.Prune(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+		}
+	})
+}
+
+func TestRedact(t *testing.T) {
+	b := newBed(t)
+	s, _ := b.subscribe("sub_1", "https://endpoint.test/")
+	require.NoError(t, b.reg.Pause(t.Context(), s.ID))
+	const n = 250 // several batches
+	for range n {
+		b.publish("sub_1")
+	}
+	for _, r := range []sender.Redaction{{}, {Subscriber: "sub_1", Object: sender.Object{Type: "thing", ID: "1"}}} {
+		_, err := b.history.Redact(t.Context(), r)
+		require.ErrorIs(t, err, sender.ErrInvalid)
+	}
+	_, err := b.history.Redact(t.Context(), sender.Redaction{Subscriber: "sub_2"})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+	events, err := b.history.Redact(t.Context(), sender.Redaction{Object: sender.Object{Type: "thing", ID: "1"}})
+	require.NoError(t, err)
+	require.Equal(t, n, events)
+	events, err = b.history.Redact(t.Context(), sender.Redaction{Subscriber: "sub_1"})
+	require.NoError(t, err)
+	require.Zero(t, events)
+}

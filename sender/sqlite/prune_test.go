@@ -1,0 +1,231 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sqlite"
+)
+
+// orphans are rows that tell of an event that is gone.
+const orphans = `SELECT count(*) FROM (
+	SELECT event FROM surehook_pending UNION ALL SELECT event FROM surehook_leases UNION ALL SELECT event FROM surehook_waiting
+	UNION ALL SELECT event FROM surehook_ended UNION ALL SELECT event FROM surehook_attempts UNION ALL SELECT event FROM surehook_keys
+) WHERE event NOT IN (SELECT seq FROM surehook_events)`
+
+// lost are deliveries that were sent and have no attempts.
+const lost = `SELECT count(*) FROM surehook_waiting w WHERE number > 0
+	AND NOT EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription)`
+
+// pruneAll does a pass.
+func pruneAll(ctx context.Context, s *sqlite.Store, before time.Time, limit int) (sum sender.Pruned, err error) {
+	p := sender.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Limit: limit}
+	for {
+		got, err := s.Prune(ctx, p)
+		if err != nil {
+			return sum, err
+		}
+		sum.Deliveries += got.Deliveries
+		sum.DeadLetters += got.DeadLetters
+		sum.Events += got.Events
+		if got.Cursor == "" {
+			return sum, nil
+		}
+		p.Cursor = got.Cursor
+	}
+}
+
+// Everything happens at once: nothing is left of what was pruned, nothing is lost
+// that is live, and the tables are empty in the end.
+func TestPruneBesideEverything(t *testing.T) {
+	ctx := t.Context()
+	clock := newClock()
+	db := open(t, path(t), fit)
+	s := newStore(t, db, clock.now)
+	owners := register(t, s, 4)
+	const rounds = 60
+	var ids []string // of deliveries that were claimed
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.Go(func() error {
+		for range rounds {
+			drafts := make([]sender.Draft, 5)
+			for i := range drafts {
+				drafts[i] = draft(owners[i%len(owners)], 100)
+				drafts[i].Key = drafts[i].ID
+			}
+			if err := publishInTx(ctx, s, drafts...); err != nil {
+				return err
+			}
+			clock.advance(time.Second)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		var claimed []sender.Claimed
+		for range rounds {
+			if _, err := s.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+				return err
+			}
+			b := batchOf(claimed, 20)
+			for i := range b.Results {
+				if i%5 == 0 {
+					b.Results[i].Class = sender.ClassStatus
+				}
+			}
+			c, err := s.RecordAndClaim(ctx, b)
+			if err != nil {
+				return err
+			}
+			claimed = c.Claimed
+			mu.Lock()
+			for _, d := range claimed {
+				ids = append(ids, "dlv_"+d.Event.ID[len("evt_"):]+"_"+strconv.FormatInt(d.Key.Subscription, 36))
+			}
+			mu.Unlock()
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for i := range 4 * rounds {
+			mu.Lock()
+			id := ""
+			if len(ids) > 0 {
+				id = ids[rand.IntN(len(ids))]
+			}
+			mu.Unlock()
+			if err := s.Redeliver(ctx, id, time.Time{}); err != nil && !errors.Is(err, sender.ErrNotFound) && !errors.Is(err, sender.ErrRedacted) && !errors.Is(err, sender.ErrCancelled) {
+				return err
+			}
+			if i%40 == 39 {
+				if _, err := s.Redact(ctx, sender.RedactParams{Subscriber: owners[0], Limit: 10}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	for range 2 {
+		g.Go(func() error {
+			for range rounds {
+				if _, err := pruneAll(ctx, s, clock.now().Add(-3*time.Second), 4); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Zero(t, count(t, db, orphans))
+	require.Zero(t, count(t, db, lost))
+
+	var claimed []sender.Claimed
+	for {
+		expandAll(t, s)
+		clock.advance(24 * time.Hour)
+		c, err := s.RecordAndClaim(ctx, batchOf(claimed, 100))
+		require.NoError(t, err)
+		claimed = c.Claimed
+		if len(claimed) == 0 {
+			break
+		}
+		for _, d := range claimed {
+			require.NotEmpty(t, d.Body)
+		}
+	}
+	clock.advance(time.Second)
+	_, err := pruneAll(ctx, s, clock.now(), 50)
+	require.NoError(t, err)
+	for _, table := range []string{"events", "keys", "pending", "leases", "waiting", "ended", "attempts"} {
+		require.Zero(t, count(t, db, `SELECT count(*) FROM surehook_`+table), table)
+	}
+	require.Zero(t, count(t, db, `SELECT sum(abs(pending) + abs(waiting) + abs(leased) + abs(dead)) FROM surehook_heads`))
+	require.Zero(t, count(t, db, `SELECT abs(live) + abs(held) + abs(dead) FROM surehook_counts`))
+	before := count(t, db, `SELECT seq FROM sqlite_sequence WHERE name = 'surehook_events'`)
+	publish(t, s, 1, 100, owners)
+	require.Equal(t, before+1, count(t, db, `SELECT max(seq) FROM surehook_events`), "a number was used again")
+}
+
+// BenchmarkPruneBesidePublishing is how long a publish takes alone, and while 200,000
+// events are pruned beside it, and how long the batches of the pruning take,
+// their waiting for a turn to write included.
+func BenchmarkPruneBesidePublishing(b *testing.B) {
+	const old, batch = 200_000, 100
+	ctx := context.Background()
+	for range b.N {
+		db := open(b, path(b), fit+"&_txlock=immediate")
+		clock := newClock()
+		s := newStore(b, db, clock.now)
+		owners := register(b, s, 100)
+		publish(b, s, old, bodySize, owners)
+		expandAll(b, s)
+		_, err := db.ExecContext(ctx, `INSERT INTO surehook_attempts SELECT event, subscription, 1, due, 1000, 204, '', '', NULL, 0 FROM surehook_pending;
+			DELETE FROM surehook_pending; UPDATE surehook_heads SET pending = 0; UPDATE surehook_counts SET live = 0`)
+		require.NoError(b, err)
+		clock.advance(1000 * time.Hour)
+		measure := func(done <-chan struct{}, atLeast int) (took []time.Duration) {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return took
+				default:
+				}
+				if done == nil && n == atLeast {
+					return took
+				}
+				began := time.Now()
+				require.NoError(b, publishInTx(ctx, s, draft(owners[0], bodySize)))
+				took = append(took, time.Since(began))
+				time.Sleep(time.Millisecond)
+			}
+		}
+		alone := measure(nil, 1000)
+		done := make(chan struct{})
+		var batches []time.Duration
+		var pruned int
+		began := time.Now()
+		go func() {
+			defer close(done)
+			p := sender.PruneParams{Delivered: clock.now().Add(-time.Hour), Events: clock.now().Add(-time.Hour), Limit: batch}
+			for {
+				start := time.Now()
+				got, err := s.Prune(ctx, p)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				took := time.Since(start)
+				batches = append(batches, took)
+				pruned += got.Events
+				if p.Cursor = got.Cursor; p.Cursor == "" {
+					return
+				}
+				time.Sleep(4 * took) // as a dispatcher does
+			}
+		}()
+		beside := measure(done, 0)
+		elapsed := time.Since(began)
+		require.Equal(b, old, pruned)
+		slices.Sort(alone)
+		slices.Sort(beside)
+		slices.Sort(batches)
+		p99, p99Beside := alone[len(alone)*99/100], beside[len(beside)*99/100]
+		b.ReportMetric(p99.Seconds()*1e3, "p99-alone-ms")
+		b.ReportMetric(p99Beside.Seconds()*1e3, "p99-beside-ms")
+		b.ReportMetric(p99Beside.Seconds()/p99.Seconds(), "p99-ratio")
+		b.ReportMetric(batches[len(batches)/2].Seconds()*1e3, "p50-batch-ms")
+		b.ReportMetric(batches[len(batches)-1].Seconds()*1e3, "longest-batch-ms")
+		b.ReportMetric(float64(pruned)/elapsed.Seconds(), "events/s")
+		b.ReportMetric(0, "ns/op")
+	}
+}

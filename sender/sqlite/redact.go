@@ -1,0 +1,178 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// redactLook is over how many events a batch looks. No index leads from an object
+	// to its events: every publish would pay for it.
+	redactLook = 20_000
+	// redactRows is how many rows of deliveries one transaction changes.
+	redactRows = 500
+
+	selectEventsOf = `SELECT seq FROM surehook_events WHERE seq > ?1 AND seq <= ?2
+		AND CASE WHEN ?3 <> 0 THEN subscriber = ?3 ELSE object_type = ?4 AND object_id = ?5 END ORDER BY seq LIMIT ?6 + 0`
+	removeBodies   = `UPDATE surehook_events SET body = x'' WHERE seq IN (SELECT value FROM json_each(?)) AND length(body) > 0`
+	selectSnippets = `SELECT DISTINCT event, subscription FROM surehook_attempts
+		WHERE event IN (SELECT value FROM json_each(?1)) AND (event, subscription) > (?2, ?3) AND snippet IS NOT NULL
+		ORDER BY event, subscription LIMIT ?4 + 0`
+	removeSnippets = `UPDATE surehook_attempts SET snippet = NULL
+		WHERE (event, subscription) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND snippet IS NOT NULL`
+	selectLiveOf = `SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_pending x
+			WHERE h.pending > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
+		UNION ALL SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_waiting x
+			WHERE h.waiting > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))`
+	selectNotInFlight = `SELECT 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT number, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+)
+
+// Redact implements sender.RetentionStore. It reads all events that are kept, once.
+// The bytes that it removes are in the file, and in its WAL, until their pages are
+// used again: PRAGMA secure_delete overwrites them, and VACUUM leaves them out.
+func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
+	if p.Limit < 1 {
+		return out, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, p.Limit)
+	}
+	from, upTo, err := parseRedactCursor(p.Cursor)
+	if err != nil {
+		return out, err
+	}
+	var events []int64
+	to := from
+	err = s.read(ctx, func(w *work) error {
+		owner, err := w.everSubscriber(p.Subscriber)
+		if err != nil {
+			return err
+		}
+		if p.Cursor == "" {
+			if err := w.row(lastEvent).Scan(&upTo); err != nil {
+				return err
+			}
+			// What was pruned need not be looked at.
+			if err := w.row(`SELECT coalesce(min(seq), 1) - 1 FROM surehook_events`).Scan(&from); err != nil {
+				return err
+			}
+		}
+		to = min(from+redactLook, upTo)
+		if events, err = w.numbers(selectEventsOf, from, to, owner, p.Object.Type, p.Object.ID, p.Limit); len(events) == p.Limit {
+			to = events[p.Limit-1]
+		}
+		return err
+	})
+	if err == nil && len(events) > 0 {
+		out, err = s.redact(ctx, events)
+	}
+	if err != nil {
+		return sender.Redacted{}, fail("redacting", err)
+	}
+	if to < upTo {
+		out.Cursor = fmt.Sprintf("%d.%d", to, upTo)
+	}
+	return out, nil
+}
+
+func parseRedactCursor(text string) (from, upTo int64, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	_, err = fmt.Sscanf(text, "%d.%d", &from, &upTo)
+	if err != nil || from < 0 || upTo <= from || fmt.Sprintf("%d.%d", from, upTo) != text {
+		return 0, 0, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
+	}
+	return from, upTo, nil
+}
+
+// everSubscriber returns the number of a subscriber that may be deleted, and 0 for "".
+func (w *work) everSubscriber(id string) (no int64, err error) {
+	if id == "" {
+		return 0, nil
+	}
+	err = w.row(`SELECT no FROM surehook_subscribers WHERE id = ?`, id).Scan(&no)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	}
+	return no, err
+}
+
+// redact removes the bodies first: from then on nothing of the events is claimed or
+// sent again, and what is live of them reads as cancelled.
+func (s *Store) redact(ctx context.Context, events []int64) (out sender.Redacted, err error) {
+	err = s.write(ctx, func(w *work) (err error) {
+		out.Events, err = w.count(removeBodies, list(events))
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	if err := s.redactAttempts(ctx, events); err != nil {
+		return out, err
+	}
+	var live []sender.DeliveryKey
+	err = s.read(ctx, func(w *work) (err error) {
+		live, err = w.keys(selectLiveOf, list(events))
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	for some := range slices.Chunk(live, redactRows) {
+		n, err := s.cancelRedacted(ctx, some)
+		out.Deliveries += n
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) redactAttempts(ctx context.Context, events []int64) error {
+	var after sender.DeliveryKey
+	for {
+		var some []sender.DeliveryKey
+		err := s.read(ctx, func(w *work) (err error) {
+			some, err = w.keys(selectSnippets, list(events), after.Event, after.Subscription, redactRows)
+			return err
+		})
+		if err != nil || len(some) == 0 {
+			return err
+		}
+		if err := s.write(ctx, func(w *work) error { return w.execs(removeSnippets, keyList(some)) }); err != nil {
+			return err
+		}
+		after = some[len(some)-1]
+	}
+}
+
+// cancelRedacted ends those of the deliveries that are live and not in flight.
+func (s *Store) cancelRedacted(ctx context.Context, keys []sender.DeliveryKey) (n int, err error) {
+	err = s.write(ctx, func(w *work) error {
+		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
+		for _, k := range keys {
+			l := live{event: k.Event, subscription: k.Subscription}
+			err := w.row(selectNotInFlight, k.Subscription, k.Event).Scan(&l.number, &l.single)
+			if errors.Is(err, sql.ErrNoRows) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			h, err := b.heads.one(k.Subscription)
+			if err != nil {
+				return err
+			}
+			if err := b.cancel(h, []live{l}); err != nil {
+				return err
+			}
+			n++
+		}
+		return b.heads.store()
+	})
+	return n, err
+}
