@@ -1,0 +1,5 @@
+//go:build !race
+
+package surehook_test
+
+const raceEnabled = false
