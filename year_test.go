@@ -163,6 +163,7 @@ type yearDelivery struct {
 	hurried time.Time // when it was last redelivered, replayed or resumed
 	early   []int     // numbers of attempts that may be made before they were due, for that
 	pruned  bool
+	touched time.Time // when it was last seen to have changed
 	notice  bool
 }
 
@@ -262,6 +263,7 @@ func (y *year[Tx]) steps() []yearStep {
 		{"rewrap", 1, y.rewrap},
 		{"redeliver", 4, y.redeliver},
 		{"replay", 4, y.replay},
+		{"prune", 2, y.prune},
 		{"send a test", 1, y.sendTest},
 		{"publish and roll back", 2, y.publishAndRollBack},
 	}
@@ -632,6 +634,13 @@ func (y *year[Tx]) replay() {
 			d.hurry(y.clock.now)
 		}
 	}
+}
+
+func (y *year[Tx]) prune() {
+	p, err := y.disp.Prune(y.ctx())
+	require.NoError(y.t, err)
+	y.counts["pruned records"] += p.Deliveries
+	y.counts["pruned events"] += p.Events
 }
 
 func (y *year[Tx]) sendTest() {
