@@ -14,7 +14,7 @@ const (
 )
 
 // Rewrap seals with the current sealing key all that is sealed with another, and
-// returns how many secrets that were. After it an older key can be done without,
+// returns how many secrets and client certificates that were. After it an older key can be done without,
 // once no process seals with it any more and Rewrap finds nothing. It works in
 // small transactions: interrupted, it goes on where it was when it is called
 // again. It disturbs neither deliveries nor rotations.
@@ -27,23 +27,64 @@ func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 		return 0, err
 	}
 	var failed unopened
-	// Whatever else is sealed gets a line here.
-	parts := []func(ctx context.Context, key string, failed *unopened) (int, error){
-		r.rewrapSecrets,
-	}
 	for _, id := range ids {
 		if _, ok := r.keys.byID[id]; id == r.keys.current || !ok && id != "" {
 			continue
 		}
-		for _, part := range parts {
-			n, err := part(ctx, id, &failed)
-			rewrapped += n
-			if err != nil {
-				return rewrapped, err
-			}
+		n, err := r.rewrapSecrets(ctx, id, &failed)
+		rewrapped += n
+		if err != nil {
+			return rewrapped, err
 		}
 	}
+	n, err := r.rewrapCertificates(ctx, &failed)
+	rewrapped += n
+	if err != nil {
+		return rewrapped, err
+	}
 	return rewrapped, errors.Join(r.keys.missing(ids), failed.err())
+}
+
+// rewrapCertificates does so for client certificates. Few subscriptions have one, so
+// it looks at all of them.
+func (r *Registry[Tx]) rewrapCertificates(ctx context.Context, failed *unopened) (rewrapped int, err error) {
+	for after := ""; ; {
+		var done int
+		var errs []error
+		last := ""
+		err := r.store.InTx(ctx, func(tx Tx) error {
+			done, errs, last = 0, nil, ""
+			page, err := r.store.SubscriptionsTx(ctx, tx, "", after, rewrapAtOnce)
+			if err != nil {
+				return err
+			}
+			for _, s := range page {
+				last = s.ID
+				sealed := s.Settings.SealedCertificate
+				if key, _ := keyOf(sealed); len(sealed) == 0 || key == r.keys.current {
+					continue
+				}
+				if s.Settings.SealedCertificate, err = r.keys.renewFor(certificateOf(s.ID), sealed); err != nil {
+					errs = append(errs, fmt.Errorf("%w (client certificate of subscription %q)", err, s.ID))
+					continue
+				}
+				if err := r.store.UpdateSubscriptionTx(ctx, tx, s); err != nil {
+					return err
+				}
+				done++
+			}
+			return nil
+		})
+		if err != nil {
+			return rewrapped, err
+		}
+		rewrapped += done
+		failed.add(errs)
+		if last == "" {
+			return rewrapped, nil
+		}
+		after = last
+	}
 }
 
 // rewrapSecrets does so for all secrets that are sealed with a key.

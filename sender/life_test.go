@@ -1,0 +1,176 @@
+package sender_test
+
+import (
+	"bytes"
+	"crypto/elliptic"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+func TestUpdate(t *testing.T) {
+	b := newBed(t)
+	endpoint := sendertest.NewRoundTripper()
+	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
+	s, _ := b.subscribe("sub_a", "http://before/")
+	b.publish("sub_a") // goes to where it is asked to when it is sent
+
+	url, description := "http://AFTER/hooks", "new"
+	got, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{
+		URL: &url, Description: &description, Settings: &sender.Settings{Headers: map[string]string{"authorization": "Bearer x"}},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "http://after/hooks", got.URL)
+	require.Equal(t, "new", got.Description)
+	require.Equal(t, s.EventTypes, got.EventTypes, "what is not given stays")
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	posts := endpoint.Requests()
+	require.Len(t, posts, 1)
+	require.Equal(t, "Bearer x", posts[0].Header.Get("Authorization"))
+
+	got, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"other.*"}})
+	require.NoError(t, err)
+	require.Equal(t, "Bearer x", got.Settings.Headers["Authorization"])
+	b.publish("sub_a")
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Len(t, endpoint.Requests(), 1, "it asks for others now")
+
+	got, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"*"}, got.EventTypes)
+
+	bad := "ftp://after/"
+	_, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &bad, Settings: &sender.Settings{Rate: -1}})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.ErrorContains(t, err, "url")
+	require.ErrorContains(t, err, "rate", "all that is wrong is said at once")
+	kept, err := b.reg.Subscription(t.Context(), s.ID)
+	require.NoError(t, err)
+	require.Equal(t, got.URL, kept.URL)
+	_, err = b.reg.Update(t.Context(), "wsub_none", sender.SubscriptionChange{})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+func TestUpdateClientCertificate(t *testing.T) {
+	b := newBed(t)
+	ca := newAuthority(t)
+	s, _ := b.subscribe("sub_a", "https://endpoint/")
+	first, second := ca.issue("a", ecdsaKey(t, elliptic.P256()), time.Hour), ca.issue("b", ecdsaKey(t, elliptic.P256()), time.Hour)
+	sealed := func(c sender.SubscriptionChange) []byte {
+		got, err := b.reg.Update(t.Context(), s.ID, c)
+		require.NoError(t, err)
+		return got.Settings.SealedCertificate
+	}
+	one := sealed(sender.SubscriptionChange{ClientCertificate: first})
+	require.NotEmpty(t, one)
+	require.Equal(t, one, sealed(sender.SubscriptionChange{Settings: &sender.Settings{Timeout: 2 * time.Second}}), "other settings leave it")
+	require.NotEqual(t, one, sealed(sender.SubscriptionChange{ClientCertificate: second}))
+
+	plain := "http://endpoint/"
+	_, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &plain})
+	require.ErrorIs(t, err, sender.ErrInvalid, "it would not be used")
+	_, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{ClientCertificate: first, RemoveClientCertificate: true})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.Empty(t, sealed(sender.SubscriptionChange{RemoveClientCertificate: true}))
+
+	// It is sealed anew with everything else.
+	two := sealed(sender.SubscriptionChange{ClientCertificate: first})
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "2", Key: bytes.Repeat([]byte("2"), 32)}, sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
+	require.NoError(t, err)
+	reg, err := sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Network: private})
+	require.NoError(t, err)
+	n, err := reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, n, "a secret and a certificate")
+	got, err := reg.Subscription(t.Context(), s.ID)
+	require.NoError(t, err)
+	require.NotEqual(t, two, got.Settings.SealedCertificate)
+	n, err = reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestTestEvent(t *testing.T) {
+	b := newBed(t)
+	endpoint := sendertest.NewRoundTripper()
+	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
+	s, secret := b.subscribe("sub_a", "http://one/")
+	b.subscribe("sub_a", "http://other/")
+	ref, err := b.reg.SendTest(t.Context(), s.ID)
+	require.NoError(t, err)
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	posts := endpoint.Requests()
+	require.Len(t, posts, 1, "to it alone, whatever it asks for")
+	require.NoError(t, posts[0].Verify(secret))
+	require.Contains(t, string(posts[0].Body), `"type":"webhook.test"`)
+	got, err := b.history.Delivery(t.Context(), ref.Delivery)
+	require.NoError(t, err)
+	require.Equal(t, []any{ref.ID, s.ID, sender.StatusDelivered}, []any{got.Event.ID, got.Subscription, got.Status})
+
+	require.NoError(t, b.reg.Pause(t.Context(), s.ID))
+	_, err = b.reg.SendTest(t.Context(), s.ID)
+	require.ErrorIs(t, err, sender.ErrStatus)
+	require.ErrorContains(t, err, "paused")
+	_, err = b.reg.SendTest(t.Context(), "wsub_none")
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+func TestHoldAndResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper()
+		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		s, _ := b.subscribe("sub_a", "http://one/")
+		require.NoError(t, b.reg.Disable(t.Context(), s.ID, "it is being moved"))
+		got, err := b.reg.Subscription(t.Context(), s.ID)
+		require.NoError(t, err)
+		require.Equal(t, []any{sender.SubscriptionDisabled, "it is being moved"}, []any{got.Status, got.DisabledReason})
+		require.ErrorIs(t, b.reg.Pause(t.Context(), s.ID), sender.ErrStatus)
+		require.ErrorIs(t, b.reg.Disable(t.Context(), s.ID, ""), sender.ErrInvalid)
+
+		b.publish("sub_a")
+		time.Sleep(time.Hour)
+		require.Equal(t, sender.StatusHeld, b.delivery().Status)
+		require.Empty(t, endpoint.Requests())
+		err = b.reg.Resume(t.Context(), s.ID, sender.Resume{None: true, Since: time.Now()})
+		require.ErrorIs(t, err, sender.ErrInvalid)
+		require.NoError(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{}))
+		time.Sleep(time.Second)
+		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+		require.NoError(t, stop())
+	})
+}
+
+// A customer leaves: it is told so, as the last thing that it hears.
+func TestDeleteSubscriber(t *testing.T) {
+	b := newBed(t)
+	endpoint := sendertest.NewRoundTripper()
+	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
+	s, secret := b.subscribe("sub_a", "http://one/")
+	b.publish("sub_a")
+	require.NoError(t, b.reg.DeleteSubscriber(t.Context(), "sub_a"))
+	_, err := b.pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: "sub_a"})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+	_, err = b.pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}})
+	require.NoError(t, err)
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	posts := endpoint.Requests()
+	require.Len(t, posts, 1, "what was published before, and nothing after")
+	require.NoError(t, posts[0].Verify(secret))
+	_, err = d.RunOnce(t.Context()) // sweeps
+	require.NoError(t, err)
+	_, err = b.reg.Subscription(t.Context(), s.ID)
+	require.ErrorIs(t, err, sender.ErrNotFound)
+	_, err = b.reg.Keyring(t.Context(), "sub_a")
+	require.True(t, errors.Is(err, sender.ErrNotFound), "its secrets are gone: %v", err)
+}
