@@ -237,7 +237,7 @@ func (y *year[Tx]) checkDelivery(d *yearDelivery) {
 		d.pruned = true
 		return
 	}
-	require.NoError(y.t, err, "%s, which was %s", d.id, d.status)
+	require.NoError(y.t, err, "%s, which was %s since %v, asked for again at %v, of %q", d.id, d.status, d.touched, d.hurried, d.sub.status)
 	require.Len(y.t, got.Attempts, d.posts, "attempts of %s, against its posts", d.id)
 	for i, a := range got.Attempts {
 		require.Equal(y.t, i+1, a.Number, "numbers of the attempts of %s", d.id)
@@ -276,7 +276,14 @@ func (y *year[Tx]) checkDelivery(d *yearDelivery) {
 // prunable tells whether a record may be gone. It can have ended some days before
 // that was seen.
 func (d *yearDelivery) prunable(now time.Time) bool {
-	return (d.status == sender.StatusDelivered || d.status == sender.StatusCancelled) && now.Sub(d.touched) > 20*24*time.Hour
+	long := 20 * 24 * time.Hour
+	switch d.status {
+	case sender.StatusDelivered, sender.StatusCancelled:
+		return now.Sub(d.touched) > long
+	case sender.StatusDeadLettered: // it was asked for again, held, and cancelled with its subscription
+		return !d.hurried.IsZero() && now.Sub(d.hurried) > long && d.posts == d.seen
+	}
+	return false
 }
 
 // finish brings everybody back, and lets everything come to its end.
