@@ -232,12 +232,12 @@ func (y *year[Tx]) checkSubscriptions() {
 
 func (y *year[Tx]) checkDelivery(d *yearDelivery) {
 	got, err := y.history.Delivery(y.ctx(), d.id)
-	if d.pruned || errors.Is(err, sender.ErrNotFound) && d.prunable(y.clock.now) {
+	if d.pruned || errors.Is(err, sender.ErrNotFound) && y.prunable(d) {
 		require.ErrorIs(y.t, err, sender.ErrNotFound)
 		d.pruned = true
 		return
 	}
-	require.NoError(y.t, err, "%s, which was %s since %v, asked for again at %v, of %q", d.id, d.status, d.touched, d.hurried, d.sub.status)
+	require.NoError(y.t, err, "%s, which was %s, asked for again at %v, of %q", d.id, d.status, d.hurried, d.sub.status)
 	require.Len(y.t, got.Attempts, d.posts, "attempts of %s, against its posts", d.id)
 	for i, a := range got.Attempts {
 		require.Equal(y.t, i+1, a.Number, "numbers of the attempts of %s", d.id)
@@ -267,23 +267,15 @@ func (y *year[Tx]) checkDelivery(d *yearDelivery) {
 		d.hurried = time.Time{} // its end is final, until somebody asks for more
 		y.counts["end "+string(got.Status)]++
 	}
-	if got.Status != d.status || d.posts != d.seen {
-		d.touched = y.clock.now
-	}
 	d.status, d.seen = got.Status, d.posts
 }
 
-// prunable tells whether a record may be gone. It can have ended some days before
-// that was seen.
-func (d *yearDelivery) prunable(now time.Time) bool {
-	long := 20 * 24 * time.Hour
-	switch d.status {
-	case sender.StatusDelivered, sender.StatusCancelled:
-		return now.Sub(d.touched) > long
-	case sender.StatusDeadLettered: // it was asked for again, held, and cancelled with its subscription
-		return !d.hurried.IsZero() && now.Sub(d.hurried) > long && d.posts == d.seen
-	}
-	return false
+// prunable tells whether a record may be gone: it has ended, or has done so since it
+// was looked at, and its event is older than records are kept.
+func (y *year[Tx]) prunable(d *yearDelivery) bool {
+	ended := d.status == sender.StatusDelivered || d.status == sender.StatusCancelled
+	again := d.status == sender.StatusDeadLettered && !d.hurried.IsZero() && d.posts == d.seen
+	return (ended || again) && y.clock.now.Sub(y.event(d.event)) >= 30*24*time.Hour
 }
 
 // finish brings everybody back, and lets everything come to its end.

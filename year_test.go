@@ -163,7 +163,6 @@ type yearDelivery struct {
 	hurried time.Time // when it was last redelivered, replayed or resumed
 	early   []int     // numbers of attempts that may be made before they were due, for that
 	pruned  bool
-	touched time.Time // when it was last seen to have changed
 	notice  bool
 }
 
