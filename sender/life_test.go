@@ -174,3 +174,29 @@ func TestDeleteSubscriber(t *testing.T) {
 	_, err = b.reg.Keyring(t.Context(), "sub_a")
 	require.True(t, errors.Is(err, sender.ErrNotFound), "its secrets are gone: %v", err)
 }
+
+// A dispatcher that always has something to do comes round to what is to be swept.
+func TestSweptWhileBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: sendertest.NewRoundTripper()}))
+		s, _ := b.subscribe("sub_a", "http://leaves/")
+		b.subscribe("sub_b", "http://stays/")
+		require.NoError(t, b.reg.Pause(t.Context(), s.ID))
+		b.publish("sub_a")
+		time.Sleep(time.Second)
+		require.NoError(t, b.reg.Unsubscribe(t.Context(), s.ID))
+		b.store.Wake()
+		for range 2500 { // never idle for longer than the dispatcher rests
+			b.publish("sub_b")
+			time.Sleep(time.Millisecond)
+		}
+		counts, err := b.history.Counts(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, counts.Held)
+		left, err := b.store.Sweep(t.Context(), 100)
+		require.NoError(t, err)
+		require.Zero(t, left, "it was swept")
+		require.NoError(t, stop())
+	})
+}

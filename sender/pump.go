@@ -24,7 +24,10 @@ const (
 	recordAtOnce     = 256
 	claimAtOnce      = 256
 
-	sweepBatch    = 500
+	sweepBatch = 500
+	// A busy dispatcher sweeps so often, and an idle one whenever it looks for work.
+	sweepWhileBusy = time.Second
+
 	slowScanEvery = 100 * time.Millisecond
 	trimEvery     = 10 * time.Second
 	minIdle       = 2 * time.Millisecond
@@ -47,9 +50,9 @@ type pump struct {
 	wire    context.Context // the attempts'
 	giveUp  context.CancelFunc
 
-	pruning                      pruning
-	lastStep, lastScan, lastTrim time.Time
-	lookForReplays               time.Time // not before, while there is other work
+	pruning                                 pruning
+	lastStep, lastScan, lastTrim, lastSweep time.Time
+	lookForReplays                          time.Time // not before, while there is other work
 
 	mu        sync.Mutex
 	slots     *slots
@@ -208,10 +211,11 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	if err != nil {
 		return s, err
 	}
-	if !s.busy() {
+	if !s.busy() || time.Since(p.lastSweep) >= sweepWhileBusy {
 		if s.swept, err = p.d.store.Sweep(ctx, sweepBatch); err != nil {
 			return s, err
 		}
+		p.lastSweep = time.Now()
 	}
 	// More to expand is gone on with at once only while the wire could take it.
 	s.goOn = more || replaysGoOn || len(claims.Claimed) == slots && slots >= flushResults || s.swept == sweepBatch || expanded.More && p.hungry()
