@@ -8,16 +8,21 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
+// migrated names something that each migration makes, by which it is seen: those who
+// migrate with a tool of their own have no ledger of ours.
+var migrated = [...]string{"surehook_leases", "surehook_secrets_key", "surehook_replays", "surehook_rollups", "surehook_keys_event"}
+
 // Check implements sender.DispatchStore.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.read(ctx, func(w *work) error {
-		var have int
-		err := w.row(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'surehook_leases'`).Scan(&have)
-		if err != nil {
-			return fail("looking for the tables", err)
-		}
-		if have == 0 {
-			return fmt.Errorf("%w: its tables are missing: call Migrate before", sender.ErrUnfit)
+		for i, name := range migrated {
+			var there bool
+			if err := w.row(`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)`, name).Scan(&there); err != nil {
+				return fail("looking for the tables", err)
+			}
+			if !there {
+				return fmt.Errorf("%w: migration %03d is missing (there is no %s): call Migrate before", sender.ErrUnfit, i+1, name)
+			}
 		}
 		var mode string
 		if err := w.row(`PRAGMA journal_mode`).Scan(&mode); err != nil {

@@ -34,6 +34,15 @@ func TestCheckNamesWhatToSet(t *testing.T) {
 			require.NoError(t, s.Check(t.Context()))
 		})
 	}
+	t.Run("not migrated to the end", func(t *testing.T) {
+		db := open(t, path(t), fit)
+		s := newStore(t, db, time.Now)
+		_, err := db.ExecContext(t.Context(), "DROP INDEX surehook_keys_event")
+		require.NoError(t, err)
+		err = s.Check(t.Context())
+		require.ErrorIs(t, err, sender.ErrUnfit)
+		require.ErrorContains(t, err, "migration 005 is missing")
+	})
 	t.Run("not migrated", func(t *testing.T) {
 		db := open(t, path(t), fit)
 		s, err := sqlite.New(db, nil)
