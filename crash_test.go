@@ -38,6 +38,10 @@ import (
 // one effect.
 func TestKill(t *testing.T) {
 	const kills = 20
+	slowed := time.Millisecond
+	if raceEnabled {
+		slowed *= 4
+	}
 	dir := t.TempDir()
 	rcv := newCrashReceiver(t, filepath.Join(dir, "receiver.db"))
 	producer := openProducer(t.Context(), t, filepath.Join(dir, "sender.db"))
@@ -50,7 +54,7 @@ func TestKill(t *testing.T) {
 	for range kills {
 		child, ready := startChild(t, dir, "publish")
 		require.NoError(t, ready)
-		time.Sleep(time.Duration(20+rand.IntN(230)) * time.Millisecond) // when it dies is the test's random input
+		time.Sleep(time.Duration(20+rand.IntN(230)) * slowed) // when it dies is the test's random input
 		require.NoError(t, child.Process.Kill())
 		_ = child.Wait()
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,6 +118,42 @@ func (b *bed) delivery() sender.Delivery {
 	d, err := b.history.Delivery(b.t.Context(), list[0].ID)
 	require.NoError(b.t, err)
 	return d
+}
+
+// lockedLog is what was logged, to be read while others write.
+type lockedLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// noted keeps what a hook is given, to be read while others add to it.
+type noted[T any] struct {
+	mu  sync.Mutex
+	all []T
+}
+
+func (n *noted[T]) add(x T) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, x)
+}
+
+func (n *noted[T]) list() []T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
 }
 
 // transportFunc is an http.RoundTripper.

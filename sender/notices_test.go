@@ -27,13 +27,14 @@ func TestNotifierIsToldUntilItAccepts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		s, _ := b.subscribe("sub_a", "http://dead/")
-		var told []sender.Notice
-		var at []time.Time
+		var noticed noted[sender.Notice]
+		var when noted[time.Time]
 		stop := b.start(b.dispatcher(sender.DispatcherConfig{
 			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t),
 			Notifier: func(_ context.Context, n sender.Notice) error {
-				told, at = append(told, n), append(at, time.Now())
-				switch len(told) {
+				noticed.add(n)
+				when.add(time.Now())
+				switch len(noticed.list()) {
 				case 1:
 					return errors.New("the mail server is down")
 				case 2:
@@ -44,6 +45,7 @@ func TestNotifierIsToldUntilItAccepts(t *testing.T) {
 		}))
 		b.publish("sub_a")
 		time.Sleep(time.Hour)
+		told, at := noticed.list(), when.list()
 		require.Len(t, told, 3, "until it accepts, and not after")
 		require.Equal(t, []time.Duration{10 * time.Second, 20 * time.Second},
 			[]time.Duration{at[1].Sub(at[0]).Truncate(10 * time.Second), at[2].Sub(at[1]).Truncate(10 * time.Second)}, "with growing pauses")
@@ -81,14 +83,15 @@ func TestNoticesAreEventsAndDoNotBreed(t *testing.T) {
 		asks("sub_b", "http://stranger/")
 		asks(sender.Operator, "http://operator/")
 		endpoint := sendertest.NewRoundTripper(sendertest.Answer(500, nil, ""))
-		var hooked []sender.Notice
+		var noticed noted[sender.Notice]
 		stop := b.start(b.dispatcher(sender.DispatcherConfig{
 			UnguardedTransport: endpoint, Policy: shortLife(t),
-			Hooks: sender.Hooks{Noticed: func(_ context.Context, n sender.Notice) { hooked = append(hooked, n) }},
+			Hooks: sender.Hooks{Noticed: func(_ context.Context, n sender.Notice) { noticed.add(n) }},
 		}))
 		b.publish("sub_a")
 		time.Sleep(24 * time.Hour)
 
+		hooked := noticed.list()
 		to := map[string]int{}
 		for _, r := range endpoint.Requests() {
 			to[r.URL.Host]++

@@ -1,7 +1,6 @@
 package sender_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -75,8 +74,16 @@ type told struct {
 func (o *told) hooks() sender.Hooks {
 	o.status, o.stands = map[sender.Status]int{}, map[sender.DeliveryKey]time.Duration{}
 	return sender.Hooks{
-		NetworkDown: func(_ context.Context, since time.Time) { o.down = append(o.down, since) },
-		NetworkUp:   func(_ context.Context, since time.Time) { o.up = append(o.up, since) },
+		NetworkDown: func(_ context.Context, since time.Time) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.down = append(o.down, since)
+		},
+		NetworkUp: func(_ context.Context, since time.Time) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.up = append(o.up, since)
+		},
 		Recorded: func(_ context.Context, r *sender.Recorded) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -101,7 +108,13 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		b := newBed(t)
 		world := &cable{took: 5 * time.Millisecond}
 		var o told
-		var log bytes.Buffer
+		var log lockedLog
+		look := func() (unlock func()) {
+			synctest.Wait()
+			world.mu.Lock()
+			o.mu.Lock()
+			return func() { o.mu.Unlock(); world.mu.Unlock() }
+		}
 		for i := range subscribers {
 			b.subscribe(fmt.Sprintf("sub_%d", i), fmt.Sprintf("http://host%d/", i))
 		}
@@ -114,8 +127,9 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 			b.publish(fmt.Sprintf("sub_%d", i))
 		}
 		time.Sleep(time.Minute)
-		synctest.Wait()
+		unlock := look()
 		require.Equal(t, subscribers, world.posts)
+		unlock()
 
 		world.pull(true)
 		pulled := time.Now()
@@ -127,7 +141,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		_, err := b.pub.PublishMany(t.Context(), events)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		synctest.Wait()
+		unlock = look()
 		require.Equal(t, subscribers, world.posts)
 		require.LessOrEqual(t, world.most, 4, "it is not hammered at")
 		require.Greater(t, o.own, subscribers*each)
@@ -144,10 +158,11 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		}
 		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), log.String())
 		require.Contains(t, log.String(), "our own network seems to be down since")
+		unlock()
 
 		world.pull(false, "host7", "host8")
 		time.Sleep(80 * time.Second)
-		synctest.Wait()
+		unlock = look()
 		require.Equal(t, subscribers+(subscribers-2)*each, world.posts)
 		require.Equal(t, world.posts, o.status[sender.StatusDelivered])
 		require.Zero(t, o.status[sender.StatusDeadLettered])
@@ -156,8 +171,10 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 
 		// Of the two that stay away each delivery has its horizon before it still.
 		require.GreaterOrEqual(t, o.other, 2*each, "and their failures count again")
+		unlock()
 		time.Sleep(40 * time.Minute)
-		synctest.Wait()
+		unlock = look()
+		defer unlock()
 		require.Equal(t, 2*each, o.status[sender.StatusDeadLettered], "%v", o.status)
 	})
 }

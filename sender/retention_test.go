@@ -1,7 +1,6 @@
 package sender_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -82,11 +81,11 @@ func TestDispatcherPrunes(t *testing.T) {
 		b := newBed(t)
 		b.subscribe("sub_1", "https://endpoint.test/")
 		endpoint := sendertest.NewRoundTripper()
-		var log bytes.Buffer
-		var passes []sender.Pruned
+		var log lockedLog
+		var passes noted[sender.Pruned]
 		d := b.dispatcher(sender.DispatcherConfig{
 			UnguardedTransport: endpoint, MaxIdle: 10 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			Hooks: sender.Hooks{Pruned: func(_ context.Context, p sender.Pruned) { passes = append(passes, p) }},
+			Hooks: sender.Hooks{Pruned: func(_ context.Context, p sender.Pruned) { passes.add(p) }},
 		})
 		const n = 700 // several batches
 		for range n {
@@ -97,17 +96,17 @@ func TestDispatcherPrunes(t *testing.T) {
 		time.Sleep(31 * day)
 		_, err = d.RunOnce(t.Context())
 		require.NoError(t, err)
-		require.Empty(t, passes)
+		require.Empty(t, passes.list())
 
 		stop := b.start(d)
 		time.Sleep(time.Minute)
-		require.Equal(t, []sender.Pruned{{Deliveries: n, Events: n}}, passes)
+		require.Equal(t, []sender.Pruned{{Deliveries: n, Events: n}}, passes.list())
 		b.publish("sub_1")
 		time.Sleep(30*day + 90*time.Minute)
 		require.NoError(t, stop())
-		require.InDelta(t, 30*24+2, len(passes), 2)
+		require.InDelta(t, 30*24+2, len(passes.list()), 2)
 		total := 0
-		for _, p := range passes {
+		for _, p := range passes.list() {
 			total += p.Events
 		}
 		require.Equal(t, n+1, total)
@@ -120,8 +119,8 @@ func TestDispatcherPrunesWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		b.subscribe("sub_1", "https://endpoint.test/")
-		var batches []time.Time
-		store := pruneStore{Store: b.store, prune: func() error { batches = append(batches, time.Now()); return nil }}
+		var noticed noted[time.Time]
+		store := pruneStore{Store: b.store, prune: func() error { noticed.add(time.Now()); return nil }}
 		endpoint := func(*http.Request) (*http.Response, error) {
 			time.Sleep(time.Millisecond)
 			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
@@ -138,6 +137,7 @@ func TestDispatcherPrunesWhileBusy(t *testing.T) {
 			b.publish("sub_1")
 			time.Sleep(time.Millisecond / 2)
 		}
+		batches := noticed.list()
 		require.Greater(t, len(batches), 2)
 		for i := range batches[1:] {
 			require.Less(t, batches[i+1].Sub(batches[i]), 3*time.Second)
@@ -151,10 +151,10 @@ func TestDispatcherPruneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		b.subscribe("sub_1", "https://endpoint.test/")
-		var calls []time.Time
-		var log bytes.Buffer
+		var calls noted[time.Time]
+		var log lockedLog
 		store := pruneStore{Store: b.store, prune: func() error {
-			calls = append(calls, time.Now())
+			calls.add(time.Now())
 			return errors.New("the disk is full")
 		}}
 		d := b.dispatcherOn(store, sender.DispatcherConfig{
@@ -162,13 +162,12 @@ func TestDispatcherPruneFails(t *testing.T) {
 		})
 		_, err := d.Prune(t.Context())
 		require.ErrorContains(t, err, "the disk is full")
-		calls = nil
 		stop := b.start(d)
 		b.publish("sub_1")
 		time.Sleep(3*time.Minute + time.Second)
 		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
 		require.NoError(t, stop())
-		require.Len(t, calls, 4, "once a minute")
+		require.Len(t, calls.list(), 1+4, "once a minute")
 		require.Equal(t, 4, strings.Count(log.String(), "pruning failed"))
 	})
 }
