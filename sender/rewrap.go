@@ -45,35 +45,19 @@ func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 	return rewrapped, errors.Join(r.keys.missing(ids), failed.err())
 }
 
-// rewrapCertificates does so for client certificates. Few subscriptions have one, so
-// it looks at all of them.
-func (r *Registry[Tx]) rewrapCertificates(ctx context.Context, failed *unopened) (rewrapped int, err error) {
+// batchwise calls fn in one transaction after the other, each time with what last
+// was, until it returns no last, and adds up what it has done. An error is the end;
+// what could not be opened is not.
+func (r *Registry[Tx]) batchwise(ctx context.Context, failed *unopened,
+	fn func(tx Tx, after string) (done int, last string, errs []error, err error),
+) (rewrapped int, err error) {
 	for after := ""; ; {
 		var done int
+		var last string
 		var errs []error
-		last := ""
-		err := r.store.InTx(ctx, func(tx Tx) error {
-			done, errs, last = 0, nil, ""
-			page, err := r.store.SubscriptionsTx(ctx, tx, "", after, rewrapAtOnce)
-			if err != nil {
-				return err
-			}
-			for _, s := range page {
-				last = s.ID
-				sealed := s.Settings.SealedCertificate
-				if key, _ := keyOf(sealed); len(sealed) == 0 || key == r.keys.current {
-					continue
-				}
-				if s.Settings.SealedCertificate, err = r.keys.renewFor(certificateOf(s.ID), sealed); err != nil {
-					errs = append(errs, fmt.Errorf("%w (client certificate of subscription %q)", err, s.ID))
-					continue
-				}
-				if err := r.store.UpdateSubscriptionTx(ctx, tx, s); err != nil {
-					return err
-				}
-				done++
-			}
-			return nil
+		err := r.store.InTx(ctx, func(tx Tx) (err error) {
+			done, last, errs, err = fn(tx, after)
+			return err
 		})
 		if err != nil {
 			return rewrapped, err
@@ -87,37 +71,45 @@ func (r *Registry[Tx]) rewrapCertificates(ctx context.Context, failed *unopened)
 	}
 }
 
+// rewrapCertificates does so for client certificates. Few subscriptions have one, so
+// it looks at all of them.
+func (r *Registry[Tx]) rewrapCertificates(ctx context.Context, failed *unopened) (rewrapped int, err error) {
+	return r.batchwise(ctx, failed, func(tx Tx, after string) (done int, last string, errs []error, err error) {
+		page, err := r.store.SubscriptionsTx(ctx, tx, "", after, rewrapAtOnce)
+		for _, s := range page {
+			last = s.ID
+			sealed := s.Settings.SealedCertificate
+			if key, _ := keyOf(sealed); len(sealed) == 0 || key == r.keys.current {
+				continue
+			}
+			renewed, err := r.keys.renewFor(certificateOf(s.ID), sealed)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%w (client certificate of subscription %q)", err, s.ID))
+				continue
+			}
+			s.Settings.SealedCertificate = renewed
+			if err := r.store.UpdateSubscriptionTx(ctx, tx, s); err != nil {
+				return 0, "", nil, err
+			}
+			done++
+		}
+		return done, last, errs, err
+	})
+}
+
 // rewrapSecrets does so for all secrets that are sealed with a key.
 func (r *Registry[Tx]) rewrapSecrets(ctx context.Context, key string, failed *unopened) (rewrapped int, err error) {
-	for after := ""; ; {
-		var done int
-		var errs []error
-		last := ""
-		err := r.store.InTx(ctx, func(tx Tx) error {
-			done, errs, last = 0, nil, ""
-			keyrings, err := r.store.KeyringsTx(ctx, tx, key, after, rewrapAtOnce)
+	return r.batchwise(ctx, failed, func(tx Tx, after string) (done int, last string, errs []error, err error) {
+		keyrings, err := r.store.KeyringsTx(ctx, tx, key, after, rewrapAtOnce)
+		for _, k := range keyrings {
+			n, unopened, err := r.rewrapKeyring(ctx, tx, key, k)
 			if err != nil {
-				return err
+				return 0, "", nil, err
 			}
-			for _, k := range keyrings {
-				n, unopened, err := r.rewrapKeyring(ctx, tx, key, k)
-				if err != nil {
-					return err
-				}
-				done, errs, last = done+n, append(errs, unopened...), k.Subscriber
-			}
-			return nil
-		})
-		if err != nil {
-			return rewrapped, err
+			done, last, errs = done+n, k.Subscriber, append(errs, unopened...)
 		}
-		rewrapped += done
-		failed.add(errs)
-		if last == "" {
-			return rewrapped, nil
-		}
-		after = last
-	}
+		return done, last, errs, err
+	})
 }
 
 func (r *Registry[Tx]) rewrapKeyring(ctx context.Context, tx Tx, key string, k SealedKeyring) (done int, unopened []error, err error) {

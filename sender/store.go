@@ -164,14 +164,15 @@ type DispatchStore interface {
 	// the Health that the one before left. Decide may run more than once for a
 	// result, if the transaction is retried, and must be pure. Decision.Disable
 	// makes the subscription disabled if it is active; if it is not, it and the
-	// notices of kind NoticeDisabled are dropped. Each notice is stored, and the
+	// notices of kind NoticeDisabled are dropped; so are those of kind
+	// NoticeDeadLettered of a delivery that reads as cancelled. Each notice is stored, and the
 	// event that b.Announce makes of it, if any, is published in the same
 	// transaction.
 	//
 	// Claiming: deliveries that are due, of subscriptions that are active or
 	// closing, as ClaimParams says, never more of one than its Settings.MaxInFlight
-	// less what is leased of it, nor more than TakeRate grants under its
-	// Settings.Rate. A claimed delivery is leased until the database's now +
+	// less what is leased of it (a lease that has ended takes no room), nor more than
+	// TakeRate grants under its Settings.Rate. A claimed delivery is leased until the database's now +
 	// p.Lease, gets the next attempt number, which is also its Token, and is not
 	// claimed again before the lease ends. If it has a lease that has ended, that
 	// attempt is stored with ClassInterrupted first and b.Decide is called for
