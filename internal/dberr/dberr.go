@@ -84,13 +84,22 @@ func ofSQLState(state string) Kind {
 		"40P01", // deadlock_detected
 		"55P03": // lock_not_available
 		return Retry
-	case "57P01", // admin_shutdown
+	case "25006": // read_only_sql_transaction: it is a standby, or became one
+		return Unavailable
+	case "25P03", // idle_in_transaction_session_timeout: each of these ends the connection
+		"25P04", // transaction_timeout
+		"57P01", // admin_shutdown
 		"57P02", // crash_shutdown
-		"57P03": // cannot_connect_now
+		"57P03", // cannot_connect_now
+		"57P05": // idle_session_timeout
 		return Unavailable
 	}
+	// Not among them: 25P02 (in_failed_sql_transaction), whose cause was reported
+	// before and was swallowed, and 57014 (query_canceled), where nobody says who
+	// cancelled and why.
 	if strings.HasPrefix(state, "08") || // connection exceptions
-		strings.HasPrefix(state, "53") { // insufficient resources
+		strings.HasPrefix(state, "53") || // insufficient resources
+		strings.HasPrefix(state, "58") { // system errors: of input and output
 		return Unavailable
 	}
 	return Other
@@ -116,6 +125,14 @@ func unreachable(err error) bool {
 	// pgx reports a server that closed the connection in the middle of an answer
 	// in these words and no others.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	// Nor has it another word for a connection that it has given up before.
+	var unsent interface {
+		error
+		SafeToRetry() bool
+	}
+	if errors.As(err, &unsent) && unsent.Error() == "conn closed" {
 		return true
 	}
 	var n net.Error

@@ -56,6 +56,13 @@ func TestClassify(t *testing.T) {
 		{pgError("57P01"), dberr.Unavailable},
 		{pgError("57P02"), dberr.Unavailable},
 		{pgError("57P03"), dberr.Unavailable},
+		{pgError("57P05"), dberr.Unavailable},
+		{pgError("25P03"), dberr.Unavailable},
+		{pgError("25P04"), dberr.Unavailable},
+		{pgError("25006"), dberr.Unavailable},
+		{pgError("58030"), dberr.Unavailable},
+		{pgError("25P02"), dberr.Other},
+		{pgError("25001"), dberr.Other},
 
 		{sqliteError(5), dberr.Retry},
 		{sqliteError(5 | 1<<8), dberr.Retry}, // SQLITE_BUSY_RECOVERY

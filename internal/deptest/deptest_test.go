@@ -22,6 +22,7 @@ type rule struct {
 	never   []string // what they must not reach
 	only    []string // if set: of what is neither standard nor ours, this alone
 	must    string   // if set: what each must import itself
+	direct  []string // what they must not import themselves, while what they import may
 	because string
 }
 
@@ -31,14 +32,14 @@ var (
 		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...",
 	}
 	programs = []string{"examples/...", "internal/bench/..."}
-	kits     = []string{"dedup/deduptest", "receiver/receivertest", "sender/storetest", "sender/sendertest"}
+	kits     = []string{"dedup/deduptest", "receiver/receivertest", "sender/storetest", "sender/sendertest", "sender/jobs/jobstest"}
 )
 
 var rules = []rule{
 	{
 		name:    "light",
 		from:    []string{"signing/...", "backoff/...", "dedup/...", "receiver/...", "sender/sendertest"},
-		but:     []string{"dedup/postgres"},
+		but:     []string{"dedup/postgres", "receiver/catchup/postgres", "receiver/inbox/postgres"},
 		only:    []string{"golang.org/x/sync/..."},
 		because: "who verifies a signature, or tests what is sent, should not have to audit anybody else's code",
 	},
@@ -88,7 +89,7 @@ var rules = []rule{
 	{
 		name:    "receiver knows no store",
 		from:    []string{"receiver/..."},
-		but:     []string{"receiver/receivertest"},
+		but:     []string{"receiver/receivertest", "receiver/catchup/*", "receiver/inbox/*"},
 		never:   []string{"dedup/*", "receiver/*/..."},
 		because: "the caller hands it the store of the database that they have",
 	},
@@ -105,9 +106,21 @@ var rules = []rule{
 		because: "its interfaces are the contract",
 	},
 	{
+		name:    "jobs do not know their stores",
+		from:    []string{"sender/jobs"},
+		never:   []string{"sender/jobs/*", "sender/memory", "sender/sqlite", "sender/postgres"},
+		because: "a store imports what it implements, never the other way round",
+	},
+	{
+		name:    "stores of jobs implement jobs",
+		from:    []string{"sender/jobs/*"},
+		must:    "sender/jobs",
+		because: "its interfaces are the contract",
+	},
+	{
 		name:    "pgx",
 		from:    []string{"./..."},
-		but:     append([]string{"dedup/postgres", "sender/postgres"}, programs...),
+		but:     append([]string{"dedup/postgres", "receiver/catchup/postgres", "receiver/inbox/postgres", "sender/postgres", "sender/jobs/postgres"}, programs...),
 		never:   []string{"github.com/jackc/..."},
 		because: "who does not use PostgreSQL must not link its driver",
 	},
@@ -117,6 +130,25 @@ var rules = []rule{
 		but:     programs,
 		never:   drivers,
 		because: "the sqlite stores take a *sql.DB, and which driver is the user's choice",
+	},
+	{
+		name:    "examples are not imported",
+		from:    []string{"./..."},
+		never:   []string{"examples/..."},
+		because: "what shows how to use the library is no part of it",
+	},
+	{
+		name:    "examples embed as anybody does",
+		from:    []string{"examples/..."},
+		direct:  []string{"internal/..."},
+		because: "what they show must be possible outside of this module",
+	},
+	{
+		name:    "web frameworks and metrics",
+		from:    []string{"./..."},
+		but:     programs,
+		never:   []string{"github.com/danielgtaylor/...", "github.com/prometheus/..."},
+		because: "the reference server's API and its figures are an example, and nobody's dependency",
 	},
 	{
 		name:    "assertions",
@@ -143,6 +175,11 @@ func broken(g graph, rules []rule) []string {
 			}
 			if r.must != "" && !slices.Contains(g[pkg], r.must) {
 				out = append(out, fmt.Sprintf("%s: %s must import %s: %s", r.name, pkg, r.must, r.because))
+			}
+			for _, to := range g[pkg] {
+				if matchAny(r.direct, to) {
+					out = append(out, fmt.Sprintf("%s: %s must not import %s: %s", r.name, pkg, to, r.because))
+				}
 			}
 			for to, chain := range g.reach(pkg) {
 				foreign := r.only != nil && !g.own(to) && !g.standard(to) && !matchAny(r.only, to)
@@ -181,9 +218,14 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		{"sender does not know its stores", map[string]string{"sender": "sender/sqlite", "sender/sqlite": "fmt"}},
 		{"receiver knows no store", map[string]string{"receiver": "dedup/sqlite", "dedup/sqlite": "fmt"}},
 		{"stores of dedup implement dedup", map[string]string{"dedup/memory": "fmt"}},
+		{"jobs do not know their stores", map[string]string{"sender/jobs": "sender/jobs/sqlite"}},
+		{"stores of jobs implement jobs", map[string]string{"sender/jobs/memory": "fmt"}},
 		{"stores of sender implement sender", map[string]string{"sender/memory": "fmt"}},
 		{"pgx", map[string]string{"sender/feed": pgx + "/pgxpool"}},
 		{"database drivers", map[string]string{"sender/sqlite": sqlite}},
+		{"examples are not imported", map[string]string{"sender": "examples/x", "examples/x": "fmt"}},
+		{"examples embed as anybody does", map[string]string{"examples/x": "internal/x", "internal/x": "fmt"}},
+		{"web frameworks and metrics", map[string]string{"sender/feed": "github.com/danielgtaylor/huma/v2"}},
 		{"assertions", map[string]string{"dedup/deduptest": "github.com/stretchr/testify/require"}},
 		{"testing", map[string]string{"sender": "testing"}},
 	}

@@ -1,0 +1,91 @@
+package pgtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+)
+
+// DSN returns the connection string of the server to test against, which all
+// tests of the process share: that of the environment variable
+// SUREHOOK_TEST_POSTGRES if it is set (a URL, see [With]), else of a server that is started from
+// installed binaries at the first call. That one ends with the process, also when
+// the process is killed, and keeps nothing: what a test makes of it must survive
+// the death of clients, not of the server.
+//
+// Without binaries the test is skipped, or fails if SUREHOOK_REQUIRE, a list with
+// commas, names postgres.
+func DSN(t testing.TB) string {
+	t.Helper()
+	if dsn := os.Getenv("SUREHOOK_TEST_POSTGRES"); dsn != "" {
+		return dsn
+	}
+	if err := Missing(); err != nil {
+		t.Skipf("NOT TESTED on PostgreSQL: %v", err)
+	}
+	server, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.DSN()
+}
+
+// Missing returns why [DSN] skips tests, or nil if it does not. It starts nothing.
+// It is for a TestMain whose package has examples, which cannot be skipped one by
+// one.
+func Missing() error {
+	if os.Getenv("SUREHOOK_TEST_POSTGRES") != "" || slices.Contains(strings.Split(os.Getenv("SUREHOOK_REQUIRE"), ","), "postgres") {
+		return nil
+	}
+	if _, err := binaries(); errors.Is(err, errNoBinaries) {
+		return err
+	}
+	return nil
+}
+
+// With returns the connection string, a URL, with settings: names and values by
+// turns, of the driver (host, connect_timeout) or of the server, for the session
+// (search_path, default_transaction_isolation, application_name). Those that are
+// there already are replaced.
+func With(dsn string, settings ...string) string {
+	base, query, _ := strings.Cut(dsn, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil { // the driver will say so, too
+		return dsn
+	}
+	for pair := range slices.Chunk(settings, 2) {
+		values.Set(pair[0], pair[1])
+	}
+	// Not to everybody is a plus a space.
+	return base + "?" + strings.ReplaceAll(values.Encode(), "+", "%20")
+}
+
+var shared = sync.OnceValues(func() (*Server, error) { return Start(Options{Durable: true}) })
+
+// Schema makes an empty schema and returns its name, which no other test has. It
+// is dropped with all that is in it when the test ends, so what t has begun in it
+// must have ended by then. Close db in a clean-up that was registered before.
+func Schema(t testing.TB, db *sql.DB) string {
+	t.Helper()
+	name := newid.New("test_", time.Now())
+	if _, err := db.ExecContext(t.Context(), `CREATE SCHEMA "`+name+`"`); err != nil {
+		t.Fatalf("pgtest: making a schema: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := db.ExecContext(ctx, `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`); err != nil {
+			t.Errorf("pgtest: dropping the schema of the test, did it leave a transaction open? %v", err)
+		}
+	})
+	return name
+}

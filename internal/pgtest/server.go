@@ -1,0 +1,175 @@
+package pgtest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Options of a server; the zero value is for tests.
+type Options struct {
+	// Durable leaves the server's defaults for durability alone: a commit is on
+	// the disk. Otherwise nothing is ever waited for.
+	Durable bool
+	// SharedBuffers as the server's configuration has it; default 32MB.
+	SharedBuffers string
+	// Settings are further lines of the server's configuration, by name. They are
+	// put down in quotes, and win over the above.
+	Settings map[string]string
+	// Folder is where the data goes, in a new folder that is removed at the end;
+	// default os.TempDir(). A user without privileges must be able to get there.
+	Folder string
+}
+
+// Server is a PostgreSQL server of this process. It listens on a unix socket and
+// on a port of 127.0.0.1, and asks nobody for a password.
+type Server struct {
+	folder string
+	port   int
+	keeper *exec.Cmd
+	stdin  io.Closer
+}
+
+// keeper makes the server and stays beside it. When its standard input ends,
+// because Stop closed it or because our process is gone, however it went, it
+// stops the server and removes what it left. ICU's order of text is nobody's
+// order of bytes, so a statement that relies on the latter is found out.
+const keeper = `
+trap "" PIPE # we may be gone before it is ready
+bin=$1 dir=$2
+cd "$dir" || exit 1
+init() { "$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync "$@" >>log 2>&1; }
+init --locale-provider=icu --icu-locale=en-US || { rm -rf data; init; } || { cat log; exit 1; }
+cat settings >>data/postgresql.conf
+"$bin/pg_ctl" -D data -w -t 60 -l log start >>log 2>&1 </dev/null || { cat log; exit 1; }
+echo ready
+read -r _
+"$bin/pg_ctl" -D data -w -m immediate stop >>log 2>&1
+cd / && rm -rf "$dir"
+`
+
+// Start makes and starts a server, which takes a second or two. It ends with
+// [Server.Stop], or with the process.
+func Start(o Options) (*Server, error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	credential, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp(o.Folder, "surehook-pg-")
+	if err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
+	}
+	s := &Server{folder: folder}
+	if err := s.start(o, bin, credential); err != nil {
+		_ = s.Stop()
+		return nil, fmt.Errorf("pgtest: starting a server with %s: %w", bin, err)
+	}
+	return s, nil
+}
+
+func (s *Server) start(o Options, bin string, credential *syscall.Credential) (err error) {
+	if s.port, err = freePort(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.folder, "settings"), []byte(s.settings(o)), 0o644); err != nil {
+		return err
+	}
+	if credential != nil {
+		if err := os.Chown(s.folder, int(credential.Uid), int(credential.Gid)); err != nil {
+			return err
+		}
+	}
+	s.keeper = exec.Command("/bin/sh", "-c", keeper, "sh", bin, s.folder) //nolint:noctx // it lives until its standard input ends
+	// A session of its own: an interrupt from the keyboard must not reach it
+	// before it has tidied up.
+	s.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credential}
+	s.keeper.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }),
+		"LC_ALL=C", "HOME="+s.folder)
+	s.keeper.Dir = "/"
+	if s.stdin, err = s.keeper.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := s.keeper.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.keeper.Start(); err != nil {
+		s.keeper = nil
+		return err
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == "ready" {
+			return nil
+		}
+		said.WriteString("\n\t" + lines.Text())
+	}
+	return errors.New("it said:" + said.String())
+}
+
+func (s *Server) settings(o Options) string {
+	set := map[string]string{
+		"listen_addresses":        "127.0.0.1",
+		"port":                    strconv.Itoa(s.port),
+		"unix_socket_directories": s.folder,
+		"max_connections":         "300",
+		"shared_buffers":          "32MB",
+	}
+	if !o.Durable {
+		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
+	}
+	if o.SharedBuffers != "" {
+		set["shared_buffers"] = o.SharedBuffers
+	}
+	for name, value := range o.Settings {
+		set[name] = value
+	}
+	var text strings.Builder
+	for name, value := range set {
+		fmt.Fprintf(&text, "%s = '%s'\n", name, strings.ReplaceAll(value, "'", "''"))
+	}
+	return text.String()
+}
+
+// DSN returns the connection string, as a URL, of the unix socket. See [With].
+func (s *Server) DSN() string {
+	return With("postgres://postgres@/postgres?sslmode=disable&port="+strconv.Itoa(s.port), "host", s.folder)
+}
+
+// Address returns the host and port of the same server, for a connection that a
+// test wants to lead through something. Its user and database are postgres.
+func (s *Server) Address() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+}
+
+// Stop ends the server at once, with all of its connections, and removes its data.
+func (s *Server) Stop() error {
+	if s.keeper != nil {
+		_ = s.stdin.Close()
+		if err := s.keeper.Wait(); err != nil {
+			return errors.Join(fmt.Errorf("pgtest: the server's keeper: %w", err), os.RemoveAll(s.folder))
+		}
+	}
+	return os.RemoveAll(s.folder)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it waits for nothing
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
