@@ -46,3 +46,23 @@ func TestSigningAllocatesLittle(t *testing.T) {
 		}
 	}
 }
+
+// All of them, Ed25519 and Linear's look into the body included. The first run fills
+// the pools.
+func TestVerifyingWithEverySchemeAllocatesNothing(t *testing.T) {
+	for _, s := range senders(t) {
+		keys := s.keys(t, secretA, secretB)
+		m := s.message(t, keys)
+		v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{s.scheme}, Deduplicated: true, Now: at(now)})
+		require.NoError(t, err)
+		allocs := testing.AllocsPerRun(200, func() {
+			if err = v.Precheck(m.Header); err == nil {
+				_, err = v.Verify(m)
+			}
+		})
+		require.NoError(t, err, s.scheme.Name())
+		if !raceDetector {
+			require.Zero(t, allocs, s.scheme.Name())
+		}
+	}
+}

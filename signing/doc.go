@@ -16,6 +16,22 @@
 // with HMAC-SHA256 (v1) or Ed25519 (v1a), so that the libraries which follow that
 // specification verify it in every language.
 //
+// The schemes of other senders are for receiving from them, and for standing in for
+// them in tests. They are made of one [Description], which also makes one of one's
+// own with [NewDescribed]:
+//
+//	[Stripe] [Slack] [Paddle] [Zendesk]      sign a time in a header
+//	[Discord] [Hook0] [ConvoyAdvanced]       and the body
+//	[Svix]                                   is Standard Webhooks with other headers
+//	[Linear]                                 signs the body, which has a time
+//	[GitHub] [Meta] [Shopify] [ConvoySimple] sign the body and no time
+//	[NewSquare] [NewTwilio]                  sign the URL and the body and no time
+//
+// With those that sign no time, everything rests on deduplication: their
+// [ReplayDefence] is [DedupAlone], and a verifier asks for VerifierConfig.Deduplicated.
+// [Verifier.VerifyFacts] says by which key to deduplicate, and what the signed bytes
+// say of the event. What only a header says that no signature covers is [Unsigned].
+//
 // # Guarantees
 //
 //   - The verifier's owner chooses the schemes. Nothing in a request can select
@@ -24,15 +40,18 @@
 //     Nothing is trimmed, unfolded or normalised, and the signature covers the
 //     header's bytes as they came. Headers that do not come from net/http may be
 //     spelled in any case.
-//   - The timestamp lies within the tolerance on both sides, in whole seconds, for
-//     every value of either clock. This is decided before any MAC is computed.
+//   - The timestamp, where the scheme signs one, lies within the tolerance on both
+//     sides, in whole seconds, for every value of either clock. This is decided before
+//     any MAC is computed, but for Linear, whose timestamp is in the body.
 //   - The MAC covers the raw body. Decoded signatures are compared in constant
 //     time, with no early exit between the signatures tried against one secret,
-//     and one MAC is computed per secret, however many signatures a request holds.
-//   - There is no usable verifier without a key, and no key shorter than 24 bytes.
+//     and one MAC is computed per secret, however many signatures a request holds
+//     (two for Twilio).
+//   - There is no usable verifier without a key. [ParseSecret] takes none shorter than
+//     24 bytes, and [ParseTextSecret], for what others have issued, none under 16.
 //   - A Secret redacts itself in every printer and encoder, and no error of this
 //     package holds a secret, a MAC, or the value of a header.
-//   - Verifying an HMAC signature allocates nothing.
+//   - Verifying allocates nothing, but for Ed25519 in [StandardWebhooks].
 //
 // All values here are safe for concurrent use.
 //

@@ -31,6 +31,11 @@ var (
 	// ErrTimestampOutsideWindow is matched by *[TimestampError].
 	ErrTimestampOutsideWindow = errors.New("signing: timestamp outside the window")
 
+	// ErrNoTimestamp: the signature is right, and the body that it covers has no
+	// well-formed time where the scheme has it. It also matches
+	// ErrTimestampOutsideWindow, since nothing shows that the request is a new one.
+	ErrNoTimestamp = fmt.Errorf("%w: the body has no time of signing", ErrTimestampOutsideWindow)
+
 	// ErrSignatureMismatch: no signature was made by a valid key over these bytes.
 	ErrSignatureMismatch = errors.New("signing: signature does not match")
 

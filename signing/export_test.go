@@ -10,3 +10,10 @@ func SignBytes(s Secret, message []byte) []byte { return s.m.sign(message) }
 
 // VerifyBytes verifies with an Ed25519 key.
 func VerifyBytes(s Secret, message, signature []byte) bool { return s.m.verify(message, signature) }
+
+// ShortSecret is for published values, whose secrets are shorter than what
+// ParseTextSecret takes.
+func ShortSecret(text string) Secret { return newHMACSecret(text, nil, false) }
+
+// JSONText is the reader of facts.
+func JSONText(doc []byte, path string) (string, bool) { return jsonText(doc, path) }

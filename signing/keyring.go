@@ -31,7 +31,8 @@ type Key struct {
 // The newest key is the one with the latest NotBefore; of equal ones, the one
 // given last. Of the keys that are valid at a time, the four newest are looked at.
 type Keyring struct {
-	keys []Key // newest first
+	keys    []Key // newest first
+	bounded bool  // whether a key has an end, so that the time matters to verifying
 	// last is the index of the key that matched last, which is tried first: during
 	// a rotation that saves a MAC over the whole body. It is only a hint.
 	last atomic.Int32
@@ -60,6 +61,7 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 		} else {
 			seen[k.ID] = i
 		}
+		ring.bounded = ring.bounded || !k.NotAfter.IsZero()
 		if !k.NotAfter.IsZero() && k.NotAfter.Before(k.NotBefore) {
 			problems = append(problems, fmt.Errorf("signing: key %d, %q, is never valid: its NotAfter lies before its NotBefore", i, k.ID))
 		}

@@ -23,9 +23,12 @@ const (
 	prefixPublic  = "whpk_"
 )
 
-// Limits in bytes. 24 to 64 is what Standard Webhooks asks of an HMAC secret.
+// Limits in bytes. 24 to 64 is what Standard Webhooks asks of an HMAC secret. Other
+// senders choose theirs: 16 bytes are the least that nobody can search through, and
+// less than what any of those with a scheme here issue.
 const (
 	minSecret     = 24
+	minTextSecret = 16
 	maxSecret     = 64
 	maxSecretText = 1024
 )
@@ -34,9 +37,11 @@ const (
 //
 //   - an HMAC secret of Standard Webhooks: "whsec_" and 24 to 64 bytes in base64;
 //   - an HMAC secret in any other text of 24 to 1024 bytes;
+//   - an HMAC secret that another sender has issued, from [ParseTextSecret];
 //   - an Ed25519 private key: "whsk_" and a seed (32 bytes) or seed and public key
 //     (64 bytes) in base64, which signs and verifies;
-//   - an Ed25519 public key: "whpk_" and 32 bytes in base64, which verifies.
+//   - an Ed25519 public key: "whpk_" and 32 bytes in base64, which verifies, or 64
+//     hex digits, from [ParseHexPublicKey].
 //
 // A Secret is small, may be copied, and is safe for concurrent use. The zero value
 // is no secret and is refused by [NewKeyring]. Equality (==) is identity: two

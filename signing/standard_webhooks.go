@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -35,12 +36,14 @@ type StandardWebhooks struct {
 	IDHeader        string
 	TimestampHeader string
 	SignatureHeader string
+
+	name string
 }
 
-var _ Scheme = StandardWebhooks{}
+var _ FactReader = StandardWebhooks{}
 
-// Name returns "standard-webhooks".
-func (s StandardWebhooks) Name() string { return "standard-webhooks" }
+// Name returns "standard-webhooks", or "svix" for what [Svix] returns.
+func (s StandardWebhooks) Name() string { return cmp.Or(s.name, "standard-webhooks") }
 
 func (s StandardWebhooks) names() headerNames {
 	return headerNames{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}.or(s.IDHeader, s.TimestampHeader, s.SignatureHeader)
@@ -52,17 +55,24 @@ func (s StandardWebhooks) check(keys *Keyring) error {
 
 // Precheck implements [Scheme].
 func (s StandardWebhooks) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
-	return (&standardWebhooks{s.names()}).Precheck(h, now, tolerance)
+	return s.verifying().Precheck(h, now, tolerance)
 }
 
 // Verify implements [Scheme].
 func (s StandardWebhooks) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
-	return (&standardWebhooks{s.names()}).Verify(m, keys, now, tolerance)
+	return s.verifying().Verify(m, keys, now, tolerance)
+}
+
+func (s StandardWebhooks) verifying() *standardWebhooks {
+	return &standardWebhooks{s.Name(), s.names()}
 }
 
 // standardWebhooks is the verifying half of a StandardWebhooks, with its names
 // worked out.
-type standardWebhooks struct{ names headerNames }
+type standardWebhooks struct {
+	name  string
+	names headerNames
+}
 
 func (s *standardWebhooks) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
 	var r standardHeaders
@@ -124,7 +134,7 @@ func (s *standardWebhooks) Verify(m Message, keys *Keyring, now time.Time, toler
 		}
 		if matches {
 			keys.matched(i)
-			return Verified{Scheme: StandardWebhooks{}.Name(), KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC(), ID: r.id}, nil
+			return Verified{Scheme: s.name, KeyID: keys.keys[i].ID, Timestamp: time.Unix(r.unix, 0).UTC(), ID: r.id}, nil
 		}
 	}
 	return Verified{}, failure

@@ -26,7 +26,7 @@ type TimestampBody struct {
 	SignatureHeader string
 }
 
-var _ Scheme = TimestampBody{}
+var _ FactReader = TimestampBody{}
 
 // Name returns "timestamp-body".
 func (s TimestampBody) Name() string { return "timestamp-body" }

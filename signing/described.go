@@ -1,0 +1,203 @@
+package signing
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Described is the [Scheme] that a [Description] describes. It is safe for
+// concurrent use, and the zero value verifies nothing.
+//
+// It holds requests to the rules that the package promises for all schemes: headers
+// are there exactly once and have their exact form, the window is decided before
+// anything is computed where a header has the time, and one signature is computed
+// per key, however many a request holds.
+type Described struct {
+	d         Description
+	head      []part
+	separator byte
+	signature string // names of headers, in their canonical spelling
+	timestamp string
+	id        string
+	timed     bool      // the signature covers a time
+	contents  sync.Pool // of *[]byte: texts for Ed25519, which needs them in one piece
+}
+
+var (
+	_ Scheme     = (*Described)(nil)
+	_ FactReader = (*Described)(nil)
+)
+
+// NewDescribed returns the scheme of a description, or all that is wrong with it.
+func NewDescribed(d Description) (*Described, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	return describe(d), nil
+}
+
+// describe makes a scheme of a description that is known to be right.
+func describe(d Description) *Described {
+	head, _ := parseSigned(d.Signed)
+	for i := range head {
+		if head[i].kind == partURL {
+			head[i] = part{literal: d.URL}
+		}
+	}
+	return &Described{
+		d:         d,
+		head:      head,
+		separator: cmp.Or(d.Separator, ','),
+		signature: http.CanonicalHeaderKey(d.SignatureHeader),
+		timestamp: http.CanonicalHeaderKey(d.TimestampHeader),
+		id:        http.CanonicalHeaderKey(d.IDHeader),
+		timed:     d.TimestampHeader != "" || d.TimestampLabel != "" || d.TimestampField != "",
+	}
+}
+
+// Description returns what describes the scheme: a start for one of one's own that
+// differs in a header or an algorithm.
+func (s *Described) Description() Description { return s.d }
+
+// Name returns the Description's Name.
+func (s *Described) Name() string { return s.d.Name }
+
+// ReplayDefence is [TimeWindow] if the signature covers a time, and [DedupAlone]
+// otherwise.
+func (s *Described) ReplayDefence() ReplayDefence {
+	if s.timed {
+		return TimeWindow
+	}
+	return DedupAlone
+}
+
+func (s *Described) check(keys *Keyring) error {
+	if s.d.Name == "" {
+		return errors.New("signing: a Described that was not made by NewDescribed describes nothing")
+	}
+	if keys != nil && !slices.ContainsFunc(keys.keys, func(k Key) bool { return s.suits(k.Secret.m) }) {
+		return fmt.Errorf("%w: the keyring has no key with which %s can verify", ErrSecretUnsuited, s.d.Name)
+	}
+	return nil
+}
+
+func (s *Described) suits(m *material) bool {
+	if s.d.Algorithm == Ed25519 {
+		return m.verify != nil
+	}
+	return s.hmacKey(m) != nil
+}
+
+func (s *Described) hmacKey(m *material) *hmacKey {
+	if s.d.Key == DecodedKey {
+		return m.decoded
+	}
+	return m.text
+}
+
+// Precheck implements [Scheme].
+func (s *Described) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {
+	var r stated
+	return s.read(h, now, tolerance, &r)
+}
+
+// Verify implements [Scheme]. Where the time is in the body, it also returns
+// [ErrNoTimestamp] and *[TimestampError] for a body that is signed rightly.
+func (s *Described) Verify(m Message, keys *Keyring, now time.Time, tolerance time.Duration) (Verified, error) {
+	var v Verified
+	err := s.verify(&m, keys, now, tolerance, &v)
+	return v, err
+}
+
+func (s *Described) verify(m *Message, keys *Keyring, now time.Time, tolerance time.Duration, v *Verified) error {
+	var r stated
+	if err := s.read(m.Header, now, tolerance, &r); err != nil {
+		return err
+	}
+	try := keys.verifying(now)
+	failure := ErrNoValidKey
+	if try.n > 0 {
+		failure = errNoSuitedKey
+	}
+	for _, i := range try.index[:try.n] {
+		secret := keys.keys[i].Secret.m
+		if !s.suits(secret) {
+			continue
+		}
+		failure = ErrSignatureMismatch
+		if s.matches(secret, &r, m.Body) {
+			keys.matched(i)
+			return s.verified(&r, m.Body, keys.keys[i].ID, now, tolerance, v)
+		}
+	}
+	return failure
+}
+
+func (s *Described) matches(secret *material, r *stated, body []byte) bool {
+	if s.d.Algorithm == Ed25519 {
+		return s.matchesEd25519(secret, r, body)
+	}
+	key := s.hmacKey(secret)
+	state := key.begin(s.d.Algorithm)
+	state.head = s.appendHead(state.head, r)
+	var mac digest
+	key.end(s.d.Algorithm, state, body, &mac)
+	return s.anyEqual(r, &mac)
+}
+
+func (s *Described) matchesEd25519(secret *material, r *stated, body []byte) bool {
+	content, _ := s.contents.Get().(*[]byte)
+	if content == nil {
+		content = new([]byte)
+	}
+	*content = append(s.appendHead((*content)[:0], r), body...)
+	n := len(*content)
+	*content = append(*content, r.first[:]...) // here too, so that r need not be on the heap
+	ok := secret.verify((*content)[:n], (*content)[n:])
+	if cap(*content) <= maxKeptContent {
+		s.contents.Put(content)
+	}
+	return ok
+}
+
+const maxKeptContent = 1 << 20
+
+func (s *Described) verified(r *stated, body []byte, keyID string, now time.Time, tolerance time.Duration, v *Verified) error {
+	if s.d.TimestampField != "" {
+		var err error
+		if r.unix, err = s.bodyTimestamp(body); err != nil {
+			return err
+		}
+		if err := checkWindow(r.unix, now, s.tolerance(tolerance)); err != nil {
+			return err
+		}
+	}
+	v.Scheme, v.KeyID, v.ID = s.d.Name, keyID, r.id
+	if s.timed {
+		v.Timestamp = time.Unix(r.unix, 0).UTC()
+	}
+	return nil
+}
+
+func (s *Described) bodyTimestamp(body []byte) (int64, error) {
+	raw := jsonAt(body, s.d.TimestampField)
+	if len(raw) > 2 && raw[0] == '"' {
+		raw = raw[1 : len(raw)-1]
+	}
+	if unix, ok := s.d.TimestampFormat.parse(string(raw[:min(len(raw), maxRFC3339+1)])); ok {
+		return unix, nil
+	}
+	return 0, fmt.Errorf("%w: its field %s must be %s", ErrNoTimestamp, s.d.TimestampField, s.d.TimestampFormat.form())
+}
+
+func (s *Described) tolerance(t time.Duration) time.Duration {
+	if s.d.MaxTolerance > 0 {
+		return min(t, s.d.MaxTolerance)
+	}
+	return t
+}

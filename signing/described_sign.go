@@ -1,0 +1,130 @@
+package signing
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Sign implements [Scheme]. It also sets IDHeader to the id, whether the signature
+// covers it or not. Where the time is in the body, the body must have it.
+func (s *Described) Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error {
+	r, err := s.toSign(h, id, at, body)
+	if err != nil {
+		return err
+	}
+	try := keys.signing(at)
+	if try.n == 0 {
+		return ErrNoValidKey
+	}
+	var signatures []string
+	for _, i := range try.index[:try.n] {
+		if text := s.signatureOf(keys.keys[i].Secret.m, r, body); text != "" {
+			signatures = append(signatures, text)
+		}
+	}
+	if len(signatures) == 0 {
+		return fmt.Errorf("%w: %s needs %s", ErrSecretUnsuited, s.d.Name, s.neededSecret())
+	}
+	switch s.d.SignWith {
+	case NewestKey:
+		signatures = signatures[:1]
+	case OldestKey:
+		signatures = signatures[len(signatures)-1:]
+	}
+	setHeader(h, s.signature, s.signatureValue(r, signatures))
+	setHeader(h, s.timestamp, r.timestamp)
+	setHeader(h, s.id, id)
+	return nil
+}
+
+// toSign checks what Sign was given and returns what the headers will state.
+func (s *Described) toSign(h http.Header, id string, at time.Time, body []byte) (*stated, error) {
+	if s.d.Name == "" {
+		return nil, errors.New("signing: a Described that was not made by NewDescribed describes nothing")
+	}
+	names := headerNames{id: s.id, timestamp: s.signature}
+	if s.id == "" {
+		id = "unused"
+	}
+	if err := names.beforeSigning(h, id, at); err != nil {
+		return nil, err
+	}
+	r := &stated{header: h, id: id}
+	if s.d.TimestampHeader != "" || s.d.TimestampLabel != "" {
+		r.timestamp = s.d.TimestampFormat.format(at)
+	}
+	if s.d.TimestampField != "" {
+		if _, err := s.bodyTimestamp(body); err != nil {
+			return nil, err
+		}
+	}
+	if s.d.HeadersLabel != "" {
+		r.covered = strings.ToLower(s.id)
+		r.header = http.Header{s.id: {id}}
+	}
+	return r, nil
+}
+
+// signatureOf returns "" for a secret that does not suit.
+func (s *Described) signatureOf(secret *material, r *stated, body []byte) string {
+	if s.d.Algorithm == Ed25519 {
+		if secret.sign == nil {
+			return ""
+		}
+		return string(s.d.Encoding.appendTo(nil, secret.sign(append(s.appendHead(nil, r), body...))))
+	}
+	key := s.hmacKey(secret)
+	if key == nil {
+		return ""
+	}
+	state := key.begin(s.d.Algorithm)
+	state.head = s.appendHead(state.head, r)
+	var mac digest
+	key.end(s.d.Algorithm, state, body, &mac)
+	return string(s.d.Encoding.appendTo(nil, mac[:s.d.Algorithm.size()]))
+}
+
+func (s *Described) neededSecret() string {
+	switch {
+	case s.d.Algorithm == Ed25519:
+		return "an Ed25519 private key, whsk_ and base64"
+	case s.d.Key == DecodedKey:
+		return "an HMAC secret that is base64"
+	}
+	return "an HMAC secret"
+}
+
+func (s *Described) signatureValue(r *stated, signatures []string) string {
+	if s.d.SignatureLabel == "" {
+		return s.d.SignaturePrefix + signatures[0]
+	}
+	var pairs []string
+	add := func(label, value string) {
+		if label != "" {
+			pairs = append(pairs, label+"="+value)
+		}
+	}
+	add(s.d.TimestampLabel, r.timestamp)
+	add(s.d.HeadersLabel, r.covered)
+	for _, text := range signatures {
+		add(s.d.SignatureLabel, text)
+	}
+	return strings.Join(pairs, string(s.separator))
+}
+
+// setHeader replaces a header, in whatever spelling it is there. Without a name it does
+// nothing.
+func setHeader(h http.Header, name, value string) {
+	if name == "" {
+		return
+	}
+	for spelling := range h {
+		if strings.EqualFold(spelling, name) {
+			delete(h, spelling)
+		}
+	}
+	h[name] = []string{value}
+}

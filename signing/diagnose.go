@@ -1,0 +1,164 @@
+package signing
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxDiagnosed bounds the work of Diagnose: a larger body is not tried.
+const maxDiagnosed = 256 << 10
+
+// Diagnose says what is probably wrong with a message that [Verifier.Verify] refuses,
+// in sentences for the log of whoever looks for the mistake. It tries what senders,
+// gateways and frameworks are known to do to bodies, secrets and clocks, and tells
+// which of it would make the signature right. It decides nothing: the message stays
+// refused. nil means that it has found nothing, or that there is nothing wrong.
+//
+// No sentence holds a byte of a secret, of the body or of a signature; they name
+// headers, keys by their IDs, and times. None may be shown to whoever sent the
+// request.
+//
+// It costs up to some sixty MACs over the body, so its caller must limit how often a
+// stranger can ask for it. It looks at bodies of up to 256 KiB.
+func (v *Verifier) Diagnose(m Message) []string {
+	_, err := v.Verify(m)
+	var outside *TimestampError
+	var header *HeaderError
+	switch {
+	case err == nil || len(v.schemes) == 0:
+		return nil
+	case errors.As(err, &outside):
+		return []string{whySkewed(outside.Skew)}
+	case errors.As(err, &header):
+		return whyHeader(header, m.Header)
+	case len(m.Body) > maxDiagnosed:
+		return nil
+	}
+	d := diagnosis{v: v, m: m, now: v.now()}
+	d.trySchemes()
+	d.tryKeys()
+	d.trySecrets()
+	d.tryBodies()
+	return d.found
+}
+
+type diagnosis struct {
+	v     *Verifier
+	m     Message
+	now   time.Time
+	found []string
+}
+
+func (d *diagnosis) verifies(m Message, keys *Keyring) bool {
+	clock := func() time.Time { return d.now }
+	return slices.ContainsFunc(d.v.schemes, func(s verifying) bool {
+		return s.verify(&m, keys, clock, d.v.tolerance, new(Verified)) == nil
+	})
+}
+
+func (d *diagnosis) trySchemes() {
+	for _, s := range DefaultSchemes() {
+		if _, err := s.Verify(d.m, d.v.keys, d.now, d.v.tolerance); err == nil {
+			d.found = append(d.found, fmt.Sprintf("the signature is right under the scheme %s: this verifier accepts others, or found the header of another one first", s.Name()))
+		}
+	}
+}
+
+// tryKeys finds a key that is not used any more, or that is beyond the newest ones.
+func (d *diagnosis) tryKeys() {
+	for _, k := range d.v.keys.keys {
+		ring := &Keyring{keys: []Key{{ID: k.ID, Secret: k.Secret}}}
+		if !d.verifies(d.m, ring) {
+			continue
+		}
+		why := fmt.Sprintf("it is not among the %d newest", maxLiveKeys)
+		if !k.NotAfter.IsZero() && d.now.After(k.NotAfter) {
+			why = "it ended at " + k.NotAfter.UTC().Format(time.RFC3339)
+		}
+		d.found = append(d.found, fmt.Sprintf("the signature was made with the key %q, which does not count: %s", k.ID, why))
+	}
+}
+
+func (d *diagnosis) trySecrets() {
+	try := d.v.keys.verifying(d.now)
+	for _, i := range try.index[:try.n] {
+		k := d.v.keys.keys[i]
+		if k.Secret.m.verify != nil {
+			continue // a public key has one form
+		}
+		for _, mistake := range secretMistakes(k.Secret.m.reveal()) {
+			secret := newHMACSecret(string(mistake.bytes), mistake.bytes, false)
+			if d.verifies(d.m, &Keyring{keys: []Key{{ID: k.ID, Secret: secret}}}) {
+				d.found = append(d.found, fmt.Sprintf("the sender's key is %s of the key %q", mistake.what, k.ID))
+			}
+		}
+	}
+}
+
+func (d *diagnosis) tryBodies() {
+	for _, mistake := range bodyMistakes(d.m.Body) {
+		m := d.m
+		m.Body = mistake.bytes
+		if d.verifies(m, d.v.keys) {
+			d.found = append(d.found, "the body was changed after signing: "+mistake.what)
+		}
+	}
+}
+
+// whySkewed knows that time zones differ by multiples of a quarter of an hour, and
+// that requests which come late are just as likely to have been stored somewhere.
+func whySkewed(skew time.Duration) string {
+	size, side := skew, "behind"
+	if size < 0 {
+		size, side = -size, "ahead of"
+	}
+	say := fmt.Sprintf("the timestamp is %s %s the clock here", size, side)
+	const quarter = 15 * time.Minute
+	rest := size % quarter
+	if size <= 14*time.Hour+quarter && size >= 2*quarter && (rest <= time.Minute || rest >= quarter-time.Minute) {
+		return say + ": that is a time zone's difference: the sender takes its local time for UTC"
+	}
+	if skew < 0 {
+		return say + ": one of the two clocks is off"
+	}
+	return say + ": one of the two clocks is off, the request was kept somewhere on its way, or it was captured and sent again"
+}
+
+// foreignHeaders are those of senders whose schemes a verifier may have been meant
+// to have.
+var foreignHeaders = [...]struct{ header, sender string }{
+	{"Webhook-Signature", "Standard Webhooks"}, {"Webhook-Hmac-Sha256", "timestamp-body"},
+	{"Svix-Signature", "Svix"}, {"Stripe-Signature", "Stripe"}, {"X-Hub-Signature-256", "GitHub or Meta"},
+	{"X-Slack-Signature", "Slack"}, {"X-Shopify-Hmac-Sha256", "Shopify"}, {"Paddle-Signature", "Paddle"},
+	{"X-Zendesk-Webhook-Signature", "Zendesk"}, {"Linear-Signature", "Linear"}, {"X-Square-Hmacsha256-Signature", "Square"},
+	{"X-Twilio-Signature", "Twilio"}, {"X-Signature-Ed25519", "Discord"}, {"X-Hook0-Signature", "hook0"}, {"X-Convoy-Signature", "Convoy"},
+}
+
+func whyHeader(err *HeaderError, h http.Header) (found []string) {
+	if errors.Is(err, ErrNotSigned) {
+		for _, f := range foreignHeaders {
+			if find(h, f.header).count > 0 {
+				found = append(found, fmt.Sprintf("the request carries %s, as %s sends it: this verifier accepts other schemes", f.header, f.sender))
+			}
+		}
+		return found
+	}
+	if !errors.Is(err, ErrMalformedHeader) {
+		return nil
+	}
+	switch text := find(h, err.Header).text; {
+	case strings.TrimSpace(text) != text:
+		found = append(found, "there is white space around the value of "+err.Header)
+	case len(text) == 13 && !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }):
+		found = append(found, err.Header+" has 13 digits: the sender counts milliseconds, and it must be seconds")
+	case len(text) == 64 && strings.ToLower(text) != text:
+		found = append(found, err.Header+" has upper-case letters: the sender writes hex in upper case, and it must be lower")
+	case strings.Contains(text, "=") && !strings.HasSuffix(text, "="):
+		found = append(found, err.Header+` has the form "name=value": it is another scheme's`)
+	}
+	return found
+}

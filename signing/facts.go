@@ -1,0 +1,111 @@
+package signing
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"time"
+)
+
+// Facts is what a verified message says of its event. All but what is Unsigned comes
+// from bytes that the signature covers, and what such bytes do not say, or say
+// twice, is left empty: never an error, because the sender's own signature is on it.
+type Facts struct {
+	ID   string    // the sender's id of the event
+	Type string    // what kind of event it is
+	Time time.Time // when it happened or was made, as the event says; UTC
+
+	// UnsignedID and UnsignedType are from headers that the signature does not cover.
+	UnsignedID   Unsigned
+	UnsignedType Unsigned
+
+	body []byte
+}
+
+// Unsigned is a text beside the signed bytes. Whoever gets hold of one signed request
+// can send it again with another text here, so that deduplicating by it stops no
+// replay attack, and acting on it does what the attacker says. It is a type of its
+// own so that no such text gets by unseen.
+type Unsigned string
+
+// DedupKey returns what the message is to be deduplicated by: "id-" and the ID if
+// the signature covers one, and otherwise "sha256-" and the SHA-256 of the body in
+// hex. The latter takes two events with the same bytes for one.
+func (f Facts) DedupKey() string {
+	if f.ID != "" {
+		return "id-" + f.ID
+	}
+	sum := sha256.Sum256(f.body)
+	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// FactReader is a [Scheme] that knows where its sender says what an event is.
+type FactReader interface {
+	Scheme
+	// Facts reads a message that Verify has accepted with v as its result. Of any
+	// other, what it returns is worth nothing.
+	Facts(m Message, v Verified) Facts
+}
+
+// Facts returns the id, the type and the time that the body has, as events of this
+// module do.
+func (s TimestampBody) Facts(m Message, _ Verified) Facts {
+	return factsOf(m.Body, "id", "type", "occurred_at")
+}
+
+// Facts returns the id that the header has, and the type and the timestamp that the
+// body has, as Standard Webhooks 1.0.0 recommends.
+func (s StandardWebhooks) Facts(m Message, v Verified) Facts {
+	f := factsOf(m.Body, "", "type", "timestamp")
+	f.ID = v.ID
+	return f
+}
+
+// Facts implements [FactReader] by the Description's fields.
+func (s *Described) Facts(m Message, v Verified) Facts {
+	f := factsOf(m.Body, s.d.IDField, s.d.TypeField, s.d.TimeField)
+	if v.ID != "" {
+		f.ID = v.ID
+	} else {
+		f.UnsignedID = unsigned(m.Header, s.d.IDHeader)
+	}
+	f.UnsignedType = unsigned(m.Header, s.d.TypeHeader)
+	return f
+}
+
+func unsigned(h http.Header, name string) Unsigned {
+	if name == "" {
+		return ""
+	}
+	if v := find(h, http.CanonicalHeaderKey(name)); v.count == 1 {
+		return Unsigned(v.text)
+	}
+	return ""
+}
+
+func factsOf(body []byte, id, eventType, at string) Facts {
+	f := Facts{body: body}
+	f.ID, _ = jsonText(body, id)
+	f.Type, _ = jsonText(body, eventType)
+	if text, found := jsonText(body, at); found {
+		f.Time = looseTime(text)
+	}
+	return f
+}
+
+// looseTime takes the forms in which events have times: RFC 3339, or seconds or
+// milliseconds since 1970. It is not for the window.
+func looseTime(text string) time.Time {
+	if unix, ok := parseTimestamp(text); ok {
+		return time.Unix(unix, 0).UTC()
+	}
+	if _, ok := parseMillis(text); ok {
+		t, _ := time.ParseDuration(text + "ms")
+		return time.Unix(0, 0).Add(t).UTC()
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}

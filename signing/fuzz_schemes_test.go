@@ -1,0 +1,183 @@
+package signing_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// Whatever the headers are, each scheme's halves answer alike, no error repeats a
+// header's value, and nothing that was not signed verifies.
+func FuzzSchemeHeaders(f *testing.F) {
+	f.Add(uint8(3), "t=1700000000,v1="+strings.Repeat("0f", 32), "1700000000", int64(1700000000), []byte("{}"))
+	f.Add(uint8(8), "ts=1;h1=;h1=x;;ts=2", "", int64(0), []byte{})
+	f.Add(uint8(9), "EiqWE3SXTPQpPulBV6OSuuGziIishZNc1VwNZYqZrHU=", "2023-11-14T22:13:20.5+01:00", int64(1)<<62, []byte("\xff"))
+	f.Add(uint8(14), "t=1700000000,h=x-a  x-b,v1="+strings.Repeat("0", 64), "x", int64(-1), []byte(`{"webhookTimestamp":1}`))
+	all := senders(f)
+	f.Fuzz(func(t *testing.T, which uint8, signature, timestamp string, clock int64, body []byte) {
+		s := all[int(which)%len(all)]
+		keys := s.keys(t, secretA)
+		h := http.Header{s.header: {signature}}
+		for _, name := range []string{"Webhook-Timestamp", "Svix-Timestamp", "X-Slack-Request-Timestamp", "X-Zendesk-Webhook-Signature-Timestamp", "X-Signature-Timestamp", "X-Own-Time"} {
+			h[name] = []string{timestamp}
+		}
+		for _, name := range []string{"Webhook-Id", "Svix-Id", "X-Own-Id"} {
+			h[name] = []string{eventID}
+		}
+		at := time.Unix(clock, 0)
+		before := s.scheme.Precheck(h, at, tolerance)
+		v, err := s.scheme.Verify(signing.Message{Header: h, Body: body}, keys, at, tolerance)
+		switch {
+		case err == nil:
+			t.Fatalf("%s: verified %+v", s.scheme.Name(), v)
+		case before == nil && !errors.Is(err, signing.ErrSignatureMismatch):
+			t.Fatalf("%s: Precheck accepts what Verify answers with %v", s.scheme.Name(), err)
+		case before != nil && before.Error() != err.Error():
+			t.Fatalf("%s: Precheck says %v, Verify %v", s.scheme.Name(), before, err)
+		case len(signature) > 24 && strings.Contains(err.Error(), signature):
+			t.Fatalf("%s: %v", s.scheme.Name(), err)
+		}
+	})
+}
+
+// A list of signatures verifies if and only if it has the right one among the sixteen
+// that are allowed, as a simpler reading of it says.
+func FuzzSignatureLists(f *testing.F) {
+	f.Add("", ",v1=00")
+	f.Add("v1=0f,", ",,t")
+	f.Add("t=1700000000,", "")
+	f.Add("t=,t,", "")
+	f.Add("v1=x,v1=y,v2=z=,", ",v1="+strings.Repeat("0", 64))
+	f.Fuzz(func(t *testing.T, before, after string) {
+		keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
+		good := timestampBodyMAC(secretA, seconds(now), body)
+		value := before + "t=" + seconds(now) + ",v1=" + good + after
+		m := signing.Message{Header: http.Header{"Stripe-Signature": {value}}, Body: body}
+		_, err := signing.Stripe().Verify(m, keys, now, tolerance)
+
+		times, signatures, right := 0, 0, 0
+		pairs := strings.Split(value, ",")
+		for _, pair := range pairs {
+			switch label, text, _ := strings.Cut(pair, "="); label {
+			case "t":
+				if times++; text != seconds(now) {
+					times++
+				}
+			case "v1":
+				signatures++
+				if text == good {
+					right++
+				}
+			}
+		}
+		want := times == 1 && right > 0 && signatures <= 16 && len(pairs) <= 32
+		if want != (err == nil) {
+			t.Fatalf("%q: %v", value, err)
+		}
+	})
+}
+
+// Each format of times takes what it writes itself, and no other text for the same
+// signature.
+func FuzzTimestamps(f *testing.F) {
+	for _, text := range []string{"1700000000", "1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20.5+00:00", "", "-1", "0", "９"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
+		for _, format := range []signing.TimestampFormat{signing.UnixSeconds, signing.UnixMillis, signing.RFC3339Time} {
+			s, err := signing.NewDescribed(signing.Description{
+				Name: "times", SignatureHeader: "X-Sig", TimestampHeader: "X-Time", TimestampFormat: format, Signed: "{timestamp}.{body}",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := signing.Message{Header: http.Header{"X-Time": {text}, "X-Sig": {timestampBodyMAC(secretA, text, body)}}, Body: body}
+			// With all the time there is as a tolerance, the form alone decides.
+			v, err := s.Verify(m, keys, now, 1<<63-1)
+			if err != nil {
+				if !errors.Is(err, signing.ErrMalformedHeader) && !errors.Is(err, signing.ErrTimestampOutsideWindow) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			again := http.Header{}
+			if err := s.Sign(again, "", v.Timestamp, body, keys); err != nil {
+				t.Fatal(err)
+			}
+			written := again.Get("X-Time")
+			if format == signing.UnixSeconds && written != text || format == signing.UnixMillis && written[:len(written)-3] != text[:len(text)-3] {
+				t.Fatalf("%q is taken for %q", text, written)
+			}
+			if format == signing.RFC3339Time {
+				if read, err := time.Parse(time.RFC3339, text); err != nil || read.Unix() != v.Timestamp.Unix() {
+					t.Fatalf("%q is taken for %v", text, v.Timestamp)
+				}
+			}
+		}
+	})
+}
+
+// Facts are read as encoding/json reads them, or not at all.
+func FuzzFacts(f *testing.F) {
+	f.Add([]byte(`{"id":"evt_1","type":"a.b","created":1}`))
+	f.Add([]byte(`{"id":"\u0065","i\u0064":1}`))
+	f.Add([]byte(" {\"a\":[{\"id\":\"x\"},\"}\"],\"id\" : 12 }\n"))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		text, found := signing.JSONText(doc, "id")
+		var all map[string]json.RawMessage
+		err := json.Unmarshal(doc, &all)
+		if err != nil {
+			if found {
+				t.Fatalf("%q is found in what is no object: %v", text, err)
+			}
+			return
+		}
+		var want any
+		d := json.NewDecoder(bytes.NewReader(all["id"]))
+		d.UseNumber()
+		_ = d.Decode(&want)
+		if found && want != text && want != json.Number(text) {
+			t.Fatalf("%q is found where %v is", text, want)
+		}
+	})
+}
+
+// Of forms that are the same to net/url, the signature is the same; with a parameter
+// more, it is not.
+func FuzzTwilioForms(f *testing.F) {
+	f.Add([]byte("A=1&B=2"), []byte("C=3"))
+	f.Add([]byte("a%20b=+&&="), []byte("%zz"))
+	f.Fuzz(func(t *testing.T, form, more []byte) {
+		keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
+		s, err := signing.NewTwilio("https://example.com/sms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := http.Header{}
+		if s.Sign(h, eventID, now, form, keys) != nil {
+			return // no form
+		}
+		pairs := bytes.Split(form, []byte{'&'})
+		for i, j := 0, len(pairs)-1; i < j; i, j = i+1, j-1 {
+			pairs[i], pairs[j] = pairs[j], pairs[i]
+		}
+		same := signing.Message{Header: h, Body: bytes.Join(pairs, []byte{'&'})}
+		if _, err := s.Verify(same, keys, now, tolerance); err != nil {
+			t.Fatalf("%q in another order, %q: %v", form, same.Body, err)
+		}
+		other := append(append(bytes.Clone(form), "&\x01="...), more...)
+		if bytes.Contains(form, []byte("\x01")) || bytes.Contains(form, []byte("%01")) {
+			return
+		}
+		if _, err := s.Verify(signing.Message{Header: h, Body: other}, keys, now, tolerance); err == nil {
+			t.Fatalf("%q passes for %q", other, form)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package signing
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// stated is what a request's headers state, before anything of it is verified.
+type stated struct {
+	header    http.Header
+	timestamp string
+	unix      int64
+	id        string // if the signature covers it
+	covered   string // names of headers
+	list      string // the signature's header, if it has labels
+	first     digest // the first signature that decodes
+	n         int    // how many do
+}
+
+// read refuses all that the headers can be refused for.
+func (s *Described) read(h http.Header, now time.Time, tolerance time.Duration, r *stated) error {
+	if s.d.Name == "" { // a zero Described
+		return ErrNoValidKey
+	}
+	signature := find(h, s.signature)
+	if err := signature.signatureOnce(s.signature); err != nil {
+		return err
+	}
+	r.header = h
+	if err := s.readSignature(signature.text, r); err != nil {
+		return err
+	}
+	if hasPart(s.head, partID) {
+		id := find(h, s.id)
+		if err := id.once(s.id); err != nil {
+			return err
+		}
+		if err := checkID(s.id, id.text); err != nil {
+			return err
+		}
+		r.id = id.text
+	}
+	from := s.signature
+	switch {
+	case s.d.TimestampHeader != "":
+		timestamp := find(h, s.timestamp)
+		if err := timestamp.once(s.timestamp); err != nil {
+			return err
+		}
+		from, r.timestamp = s.timestamp, timestamp.text
+	case s.d.TimestampLabel == "":
+		return nil
+	}
+	var ok bool
+	if r.unix, ok = s.d.TimestampFormat.parse(r.timestamp); !ok {
+		return malformed(from, "is malformed: its time must be "+s.d.TimestampFormat.form())
+	}
+	return checkWindow(r.unix, now, s.tolerance(tolerance))
+}
+
+func (s *Described) readSignature(value string, r *stated) error {
+	if s.d.SignatureLabel != "" {
+		return s.readPairs(value, r)
+	}
+	text, found := strings.CutPrefix(value, s.d.SignaturePrefix)
+	if !found || !s.d.Encoding.decode(&r.first, s.d.Algorithm.size(), text) {
+		return malformed(s.signature, "is malformed: it must be "+s.form())
+	}
+	r.n = 1
+	return nil
+}
+
+// form says what a signature looks like.
+func (s *Described) form() string {
+	form := s.d.Encoding.form(s.d.Algorithm.size())
+	if s.d.SignaturePrefix != "" {
+		return s.d.SignaturePrefix + " and " + form
+	}
+	return form
+}
+
+const (
+	maxPairs   = 32
+	maxCovered = 16
+)
+
+// readPairs reads a list of "label=value". Only single ones count of all but
+// signatures: which of two times is meant would have to be guessed.
+func (s *Described) readPairs(value string, r *stated) error {
+	r.list = value
+	signatures, times, covering := 0, 0, 0
+	for n, rest, more := 1, value, true; more; n++ {
+		if n > maxPairs {
+			return malformed(s.signature, fmt.Sprintf("is malformed: it has more than %d parts", maxPairs))
+		}
+		var pair string
+		pair, rest, more = cutByte(rest, s.separator)
+		label, text, _ := cutByte(pair, '=')
+		switch label {
+		case s.d.SignatureLabel:
+			if signatures++; signatures > maxSignatures {
+				return malformed(s.signature, fmt.Sprintf("is malformed: it has more than %d signatures", maxSignatures))
+			}
+			var decoded digest
+			if s.d.Encoding.decode(&decoded, s.d.Algorithm.size(), text) {
+				if r.n == 0 {
+					r.first = decoded
+				}
+				r.n++
+			}
+		case "":
+		case s.d.TimestampLabel:
+			if times++; times > 1 {
+				return malformed(s.signature, "is malformed: it has two times")
+			}
+			r.timestamp = text
+		case s.d.HeadersLabel:
+			if covering++; covering > 1 {
+				return malformed(s.signature, "is malformed: it names headers twice")
+			}
+			r.covered = text
+		}
+	}
+	if r.n == 0 {
+		return malformed(s.signature, fmt.Sprintf("is malformed: it has no signature of the form %s=%s", s.d.SignatureLabel, s.form()))
+	}
+	if s.d.HeadersLabel != "" {
+		return s.readCovered(r)
+	}
+	return nil
+}
+
+// readCovered checks the headers that the sender says it has signed. A full stop is
+// refused in their names because one separates them from their values.
+func (s *Described) readCovered(r *stated) error {
+	n := 0
+	for name := range strings.SplitSeq(r.covered, " ") {
+		if n++; n > maxCovered {
+			return malformed(s.signature, fmt.Sprintf("is malformed: it names more than %d headers", maxCovered))
+		}
+		if name == "" || strings.ContainsFunc(name, func(c rune) bool { return !isTokenRune(c) || c == '.' || c >= 'A' && c <= 'Z' }) {
+			return malformed(s.signature, "is malformed: it must name the headers that it covers, in lower case with one space between them")
+		}
+		value := findSpelled(r.header, name)
+		if value.count != 1 {
+			return value.once(http.CanonicalHeaderKey(name))
+		}
+		// The values are joined by full stops and could be split in other ways, all but
+		// the first one that has none.
+		if n == 1 && s.id != "" && strings.EqualFold(name, s.id) && checkID(s.id, value.text) == nil {
+			r.id = value.text
+		}
+	}
+	return nil
+}
+
+// anyEqual compares in constant time, with no early exit between the signatures.
+func (s *Described) anyEqual(r *stated, mac *digest) bool {
+	size := s.d.Algorithm.size()
+	if r.n == 1 {
+		return subtle.ConstantTimeCompare(mac[:size], r.first[:size]) == 1
+	}
+	match := 0
+	for rest, more := r.list, true; more; {
+		var pair string
+		pair, rest, more = cutByte(rest, s.separator)
+		var decoded digest
+		label, text, _ := cutByte(pair, '=')
+		if label == s.d.SignatureLabel && s.d.Encoding.decode(&decoded, size, text) {
+			match |= subtle.ConstantTimeCompare(mac[:size], decoded[:size])
+		}
+	}
+	return match == 1
+}
+
+func cutByte(s string, separator byte) (before, after string, found bool) {
+	if i := strings.IndexByte(s, separator); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
+}
