@@ -32,6 +32,10 @@ func (a adapted[To, From]) Advance(ctx context.Context, tx To, scope string, obj
 	return a.store.Advance(ctx, a.unwrap(tx), scope, obj, version)
 }
 
+func (a adapted[To, From]) MarkAndAdvance(ctx context.Context, tx To, scope, id string, at time.Time, obj Object, version int64) (fresh, newer bool, err error) {
+	return MarkAndAdvance(ctx, a.store, a.unwrap(tx), scope, id, at, obj, version)
+}
+
 func (a adapted[To, From]) Version(ctx context.Context, tx To, scope string, obj Object) (int64, error) {
 	return a.store.Version(ctx, a.unwrap(tx), scope, obj)
 }

@@ -213,3 +213,36 @@ func TestAdapt(t *testing.T) {
 	_, ok := dedup.Adapt(bare{memory.New()}, func(w wrapped) *memory.Tx { return w.inner }).(dedup.DeadLetters[wrapped])
 	require.False(t, ok, "there are none to carry along")
 }
+
+// oneStep can do in one step what nobody may do in two.
+type oneStep struct {
+	dedup.Store[*memory.Tx]
+	full *memory.Store
+}
+
+func (oneStep) Mark(context.Context, *memory.Tx, string, string, time.Time) (bool, error) {
+	return false, errors.New("in two steps")
+}
+
+func (s oneStep) MarkAndAdvance(ctx context.Context, tx *memory.Tx, scope, id string, at time.Time, obj dedup.Object, version int64) (fresh, newer bool, err error) {
+	return dedup.MarkAndAdvance(ctx, s.full, tx, scope, id, at, obj, version)
+}
+
+// Whoever can do it in one step is asked to, adapted or not.
+func TestMarkAndAdvance(t *testing.T) {
+	full := memory.New()
+	s := oneStep{Store: full, full: full}
+	obj := dedup.Object{Type: "subscriber", ID: "1"}
+	require.NoError(t, full.InTx(t.Context(), func(tx *memory.Tx) error {
+		fresh, newer, err := dedup.MarkAndAdvance(t.Context(), s, tx, "test", "a", time.Now(), obj, 1)
+		require.NoError(t, err)
+		require.True(t, fresh)
+		require.True(t, newer)
+		adapted := dedup.Adapt(s, func(w wrapped) *memory.Tx { return w.inner })
+		fresh, newer, err = dedup.MarkAndAdvance(t.Context(), adapted, wrapped{tx}, "test", "b", time.Now(), obj, 1)
+		require.NoError(t, err)
+		require.True(t, fresh)
+		require.False(t, newer)
+		return nil
+	}))
+}

@@ -186,6 +186,61 @@ func inMemory() []breakage[*memory.Tx] {
 				return b.full.Mark(ctx, tx, scope, id, at)
 			}
 		}},
+		{"a duplicate spoils the transaction", []string{"usable-after-waiting"}, func(b b, _ h) {
+			var mu sync.Mutex
+			spoilt := map[tx]bool{}
+			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if spoilt[tx] {
+					return false, errors.New("current transaction is aborted (SQLSTATE 25P02)")
+				}
+				mu.Unlock()
+				fresh, err := b.full.Mark(ctx, tx, scope, id, at)
+				mu.Lock()
+				spoilt[tx] = err == nil && !fresh
+				return fresh, err
+			}
+		}},
+		{"advances the version of a duplicate", []string{"mark-and-advance", "mark-and-advance-waits"}, func(b b, _ h) {
+			b.markAndAdvance = func(ctx context.Context, tx tx, scope, id string, at time.Time, obj dedup.Object, v int64) (bool, bool, error) {
+				fresh, err := b.full.Mark(ctx, tx, scope, id, at)
+				if err != nil {
+					return false, false, err
+				}
+				newer, err := b.full.Advance(ctx, tx, scope, obj, v)
+				return fresh, newer, err
+			}
+		}},
+		{"marks before it looks at the version's form", []string{"mark-and-advance-refused"}, func(b b, _ h) {
+			b.markAndAdvance = func(ctx context.Context, tx tx, scope, id string, at time.Time, obj dedup.Object, v int64) (bool, bool, error) {
+				fresh, err := b.full.Mark(ctx, tx, scope, id, at)
+				if err != nil || !fresh {
+					return false, false, err
+				}
+				newer, err := b.full.Advance(ctx, tx, scope, obj, v)
+				return err == nil, newer, err
+			}
+		}},
+		{"remembers in the process what it took", []string{"mark-and-advance", "mark-and-advance-waits", "many-writers"}, func(b b, _ h) {
+			var mu sync.Mutex
+			taken := map[key]bool{}
+			b.markAndAdvance = func(ctx context.Context, tx tx, scope, id string, at time.Time, obj dedup.Object, v int64) (bool, bool, error) {
+				mu.Lock()
+				known := taken[key{scope, id}]
+				mu.Unlock()
+				if known {
+					return false, false, ctx.Err()
+				}
+				fresh, newer, err := dedup.MarkAndAdvance(ctx, dedup.Store[*memory.Tx](b.full), tx, scope, id, at, obj, v)
+				if err == nil {
+					mu.Lock()
+					taken[key{scope, id}] = true
+					mu.Unlock()
+				}
+				return fresh, newer, err
+			}
+		}},
 		{"swallows errors", []string{"odd-values", "context-ended"}, func(b b, _ h) {
 			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
 				fresh, _ := b.full.Mark(ctx, tx, scope, id, at)
@@ -269,7 +324,7 @@ func inMemory() []breakage[*memory.Tx] {
 				return b.full.SetAside(ctx, tx, l)
 			}
 		}},
-		{"discards in silence", []string{"dead-letters"}, func(b b, _ h) {
+		{"discards in silence", []string{"dead-letters", "one-discards"}, func(b b, _ h) {
 			b.discard = func(ctx context.Context, tx tx, scope, id string) error {
 				if err := b.full.Discard(ctx, tx, scope, id); !errors.Is(err, dedup.ErrNotFound) {
 					return err

@@ -35,6 +35,8 @@ type broken[Tx any] struct {
 	letter   func(ctx context.Context, tx Tx, scope, id string) (dedup.DeadLetter, error)
 	list     func(ctx context.Context, tx Tx, scope, after string, limit int) ([]dedup.DeadLetter, error)
 	discard  func(ctx context.Context, tx Tx, scope, id string) error
+
+	markAndAdvance func(ctx context.Context, tx Tx, scope, id string, at time.Time, obj dedup.Object, v int64) (bool, bool, error)
 }
 
 func (b broken[Tx]) Mark(ctx context.Context, tx Tx, scope, id string, at time.Time) (bool, error) {
@@ -49,6 +51,17 @@ func (b broken[Tx]) Advance(ctx context.Context, tx Tx, scope string, obj dedup.
 		return b.advance(ctx, tx, scope, obj, v)
 	}
 	return b.full.Advance(ctx, tx, scope, obj, v)
+}
+
+func (b broken[Tx]) MarkAndAdvance(ctx context.Context, tx Tx, scope, id string, at time.Time, obj dedup.Object, v int64) (bool, bool, error) {
+	switch {
+	case b.markAndAdvance != nil:
+		return b.markAndAdvance(ctx, tx, scope, id, at, obj, v)
+	case b.mark != nil || b.advance != nil: // as broken as these
+		type parts struct{ dedup.Store[Tx] } // without this method
+		return dedup.MarkAndAdvance(ctx, dedup.Store[Tx](parts{b}), tx, scope, id, at, obj, v)
+	}
+	return dedup.MarkAndAdvance(ctx, dedup.Store[Tx](b.full), tx, scope, id, at, obj, v)
 }
 
 func (b broken[Tx]) Version(ctx context.Context, tx Tx, scope string, obj dedup.Object) (int64, error) {
@@ -142,6 +155,7 @@ var (
 func TestSuite(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { prove(t, inMemory(), goodMemory) })
 	t.Run("sqlite", func(t *testing.T) { prove(t, inSQLite(), goodSQLite) })
+	t.Run("postgres", func(t *testing.T) { prove(t, inPostgres(), goodPostgres) })
 	for _, name := range deduptest.Names() {
 		require.True(t, proved[name], "no broken store shows that rule %q finds anything", name)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/surehook/surehook/dedup"
 )
@@ -155,13 +154,7 @@ func readBeforeWrite[Tx any](e *env[Tx]) {
 						close(all)
 					}
 				}
-				// A store with one transaction at a time never has all of them reading.
-				timer := time.NewTimer(window)
-				defer timer.Stop()
-				select {
-				case <-all:
-				case <-timer.C:
-				}
+				await(all)
 				var err error
 				if isFresh, err = e.mark(tx, e.scope, id); err != nil {
 					return err
@@ -208,12 +201,7 @@ func circleOfWaits[Tx any](e *env[Tx]) {
 						told = true
 						holding.Done()
 					}
-					timer := time.NewTimer(window)
-					select {
-					case <-both:
-					case <-timer.C:
-					}
-					timer.Stop()
+					await(both)
 				}
 			}
 			return nil

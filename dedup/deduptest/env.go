@@ -102,6 +102,17 @@ func (e *env[Tx]) fine(err error) error {
 	return err
 }
 
+// await waits until all have come this far, but not for ever: with a store that
+// has one transaction at a time they never do.
+func await(all <-chan struct{}) {
+	timer := time.NewTimer(window)
+	defer timer.Stop()
+	select {
+	case <-all:
+	case <-timer.C:
+	}
+}
+
 func (e *env[Tx]) mark(tx Tx, scope, id string) (bool, error) {
 	return e.markAt(tx, scope, id, day)
 }

@@ -11,7 +11,8 @@ import (
 
 // Harness is a store and what the suite needs to use it.
 type Harness[Tx any] struct {
-	// Store is what is tested. If it has dedup.DeadLetters they are tested too.
+	// Store is what is tested. If it has dedup.DeadLetters they are tested too, and
+	// dedup.MarkAdvancer.
 	Store dedup.Store[Tx]
 
 	// InTx runs fn in one transaction and returns what fn or the commit said. It
@@ -66,8 +67,8 @@ type rule[Tx any] struct {
 
 func rules[Tx any]() []rule[Tx] {
 	return slices.Concat(
-		markRules[Tx](), versionRules[Tx](), concurrencyRules[Tx](), argumentRules[Tx](), pruneRules[Tx](),
-		letterRules[Tx](), reopenRules[Tx](),
+		markRules[Tx](), versionRules[Tx](), markAdvanceRules[Tx](), concurrencyRules[Tx](), writerRules[Tx](),
+		argumentRules[Tx](), pruneRules[Tx](), letterRules[Tx](), reopenRules[Tx](),
 	)
 }
 

@@ -67,14 +67,21 @@ func concurrentVersions[Tx any](e *env[Tx]) {
 	versions := append(rand.Perm(highest), rand.Perm(highest)...)
 	var mu sync.Mutex
 	told := map[int]int{}
+	committed := int64(0) // the highest that was told true by then
 	e.each(workers, func(w int) error {
 		for i := w; i < len(versions); i += workers {
 			v := versions[i] + 1
 			var newer bool
+			mu.Lock()
+			floor := committed
+			mu.Unlock()
 			err := e.run(func(tx Tx) error {
 				before, err := e.Store.Version(e.ctx, tx, e.scope, obj)
 				if err != nil {
 					return e.fine(err)
+				}
+				if before < floor {
+					return fmt.Errorf("Version = %d after %d was committed", before, floor)
 				}
 				if newer, err = e.advance(tx, e.scope, obj, int64(v)); err != nil {
 					return err
@@ -99,6 +106,7 @@ func concurrentVersions[Tx any](e *env[Tx]) {
 			if newer {
 				mu.Lock()
 				told[v]++
+				committed = max(committed, int64(v))
 				mu.Unlock()
 			}
 		}

@@ -1,0 +1,4 @@
+package postgres
+
+// PruneQuery is the statement of Prune, for its plan.
+const PruneQuery = prune

@@ -1,0 +1,239 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup/postgres"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/receivertest"
+)
+
+// sends is a connection that counts what is sent on it.
+type sends struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (c sends) Write(b []byte) (int, error) {
+	c.n.Add(1)
+	return c.Conn.Write(b)
+}
+
+// A receiver's transaction is three trips: its beginning with the marker, the effect,
+// and the commit.
+func TestInTxBeginsWithTheFirstStatement(t *testing.T) {
+	var sent atomic.Int64
+	bed := newBed(t)
+	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "search_path", bed.schema, "pool_max_conns", "1"))
+	require.NoError(t, err)
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return sends{c, &sent}, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	defer pool.Close()
+	rcv := bed.receiver(t, postgres.InTx(pool, pgx.TxOptions{}), bed.store)
+	snd := receivertest.NewSender(t, bed.secret, nil)
+	for n := range 3 {
+		before := sent.Load()
+		res, err := rcv.Receive(t.Context(), snd.Request(receivertest.NewEvent("subscriber", "sub_1", int64(n+1))).Message(), bed.effect)
+		require.NoError(t, err)
+		require.Equal(t, receiver.Applied, res)
+		if n == 2 { // statements are prepared, and the pool has looked at its connection
+			require.EqualValues(t, 3, sent.Load()-before)
+		}
+	}
+}
+
+// Whatever a transaction begins with, it is a transaction from there on, with the
+// options it was given.
+func TestInTx(t *testing.T) {
+	const insert = "INSERT INTO effects (id) VALUES ('it')"
+	broken := errors.New("broken")
+	ctx := context.Background()
+	for name, begin := range map[string]func(tx pgx.Tx) error{
+		"Exec": func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ($1)", "it")
+			if err == nil && tag.RowsAffected() != 1 {
+				err = errors.New(tag.String())
+			}
+			return err
+		},
+		"Exec, in a mode of its own": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ($1)", pgx.QueryExecModeExec, "it")
+			return err
+		},
+		"Query, to its end": func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, insert+" RETURNING id")
+			if err != nil {
+				return err
+			}
+			n := 0
+			for rows.Next() {
+				n++
+			}
+			if rows.Err() == nil && n != 1 {
+				return errors.New("no row")
+			}
+			return rows.Err() // the connection is free without Close
+		},
+		"Query, closed at once": func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, insert+" RETURNING id")
+			if err != nil {
+				return err
+			}
+			rows.Close()
+			return rows.Err()
+		},
+		"QueryRow": func(tx pgx.Tx) error {
+			var id string
+			return tx.QueryRow(ctx, insert+" RETURNING id").Scan(&id)
+		},
+		"QueryRow, in a mode of its own": func(tx pgx.Tx) error {
+			var id string
+			return tx.QueryRow(ctx, insert+" RETURNING id", pgx.QueryExecModeExec).Scan(&id)
+		},
+		"SendBatch": func(tx pgx.Tx) error {
+			var b pgx.Batch
+			b.Queue("SELECT 1")
+			b.Queue(insert)
+			results := tx.SendBatch(ctx, &b)
+			var one int
+			if err := results.QueryRow().Scan(&one); err != nil {
+				return err
+			}
+			if tag, err := results.Exec(); err != nil || tag.RowsAffected() != 1 {
+				return errors.Join(err, errors.New(tag.String()))
+			}
+			return results.Close()
+		},
+		"an empty batch": func(tx pgx.Tx) error {
+			if err := tx.SendBatch(ctx, &pgx.Batch{}).Close(); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, insert)
+			return err
+		},
+		"CopyFrom": func(tx pgx.Tx) error {
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"id"}, pgx.CopyFromRows([][]any{{"it"}}))
+			return err
+		},
+		"Prepare": func(tx pgx.Tx) error {
+			if _, err := tx.Prepare(ctx, "it", insert); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "it")
+			return errors.Join(err, tx.Conn().Deallocate(ctx, "it"))
+		},
+		"Begin": func(tx pgx.Tx) error {
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, insert)
+				return err
+			})
+		},
+		"LargeObjects": func(tx pgx.Tx) error {
+			objects := tx.LargeObjects()
+			no, err := objects.Create(ctx, 0)
+			if err != nil {
+				return err
+			}
+			object, err := objects.Open(ctx, no, pgx.LargeObjectModeWrite|pgx.LargeObjectModeRead)
+			if err != nil {
+				return err
+			}
+			if _, err := object.Seek(0, io.SeekEnd); err != nil {
+				return err
+			}
+			if err := objects.Unlink(ctx, no); err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, insert)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := newBed(t)
+			inTx := postgres.InTx(bed.pool, pgx.TxOptions{IsoLevel: pgx.Serializable})
+			err := inTx(t.Context(), func(tx pgx.Tx) error {
+				require.NoError(t, begin(tx))
+				var level string
+				require.NoError(t, tx.QueryRow(t.Context(), "SHOW transaction_isolation").Scan(&level))
+				require.Equal(t, "serializable", level)
+				return broken
+			})
+			require.Equal(t, broken, err)
+			require.Zero(t, bed.count(t, "effects"), "it was rolled back")
+			require.Panics(t, func() {
+				_ = inTx(t.Context(), func(tx pgx.Tx) error {
+					require.NoError(t, begin(tx))
+					panic("it")
+				})
+			})
+			require.Zero(t, bed.count(t, "effects"), "it was rolled back")
+			require.NoError(t, inTx(t.Context(), begin))
+			require.Equal(t, 1, bed.count(t, "effects"), "it was committed")
+			require.Zero(t, bed.pool.Stat().AcquiredConns())
+			require.NoError(t, inTx(t.Context(), func(pgx.Tx) error { return nil }), "with no statement at all")
+			require.Zero(t, bed.pool.Stat().AcquiredConns())
+		})
+	}
+}
+
+// A first statement that fails has begun a transaction that failed: it does not begin
+// another one with the next.
+func TestInTxFailsAtItsFirstStatement(t *testing.T) {
+	ctx := context.Background()
+	for name, fails := range map[string]func(tx pgx.Tx) error{
+		"the server knows it is wrong": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "INSERT INTO nowhere VALUES (1)")
+			return err
+		},
+		"it fails when it runs": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "SELECT 1 / (SELECT count(*) FROM effects)")
+			return err
+		},
+		"a query": func(tx pgx.Tx) error {
+			var n int
+			return tx.QueryRow(ctx, "SELECT 1 / count(*) FROM effects").Scan(&n)
+		},
+		"a query's rows": func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, "SELECT 1 / count(*) FROM effects")
+			if err != nil {
+				return err
+			}
+			for rows.Next() {
+			}
+			return rows.Err()
+		},
+		"an argument": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ($1)", make(chan int))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := newBed(t)
+			err := postgres.InTx(bed.pool, pgx.TxOptions{})(ctx, func(tx pgx.Tx) error {
+				require.Error(t, fails(tx))
+				_, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ('it')")
+				require.Error(t, err)
+				return nil
+			})
+			require.Error(t, err, "it says that nothing was committed")
+			require.Zero(t, bed.count(t, "effects"))
+			require.NoError(t, bed.pool.Ping(ctx))
+		})
+	}
+	require.Nil(t, postgres.InTx(nil, pgx.TxOptions{}), "which a receiver refuses")
+}

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/surehook/surehook/internal/ident"
+)
+
+// statements are the texts with the names of one schema.
+type statements struct {
+	mark, advance, markAndAdvance, version, prune string
+	setAside, letter, letters, discard            string
+}
+
+func statementsIn(schema string) statements {
+	in := func(text string) string {
+		if schema == "" {
+			return text
+		}
+		return strings.ReplaceAll(text, "surehook_", ident.QuoteSchema(schema)+".surehook_")
+	}
+	return statements{
+		mark: in(mark), advance: in(advance), markAndAdvance: in(markAndAdvance), version: in(version), prune: in(prune),
+		setAside: in(setAside), letter: in(letter), letters: in(letters), discard: in(discard),
+	}
+}
+
+const (
+	mark = `
+INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES ($1, $2, $3)
+ON CONFLICT (scope, id) DO NOTHING`
+
+	advance = `
+INSERT INTO surehook_dedup_versions AS v (scope, object_type, object_id, version) VALUES ($1, $2, $3, $4)
+ON CONFLICT (scope, object_type, object_id) DO UPDATE SET version = excluded.version
+WHERE excluded.version > v.version`
+
+	// The second part reads the first, so the marker is locked before the version;
+	// and both look for conflicts in what is committed by then, not in what was
+	// when the statement began.
+	markAndAdvance = `
+WITH marked AS (
+	INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES ($1, $2, $3)
+	ON CONFLICT (scope, id) DO NOTHING
+	RETURNING scope
+), advanced AS (
+	INSERT INTO surehook_dedup_versions AS v (scope, object_type, object_id, version)
+	SELECT scope, $4::text, $5::text, $6::bigint FROM marked
+	ON CONFLICT (scope, object_type, object_id) DO UPDATE SET version = excluded.version
+	WHERE excluded.version > v.version
+	RETURNING version
+)
+SELECT EXISTS (SELECT FROM marked), EXISTS (SELECT FROM advanced)`
+
+	version = `
+SELECT coalesce(max(version), 0) FROM surehook_dedup_versions
+WHERE scope = $1 AND object_type = $2 AND object_id = $3`
+
+	// By the rows' places: the keys' join with the whole table would be the
+	// planner's to choose, and the rows are locked, so they stay where they are.
+	prune = `
+DELETE FROM surehook_dedup_markers WHERE ctid = ANY (ARRAY(
+	SELECT ctid FROM surehook_dedup_markers
+	WHERE marked_at < $1 ORDER BY marked_at LIMIT $2
+	FOR UPDATE SKIP LOCKED))`
+
+	letterColumns = `scope, id, type, object_type, object_id, version, body, reason, at`
+
+	setAside = `
+INSERT INTO surehook_dedup_dead_letters (` + letterColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (scope, id) DO UPDATE SET type = excluded.type, object_type = excluded.object_type,
+	object_id = excluded.object_id, version = excluded.version, body = excluded.body,
+	reason = excluded.reason, at = excluded.at`
+
+	letter = `SELECT ` + letterColumns + ` FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2`
+
+	letters = `
+SELECT ` + letterColumns + ` FROM surehook_dedup_dead_letters
+WHERE scope = $1 AND id > $2 ORDER BY id LIMIT $3`
+
+	discard = `DELETE FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2`
+)

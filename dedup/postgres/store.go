@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/ident"
+)
+
+// Config of a store and of [Migrate], which must be given the same.
+type Config struct {
+	// Schema is where the tables are, up to 63 bytes, as it is and not folded to
+	// lower case. Empty, they are looked for in the search_path of each
+	// transaction.
+	Schema string
+}
+
+// Store is a [dedup.Store] and [dedup.DeadLetters] for the transactions of pgx or
+// of a *sql.DB. It is safe for concurrent use and holds nothing but its
+// statements' text.
+type Store[Tx any] struct {
+	sql statements
+	in  func(Tx) (session, error)
+}
+
+var (
+	_ dedup.Store[pgx.Tx]        = (*Store[pgx.Tx])(nil)
+	_ dedup.DeadLetters[pgx.Tx]  = (*Store[pgx.Tx])(nil)
+	_ dedup.MarkAdvancer[pgx.Tx] = (*Store[pgx.Tx])(nil)
+)
+
+// New returns a store for the transactions of pgx. The tables must be there: see
+// [Migrate]. A nil config is an empty one; the error matches [dedup.ErrInvalid].
+func New(cfg *Config) (*Store[pgx.Tx], error) {
+	return newStore(cfg, inPgx)
+}
+
+// NewSQL returns a store for the transactions of a *sql.DB, whatever its driver.
+// It is New otherwise.
+func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
+	return newStore(cfg, inSQL)
+}
+
+func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	if err := ident.Schema(cfg.Schema); err != nil {
+		return nil, fmt.Errorf("%w: %w", dedup.ErrInvalid, err)
+	}
+	return &Store[Tx]{sql: statementsIn(cfg.Schema), in: in}, nil
+}
+
+// Mark implements [dedup.Store].
+func (s *Store[Tx]) Mark(ctx context.Context, tx Tx, scope, id string, at time.Time) (bool, error) {
+	if err := dedup.CheckMark(scope, id, at); err != nil {
+		return false, err
+	}
+	n, err := s.exec(ctx, tx, s.sql.mark, scope, id, micro(at))
+	if err != nil {
+		return false, dedup.WrapError(ctx, "marking an event", err)
+	}
+	return n == 1, nil
+}
+
+// Advance implements [dedup.Store].
+func (s *Store[Tx]) Advance(ctx context.Context, tx Tx, scope string, obj dedup.Object, version int64) (bool, error) {
+	if err := dedup.CheckVersion(scope, obj, version); err != nil {
+		return false, err
+	}
+	n, err := s.exec(ctx, tx, s.sql.advance, scope, obj.Type, obj.ID, version)
+	if err != nil {
+		return false, dedup.WrapError(ctx, "advancing a version", err)
+	}
+	return n == 1, nil
+}
+
+// MarkAndAdvance implements [dedup.MarkAdvancer].
+func (s *Store[Tx]) MarkAndAdvance(ctx context.Context, tx Tx, scope, id string, at time.Time, obj dedup.Object, version int64) (fresh, newer bool, err error) {
+	if err := dedup.CheckMark(scope, id, at); err != nil {
+		return false, false, err
+	}
+	if err := dedup.CheckVersion(scope, obj, version); err != nil {
+		return false, false, err
+	}
+	err = s.row(ctx, tx, s.sql.markAndAdvance,
+		[]any{scope, id, micro(at), obj.Type, obj.ID, version}, &fresh, &newer)
+	if err != nil {
+		return false, false, dedup.WrapError(ctx, "marking an event and advancing its version", err)
+	}
+	return fresh, newer, nil
+}
+
+// Version implements [dedup.Store].
+func (s *Store[Tx]) Version(ctx context.Context, tx Tx, scope string, obj dedup.Object) (int64, error) {
+	if err := dedup.CheckObject(scope, obj); err != nil {
+		return 0, err
+	}
+	var version int64
+	if err := s.row(ctx, tx, s.sql.version, []any{scope, obj.Type, obj.ID}, &version); err != nil {
+		return 0, dedup.WrapError(ctx, "reading a version", err)
+	}
+	return version, nil
+}
+
+// Prune implements [dedup.Store]. It waits for nobody: markers that another
+// transaction is removing are passed over.
+func (s *Store[Tx]) Prune(ctx context.Context, tx Tx, before time.Time, limit int) (int, error) {
+	if err := dedup.CheckLimit(limit); err != nil {
+		return 0, err
+	}
+	n, err := s.exec(ctx, tx, s.sql.prune, micro(before), limit)
+	return int(n), dedup.WrapError(ctx, "pruning markers", err)
+}
+
+// micro cuts off what the database does not keep: some drivers would round.
+func micro(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }
