@@ -5,19 +5,28 @@ import (
 	"errors"
 	"time"
 
+	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// work is what the application wants done with its events: one of the two.
+// work is what the application wants done with its events: one of the first three.
 type work[Tx any] struct {
-	apply HandlerFunc[Tx]
-	thin  ThinFunc[Tx]
+	apply  HandlerFunc[Tx]
+	thin   ThinFunc[Tx]
+	record RecordFunc[Tx]
+	then   func(ctx context.Context, tx Tx) error // nil, but of a Trusted
 }
 
 // take brings a verified event to its end. cause is why it became a dead letter.
 //
 //nolint:staticcheck // ST1008: cause is a part of the result and no failure
 func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, todo work[Tx]) (res Result, cause error, failure *Error) {
+	if todo.record != nil {
+		ctx, cancel := background(ctx, deadline)
+		defer cancel()
+		res, failure = r.record(ctx, ev, todo.record)
+		return res, nil, failure
+	}
 	key := eventKey{ev.Scope, ev.ID}
 	if !r.working.enter(key) {
 		return "", nil, fail(ReasonInWork, errors.New("the same event is being applied right now"))
@@ -30,18 +39,39 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 	if todo.thin != nil {
 		version, apply, failure = r.prepare(ctx, ev, todo.thin)
 	}
-	if failure == nil {
-		failure = r.transact(ctx, func(tx Tx) (err *Error) {
-			res, err = r.applyTx(ctx, tx, ev, version, apply)
+	run := func() *Error {
+		return r.transact(ctx, func(tx Tx) (err *Error) {
+			if res, err = r.applyTx(ctx, tx, ev, version, apply); err == nil {
+				err = todo.finish(ctx, tx)
+			}
 			return err
 		})
+	}
+	if failure == nil {
+		failure = run()
+	}
+	if thin := wantedState[Tx](failure); thin != nil {
+		if version, apply, failure = r.fetch(ctx, ev, thin); failure == nil {
+			failure = run()
+		}
+	}
+	if isIgnored(failure) {
+		if todo.then != nil {
+			failure = r.transact(ctx, func(tx Tx) *Error { return todo.finish(ctx, tx) })
+			if failure != nil {
+				return "", nil, failure
+			}
+		}
+		return Ignored, nil, nil
 	}
 	if failure == nil || r.deadLetters == nil || !isPermanent(failure) {
 		return res, nil, failure
 	}
 	cause = failure.Err
 	failure = r.transact(ctx, func(tx Tx) (err *Error) {
-		res, err = r.setAsideTx(ctx, tx, ev, cause)
+		if res, err = r.setAsideTx(ctx, tx, ev, cause); err == nil {
+			err = todo.finish(ctx, tx)
+		}
 		return err
 	})
 	return res, cause, failure
@@ -50,14 +80,14 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 // applyTx takes the marker before the version, as everybody does: transactions
 // that lock in the same order do not deadlock.
 func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int64, apply HandlerFunc[Tx]) (Result, *Error) {
-	fresh, err := r.store.Mark(ctx, tx, ev.Scope, ev.ID, r.cfg.Now())
-	if err != nil {
+	fresh, newer, err := dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, r.cfg.Now(), ev.Object, version)
+	switch {
+	case err != nil:
 		return "", failDB(ctx, ReasonDatabase, err)
-	}
-	if !fresh {
+	case !fresh:
 		return Duplicate, nil
 	}
-	return r.advanceTx(ctx, tx, ev, version, apply)
+	return r.applyIf(ctx, tx, newer, ev, apply)
 }
 
 func (r *Receiver[Tx]) advanceTx(ctx context.Context, tx Tx, ev Event, version int64, apply HandlerFunc[Tx]) (Result, *Error) {
@@ -65,11 +95,19 @@ func (r *Receiver[Tx]) advanceTx(ctx context.Context, tx Tx, ev Event, version i
 	if err != nil {
 		return "", failDB(ctx, ReasonDatabase, err)
 	}
+	return r.applyIf(ctx, tx, newer, ev, apply)
+}
+
+func (r *Receiver[Tx]) applyIf(ctx context.Context, tx Tx, newer bool, ev Event, apply HandlerFunc[Tx]) (Result, *Error) {
 	if !newer {
 		return Stale, nil
 	}
 	if err := apply(ctx, tx, ev); err != nil {
-		return "", failApply(ctx, ReasonApply, err)
+		reason := ReasonApply
+		if errors.Is(err, ErrUnknownType) {
+			reason = ReasonUnknownType
+		}
+		return "", failApply(ctx, reason, err)
 	}
 	return Applied, nil
 }
@@ -81,4 +119,17 @@ func failApply(ctx context.Context, rest Reason, err error) *Error {
 		rest = ReasonDatabase
 	}
 	return failDB(ctx, rest, err)
+}
+
+// wantedState is what has to be fetched before the event can be applied, or nil.
+func wantedState[Tx any](failure *Error) ThinFunc[Tx] {
+	var wanted *stateWanted[Tx]
+	if failure != nil && failure.Reason == ReasonApply && errors.As(failure.Err, &wanted) {
+		return wanted.thin
+	}
+	return nil
+}
+
+func isIgnored(failure *Error) bool {
+	return failure != nil && failure.Reason == ReasonUnknownType && errors.Is(failure.Err, errIgnored)
 }

@@ -15,7 +15,8 @@ import (
 // Config has what a Receiver can do without. The zero value and nil are valid.
 type Config struct {
 	// Scope keeps apart events of different senders that share a store: ids and
-	// versions are unique within a scope only.
+	// versions are unique within a scope only. With [Secrets] it must be empty, as
+	// each keyholder has a scope.
 	// Defaults to "default".
 	Scope string
 
@@ -57,6 +58,13 @@ type Config struct {
 	// or a secret.
 	// Defaults to slog.Default(), looked up at each use.
 	Logger *slog.Logger
+
+	// NoDiagnosis leaves out of the log what is probably wrong with a request that was
+	// refused for its headers, its timestamp or its signature: a body that was parsed
+	// and serialised again, a secret in another encoding, a clock that is off. It is
+	// looked for in a few requests at once and then in one every 10 s, changes no
+	// verdict, and is never in an answer. See [signing.Verifier.Diagnose].
+	NoDiagnosis bool
 
 	// Now is the clock for markers and dead letters. The window of timestamps is
 	// the verifier's.

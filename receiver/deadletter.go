@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (p *permanentError) Unwrap() error { return p.err }
 
 func isPermanent(e *Error) bool {
 	var p *permanentError
-	return (e.Reason == ReasonApply || e.Reason == ReasonFetch) && errors.As(e.Err, &p)
+	return (e.Reason == ReasonApply || e.Reason == ReasonFetch || e.Reason == ReasonUnknownType) && errors.As(e.Err, &p)
 }
 
 func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause error) (Result, *Error) {
@@ -59,7 +60,8 @@ func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause er
 // ApplyDeadLetter applies the dead letter of the event id in scope again: its
 // removal, the object's version and what h does are committed together. It
 // answers [Stale] if the object's version has caught up meanwhile: then the dead
-// letter is removed, and h does not run. On any error the dead letter stays.
+// letter is removed, and h does not run. On any error the dead letter stays, and so
+// it does if h is a [Router] that ignores the event: that is answered with [Ignored].
 //
 // The event that h gets has no Verified: it was verified when it arrived. The
 // error matches dedup.ErrNotFound if there is no such dead letter, and is an
@@ -76,27 +78,40 @@ func (r *Receiver[Tx]) ApplyDeadLetter(ctx context.Context, scope, id string, h 
 	ctx, cancel := background(ctx, time.Now().Add(r.cfg.Timeout))
 	defer cancel()
 
-	var res Result
-	failure := r.transact(ctx, func(tx Tx) *Error {
-		letter, err := r.deadLetters.DeadLetter(ctx, tx, scope, id)
-		if err != nil {
-			return failDB(ctx, ReasonDatabase, err)
+	var (
+		res     Result
+		ev      Event
+		version int64 // 0: the event's own
+	)
+	run := func() *Error {
+		return r.transact(ctx, func(tx Tx) *Error {
+			letter, err := r.deadLetters.DeadLetter(ctx, tx, scope, id)
+			if err != nil {
+				return failDB(ctx, ReasonDatabase, err)
+			}
+			if ev, err = decode(letter.Body); err != nil {
+				return fail(ReasonDecode, fmt.Errorf("the dead letter's body: %w", err))
+			}
+			ev.Scope = scope
+			if err := r.deadLetters.Discard(ctx, tx, scope, id); err != nil {
+				return failDB(ctx, ReasonDatabase, err)
+			}
+			var own *Error
+			res, own = r.advanceTx(ctx, tx, ev, cmp.Or(version, ev.Version), h)
+			return own
+		})
+	}
+	failure := run()
+	if thin := wantedState[Tx](failure); thin != nil {
+		if version, h, failure = r.fetch(ctx, ev, thin); failure == nil {
+			failure = run()
 		}
-		ev, err := decode(letter.Body)
-		if err != nil {
-			return fail(ReasonDecode, fmt.Errorf("the dead letter's body: %w", err))
-		}
-		ev.Scope = scope
-		if err := r.deadLetters.Discard(ctx, tx, scope, id); err != nil {
-			return failDB(ctx, ReasonDatabase, err)
-		}
-		var own *Error
-		res, own = r.advanceTx(ctx, tx, ev, ev.Version, h)
-		return own
-	})
+	}
 	switch {
 	case failure == nil:
 		return res, nil
+	case isIgnored(failure):
+		return Ignored, nil
 	case failure.Reason == ReasonDatabase && errors.Is(failure, dedup.ErrNotFound): // and not one of h
 		return "", failure.Err
 	default:

@@ -1,7 +1,6 @@
 package receiver
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,7 +24,7 @@ func decode(body []byte) (Event, error) {
 	if !utf8.Valid(body) {
 		return ev, errors.New("the body is not valid UTF-8")
 	}
-	if !json.Valid(body) {
+	if !validJSON(body) {
 		return ev, errors.New("the body is not one JSON value")
 	}
 	top := newFields("id", "type", "occurred_at", "object", "version", "data")

@@ -17,6 +17,10 @@
 //			return err
 //		}))
 //
+// [Secrets] is for receivers of many senders, whose keys depend on the request.
+// [Group] lets concurrent requests share transactions.
+// [Router] gives each type of event a function of its own and decodes its data.
+//
 // There are four ways in, and one pipeline behind them: [Receiver.Handler];
 // [Receiver.Wrap], for handlers that exist already; [Receiver.Receive], for
 // those who have bytes and no net/http; and [Receiver.ThinHandler] with [Thin],
@@ -24,8 +28,8 @@
 //
 // # What is answered
 //
-//	200  applied, duplicate, stale or set aside as a dead letter, and the body says
-//	     which; a challenge, and the body has its token
+//	200  applied, duplicate, stale, ignored, recorded or set aside as a dead letter, and
+//	     the body says which; a challenge, and the body has its token
 //	400  a missing, repeated or malformed header; a truncated body; a body that does not decode
 //	401  outside the window, wrong signature, unknown key: one body for all
 //	405  not POST
@@ -33,8 +37,10 @@
 //	413  the body is over the limit
 //	415  another content type, or a content encoding
 //	500  the application's function failed or panicked; a mistake in the receiver's own set-up
+//	501  a type that no route matches, if the router refuses those
 //	503  with Retry-After: database away, lock wait over, the same event in work here,
-//	     serialization failures beyond the retries, out of time, commit outcome unknown
+//	     serialization failures beyond the retries, out of time, commit outcome unknown,
+//	     secret lookup failed
 //
 // Bodies are constant. What was wrong is told to the log and to the hooks, never
 // to whoever sent the request.

@@ -30,6 +30,7 @@ const (
 	// whatever parses bodies. 500, because the sender did nothing wrong.
 	ReasonBodyConsumed Reason = "body_consumed"
 	ReasonVerifier     Reason = "verifier" // 503: a scheme failed in another way than by refusing
+	ReasonSecrets      Reason = "secrets"  // 503: whose secret it must be could not be looked up
 	ReasonScope        Reason = "scope"    // 500: ScopeOf gave none that is valid, or panicked
 
 	ReasonInWork   Reason = "in_work"  // 503: the same event is being applied by this process
@@ -39,8 +40,11 @@ const (
 	ReasonCommit   Reason = "commit"   // 503: the commit failed, or nobody knows whether it did
 	ReasonLagging  Reason = "lagging"  // 503: a thin event's source is behind the event
 	ReasonFetch    Reason = "fetch"    // 503: a thin event's source failed
-	ReasonApply    Reason = "apply"    // 500: the function returned an error
-	ReasonPanic    Reason = "panic"    // 500: the function panicked
+
+	ReasonUnknownType Reason = "unknown_type" // 501: no route matches, and the router refuses
+
+	ReasonApply Reason = "apply" // 500: the function returned an error
+	ReasonPanic Reason = "panic" // 500: the function panicked
 )
 
 // Error is why an event was not taken. Whatever it is, nothing was changed,
@@ -49,6 +53,10 @@ const (
 type Error struct {
 	Reason Reason
 	Err    error // for the log: never written to the sender
+	// Diagnosis says what is probably wrong with a request that was refused; nil if
+	// nothing was found, or not looked for (see [Config.NoDiagnosis]). It is for the
+	// log, too.
+	Diagnosis []string
 }
 
 func (e *Error) Error() string {
@@ -74,8 +82,10 @@ func (e *Error) Status() int {
 		return http.StatusRequestEntityTooLarge
 	case ReasonContentType, ReasonContentEncoding:
 		return http.StatusUnsupportedMediaType
-	case ReasonVerifier, ReasonInWork, ReasonDatabase, ReasonConflict, ReasonTimeout, ReasonCommit, ReasonLagging, ReasonFetch:
+	case ReasonVerifier, ReasonSecrets, ReasonInWork, ReasonDatabase, ReasonConflict, ReasonTimeout, ReasonCommit, ReasonLagging, ReasonFetch:
 		return http.StatusServiceUnavailable
+	case ReasonUnknownType:
+		return http.StatusNotImplemented
 	default:
 		return http.StatusInternalServerError
 	}

@@ -214,3 +214,42 @@ func ExampleThin() {
 	// 200 {"result":"stale"}
 	// 503 {"error":"Service Unavailable"}
 }
+
+// Each type of event has a function of its own, with its data decoded.
+func ExampleRouter() {
+	db := exampleDatabase()
+	defer db.Close()
+	rcv, keys := exampleReceiver(db)
+
+	type customer struct{ Name string }
+	routes, err := receiver.Router(
+		receiver.On("customer.renamed", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[customer]) error {
+			fmt.Println("renamed:", ev.Object.ID, ev.Data.Name)
+			return nil
+		}),
+		receiver.OnState("customer.*",
+			func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[customer], error) {
+				return receiver.Snapshot[customer]{Version: 9, State: customer{Name: "Grace"}}, nil // asks its source
+			},
+			func(ctx context.Context, tx *sql.Tx, ev receiver.Event, now receiver.Snapshot[customer]) error {
+				fmt.Println("fetched:", ev.Object.ID, now.State.Name)
+				return nil
+			}),
+	)
+	if err != nil {
+		panic(err)
+	}
+	srv := httptest.NewServer(rcv.Handler(routes))
+	defer srv.Close()
+
+	const body = `{"id":%q,"type":%q,"object":{"type":"customer","id":"cus_7"},"version":%d,"data":{"name":"Ada"}}`
+	examplePost(srv.URL, exampleMessage(keys, fmt.Sprintf(body, "evt_1", "customer.renamed", 3)))
+	examplePost(srv.URL, exampleMessage(keys, fmt.Sprintf(body, "evt_2", "customer.moved", 4)))
+	examplePost(srv.URL, exampleMessage(keys, fmt.Sprintf(body, "evt_3", "invoice.paid", 10)))
+	// Output:
+	// renamed: cus_7 Ada
+	// 200 {"result":"applied"}
+	// fetched: cus_7 Grace
+	// 200 {"result":"applied"}
+	// 200 {"result":"ignored"}
+}

@@ -8,16 +8,29 @@ import (
 // Hooks are told what becomes of a request. Every one is optional. They are
 // called by the request's own goroutine outside of any transaction and before
 // the answer is written, so they must not block; a panic in one is logged and
-// changes nothing. After Start, exactly one of the others is called.
+// changes nothing. After Start, exactly one of the others is called, and before
+// that one Verified, if the request was.
 type Hooks struct {
 	// Start is called before anything is checked. Its context goes to everything
 	// that follows. The header is not verified.
 	Start func(ctx context.Context, header http.Header) context.Context
 
+	// Verified is called for every event that was signed rightly: ev.Verified has the
+	// ID of the key that matched. When the one before the newest has not been seen
+	// here for as long as the sender tries again, it may be retired.
+	Verified func(ctx context.Context, ev Event)
+
 	Applied      func(ctx context.Context, ev Event)
 	Duplicate    func(ctx context.Context, ev Event)
 	Stale        func(ctx context.Context, ev Event)
 	DeadLettered func(ctx context.Context, ev Event, cause error)
+
+	// Ignored is called for a verified event that no route of a [Router] wants.
+	Ignored func(ctx context.Context, ev Event)
+
+	// Recorded is called for an event that is kept, to be applied later; see
+	// [Receiver.RecordHandler]. What becomes of it then is told by hooks of its own.
+	Recorded func(ctx context.Context, ev Event)
 
 	// Challenged is called for a sender's challenge; see [Result.Challenged].
 	Challenged func(ctx context.Context, ev Event)

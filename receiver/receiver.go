@@ -7,29 +7,32 @@ import (
 	"sync"
 
 	"github.com/surehook/surehook/dedup"
-	"github.com/surehook/surehook/signing"
 )
 
 // Receiver takes signed events into the application's database. It is safe for
 // concurrent use, starts nothing and needs no closing.
 type Receiver[Tx any] struct {
-	verifier    *signing.Verifier
+	verifier    Verifier
 	inTx        InTx[Tx]
 	store       dedup.Store[Tx]
 	deadLetters dedup.DeadLetters[Tx] // nil if the store has none
 	cfg         Config
 	working     inWork
+	diagnoses   diagnoses
 	noDeadline  sync.Once
 }
 
 // New makes a Receiver whose transactions are run by inTx and whose markers and
 // versions are kept by store, in those same transactions. A nil cfg means all
 // defaults. All problems are reported at once.
-func New[Tx any](verifier *signing.Verifier, inTx InTx[Tx], store dedup.Store[Tx], cfg *Config) (*Receiver[Tx], error) {
+func New[Tx any](verifier Verifier, inTx InTx[Tx], store dedup.Store[Tx], cfg *Config) (*Receiver[Tx], error) {
 	r := &Receiver[Tx]{verifier: verifier, inTx: inTx, store: store, cfg: cfg.withDefaults()}
 	var problems []error
-	if verifier == nil {
-		problems = append(problems, errors.New("receiver: the verifier is nil: make one with signing.NewVerifier"))
+	if isNil(verifier) {
+		problems = append(problems, errors.New("receiver: the verifier is nil: make one with signing.NewVerifier, or with NewSecrets"))
+	}
+	if _, scoped := verifier.(*Secrets); scoped && cfg != nil && (cfg.Scope != "" || cfg.ScopeOf != nil) {
+		problems = append(problems, errors.New("receiver: Scope or ScopeOf is set, and the verifier is Secrets: the scope is then what its lookup returns"))
 	}
 	if inTx == nil {
 		problems = append(problems, errors.New("receiver: the InTx is nil: make one with receiver.SQL and an open *sql.DB, or give a function"))
@@ -56,10 +59,13 @@ func (r *Receiver[Tx]) log() *slog.Logger {
 // effect.
 func (r *Receiver[Tx]) pass(ctx context.Context, in incoming, todo work[Tx]) (Result, *Error) {
 	ctx = r.begin(ctx, in.header)
-	ev, err := r.verify(in)
+	ev, err := r.verify(ctx, in)
 	if err != nil {
 		r.rejected(ctx, err)
 		return "", err
+	}
+	if hook := r.cfg.Hooks.Verified; hook != nil {
+		r.hook(ctx, func() { hook(ctx, ev) })
 	}
 	if ev.Type == challengeType {
 		return r.answerChallenge(ctx, ev)

@@ -63,6 +63,10 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 		hook = r.cfg.Hooks.Duplicate
 	case Stale:
 		hook = r.cfg.Hooks.Stale
+	case Ignored:
+		hook = r.cfg.Hooks.Ignored
+	case Recorded:
+		hook = r.cfg.Hooks.Recorded
 	}
 	if hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev) })
@@ -89,6 +93,9 @@ func eventAttrs(ev Event) []slog.Attr {
 func failureAttrs(err *Error) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("reason", string(err.Reason)), slog.Int("status", err.Status()), slog.Any("error", err.Err),
+	}
+	if err.Diagnosis != nil {
+		attrs = append(attrs, slog.Any("diagnosis", err.Diagnosis))
 	}
 	return append(attrs, stackAttr(err)...)
 }

@@ -14,4 +14,9 @@ const (
 	// DeadLettered: the function said that it can never succeed (see [Permanent]).
 	// Its change was rolled back, and the event was put beside the markers.
 	DeadLettered Result = "dead_lettered"
+	// Ignored: no route wants events of this type (see [Router]). Nothing was
+	// stored.
+	Ignored Result = "ignored"
+	// Recorded: the event is kept, to be applied later (see [Receiver.RecordHandler]).
+	Recorded Result = "recorded"
 )

@@ -42,12 +42,14 @@ func space(raw []byte, i int) int {
 }
 
 func skipString(raw []byte, i int) int {
-	for i++; i < len(raw); i++ {
+	for i = plain(raw, i+1); i < len(raw); i = plain(raw, i) {
 		switch raw[i] {
-		case '\\':
-			i++
 		case '"':
 			return i + 1
+		case '\\':
+			i += 2
+		default:
+			i++
 		}
 	}
 	return len(raw)

@@ -73,6 +73,11 @@ func (r *Receiver[Tx]) prepare(ctx context.Context, ev Event, thin ThinFunc[Tx])
 			return errors.New("the object's stored version fell")
 		}, nil
 	}
+	return r.fetch(ctx, ev, thin)
+}
+
+// fetch runs thin while no transaction is open.
+func (r *Receiver[Tx]) fetch(ctx context.Context, ev Event, thin ThinFunc[Tx]) (version int64, apply HandlerFunc[Tx], failure *Error) {
 	err := contain(func() (err error) {
 		version, apply, err = thin(ctx, ev)
 		return err

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -25,7 +26,7 @@ type incoming struct {
 
 // verify goes through the steps up to a decoded event: the cheap ones first, and
 // none that reads the body before all that the header can be refused for.
-func (r *Receiver[Tx]) verify(in incoming) (Event, *Error) {
+func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (Event, *Error) {
 	if in.method != http.MethodPost {
 		return Event{}, fail(ReasonMethod, errors.New("the method is not POST"))
 	}
@@ -36,15 +37,15 @@ func (r *Receiver[Tx]) verify(in incoming) (Event, *Error) {
 		return Event{}, err
 	}
 	if err := r.verifier.Precheck(in.header); err != nil {
-		return Event{}, fail(reasonOf(err), err)
+		return Event{}, r.diagnose(fail(reasonOf(err), err), in, nil)
 	}
 	body, failure := in.read()
 	if failure != nil {
 		return Event{}, failure
 	}
-	verified, err := r.verifier.Verify(signing.Message{Method: in.method, URL: in.url, Header: in.header, Body: body})
+	verified, scope, err := r.checkSignature(ctx, in, body)
 	if err != nil {
-		return Event{}, fail(reasonOf(err), err)
+		return Event{}, r.diagnose(fail(reasonOf(err), err), in, body)
 	}
 	ev, err := decode(body)
 	if err != nil {
@@ -55,7 +56,9 @@ func (r *Receiver[Tx]) verify(in incoming) (Event, *Error) {
 	}
 	ev.Verified = verified
 	ev.Attempt = attemptOf(in.header)
-	ev.Scope, failure = r.scopeOf(verified)
+	if ev.Scope = scope; scope == "" {
+		ev.Scope, failure = r.scopeOf(verified)
+	}
 	return ev, failure
 }
 
@@ -67,6 +70,8 @@ func tooLarge(limit int64) *Error {
 // cannot find out is never a wrong signature, and never a right one.
 func reasonOf(err error) Reason {
 	switch {
+	case errors.Is(err, ErrLookup): // whatever the lookup's own error is
+		return ReasonSecrets
 	case errors.Is(err, signing.ErrMissingHeader), errors.Is(err, signing.ErrRepeatedHeader), errors.Is(err, signing.ErrMalformedHeader):
 		return ReasonHeader
 	case errors.Is(err, signing.ErrTimestampOutsideWindow):

@@ -63,6 +63,11 @@ func (r *Request) Tampered() *Request {
 	})
 }
 
+// Appended adds text to the body after signing, as something on the way may do.
+func (r *Request) Appended(text string) *Request {
+	return r.change(func(_ http.Header, body []byte) []byte { return append(body, text...) })
+}
+
 // Padded adds spaces up to n bytes, before signing.
 func (r *Request) Padded(n int) *Request {
 	for len(r.body) < n {

@@ -1,0 +1,113 @@
+package catchup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/surehook/surehook/receiver"
+)
+
+// Catchup brings the events of a feed through a receiver's pipeline. It is safe for
+// concurrent use, and starts nothing.
+type Catchup[Tx any] struct {
+	source  Source
+	rcv     *receiver.Receiver[Tx]
+	inTx    receiver.InTx[Tx]
+	cursors CursorStore[Tx]
+	apply   receiver.HandlerFunc[Tx]
+	cfg     Config
+	running atomic.Bool
+}
+
+// ErrRunning: Run is under way on this Catchup.
+var ErrRunning = errors.New("catchup: it is running already")
+
+// New makes a Catchup that applies with h, as rcv.Handler(h) does what is posted. inTx
+// and cursors are for the same database as rcv's: cursors are stored in rcv's
+// transactions, and in those of inTx where there is no event. Thin events are fetched
+// by a receiver.Router with OnState. A nil cfg means all defaults. All problems are
+// reported at once.
+func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], cursors CursorStore[Tx], h receiver.HandlerFunc[Tx], cfg *Config) (*Catchup[Tx], error) {
+	c := &Catchup[Tx]{source: source, rcv: rcv, inTx: inTx, cursors: cursors, apply: h, cfg: cfg.withDefaults()}
+	errs := []error{c.cfg.validate()}
+	for _, need := range []struct {
+		missing bool
+		what    string
+	}{
+		{source == nil, "the source is nil: make one with NewClient"},
+		{rcv == nil, "the receiver is nil: make one with receiver.New"},
+		{inTx == nil, "the InTx is nil: give the receiver's"},
+		{cursors == nil, "the cursor store is nil: give one of the packages beside this one"},
+		{h == nil, "the function that applies is nil: give the handler's"},
+	} {
+		if need.missing {
+			errs = append(errs, errors.New("catchup: "+need.what))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run follows the feed from the stored cursor, or from its beginning, until ctx ends;
+// then it finishes the event that it is at and returns nil. With Config.Every it
+// reconciles at intervals, the first time at once. Whatever fails is tried again. The
+// error is ErrRunning, or that the cursor could not be read before ctx ended.
+func (c *Catchup[Tx]) Run(ctx context.Context) error {
+	if c.running.Swap(true) {
+		return ErrRunning
+	}
+	defer c.running.Store(false)
+	at, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
+	p := &pass[Tx]{Catchup: c, at: at, stored: at, save: true, saved: time.Now()}
+	if c.cfg.Every > 0 {
+		return p.reconcileEvery(ctx)
+	}
+	for ctx.Err() == nil {
+		if err := p.follow(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reconcile reads the feed from a cursor to its present end, or from the beginning of
+// what is kept, if the cursor is empty, and applies what was missed. The stored
+// cursor stays as it is; Run may be under way. Whatever fails is tried again until
+// ctx ends: then the report is of what was done until then, and the error is ctx's.
+func (c *Catchup[Tx]) Reconcile(ctx context.Context, after string) (Report, error) {
+	p := &pass[Tx]{Catchup: c, at: after}
+	err := p.toEnd(ctx)
+	return p.report, err
+}
+
+// load tries until it has read the cursor.
+func (c *Catchup[Tx]) load(ctx context.Context) (at string, err error) {
+	for try := 0; ; try++ {
+		err := c.inTx(ctx, func(tx Tx) (err error) {
+			at, err = c.cursors.Cursor(ctx, tx, c.cfg.Name)
+			return err
+		})
+		if err == nil {
+			return at, nil
+		}
+		if !c.pause(ctx, try, "", fmt.Errorf("catchup: reading the cursor: %w", err), 0) {
+			return "", err
+		}
+	}
+}
+
+func (c *Catchup[Tx]) log() *slog.Logger {
+	if c.cfg.Logger != nil {
+		return c.cfg.Logger
+	}
+	return slog.Default()
+}

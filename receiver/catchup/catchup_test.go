@@ -1,0 +1,230 @@
+package catchup_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/catchup"
+)
+
+var errBroken = errors.New("broken")
+
+func TestRunFollows(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(7)
+	c := b.catchup(effect, catchup.Config{Limit: 3})
+	b.run(c, func() bool { return len(b.feed.asks) == 3 })
+	require.Equal(t, ids, b.effects(), "in the feed's order")
+	require.Equal(t, "at 7", b.cursor())
+	require.Equal(t, []ask{{"", 3, 30 * time.Second}, {"at 3", 3, 30 * time.Second}, {"at 6", 3, 30 * time.Second}, {"at 7", 3, 30 * time.Second}}, b.feed.asks)
+
+	// Another process goes on where that one was.
+	more := b.feed.add(1)
+	b.feed.asks = nil
+	b.run(b.catchup(effect, catchup.Config{}), func() bool { return len(b.feed.asks) == 1 })
+	require.Equal(t, "at 7", b.feed.asks[0].after)
+	require.Equal(t, slices.Concat(ids, more), b.effects())
+}
+
+// A failure stops everything behind it, is tried again, and leaves the cursor before
+// it.
+func TestFailureIsNotPassedOver(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(4)
+	var tries atomic.Int64
+	var told []string
+	var at []string
+	h := func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		if ev.ID == ids[3] && tries.Add(1) < 4 {
+			return errBroken
+		}
+		return effect(ctx, tx, ev)
+	}
+	b.feed.fail = []error{errBroken, &catchup.StatusError{Status: 503}}
+	c := b.catchup(h, catchup.Config{Limit: 2, Hooks: catchup.Hooks{Retry: func(_ context.Context, event string, err error, pause time.Duration) {
+		told = append(told, event)
+		at = append(at, b.cursor())
+		require.Positive(t, pause)
+		if event != "" {
+			require.ErrorIs(t, err, errBroken)
+		}
+	}}})
+	b.run(c, func() bool { return b.cursor() == "at 4" })
+	require.Equal(t, []string{"", "", ids[3], ids[3], ids[3]}, told)
+	require.Equal(t, []string{"", "", "at 2", "at 2", "at 2"}, at)
+	require.Equal(t, ids, b.effects())
+}
+
+// The cursor commits with the last effect, or neither does.
+func TestCursorIsInTheTransaction(t *testing.T) {
+	b := newBed(t)
+	b.feed.add(2)
+	_, err := b.db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON surehook_catchup_cursors BEGIN SELECT RAISE(ABORT, 'no cursor'); END")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(_ context.Context, event string, _ error, _ time.Duration) {
+		if event == "evt_002" {
+			cancel()
+		}
+	}}})
+	require.NoError(t, c.Run(ctx))
+	require.Equal(t, []string{"evt_001"}, b.effects(), "the last effect waits for its cursor")
+	require.Empty(t, b.cursor())
+}
+
+func TestWhatBecomesOfEvents(t *testing.T) {
+	b := newBed(t)
+	put := func(id string, version int, more string) {
+		b.feed.put(fmt.Sprintf(`{"id":"%s","type":"thing.%s","object":{"type":"thing","id":"1"},"version":%d%s}`, id, id[4:], version, more))
+	}
+	put("evt_new", 5, "")
+	put("evt_new", 5, "")
+	put("evt_old", 4, "")
+	put("evt_bad", 6, "")
+	put("evt_unknown", 7, "")
+	put("evt_gone", 8, `,"redacted":true`)
+	routes, err := receiver.Router(
+		receiver.On("thing.new", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[any]) error { return effect(ctx, tx, ev.Event) }),
+		receiver.On("thing.bad", func(context.Context, *sql.Tx, receiver.Typed[any]) error { return receiver.Permanent(errBroken) }),
+	)
+	require.NoError(t, err)
+	want := catchup.Report{
+		Seen: 6, Applied: 1, Duplicates: 1, Stale: 1, DeadLettered: 1, Ignored: 1, Redacted: 1,
+		Missed: []string{"evt_new", "evt_bad"}, Next: "at 6",
+	}
+	c := b.catchup(routes, catchup.Config{})
+	got, err := c.Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Empty(t, b.cursor(), "Reconcile moves no cursor")
+	require.Equal(t, []string{"evt_new"}, b.effects())
+	require.Equal(t, []string{"evt_bad"}, column(t, b.db, "SELECT id FROM surehook_dedup_dead_letters"))
+	require.Equal(t, []string{"evt_bad", "evt_new", "evt_old"}, column(t, b.db, "SELECT id FROM surehook_dedup_markers ORDER BY id"))
+
+	again, err := c.Reconcile(t.Context(), "at 3")
+	require.NoError(t, err)
+	require.Equal(t, catchup.Report{Seen: 3, Duplicates: 1, Ignored: 1, Redacted: 1, Next: "at 6"}, again)
+	b.run(c, func() bool { return b.cursor() == "at 6" }) // whose last event is left alone
+}
+
+func TestGap(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(5)
+	var gaps []catchup.Gap
+	cfg := catchup.Config{Limit: 1, Hooks: catchup.Hooks{Gap: func(_ context.Context, g catchup.Gap) { gaps = append(gaps, g) }}}
+	b.feed.fail = []error{nil, &catchup.ExpiredError{Next: "at 3"}, nil, nil, &catchup.ExpiredError{}}
+	b.run(b.catchup(effect, cfg), func() bool { return len(gaps) == 2 && len(b.feed.asks) > 10 })
+	require.Equal(t, []catchup.Gap{{"at 1", "at 3"}, {"at 5", ""}}, gaps)
+	require.Equal(t, []string{ids[0], ids[3], ids[4], ids[1], ids[2]}, b.effects(), "from the beginning, once")
+
+	b.feed.fail = []error{&catchup.ExpiredError{Next: "at 2"}}
+	r, err := b.catchup(effect, catchup.Config{}).Reconcile(t.Context(), "at 1")
+	require.NoError(t, err)
+	require.Equal(t, []catchup.Gap{{"at 1", "at 2"}}, r.Gaps)
+	require.Equal(t, 3, r.Seen)
+	// A sender that sends us back to where we are is not asked without a pause.
+	b.feed.asks, b.feed.fail = nil, slices.Repeat([]error{&catchup.ExpiredError{Next: "at 1"}}, 5)
+	paused := 0
+	_, err = b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(context.Context, string, error, time.Duration) { paused++ }}}).Reconcile(t.Context(), "at 1")
+	require.NoError(t, err)
+	require.Equal(t, 5, paused)
+	// Nor is one that sends us to and fro.
+	paused, b.feed.fail = 0, nil
+	for i := range 6 {
+		b.feed.fail = append(b.feed.fail, &catchup.ExpiredError{Next: fmt.Sprint("at ", 2+i%2)})
+	}
+	r, err = b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(context.Context, string, error, time.Duration) { paused++ }}}).Reconcile(t.Context(), "at 1")
+	require.NoError(t, err)
+	require.Len(t, r.Gaps, 6)
+	require.Equal(t, 5, paused)
+}
+
+func TestPageTooLarge(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(3)
+	b.feed.fail = []error{catchup.ErrPageTooLarge, fmt.Errorf("it is: %w", catchup.ErrPageTooLarge)}
+	_, err := b.catchup(effect, catchup.Config{Limit: 8}).Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, ids, b.effects())
+	var limits []int
+	for _, a := range b.feed.asks {
+		limits = append(limits, a.limit)
+	}
+	require.Equal(t, []int{8, 4, 2, 8, 8}, limits)
+}
+
+func TestReconcileEvery(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(2)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var reports []catchup.Report
+	c := b.catchup(effect, catchup.Config{Every: time.Millisecond, Hooks: catchup.Hooks{Reconciled: func(_ context.Context, r catchup.Report) {
+		reports = append(reports, r)
+		switch len(reports) {
+		case 1:
+			require.Equal(t, "at 2", b.cursor())
+			ids = append(ids, b.feed.add(1)...)
+		case 2:
+			cancel()
+		}
+	}}})
+	require.NoError(t, c.Run(ctx))
+	require.Equal(t, []catchup.Report{{Seen: 2, Applied: 2, Missed: ids[:2], Next: "at 2"}, {Seen: 1, Applied: 1, Missed: ids[2:], Next: "at 3"}}, reports)
+	require.Equal(t, "at 3", b.cursor())
+	for _, a := range b.feed.asks {
+		require.Zero(t, a.wait)
+	}
+}
+
+func TestReconcileEndsWithItsContext(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(2)
+	ctx, cancel := context.WithCancel(t.Context())
+	h := func(hctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		if ev.ID == ids[1] {
+			cancel()
+			return errBroken
+		}
+		return effect(hctx, tx, ev)
+	}
+	r, err := b.catchup(h, catchup.Config{}).Reconcile(ctx, "")
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, ids[:1], r.Missed)
+	require.Empty(t, r.Next, "the page is not done")
+}
+
+func TestReportIsBounded(t *testing.T) {
+	b := newBed(t)
+	b.feed.add(catchup.MaxMissed + 3)
+	r, err := b.catchup(func(context.Context, *sql.Tx, receiver.Event) error { return nil }, catchup.Config{Limit: 200}).Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, r.Missed, catchup.MaxMissed)
+	require.Equal(t, catchup.MaxMissed+3, r.Applied)
+}
+
+func TestRunTwice(t *testing.T) {
+	b := newBed(t)
+	c := b.catchup(effect, catchup.Config{})
+	b.run(c, func() bool {
+		require.ErrorIs(t, c.Run(t.Context()), catchup.ErrRunning)
+		return true
+	})
+}
+
+func TestNew(t *testing.T) {
+	_, err := catchup.New[*sql.Tx](nil, nil, nil, nil, nil, &catchup.Config{Name: "\x00", Limit: 201, Wait: -1, RetryMin: 2, RetryMax: 1})
+	for _, part := range []string{"source", "receiver", "InTx", "cursor store", "function", "name", "Limit", "Wait", "RetryMin"} {
+		require.ErrorContains(t, err, part)
+	}
+}

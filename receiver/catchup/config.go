@@ -1,0 +1,116 @@
+package catchup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Config has what a Catchup can do without. The zero value and nil are valid.
+type Config struct {
+	// Name keeps apart the cursors of several feeds in one store.
+	// Defaults to "default".
+	Name string
+
+	// Scope is that of the markers and the versions: the one under which what the
+	// sender posts is taken. See receiver.Trusted.
+	// Defaults to the receiver's own.
+	Scope string
+
+	// Limit is how many events are asked for at a time.
+	// Defaults to 100.
+	Limit int
+
+	// Wait is for how long the sender is asked to hold an empty answer open, up to what
+	// it allows.
+	// Defaults to 30 s, in whole seconds.
+	Wait time.Duration
+
+	// Every makes Run reconcile at intervals, instead of following the feed all the
+	// time: for those who are posted to, too. Zero: it follows.
+	Every time.Duration
+
+	// Settle is how old an event is to be, by its occurred_at, before it is taken from
+	// the feed, so that what is being posted at that moment does not pass for missed. It
+	// delays, and decides nothing: markers do.
+	// Defaults to 0.
+	Settle time.Duration
+
+	// RetryMin and RetryMax bound the pauses after failures. They double, and are varied
+	// by up to half.
+	// They default to 500 ms and to 1 min.
+	RetryMin, RetryMax time.Duration
+
+	// Hooks are told what happens.
+	Hooks Hooks
+
+	// Logger gets a record of each failure and each gap.
+	// Defaults to slog.Default(), looked up at each use.
+	Logger *slog.Logger
+}
+
+// Hooks are told what happens, by the goroutine that does it and outside of any
+// transaction, so they must not block. Every one is optional. What becomes of each
+// event is told by the receiver's own hooks.
+type Hooks struct {
+	// Gap is called when a cursor has expired: what was published after it and is not
+	// kept any more will not come. It may be told twice.
+	Gap func(ctx context.Context, g Gap)
+
+	// Retry is called before each pause after a failure. event is the id of the one
+	// that could not be applied, or "" if the feed could not be read.
+	Retry func(ctx context.Context, event string, err error, pause time.Duration)
+
+	// Reconciled is called after each reconciliation of a Run with Config.Every.
+	Reconciled func(ctx context.Context, r Report)
+}
+
+// Gap is a part of a feed that was not read and is not kept any more.
+type Gap struct {
+	After string // the last cursor before it; never empty
+	Next  string // the first one after it; "": the beginning of what is kept
+}
+
+const (
+	defaultName     = "default"
+	defaultLimit    = 100
+	maxLimit        = 200
+	defaultWait     = 30 * time.Second
+	defaultRetryMin = 500 * time.Millisecond
+	defaultRetryMax = time.Minute
+	// A cursor that moves without events is stored so often: often enough for it not to
+	// expire.
+	saveEvery = time.Minute
+	// A sender that does not hold empty answers open is asked so often.
+	askEvery = time.Second
+)
+
+func (c *Config) withDefaults() Config {
+	var out Config
+	if c != nil {
+		out = *c
+	}
+	out.Name = cmp.Or(out.Name, defaultName)
+	out.Limit = cmp.Or(out.Limit, defaultLimit)
+	out.Wait = cmp.Or(out.Wait, defaultWait)
+	out.RetryMin = cmp.Or(out.RetryMin, defaultRetryMin)
+	out.RetryMax = cmp.Or(out.RetryMax, max(defaultRetryMax, out.RetryMin))
+	return out
+}
+
+func (c *Config) validate() error {
+	errs := []error{CheckName(c.Name)}
+	if c.Limit < 1 || c.Limit > maxLimit {
+		errs = append(errs, fmt.Errorf("catchup: Limit is %d: it must be from 1 to %d", c.Limit, maxLimit))
+	}
+	if c.Wait < 0 || c.Every < 0 || c.Settle < 0 {
+		errs = append(errs, fmt.Errorf("catchup: Wait %v, Every %v, Settle %v: none of them may be negative", c.Wait, c.Every, c.Settle))
+	}
+	if c.RetryMin < 0 || c.RetryMax < c.RetryMin {
+		errs = append(errs, fmt.Errorf("catchup: RetryMin is %v and RetryMax %v: they must be positive, and RetryMax the longer one", c.RetryMin, c.RetryMax))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,100 @@
+package catchup_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/catchup"
+	"github.com/surehook/surehook/receiver/catchup/postgres"
+	"github.com/surehook/surehook/receiver/catchup/sqlite"
+)
+
+func TestCursorStores(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db"))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		require.NoError(t, sqlite.Migrate(t.Context(), db))
+		require.NoError(t, sqlite.Migrate(t.Context(), db), "again")
+		keepsCursors(t, sqlite.New(), receiver.SQL(db, nil))
+		require.ErrorIs(t, sqlite.New().SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
+	})
+	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	config := func(t *testing.T) *postgres.Config {
+		cfg := &postgres.Config{Schema: pgtest.Schema(t, db)}
+		require.NoError(t, postgres.Migrate(t.Context(), db, cfg))
+		return cfg
+	}
+	t.Run("pgx", func(t *testing.T) {
+		store, err := postgres.New(config(t))
+		require.NoError(t, err)
+		keepsCursors(t, store, func(ctx context.Context, fn func(pgx.Tx) error) error { return pgx.BeginFunc(ctx, pool, fn) })
+		require.ErrorIs(t, store.SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
+	})
+	t.Run("postgres by database/sql", func(t *testing.T) {
+		store, err := postgres.NewSQL(config(t))
+		require.NoError(t, err)
+		keepsCursors(t, store, receiver.SQL(db, nil))
+		require.ErrorIs(t, store.SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
+	})
+	_, err = postgres.New(&postgres.Config{Schema: strings.Repeat("x", 64)})
+	require.ErrorIs(t, err, catchup.ErrInvalid)
+}
+
+// keepsCursors is what every store must do.
+func keepsCursors[Tx any](t *testing.T, store catchup.CursorStore[Tx], inTx receiver.InTx[Tx]) {
+	ctx := t.Context()
+	get := func(name string) (cursor string) {
+		require.NoError(t, inTx(ctx, func(tx Tx) (err error) {
+			cursor, err = store.Cursor(ctx, tx, name)
+			return err
+		}))
+		return cursor
+	}
+	set := func(name, cursor string, end error) error {
+		return inTx(ctx, func(tx Tx) error {
+			if err := store.SetCursor(ctx, tx, name, cursor); err != nil {
+				return err
+			}
+			got, err := store.Cursor(ctx, tx, name)
+			require.Equal(t, cursor, got, "in the transaction itself")
+			return errors.Join(err, end)
+		})
+	}
+	require.Empty(t, get("one"))
+	require.ErrorIs(t, set("one", "a", errBroken), errBroken)
+	require.Empty(t, get("one"), "a roll-back")
+	require.NoError(t, set("one", "a", nil))
+	require.NoError(t, set("two", "z", nil))
+	require.NoError(t, set("one", "b", nil))
+	require.ErrorIs(t, set("one", "c", errBroken), errBroken)
+	require.Equal(t, "b", get("one"))
+	require.Equal(t, "z", get("two"))
+	long := strings.Repeat("é", 2048)
+	require.NoError(t, set(strings.Repeat("n", 255), long, nil))
+	require.Equal(t, long, get(strings.Repeat("n", 255)))
+	for _, bad := range []struct{ name, cursor string }{
+		{"", "a"}, {strings.Repeat("n", 256), "a"}, {"\x00", "a"}, {"\xff", "a"}, {"a", ""}, {"a", long + "x"}, {"a", "\x00"}, {"a", "\xff"},
+	} {
+		require.ErrorIs(t, set(bad.name, bad.cursor, nil), catchup.ErrInvalid)
+	}
+	require.ErrorIs(t, inTx(ctx, func(tx Tx) error {
+		_, err := store.Cursor(ctx, tx, "")
+		return err
+	}), catchup.ErrInvalid)
+}

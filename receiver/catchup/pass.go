@@ -1,0 +1,202 @@
+package catchup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/surehook/surehook/receiver"
+)
+
+// pass is a way through the feed.
+type pass[Tx any] struct {
+	*Catchup[Tx]
+	at     string // the cursor up to which everything was taken
+	report Report
+
+	save   bool   // the cursor is to be stored,
+	stored string // as it was last
+	saved  time.Time
+}
+
+// follow takes the next page, or waits for one. An error is of ctx.
+func (p *pass[Tx]) follow(ctx context.Context) error {
+	p.report = Report{} // nobody reads it, and it must not grow
+	asked := time.Now()
+	page, err := p.page(ctx, p.cfg.Wait)
+	if err != nil {
+		return err
+	}
+	if err := p.take(ctx, page); err != nil {
+		return err
+	}
+	if len(page.Events) == 0 && time.Since(asked) < min(askEvery, p.cfg.Wait) {
+		sleep(ctx, askEvery/2+rand.N(askEvery))
+	}
+	return nil
+}
+
+// toEnd takes all pages until an empty one. An error is of ctx.
+func (p *pass[Tx]) toEnd(ctx context.Context) error {
+	for {
+		page, err := p.page(ctx, 0)
+		if err == nil {
+			err = p.take(ctx, page)
+		}
+		p.report.Next = p.at
+		if err != nil || len(page.Events) == 0 {
+			return err
+		}
+	}
+}
+
+func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
+	for ctx.Err() == nil {
+		p.report = Report{}
+		err := p.toEnd(ctx)
+		if err == nil {
+			err = p.store(ctx)
+		}
+		if err != nil {
+			break // of ctx
+		}
+		if hook := p.cfg.Hooks.Reconciled; hook != nil {
+			hook(ctx, p.report)
+		}
+		// Varied, so that many consumers do not come together.
+		sleep(ctx, p.cfg.Every*9/10+rand.N(p.cfg.Every/5+1))
+	}
+	return nil
+}
+
+// page reads a page until it succeeds. An error is of ctx.
+func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
+	limit, gaps := p.cfg.Limit, 0
+	for try := 0; ; try++ {
+		page, err := p.source.Page(ctx, p.at, limit, wait)
+		if err == nil && CheckCursor(page.Next) != nil {
+			err = CheckCursor(page.Next)
+		}
+		var expired *ExpiredError
+		var status *StatusError
+		var after time.Duration
+		switch {
+		case err == nil:
+			return page, nil
+		case ctx.Err() != nil:
+			return Page{}, ctx.Err()
+		case errors.As(err, &expired) && expired.Next != p.at:
+			p.gap(ctx, expired.Next)
+			if gaps++; gaps == 1 { // a sender that never has enough is not to be asked without a pause
+				continue
+			}
+		case errors.Is(err, ErrPageTooLarge) && limit > 1:
+			limit /= 2
+			continue
+		case errors.As(err, &status):
+			after = status.RetryAfter
+		}
+		if !p.pause(ctx, try, "", err, after) {
+			return Page{}, ctx.Err()
+		}
+	}
+}
+
+// gap goes on behind what is not kept any more, and says so.
+func (p *pass[Tx]) gap(ctx context.Context, next string) {
+	g := Gap{After: p.at, Next: next}
+	p.report.Gaps = append(p.report.Gaps, g)
+	p.log().LogAttrs(ctx, slog.LevelError, "catchup: events are missing: the sender does not keep what follows the cursor any more",
+		slog.String("feed", p.cfg.Name), slog.String("after", g.After), slog.String("next", g.Next))
+	if hook := p.cfg.Hooks.Gap; hook != nil {
+		hook(ctx, g)
+	}
+	p.at = next
+}
+
+// head is what must be known of an event before it is taken.
+type head struct {
+	ID         string    `json:"id"`
+	OccurredAt time.Time `json:"occurred_at"`
+	Redacted   bool      `json:"redacted"`
+}
+
+// take brings a page's events to their ends, one after the other. The cursor is
+// stored with the last one. An error is of ctx.
+func (p *pass[Tx]) take(ctx context.Context, page Page) error {
+	for i, body := range page.Events {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var h head
+		_ = json.Unmarshal(body, &h) // what is no event is refused by the receiver
+		if h.Redacted {
+			p.report.Seen++
+			p.report.Redacted++
+			continue
+		}
+		p.settle(ctx, h.OccurredAt)
+		t := receiver.Trusted[Tx]{Body: body, Scope: p.cfg.Scope}
+		last := i == len(page.Events)-1
+		if last && p.save {
+			t.Then = func(ctx context.Context, tx Tx) error { return p.cursors.SetCursor(ctx, tx, p.cfg.Name, page.Next) }
+		}
+		res, err := p.applyOne(ctx, h.ID, t)
+		if err != nil {
+			return err
+		}
+		p.report.add(h.ID, res)
+		if t.Then != nil {
+			p.stored, p.saved = page.Next, time.Now()
+		}
+	}
+	p.at = page.Next
+	if len(page.Events) > 0 || time.Since(p.saved) >= saveEvery {
+		return p.store(ctx)
+	}
+	return nil
+}
+
+// settle waits until an event is old enough, and no longer than that takes by our own
+// clock.
+func (p *pass[Tx]) settle(ctx context.Context, occurred time.Time) {
+	if p.cfg.Settle == 0 || occurred.IsZero() {
+		return
+	}
+	if young := min(time.Until(occurred.Add(p.cfg.Settle)), p.cfg.Settle); young > 0 {
+		sleep(ctx, young)
+	}
+}
+
+// applyOne tries until the event is taken. An error is of ctx.
+func (p *pass[Tx]) applyOne(ctx context.Context, id string, t receiver.Trusted[Tx]) (receiver.Result, error) {
+	for try := 0; ; try++ {
+		res, err := p.rcv.Apply(ctx, t, p.apply)
+		if err == nil {
+			return res, nil
+		}
+		if !p.pause(ctx, try, id, err, 0) {
+			return "", ctx.Err()
+		}
+	}
+}
+
+// store stores a cursor that no event has brought. An error is of ctx.
+func (p *pass[Tx]) store(ctx context.Context) error {
+	for try := 0; p.save && p.at != p.stored && p.at != ""; try++ {
+		at := p.at
+		err := p.inTx(ctx, func(tx Tx) error { return p.cursors.SetCursor(ctx, tx, p.cfg.Name, at) })
+		if err == nil {
+			p.stored, p.saved = at, time.Now()
+			return nil
+		}
+		if !p.pause(ctx, try, "", fmt.Errorf("catchup: storing the cursor: %w", err), 0) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

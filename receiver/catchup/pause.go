@@ -1,0 +1,47 @@
+package catchup
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/surehook/surehook/backoff"
+)
+
+// pause waits before the next try, and returns false if ctx has ended. try counts
+// from 0; atLeast is what the sender has asked for.
+func (c *Catchup[Tx]) pause(ctx context.Context, try int, event string, err error, atLeast time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	d := c.cfg.RetryMin
+	for range min(try, 62) {
+		if d >= c.cfg.RetryMax/2 {
+			d = c.cfg.RetryMax
+			break
+		}
+		d *= 2
+	}
+	d = max(backoff.Equal().Apply(d, rand.Float64()), min(atLeast, maxRetryAfter))
+	c.log().LogAttrs(ctx, slog.LevelWarn, "catchup: it failed, and will be tried again",
+		slog.String("feed", c.cfg.Name), slog.String("event_id", event), slog.Duration("pause", d), slog.Any("error", err))
+	if hook := c.cfg.Hooks.Retry; hook != nil {
+		hook(ctx, event, err, d)
+	}
+	return sleep(ctx, d)
+}
+
+// maxRetryAfter bounds what a sender can ask for.
+const maxRetryAfter = time.Hour
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

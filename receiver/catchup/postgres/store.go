@@ -1,0 +1,160 @@
+// Package postgres keeps the cursors of package catchup in a PostgreSQL database, for
+// pgx and for any driver of database/sql.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/migrate"
+	"github.com/surehook/surehook/receiver/catchup"
+)
+
+// Config of a store and of [Migrate], which must be given the same.
+type Config struct {
+	// Schema is where the table is, up to 63 bytes, as it is and not folded to lower
+	// case. Empty, it is looked for in the search_path of each transaction.
+	Schema string
+}
+
+// Store is a [catchup.CursorStore] for the transactions of pgx or of a *sql.DB. It is
+// safe for concurrent use and holds nothing but its statements' text.
+type Store[Tx any] struct {
+	get, set string
+	in       func(Tx) (session, error)
+}
+
+var (
+	_ catchup.CursorStore[pgx.Tx]  = (*Store[pgx.Tx])(nil)
+	_ catchup.CursorStore[*sql.Tx] = (*Store[*sql.Tx])(nil)
+)
+
+// session is a transaction of either kind.
+type session struct {
+	exec func(ctx context.Context, query string, args ...any) error
+	row  func(ctx context.Context, query string, args ...any) interface{ Scan(into ...any) error }
+}
+
+// New returns a store for the transactions of pgx. The table must be there: see
+// [Migrate]. A nil config is an empty one; the error matches [catchup.ErrInvalid].
+func New(cfg *Config) (*Store[pgx.Tx], error) {
+	return newStore(cfg, func(tx pgx.Tx) (session, error) {
+		if tx == nil {
+			return session{}, errNoTx
+		}
+		return session{
+			exec: func(ctx context.Context, query string, args ...any) error {
+				_, err := tx.Exec(ctx, query, args...)
+				return err
+			},
+			row: func(ctx context.Context, query string, args ...any) interface{ Scan(into ...any) error } {
+				return tx.QueryRow(ctx, query, args...)
+			},
+		}, nil
+	})
+}
+
+// NewSQL returns a store for the transactions of a *sql.DB, whatever its driver. It
+// is New otherwise.
+func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
+	return newStore(cfg, func(tx *sql.Tx) (session, error) {
+		if tx == nil {
+			return session{}, errNoTx
+		}
+		return session{
+			exec: func(ctx context.Context, query string, args ...any) error {
+				_, err := tx.ExecContext(ctx, query, args...)
+				return err
+			},
+			row: func(ctx context.Context, query string, args ...any) interface{ Scan(into ...any) error } {
+				return tx.QueryRowContext(ctx, query, args...)
+			},
+		}, nil
+	})
+}
+
+var errNoTx = fmt.Errorf("%w: the transaction is nil", catchup.ErrInvalid)
+
+const (
+	get = `SELECT cursor FROM surehook_catchup_cursors WHERE name = $1`
+	set = `INSERT INTO surehook_catchup_cursors (name, cursor) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`
+)
+
+func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	if err := ident.Schema(cfg.Schema); err != nil {
+		return nil, fmt.Errorf("%w: %w", catchup.ErrInvalid, err)
+	}
+	named := func(text string) string {
+		if cfg.Schema == "" {
+			return text
+		}
+		return strings.ReplaceAll(text, "surehook_", ident.QuoteSchema(cfg.Schema)+".surehook_")
+	}
+	return &Store[Tx]{get: named(get), set: named(set), in: in}, nil
+}
+
+// Cursor implements [catchup.CursorStore].
+func (s *Store[Tx]) Cursor(ctx context.Context, tx Tx, name string) (cursor string, err error) {
+	in, err := s.in(tx)
+	if err = errors.Join(err, catchup.CheckName(name)); err != nil {
+		return "", err
+	}
+	err = in.row(ctx, s.get, name).Scan(&cursor)
+	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("postgres: reading a cursor: %w", err)
+	}
+	return cursor, nil
+}
+
+// SetCursor implements [catchup.CursorStore].
+func (s *Store[Tx]) SetCursor(ctx context.Context, tx Tx, name, cursor string) error {
+	in, err := s.in(tx)
+	if err = errors.Join(err, catchup.CheckName(name), catchup.CheckCursor(cursor)); err != nil {
+		return err
+	}
+	if err := in.exec(ctx, s.set, name, cursor); err != nil {
+		return fmt.Errorf("postgres: storing a cursor: %w", err)
+	}
+	return nil
+}
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Migrate brings the table up to date, and makes the schema of the config if it is
+// not there. Call it before the first use, at every start: when nothing is to be done
+// it writes nothing and takes no lock. Several processes may call it at once. A
+// pgxpool.Pool becomes a *sql.DB by stdlib.OpenDBFromPool. A nil config is an empty
+// one.
+func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	return migrate.Postgres(ctx, db, cfg.Schema, "catchup", Migrations())
+}
+
+// Migrations returns the numbered files that Migrate applies, for those who have a
+// tool of their own. Their names are unqualified. They only ever go forward, and a
+// released one never changes.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil { // only a malformed path, and this one is constant
+		panic(err)
+	}
+	return sub
+}

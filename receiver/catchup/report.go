@@ -1,0 +1,44 @@
+package catchup
+
+import "github.com/surehook/surehook/receiver"
+
+// MaxMissed is how many ids Report.Missed has at most.
+const MaxMissed = 1000
+
+// Report is what a reconciliation has found. Seen is the sum of what follows it.
+type Report struct {
+	Seen         int // events read
+	Applied      int // missed, and applied now
+	DeadLettered int // missed, and set aside now, as the application wants
+	Stale        int // missed, and overtaken: a newer version is stored
+	Duplicates   int // taken before
+	Ignored      int // of types that the application does not want
+	Redacted     int // their data are gone at the sender, so they were left alone
+
+	// Missed has the ids of the first MaxMissed that were applied or set aside now: no
+	// post had brought them.
+	Missed []string
+	// Gaps are the parts of the feed that are not kept any more.
+	Gaps []Gap
+	// Next is the cursor up to which was read.
+	Next string
+}
+
+func (r *Report) add(id string, res receiver.Result) {
+	r.Seen++
+	switch res {
+	case receiver.Applied:
+		r.Applied++
+	case receiver.DeadLettered:
+		r.DeadLettered++
+	case receiver.Stale:
+		r.Stale++
+	case receiver.Duplicate:
+		r.Duplicates++
+	case receiver.Ignored:
+		r.Ignored++
+	}
+	if (res == receiver.Applied || res == receiver.DeadLettered) && len(r.Missed) < MaxMissed {
+		r.Missed = append(r.Missed, id)
+	}
+}

@@ -1,0 +1,145 @@
+package catchup_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup/memory"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/catchup"
+	"github.com/surehook/surehook/signing"
+)
+
+// inMemory is a consumer for tests of time.
+type inMemory struct {
+	store *memory.Store
+	rcv   *receiver.Receiver[*memory.Tx]
+	feed  *fakeFeed
+
+	mu      sync.Mutex
+	cursor  string
+	stored  int // how often
+	applied map[string]time.Time
+}
+
+func newInMemory(t *testing.T) *inMemory {
+	b := &inMemory{store: memory.New(), feed: &fakeFeed{}, applied: map[string]time.Time{}}
+	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
+	require.NoError(t, err)
+	verifier, err := signing.NewVerifier(keys, nil)
+	require.NoError(t, err)
+	b.rcv, err = receiver.New(verifier, b.store.InTx, b.store, &receiver.Config{Logger: quiet})
+	require.NoError(t, err)
+	return b
+}
+
+func (b *inMemory) Cursor(context.Context, *memory.Tx, string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cursor, nil
+}
+
+func (b *inMemory) SetCursor(_ context.Context, _ *memory.Tx, _, cursor string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cursor = cursor
+	b.stored++
+	return nil
+}
+
+func (b *inMemory) apply(_ context.Context, _ *memory.Tx, ev receiver.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.applied[ev.ID] = time.Now()
+	return nil
+}
+
+func (b *inMemory) catchup(t *testing.T, source catchup.Source, cfg catchup.Config) *catchup.Catchup[*memory.Tx] {
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	c, err := catchup.New(source, b.rcv, b.store.InTx, catchup.CursorStore[*memory.Tx](b), b.apply, &cfg)
+	require.NoError(t, err)
+	return c
+}
+
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newInMemory(t)
+		b.feed.add(1)
+		for range 12 {
+			b.feed.fail = append(b.feed.fail, errBroken)
+		}
+		b.feed.fail = append(b.feed.fail, &catchup.StatusError{Status: 429, RetryAfter: 10 * time.Minute}, &catchup.StatusError{Status: 429, RetryAfter: 1000 * time.Hour})
+		var pauses []time.Duration
+		c := b.catchup(t, b.feed, catchup.Config{Hooks: catchup.Hooks{Retry: func(_ context.Context, _ string, _ error, d time.Duration) { pauses = append(pauses, d) }}})
+		_, err := c.Reconcile(t.Context(), "")
+		require.NoError(t, err)
+		require.Len(t, pauses, 14)
+		for i, d := range pauses[:12] {
+			most := min(500*time.Millisecond<<i, time.Minute)
+			require.LessOrEqual(t, d, most, "pause %d", i)
+			require.GreaterOrEqual(t, d, most/2, "pause %d", i)
+		}
+		require.Equal(t, []time.Duration{10 * time.Minute, time.Hour}, pauses[12:], "as the sender asks, within reason")
+	})
+}
+
+// A sender that answers at once, whatever it is asked for, is not asked all the time.
+func TestEmptyAnswersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newInMemory(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, b.catchup(t, b.feed, catchup.Config{}).Run(ctx))
+		require.InDelta(t, 60, len(b.feed.asks), 30)
+	})
+}
+
+// movingFeed has no events for us, and a cursor that moves.
+type movingFeed struct{ asked int }
+
+func (f *movingFeed) Page(ctx context.Context, _ string, _ int, wait time.Duration) (catchup.Page, error) {
+	f.asked++
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return catchup.Page{}, ctx.Err()
+	}
+	return catchup.Page{Next: fmt.Sprint("at ", f.asked)}, nil
+}
+
+func TestCursorMovesWithoutEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newInMemory(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		f := &movingFeed{}
+		require.NoError(t, b.catchup(t, f, catchup.Config{Wait: 5 * time.Second}).Run(ctx))
+		require.InDelta(t, 120, f.asked, 2)
+		require.InDelta(t, 10, b.stored, 1, "once a minute, and not with every answer")
+	})
+}
+
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newInMemory(t)
+		start := time.Now()
+		for id, age := range map[string]time.Duration{"evt_old": time.Hour, "evt_young": 10 * time.Second, "evt_future": -time.Hour} {
+			b.feed.events = append(b.feed.events, fmt.Appendf(nil, `{"id":"%s","type":"a","occurred_at":"%s","object":{"type":"a","id":"%s"},"version":1}`, id, start.Add(-age).UTC().Format(time.RFC3339Nano), id))
+		}
+		b.feed.add(1) // without a time
+		_, err := b.catchup(t, b.feed, catchup.Config{Settle: time.Minute}).Reconcile(t.Context(), "")
+		require.NoError(t, err)
+		require.Len(t, b.applied, 4)
+		require.GreaterOrEqual(t, b.applied["evt_young"].Sub(start), 50*time.Second)
+		require.LessOrEqual(t, time.Since(start), 2*time.Minute, "by our own clock nothing waits longer than Settle")
+		require.GreaterOrEqual(t, b.applied["evt_future"].Sub(start), time.Minute)
+	})
+}

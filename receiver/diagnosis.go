@@ -1,0 +1,84 @@
+package receiver
+
+import (
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// diagnoser is what a Verifier may be besides.
+type diagnoser interface {
+	Diagnose(m signing.Message) []string
+}
+
+var (
+	_ diagnoser = (*signing.Verifier)(nil)
+	_ diagnoser = (*Secrets)(nil)
+)
+
+// Of diagnoses, a few at once and then one in a while: one costs as much as dozens of
+// verifications, and whoever forges signatures must not be able to spend that. It is
+// enough to find a mistake in the set-up, which is at every request.
+const (
+	diagnosesAtOnce = 5
+	diagnosisEvery  = 10 * time.Second
+)
+
+type diagnoses struct {
+	mu   sync.Mutex
+	left int
+	at   time.Time // when left was what it is
+}
+
+func (d *diagnoses) allow(now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at.IsZero() || now.Before(d.at) {
+		d.left, d.at = diagnosesAtOnce, now
+	}
+	if more := int(now.Sub(d.at) / diagnosisEvery); more > 0 {
+		d.left = min(diagnosesAtOnce, d.left+more)
+		d.at = now
+	}
+	if d.left == 0 {
+		return false
+	}
+	d.left--
+	return true
+}
+
+// diagnose adds to a failure what is probably wrong. The failure's status stays.
+func (r *Receiver[Tx]) diagnose(failure *Error, in incoming, body []byte) *Error {
+	switch failure.Reason {
+	case ReasonHeader, ReasonWindow, ReasonSignature:
+	default:
+		return failure
+	}
+	d, ok := r.verifier.(diagnoser)
+	if !ok || r.cfg.NoDiagnosis || !r.diagnoses.allow(r.cfg.Now()) {
+		return failure
+	}
+	_ = contain(func() error {
+		failure.Diagnosis = d.Diagnose(signing.Message{Method: in.method, URL: in.url, Header: in.header, Body: body})
+		return nil
+	})
+	return failure
+}
+
+// Diagnose is [signing.Verifier.Diagnose] with the keys that the request's name has,
+// if they are remembered: it looks nothing up.
+func (s *Secrets) Diagnose(m signing.Message) []string {
+	name := s.nameOf(m)
+	holder, _ := s.memory.get(name, s.cfg.Verifier.Now())
+	if holder != nil {
+		return holder.verifier.Diagnose(m)
+	}
+	if found := s.stranger.Diagnose(m); found != nil {
+		return found // of the header or the clock, for which no key is needed
+	}
+	if _, err := s.stranger.Verify(m); err == nil || reasonOf(err) != ReasonSignature {
+		return nil
+	}
+	return []string{"nobody has a secret under the name that the request gives: the path or the header that has it may be another one than the sender was told"}
+}

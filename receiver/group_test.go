@@ -1,0 +1,402 @@
+package receiver_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/receivertest"
+)
+
+// script is a database that notes what it is told, and refuses what it is told to
+// refuse.
+type script struct {
+	mu     sync.Mutex
+	log    []string
+	refuse map[string]error // the next time
+	reruns int
+}
+
+func (s *script) say(what string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, what)
+	err := s.refuse[what]
+	delete(s.refuse, what)
+	return err
+}
+
+func (s *script) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := strings.Join(s.log, ", ")
+	s.log = nil
+	return strings.NewReplacer("RELEASE SAVEPOINT surehook; SAVEPOINT surehook", "next", "RELEASE SAVEPOINT surehook", "release",
+		"ROLLBACK TO SAVEPOINT surehook", "undo", "SAVEPOINT surehook", "savepoint").Replace(out)
+}
+
+func (s *script) inTx(ctx context.Context, fn func(*script) error) error {
+	if err := s.say("begin"); err != nil {
+		return err
+	}
+	for {
+		if err := fn(s); err != nil {
+			_ = s.say("rollback")
+			return err
+		}
+		s.mu.Lock()
+		s.reruns--
+		again := s.reruns >= 0
+		s.mu.Unlock()
+		if !again {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return s.say("commit")
+		}
+		_ = s.say("again")
+	}
+}
+
+func (s *script) group(t *testing.T, cfg *receiver.GroupConfig) *receiver.Group[*script] {
+	t.Helper()
+	g, err := receiver.NewGroup(s.inTx, func(_ context.Context, tx *script, statements string) error { return tx.say(statements) }, cfg)
+	require.NoError(t, err)
+	return g
+}
+
+// crowd lets n functions come while the first one is being run, and returns what
+// became of them. Function 0 runs first, the others in their order.
+func crowd(t *testing.T, g *receiver.Group[*script], fns ...func(*script) error) []error {
+	t.Helper()
+	go1 := make(chan struct{})
+	first := fns[0]
+	fns[0] = func(tx *script) error {
+		<-go1
+		return first(tx)
+	}
+	errs := make([]error, len(fns))
+	var wg sync.WaitGroup
+	for i, fn := range fns {
+		wg.Go(func() {
+			errs[i] = errors.New("panicked")
+			defer func() { _ = recover() }()
+			errs[i] = g.InTx(t.Context(), fn)
+		})
+		synctest.Wait()
+	}
+	close(go1)
+	wg.Wait()
+	return errs
+}
+
+var errOwn = errors.New("its own")
+
+func says(what string, err error) func(*script) error {
+	return func(tx *script) error {
+		_ = tx.say(what)
+		return err
+	}
+}
+
+func TestGroup(t *testing.T) {
+	lost := errors.New("connection lost")
+	for name, c := range map[string]struct {
+		refuse map[string]error
+		reruns int
+		cfg    *receiver.GroupConfig
+		fns    []func(*script) error
+		log    string
+		errs   []error
+	}{
+		"alone": {fns: []func(*script) error{says("a", nil)}, log: "begin, savepoint, a, release, commit", errs: []error{nil}},
+		"three share a commit": {
+			fns: []func(*script) error{says("a", nil), says("b", nil), says("c", nil)},
+			log: "begin, savepoint, a, next, b, next, c, release, commit", errs: []error{nil, nil, nil},
+		},
+		"a failure is undone alone": {
+			fns: []func(*script) error{says("a", nil), says("b", errOwn), says("c", nil)},
+			log: "begin, savepoint, a, next, b, undo, c, release, commit", errs: []error{nil, errOwn, nil},
+		},
+		"the first fails": {
+			fns: []func(*script) error{says("a", errOwn), says("b", nil)},
+			log: "begin, savepoint, a, undo, b, release, commit", errs: []error{errOwn, nil},
+		},
+		"the last fails": {
+			fns: []func(*script) error{says("a", nil), says("b", errOwn)},
+			log: "begin, savepoint, a, next, b, undo, commit", errs: []error{nil, errOwn},
+		},
+		"nothing is left to commit": {
+			fns: []func(*script) error{says("a", errOwn), says("b", errOwn)},
+			log: "begin, savepoint, a, undo, b, undo, rollback", errs: []error{errOwn, errOwn},
+		},
+		"a panic is undone alone, the leader's too": {
+			fns: []func(*script) error{func(*script) error { panic("a") }, says("b", nil), func(*script) error { panic("c") }, says("d", nil)},
+			log: "begin, savepoint, undo, b, next, undo, d, release, commit", errs: []error{errors.New("panicked"), nil, errors.New("panicked"), nil},
+		},
+		"the common commit fails for all but those who failed": {
+			refuse: map[string]error{"commit": lost},
+			fns:    []func(*script) error{says("a", nil), says("b", errOwn), says("c", nil)},
+			log:    "begin, savepoint, a, next, b, undo, c, release, commit", errs: []error{lost, errOwn, lost},
+		},
+		"it cannot begin": {
+			refuse: map[string]error{"begin": lost},
+			fns:    []func(*script) error{says("a", nil)},
+			log:    "begin", errs: []error{lost},
+		},
+		"an error that was kept quiet about is undone": {
+			refuse: map[string]error{"RELEASE SAVEPOINT surehook; SAVEPOINT surehook": lost},
+			fns:    []func(*script) error{says("a", nil), says("b", nil)},
+			log:    "begin, savepoint, a, next, undo, b, release, commit", errs: []error{lost, nil},
+		},
+		"the last one kept quiet": {
+			refuse: map[string]error{"RELEASE SAVEPOINT surehook": lost},
+			fns:    []func(*script) error{says("a", nil), says("b", nil)},
+			log:    "begin, savepoint, a, next, b, release, undo, commit", errs: []error{nil, lost},
+		},
+		"who breaks it fails, the others are run again": {
+			refuse: map[string]error{"ROLLBACK TO SAVEPOINT surehook": lost},
+			fns:    []func(*script) error{says("a", nil), says("b", errOwn), says("c", nil)},
+			// c had not joined yet, and leads the next one.
+			log:  "begin, savepoint, a, next, b, undo, rollback, begin, savepoint, c, next, a, release, commit",
+			errs: []error{nil, errOwn, nil},
+		},
+		"at most Size share": {
+			cfg: &receiver.GroupConfig{Size: 2},
+			fns: []func(*script) error{says("a", nil), says("b", nil), says("c", nil)},
+			log: "begin, savepoint, a, next, b, release, commit, begin, savepoint, c, release, commit", errs: []error{nil, nil, nil},
+		},
+		"the InTx runs it again": {
+			reruns: 1,
+			fns:    []func(*script) error{says("a", nil), says("b", errOwn), says("c", nil)},
+			log:    "begin, savepoint, a, next, b, undo, c, release, again, savepoint, a, next, b, undo, c, release, commit",
+			errs:   []error{nil, errOwn, nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{refuse: c.refuse, reruns: c.reruns}
+				errs := crowd(t, s.group(t, c.cfg), c.fns...)
+				require.Equal(t, c.log, s.take())
+				require.Equal(t, c.errs, errs)
+			})
+		})
+	}
+}
+
+// Nobody is told before the commit, and who leaves the queue is not run.
+func TestGroupWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(script)
+		g := s.group(t, nil)
+		hold := make(chan struct{})
+		errs := make(chan error, 3)
+		go func() {
+			errs <- g.InTx(t.Context(), func(*script) error {
+				<-hold
+				return nil
+			})
+		}()
+		synctest.Wait()
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			errs <- g.InTx(ctx, says("left", nil))
+		}()
+		go func() { errs <- g.InTx(t.Context(), says("stays", nil)) }()
+		require.ErrorIs(t, <-errs, context.DeadlineExceeded)
+		close(hold)
+		require.NoError(t, <-errs)
+		require.NoError(t, <-errs)
+		require.Equal(t, "begin, savepoint, next, stays, release, commit", s.take())
+	})
+	// Whose time ends between its own work and the commit does not know how it ended.
+	synctest.Test(t, func(t *testing.T) {
+		s := new(script)
+		g := s.group(t, nil)
+		first, last := make(chan struct{}), make(chan struct{})
+		errs := make(chan error, 3)
+		go func() { errs <- g.InTx(t.Context(), func(*script) error { <-first; return nil }) }()
+		synctest.Wait()
+		left := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			left <- g.InTx(ctx, says("b", nil))
+		}()
+		synctest.Wait()
+		go func() { errs <- g.InTx(t.Context(), func(*script) error { <-last; return nil }) }()
+		synctest.Wait()
+		close(first)
+		err := <-left
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "the common commit has not ended")
+		close(last)
+		require.NoError(t, <-errs)
+		require.NoError(t, <-errs)
+	})
+}
+
+// A function that ends its goroutine takes nobody with it.
+func TestGroupGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(script)
+		errs := crowd(t, s.group(t, nil), func(*script) error { runtime.Goexit(); return nil }, says("b", nil), func(*script) error { runtime.Goexit(); return nil }, says("d", nil))
+		require.NoError(t, errs[1])
+		require.NoError(t, errs[3])
+		require.Contains(t, s.take(), "commit")
+	})
+	// The leader, when the InTx runs it all again: then nothing is committed, and the
+	// other is run in a transaction of its own.
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{reruns: 1}
+		runs := 0
+		errs := crowd(t, s.group(t, nil), func(*script) error {
+			if runs++; runs == 2 {
+				runtime.Goexit()
+			}
+			return nil
+		}, says("b", nil))
+		require.NoError(t, errs[1])
+		require.Equal(t, "begin, savepoint, next, b, release, again, savepoint, begin, savepoint, b, release, commit", s.take())
+	})
+}
+
+// The time of the one who began ends neither the work of the others nor the commit;
+// whose time is over already is not run.
+func TestGroupOutlivesItsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(script)
+		g := s.group(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start, errs := make(chan struct{}), make(chan error, 2)
+		go func() { errs <- g.InTx(ctx, func(*script) error { <-start; return nil }) }()
+		synctest.Wait()
+		go func() { errs <- g.InTx(t.Context(), func(*script) error { time.Sleep(2 * time.Second); return nil }) }()
+		synctest.Wait()
+		close(start)
+		require.NoError(t, <-errs)
+		require.NoError(t, <-errs)
+		require.Equal(t, "begin, savepoint, next, release, commit", s.take())
+		require.ErrorIs(t, g.InTx(ctx, says("late", nil)), context.DeadlineExceeded)
+		require.NotContains(t, s.take(), "late")
+	})
+}
+
+func TestGroupTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var open, most atomic.Int32
+		s := new(script)
+		g, err := receiver.NewGroup(func(ctx context.Context, fn func(*script) error) error {
+			most.Store(max(most.Load(), open.Add(1)))
+			defer open.Add(-1)
+			time.Sleep(time.Second)
+			return s.inTx(ctx, fn)
+		}, func(context.Context, *script, string) error { return nil }, &receiver.GroupConfig{Transactions: 3})
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { require.NoError(t, g.InTx(t.Context(), says("x", nil))) })
+		}
+		wg.Wait()
+		require.Equal(t, int32(3), most.Load())
+		require.Equal(t, 20, strings.Count(s.take(), "x"))
+	})
+}
+
+func TestNewGroupReportsEverything(t *testing.T) {
+	_, err := receiver.NewGroup[*sql.Tx](nil, nil, &receiver.GroupConfig{Transactions: -1, Size: -1, Timeout: -1})
+	for _, problem := range []string{"InTx is nil", "Exec is nil", "Transactions", "Size", "Timeout"} {
+		require.ErrorContains(t, err, problem)
+	}
+	g, err := receiver.NewGroup(func(context.Context, func(*script) error) error { return nil }, func(context.Context, *script, string) error { return nil }, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, g.InTx(t.Context(), nil), "without having run")
+}
+
+// Deliveries that fail in every way share transactions with others: each of the
+// others is applied once, and of those that fail nothing is left.
+func TestGroupOnSQLite(t *testing.T) {
+	b, db := onSQLite(t)
+	var commits atomic.Int32
+	group, err := receiver.NewGroup(func(ctx context.Context, fn func(*sql.Tx) error) error {
+		commits.Add(1)
+		return b.inTx(ctx, fn)
+	}, receiver.SQLExec, nil)
+	require.NoError(t, err)
+	rcv := newReceiver(t, group.InTx, sqlite.New(), nil)
+	testGroup(t, rcv, b)
+	t.Logf("%d transactions", commits.Load())
+	require.Less(t, commits.Load(), int32(150))
+	require.Zero(t, db.Stats().InUse)
+}
+
+func testGroup[Tx any](t *testing.T, rcv *receiver.Receiver[Tx], b bed[Tx]) {
+	t.Helper()
+	const n = 200
+	gather := make(chan struct{})
+	var waiting atomic.Int32
+	srv := httptest.NewServer(rcv.Handler(func(ctx context.Context, tx Tx, ev receiver.Event) error {
+		if waiting.Add(1) == 1 {
+			<-gather // so that the others find a transaction to share
+		}
+		if err := b.effect(ctx, tx, ev); err != nil {
+			return err
+		}
+		switch ev.Type {
+		case "fails":
+			return errors.New("no")
+		case "panics":
+			panic("no")
+		case "hopeless":
+			return receiver.Permanent(errors.New("no"))
+		case "lost":
+			return pgError("40001")
+		}
+		return nil
+	}))
+	defer srv.Close()
+	snd := newSender(t)
+	want := map[string]int{"fails": 500, "panics": 500, "hopeless": 200, "lost": 503, "works": 200}
+	types := []string{"works", "fails", "works", "panics", "works", "hopeless", "works", "lost"}
+	events := make([]receivertest.Event, n)
+	var wg sync.WaitGroup
+	for i := range events {
+		events[i] = receivertest.NewEvent("subscriber", fmt.Sprint("sub_", i), 1)
+		events[i].Type = types[i%len(types)]
+		wg.Go(func() {
+			a, err := snd.Request(events[i]).Post(t.Context(), srv.URL)
+			if err != nil || a.Status != want[events[i].Type] {
+				t.Error(events[i].Type, a.Status, err)
+			}
+		})
+		if i == 50 {
+			close(gather)
+		}
+	}
+	wg.Wait()
+	for _, ev := range events {
+		switch ev.Type {
+		case "works":
+			require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
+		case "hopeless":
+			require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev))
+		default:
+			require.Equal(t, state{}, b.state(t, ev), ev.Type)
+		}
+	}
+}

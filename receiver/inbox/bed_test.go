@@ -1,0 +1,238 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/dedup"
+	dedupPostgres "github.com/surehook/surehook/dedup/postgres"
+	dedupSQLite "github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/inbox"
+	"github.com/surehook/surehook/receiver/inbox/postgres"
+	"github.com/surehook/surehook/receiver/inbox/sqlite"
+	"github.com/surehook/surehook/receiver/receivertest"
+	"github.com/surehook/surehook/signing"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// base is an application's database with all that a receiver and an inbox need.
+type base[Tx any] struct {
+	inTx   receiver.InTx[Tx]
+	dedup  dedup.Store[Tx]
+	store  inbox.Store[Tx]
+	effect receiver.HandlerFunc[Tx]
+	db     *sql.DB
+}
+
+func openSQLite(t require.TestingT, path string) base[*sql.Tx] {
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(20000)")
+	require.NoError(t, err)
+	require.NoError(t, dedupSQLite.Migrate(context.Background(), db))
+	require.NoError(t, sqlite.Migrate(context.Background(), db))
+	_, err = db.Exec("CREATE TABLE IF NOT EXISTS effects (no INTEGER PRIMARY KEY, id TEXT NOT NULL)")
+	require.NoError(t, err)
+	return base[*sql.Tx]{receiver.SQL(db, nil), dedupSQLite.New(), sqlite.New(), func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID)
+		return err
+	}, db}
+}
+
+func onSQLite(t testing.TB) base[*sql.Tx] {
+	b := openSQLite(t, filepath.Join(t.TempDir(), "app.db"))
+	t.Cleanup(func() { require.NoError(t, b.db.Close()) })
+	return b
+}
+
+func pgPool(t testing.TB) (*pgxpool.Pool, *sql.DB) {
+	admin, err := sql.Open("pgx", pgtest.DSN(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, admin.Close()) })
+	schema := pgtest.Schema(t, admin)
+	pool, err := pgxpool.New(t.Context(), pgtest.With(pgtest.DSN(t), "search_path", schema, "pool_max_conns", "24"))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	require.NoError(t, dedupPostgres.Migrate(t.Context(), db, nil))
+	require.NoError(t, postgres.Migrate(t.Context(), db, nil))
+	require.NoError(t, postgres.Migrate(t.Context(), db, nil), "again")
+	_, err = db.Exec("CREATE TABLE effects (no bigint GENERATED ALWAYS AS IDENTITY, id text NOT NULL)")
+	require.NoError(t, err)
+	return pool, db
+}
+
+func onPgx(t testing.TB) base[pgx.Tx] {
+	pool, db := pgPool(t)
+	markers, err := dedupPostgres.New(nil)
+	require.NoError(t, err)
+	store, err := postgres.New(nil)
+	require.NoError(t, err)
+	return base[pgx.Tx]{
+		func(ctx context.Context, fn func(pgx.Tx) error) error { return pgx.BeginFunc(ctx, pool, fn) }, markers, store,
+		func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
+			_, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ($1)", ev.ID)
+			return err
+		}, db,
+	}
+}
+
+func onPostgresSQL(t testing.TB) base[*sql.Tx] {
+	_, db := pgPool(t)
+	markers, err := dedupPostgres.NewSQL(nil)
+	require.NoError(t, err)
+	store, err := postgres.NewSQL(nil)
+	require.NoError(t, err)
+	return base[*sql.Tx]{receiver.SQL(db, nil), markers, store, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES ($1)", ev.ID)
+		return err
+	}, db}
+}
+
+// ends counts what became of events.
+type ends struct {
+	mu     sync.Mutex
+	counts map[receiver.Result]int
+	change chan struct{}
+}
+
+func (e *ends) add(res receiver.Result) {
+	e.mu.Lock()
+	e.counts[res]++
+	e.mu.Unlock()
+	select {
+	case e.change <- struct{}{}:
+	default:
+	}
+}
+
+// all counts the events that came to an end.
+func (e *ends) all() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for res, count := range e.counts {
+		if res != receiver.Recorded {
+			n += count
+		}
+	}
+	return n
+}
+
+func (e *ends) of(res receiver.Result) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.counts[res]
+}
+
+// bed is a consumer with an inbox, and a sender.
+type bed[Tx any] struct {
+	base[Tx]
+	t       testing.TB
+	ends    *ends
+	in      *inbox.Inbox[Tx]
+	handler http.Handler
+	sender  *receivertest.Sender
+}
+
+var at1ms = backoff.Policy{Schedule: backoff.Exponential{Base: time.Millisecond, Max: time.Millisecond}, Jitter: backoff.None()}
+
+func newBed[Tx any](t testing.TB, b base[Tx], h receiver.HandlerFunc[Tx], cfg inbox.Config) *bed[Tx] {
+	t.Helper()
+	e := &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}
+	secret := signing.GenerateSecret()
+	if h == nil {
+		h = b.effect
+	}
+	if cfg.Policy.Schedule == nil {
+		cfg.Policy = at1ms
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = 5 * time.Millisecond
+	}
+	cfg.Logger = quiet
+	in, err := inbox.New(newReceiver(t, b, secret, e), b.inTx, b.store, h, &cfg)
+	require.NoError(t, err)
+	return &bed[Tx]{base: b, t: t, ends: e, in: in, handler: in.Handler(), sender: receivertest.NewSender(t, secret, nil)}
+}
+
+func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, e *ends) *receiver.Receiver[Tx] {
+	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
+	require.NoError(t, err)
+	verifier, err := signing.NewVerifier(keys, nil)
+	require.NoError(t, err)
+	count := func(res receiver.Result) func(context.Context, receiver.Event) {
+		return func(context.Context, receiver.Event) { e.add(res) }
+	}
+	rcv, err := receiver.New(verifier, b.inTx, b.dedup, &receiver.Config{Logger: quiet, Hooks: receiver.Hooks{
+		Applied: count(receiver.Applied), Stale: count(receiver.Stale), Ignored: count(receiver.Ignored), Recorded: count(receiver.Recorded),
+		DeadLettered: func(context.Context, receiver.Event, error) { e.add(receiver.DeadLettered) },
+	}})
+	require.NoError(t, err)
+	return rcv
+}
+
+func (b *bed[Tx]) post(ev receivertest.Event) receivertest.Answer {
+	return b.sender.Request(ev).Serve(b.handler)
+}
+
+// run runs the inbox until so many events have ended, and then to its own end.
+func (b *bed[Tx]) run(until func() bool) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- b.in.Run(ctx) }()
+	for !until() {
+		select {
+		case <-b.ends.change:
+		case <-time.After(10 * time.Millisecond): // a duplicate that leaves is no change
+		case <-ctx.Done():
+			b.t.Fatal("it does not come to its end")
+		}
+	}
+	cancel()
+	require.NoError(b.t, <-done)
+}
+
+func (b base[Tx]) effects(t testing.TB) []string {
+	t.Helper()
+	return column(t, b.db, "SELECT id FROM effects ORDER BY no")
+}
+
+func (b *bed[Tx]) status() inbox.Status {
+	b.t.Helper()
+	s, err := b.in.Status(b.t.Context())
+	require.NoError(b.t, err)
+	return s
+}
+
+func column(t testing.TB, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.Query(query)
+	require.NoError(t, err)
+	defer rows.Close()
+	values := []string{}
+	for rows.Next() {
+		var v string
+		require.NoError(t, rows.Scan(&v))
+		values = append(values, v)
+	}
+	require.NoError(t, rows.Err())
+	return values
+}

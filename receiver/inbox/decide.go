@@ -1,0 +1,24 @@
+package inbox
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/receiver"
+)
+
+// decide says what becomes of an event whose attempt has failed: it is tried again
+// after a while, or given up.
+func decide(policy backoff.Policy, maxAttempts int, c Claim, reason receiver.Reason, chance float64) (after time.Duration, giveUp bool) {
+	if c.Attempt >= maxAttempts {
+		return 0, true
+	}
+	state := backoff.State{Attempt: c.Attempt, Age: c.Age}
+	switch reason {
+	case receiver.ReasonDatabase, receiver.ReasonConflict, receiver.ReasonCommit, receiver.ReasonInWork:
+		// The event is not known to be at fault, so its age says nothing about it.
+		state.Age = 0
+	}
+	after, retry := policy.Next(state, chance)
+	return after, !retry
+}

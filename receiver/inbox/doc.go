@@ -1,0 +1,46 @@
+// Package inbox records verified events and acknowledges them at once, and applies them
+// afterwards, with the markers, the versions and the transactions of the receiver that
+// verified them.
+//
+// It is for what takes longer than a sender waits, or fails for reasons that the sender
+// should not see: a third party that is away must not use up the sender's attempts.
+//
+//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), nil)
+//	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), apply, nil)
+//	http.Handle("POST /webhooks", in.Handler())
+//	err = in.Run(ctx)
+//
+// # What is guaranteed
+//
+// A 2xx is written after the event has been committed to the inbox, and only then.
+// What was acknowledged is applied, becomes a dead letter beside the markers, or is
+// still in the inbox, with the error of its last attempt: nothing else happens to it.
+// With SQLite that needs PRAGMA synchronous to be FULL, and with PostgreSQL
+// synchronous_commit to be on, as they are by default.
+//
+// An event leaves the inbox in the transaction that takes it: its marker, its version,
+// its effect and the removal are committed together. A duplicate finds the event in the
+// inbox and is answered as one; one that comes after the event was applied is recorded
+// once more, finds the marker, and leaves without an effect. So the inbox holds live
+// work only and needs no pruning; markers are pruned as ever (package dedup).
+//
+// Any number of processes may run on one inbox. Each takes events for the length of a
+// lease; what a process held that was killed is taken by another when the lease has
+// ended. Whoever comes back too late changes nothing.
+//
+// An attempt that fails is repeated with growing pauses, and other events go on
+// meanwhile. When the policy gives up, or the error is a receiver.Permanent one, the
+// event becomes a dead letter: receiver.Receiver.ApplyDeadLetter applies it by hand.
+// The store of the receiver must keep dead letters, as all of package dedup do; with
+// one that does not, an event that fails for good stays in the inbox and is tried on.
+//
+// # Order
+//
+// Versions keep an older event from being applied over a newer one, by leaving the
+// older one out as stale. With Config.Ordered the events of an object that are in the
+// inbox are applied one at a time, lower versions first, whatever order they arrived
+// in, and one that fails holds up those behind it until it is applied or becomes a
+// dead letter. Objects do not hold up each other. What arrives after a newer event of
+// its object was applied is stale, in order or not: nobody knows whether something is
+// missing, so nothing is waited for.
+package inbox

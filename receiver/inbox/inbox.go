@@ -1,0 +1,125 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/signing"
+)
+
+// Inbox records events and applies them afterwards. It is safe for concurrent use and
+// starts nothing before [Inbox.Run].
+type Inbox[Tx any] struct {
+	rcv   *receiver.Receiver[Tx]
+	inTx  receiver.InTx[Tx]
+	store Store[Tx]
+	apply receiver.HandlerFunc[Tx]
+	cfg   Config
+
+	running  atomic.Bool
+	recorded atomic.Bool   // something, since this was last asked for
+	wake     chan struct{} // something may be due
+}
+
+// New makes an Inbox whose events are verified by rcv and applied with h, as
+// rcv.Handler(h) would do at once. inTx and store are for the same database as rcv's:
+// events are recorded in rcv's transactions and leave in them, and are claimed in those
+// of inTx. Thin events are fetched by a receiver.Router with OnState. A nil cfg means
+// all defaults. All problems are reported at once.
+//
+// The events that h gets have neither Verified nor Attempt: they were verified when
+// they were recorded.
+func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store[Tx], h receiver.HandlerFunc[Tx], cfg *Config) (*Inbox[Tx], error) {
+	in := &Inbox[Tx]{rcv: rcv, inTx: inTx, store: store, apply: h, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1)}
+	errs := []error{in.cfg.validate()}
+	for _, need := range []struct {
+		missing bool
+		what    string
+	}{
+		{rcv == nil, "the receiver is nil: make one with receiver.New"},
+		{inTx == nil, "the InTx is nil: give the receiver's"},
+		{store == nil, "the store is nil: give one of the packages beside this one"},
+		{h == nil, "the function that applies is nil: give the handler's"},
+	} {
+		if need.missing {
+			errs = append(errs, errors.New("inbox: "+need.what))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// Handler answers requests by recording their events. It must come before any
+// middleware that reads bodies. An event is answered with 200 once it is committed to
+// the inbox; one that cannot be recorded, with 503. Run need not be under way, nor run
+// in the same process.
+func (in *Inbox[Tx]) Handler() http.Handler {
+	next := in.rcv.RecordHandler(in.record)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer in.wakeIfRecorded()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Receive is Handler for those who have bytes and no net/http; see
+// [receiver.Receiver.Receive].
+func (in *Inbox[Tx]) Receive(ctx context.Context, m signing.Message) (receiver.Result, error) {
+	defer in.wakeIfRecorded()
+	return in.rcv.ReceiveToRecord(ctx, m, in.record)
+}
+
+// Status says what is in the inbox. Its cost grows with that.
+func (in *Inbox[Tx]) Status(ctx context.Context) (s Status, err error) {
+	err = in.inTx(ctx, func(tx Tx) (err error) {
+		s, err = in.store.StatusTx(ctx, tx)
+		return err
+	})
+	return s, err
+}
+
+func (in *Inbox[Tx]) record(ctx context.Context, tx Tx, ev receiver.Event) (bool, error) {
+	fresh, err := in.store.RecordTx(ctx, tx, Record{
+		Scope: ev.Scope, ID: ev.ID, Line: in.line(ev), Type: ev.Type, Version: ev.Version, Body: ev.Body,
+	})
+	if fresh {
+		in.recorded.Store(true)
+	}
+	return fresh, err
+}
+
+// line is the same for what must be applied one after the other. No type of an object
+// has a slash, so two objects never share one.
+func (in *Inbox[Tx]) line(ev receiver.Event) string {
+	if in.cfg.Ordered {
+		return "object/" + ev.Object.Type + "/" + ev.Object.ID
+	}
+	return "event/" + ev.ID
+}
+
+// wakeIfRecorded comes after the commit. What is refused wakes nobody: a flood of
+// forged requests must not become one of queries.
+func (in *Inbox[Tx]) wakeIfRecorded() {
+	if in.recorded.Swap(false) {
+		in.wakeUp()
+	}
+}
+
+func (in *Inbox[Tx]) wakeUp() {
+	select {
+	case in.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+func (in *Inbox[Tx]) log() *slog.Logger {
+	if in.cfg.Logger != nil {
+		return in.cfg.Logger
+	}
+	return slog.Default()
+}

@@ -1,0 +1,275 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/inbox"
+	"github.com/surehook/surehook/receiver/receivertest"
+)
+
+func TestInbox(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { promises(t, onSQLite) })
+	t.Run("pgx", func(t *testing.T) { promises(t, onPgx) })
+	t.Run("postgres by database/sql", func(t *testing.T) { promises(t, onPostgresSQL) })
+}
+
+// promises is what holds on every store.
+func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
+	t.Run("acknowledged first, applied afterwards", func(t *testing.T) { recordsThenApplies(t, open(t)) })
+	t.Run("duplicates in any order have one effect", func(t *testing.T) { oneEffect(t, open(t)) })
+	t.Run("lower versions first", func(t *testing.T) { keepsOrder(t, open(t)) })
+	t.Run("without order nothing is held up", func(t *testing.T) { poisonAlone(t, open(t)) })
+	t.Run("with order the object is held up", func(t *testing.T) { poisonInOrder(t, open(t)) })
+	t.Run("a lease that has ended", func(t *testing.T) { leaseEnds(t, open(t)) })
+	t.Run("permanent errors", func(t *testing.T) { permanent(t, open(t)) })
+	t.Run("store", func(t *testing.T) { keeps(t, open(t)) })
+}
+
+func recordsThenApplies[Tx any](t *testing.T, open base[Tx]) {
+	b := newBed(t, open, nil, inbox.Config{})
+	ev := receivertest.NewEvent("thing", "a", 1)
+	a := b.post(ev)
+	require.Equal(t, 200, a.Status)
+	require.Equal(t, receiver.Recorded, a.Result)
+	require.Equal(t, receiver.Duplicate, b.post(ev).Result)
+	require.Equal(t, 401, b.sender.Request(ev).WrongSecret().Serve(b.handler).Status)
+	require.Empty(t, b.effects(t), "nothing is applied before Run")
+	s := b.status()
+	require.Equal(t, 1, s.Events)
+	require.Zero(t, s.Failing)
+	require.WithinDuration(t, time.Now(), s.Oldest, time.Hour)
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })
+	require.Equal(t, []string{ev.ID}, b.effects(t))
+	require.Equal(t, inbox.Status{}, b.status(), "it has left")
+
+	require.Equal(t, receiver.Recorded, b.post(ev).Result, "the inbox has forgotten it, the marker has not")
+	other := receivertest.NewEvent("thing", "b", 1)
+	b.post(other)
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 2 && b.status().Events == 0 })
+	require.Equal(t, []string{ev.ID, other.ID}, b.effects(t))
+	require.Empty(t, column(t, b.db, "SELECT line FROM surehook_inbox_lines"))
+}
+
+// Two processes share the inbox while copies arrive in disorder.
+func oneEffect[Tx any](t *testing.T, open base[Tx]) {
+	const objects, versions = 8, 6
+	one := newBed(t, open, nil, inbox.Config{})
+	two := newBed(t, open, nil, inbox.Config{Workers: 3})
+	var events []receivertest.Event
+	for o := range objects {
+		for v := range versions {
+			events = append(events, receivertest.NewEvent("thing", fmt.Sprint(o), int64(v+1)))
+		}
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var running sync.WaitGroup
+	for _, b := range []*bed[Tx]{one, two} {
+		running.Go(func() { _ = b.in.Run(ctx) })
+	}
+	for _, ev := range receivertest.Shuffled(1, 3, events...) {
+		require.Equal(t, 200, one.post(ev).Status)
+	}
+	for one.status().Events > 0 {
+		select {
+		case <-one.ends.change:
+		case <-two.ends.change:
+		case <-time.After(10 * time.Millisecond): // a duplicate is no change
+		}
+		require.NoError(t, ctx.Err())
+	}
+	stop()
+	running.Wait()
+	effects := one.effects(t)
+	slices.Sort(effects)
+	require.Equal(t, slices.Compact(slices.Clone(effects)), effects, "an event had two effects")
+	require.Equal(t, objects*versions, one.ends.all()+two.ends.all(), "each event ends once, all others are duplicates")
+	require.Equal(t, len(effects), one.ends.of(receiver.Applied)+two.ends.of(receiver.Applied))
+	for i, ev := range events {
+		if i%versions == versions-1 {
+			require.Contains(t, effects, ev.ID, "the newest version was not applied")
+		}
+	}
+}
+
+func keepsOrder[Tx any](t *testing.T, open base[Tx]) {
+	const objects, versions = 5, 12
+	b := newBed(t, open, nil, inbox.Config{Ordered: true})
+	want := map[string][]string{}
+	var events []receivertest.Event
+	of := map[string]string{}
+	for o := range objects {
+		for v := range versions {
+			ev := receivertest.NewEvent("thing", fmt.Sprint(o), int64(v+1))
+			events = append(events, ev)
+			want[ev.Object.ID] = append(want[ev.Object.ID], ev.ID)
+			of[ev.ID] = ev.Object.ID
+		}
+	}
+	for _, ev := range receivertest.Shuffled(2, 2, events...) {
+		require.Equal(t, 200, b.post(ev).Status)
+	}
+	b.run(func() bool { return b.ends.all() == len(events) })
+	got := map[string][]string{}
+	for _, id := range b.effects(t) {
+		got[of[id]] = append(got[of[id]], id)
+	}
+	require.Equal(t, want, got, "none is stale, and each object's are in the order of their versions")
+}
+
+var errPoison = errors.New("it cannot be applied")
+
+// poison fails for the events of an object that are in it.
+type poison struct {
+	mu     sync.Mutex
+	events map[string]bool
+	tries  map[string]int
+}
+
+func poisoned[Tx any](p *poison, h receiver.HandlerFunc[Tx]) receiver.HandlerFunc[Tx] {
+	return func(ctx context.Context, tx Tx, ev receiver.Event) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.tries[ev.ID]++
+		if err := h(ctx, tx, ev); err != nil {
+			return err
+		}
+		if p.events[ev.ID] {
+			return errPoison
+		}
+		return nil
+	}
+}
+
+func poisonAlone[Tx any](t *testing.T, open base[Tx]) {
+	p := &poison{events: map[string]bool{}, tries: map[string]int{}}
+	retried := 0
+	var mu sync.Mutex
+	b := newBed(t, open, poisoned(p, open.effect), inbox.Config{Workers: 1, Hooks: inbox.Hooks{
+		Retry: func(_ context.Context, c inbox.Claim, err error, after time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			retried++
+			if c.Attempt != retried || !errors.Is(err, errPoison) || after != time.Millisecond {
+				t.Errorf("attempt %d after %d: %v, %v", c.Attempt, retried, err, after)
+			}
+		},
+	}})
+	bad := receivertest.NewEvent("thing", "a", 1)
+	p.events[bad.ID] = true
+	b.post(bad)
+	var good []string
+	for v := range 5 {
+		ev := receivertest.NewEvent("thing", string(rune('b'+v)), 1)
+		b.post(ev)
+		good = append(good, ev.ID)
+	}
+	b.run(func() bool { return b.ends.of(receiver.Applied) == len(good) })
+	require.ElementsMatch(t, good, b.effects(t))
+	s := b.status()
+	require.Equal(t, 1, s.Events)
+	require.Equal(t, 1, s.Failing)
+	require.Positive(t, p.tries[bad.ID])
+	newer := receivertest.NewEvent("thing", "a", 2)
+	b.post(newer)
+	good = append(good, newer.ID)
+	b.run(func() bool { return b.ends.of(receiver.Stale) == 1 })
+	require.ElementsMatch(t, good, b.effects(t), "it has become stale meanwhile")
+	require.Zero(t, b.status().Events)
+}
+
+func poisonInOrder[Tx any](t *testing.T, open base[Tx]) {
+	p := &poison{events: map[string]bool{}, tries: map[string]int{}}
+	b := newBed(t, open, poisoned(p, open.effect), inbox.Config{Ordered: true, MaxAttempts: 7})
+	bad, behind := receivertest.NewEvent("thing", "a", 1), receivertest.NewEvent("thing", "a", 2)
+	other := receivertest.NewEvent("thing", "b", 1)
+	p.events[bad.ID] = true
+	for _, ev := range []receivertest.Event{behind, bad, other} {
+		require.Equal(t, 200, b.post(ev).Status)
+	}
+	b.run(func() bool { return b.ends.all() == 3 })
+	require.Equal(t, 7, p.tries[bad.ID])
+	require.ElementsMatch(t, []string{other.ID, behind.ID}, b.effects(t), "the one behind it waits for its end, the other object does not")
+	require.Equal(t, 1, b.ends.of(receiver.DeadLettered))
+	letter := b.letter(bad.ID)
+	require.Equal(t, "given up after 7 attempts: receiver: apply: it cannot be applied", letter.Reason)
+	require.Equal(t, int64(1), letter.Version)
+	require.Zero(t, b.status().Events)
+
+	b.post(bad)
+	last := receivertest.NewEvent("thing", "c", 1)
+	b.post(last)
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 3 && b.status().Events == 0 })
+	require.Equal(t, 7, p.tries[bad.ID], "a dead letter's duplicate is one")
+}
+
+func (b *bed[Tx]) letter(id string) (l dedup.DeadLetter) {
+	b.t.Helper()
+	require.NoError(b.t, b.inTx(b.t.Context(), func(tx Tx) (err error) {
+		l, err = b.dedup.(dedup.DeadLetters[Tx]).DeadLetter(b.t.Context(), tx, "default", id)
+		return err
+	}))
+	return l
+}
+
+// The event is claimed once more while it is being applied: the first attempt must
+// come to nothing, and the other one counts.
+func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
+	ev := receivertest.NewEvent("thing", "a", 1)
+	var b *bed[Tx]
+	calls, lost := 0, 0
+	var mu sync.Mutex
+	stolen := make(chan struct{}, 8)
+	b = newBed(t, open, func(ctx context.Context, tx Tx, ev receiver.Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if calls++; calls == 1 {
+			// As a claim of somebody else does, but within, since SQLite has one writer.
+			if err := stealLine(ctx, tx, b.store); err != nil {
+				return err
+			}
+		}
+		return b.effect(ctx, tx, ev)
+	}, inbox.Config{Lease: 200 * time.Millisecond, Hooks: inbox.Hooks{LeaseLost: func(context.Context, inbox.Claim) {
+		mu.Lock()
+		lost++
+		mu.Unlock()
+		stolen <- struct{}{}
+	}}})
+	b.post(ev)
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })
+	<-stolen
+	require.Equal(t, 1, lost)
+	require.Equal(t, []string{ev.ID}, b.effects(t))
+	require.Zero(t, b.status().Events)
+}
+
+// stealLine claims what is due as soon as its lease has ended.
+func stealLine[Tx any](ctx context.Context, tx Tx, store inbox.Store[Tx]) error {
+	for ctx.Err() == nil {
+		claims, err := store.ClaimTx(ctx, tx, 1, time.Millisecond)
+		if err != nil || len(claims) == 1 {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func permanent[Tx any](t *testing.T, open base[Tx]) {
+	b := newBed(t, open, func(context.Context, Tx, receiver.Event) error { return receiver.Permanent(errPoison) }, inbox.Config{})
+	ev := receivertest.NewEvent("thing", "a", 1)
+	b.post(ev)
+	b.run(func() bool { return b.ends.of(receiver.DeadLettered) == 1 })
+	require.Equal(t, errPoison.Error(), b.letter(ev.ID).Reason)
+	require.Zero(t, b.status().Events)
+}

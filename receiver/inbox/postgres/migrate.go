@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"io/fs"
+
+	"github.com/surehook/surehook/internal/migrate"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Migrate brings the tables up to date, and makes the schema of the config if it is
+// not there. Call it before the first use, at every start: when nothing is to be done
+// it writes nothing and takes no lock. Several processes may call it at once. A
+// pgxpool.Pool becomes a *sql.DB by stdlib.OpenDBFromPool. A nil config is an empty
+// one.
+func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	return migrate.Postgres(ctx, db, cfg.Schema, "inbox", Migrations())
+}
+
+// Migrations returns the numbered files that Migrate applies, for those who have a
+// tool of their own. Their names are unqualified. They only ever go forward, and a
+// released one never changes.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil { // only a malformed path, and this one is constant
+		panic(err)
+	}
+	return sub
+}

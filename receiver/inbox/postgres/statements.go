@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/surehook/surehook/internal/ident"
+)
+
+type statements struct {
+	record, claimLines, claimEvent, release, removeEvent, removeLine, putBack, status string
+}
+
+func statementsIn(schema string) statements {
+	named := func(text string) string {
+		if schema == "" {
+			return text
+		}
+		return strings.ReplaceAll(text, "surehook_", ident.QuoteSchema(schema)+".surehook_")
+	}
+	return statements{
+		record: named(record), claimLines: named(claimLines), claimEvent: named(claimEvent), release: named(release),
+		removeEvent: named(removeEvent), removeLine: named(removeLine), putBack: named(putBack), status: named(status),
+	}
+}
+
+const (
+	// A line that is there is locked and not changed (WHERE false), until the event is
+	// committed: whoever removes the line's last event meanwhile waits, and then sees it.
+	record = `WITH fresh AS (
+			INSERT INTO surehook_inbox_events (scope, id, line, type, version, body) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (scope, id) DO NOTHING RETURNING 1
+		), line AS (
+			INSERT INTO surehook_inbox_lines AS l (scope, line, due_at) SELECT $1, $3, clock_timestamp() FROM fresh
+			ON CONFLICT (scope, line) DO UPDATE SET due_at = l.due_at WHERE false
+		)
+		SELECT EXISTS (SELECT 1 FROM fresh)`
+
+	claimLines = `WITH due AS MATERIALIZED (
+			SELECT scope, line FROM surehook_inbox_lines WHERE due_at <= clock_timestamp()
+			ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+		)
+		UPDATE surehook_inbox_lines AS l SET due_at = clock_timestamp() + $2::bigint * interval '1 microsecond', token = l.token + 1
+		FROM due WHERE l.scope = due.scope AND l.line = due.line
+		RETURNING l.scope, l.line, l.token`
+
+	claimEvent = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, clock_timestamp())
+		WHERE scope = $1 AND id = (SELECT id FROM surehook_inbox_events WHERE scope = $1 AND line = $2 ORDER BY version, no LIMIT 1)
+		RETURNING id, type, version, body, attempt, (extract(epoch FROM clock_timestamp() - first_at) * 1000000)::bigint`
+
+	release = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $4::bigint * interval '1 microsecond', token = token + 1
+		WHERE scope = $1 AND line = $2 AND token = $3`
+
+	removeEvent = `DELETE FROM surehook_inbox_events WHERE scope = $1 AND id = $2`
+
+	removeLine = `DELETE FROM surehook_inbox_lines AS l WHERE scope = $1 AND line = $2
+		AND NOT EXISTS (SELECT 1 FROM surehook_inbox_events AS e WHERE e.scope = l.scope AND e.line = l.line)`
+
+	putBack = `UPDATE surehook_inbox_events SET reason = $3 WHERE scope = $1 AND id = $2`
+
+	status = `SELECT count(*), count(nullif(reason, '')), (extract(epoch FROM min(recorded_at)) * 1000000)::bigint FROM surehook_inbox_events`
+)

@@ -1,0 +1,158 @@
+// Package postgres keeps the events of package inbox in a PostgreSQL database, for
+// pgx and for any driver of database/sql.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/receiver/inbox"
+)
+
+// Config of a store and of [Migrate], which must be given the same.
+type Config struct {
+	// Schema is where the tables are, up to 63 bytes, as it is and not folded to lower
+	// case. Empty, they are looked for in the search_path of each transaction.
+	Schema string
+}
+
+// Store is an [inbox.Store] for the transactions of pgx or of a *sql.DB. It is safe
+// for concurrent use and holds nothing but its statements' text.
+//
+// It is made for READ COMMITTED, where one waits for another. Under stricter levels
+// some transactions fail and are run again.
+type Store[Tx any] struct {
+	sql statements
+	in  func(Tx) (session, error)
+}
+
+var (
+	_ inbox.Store[pgx.Tx]  = (*Store[pgx.Tx])(nil)
+	_ inbox.Store[*sql.Tx] = (*Store[*sql.Tx])(nil)
+)
+
+// New returns a store for the transactions of pgx. The tables must be there: see
+// [Migrate]. A nil config is an empty one; the error matches [inbox.ErrInvalid].
+func New(cfg *Config) (*Store[pgx.Tx], error) { return newStore(cfg, inPgx) }
+
+// NewSQL returns a store for the transactions of a *sql.DB, whatever its driver. It
+// is New otherwise.
+func NewSQL(cfg *Config) (*Store[*sql.Tx], error) { return newStore(cfg, inSQL) }
+
+func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	if err := ident.Schema(cfg.Schema); err != nil {
+		return nil, fmt.Errorf("%w: %w", inbox.ErrInvalid, err)
+	}
+	return &Store[Tx]{sql: statementsIn(cfg.Schema), in: in}, nil
+}
+
+// RecordTx implements [inbox.Store].
+func (s *Store[Tx]) RecordTx(ctx context.Context, tx Tx, r inbox.Record) (fresh bool, err error) {
+	in, err := s.in(tx)
+	if err = errors.Join(err, inbox.CheckRecord(r)); err != nil {
+		return false, err
+	}
+	err = in.row(ctx, s.sql.record, []any{r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body}, &fresh)
+	return fresh && err == nil, wrap("recording an event", err)
+}
+
+// ClaimTx implements [inbox.Store].
+func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+	in, err := s.in(tx)
+	if err = errors.Join(err, inbox.CheckClaim(limit, lease)); err != nil {
+		return nil, err
+	}
+	var claims []inbox.Claim
+	err = in.rows(ctx, s.sql.claimLines, []any{limit, lease.Microseconds()}, func(scan func(...any) error) error {
+		var c inbox.Claim
+		defer func() { claims = append(claims, c) }()
+		return scan(&c.Scope, &c.Line, &c.Token)
+	})
+	if err != nil {
+		return nil, wrap("claiming lines", err)
+	}
+	kept := claims[:0]
+	for _, c := range claims {
+		var age int64
+		// In a statement of its own, whose snapshot is younger than the line's lock: it
+		// sees all that was committed to the line before.
+		err := in.row(ctx, s.sql.claimEvent, []any{c.Scope, c.Line}, &c.ID, &c.Type, &c.Version, &c.Body, &c.Attempt, &age)
+		if errors.Is(err, sql.ErrNoRows) { // somebody has removed events by hand
+			if _, err = in.exec(ctx, s.sql.removeLine, c.Scope, c.Line); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, wrap("claiming an event", err)
+		}
+		c.Age = time.Duration(max(age, 0)) * time.Microsecond
+		kept = append(kept, c)
+	}
+	return kept, nil
+}
+
+// FinishTx implements [inbox.Store].
+func (s *Store[Tx]) FinishTx(ctx context.Context, tx Tx, c inbox.Claim) error {
+	in, err := s.held(ctx, tx, c, 0)
+	if err == nil {
+		_, err = in.exec(ctx, s.sql.removeEvent, c.Scope, c.ID)
+	}
+	if err == nil {
+		// The line is locked: whoever records into it waits, and makes it anew.
+		_, err = in.exec(ctx, s.sql.removeLine, c.Scope, c.Line)
+	}
+	return wrap("removing an event", err)
+}
+
+// RetryTx implements [inbox.Store].
+func (s *Store[Tx]) RetryTx(ctx context.Context, tx Tx, c inbox.Claim, after time.Duration, reason string) error {
+	in, err := s.held(ctx, tx, c, after)
+	if err == nil {
+		_, err = in.exec(ctx, s.sql.putBack, c.Scope, c.ID, reason)
+	}
+	return wrap("putting an event back", err)
+}
+
+// StatusTx implements [inbox.Store].
+func (s *Store[Tx]) StatusTx(ctx context.Context, tx Tx) (status inbox.Status, err error) {
+	in, err := s.in(tx)
+	if err != nil {
+		return status, err
+	}
+	var oldest sql.NullInt64
+	err = in.row(ctx, s.sql.status, nil, &status.Events, &status.Failing, &oldest)
+	if oldest.Valid {
+		status.Oldest = time.UnixMicro(oldest.Int64).UTC()
+	}
+	return status, wrap("counting events", err)
+}
+
+// held ends a claim by making its line due after a while, or returns
+// inbox.ErrLeaseLost.
+func (s *Store[Tx]) held(ctx context.Context, tx Tx, c inbox.Claim, after time.Duration) (session, error) {
+	in, err := s.in(tx)
+	if err != nil {
+		return nil, err
+	}
+	n, err := in.exec(ctx, s.sql.release, c.Scope, c.Line, c.Token, after.Microseconds())
+	if err == nil && n == 0 {
+		err = inbox.ErrLeaseLost
+	}
+	return in, err
+}
+
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("postgres: %s: %w", doing, err)
+}

@@ -1,0 +1,131 @@
+package inbox
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/internal/dberr"
+)
+
+// storing bounds a claim, and the recording of a failure: ctx ending must not leave
+// events behind that nobody works on until their lease ends.
+const storing = 10 * time.Second
+
+// Run applies what is recorded until ctx ends; then it finishes the events that it is
+// at, which the receiver's Config.Timeout bounds, and returns nil. Whatever fails is
+// tried again. The error is ErrRunning.
+func (in *Inbox[Tx]) Run(ctx context.Context) error {
+	if in.running.Swap(true) {
+		return ErrRunning
+	}
+	defer in.running.Store(false)
+	slots := make(chan struct{}, in.cfg.Workers)
+	var working sync.WaitGroup
+	defer working.Wait()
+	for failures := 0; ; {
+		free := in.take(ctx, slots)
+		if free == 0 {
+			return nil
+		}
+		claims, err := in.claim(ctx, free)
+		for range free - len(claims) {
+			<-slots
+		}
+		for _, c := range claims {
+			working.Go(func() {
+				defer func() { <-slots }()
+				in.work(ctx, c)
+			})
+		}
+		switch {
+		case err != nil:
+			failures++
+			in.rest(ctx, failures, err)
+		case len(claims) < free:
+			failures = 0
+			in.idle(ctx)
+		default:
+			failures = 0
+		}
+	}
+}
+
+// take waits for a free slot and takes all that are free, or none if ctx has ended.
+func (in *Inbox[Tx]) take(ctx context.Context, slots chan struct{}) (free int) {
+	select {
+	case slots <- struct{}{}:
+		free++
+	case <-ctx.Done():
+		return 0
+	}
+	for ; free < cap(slots); free++ {
+		select {
+		case slots <- struct{}{}:
+			continue
+		default:
+		}
+		break
+	}
+	if ctx.Err() != nil {
+		return 0 // nobody uses slots any more
+	}
+	return free
+}
+
+func (in *Inbox[Tx]) claim(ctx context.Context, limit int) (claims []Claim, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
+	defer cancel()
+	err = in.transact(ctx, func(tx Tx) (err error) {
+		claims, err = in.store.ClaimTx(ctx, tx, limit, in.cfg.Lease)
+		return err
+	})
+	if err != nil {
+		return nil, err // what was claimed in spite of it is due when its lease ends
+	}
+	return claims, nil
+}
+
+// transact runs fn in a transaction, and again if it lost against another one.
+func (in *Inbox[Tx]) transact(ctx context.Context, fn func(Tx) error) (err error) {
+	const runs = 4
+	for run := range runs {
+		if err = in.inTx(ctx, fn); err == nil || dberr.Classify(err) != dberr.Retry {
+			return err
+		}
+		sleep(ctx, rand.N(5*time.Millisecond<<run))
+	}
+	return err
+}
+
+// idle waits until something may be due.
+func (in *Inbox[Tx]) idle(ctx context.Context) {
+	// Varied, so that processes that were started together do not come together.
+	timer := time.NewTimer(in.cfg.Poll*9/10 + rand.N(in.cfg.Poll/5+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-in.wake:
+	case <-ctx.Done():
+	}
+}
+
+// rest waits after a claim that failed.
+func (in *Inbox[Tx]) rest(ctx context.Context, failures int, err error) {
+	pause := backoff.Equal().Apply(backoff.Exponential{Base: 50 * time.Millisecond, Max: storing}.Delay(failures), rand.Float64())
+	in.log().LogAttrs(ctx, slog.LevelWarn, "inbox: claiming failed, and will be tried again",
+		slog.Duration("pause", pause), slog.Any("error", err))
+	sleep(ctx, pause)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

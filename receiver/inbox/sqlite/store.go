@@ -1,0 +1,161 @@
+// Package sqlite keeps the events of package inbox in an SQLite database (3.42 or
+// later), through database/sql and any driver.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/receiver/inbox"
+)
+
+// Store is an [inbox.Store] for the transactions of a *sql.DB. It is safe for
+// concurrent use and holds nothing.
+type Store struct{}
+
+var _ inbox.Store[*sql.Tx] = (*Store)(nil)
+
+// New returns a store. The tables must be there: see [Migrate].
+func New() *Store { return &Store{} }
+
+// now is in microseconds, but exact to the millisecond only.
+const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
+
+// RecordTx implements [inbox.Store].
+func (*Store) RecordTx(ctx context.Context, tx *sql.Tx, r inbox.Record) (bool, error) {
+	if err := errors.Join(checkTx(tx), inbox.CheckRecord(r)); err != nil {
+		return false, err
+	}
+	n, err := exec(ctx, tx, `INSERT INTO surehook_inbox_events (scope, id, line, type, version, body, recorded_at)
+		VALUES (?, ?, ?, ?, ?, ?, `+now+`) ON CONFLICT (scope, id) DO NOTHING`, r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body)
+	if err == nil && n == 1 {
+		_, err = exec(ctx, tx, `INSERT INTO surehook_inbox_lines (scope, line, due_at) VALUES (?, ?, `+now+`)
+			ON CONFLICT (scope, line) DO NOTHING`, r.Scope, r.Line)
+	}
+	return n == 1, wrap("recording an event", err)
+}
+
+// ClaimTx implements [inbox.Store]. Its first statement takes the write lock, so that
+// it never finds its snapshot too old.
+func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+	if err := errors.Join(checkTx(tx), inbox.CheckClaim(limit, lease)); err != nil {
+		return nil, err
+	}
+	claims, err := claimLines(ctx, tx, limit, lease)
+	if err != nil {
+		return nil, wrap("claiming lines", err)
+	}
+	kept := claims[:0]
+	for _, c := range claims {
+		var age int64
+		err := tx.QueryRowContext(ctx, `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, `+now+`)
+			WHERE no = (SELECT no FROM surehook_inbox_events WHERE scope = ? AND line = ? ORDER BY version, no LIMIT 1)
+			RETURNING id, type, version, body, attempt, `+now+` - first_at`, c.Scope, c.Line).
+			Scan(&c.ID, &c.Type, &c.Version, &c.Body, &c.Attempt, &age)
+		if errors.Is(err, sql.ErrNoRows) { // somebody has removed events by hand
+			_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_lines WHERE scope = ? AND line = ?`, c.Scope, c.Line)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, wrap("claiming an event", err)
+		}
+		c.Age = time.Duration(max(age, 0)) * time.Microsecond
+		kept = append(kept, c)
+	}
+	return kept, nil
+}
+
+func claimLines(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration) (claims []inbox.Claim, err error) {
+	rows, err := tx.QueryContext(ctx, `UPDATE surehook_inbox_lines SET due_at = `+now+` + ?, token = token + 1
+		WHERE (scope, line) IN (SELECT scope, line FROM surehook_inbox_lines WHERE due_at <= `+now+` ORDER BY due_at LIMIT ?)
+		RETURNING scope, line, token`, lease.Microseconds(), limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c inbox.Claim
+		if err := rows.Scan(&c.Scope, &c.Line, &c.Token); err != nil {
+			return nil, err
+		}
+		claims = append(claims, c)
+	}
+	return claims, rows.Err()
+}
+
+// FinishTx implements [inbox.Store].
+func (*Store) FinishTx(ctx context.Context, tx *sql.Tx, c inbox.Claim) error {
+	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+`, token = token + 1
+		WHERE scope = ? AND line = ? AND token = ?`, c.Scope, c.Line, c.Token)
+	if err == nil {
+		_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_events WHERE scope = ? AND id = ?`, c.Scope, c.ID)
+	}
+	if err == nil {
+		_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_lines AS l WHERE scope = ? AND line = ?
+			AND NOT EXISTS (SELECT 1 FROM surehook_inbox_events AS e WHERE e.scope = l.scope AND e.line = l.line)`, c.Scope, c.Line)
+	}
+	return wrap("removing an event", err)
+}
+
+// RetryTx implements [inbox.Store].
+func (*Store) RetryTx(ctx context.Context, tx *sql.Tx, c inbox.Claim, after time.Duration, reason string) error {
+	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+` + ?, token = token + 1
+		WHERE scope = ? AND line = ? AND token = ?`, after.Microseconds(), c.Scope, c.Line, c.Token)
+	if err == nil {
+		_, err = exec(ctx, tx, `UPDATE surehook_inbox_events SET reason = ? WHERE scope = ? AND id = ?`, reason, c.Scope, c.ID)
+	}
+	return wrap("putting an event back", err)
+}
+
+// StatusTx implements [inbox.Store].
+func (*Store) StatusTx(ctx context.Context, tx *sql.Tx) (s inbox.Status, err error) {
+	if err := checkTx(tx); err != nil {
+		return s, err
+	}
+	var oldest sql.NullInt64
+	err = tx.QueryRowContext(ctx, `SELECT count(*), count(nullif(reason, '')), min(recorded_at) FROM surehook_inbox_events`).
+		Scan(&s.Events, &s.Failing, &oldest)
+	if oldest.Valid {
+		s.Oldest = time.UnixMicro(oldest.Int64).UTC()
+	}
+	return s, wrap("counting events", err)
+}
+
+// held changes the line of a claim, or returns inbox.ErrLeaseLost.
+func held(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+	if err := checkTx(tx); err != nil {
+		return err
+	}
+	n, err := exec(ctx, tx, query, args...)
+	if err == nil && n == 0 {
+		return inbox.ErrLeaseLost
+	}
+	return err
+}
+
+func exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
+	res, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func checkTx(tx *sql.Tx) error {
+	if tx == nil {
+		return fmt.Errorf("%w: the transaction is nil", inbox.ErrInvalid)
+	}
+	return nil
+}
+
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sqlite: %s: %w", doing, err)
+}

@@ -1,0 +1,105 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/ident"
+)
+
+// Store keeps what is recorded in the application's database: packages sqlite and
+// postgres beside this one have one each. Tx is the transaction of the application's
+// driver; a store never begins, ends or savepoints it, and keeps no reference to it.
+//
+// Events stand in lines, and of each line one event at a time is claimed. Times are
+// those of the database's clock, to the millisecond or finer. What the driver says
+// comes back wrapped. All methods are safe for concurrent use, by any number of
+// processes.
+type Store[Tx any] interface {
+	// RecordTx puts an event into its line, due now if the line was empty, and reports
+	// true; or, if the event (scope and id) is there already, changes nothing and
+	// reports false. Of concurrent calls for one event exactly one is told true.
+	RecordTx(ctx context.Context, tx Tx, r Record) (fresh bool, err error)
+
+	// ClaimTx claims up to limit lines that are due, those that are due longest first,
+	// and returns the event of each with the lowest version; of equal ones, what was
+	// recorded first. Each claim has a new token, counts as an attempt, and makes the
+	// line due when the lease has ended. No line is given to two transactions at a
+	// time: what others have locked is passed over, or waited for where the database
+	// has a single writer. The cost follows what is claimed, not what waits.
+	ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]Claim, error)
+
+	// FinishTx removes the event, and makes the next one of its line due now. It
+	// returns ErrLeaseLost, and changes nothing, if the line has been claimed again.
+	FinishTx(ctx context.Context, tx Tx, c Claim) error
+
+	// RetryTx makes the line due after a while, and keeps why. It returns ErrLeaseLost,
+	// and changes nothing, if the line has been claimed again.
+	RetryTx(ctx context.Context, tx Tx, c Claim, after time.Duration, reason string) error
+
+	// StatusTx counts what is in the inbox. Its cost grows with that.
+	StatusTx(ctx context.Context, tx Tx) (Status, error)
+}
+
+// Record is an event as it is kept.
+type Record struct {
+	Scope, ID string
+	Line      string // of a scope; 1 to 400 bytes
+	Type      string // for those who look into the table
+	Version   int64
+	Body      []byte
+}
+
+// Claim is an event that is to be applied.
+type Claim struct {
+	Record
+	Token   int64
+	Attempt int           // from 1, those that were lost included
+	Age     time.Duration // since the first attempt was claimed
+}
+
+// Status says what is in the inbox.
+type Status struct {
+	Events  int       // recorded and not taken yet
+	Failing int       // those among them whose last attempt failed
+	Oldest  time.Time // when the oldest was recorded; zero if there is none
+}
+
+var (
+	// ErrInvalid: an argument is not of the form that is asked for.
+	ErrInvalid = errors.New("inbox: invalid")
+
+	// ErrLeaseLost: the lease has ended and the event was claimed again, or is gone. Who
+	// is told so must roll back.
+	ErrLeaseLost = errors.New("inbox: the lease has ended, and somebody else has the event")
+
+	// ErrRunning: Run is under way on this Inbox.
+	ErrRunning = errors.New("inbox: it is running already")
+)
+
+const (
+	maxLine   = 400
+	maxReason = 4096
+)
+
+// CheckRecord refuses what cannot be kept. Stores call it.
+func CheckRecord(r Record) error {
+	var line error
+	if r.Line == "" || len(r.Line) > maxLine {
+		line = fmt.Errorf("the line has %d bytes: it must have 1 to %d", len(r.Line), maxLine)
+	}
+	if err := errors.Join(ident.Scope(r.Scope), ident.EventID(r.ID), ident.Type(r.Type), ident.Version(r.Version), line); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// CheckClaim refuses a limit below 1 and a lease that is not positive. Stores call it.
+func CheckClaim(limit int, lease time.Duration) error {
+	if limit < 1 || lease <= 0 {
+		return fmt.Errorf("%w: limit %d and lease %v: both must be positive", ErrInvalid, limit, lease)
+	}
+	return nil
+}

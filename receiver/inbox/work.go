@@ -1,0 +1,115 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/receiver"
+)
+
+// work brings one claimed event through the receiver's pipeline.
+func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
+	var err error
+	if c.Attempt > in.cfg.MaxAttempts { // those before it ended with their process
+		err = fmt.Errorf("%d attempts ended without a result", c.Attempt-1)
+	} else if err = in.applyWith(ctx, c, in.apply); err == nil {
+		in.next()
+		return
+	}
+	if errors.Is(err, ErrLeaseLost) {
+		in.leaseLost(ctx, c)
+		return
+	}
+	var reason receiver.Reason
+	if failed, ok := errors.AsType[*receiver.Error](err); ok {
+		reason, err = failed.Reason, failed
+	}
+	after, giveUp := decide(in.cfg.Policy, in.cfg.MaxAttempts, c, reason, rand.Float64())
+	if giveUp {
+		given := in.applyWith(ctx, c, func(context.Context, Tx, receiver.Event) error {
+			return receiver.Permanent(givenUp(c, err))
+		})
+		switch {
+		case given == nil:
+			in.next()
+			return
+		case errors.Is(given, ErrLeaseLost):
+			in.leaseLost(ctx, c)
+			return
+		}
+		err = errors.Join(err, fmt.Errorf("inbox: setting the event aside: %w", given))
+		after = max(in.cfg.Policy.WithDefaults().Schedule.Delay(c.Attempt), in.cfg.Poll)
+	}
+	in.retry(ctx, c, err, after)
+}
+
+func (in *Inbox[Tx]) applyWith(ctx context.Context, c Claim, h receiver.HandlerFunc[Tx]) error {
+	_, err := in.rcv.Apply(ctx, receiver.Trusted[Tx]{
+		Body: c.Body, Scope: c.Scope,
+		Then: func(ctx context.Context, tx Tx) error { return in.store.FinishTx(ctx, tx, c) },
+	}, h)
+	return err
+}
+
+// next has the line's next event looked for.
+func (in *Inbox[Tx]) next() {
+	if in.cfg.Ordered {
+		in.wakeUp()
+	}
+}
+
+// givenUp is a text and wraps nothing: whatever the last error was, of a database that
+// was away say, it is not to be tried again.
+func givenUp(c Claim, last error) error {
+	// SQLite drivers are told by these words where they have no codes.
+	text := strings.ReplaceAll(last.Error(), " is locked", " was locked")
+	return fmt.Errorf("given up after %d attempts: %s", c.Attempt, text)
+}
+
+func (in *Inbox[Tx]) retry(ctx context.Context, c Claim, err error, after time.Duration) {
+	ctx = context.WithoutCancel(ctx)
+	bounded, cancel := context.WithTimeout(ctx, storing)
+	defer cancel()
+	stored := in.transact(bounded, func(tx Tx) error { return in.store.RetryTx(bounded, tx, c, after, cleanReason(err)) })
+	switch {
+	case errors.Is(stored, ErrLeaseLost):
+		in.leaseLost(ctx, c)
+		return
+	case stored != nil: // it is due when its lease ends
+		in.log().LogAttrs(ctx, slog.LevelError, "inbox: a failure could not be recorded", append(attrs(c), slog.Any("error", stored))...)
+		return
+	}
+	in.log().LogAttrs(ctx, slog.LevelWarn, "inbox: an event could not be applied, and will be tried again",
+		append(attrs(c), slog.Duration("after", after), slog.Any("error", err))...)
+	if hook := in.cfg.Hooks.Retry; hook != nil {
+		hook(ctx, c, err, after)
+	}
+}
+
+func (in *Inbox[Tx]) leaseLost(ctx context.Context, c Claim) {
+	in.log().LogAttrs(ctx, slog.LevelWarn, "inbox: an attempt outlived its lease and was rolled back", attrs(c)...)
+	if hook := in.cfg.Hooks.LeaseLost; hook != nil {
+		hook(ctx, c)
+	}
+}
+
+func attrs(c Claim) []slog.Attr {
+	return []slog.Attr{
+		slog.String("event_id", c.ID), slog.String("event_type", c.Type),
+		slog.String("scope", c.Scope), slog.Int("attempt", c.Attempt),
+	}
+}
+
+// cleanReason is what any database can keep.
+func cleanReason(err error) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "")
+	}
+	return text
+}

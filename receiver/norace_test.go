@@ -1,0 +1,5 @@
+//go:build !race
+
+package receiver_test
+
+const raceEnabled = false

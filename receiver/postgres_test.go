@@ -1,0 +1,77 @@
+package receiver_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup/postgres"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/receiver"
+)
+
+// onPostgres is a bed in a schema of its own, whose transactions have the isolation
+// level.
+func onPostgres(t testing.TB, level string) bed[pgx.Tx] {
+	t.Helper()
+	ctx := context.Background()
+	db, err := sql.Open("pgx", pgtest.DSN(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	schema := pgtest.Schema(t, db)
+	require.NoError(t, postgres.Migrate(ctx, db, &postgres.Config{Schema: schema}))
+	pool, err := pgxpool.New(ctx, pgtest.With(pgtest.DSN(t), "search_path", schema, "default_transaction_isolation", level, "pool_max_conns", "32"))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	_, err = pool.Exec(ctx, "CREATE TABLE effects (id text NOT NULL)")
+	require.NoError(t, err)
+	store, err := postgres.New(nil)
+	require.NoError(t, err)
+	return bed[pgx.Tx]{
+		inTx: func(ctx context.Context, fn func(pgx.Tx) error) error {
+			return pgx.BeginFunc(ctx, pool, fn)
+		},
+		store: store,
+		effect: func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
+			_, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ($1)", ev.ID)
+			return err
+		},
+		effects: func(t testing.TB, id string) (n int) {
+			require.NoError(t, pool.QueryRow(ctx, "SELECT count(*) FROM effects WHERE id = $1", id).Scan(&n))
+			return n
+		},
+		secret: testSecret,
+	}
+}
+
+func pgxExec(ctx context.Context, tx pgx.Tx, statements string) error {
+	_, err := tx.Exec(ctx, statements)
+	return err
+}
+
+// An error in a statement makes a transaction of PostgreSQL unusable up to the
+// savepoint: also one that the function keeps quiet about costs it alone its work.
+func TestGroupOnPostgres(t *testing.T) {
+	for _, level := range []string{"read committed", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			b := onPostgres(t, level)
+			group, err := receiver.NewGroup(b.inTx, pgxExec, &receiver.GroupConfig{Transactions: 2})
+			require.NoError(t, err)
+			testGroup(t, newReceiver(t, group.InTx, b.store, nil), b)
+			rcv := newReceiver(t, group.InTx, b.store, nil)
+			ev := newEvent(1)
+			ev.Object.ID = "quiet"
+			a := newSender(t).Request(ev).Serve(rcv.Handler(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
+				_, _ = tx.Exec(ctx, "SELECT 1/0")
+				return nil
+			}))
+			require.Equal(t, 503, a.Status)
+			require.Equal(t, state{}, b.state(t, ev))
+		})
+	}
+}

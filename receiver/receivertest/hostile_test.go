@@ -1,0 +1,185 @@
+package receivertest_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/receivertest"
+	"github.com/surehook/surehook/signing"
+)
+
+// rewriting changes what a correct handler answers.
+type rewriting struct {
+	http.ResponseWriter
+	status func(int) int
+	more   string
+}
+
+func (w rewriting) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w rewriting) WriteHeader(status int) {
+	status = w.status(status)
+	w.ResponseWriter.WriteHeader(status)
+	if status == 401 {
+		_, _ = io.WriteString(w.ResponseWriter, w.more)
+	}
+}
+
+// Each promise that is broken is reported, and no other one.
+func TestHostileReports(t *testing.T) {
+	instead := func(of, other int) func(*shop, http.Handler) http.Handler {
+		return func(_ *shop, next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(rewriting{ResponseWriter: w, status: func(status int) int {
+					if status == of {
+						return other
+					}
+					return status
+				}}, r)
+			})
+		}
+	}
+	for name, c := range map[string]struct {
+		around func(s *shop, next http.Handler) http.Handler
+		want   []string
+	}{
+		"correct":     {nil, nil},
+		"busy is 500": {instead(503, 500), []string{receivertest.PromiseBusy}},
+		"busy has no Retry-After": {func(_ *shop, next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(rewriting{ResponseWriter: w, status: func(status int) int {
+					w.Header().Del("Retry-After")
+					return status
+				}}, r)
+			})
+		}, []string{receivertest.PromiseBusy}},
+		"malformed is 200": {instead(400, 200), []string{receivertest.PromiseMalformed}},
+		"forged is 403":    {instead(401, 403), []string{receivertest.PromiseVerified}},
+		"leaks": {func(s *shop, next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(rewriting{w, func(status int) int { return status }, s.secret.Reveal()}, r)
+			})
+		}, []string{receivertest.PromiseSecret}},
+		"reads everything": {func(_ *shop, next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failingBody{err}))
+				next.ServeHTTP(w, r)
+			})
+		}, []string{receivertest.PromiseBodyBounds}},
+		"duplicates are conflicts": {func(_ *shop, next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(&conflicting{ResponseWriter: w}, r)
+			})
+		}, []string{receivertest.PromiseDuplicate}},
+		"accepts whatever fails": {instead(500, 200), []string{receivertest.PromiseCommit}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t.TempDir())
+			t.Cleanup(func() { _ = s.db.Close() })
+			rcv, err := receiver.New(s.verifier, receiver.SQL(s.db, nil), sqlite.New(), &receiver.Config{Logger: quiet})
+			require.NoError(t, err)
+			handler := rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { return ship(tx, order{ID: ev.ID}) })
+			if c.around != nil {
+				handler = c.around(s, handler)
+			}
+			told := &reporting{told: map[string]bool{}}
+			receivertest.Hostile(told, s.subject(handler), &receivertest.HostileConfig{Flood: 16})
+			var broken []string
+			for _, promise := range slices.Sorted(maps.Keys(told.told)) {
+				broken = append(broken, strings.TrimPrefix(promise, "receivertest: broken: "))
+			}
+			if name == "duplicates are conflicts" { // of those that come at once, too, if they come late enough
+				broken = slices.DeleteFunc(broken, func(promise string) bool { return promise == receivertest.PromiseBusy })
+			}
+			require.Equal(t, c.want, broken)
+		})
+	}
+}
+
+type failingBody struct{ err error }
+
+func (f failingBody) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	return 0, f.err
+}
+
+// conflicting answers duplicates and stale events with 409, as many do.
+type conflicting struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *conflicting) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *conflicting) WriteHeader(status int)      { w.status = status }
+func (w *conflicting) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("duplicate")) || bytes.Contains(p, []byte("stale")) {
+		w.status = http.StatusConflict
+	}
+	w.ResponseWriter.WriteHeader(w.status)
+	return w.ResponseWriter.Write(p)
+}
+
+// Both secrets count while one is rotated, and Hostile finds out; the ways of this
+// module in are all correct.
+func TestHostileCorrect(t *testing.T) {
+	for name, rotating := range map[string]bool{"wrap and rotation": true, "group without rotation": false} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t.TempDir())
+			t.Cleanup(func() { _ = s.db.Close() })
+			group, err := receiver.NewGroup(receiver.SQL(s.db, nil), receiver.SQLExec, nil)
+			require.NoError(t, err)
+			verifier := &renewed{}
+			verifier.Store(s.verifier)
+			rcv, err := receiver.New(verifier, group.InTx, sqlite.New(), &receiver.Config{Logger: quiet})
+			require.NoError(t, err)
+			subject := s.subject(rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { return ship(tx, order{ID: ev.ID}) }))
+			if rotating {
+				subject.Handler = rcv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					tx, ev, _ := rcv.From(r.Context())
+					if ship(tx, order{ID: ev.ID}) != nil {
+						w.WriteHeader(http.StatusInternalServerError)
+					}
+				}))
+			}
+			subject.Rotate = func(next signing.Secret) {
+				if !rotating {
+					return
+				}
+				both, err := signing.NewVerifier(s.keys(next), nil)
+				require.NoError(t, err)
+				verifier.Store(both)
+			}
+			told := &reporting{told: map[string]bool{}}
+			receivertest.Hostile(told, subject, &receivertest.HostileConfig{Seed: 7})
+			if rotating {
+				require.Empty(t, told.told)
+			} else {
+				require.Equal(t, map[string]bool{"receivertest: broken: " + receivertest.PromiseRotation: true}, told.told)
+			}
+		})
+	}
+}
+
+type renewed struct {
+	atomic.Pointer[signing.Verifier]
+}
+
+func (v *renewed) Precheck(h http.Header) error { return v.Load().Precheck(h) }
+func (v *renewed) Verify(m signing.Message) (signing.Verified, error) {
+	return v.Load().Verify(m)
+}

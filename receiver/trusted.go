@@ -1,0 +1,94 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/ident"
+)
+
+// Trusted is an event that its sender did not post: it was read from the sender, over
+// a connection that vouches for it, so no signature covers it.
+type Trusted[Tx any] struct {
+	// Body is the event as it would have been posted. It must not be changed until
+	// the call returns.
+	Body []byte
+
+	// Scope is that of the marker and the version. It must be the one under which the
+	// sender's posts are taken, or each event has two effects.
+	// Defaults to Config.Scope; with Config.ScopeOf or Secrets it must be given.
+	Scope string
+
+	// Then runs in the transaction that takes the event, after it, whatever becomes of
+	// it: applied, duplicate, stale or dead letter; for an ignored one, in a transaction
+	// of its own. Its error rolls everything back. It may be nil.
+	Then func(ctx context.Context, tx Tx) error
+}
+
+// Apply takes an event that needs no verification, through the same steps as
+// [Receiver.Receive] from the decoding on: the same marker and the same version, so
+// that one that was posted too has one effect. Whoever calls it vouches for the
+// bytes.
+//
+// The event that h gets has no Verified. The error is always an [*Error]. As with
+// Handler, ctx ending does not end the work: Config.Timeout does.
+func (r *Receiver[Tx]) Apply(ctx context.Context, t Trusted[Tx], h HandlerFunc[Tx]) (Result, error) {
+	res, err := r.passTrusted(ctx, t, work[Tx]{apply: h, then: t.Then})
+	if err != nil {
+		return "", err
+	}
+	return res, nil
+}
+
+func (r *Receiver[Tx]) passTrusted(ctx context.Context, t Trusted[Tx], todo work[Tx]) (Result, *Error) {
+	ctx = r.begin(ctx, nil)
+	ev, err := r.decodeTrusted(t)
+	if err != nil {
+		r.rejected(ctx, err)
+		return "", err
+	}
+	res, cause, err := r.take(ctx, ev, time.Now().Add(r.cfg.Timeout), todo)
+	if err != nil {
+		r.failed(ctx, ev, err)
+		return "", err
+	}
+	r.taken(ctx, ev, res, cause)
+	return res, nil
+}
+
+func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
+	if int64(len(t.Body)) > r.cfg.MaxBodyBytes {
+		return Event{}, tooLarge(r.cfg.MaxBodyBytes)
+	}
+	ev, err := decode(t.Body)
+	if err != nil {
+		return Event{}, fail(ReasonDecode, err)
+	}
+	if ev.Type == challengeType {
+		return Event{}, fail(ReasonDecode, errors.New("a challenge is for who is posted to: it is not an event"))
+	}
+	if ev.Scope = t.Scope; ev.Scope == "" {
+		_, secrets := r.verifier.(*Secrets)
+		if r.cfg.ScopeOf != nil || secrets {
+			return Event{}, fail(ReasonScope, errors.New("Trusted.Scope is empty: it must be given where it depends on whose key verifies"))
+		}
+		ev.Scope = r.cfg.Scope
+	}
+	if err := ident.Scope(ev.Scope); err != nil {
+		return Event{}, fail(ReasonScope, fmt.Errorf("Trusted.Scope: %w", err))
+	}
+	return ev, nil
+}
+
+// finish is what a transaction that takes an event ends with.
+func (w work[Tx]) finish(ctx context.Context, tx Tx) *Error {
+	if w.then == nil {
+		return nil
+	}
+	if err := w.then(ctx, tx); err != nil {
+		return failDB(ctx, ReasonDatabase, err)
+	}
+	return nil
+}
