@@ -59,7 +59,7 @@ type Delivery struct {
 	Version        int64
 	Subscriber     string // the id of the subscription's owner
 	Subscription   string // its id
-	URL            string
+	URL            string // where it is posted: the subscription's, or the event's own
 	Status         Status
 	CreatedAt      time.Time // the event's
 	AttemptCount   int

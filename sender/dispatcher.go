@@ -221,6 +221,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.cfg.Notifier != nil {
 		p.workers.Go(func() { d.notifying(ctx, p.noticed) })
 	}
+	if l, ok := d.store.(Listener); ok {
+		p.workers.Go(func() { l.Listen(ctx) })
+	}
 	p.run(ctx)
 	return p.drain(ctx)
 }

@@ -57,7 +57,7 @@ func (p *pump) settle(ctx context.Context) {
 	p.done = nil
 	p.mu.Unlock()
 	for pause := 50 * time.Millisecond; len(done) > 0; pause *= 2 {
-		_, err := p.exchange(ctx, done, ClaimParams{})
+		_, _, err := p.exchange(ctx, ExpandParams{}, done, ClaimParams{})
 		if err == nil {
 			return
 		}

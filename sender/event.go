@@ -50,6 +50,12 @@ type Event struct {
 	// the event, whatever its filter says. Subscriber is then its owner's id.
 	Subscription string
 
+	// URL, if not empty, is where the event is posted instead of the subscription's
+	// URL. It belongs to an event that is addressed to one subscription, and must be of
+	// the same origin, since it is posted with that one's settings: see Callback. It
+	// is absolute, and has the scheme http or https, a host, and no space.
+	URL string
+
 	// OccurredAt is when it happened. Zero: now.
 	OccurredAt time.Time
 
@@ -81,6 +87,7 @@ type Draft struct {
 	Version      int64 // 0: the store assigns the object's next
 	Subscriber   string
 	Subscription string
+	URL          string // where it is posted; "": to the subscription's URL
 	OccurredAt   time.Time
 	Notice       bool // it tells of a notice
 
@@ -111,7 +118,7 @@ func (e *Event) draft(now time.Time, maxBody int) (Draft, error) {
 	}
 	d := Draft{
 		ID: newid.New("evt_", now), Type: e.Type, Object: e.Object, Version: e.Version,
-		Subscriber: e.Subscriber, Subscription: e.Subscription, OccurredAt: e.OccurredAt.UTC(),
+		Subscriber: e.Subscriber, Subscription: e.Subscription, URL: e.URL, OccurredAt: e.OccurredAt.UTC(),
 		Key: e.IdempotencyKey, KeyScope: e.KeyScope,
 	}
 	d.render(e.Data)
@@ -147,6 +154,9 @@ func (e *Event) validate() error {
 	}
 	if e.Subscription != "" && e.Subscriber == "" {
 		add(errors.New("subscription is given without its subscriber"))
+	}
+	if e.URL != "" {
+		add(e.checkURL())
 	}
 	if e.IdempotencyKey != "" {
 		if len(e.IdempotencyKey) > ident.MaxObjectID {
@@ -203,6 +213,9 @@ func (e *Event) hash() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, s := range []string{e.Type, e.Object.Type, e.Object.ID, e.Subscriber, e.Subscription, strconv.FormatInt(e.Version, 10), string(e.Data)} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	if e.URL != "" {
+		fmt.Fprintf(h, "%d:%s", len(e.URL), e.URL)
 	}
 	h.Sum(sum[:0])
 	return sum

@@ -48,11 +48,11 @@ func (p *pump) watchNetwork() {
 	p.signal()
 }
 
-// excuse marks the results that our own network is to blame for.
-func (p *pump) excuse(done []finished) {
-	for i := range done {
-		if done[i].failed && p.slots.probing {
-			done[i].r.OwnNetwork = true
+// excuse marks the attempts that our own network is to blame for.
+func (p *pump) excuse(done []*attempt) {
+	for _, a := range done {
+		if a.failed && p.slots.probing {
+			a.excused = true
 		}
 	}
 }

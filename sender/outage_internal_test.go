@@ -20,20 +20,20 @@ func TestOutageIsTold(t *testing.T) {
 		d.cfg.Hooks.NetworkDown = func(context.Context, time.Time) { down++ }
 		d.cfg.Hooks.NetworkUp = func(context.Context, time.Time) { up++ }
 		p := newPump(d)
-		attempt := func(i int) *attempt {
+		attemptAt := func(i int) *attempt {
 			return &attempt{url: &url.URL{Host: fmt.Sprintf("host%d", i)}, Claimed: Claimed{Target: &Target{Subscriber: fmt.Sprintf("sub%d", i)}}}
 		}
 		unplug := func() {
 			for i := range 5 {
 				p.mu.Lock()
-				require.True(t, p.observe(attempt(i), &Result{Class: ClassConnect}))
+				require.True(t, p.observe(attemptAt(i), &Result{Class: ClassConnect}))
 				p.mu.Unlock()
 			}
 			p.reportNetwork(t.Context())
 		}
 		plug := func() {
 			p.mu.Lock()
-			require.False(t, p.observe(attempt(1), &Result{StatusCode: 500, Class: ClassStatus}))
+			require.False(t, p.observe(attemptAt(1), &Result{StatusCode: 500, Class: ClassStatus}))
 			p.mu.Unlock()
 			p.reportNetwork(t.Context())
 		}
@@ -51,16 +51,16 @@ func TestOutageIsTold(t *testing.T) {
 		require.True(t, p.slots.probing)
 		require.Equal(t, []int{1, 0, 0}, []int{down, up, len(p.notices)}, "another run knows of it")
 
-		done := []finished{{failed: true}, {failed: false}}
+		done := []*attempt{{failed: true}, {failed: false}}
 		p.excuse(done)
-		require.True(t, done[0].r.OwnNetwork)
-		require.False(t, done[1].r.OwnNetwork, "an endpoint that answers 500 is not excused")
+		require.True(t, done[0].excused)
+		require.False(t, done[1].excused, "an endpoint that answers 500 is not excused")
 
 		plug()
 		require.Equal(t, []int{1, 1}, []int{down, up})
-		done = []finished{{failed: true}}
+		done = []*attempt{{failed: true}}
 		p.excuse(done)
-		require.False(t, done[0].r.OwnNetwork)
+		require.False(t, done[0].excused)
 
 		time.Sleep(2 * time.Minute)
 		unplug()

@@ -17,16 +17,15 @@ const (
 	// publishes is claimed together.
 	stepGap = 2 * time.Millisecond
 
-	// One step does at most so much of each, so that its transactions are short:
-	// the application's own commits wait for them where there is one writer.
-	expandEvents     = 256
-	expandDeliveries = 512
-	recordAtOnce     = 256
-	claimAtOnce      = 256
+	// One step expands, records and claims at most so much of each, so that its
+	// transactions are short: the application's own commits wait for them where there
+	// is one writer. See LargeSteps.
+	stepSize = 256
 
 	sweepBatch = 500
-	// A busy dispatcher sweeps so often, and an idle one whenever it looks for work.
+	// A busy dispatcher sweeps so often, and an idle one so often.
 	sweepWhileBusy = time.Second
+	sweepWhileIdle = 50 * time.Millisecond
 
 	slowScanEvery = 100 * time.Millisecond
 	trimEvery     = 10 * time.Second
@@ -50,6 +49,8 @@ type pump struct {
 	wire    context.Context // the attempts'
 	giveUp  context.CancelFunc
 
+	stepSize, claimSize                     int  // how much a step records, and claims
+	toTheEnd                                bool // it ends when nothing is left to do
 	pruning                                 pruning
 	lastStep, lastScan, lastTrim, lastSweep time.Time
 	lookForReplays                          time.Time // not before, while there is other work
@@ -57,19 +58,13 @@ type pump struct {
 	mu        sync.Mutex
 	slots     *slots
 	onWire    map[*attempt]struct{}
-	done      []finished
+	done      []*attempt // their results are to be recorded
 	firstDone time.Time
 	back      []givenBack
 	draining  bool
 	outage    time.Time // since when our own network is or was down
 	turns     []turn    // of its state, to be reported
 	notices   []Notice  // to be stored with the next batch
-}
-
-type finished struct {
-	a      *attempt
-	r      Result
-	failed bool // at connecting
 }
 
 type givenBack struct {
@@ -89,6 +84,11 @@ func newPump(d *Dispatcher) *pump {
 			hardLimit:       2 * d.cfg.Slots,
 		}),
 		outage: d.network.since(),
+	}
+	p.stepSize, p.claimSize = stepSize, stepSize
+	if large, ok := d.store.(LargeSteps); ok {
+		p.stepSize = max(stepSize, large.StepSize())
+		p.claimSize = 2 * p.stepSize
 	}
 	p.slots.probing = d.network.down(time.Now()) // as another run found it
 	return p
@@ -134,6 +134,7 @@ func (p *pump) run(ctx context.Context) {
 // once steps until nothing more is due.
 func (p *pump) once(ctx context.Context) error {
 	p.begin(ctx)
+	p.toTheEnd = true
 	for {
 		s, err := p.step(ctx)
 		if err != nil {
@@ -143,12 +144,12 @@ func (p *pump) once(ctx context.Context) error {
 			return err
 		}
 		p.mu.Lock()
-		held := p.slots.held
+		left := p.slots.held + len(p.done)
 		p.mu.Unlock()
-		if held == 0 && !s.busy() {
+		if left == 0 && !s.busy() {
 			return nil
 		}
-		if held > 0 && !s.goOn {
+		if left > 0 && !s.goOn {
 			p.rest(ctx, p.d.cfg.MaxIdle)
 		}
 	}
@@ -185,25 +186,17 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	if err := p.giveBack(ctx); err != nil {
 		return s, err
 	}
-	expanded, err := p.d.store.Expand(ctx, ExpandParams{Events: expandEvents, Deliveries: expandDeliveries})
-	if err != nil {
-		return s, err
-	}
-	s.expanded = expanded.Events + expanded.Deliveries
-	p.stats.Expanded += expanded.Events
-	if hook := p.d.cfg.Hooks.Expanded; hook != nil && s.expanded > 0 {
-		p.d.guarded(ctx, "Expanded", func() { hook(ctx, expanded) })
-	}
-
 	p.mu.Lock()
 	done, more := p.takeDone()
 	params := p.slots.claim()
 	p.mu.Unlock()
-	slots := limitClaim(&params)
-	claims, err := p.exchange(ctx, done, params)
+	slots := limitClaim(&params, p.claimSize)
+	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
+	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
 	if err != nil {
 		return s, err
 	}
+	s.expanded = expanded.Events + expanded.Deliveries
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
 	p.accept(claims.Claimed)
@@ -211,7 +204,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	if err != nil {
 		return s, err
 	}
-	if !s.busy() || time.Since(p.lastSweep) >= sweepWhileBusy {
+	if p.sweepNow(s.busy()) {
 		if s.swept, err = p.d.store.Sweep(ctx, sweepBatch); err != nil {
 			return s, err
 		}
@@ -222,50 +215,57 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	return s, nil
 }
 
-// takeDone returns the results to record next, and whether it leaves some.
-func (p *pump) takeDone() (done []finished, more bool) {
-	n := min(len(p.done), recordAtOnce)
+func (p *pump) sweepNow(busy bool) bool {
+	since := time.Since(p.lastSweep)
+	return since >= sweepWhileBusy || !busy && (p.toTheEnd || since >= sweepWhileIdle)
+}
+
+// takeDone returns the results to record next, and whether it leaves some. It takes no
+// fewer than a step claims, so that they do not pile up.
+func (p *pump) takeDone() (done []*attempt, more bool) {
+	n := min(len(p.done), p.claimSize)
 	done, p.done = p.done[:n:n], p.done[n:]
 	return done, len(p.done) >= flushResults
 }
 
 // limitClaim bounds a claim as a whole, and returns how much it may claim. What is
 // proven has the most places by far, and takes what the others leave.
-func limitClaim(p *ClaimParams) (slots int) {
+func limitClaim(p *ClaimParams, most int) (slots int) {
 	for _, l := range [...]Lane{LaneNew, LaneProbation, LaneProven} {
-		p.Lanes[l].Slots = min(p.Lanes[l].Slots, claimAtOnce-slots)
+		p.Lanes[l].Slots = min(p.Lanes[l].Slots, most-slots)
 		slots += p.Lanes[l].Slots
 	}
 	return slots
 }
 
-// exchange records and claims, and reports what was recorded.
-func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams) (Claims, error) {
+// exchange expands, records and claims, and reports what was expanded and recorded.
+func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attempt, params ClaimParams) (Expanded, Claims, error) {
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
 	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: make([]Result, len(done))}
 	p.mu.Lock()
 	p.excuse(done)
 	b.Notices = p.notices
 	p.mu.Unlock()
-	for i := range done {
-		done[i].r.Published = done[i].a.Event.CreatedAt
-		b.Results[i] = done[i].r
+	for i, a := range done {
+		b.Results[i] = a.result // a hook may have kept the result itself
+		b.Results[i].Published, b.Results[i].OwnNetwork = a.Event.CreatedAt, a.excused
 	}
-	claims, err := p.d.store.RecordAndClaim(ctx, b)
+	expanded, claims, err := p.stepStore(ctx, expand, b)
+	p.expanded(ctx, expanded)
 	p.mu.Lock()
 	if err != nil {
 		p.done = append(done[:len(done):len(done)], p.done...)
 		p.mu.Unlock()
-		return Claims{}, err
+		return Expanded{}, Claims{}, err
 	}
 	p.notices = p.notices[len(b.Notices):]
-	for i := range done {
-		p.slots.forget(done[i].a)
+	for _, a := range done {
+		p.slots.recorded(a)
 	}
 	p.mu.Unlock()
-	for i := range done {
+	for i, a := range done {
 		r := &claims.Recorded[i]
-		r.Target, r.Event, r.Result = done[i].a.Target, done[i].a.Event, done[i].r
+		r.Target, r.Event, r.Result = a.Target, a.Event, b.Results[i]
 		p.report(ctx, r)
 	}
 	for i := range claims.Interrupted {
@@ -274,7 +274,29 @@ func (p *pump) exchange(ctx context.Context, done []finished, params ClaimParams
 	for _, n := range claims.Notices {
 		p.notice(ctx, n)
 	}
-	return claims, nil
+	return expanded, claims, nil
+}
+
+// stepStore expands, then records and claims: in one transaction, if the store can.
+func (p *pump) stepStore(ctx context.Context, params ExpandParams, b Batch) (expanded Expanded, claims Claims, err error) {
+	if s, ok := p.d.store.(Stepper); ok {
+		return s.Step(ctx, params, b)
+	}
+	if params != (ExpandParams{}) {
+		if expanded, err = p.d.store.Expand(ctx, params); err != nil {
+			return expanded, claims, err
+		}
+	}
+	claims, err = p.d.store.RecordAndClaim(ctx, b)
+	return expanded, claims, err
+}
+
+// expanded reports what was expanded.
+func (p *pump) expanded(ctx context.Context, x Expanded) {
+	p.stats.Expanded += x.Events
+	if hook := p.d.cfg.Hooks.Expanded; hook != nil && x.Events+x.Deliveries > 0 {
+		p.d.guarded(ctx, "Expanded", func() { hook(ctx, x) })
+	}
 }
 
 func (p *pump) report(ctx context.Context, r *Recorded) {

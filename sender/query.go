@@ -44,6 +44,7 @@ type EventQuery struct {
 type SubscriptionQuery struct {
 	Subscriber string // id
 	Status     SubscriptionStatus
+	Implicit   bool   // implicit ones too
 	Cursor     string // of the page before
 	Limit      int    // 1 to 200; 0 means 50
 }
@@ -56,6 +57,12 @@ type StoredEvent struct {
 	Subscription string // likewise
 	Redacted     bool   // its body was removed: see History.Redact
 	Body         []byte // as posted; in the answer of Event only; nil: it was redacted
+}
+
+// Matches tells whether the query's conditions hold for a subscription. Stores call
+// it.
+func (q *SubscriptionQuery) Matches(s Subscription) bool {
+	return (q.Subscriber == "" || q.Subscriber == s.Subscriber) && (q.Status == "" || q.Status == s.Status) && (q.Implicit || !s.Implicit)
 }
 
 // MatchesEvent tells whether the query's conditions on events hold for one. Stores

@@ -80,6 +80,10 @@ func TestBacklogIsRampedUpAfterAnOutage(t *testing.T) {
 		}
 
 		endpoint.answer(200)
+		for begun := 0; begun == 0; {
+			_, begun = endpoint.over(time.Millisecond)
+		}
+		time.Sleep(trip / 2) // so that each trip begins in the middle of one of those below
 		var ramp []int
 		for range 12 {
 			most, _ := endpoint.over(trip)

@@ -198,16 +198,32 @@ func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscript
 	return s, err
 }
 
-// Subscriptions lists subscriptions, oldest first: up to limit (1 to 200; 0
-// means 50) after the one with the id after. If subscriber is not empty, its own
-// only.
+// Subscriptions lists subscriptions, but for implicit ones, oldest first: up to
+// limit (1 to 200; 0 means 50) after the one with the id after. If subscriber is not
+// empty, its own only. History.Subscriptions lists implicit ones too.
 func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after string, limit int) (list []Subscription, err error) {
 	if limit, err = pageSize(limit); err != nil {
 		return nil, err
 	}
 	err = r.store.InTx(ctx, func(tx Tx) error {
-		list, err = r.store.SubscriptionsTx(ctx, tx, subscriber, after, limit)
-		return err
+		list = nil
+		from := after
+		for len(list) < limit {
+			page, err := r.store.SubscriptionsTx(ctx, tx, subscriber, from, limit)
+			if err != nil {
+				return err
+			}
+			for _, s := range page {
+				if !s.Implicit && len(list) < limit {
+					list = append(list, s)
+				}
+			}
+			if len(page) < limit {
+				return nil
+			}
+			from = page[len(page)-1].ID
+		}
+		return nil
 	})
 	return list, err
 }

@@ -354,3 +354,22 @@ func TestRevokeUnderLoad(t *testing.T) {
 		require.Greater(t, len(met), 60, "it was claimed all along")
 	})
 }
+
+func TestNewestSecretIsTheOneThatSigns(t *testing.T) {
+	b := newBed(t)
+	ep := sendertest.NewEndpoint(t)
+	b.subscribe("sub_a", ep.URL())
+	_, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	require.NoError(t, err)
+
+	newest, err := b.reg.NewestSecret(t.Context(), "sub_a")
+	require.NoError(t, err)
+	b.publish("sub_a")
+	_, err = b.dispatcher(sender.DispatcherConfig{}).RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Len(t, ep.Requests(), 1)
+	require.NoError(t, ep.Requests()[0].Verify(newest, signing.TimestampBody{}))
+
+	_, err = b.reg.NewestSecret(t.Context(), "sub_nobody")
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}

@@ -10,7 +10,8 @@ import (
 // rules can be read and tested by themselves. The dispatcher guards it.
 //
 // A delivery that was claimed waits in its subscription's queue, then is on the
-// wire, then waits for its result to be recorded; it is "held" all the while.
+// wire; it is "held" all the while. Then its result waits to be recorded: what is
+// claimed meanwhile keeps the wire busy.
 //
 //   - Each lane has places on the wire of its own, so that new subscriptions, and
 //     slow and failing ones, leave room for the rest.
@@ -65,6 +66,7 @@ type subSlots struct {
 	most       int // the places that it can earn
 	wire       int
 	held       int
+	unrecorded int // what the database says of its lane is older than these results
 	queue      []*attempt
 	ready      bool  // in its lane's ready list
 	used       int64 // the age at which it was given something last
@@ -82,6 +84,10 @@ type attempt struct {
 	claimed time.Time // on the local clock
 	started time.Time // on the local clock; zero while it is queued
 	slow    bool
+
+	result  Result // once it was made
+	failed  bool   // at connecting,
+	excused bool   // for which our own network is to blame
 }
 
 // firstPlaces is how many places a subscription has that this dispatcher does
@@ -110,7 +116,7 @@ func (s *slots) add(a *attempt) {
 		sub = &subSlots{number: t.SubscriptionNo, subscriber: t.SubscriberNumber, lane: t.Lane, places: s.first(t.Lane)}
 		s.subs[t.SubscriptionNo] = sub
 	}
-	if sub.held == 0 && !sub.parole.holds(s.age) {
+	if sub.held+sub.unrecorded == 0 && !sub.parole.holds(s.age) {
 		sub.lane = t.Lane // the database knows what other processes saw
 	}
 	sub.most = s.mostOf(t.Settings)
@@ -156,11 +162,12 @@ func (s *slots) next() *attempt {
 	return nil
 }
 
-// finished takes an attempt off the wire. It is held until forget.
+// finished takes an attempt that was made off the wire.
 func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 	sub := a.sub
 	wanted := sub.wire >= sub.places || len(sub.queue) > 0
-	s.count(a, -1, 0)
+	s.count(a, -1, -1)
+	sub.unrecorded++
 	switch {
 	case class == ClassNone && took <= fast:
 		sub.failures = 0
@@ -204,9 +211,11 @@ func (s *slots) demote(sub *subSlots) {
 	s.crowded = s.crowded || len(sub.queue) > sub.places
 }
 
-// forget ends the account of a delivery whose result was recorded, or that was
-// given back.
+// forget ends the account of a delivery that was given back.
 func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
+
+// recorded ends the account of an attempt whose result was.
+func (s *slots) recorded(a *attempt) { a.sub.unrecorded-- }
 
 // takeQueues empties the queues of the subscriptions that are on probation but
 // for what they have places for, or of all subscriptions, and returns what was
@@ -251,7 +260,7 @@ func (s *slots) claim() ClaimParams {
 		}
 	}
 	for _, sub := range s.subs {
-		if sub.held > 0 || sub.parole.holds(s.age) {
+		if sub.held+sub.unrecorded > 0 || sub.parole.holds(s.age) {
 			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.places) - sub.held
 		}
 	}
@@ -262,7 +271,7 @@ func (s *slots) claim() ClaimParams {
 // since the last call but one, so that memory follows the work.
 func (s *slots) trim() {
 	for number, sub := range s.subs {
-		if sub.held == 0 && sub.used < s.age && !sub.parole.remembered(s.age) {
+		if sub.held+sub.unrecorded == 0 && sub.used < s.age && !sub.parole.remembered(s.age) {
 			delete(s.subs, number)
 		}
 	}

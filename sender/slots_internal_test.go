@@ -82,7 +82,7 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 		a := wire[0]
 		wire = wire[1:]
 		s.finished(a, ClassNone, time.Millisecond, fast)
-		s.forget(a)
+		s.recorded(a)
 		wire = append(wire, drive(s)...)
 		grown = append(grown, len(wire))
 	}
@@ -145,7 +145,7 @@ func TestSlotsOwnMaxInFlight(t *testing.T) {
 	for range 5 {
 		a := wire[0]
 		s.finished(a, ClassNone, time.Millisecond, time.Second)
-		s.forget(a)
+		s.recorded(a)
 		wire = append(wire[1:], drive(s)...)
 		require.Len(t, wire, 2, "fast answers earn no more")
 	}
@@ -200,7 +200,7 @@ func TestSlotsParole(t *testing.T) {
 		s.add(a)
 		require.Len(t, drive(s), 1)
 		s.finished(a, ClassNone, time.Millisecond, time.Second)
-		s.forget(a)
+		s.recorded(a)
 		return s.subs[1].lane
 	}
 	fall := func() {
@@ -209,7 +209,7 @@ func TestSlotsParole(t *testing.T) {
 		require.Len(t, drive(s), 1)
 		s.slowed(a)
 		s.finished(a, ClassTimeout, 10*time.Second, time.Second)
-		s.forget(a)
+		s.recorded(a)
 		require.Equal(t, LaneProbation, s.subs[1].lane)
 	}
 	for _, ages := range []int{0, 3, 6, 12, 24, 48, 60, 60} {
@@ -293,7 +293,7 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 				}
 			case 5:
 				for _, a := range done {
-					s.forget(a)
+					s.recorded(a)
 				}
 				done = done[:0]
 				for _, a := range s.takeQueues(r.IntN(10) == 0) {
@@ -319,14 +319,14 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 			require.Equal(t, s.lane[0].wire+s.lane[1].wire+s.lane[2].wire, s.wire)
 			require.Equal(t, s.lane[0].held+s.lane[1].held+s.lane[2].held, s.held)
 			require.Equal(t, held, s.held)
-			require.Equal(t, len(wire)+len(done)+queued, s.held)
+			require.Equal(t, len(wire)+queued, s.held)
 			require.LessOrEqual(t, s.lane[LaneProven].wire, s.cfg.places[LaneProven])
 		}
 		for _, a := range append(wire, done...) {
 			if a.started.IsZero() && len(wire) > 0 && contains(wire, a) {
 				s.finished(a, ClassNone, 0, time.Second)
 			}
-			s.forget(a)
+			s.recorded(a)
 		}
 		for _, a := range s.takeQueues(true) {
 			s.forget(a)

@@ -20,6 +20,7 @@ type Store[Tx any] interface {
 	DispatchStore
 	HistoryStore
 	ReplayStore
+	FeedStore
 }
 
 // OutboxStore persists events. Publisher uses it.
@@ -71,14 +72,20 @@ type RegistryStore[Tx any] interface {
 	// CreateSubscriptionTx stores an active subscription. It gets the events that
 	// are committed after it, none older; whether it gets what its own transaction
 	// published before it is left open. ErrNotFound: no such subscriber;
-	// ErrExists: the id is, or was, in use.
+	// ErrExists: the id is, or was, in use, or the subscription is Implicit and its
+	// subscriber has an implicit one of the same URL that is neither closing nor
+	// deleted. Of concurrent calls one creates it; the others wait for its end.
 	CreateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
 
 	// SubscriptionTx returns a subscription that is not deleted, or ErrNotFound.
 	SubscriptionTx(ctx context.Context, tx Tx, id string) (Subscription, error)
 
-	// SubscriptionsTx lists subscriptions that are not deleted, oldest first: up
-	// to limit of them after the one with the id after ("" for the first). If
+	// ImplicitSubscriptionTx returns a subscriber's implicit subscription of a URL that
+	// is neither closing nor deleted, or ErrNotFound.
+	ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscriber, url string) (Subscription, error)
+
+	// SubscriptionsTx lists subscriptions that are not deleted, implicit ones too,
+	// oldest first: up to limit of them after the one with the id after ("" for the first). If
 	// subscriber is not empty, its own only.
 	SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) ([]Subscription, error)
 
@@ -199,6 +206,14 @@ type DispatchStore interface {
 
 	NotifierStore
 	RetentionStore
+}
+
+// Listener is an optional part of a DispatchStore: one that learns of what other
+// processes have committed. A dispatcher that runs has Listen run beside it.
+type Listener interface {
+	// Listen signals Woken for hints of other processes until ctx ends. It gets over
+	// errors by itself, and may miss hints.
+	Listen(ctx context.Context)
 }
 
 // HistoryStore answers questions about deliveries. History uses it.
@@ -346,6 +361,7 @@ type EventInfo struct {
 	Object    Object
 	CreatedAt time.Time // when it was published, on the database's clock
 	Notice    bool      // it tells of a notice
+	URL       string    // where it is posted; "": to its subscription's URL
 }
 
 // Claimed is a delivery that may be attempted until its lease ends.

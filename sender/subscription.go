@@ -42,6 +42,11 @@ type Subscription struct {
 	Settings    Settings
 	CreatedAt   time.Time
 
+	// Implicit: nobody registered it; it stands for the callback URLs of one origin,
+	// which is its URL. It asks for no type, and gets what is addressed to it: see
+	// Registry.Callback. Lists leave it out unless they are asked for it.
+	Implicit bool
+
 	// What follows is the store's to say.
 
 	Status         SubscriptionStatus

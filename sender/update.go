@@ -21,7 +21,8 @@ type SubscriptionChange struct {
 // the new settings, those of deliveries that exist already included. Another filter
 // decides about the events that are expanded later; a type that is asked for anew is
 // delivered from the events on that are committed after the change. A URL is
-// challenged as by Subscribe if it is another. ErrNotFound, ErrInvalid, ErrChallenge.
+// challenged as by Subscribe if it is another. Of an implicit one the URL and the
+// filter stay as they are. ErrNotFound, ErrInvalid, ErrChallenge.
 func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChange) (s Subscription, err error) {
 	if r.challenger != nil && c.URL != nil {
 		was, err := r.Subscription(ctx, id)
@@ -77,11 +78,19 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 	if c.Settings != nil {
 		n.Settings = *c.Settings
 	}
+	if s.Implicit && (n.URL != s.URL || c.EventTypes != nil) {
+		return Subscription{}, fmt.Errorf("%w change: subscription %q is implicit: its URL and its event types follow from what it is for", ErrInvalid, s.ID)
+	}
 	if c.RemoveClientCertificate {
 		if c.ClientCertificate != nil {
 			return Subscription{}, fmt.Errorf("%w change: a client certificate is given and removed: do one of them", ErrInvalid)
 		}
 		s.Settings.SealedCertificate = nil
 	}
-	return r.validated(n, s)
+	types := s.EventTypes
+	s, err := r.validated(n, s)
+	if s.Implicit { // it asks for none, which would mean all
+		s.EventTypes = types
+	}
+	return s, err
 }

@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"runtime/debug"
@@ -19,6 +20,9 @@ func (p *pump) accept(claimed []Claimed) {
 		if !ok {
 			u, _ = url.Parse(t.URL)
 			parsed[t] = u
+		}
+		if own := claimed[i].Event.URL; own != "" {
+			u, _ = url.Parse(own)
 		}
 		p.slots.add(&attempt{Claimed: claimed[i], url: u, claimed: now})
 	}
@@ -91,11 +95,11 @@ func (p *pump) scan(now time.Time) {
 // work makes attempts until the run ends.
 func (p *pump) work(a *attempt) {
 	for {
-		r, due, made := p.attempt(a)
+		due, made := p.attempt(a)
 		if !made && p.wire.Err() != nil {
 			return // given up by a drain: the lease ends by itself
 		}
-		if a = p.finish(a, r, due, made); a != nil {
+		if a = p.finish(a, due, made); a != nil {
 			continue
 		}
 		select {
@@ -106,15 +110,15 @@ func (p *pump) work(a *attempt) {
 	}
 }
 
-// attempt makes one attempt. If made is false nothing was sent, and the delivery
-// is given back, due at due.
-func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
+// attempt makes one attempt, and leaves its result in it. If made is false nothing was
+// sent, and the delivery is given back, due at due.
+func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	ctx, d := p.wire, p.d
 	now := a.At.Add(time.Since(a.claimed))
 	defer func() {
 		if v := recover(); v != nil {
 			d.cfg.Logger.ErrorContext(ctx, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
-			r = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: now, Duration: time.Since(a.started),
+			a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: now, Duration: time.Since(a.started),
 				Class: ClassProtocol, Error: "the attempt panicked", Chance: d.cfg.Chance()}
 			made = true
 		}
@@ -124,44 +128,53 @@ func (p *pump) attempt(a *attempt) (r Result, due time.Time, made bool) {
 		err = errors.New("sender: the subscription's URL cannot be parsed")
 	}
 	if err == nil {
-		if hook := d.cfg.Hooks.AttemptStart; hook != nil {
-			d.guarded(ctx, "AttemptStart", func() {
-				if own := hook(ctx, &a.Claimed); own != nil {
-					ctx = own
-				}
-			})
-		}
-		ctx = withDialing(ctx, &a.dial)
-		r, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
+		ctx = withDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
+		a.result, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
 	}
 	if err != nil {
 		if ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, time.Now()) {
 			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
 				"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", secretPause)
 		}
-		return Result{}, now.Add(secretPause), false
+		return now.Add(secretPause), false
 	}
-	if p.wire.Err() != nil && r.Class != ClassNone {
-		return r, time.Time{}, false
+	if p.wire.Err() != nil && a.result.Class != ClassNone {
+		return time.Time{}, false
 	}
-	r.Chance = d.cfg.Chance()
+	a.result.Chance = d.cfg.Chance()
 	if hook := d.cfg.Hooks.AttemptEnd; hook != nil {
-		d.guarded(ctx, "AttemptEnd", func() { hook(ctx, &a.Claimed, &r) })
+		d.guarded(ctx, "AttemptEnd", func() { hook(ctx, &a.Claimed, &a.result) })
 	}
-	return r, time.Time{}, true
+	return time.Time{}, true
+}
+
+// attemptStart calls the hook, and returns the attempt's context.
+func (d *Dispatcher) attemptStart(ctx context.Context, c *Claimed) context.Context {
+	hook := d.cfg.Hooks.AttemptStart
+	if hook == nil {
+		return ctx
+	}
+	own := ctx
+	d.guarded(ctx, "AttemptStart", func() {
+		if given := hook(ctx, c); given != nil {
+			own = given
+		}
+	})
+	return own
 }
 
 // finish hands a result over and returns the next attempt for the goroutine.
-func (p *pump) finish(a *attempt, r Result, due time.Time, made bool) *attempt {
+func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.onWire, a)
 	if made {
-		p.slots.finished(a, r.Class, r.Duration, p.d.cfg.Policy.FastAnswer)
+		p.slots.finished(a, a.result.Class, a.result.Duration, p.d.cfg.Policy.FastAnswer)
 		if len(p.done) == 0 {
 			p.firstDone = time.Now()
 		}
-		p.done = append(p.done, finished{a, r, p.observe(a, &r)})
+		a.failed = p.observe(a, &a.result)
+		p.done = append(p.done, a)
 		p.stats.Attempted++
 	} else {
 		p.slots.offWire(a)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,7 +155,7 @@ func (s *Store) deliveryByID(id string) *delivery {
 func (d *delivery) summary(now time.Time) sender.Delivery {
 	out := sender.Delivery{
 		ID: d.id(), Event: d.event.info, Version: d.event.version,
-		Subscriber: d.sub.owner.ID, Subscription: d.sub.ID, URL: d.sub.URL,
+		Subscriber: d.sub.owner.ID, Subscription: d.sub.ID, URL: cmp.Or(d.event.info.URL, d.sub.URL),
 		Status: d.status(), CreatedAt: d.event.info.CreatedAt,
 		AttemptCount: len(d.attempts), InFlight: d.live.inFlight(now), Redacted: d.event.redacted,
 	}

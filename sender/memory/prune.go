@@ -163,6 +163,7 @@ func (w *pruning) remove() {
 		set(tx, &s.expanding, s.expanding-len(w.events))
 		set(tx, &s.events, without(s.events, w.events))
 		for e := range w.events {
+			set(tx, &s.pruned, max(s.pruned, e.no))
 			deleteKey(tx, s.eventByID, e.info.ID)
 			if e.key != (key{}) {
 				deleteKey(tx, s.published, e.key)

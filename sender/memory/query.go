@@ -71,7 +71,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 	}
 	err = s.inTx(ctx, func(*Tx) error {
 		for examined, sub := range s.subscriptions[min(after, int64(len(s.subscriptions))):] {
-			asked := !sub.deleted && (q.Status == "" || sub.Status == q.Status) && (q.Subscriber == "" || sub.owner.ID == q.Subscriber)
+			asked := !sub.deleted && q.Matches(sub.Subscription)
 			if asked && len(page) == limit || examined == sender.MaxExamined {
 				next = numberCursor(sub.no - 1)
 				return nil

@@ -104,10 +104,13 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 		if s.subscription[n.ID] != nil {
 			return fmt.Errorf("%w: subscription %q", sender.ErrExists, n.ID)
 		}
+		if n.Implicit && owner.implicit(n.URL) != nil {
+			return fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrExists, n.Subscriber, n.URL)
+		}
 		sub := &subscription{
 			Subscription: sender.Subscription{
 				ID: n.ID, Subscriber: n.Subscriber, URL: n.URL, EventTypes: slices.Clone(n.EventTypes), Description: n.Description,
-				Settings: cloneSettings(n.Settings), CreatedAt: n.CreatedAt, Status: sender.SubscriptionActive,
+				Settings: cloneSettings(n.Settings), CreatedAt: n.CreatedAt, Implicit: n.Implicit, Status: sender.SubscriptionActive,
 			},
 			no: int64(len(s.subscriptions)) + 1, owner: owner, tx: tx.no, leased: map[*delivery]struct{}{},
 		}
@@ -128,6 +131,30 @@ func (s *Store) SubscriptionTx(ctx context.Context, tx *Tx, id string) (n sender
 		return err
 	})
 	return n, err
+}
+
+// ImplicitSubscriptionTx implements sender.RegistryStore.
+func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *Tx, subscriber, url string) (n sender.Subscription, err error) {
+	err = s.in(ctx, tx, func() error {
+		if owner := s.subscriber[subscriber]; owner != nil {
+			if sub := owner.implicit(url); sub != nil {
+				n = sub.shown()
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, subscriber, url)
+	})
+	return n, err
+}
+
+// implicit returns the subscriber's one of that URL, or nil.
+func (sr *subscriber) implicit(url string) *subscription {
+	for _, sub := range sr.subscriptions {
+		if sub.Implicit && sub.URL == url && !sub.deleted && sub.Status != sender.SubscriptionClosing {
+			return sub
+		}
+	}
+	return nil
 }
 
 // SubscriptionsTx implements sender.RegistryStore. The subscription after may be

@@ -43,6 +43,7 @@ type Store struct {
 	begun         int64 // transactions so far, which is also the order of their commits
 	events        []*event
 	last          int64 // the number of the last of them, which may be pruned
+	pruned        int64 // the highest number of one that was pruned
 	eventByID     map[string]*event
 	versions      map[sender.Object]int64
 	published     map[key]published

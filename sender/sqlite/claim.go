@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -17,8 +18,11 @@ const (
 			WHERE h.lane = surehook_turns.lane AND h.subscriber = surehook_turns.subscriber AND h.next_due IS NOT NULL))
 		WHERE lane = ?3 AND subscriber IN (SELECT value FROM json_each(?4))`
 
+	// leasePending takes rows of [subscription, the event after which, the one up to
+	// which, epoch].
 	leasePending = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, epoch)
-		SELECT subscription, event, ?1, 1, 1, ?2, 0, ?2, 0, ?3 FROM surehook_pending WHERE subscription = ?4 AND event > ?5 AND event <= ?6`
+		SELECT p.subscription, p.event, ?1, 1, 1, ?2, 0, ?2, 0, j.value ->> 3 FROM json_each(?3) j CROSS JOIN surehook_pending p
+		WHERE p.subscription = j.value ->> 0 AND p.event > j.value ->> 1 AND p.event <= j.value ->> 2`
 	// Pending ones are claimed from the first event on.
 	deletePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event > ? AND event <= ?`
 	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, epoch)
@@ -57,46 +61,48 @@ func (b *batch) claim(lane sender.Lane) error {
 		return err
 	}
 	due = withRoom(due, p.SubscriberRoom, p.PerSubscriber)
-	served := due[:0:0]
+	heads := dueHeads{batch: b, lane: lane, subscribers: due}
+	var served []int64
+	var claims []*claimed
 	for i, subscriber := range due {
 		if p.Slots <= 0 {
 			break
 		}
 		most := min(share(p.Slots, len(due)-i), roomOf(subscriber, p.SubscriberRoom, p.PerSubscriber))
-		given, err := b.claimSubscriber(lane, subscriber, most, p.PerSubscription)
+		of, err := heads.of(i, most+len(b.Claim.SubscriptionRoom), p.Slots)
 		if err != nil {
 			return err
 		}
-		p.Slots -= given
+		before := len(claims)
+		if claims, err = b.claimSubscriber(claims, of, most, p.PerSubscription); err != nil {
+			return err
+		}
+		for _, c := range claims[before:] {
+			p.Slots -= c.used
+		}
 		served = append(served, subscriber)
 	}
 	if len(served) == 0 {
 		return nil
 	}
-	if err := b.heads.store(); err != nil {
+	if err := b.finish(claims); err != nil {
+		return err
+	}
+	if err := b.heads.storeDue(); err != nil {
 		return err
 	}
 	return b.execs(updateTurns, b.store.turns.Add(1), b.now, lane, list(served))
 }
 
-func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSubscription int) (given int, err error) {
-	var due []*head
-	err = b.each(func(rows *sql.Rows) (bool, error) {
-		h, err := scanHead(rows)
-		if err == nil {
-			due = append(due, b.heads.put(h))
-		}
-		return true, err
-	}, selectDueHeads, lane, subscriber, b.now, most+len(b.Claim.SubscriptionRoom))
-	if err != nil {
-		return 0, err
-	}
+// claimSubscriber begins the claims of one's subscriptions, in turn.
+func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscription int) ([]*claimed, error) {
 	left := 0
 	for _, h := range due {
 		if roomOf(h.subscription, b.Claim.SubscriptionRoom, perSubscription) > 0 {
 			left++
 		}
 	}
+	given := 0
 	for _, h := range due {
 		room := roomOf(h.subscription, b.Claim.SubscriptionRoom, perSubscription)
 		if room <= 0 {
@@ -105,56 +111,91 @@ func (b *batch) claimSubscriber(lane sender.Lane, subscriber int64, most, perSub
 		if given == most {
 			break
 		}
-		n, err := b.claimSubscription(h, min(room, share(most-given, left)))
+		c, err := b.claimSubscription(h, min(room, share(most-given, left)))
 		if err != nil {
-			return given, err
+			return nil, err
 		}
-		given += n
+		claims = append(claims, c)
+		given += c.used
 		left--
 	}
-	return given, nil
+	return claims, nil
 }
 
-// claimSubscription claims a subscription's oldest due deliveries, and returns how
-// many of the slots it has used: a lost attempt that ends its delivery uses one
-// too, so that a claim's work is bounded.
-func (b *batch) claimSubscription(h *head, most int) (used int, err error) {
+// claimSubscription begins to claim a subscription's oldest due deliveries: it says
+// how many of the slots are used, and finds them, unless finish can find them
+// together with others. A lost attempt that ends its delivery uses a slot too, so that
+// a claim's work is bounded.
+func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 	sub, err := b.known.subscription(b.work, h.subscription)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	c := &claimed{batch: b, h: h, sub: sub}
 	granted, again := b.within(h, sub, most)
-	c := claimed{batch: b, h: h, sub: sub, until: b.now + b.Claim.Lease.Microseconds()}
-	if used, err = c.claimLost(granted); err != nil {
-		return 0, err
+	if c.used, err = c.claimLost(granted); err != nil {
+		return nil, err
 	}
-	f := found{more: true}
-	if granted > used {
-		if f, err = b.due(h, granted-used, c.room()); err != nil {
-			return 0, err
+	c.more, c.again = true, again
+	if left := granted - c.used; left > 0 {
+		switch left = max(0, min(left, c.room())); {
+		case h.fresh():
+			c.pending, c.more = min(left, int(h.pending)), int(h.pending) > left
+			c.used += c.pending
+		default:
+			f, err := b.due(h, left)
+			if err != nil {
+				return nil, err
+			}
+			c.due, c.more = f.due, f.more
+			c.used += len(f.due)
 		}
 	}
-	for i := range f.due {
-		if err := c.claim(&f.due[i]); err != nil {
-			return 0, err
-		}
-	}
-	if err := c.leasePending(); err != nil {
-		return 0, err
-	}
-	used += len(f.due)
-	b.spend(h, sub, used)
+	b.spend(h, sub, c.used)
 	h.turn = b.store.turns.Add(1)
+	return c, nil
+}
+
+// finish claims what was found, and what is pending.
+func (b *batch) finish(claims []*claimed) error {
+	if err := b.findPending(claims); err != nil {
+		return err
+	}
+	found := 0
+	for _, c := range claims {
+		found += len(c.due)
+	}
+	b.out.Claimed = slices.Grow(b.out.Claimed, found)
+	for _, c := range claims {
+		for i := range c.due {
+			if err := c.claim(&c.due[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := b.leasePending(claims); err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if err := c.place(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place says when to look at the subscription next. If it is due still, it is at the
+// tail of those that are.
+func (c *claimed) place() (err error) {
+	next := c.again
 	switch {
 	case c.room() <= 0:
-		h.nextDue = h.leasesEnd // or when one of them is recorded
-	case f.more:
-		h.nextDue = again
-	default:
-		h.nextDue, err = b.leastOf(h)
+		next = c.h.leasesEnd // or when one of them is recorded
+	case !c.more:
+		next, err = c.leastOf(c.h)
 	}
-	h.nextDue = b.tail(h.nextDue)
-	return used, err
+	c.h.nextDue = max(next, c.now)
+	return err
 }
 
 // leastOf is when something of a subscription that has nothing due is due next.
@@ -176,12 +217,16 @@ func (b *batch) leastOf(h *head) (next int64, err error) {
 // claimed is a subscription whose deliveries are being claimed.
 type claimed struct {
 	*batch
-	h      *head
-	sub    *subscription
-	until  int64
-	target *sender.Target
-	upTo   int64 // the last pending event to be leased
-	fresh  int64 // how many pending ones are
+	h       *head
+	sub     *subscription
+	target  *sender.Target
+	used    int // of the slots
+	due     []dueDelivery
+	pending int   // how many finish adds to due
+	more    bool  // there are others that are due,
+	again   int64 // and may be claimed then
+	upTo    int64 // the last pending event to be leased
+	fresh   int64 // how many pending ones are
 }
 
 // room is how many more its Settings.MaxInFlight leaves.
@@ -227,39 +272,57 @@ func (c *claimed) claim(d *dueDelivery) error {
 		d.firstAt = c.now
 	}
 	if d.pending {
-		c.upTo = d.event
+		c.upTo = max(c.upTo, d.event)
 		c.fresh++
 	} else {
 		if err := c.execs(deleteWaiting, d.subscription, d.event); err != nil {
 			return err
 		}
 		c.h.waiting--
-		if err := c.execs(leaseWaiting, d.subscription, d.event, c.until, d.number, d.tries, d.firstAt, d.stood, c.now, d.single, c.h.epoch); err != nil {
+		if err := c.execs(leaseWaiting, d.subscription, d.event, c.leaseEnd(), d.number, d.tries, d.firstAt, d.stood, c.now, d.single, c.h.epoch); err != nil {
 			return err
 		}
 	}
-	c.h.lease(c.until)
+	c.h.lease(c.leaseEnd())
 	if c.target == nil {
 		t := c.sub.Target
 		t.Lane = c.h.lane
 		c.target = &t
 	}
 	c.out.Claimed = append(c.out.Claimed, sender.Claimed{
-		Key: d.key(), Token: int64(d.number), Number: d.number, Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now),
+		Key: d.key(), Token: d.number, Number: int(d.number), Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now),
 	})
 	return nil
 }
 
-func (c *claimed) leasePending() error {
-	if c.upTo == 0 {
+// leasePending moves the pending deliveries that are claimed to the leases.
+func (b *batch) leasePending(claims []*claimed) error {
+	rows := []byte{'['}
+	for _, c := range claims {
+		if c.upTo > 0 {
+			rows = appendNumbers(rows, c.h.subscription, c.h.leftTo, c.upTo, c.h.epoch)
+		}
+	}
+	if len(rows) == 1 {
 		return nil
 	}
-	if err := c.execs(leasePending, c.until, c.now, c.h.epoch, c.h.subscription, c.h.leftTo, c.upTo); err != nil {
+	if err := b.execs(leasePending, b.leaseEnd(), b.now, string(append(rows, ']'))); err != nil {
 		return err
 	}
-	c.h.pending -= c.fresh
-	return c.execs(deletePending, c.h.subscription, c.h.leftTo, c.upTo)
+	for _, c := range claims {
+		if c.upTo == 0 {
+			continue
+		}
+		c.h.pending -= c.fresh
+		if err := b.execs(deletePending, c.h.subscription, c.h.leftTo, c.upTo); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// leaseEnd is when the leases of this claim end.
+func (b *batch) leaseEnd() int64 { return b.now + b.Claim.Lease.Microseconds() }
 
 // lease counts a lease that ends at until.
 func (h *head) lease(until int64) {
@@ -268,10 +331,6 @@ func (h *head) lease(until int64) {
 	}
 	h.leased++
 }
-
-// tail is where something stands after it was served: at the tail of those that
-// are due, if it is due still.
-func (b *batch) tail(least int64) int64 { return max(least, b.now) }
 
 // least is the query's one number, or never.
 func (w *work) least(query string, args ...any) (int64, error) {

@@ -54,7 +54,7 @@ type delivery struct {
 }
 
 const (
-	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
+	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
 		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE e.seq = ? AND s.no = ?`
 	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
@@ -76,12 +76,15 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 	var created, epoch, resumedAt, leftTo int64
 	var status string
 	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
-		&d.Version, &created, &d.Event.Notice, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &leftTo, &d.Redacted)
+		&d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &leftTo, &d.Redacted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, errNoDelivery
 	}
 	if err != nil {
 		return nil, err
+	}
+	if d.Event.URL != "" {
+		d.URL = d.Event.URL
 	}
 	d.ID, d.CreatedAt, d.Event.CreatedAt = deliveryID(d.Event.ID, k.Subscription), timeOf(created), timeOf(created)
 	d.deleted = status == statusDeleted || status == statusSwept

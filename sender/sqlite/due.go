@@ -14,10 +14,16 @@ const (
 	// What may be claimed of a subscription, each with its event. One text stands
 	// for several columns, because every column costs; only the last of them may
 	// hold a space.
-	eventColumns = `e.seq, e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.object_type || ' ' || e.object_id, e.body`
+	eventColumns = `e.seq, e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id, e.body`
 
 	selectPending = `SELECT ` + eventColumns + `, p.due FROM surehook_pending p JOIN surehook_events e ON e.seq = p.event
 		WHERE p.subscription = ? AND p.event > ? ORDER BY p.event LIMIT ? + 0`
+	// selectFirstPending reads the first ones of several subscriptions, up to a number of
+	// each.
+	selectFirstPending = `SELECT ` + eventColumns + `, p.due, p.subscription
+		FROM json_each(?1) j CROSS JOIN surehook_pending p CROSS JOIN surehook_events e
+		WHERE p.subscription = j.value AND e.seq = p.event AND p.event <= (SELECT max(event) FROM
+			(SELECT f.event FROM surehook_pending f WHERE f.subscription = j.value ORDER BY f.event LIMIT ?2 + 0))`
 	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single
 		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.epoch = ? AND w.rank = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
@@ -48,10 +54,9 @@ type found struct {
 	more bool // there are others that are due
 }
 
-// due finds the first deliveries of a subscription that are due, up to a number and
-// to the room that it has: what was resumed, then what is due, then replays.
-func (b *batch) due(h *head, most, room int) (f found, err error) {
-	most = max(0, min(most, room))
+// due finds the first deliveries of a subscription that are due, up to a number: what
+// was resumed, then what is due, then replays.
+func (b *batch) due(h *head, most int) (f found, err error) {
 	if h.resumedTo >= 0 && most > 0 {
 		if f.due, f.more, err = b.resumed(h, most); err != nil {
 			return f, err
@@ -75,12 +80,49 @@ func (b *batch) due(h *head, most, room int) (f found, err error) {
 	return f, nil
 }
 
+// fresh tells that all that is due of a subscription is pending: so many are as it
+// has counted.
+func (h *head) fresh() bool { return h.waiting == 0 && h.resumedTo < 0 && h.leftTo == 0 }
+
+// findPending finds the pending deliveries that claims have counted on, for those at
+// once that want the same number.
+func (b *batch) findPending(claims []*claimed) error {
+	by := make(map[int64]*claimed, len(claims))
+	want := map[int][]int64{}
+	for _, c := range claims {
+		if c.pending > 0 {
+			by[c.h.subscription] = c
+			want[c.pending] = append(want[c.pending], c.h.subscription)
+		}
+	}
+	for n, subscriptions := range want {
+		due, err := b.find(n*len(subscriptions), live{pending: true}, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+			return rows.Scan(append(event, &d.due, &d.subscription)...)
+		}, selectFirstPending, list(subscriptions), n)
+		if err != nil {
+			return err
+		}
+		for len(due) > 0 { // those of a subscription come together: a CROSS JOIN keeps the order
+			same := 1
+			for same < len(due) && due[same].subscription == due[0].subscription {
+				same++
+			}
+			c := by[due[0].subscription]
+			for i := range due[:same] {
+				due[i].epoch = c.h.epoch
+			}
+			c.due, due = due[:same:same], due[same:]
+		}
+	}
+	return nil
+}
+
 // lost finds attempts whose leases have ended.
 func (b *batch) lost(h *head, limit int) (due []dueDelivery, err error) {
 	if h.leased == 0 || h.leasesEnd > b.now {
 		return nil, nil
 	}
-	due, err = b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	due, err = b.find(0, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.claimedAt)...)
 	}, selectLost, h.subscription, b.now, limit)
 	if err == nil && len(due) == 0 {
@@ -102,7 +144,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	if h.pending == 0 {
 		return due, nil
 	}
-	pending, err := b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	pending, err := b.find(min(limit, int(h.pending)), h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		d.pending = true
 		return rows.Scan(append(event, &d.due)...)
 	}, selectPending, h.subscription, h.leftTo, limit)
@@ -118,7 +160,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 }
 
 func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {
-	return b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	return b.find(0, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single)...)
 	}, selectDueWaiting, h.subscription, h.epoch, rank, b.now, limit)
 }
@@ -127,7 +169,7 @@ func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {
 // schedules start anew.
 func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err error) {
 	// Rows of the present epoch, and cancelled ones, are passed over.
-	passed, err := b.find(h, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	passed, err := b.find(0, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		return rows.Scan(append(event, &d.number, &d.single, &d.epoch)...)
 	}, selectResumed, h.subscription, h.resumedTo, limit)
 	if err != nil {
@@ -149,18 +191,25 @@ func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err e
 	return due, h.resumedTo >= 0, nil
 }
 
-// find reads deliveries of a subscription, each with its event.
-func (b *batch) find(h *head, scan func(rows *sql.Rows, d *dueDelivery, event []any) error, query string, args ...any) (due []dueDelivery, err error) {
+// template is what is known of a subscription's deliveries.
+func (h *head) template() live { return live{subscription: h.subscription, epoch: h.epoch} }
+
+// find reads deliveries, about as many as expected, each with its event, into copies
+// of a template.
+func (b *batch) find(expected int, template live, scan func(rows *sql.Rows, d *dueDelivery, event []any) error, query string, args ...any) (due []dueDelivery, err error) {
+	due = make([]dueDelivery, 0, expected)
 	var info string
+	var body sql.RawBytes
+	var room bodies
 	var event [10]any
 	err = b.each(func(rows *sql.Rows) (bool, error) {
-		due = append(due, dueDelivery{live: live{subscription: h.subscription, epoch: h.epoch}})
+		due = append(due, dueDelivery{live: template})
 		d := &due[len(due)-1]
-		event[0], event[1], event[2] = &d.event, &info, &d.body
+		event[0], event[1], event[2] = &d.event, &info, &body
 		if err := scan(rows, d, event[:3]); err != nil {
 			return false, err
 		}
-		d.info = eventInfo(info)
+		d.info, d.body = eventInfo(info), room.copyOf(body)
 		d.notice, d.redacted = d.info.Notice, len(d.body) == 0
 		return true, nil
 	}, query, args...)
@@ -173,6 +222,7 @@ func eventInfo(text string) (e sender.EventInfo) {
 	e.Type, text, _ = strings.Cut(text, " ")
 	created, text, _ = strings.Cut(text, " ")
 	notice, text, _ = strings.Cut(text, " ")
+	e.URL, text, _ = strings.Cut(text, " ")
 	e.Object.Type, e.Object.ID, _ = strings.Cut(text, " ")
 	micros, _ := strconv.ParseInt(created, 10, 64)
 	e.CreatedAt, e.Notice = timeOf(micros), notice == "1"

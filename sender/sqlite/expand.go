@@ -1,10 +1,8 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -17,27 +15,16 @@ const (
 	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
 	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
 	selectNewEvents  = `SELECT seq, type, subscriber, subscription, length(body) = 0 FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
-	// addPending takes rows of [subscription, how many], and returns whose turn it
-	// may be.
-	addPending = `UPDATE surehook_heads SET pending = pending + (j.value ->> 1),
-			next_due = CASE WHEN open = 0 THEN NULL WHEN next_due IS NULL OR next_due > ?1 THEN ?1 ELSE next_due END
-		FROM json_each(?2) j WHERE subscription = j.value ->> 0 RETURNING lane, subscriber, open, subscription`
-	lowerTurns = `UPDATE surehook_turns SET next_due = ?1
-		WHERE lane = ?2 AND subscriber IN (SELECT value FROM json_each(?3)) AND (next_due IS NULL OR next_due > ?1)`
 )
 
 // newPending inserts many rows.
-var newPending = manyRows{
-	head: `INSERT INTO surehook_pending (subscription, event, due) VALUES `, row: `(?, ?, ?)`, columns: 3,
-}
+var newPending = newManyRows(`INSERT INTO surehook_pending (subscription, event, due) VALUES `, `(?, ?, ?)`)
 
 // expansion is one Expand at work.
 type expansion struct {
-	*work
-	known *known
-	p     sender.ExpandParams
-	x     sender.Expanded
-	now   int64
+	*batch
+	p sender.ExpandParams
+	x sender.Expanded
 
 	event        int64 // the last one that is expanded whole
 	subscription int64 // how far the next one is
@@ -47,34 +34,29 @@ type expansion struct {
 }
 
 // Expand implements sender.DispatchStore.
-func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
-	var some bool
-	if err := s.db.QueryRowContext(ctx, selectUnexpanded).Scan(&some); err != nil {
-		return x, fail("looking for new events", err)
+func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
+	x, _, err := s.Step(ctx, p, sender.Batch{})
+	return x, err
+}
+
+// unexpanded tells whether there is something to expand.
+func (w *work) unexpanded() (some bool, err error) {
+	err = w.row(selectUnexpanded).Scan(&some)
+	return some, err
+}
+
+// expand makes the deliveries of new events.
+func (b *batch) expand(p sender.ExpandParams) error {
+	if p.Events <= 0 {
+		return nil
 	}
-	if !some {
-		return x, nil
+	e := expansion{batch: b, p: p, touched: map[int64]int{}}
+	if err := e.run(); err != nil {
+		return err
 	}
-	err = s.write(ctx, func(w *work) error {
-		k, err := s.registry(w)
-		if err != nil {
-			return fail("expanding", err)
-		}
-		e := expansion{work: w, known: k, p: p, now: s.now(), touched: map[int64]int{}}
-		if err = s.turnRollup(w, e.now); err == nil {
-			err = e.run()
-		}
-		if x = e.x; err == nil && x.Events+x.Deliveries > 0 {
-			var done sender.Rollup
-			done.AddExpanded(x)
-			err = s.tally(w, e.now, &done)
-		}
-		return fail("expanding", err)
-	})
-	if err != nil {
-		return sender.Expanded{}, err
-	}
-	return x, nil
+	b.expanded = e.x
+	b.rollup.AddExpanded(e.x)
+	return nil
 }
 
 // newEvent is what decides who gets an event.
@@ -103,7 +85,7 @@ func (e *expansion) run() error {
 		events = append(events, ev)
 		return true, err
 	}, selectNewEvents, e.event, e.p.Events+1)
-	if err != nil {
+	if err != nil || len(events) == 0 {
 		return err
 	}
 	for _, ev := range events {
@@ -111,7 +93,7 @@ func (e *expansion) run() error {
 			e.x.More = true
 			break
 		}
-		whole, err := e.expand(ev)
+		whole, err := e.expandOne(ev)
 		if err != nil {
 			return err
 		}
@@ -125,9 +107,9 @@ func (e *expansion) run() error {
 	return e.store()
 }
 
-// expand makes an event's deliveries from e.subscription on, and returns false if
+// expandOne makes an event's deliveries from e.subscription on, and returns false if
 // there may be more of them.
-func (e *expansion) expand(ev newEvent) (whole bool, err error) {
+func (e *expansion) expandOne(ev newEvent) (whole bool, err error) {
 	if ev.redacted {
 		return true, nil
 	}
@@ -181,59 +163,16 @@ func (e *expansion) deliver(event, subscription int64) {
 }
 
 func (e *expansion) store() error {
-	if err := e.execMany(&newPending, e.made); err != nil {
+	if err := e.execMany(newPending, e.made); err != nil {
 		return err
 	}
-	if err := e.wakeHeads(); err != nil {
+	if err := e.heads.load(slices.Sorted(maps.Keys(e.touched))); err != nil {
 		return err
+	}
+	for no, n := range e.touched {
+		h := e.heads.by[no]
+		h.pending += int64(n)
+		h.lower(e.now)
 	}
 	return e.execs(updateExpanded, e.event, e.subscription)
-}
-
-// wakeHeads counts the deliveries that subscriptions have got, and makes those due
-// that are not held, and their subscribers.
-func (e *expansion) wakeHeads() error {
-	if len(e.touched) == 0 {
-		return nil
-	}
-	var owners [sender.Lanes][]int64
-	rows := []byte{'['}
-	for _, no := range slices.Sorted(maps.Keys(e.touched)) {
-		if len(rows) > 1 {
-			rows = append(rows, ',')
-		}
-		rows = fmt.Appendf(rows, "[%d,%d]", no, e.touched[no])
-	}
-	var counted change
-	err := e.each(func(rows *sql.Rows) (bool, error) {
-		var lane sender.Lane
-		var owner, no int64
-		var open bool
-		err := rows.Scan(&lane, &owner, &open, &no)
-		switch {
-		case err != nil:
-		case open:
-			owners[lane] = append(owners[lane], owner)
-			counted.live += int64(e.touched[no])
-		default: // what is deleted gets nothing
-			counted.held += int64(e.touched[no])
-		}
-		return true, err
-	}, addPending, e.now, string(append(rows, ']')))
-	if err != nil {
-		return err
-	}
-	if err := counted.store(e.work); err != nil {
-		return err
-	}
-	for lane := range owners {
-		if len(owners[lane]) == 0 {
-			continue
-		}
-		slices.SortFunc(owners[lane], cmp.Compare)
-		if err := e.execs(lowerTurns, e.now, lane, list(slices.Compact(owners[lane]))); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -68,7 +68,7 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int
 	if d.live == nil {
 		return nil
 	}
-	f.Tries, f.Single = d.live.tries, d.live.single
+	f.Tries, f.Single = int(d.live.tries), d.live.single
 	if d.live.epoch < h.epoch && !d.live.pending { // resumed since
 		f.Tries = min(f.Tries, 1)
 		if d.live.claimedAt == 0 {

@@ -1,10 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql"
+	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -36,25 +37,73 @@ const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 92
 	leases_end, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned`
 
 const (
-	selectHeads    = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
-	selectDueHeads = `SELECT ` + headColumns + ` FROM surehook_heads
-		WHERE lane = ? AND subscriber = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ? + 0`
-	// updateHeads takes rows as appendRow makes them.
-	updateHeads = `UPDATE surehook_heads SET next_due = j.value ->> 1, turn = j.value ->> 2, pending = j.value ->> 3, waiting = j.value ->> 4,
-			leased = j.value ->> 5, dead = j.value ->> 6, leases_end = j.value ->> 7, resumed_to = j.value ->> 8, rate_at = j.value ->> 9
-		FROM json_each(?) j WHERE subscription = j.value ->> 0`
+	selectHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
+	// selectDueHeads finds the first of each subscriber, in no order.
+	selectDueHeads = `SELECT ` + headColumns + ` FROM json_each(?1) j CROSS JOIN surehook_heads WHERE subscription IN (SELECT d.subscription FROM surehook_heads d
+		WHERE d.lane = ?2 AND d.subscriber = j.value AND d.next_due <= ?3 ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
+
+	updateHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ? WHERE subscription = ?`
+	// updateDueHead also moves it to another place in the index.
+	updateDueHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, next_due = ?, turn = ?
+		WHERE subscription = ?`
 	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ?, warned = ? WHERE subscription = ?`
 	lowerTurn    = `UPDATE surehook_turns SET next_due = ?1 WHERE lane = ?2 AND subscriber = ?3 AND (next_due IS NULL OR next_due > ?1)`
 )
 
 func scanHead(rows *sql.Rows) (h head, err error) {
-	var failingSince, lastSuccess, lastFailure int64
-	err = rows.Scan(&h.subscription, &h.subscriber, &h.lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
-		&h.leasesEnd, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt,
-		&h.health.Streak, &failingSince, &lastSuccess, &lastFailure, &h.health.Warned)
-	h.health.Lane = h.lane
-	h.health.FailingSince, h.health.LastSuccess, h.health.LastFailure = timeOf(failingSince), timeOf(lastSuccess), timeOf(lastFailure)
+	// Drivers give int64, and all else is converted by way of text.
+	var lane, streak, warned, failingSince, lastSuccess, lastFailure int64
+	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
+		&h.leasesEnd, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned)
+	h.lane = sender.Lane(lane)
+	h.health = sender.Health{
+		Lane: h.lane, Streak: int(streak), FailingSince: timeOf(failingSince),
+		LastSuccess: timeOf(lastSuccess), LastFailure: timeOf(lastFailure), Warned: int(warned),
+	}
 	return h, err
+}
+
+// dueHeads are those of a lane's subscribers that are due, read for many of them at
+// once.
+type dueHeads struct {
+	*batch
+	lane        sender.Lane
+	subscribers []int64
+	upTo        int // of those it has read,
+	limit       int // so many of each
+	by          map[int64][]*head
+}
+
+// of returns a subscriber's first ones, up to a limit, and reads those of up to ahead
+// subscribers.
+func (d *dueHeads) of(i, limit, ahead int) (due []*head, err error) {
+	if i >= d.upTo {
+		d.upTo, d.limit = min(i+ahead, len(d.subscribers)), limit
+		if d.by, err = d.read(d.subscribers[i:d.upTo], limit); err != nil {
+			return nil, err
+		}
+	}
+	due = d.by[d.subscribers[i]]
+	if len(due) == d.limit && limit > d.limit { // it may have more
+		again, err := d.read(d.subscribers[i:i+1], limit)
+		return again[d.subscribers[i]], err
+	}
+	return due[:min(limit, len(due))], nil
+}
+
+func (d *dueHeads) read(subscribers []int64, limit int) (map[int64][]*head, error) {
+	by := make(map[int64][]*head, len(subscribers))
+	err := d.each(func(rows *sql.Rows) (bool, error) {
+		h, err := scanHead(rows)
+		if err == nil {
+			by[h.subscriber] = append(by[h.subscriber], d.heads.put(h))
+		}
+		return true, err
+	}, selectDueHeads, list(subscribers), d.lane, d.now, limit)
+	for _, due := range by {
+		slices.SortFunc(due, func(a, b *head) int { return cmp.Or(cmp.Compare(a.nextDue, b.nextDue), cmp.Compare(a.turn, b.turn)) })
+	}
+	return by, err
 }
 
 // heads are those that a transaction works with: as they are stored, and as they
@@ -122,63 +171,72 @@ func (h *head) lower(at int64) {
 // live is how many deliveries have not ended.
 func (h *head) live() int64 { return h.pending + h.waiting + h.leased }
 
-// store writes what has changed. The subscribers' turns become due no later than
-// their subscriptions.
+// store writes what has changed.
 func (hs *heads) store() error {
-	var changed []int64
-	for no, h := range hs.by {
+	return hs.write(func(h, was *head) bool { return *h != *was })
+}
+
+// storeDue writes those that a claim would not find where they belong. What else has
+// changed can wait for store, so that a head is written once.
+func (hs *heads) storeDue() error {
+	return hs.write(func(h, was *head) bool {
+		return h.nextDue != was.nextDue || h.turn != was.turn || h.health != was.health
+	})
+}
+
+// write writes those that have changed. The subscribers' turns become due no later
+// than their subscriptions.
+func (hs *heads) write(changed func(h, was *head) bool) error {
+	var counted change
+	for _, no := range slices.Sorted(maps.Keys(hs.by)) {
+		h, was := hs.by[no], hs.stored[no]
 		if !h.open {
 			h.nextDue = never
 		}
-		if *h != hs.stored[no] {
-			changed = append(changed, no)
+		if !changed(h, &was) {
+			continue
 		}
-	}
-	slices.Sort(changed)
-	var counted change
-	rows := []byte{'['}
-	for _, no := range changed {
-		h, was := hs.by[no], hs.stored[no]
 		if err := counted.add(hs.w, h, &was); err != nil {
 			return err
 		}
-		if h.health != was.health {
-			h.lane = h.health.Lane
-			err := hs.w.execs(updateHealth, h.lane, h.health.Streak, micros(h.health.FailingSince),
-				micros(h.health.LastSuccess), micros(h.health.LastFailure), h.health.Warned, no)
-			if err != nil {
-				return err
-			}
-		}
-		rows = h.appendRow(rows)
-		if h.nextDue != never && (h.nextDue < was.nextDue || h.lane != was.lane) {
-			if err := hs.w.execs(lowerTurn, h.nextDue, h.lane, h.subscriber); err != nil {
-				return err
-			}
+		if err := hs.writeOne(h, &was); err != nil {
+			return err
 		}
 		hs.stored[no] = *h
 	}
-	if len(rows) == 1 {
-		return nil
-	}
-	if err := counted.store(hs.w); err != nil {
-		return err
-	}
-	return hs.w.execs(updateHeads, string(append(rows, ']')))
+	return counted.store(hs.w)
 }
 
-func (h *head) appendRow(b []byte) []byte {
-	if len(b) > 1 {
-		b = append(b, ',')
-	}
-	b = strconv.AppendInt(append(b, '['), h.subscription, 10)
-	for _, n := range [...]int64{h.nextDue, h.turn, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, h.resumedTo, h.rateAt} {
-		b = append(b, ',')
-		if n == never || n == -1 {
-			b = append(b, "null"...)
-		} else {
-			b = strconv.AppendInt(b, n, 10)
+func (hs *heads) writeOne(h, was *head) error {
+	if h.health != was.health {
+		h.lane = h.health.Lane
+		err := hs.w.execs(updateHealth, h.lane, h.health.Streak, micros(h.health.FailingSince),
+			micros(h.health.LastSuccess), micros(h.health.LastFailure), h.health.Warned, h.subscription)
+		if err != nil {
+			return err
 		}
 	}
-	return append(b, ']')
+	resumedTo := unless(h.resumedTo, -1)
+	if h.nextDue == was.nextDue && h.turn == was.turn {
+		if err := hs.w.execs(updateHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, h.subscription); err != nil {
+			return err
+		}
+	} else {
+		err := hs.w.execs(updateDueHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, unless(h.nextDue, never), h.turn, h.subscription)
+		if err != nil {
+			return err
+		}
+	}
+	if h.nextDue != never && (h.nextDue < was.nextDue || h.lane != was.lane) {
+		return hs.w.execs(lowerTurn, h.nextDue, h.lane, h.subscriber)
+	}
+	return nil
+}
+
+// unless is the number, or NULL if it is the one that stands for that.
+func unless(n, null int64) any {
+	if n == null {
+		return nil
+	}
+	return n
 }

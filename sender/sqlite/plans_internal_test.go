@@ -46,6 +46,7 @@ var excepted = []step{
 	{lowerLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
 	{deletePattern, "SEARCH surehook_patterns USING INDEX surehook_patterns_of (subscription=?)", "as many as it asks for"},
 	{selectForgotten, "SCAN o USING COVERING INDEX surehook_subscribers_deleted", ending},
+	{selectFirstPending, "SEARCH f USING PRIMARY KEY (subscription=?)", limited},
 	{selectLeastUntil, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
@@ -146,12 +147,12 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(t.Context()))
 
-	queries := append(hot(), selectUnexpanded, selectAskers, selectAllAskers, selectTarget, selectVersion, selectSubscriptionNo,
-		insertEnd, selectLeft, deleteLease, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
+	queries := append(hot(), selectVersion, selectSubscriptionNo,
+		selectLeft, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
 		insertReplay, selectReplay, selectReplays, selectReplaysOf, updateReplay, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
-		raiseKeyring, deleteSecrets, insertSecret, selectSecrets, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
 		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,
 		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups,
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)

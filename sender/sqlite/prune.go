@@ -39,6 +39,7 @@ const (
 		FROM surehook_events e WHERE e.seq > ?1 AND e.seq <= ?2 ORDER BY e.seq LIMIT ?4 + 0`
 	deleteKeys   = `DELETE FROM surehook_keys WHERE event IN (SELECT value FROM json_each(?))`
 	deleteEvents = `DELETE FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
+	raisePruned  = `UPDATE surehook_feed_pruned SET event = max(event, ?)`
 
 	selectOldNotices = `SELECT no FROM surehook_notices WHERE acknowledged_at > 0 AND acknowledged_at < ? ORDER BY acknowledged_at LIMIT ? + 0`
 	deleteNotices    = `DELETE FROM surehook_notices WHERE no IN (SELECT value FROM json_each(?))`
@@ -274,6 +275,9 @@ func (p *pruning) events(before int64) (more bool, err error) {
 	// like that.
 	err = p.s.write(p.ctx, func(w *work) error {
 		if err := w.execs(deleteKeys, list(old)); err != nil {
+			return err
+		}
+		if err := w.execs(raisePruned, slices.Max(old)); err != nil {
 			return err
 		}
 		n, err := w.count(deleteEvents, list(old))

@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -17,25 +15,19 @@ const (
 	selectLeft = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
 
-var (
-	// takeLeases takes (subscription, event, number): the token guards the row.
-	takeLeases = manyRows{
-		head: `DELETE FROM surehook_leases WHERE (subscription, event, number) IN (VALUES `, row: `(?, ?, ?)`, columns: 3,
-		end: `) RETURNING subscription, event, number, tries, first_at, stood, claimed_at, single, epoch,
-			(SELECT notice FROM surehook_events WHERE seq = event), (SELECT length(body) = 0 FROM surehook_events WHERE seq = event)`,
-	}
-)
+const insertAttempts = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `
 
-// newAttempts inserts many attempts.
-var newAttempts = manyRows{
-	head: `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `,
-	row:  `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns: 10,
-}
+// newAttempts inserts many attempts, and newSucceeded many that succeeded: what is
+// the same in all is not handed over for each.
+var (
+	newAttempts  = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	newSucceeded = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, '', '', NULL, 0)`)
+)
 
 // live is a delivery that has not ended.
 type live struct {
 	event, subscription int64
-	number, tries       int
+	number, tries       int64
 	firstAt, claimedAt  int64
 	stood               int64
 	single              bool
@@ -58,7 +50,7 @@ func (l *live) key() sender.DeliveryKey {
 }
 
 func (l *live) forDecision() sender.Live {
-	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: timeOf(l.firstAt), Single: l.single,
+	return sender.Live{Key: l.key(), Number: int(l.number), Tries: int(l.tries), First: timeOf(l.firstAt), Single: l.single,
 		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice}
 }
 
@@ -66,48 +58,61 @@ func (l *live) forDecision() sender.Live {
 type batch struct {
 	*work
 	sender.Batch
-	store    *Store
-	known    *known
-	now      int64
-	heads    *heads
-	out      sender.Claims
-	attempts []any         // rows of newAttempts, to be inserted
-	rollup   sender.Rollup // what they add to the minute's
+	store     *Store
+	known     *known
+	now       int64
+	heads     *heads
+	expanded  sender.Expanded
+	out       sender.Claims
+	attempts  []any         // rows of newAttempts, to be inserted
+	succeeded []any         // rows of newSucceeded
+	rollup    sender.Rollup // what is added to the minute's
 }
+
+var _ sender.Stepper = (*Store)(nil)
 
 // RecordAndClaim implements sender.DispatchStore. With nothing to record and
 // nothing due it only reads.
-func (s *Store) RecordAndClaim(ctx context.Context, in sender.Batch) (out sender.Claims, err error) {
+func (s *Store) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Claims, error) {
+	_, out, err := s.Step(ctx, sender.ExpandParams{}, in)
+	return out, err
+}
+
+// Step implements sender.Stepper. With nothing to do it only reads.
+func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch) (sender.Expanded, sender.Claims, error) {
 	if len(in.Results)+len(in.Notices) == 0 {
 		next, now := int64(never), s.now()
+		some := false
 		err := s.read(ctx, func(w *work) (err error) {
+			if p.Events > 0 {
+				if some, err = w.unexpanded(); err != nil || some {
+					return err
+				}
+			}
 			next, err = w.nextDue(&in.Claim)
 			return err
 		})
 		if err != nil {
-			return out, fail("looking for what is due", err)
+			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
 		}
-		if next > now {
-			return sender.Claims{Now: timeOf(now), NextDue: dueTime(next)}, nil
+		if !some && next > now {
+			return sender.Expanded{}, sender.Claims{Now: timeOf(now), NextDue: dueTime(next)}, nil
 		}
 	}
-	err = s.write(ctx, func(w *work) error {
+	var b batch
+	err := s.write(ctx, func(w *work) error {
 		k, err := s.registry(w)
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		b := batch{work: w, Batch: in, store: s, known: k, now: s.now(), heads: newHeads(w)}
+		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), heads: newHeads(w)}
 		b.out.Now = timeOf(b.now)
-		if err := b.run(); err != nil {
-			return fail("recording and claiming", err)
-		}
-		out = b.out
-		return nil
+		return fail("expanding, recording and claiming", b.run(p))
 	})
 	if err != nil {
-		return sender.Claims{}, err
+		return sender.Expanded{}, sender.Claims{}, err
 	}
-	return out, nil
+	return b.expanded, b.out, nil
 }
 
 func dueTime(due int64) time.Time {
@@ -117,11 +122,17 @@ func dueTime(due int64) time.Time {
 	return timeOf(due)
 }
 
-func (b *batch) run() error {
+func (b *batch) run(p sender.ExpandParams) error {
 	if err := b.store.turnRollup(b.work, b.now); err != nil {
 		return err
 	}
+	if err := b.expand(p); err != nil {
+		return err
+	}
 	if err := b.recordAll(); err != nil {
+		return err
+	}
+	if err := b.heads.storeDue(); err != nil {
 		return err
 	}
 	for _, n := range b.Notices {
@@ -134,6 +145,9 @@ func (b *batch) run() error {
 			return err
 		}
 	}
+	if err := b.heads.store(); err != nil {
+		return err
+	}
 	if err := b.flush(); err != nil {
 		return err
 	}
@@ -144,11 +158,14 @@ func (b *batch) run() error {
 
 // flush writes what was put off, to write many rows at once.
 func (b *batch) flush() error {
-	if len(b.attempts) == 0 {
+	if len(b.attempts)+len(b.succeeded)+b.expanded.Events+b.expanded.Deliveries == 0 {
 		return nil
 	}
-	err := b.execMany(&newAttempts, b.attempts)
-	b.attempts = nil
+	err := b.execMany(newAttempts, b.attempts)
+	if err == nil {
+		err = b.execMany(newSucceeded, b.succeeded)
+	}
+	b.attempts, b.succeeded = nil, nil
 	if err == nil {
 		err = b.store.tally(b.work, b.now, &b.rollup)
 		b.rollup = sender.Rollup{}
@@ -160,24 +177,22 @@ func (b *batch) recordAll() error {
 	if len(b.Results) == 0 {
 		return nil
 	}
-	keys := make([]any, 0, takeLeases.columns*len(b.Results))
+	leases := make([]lease, len(b.Results))
 	for i := range b.Results {
-		k := b.Results[i].Key
-		keys = append(keys, k.Subscription, k.Event, b.Results[i].Token)
+		leases[i] = lease{b.Results[i].Key, b.Results[i].Token}
 	}
-	rows, err := b.takeLeases(keys)
+	taken, err := b.takeLeases(leases)
 	if err != nil {
 		return err
 	}
 	b.out.Recorded = make([]sender.Recorded, len(b.Results))
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
-		l := rows[r.Key]
-		if l == nil || int64(l.number) != r.Token {
+		l := taken[i]
+		if l == nil {
 			out.Lost = true
 			continue
 		}
-		delete(rows, r.Key) // a second result of one attempt comes too late
 		sub, err := b.known.subscription(b.work, l.subscription)
 		if err != nil {
 			return err
@@ -186,33 +201,7 @@ func (b *batch) recordAll() error {
 			return err
 		}
 	}
-	return b.heads.store()
-}
-
-// takeLeases takes the leases that are held under (subscription, event, token),
-// and loads the heads of all.
-func (b *batch) takeLeases(keys []any) (map[sender.DeliveryKey]*live, error) {
-	subscriptions := make([]int64, 0, len(keys)/takeLeases.columns)
-	for i := 0; i < len(keys); i += takeLeases.columns {
-		subscriptions = append(subscriptions, keys[i].(int64))
-	}
-	slices.Sort(subscriptions)
-	if err := b.heads.load(slices.Compact(subscriptions)); err != nil {
-		return nil, err
-	}
-	rows := make(map[sender.DeliveryKey]*live, len(subscriptions))
-	err := takeLeases.chunks(keys, func(query string, args []any) error {
-		return b.each(func(rs *sql.Rows) (bool, error) {
-			var l live
-			err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted)
-			rows[l.key()] = &l
-			return true, err
-		}, query, args...)
-	})
-	for _, l := range rows {
-		b.heads.by[l.subscription].leased--
-	}
-	return rows, err
+	return nil
 }
 
 // settle stores an attempt, whose lease is taken away, and what is decided about
@@ -256,8 +245,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
 	}
 	b.rollup.AddAttempt(&r, d.Status, l.single)
-	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
-		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
+	b.attempted(l, &r, next)
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // it may have kept them back
 	}
@@ -265,6 +253,16 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 		err = b.consequences(h, sub, l, &d)
 	}
 	return d, err
+}
+
+// attempted puts an attempt among those to be inserted.
+func (b *batch) attempted(l *live, r *sender.Result, next int64) {
+	if r.Class == sender.ClassNone && r.Error == "" && r.Snippet == nil && next == 0 {
+		b.succeeded = append(b.succeeded, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(), r.StatusCode)
+		return
+	}
+	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
+		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
 }
 
 // consequences are those of a decision for the subscription, and for people.
@@ -344,7 +342,7 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 // lostAttempt is the result of an attempt that nobody has recorded.
 func lostAttempt(l *live, chance float64) sender.Result {
 	return sender.Result{
-		Key: l.key(), Token: int64(l.number), Number: l.number, StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
+		Key: l.key(), Token: l.number, Number: int(l.number), StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
 		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
 	}
 }

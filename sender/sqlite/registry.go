@@ -76,6 +76,8 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *sql.Tx, id string) 
 	return w.keyring(no)
 }
 
+const selectKeyring = `SELECT id, keyring_version FROM surehook_subscribers WHERE no = ? AND deleted < 2`
+
 // Keyring implements sender.DispatchStore.
 func (s *Store) Keyring(ctx context.Context, subscriber int64) (k sender.SealedKeyring, err error) {
 	err = s.read(ctx, func(w *work) error {
@@ -86,7 +88,7 @@ func (s *Store) Keyring(ctx context.Context, subscriber int64) (k sender.SealedK
 }
 
 func (w *work) keyring(no int64) (k sender.SealedKeyring, err error) {
-	err = w.row(`SELECT id, keyring_version FROM surehook_subscribers WHERE no = ? AND deleted < 2`, no).Scan(&k.Subscriber, &k.Version)
+	err = w.row(selectKeyring, no).Scan(&k.Subscriber, &k.Version)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, fmt.Errorf("%w: subscriber number %d", sender.ErrNotFound, no)
 	}

@@ -6,8 +6,6 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-const deleteLease = `DELETE FROM surehook_leases WHERE subscription = ? AND event = ?`
-
 // Release implements sender.DispatchStore.
 func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 	return s.write(ctx, func(w *work) error {
@@ -17,21 +15,19 @@ func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 }
 
 func (b *batch) release(rs []sender.Release) error {
-	keys := make([]any, 0, takeLeases.columns*len(rs))
-	for _, r := range rs {
-		keys = append(keys, r.Key.Subscription, r.Key.Event, r.Token)
+	leases := make([]lease, len(rs))
+	for i, r := range rs {
+		leases[i] = lease{r.Key, r.Token}
 	}
-	rows, err := b.takeLeases(keys)
+	taken, err := b.takeLeases(leases)
 	if err != nil {
 		return err
 	}
-	for _, r := range rs {
-		l := rows[r.Key]
-		if l == nil || int64(l.number) != r.Token {
+	for i, r := range rs {
+		if taken[i] == nil {
 			continue
 		}
-		delete(rows, r.Key)
-		if err := b.takeBack(l, max(b.now, micros(r.Due))); err != nil {
+		if err := b.takeBack(taken[i], max(b.now, micros(r.Due))); err != nil {
 			return err
 		}
 	}

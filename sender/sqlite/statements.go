@@ -12,55 +12,56 @@ import (
 // number, to plan by it; "LIMIT ? + 0" does not.
 func hot() []string {
 	statements := []string{
-		lockQuery,
+		lockQuery, selectTarget, selectAskers, selectAllAskers, selectKeyring, selectSecrets,
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
-		selectRegistryVersion, selectExpanded, updateExpanded, selectNewEvents, addPending, lowerTurns,
-		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHeads, updateHealth, lowerTurn, selectHeads,
-		selectLost, selectDueWaiting, selectPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, selectResumed,
+		selectRegistryVersion, selectUnexpanded, selectExpanded, updateExpanded, selectNewEvents,
+		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
+		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, addCounts, upsertRollup,
 		selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectDelivery, selectLive, selectLeft, selectEnd, countAttempts, selectLastClass, selectAttempts,
 	}
-	for _, m := range []*manyRows{&newPending, &newAttempts, &takeLeases} {
-		statements = append(statements, m.text(1), m.text(manyAtOnce))
+	for _, m := range []*manyRows{newPending, newAttempts, newSucceeded} {
+		for _, c := range m.chunks {
+			statements = append(statements, c.query)
+		}
 	}
 	return statements
 }
 
 // manyRows is a statement over as many rows as one likes.
 type manyRows struct {
-	head, row, end string
-	columns        int
+	columns int
+	chunks  []chunk // the largest first
 }
 
-// manyAtOnce is how many rows a statement takes. Each execution costs as much as
-// several rows do.
-const manyAtOnce = 32
-
-func (m *manyRows) text(rows int) string {
-	return m.head + strings.Repeat(m.row+", ", rows-1) + m.row + m.end
+// chunk is the statement's text for so many rows.
+type chunk struct {
+	rows  int
+	query string
 }
 
-// chunks calls fn with a statement's text and its arguments, until all rows,
-// given one after the other, have been in one.
-func (m *manyRows) chunks(rows []any, fn func(query string, args []any) error) error {
-	for len(rows) > 0 {
-		n := 1
-		if len(rows) >= manyAtOnce*m.columns {
-			n = manyAtOnce
+// newManyRows makes a statement of a head and a text for each row. An execution costs
+// as much as several rows do.
+func newManyRows(head, row string) *manyRows {
+	m := &manyRows{columns: strings.Count(row, "?")}
+	for _, n := range [...]int{64, 8, 1} {
+		m.chunks = append(m.chunks, chunk{n, head + strings.Repeat(row+", ", n-1) + row})
+	}
+	return m
+}
+
+// execMany runs a statement over rows, given one after the other.
+func (w *work) execMany(m *manyRows, rows []any) error {
+	for _, c := range m.chunks {
+		for n := c.rows * m.columns; len(rows) >= n; rows = rows[n:] {
+			if err := w.execs(c.query, rows[:n]...); err != nil {
+				return err
+			}
 		}
-		if err := fn(m.text(n), rows[:n*m.columns]); err != nil {
-			return err
-		}
-		rows = rows[n*m.columns:]
 	}
 	return nil
-}
-
-// execMany runs a statement over rows.
-func (w *work) execMany(m *manyRows, rows []any) error {
-	return m.chunks(rows, func(query string, args []any) error { return w.execs(query, args...) })
 }
 
 // prepare compiles the hot statements, once they are needed. It needs a connection

@@ -40,9 +40,9 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 		return fail(doing, err)
 	}
 	res, err := w.exec(`INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at,
-			status, until, disabled_at, disabled_reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '') ON CONFLICT (id) DO NOTHING`,
-		n.ID, owner, n.URL, types, n.Description, settings, micros(n.CreatedAt), statusActive, int64(everything))
+			status, until, disabled_at, disabled_reason, implicit)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?) ON CONFLICT DO NOTHING`,
+		n.ID, owner, n.URL, types, n.Description, settings, micros(n.CreatedAt), statusActive, int64(everything), n.Implicit)
 	if err != nil {
 		return fail(doing, err)
 	}
@@ -87,7 +87,7 @@ func (w *work) ask(no int64, types string) error {
 		SELECT j.value, s.subscriber, s.no, (`+lastEvent+`), s.until FROM surehook_subscriptions s, json_each(?2) j WHERE s.no = ?1`, no, types)
 }
 
-const selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.status, s.disabled_at, s.disabled_reason,
+const selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.disabled_at, s.disabled_reason,
 		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.pending + h.waiting + h.leased, h.dead
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 	WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
@@ -96,7 +96,7 @@ func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.S
 	var types, settings []byte
 	var created, disabled, failing, success, failure int64
 	h := &n.Health
-	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Status, &disabled, &n.DisabledReason,
+	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &disabled, &n.DisabledReason,
 		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
@@ -131,6 +131,26 @@ func (w *work) subscription(id string) (no int64, n sender.Subscription, err err
 		return 0, sender.Subscription{}, fail("reading a subscription", err)
 	}
 	return no, n, nil
+}
+
+const selectImplicit = selectSubscriptions + ` AND s.implicit = 1 AND s.status IN ('active', 'paused', 'disabled')
+	AND s.subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?) AND s.url = ?`
+
+// ImplicitSubscriptionTx implements sender.RegistryStore. It takes the write lock: a
+// deferred transaction that reads first may find that it may not write any more.
+func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *sql.Tx, subscriber, url string) (sender.Subscription, error) {
+	w, err := s.in(ctx, tx)
+	if err != nil {
+		return sender.Subscription{}, err
+	}
+	if err := w.execs(lockQuery); err != nil {
+		return sender.Subscription{}, fail("locking", err)
+	}
+	_, n, err := scanSubscription(w.row(selectImplicit, subscriber, url))
+	if errors.Is(err, sql.ErrNoRows) {
+		return sender.Subscription{}, fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, subscriber, url)
+	}
+	return n, fail("reading a subscription", err)
 }
 
 // SubscriptionsTx implements sender.RegistryStore. The subscription after may be

@@ -54,6 +54,12 @@ var breakages = map[string]breakage{
 			return b.Store.Expand(ctx, sender.ExpandParams{Events: p.Events, Deliveries: 1 << 30})
 		}
 	}},
+	"expansions not told of": {[]string{"expand/in a step"}, func(b *broken, _ *harness) {
+		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
+			_, err := b.Store.Expand(ctx, p)
+			return sender.Expanded{}, err
+		}
+	}},
 	"More forgotten": {[]string{"expand/in chunks"}, func(b *broken, _ *harness) {
 		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
 			x, err := b.Store.Expand(ctx, p)

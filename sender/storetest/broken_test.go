@@ -27,6 +27,7 @@ type broken struct {
 	rewrapTx         func(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error)
 	sealingKeys      func(ctx context.Context) ([]string, error)
 	createTx         func(ctx context.Context, tx tx, s sender.Subscription) error
+	implicitTx       func(ctx context.Context, tx tx, subscriber, url string) (sender.Subscription, error)
 	deleteTx         func(ctx context.Context, tx tx, id string) error
 	woken            func() <-chan struct{}
 	check            func(ctx context.Context) error
@@ -57,6 +58,13 @@ func (b *broken) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subsc
 		return b.updateTx(ctx, tx, s)
 	}
 	return b.Store.UpdateSubscriptionTx(ctx, tx, s)
+}
+
+func (b *broken) ImplicitSubscriptionTx(ctx context.Context, tx tx, subscriber, url string) (sender.Subscription, error) {
+	if b.implicitTx != nil {
+		return b.implicitTx(ctx, tx, subscriber, url)
+	}
+	return b.Store.ImplicitSubscriptionTx(ctx, tx, subscriber, url)
 }
 
 func (b *broken) HoldSubscriptionTx(ctx context.Context, tx tx, id string, status sender.SubscriptionStatus, reason string) error {

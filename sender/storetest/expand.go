@@ -16,6 +16,7 @@ func expandRules[Tx any]() []rule[Tx] {
 		{"between chunks", "A subscription that is made or deleted between two chunks of an event gets no delivery in the later one; events that are published meanwhile get theirs.", expandBetween[Tx]},
 		{"by several at a time", "However many expand at a time, each delivery is made exactly once.", expandConcurrently[Tx]},
 		{"due at once", "A delivery is due as soon as it is made.", expandDue[Tx]},
+		{"in a step", "A step expands, then records and claims: what it expands can be claimed by it.", expandInStep[Tx]},
 		{"nothing to do", "Without committed events there is nothing to expand, and an event that nobody asked for is not expanded again.", expandNothing[Tx]},
 	}
 }
@@ -127,6 +128,51 @@ func expandDue[Tx any](w *world[Tx]) {
 	w.publish(w.draft("a.b"), w.draft("a.b"))
 	w.expand()
 	w.equal(len(w.claim(plenty)), 2, "deliveries claimed, the clock not having moved")
+}
+
+func expandInStep[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "*")
+	all := sender.ExpandParams{Events: 10, Deliveries: 10}
+	var last []sender.Claimed
+	for range 3 {
+		d := w.draft("a.b")
+		w.publish(d)
+		b := sender.Batch{Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}}
+		for _, c := range last {
+			b.Results = append(b.Results, result(c, sender.ClassNone))
+		}
+		x, c := w.dispatch(sender.ExpandParams{}, sender.Batch{Decide: w.decide, Claim: b.Claim})
+		w.equal(x, sender.Expanded{}, "expansion by a step that is to expand nothing")
+		w.equal(len(c.Claimed), 0, "deliveries claimed by a step that is to expand nothing")
+		x, c = w.dispatch(all, b)
+		w.equal(x, sender.Expanded{Events: 1, Deliveries: 1}, "expansion by a step")
+		w.equal(len(c.Recorded), len(last), "results recorded by a step")
+		w.check(len(last) == 0 || !c.Recorded[0].Lost, "a step has lost a result")
+		w.equal(len(c.Claimed), 1, "deliveries claimed by a step")
+		w.equal(c.Claimed[0].Event.ID, d.ID, "event of the delivery claimed by a step")
+		last = c.Claimed
+	}
+	delivered := w.list(sender.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})
+	w.equal(len(delivered), 2, "deliveries that are delivered")
+}
+
+// dispatch does as a step of a dispatcher does.
+func (w *world[Tx]) dispatch(p sender.ExpandParams, b sender.Batch) (sender.Expanded, sender.Claims) {
+	w.Helper()
+	if s, ok := w.Store.(sender.Stepper); ok {
+		x, c, err := s.Step(w.ctx, p, b)
+		w.noError(err, "a step")
+		return x, c
+	}
+	var x sender.Expanded
+	var err error
+	if p != (sender.ExpandParams{}) {
+		x, err = w.Store.Expand(w.ctx, p)
+		w.noError(err, "expanding")
+	}
+	c, err := w.Store.RecordAndClaim(w.ctx, b)
+	w.noError(err, "recording and claiming")
+	return x, c
 }
 
 func expandNothing[Tx any](w *world[Tx]) {

@@ -71,6 +71,7 @@ func groups[Tx any]() []group[Tx] {
 	return []group[Tx]{
 		{"publish", publishRules[Tx]()},
 		{"registry", registryRules[Tx]()},
+		{"callback", callbackRules[Tx]()},
 		{"secrets", secretsRules[Tx]()},
 		{"matching", matchingRules[Tx]()},
 		{"expand", expandRules[Tx]()},
@@ -85,6 +86,7 @@ func groups[Tx any]() []group[Tx] {
 		{"rate", rateRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"query", queryRules[Tx]()},
+		{"feed", feedRules[Tx]()},
 		{"retention", pruneRules[Tx]()},
 		{"redaction", redactionRules[Tx]()},
 		{"transaction", txRules[Tx]()},

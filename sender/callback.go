@@ -1,0 +1,87 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+)
+
+// Callback is where an event goes that is for one callback URL alone, which nobody
+// has registered: somebody gave it with a request, to be told of its end.
+//
+// Its deliveries are those of an implicit subscription that stands for all callback
+// URLs of a subscriber at one origin (scheme, host and port), so that they share its
+// bounds, its failures are counted together, and its owner can pause and resume it.
+type Callback struct {
+	Subscriber   string // its id, whose secret signs
+	Subscription string // the id of the implicit one
+	URL          string // as it is posted to
+}
+
+// Event returns e addressed to the callback.
+func (c Callback) Event(e Event) Event {
+	e.Subscriber, e.Subscription, e.URL = c.Subscriber, c.Subscription, c.URL
+	return e
+}
+
+// Callback checks a callback URL as Subscribe does, but that it challenges nobody,
+// and finds or makes the implicit subscription of its subscriber and origin. Events
+// can be published to it from then on. ErrInvalid: the URL is refused, and why;
+// ErrNotFound: no such subscriber.
+func (r *Registry[Tx]) Callback(ctx context.Context, subscriber, rawURL string) (c Callback, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		c, err = r.CallbackTx(ctx, tx, subscriber, rawURL)
+		return err
+	})
+	return c, err
+}
+
+// CallbackTx is Callback in the caller's transaction, in which the event can be
+// published at once. The first one of an origin keeps others of the same subscriber
+// and origin waiting until its transaction ends.
+func (r *Registry[Tx]) CallbackTx(ctx context.Context, tx Tx, subscriber, rawURL string) (Callback, error) {
+	u, err := r.network.CheckURL(rawURL)
+	if err != nil {
+		return Callback{}, fmt.Errorf("%w callback: url: %w", ErrInvalid, err)
+	}
+	origin := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}).String()
+	c := Callback{Subscriber: subscriber, URL: u.String()}
+	// Another one can be made, or closed, between the two.
+	for range 3 {
+		s, err := r.store.ImplicitSubscriptionTx(ctx, tx, subscriber, origin)
+		if errors.Is(err, ErrNotFound) {
+			now := r.now()
+			s = Subscription{
+				ID: newid.New("wsub_", now), Subscriber: subscriber, URL: origin, EventTypes: []string{}, Implicit: true,
+				Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond),
+			}
+			err = r.store.CreateSubscriptionTx(ctx, tx, s)
+		}
+		if err == nil {
+			c.Subscription = s.ID
+			return c, nil
+		}
+		if !errors.Is(err, ErrExists) {
+			return Callback{}, err
+		}
+	}
+	return Callback{}, fmt.Errorf("%w: the implicit subscription of subscriber %q for %s", ErrRetryTx, subscriber, origin)
+}
+
+// checkURL refuses what could not be posted to. Which addresses may be called is the
+// registry's to say, and the dispatcher's.
+func (e *Event) checkURL() error {
+	if e.Subscription == "" {
+		return errors.New("url is given without a subscription: only what is addressed to one can be posted elsewhere")
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.ContainsAny(e.URL, " \t\r\n") {
+		return errors.New("url is not one that can be posted to: take that of a Callback")
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package feed_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+)
+
+func TestPages(t *testing.T) {
+	b := newBed(t, nil, "sub_a", "sub_b")
+	p := b.page(feed.Query{Viewer: "sub_a"})
+	require.Empty(t, p.Events)
+	var all, ofA []string
+	for i := range 7 {
+		to := []string{"", "sub_a", "sub_b"}[i%3]
+		id := b.publish(to)
+		all = append(all, id)
+		if to != "sub_b" {
+			ofA = append(ofA, id)
+		}
+	}
+	follow := func(viewer, after string, limit int) (got []string) {
+		for {
+			p := b.page(feed.Query{Viewer: viewer, After: after, Limit: limit})
+			if len(p.Events) == 0 {
+				return got
+			}
+			require.LessOrEqual(t, len(p.Events), limit)
+			got, after = append(got, ids(p)...), p.Next
+		}
+	}
+	for _, limit := range []int{1, 2, 200} {
+		require.Equal(t, ofA, follow("sub_a", "", limit))
+		require.Equal(t, ofA, follow("sub_a", p.Next, limit), "from a cursor of when it was empty")
+		require.Equal(t, all, follow(sender.Operator, "", limit))
+	}
+	require.Len(t, b.page(feed.Query{Viewer: "sub_a", Limit: 3}).Events, 3)
+}
+
+func TestPagesAreBounded(t *testing.T) {
+	b := newBed(t, &feed.ReaderConfig{PageBytes: 1})
+	first, second := b.publish(""), b.publish("")
+	p := b.page(feed.Query{Viewer: sender.Operator})
+	require.Equal(t, []string{first}, ids(p), "one that is larger comes alone")
+	require.Equal(t, []string{second}, ids(b.page(feed.Query{Viewer: sender.Operator, After: p.Next})))
+}
+
+// Whoever sees nothing of a long stretch gets over it in one call.
+func TestEmptyPageIsTheEnd(t *testing.T) {
+	b := newBed(t, nil, "sub_a", "sub_b")
+	for range sender.MaxExamined + 10 {
+		b.publish("sub_b")
+	}
+	mine := b.publish("sub_a")
+	require.Equal(t, []string{mine}, ids(b.page(feed.Query{Viewer: "sub_a"})))
+	require.GreaterOrEqual(t, b.spy.pages.Load(), int64(2))
+}
+
+func TestExpired(t *testing.T) {
+	b := newBed(t, nil)
+	at := func(q feed.Query) feed.Query { q.Viewer = sender.Operator; return q }
+	start := b.page(at(feed.Query{}))
+	b.publish("")
+	read := b.page(at(feed.Query{After: start.Next}))
+	b.publish("")
+	b.prune()
+
+	for _, old := range []string{start.Next, read.Next} {
+		_, err := b.reader.Page(t.Context(), at(feed.Query{After: old, Wait: time.Second}))
+		require.ErrorIs(t, err, feed.ErrExpired)
+		var expired *feed.ExpiredError
+		require.ErrorAs(t, err, &expired)
+		require.False(t, expired.Ahead)
+		// What is offered works, and goes on working.
+		p := b.page(at(feed.Query{After: expired.Next}))
+		require.Empty(t, p.Events)
+		id := b.publish("")
+		require.Equal(t, []string{id}, ids(b.page(at(feed.Query{After: expired.Next}))))
+		b.page(at(feed.Query{After: p.Next}))
+		b.prune()
+		_, err = b.reader.Page(t.Context(), at(feed.Query{After: expired.Next}))
+		require.ErrorIs(t, err, feed.ErrExpired, "what was pruned since")
+	}
+	// Beginning anew is never refused, nor is what follows from it.
+	p := b.page(at(feed.Query{}))
+	require.Empty(t, b.page(at(feed.Query{After: p.Next})).Events)
+}
+
+// What is kept below what was pruned can be read without an end of refusals.
+func TestKeptBelowPruned(t *testing.T) {
+	b := newBed(t, nil)
+	old := b.page(feed.Query{Viewer: sender.Operator}).Next
+	b.keep()
+	kept := b.publishKept()
+	b.publish("")
+	alsoKept := b.publishKept()
+	b.prune()
+	p := b.page(feed.Query{Viewer: sender.Operator, Limit: 1})
+	require.Equal(t, []string{kept}, ids(p))
+	require.Equal(t, []string{alsoKept}, ids(b.page(feed.Query{Viewer: sender.Operator, After: p.Next})), "the cursor before what was pruned, of who began after it")
+	_, err := b.reader.Page(t.Context(), feed.Query{Viewer: sender.Operator, After: old})
+	var expired *feed.ExpiredError
+	require.ErrorAs(t, err, &expired)
+	p = b.page(feed.Query{Viewer: sender.Operator, After: expired.Next, Limit: 1})
+	require.Equal(t, []string{kept}, ids(p), "it goes on after what was read")
+	require.Equal(t, []string{alsoKept}, ids(b.page(feed.Query{Viewer: sender.Operator, After: p.Next})))
+}
+
+func TestCursorAhead(t *testing.T) {
+	b := newBed(t, nil)
+	b.publish("")
+	b.publish("")
+	later := b.page(feed.Query{Viewer: sender.Operator}).Next
+	restored := newBed(t, nil)
+	first := restored.publish("")
+	_, err := restored.reader.Page(t.Context(), feed.Query{Viewer: sender.Operator, After: later})
+	var expired *feed.ExpiredError
+	require.ErrorAs(t, err, &expired)
+	require.True(t, expired.Ahead)
+	require.Equal(t, []string{first}, ids(restored.page(feed.Query{Viewer: sender.Operator, After: expired.Next})))
+}
+
+func TestInvalidQueries(t *testing.T) {
+	b := newBed(t, nil)
+	_, err := b.reader.Page(t.Context(), feed.Query{After: "x", Limit: 201, Wait: -1})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	for _, part := range []string{"viewer", "cursor", "limit 201", "wait of -1ns"} {
+		require.ErrorContains(t, err, part, "all at once")
+	}
+	_, err = b.reader.Page(t.Context(), feed.Query{Viewer: "sub_unknown"})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+	_, err = b.reader.Page(t.Context(), feed.Query{Viewer: sender.Operator, Wait: feed.MaxWait + 1})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.Zero(t, b.spy.heads.Load())
+}
+
+func TestEvent(t *testing.T) {
+	b := newBed(t, nil, "sub_a", "sub_b")
+	id := b.publish("sub_a")
+	e, err := b.reader.Event(t.Context(), "sub_a", id)
+	require.NoError(t, err)
+	require.Equal(t, id, e.ID)
+	require.Contains(t, string(e.Body), id)
+	_, err = b.reader.Event(t.Context(), "sub_b", id)
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+func TestConstructors(t *testing.T) {
+	_, err := feed.NewReader(nil, &feed.ReaderConfig{Poll: -1})
+	require.ErrorContains(t, err, "needs a store")
+	require.ErrorContains(t, err, "negative")
+	_, err = feed.NewHandler(nil, nil, nil)
+	require.ErrorContains(t, err, "needs a Reader")
+	require.ErrorContains(t, err, "needs a ViewerFunc")
+}

@@ -1,0 +1,80 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// beat prolongs the lease until done is closed, stores progress, and ends the
+// function's context when the job was cancelled or the lease is lost.
+func (t *try[Tx]) beat(hard context.Context, done <-chan struct{}) {
+	every := t.j.cfg.Lease / 3
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	due := t.j.cfg.Now().Add(every)
+	in := func(d time.Duration) {
+		due = t.j.cfg.Now().Add(d)
+		timer.Reset(d)
+	}
+	for {
+		select {
+		case <-done:
+			return
+		case <-hard.Done():
+			return
+		case <-t.told:
+			// Many reports in a second are one write.
+			if at := t.j.cfg.Now().Add(min(progressAtMost, every)); at.Before(due) {
+				in(min(progressAtMost, every))
+			}
+			continue
+		case <-t.asked:
+		case <-timer.C:
+		}
+		switch err := t.prolong(hard); {
+		case err == nil:
+			in(every)
+		case errors.Is(err, ErrLost):
+			t.stop(ErrLost)
+			return
+		default:
+			t.j.cfg.Logger.WarnContext(hard, "a job's lease could not be prolonged; it is tried again until it ends",
+				"kind", t.claimed.Kind, "job", t.claimed.ID, "error", err)
+			if t.expired() {
+				// Somebody else may have begun already. Should the database answer
+				// again before, what the function brings is stored all the same.
+				t.stop(ErrLost)
+				return
+			}
+			in(max(every/4, time.Millisecond))
+		}
+	}
+}
+
+// prolong begins the lease anew.
+func (t *try[Tx]) prolong(hard context.Context) error {
+	t.mu.Lock()
+	left := t.j.cfg.Lease - t.j.cfg.Now().Sub(t.renewed)
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(hard, max(left, time.Millisecond))
+	defer cancel()
+	cancelled := false
+	err := t.locked(ctx, func(_ Tx, r *Record) error {
+		cancelled = r.CancelRequested
+		return nil
+	})
+	if err == nil && cancelled {
+		t.stop(ErrCancelled)
+	}
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

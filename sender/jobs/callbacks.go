@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// CompletedType is the type of the event that tells of a completed job.
+const CompletedType = "job.completed"
+
+// ObjectType is the type of that event's object, whose id is the job's.
+const ObjectType = "job"
+
+// CallbacksConfig adjusts Callbacks. A nil config and zero fields mean the defaults.
+type CallbacksConfig struct {
+	// Logger is told of callbacks that nobody can get any more. The default is
+	// slog.Default.
+	Logger *slog.Logger
+}
+
+// Callbacks is an Announcer that publishes the event job.completed, version 1, with
+// the status as its data: {"status":"succeeded"}. It goes to the job's callback URL
+// alone, signed with the secret of the job's owner, by the schedule of every delivery:
+// see sender.Callback. It is safe for concurrent use.
+type Callbacks[Tx any] struct {
+	registry  *sender.Registry[Tx]
+	publisher *sender.Publisher[Tx]
+	logger    *slog.Logger
+}
+
+var _ Announcer[int] = (*Callbacks[int])(nil)
+
+// NewCallbacks returns Callbacks through a sender on the same database as the jobs'
+// store. The registry says which callback URLs are taken.
+func NewCallbacks[Tx any](registry *sender.Registry[Tx], publisher *sender.Publisher[Tx], cfg *CallbacksConfig) (*Callbacks[Tx], error) {
+	var errs []error
+	if registry == nil {
+		errs = append(errs, errors.New("jobs: NewCallbacks needs a registry, which finds where callbacks go"))
+	}
+	if publisher == nil {
+		errs = append(errs, errors.New("jobs: NewCallbacks needs a publisher"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	c := &Callbacks[Tx]{registry: registry, publisher: publisher, logger: slog.Default()}
+	if cfg != nil && cfg.Logger != nil {
+		c.logger = cfg.Logger
+	}
+	return c, nil
+}
+
+// AdmitTx implements Announcer. sender.ErrInvalid: the URL is refused, and why;
+// sender.ErrNotFound: the owner is not registered as a subscriber.
+func (c *Callbacks[Tx]) AdmitTx(ctx context.Context, tx Tx, owner, url string) (string, error) {
+	to, err := c.registry.CallbackTx(ctx, tx, owner, url)
+	return to.URL, err
+}
+
+// CompletedTx implements Announcer. If the owner was deleted since, or the URL is
+// refused by now, there is nobody to tell: that is logged, and the job is completed
+// without an event.
+func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
+	to, err := c.registry.CallbackTx(ctx, tx, j.Owner, j.CallbackURL)
+	if errors.Is(err, sender.ErrNotFound) || errors.Is(err, sender.ErrInvalid) {
+		c.logger.WarnContext(ctx, "a job's completion cannot be told: its owner was deleted, or its callback URL is refused by now",
+			"job", j.ID, "owner", j.Owner)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(struct {
+		Status Status `json:"status"`
+	}{j.Status})
+	if err != nil {
+		return err
+	}
+	_, err = c.publisher.PublishTx(ctx, tx, to.Event(sender.Event{
+		Type: CompletedType, Object: sender.Object{Type: ObjectType, ID: j.ID}, Version: 1, Data: data,
+	}))
+	return err
+}
+
+// InTx implements Announcer: it is the publisher's, which wakes the dispatchers of
+// this process.
+func (c *Callbacks[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
+	return c.publisher.InTx(ctx, fn)
+}

@@ -1,0 +1,112 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/surehook/surehook/backoff"
+)
+
+// rules are what a kind says of failures.
+type rules struct {
+	maxTries int
+	retry    backoff.Policy
+}
+
+// claim leases a job that is due. If over is not nil, its function is not to be run:
+// it ends with that.
+func (r *Record) claim(rl rules, now time.Time, lease time.Duration) (over error) {
+	lost := r.Status == Running
+	switch {
+	case r.CancelRequested:
+		over = ErrCancelled
+	case lost && r.Tries >= rl.maxTries:
+		over = Permanent(fmt.Errorf("the process that ran it was lost, and it was begun %d times without getting on", r.Tries))
+	default:
+		r.Tries++
+	}
+	r.Token++
+	r.Status, r.Due = Running, now.Add(lease)
+	if r.StartedAt.IsZero() && over == nil {
+		r.StartedAt = now
+	}
+	return over
+}
+
+// end decides what becomes of a job whose function has returned. cause is that of
+// its context, nil if it has not ended.
+func (r *Record) end(rl rules, result json.RawMessage, err, cause error, now time.Time, chance float64) {
+	switch {
+	case err == nil:
+		r.finish(Succeeded, now)
+		r.Result, r.Error = result, ""
+	case r.CancelRequested || errors.Is(cause, ErrCancelled) || errors.Is(err, ErrCancelled):
+		r.finish(Cancelled, now)
+		r.Error = ""
+	case errors.Is(err, ErrPermanent):
+		r.finish(Failed, now)
+		r.Error = errorText(err)
+	case errors.Is(cause, ErrDraining):
+		r.Tries = max(r.Tries-1, 0)
+		r.Status, r.Due = Queued, now
+	case r.Tries >= rl.maxTries:
+		r.finish(Failed, now)
+		r.Error = errorText(tryError(err, cause))
+	default:
+		// The horizon is that of deliveries: the number of tries bounds this.
+		delay, _ := rl.retry.Next(backoff.State{Attempt: r.Tries}, chance)
+		r.Status, r.Due, r.Error = Queued, now.Add(delay), errorText(tryError(err, cause))
+	}
+}
+
+// tryError prefers to say why the context ended to what came of that.
+func tryError(err, cause error) error {
+	if cause != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return cause
+	}
+	return err
+}
+
+// cancel decides what becomes of a job that somebody cancels.
+func (r *Record) cancel(now time.Time) error {
+	switch {
+	case r.Status.Finished():
+		return fmt.Errorf("%w: it has %s", ErrFinished, r.Status)
+	case r.Status == Queued:
+		r.finish(Cancelled, now)
+		r.Error = ""
+	default:
+		r.CancelRequested = true
+	}
+	return nil
+}
+
+// save stores what the function goes on from. Another state than before is getting
+// on: the tries are counted anew, from the present one.
+func (r *Record) save(state []byte) {
+	if string(r.State) != string(state) {
+		r.State, r.Tries = state, 1
+	}
+}
+
+func (r *Record) finish(s Status, now time.Time) {
+	r.Status, r.FinishedAt, r.State, r.Due = s, now, nil, time.Time{}
+}
+
+// errorText is an error's, valid UTF-8 and of a bounded length, as databases take it.
+func errorText(err error) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) <= maxErrorBytes {
+		return text
+	}
+	text = text[:maxErrorBytes-len("…")]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return text + "…"
+}

@@ -1,0 +1,98 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+func TestDrain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fn     func(ctx context.Context, r *run) (json.RawMessage, error)
+		says   error
+		status jobs.Status
+		took   time.Duration
+	}{
+		{"one that ends in time", func(context.Context, *run) (json.RawMessage, error) {
+			time.Sleep(10 * time.Second)
+			return nil, nil
+		}, nil, jobs.Succeeded, 10 * time.Second},
+		{"one that heeds its context", func(ctx context.Context, _ *run) (json.RawMessage, error) {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), jobs.ErrDraining) {
+				return nil, jobs.Permanent(context.Cause(ctx))
+			}
+			return nil, ctx.Err()
+		}, nil, jobs.Queued, 20 * time.Second},
+		{"one that does not", func(context.Context, *run) (json.RawMessage, error) {
+			time.Sleep(time.Hour)
+			return nil, nil
+		}, jobs.ErrDrainTimeout, jobs.Running, 25 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				j := b.jobs(config{DrainTimeout: 20 * time.Second}, work(c.fn))
+				stop := b.start(j)
+				job := b.submit(j, jobs.Submission{})
+				synctest.Wait()
+				require.ErrorIs(t, j.Run(t.Context()), jobs.ErrRunning)
+				begun := time.Now()
+				later := b.submit
+				ended := make(chan error, 1)
+				go func() { ended <- stop() }()
+				synctest.Wait()
+				waits := later(j, jobs.Submission{})
+				if c.says == nil {
+					require.NoError(t, <-ended)
+				} else {
+					require.ErrorIs(t, <-ended, c.says)
+				}
+				require.Equal(t, c.took, time.Since(begun))
+				got := b.get(j, job.ID)
+				require.Equal(t, c.status, got.Status)
+				if c.status == jobs.Queued {
+					require.Zero(t, got.Tries, "the try is not counted")
+					require.Empty(t, got.Error)
+				}
+				require.Equal(t, jobs.Queued, b.get(j, waits.ID).Status, "nothing is claimed any more")
+				time.Sleep(2 * time.Hour) // for the function that does not heed
+			})
+		})
+	}
+}
+
+func TestDatabaseAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		paused, paralysed := newPauser(b.store)
+		var calls int
+		j, err := jobs.New[tx](paused, []kind{work(func(context.Context, *run) (json.RawMessage, error) {
+			calls++
+			paralysed(true)
+			go func() {
+				time.Sleep(20 * time.Second) // less than a lease
+				paralysed(false)
+			}()
+			return json.RawMessage(`1`), nil
+		})}, &config{Logger: quiet})
+		require.NoError(t, err)
+		job := b.submit(j, jobs.Submission{})
+		paralysed(true)
+		b.start(j)
+		time.Sleep(time.Minute)
+		paralysed(false)
+		time.Sleep(5 * time.Minute)
+		got := b.finished(j, job.ID)
+		require.Equal(t, jobs.Succeeded, got.Status, "workers get over it, and so does what a try has brought")
+		require.Equal(t, 1, calls)
+	})
+}

@@ -1,0 +1,113 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/surehook/surehook/internal/newid"
+)
+
+// Jobs takes, runs and tells of jobs. It is safe for concurrent use.
+type Jobs[Tx any] struct {
+	store Store[Tx]
+	kinds map[string]*Kind[Tx]
+	cfg   Config[Tx]
+	inTx  func(ctx context.Context, fn func(tx Tx) error) error
+	woken chan struct{}
+
+	running atomic.Bool
+	mu      sync.Mutex
+	tries   map[string]*try[Tx] // of this process, by the ids of their jobs
+}
+
+// New returns Jobs of some kinds on a store. A process that only takes jobs and tells
+// of them gives the same kinds and does not call Run. A job whose kind no process that
+// runs is given stays queued.
+//
+// If the configuration has an Announcer, all transactions are run by its InTx.
+func New[Tx any](store Store[Tx], kinds []Kind[Tx], cfg *Config[Tx]) (*Jobs[Tx], error) {
+	var c Config[Tx]
+	if cfg != nil {
+		c = *cfg
+	}
+	c = c.withDefaults()
+	errs := c.problems()
+	if store == nil {
+		errs = append(errs, errors.New("jobs: New needs a store"))
+	}
+	if len(kinds) == 0 {
+		errs = append(errs, errors.New("jobs: New needs at least one kind of job"))
+	}
+	all, err := checkKinds(kinds)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	j := &Jobs[Tx]{store: store, kinds: all, cfg: c, woken: make(chan struct{}, 1), tries: map[string]*try[Tx]{}}
+	j.inTx = store.InTx
+	if c.Announcer != nil {
+		j.inTx = c.Announcer.InTx
+	}
+	return j, nil
+}
+
+// Submit stores a job in a transaction of its own. Once it returns without an error
+// the job is durable, and the workers of this process are awake.
+func (j *Jobs[Tx]) Submit(ctx context.Context, s Submission) (out Submitted, err error) {
+	err = j.inTx(ctx, func(tx Tx) error {
+		out, err = j.SubmitTx(ctx, tx, s)
+		return err
+	})
+	if err != nil {
+		return Submitted{}, err
+	}
+	j.Wake()
+	return out, nil
+}
+
+// SubmitTx stores a job in tx. It is run if and only if tx commits; from then on it
+// is durable. It locks nothing but the idempotency key, if there is one.
+//
+// It returns ErrInvalid, ErrKind, ErrIdempotencyKey, or what the Announcer has
+// against the callback URL, before any of which tx is unchanged. On any other error
+// the caller must roll back; one that matches sender.ErrRetryTx asks for the
+// transaction to be run again.
+//
+// Nothing tells the package of the caller's commit: workers find the job when they
+// poll. Wake, after the commit, brings its beginning forward.
+func (j *Jobs[Tx]) SubmitTx(ctx context.Context, tx Tx, s Submission) (Submitted, error) {
+	if len(s.Input) == 0 {
+		s.Input = []byte("null")
+	}
+	if err := j.check(&s); err != nil {
+		return Submitted{}, err
+	}
+	r := Record{IdempotencyKey: s.IdempotencyKey, KeyScope: s.KeyScope, Hash: s.hash()}
+	r.ID, r.Kind, r.Owner, r.Input, r.CallbackURL = newid.New("job_", j.cfg.Now()), s.Kind, s.Owner, s.Input, s.CallbackURL
+	if s.CallbackURL != "" {
+		var err error
+		if r.CallbackURL, err = j.cfg.Announcer.AdmitTx(ctx, tx, s.Owner, s.CallbackURL); err != nil {
+			return Submitted{}, err
+		}
+	}
+	stored, existed, err := j.store.InsertTx(ctx, tx, r)
+	if err != nil {
+		return Submitted{}, err
+	}
+	if existed && stored.Hash != r.Hash {
+		return Submitted{}, fmt.Errorf("%w: key %q in scope %q", ErrIdempotencyKey, s.IdempotencyKey, s.KeyScope)
+	}
+	return Submitted{Job: stored.Job, Duplicate: existed}, nil
+}
+
+// Wake tells the workers of this process that a transaction with a job has
+// committed. It never blocks. It is only a hint: without it they find the job by
+// polling.
+func (j *Jobs[Tx]) Wake() {
+	select {
+	case j.woken <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,399 @@
+package jobstest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/jobs/jobstest"
+	jobsmemory "github.com/surehook/surehook/sender/jobs/memory"
+	"github.com/surehook/surehook/sender/memory"
+)
+
+type (
+	tx      = *memory.Tx
+	harness = jobstest.Harness[tx]
+)
+
+// breakageName names the way in which TestSuite breaks the store that it runs the
+// suite on. TestSuite alone, without it, shows that the store is sound otherwise.
+const breakageName = "JOBSTEST_BREAKAGE"
+
+func TestSuite(t *testing.T) {
+	breakStore := func(*broken, *harness) {}
+	if name := os.Getenv(breakageName); name != "" {
+		breakStore = breakages[name].how
+		require.NotNil(t, breakStore, "%s=%s", breakageName, name)
+	}
+	jobstest.Run(t, func(t *testing.T) harness {
+		var passed atomic.Int64
+		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		now := func() time.Time { return start.Add(time.Duration(passed.Load())) }
+		under, err := memory.New(nil)
+		require.NoError(t, err)
+		store, err := jobsmemory.New(under, &jobsmemory.Config{Now: now})
+		require.NoError(t, err)
+		b := &broken{Store: store}
+		h := harness{
+			Store:   b,
+			Advance: func(d time.Duration) { passed.Add(int64(d)) },
+			Begin: func(t *testing.T) (tx, func() error, func() error) {
+				tx, err := under.Begin(t.Context())
+				require.NoError(t, err)
+				return tx, tx.Commit, tx.Rollback
+			},
+		}
+		breakStore(b, &h)
+		return h
+	})
+}
+
+// TestBrokenStores runs, for each way to break a store, the tests that must catch
+// it, in a process of their own, since a test cannot be expected to fail.
+func TestBrokenStores(t *testing.T) {
+	for name, b := range breakages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NotEmpty(t, b.caughtBy)
+			for _, test := range b.caughtBy {
+				path := "TestSuite/" + strings.ReplaceAll(test, " ", "_")
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuite$/^"+regexp.QuoteMeta(strings.ReplaceAll(test, " ", "_"))+"$", "-test.timeout=30s")
+				cmd.Env = append(os.Environ(), breakageName+"="+name)
+				out, err := cmd.CombinedOutput()
+				var failed *exec.ExitError
+				require.ErrorAs(t, err, &failed, "%s does not catch it:\n%s", test, out)
+				require.Contains(t, string(out), "--- FAIL: "+path+" (", "%s was to catch it", test)
+				require.Contains(t, string(out), "the rule: ")
+				require.NotContains(t, string(out), "panic:", "%s fails for another reason", test)
+			}
+		})
+	}
+}
+
+// broken is a store of which some methods are replaced. What is nil is sound.
+type broken struct {
+	jobs.Store[tx] // the sound one
+	inTx           func(ctx context.Context, fn func(tx) error) error
+	insert         func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error)
+	due            func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error)
+	lock           func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error)
+	update         func(ctx context.Context, tx tx, r jobs.Record) error
+	get            func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error)
+	list           func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error)
+	prune          func(ctx context.Context, tx tx, age time.Duration, limit int) (int, error)
+	check          func(ctx context.Context) error
+}
+
+// breakage is a way to break a store, with the tests that must catch it.
+type breakage struct {
+	caughtBy []string
+	how      func(b *broken, h *harness)
+}
+
+var breakages = map[string]breakage{
+	"somebody else's shown": {[]string{"insert"}, func(b *broken, _ *harness) {
+		b.get = func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error) {
+			return b.Store.GetTx(ctx, tx, jobs.Key{ID: k.ID})
+		}
+	}},
+	"somebody else's locked": {[]string{"update of nothing"}, func(b *broken, _ *harness) {
+		b.lock = func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error) {
+			return b.Store.LockTx(ctx, tx, jobs.Key{ID: k.ID})
+		}
+	}},
+	"ids in lower case": {[]string{"odd strings"}, func(b *broken, _ *harness) {
+		b.insert = func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error) {
+			id := r.ID
+			r.ID = strings.ToLower(id)
+			r, existed, err := b.Store.InsertTx(ctx, tx, r)
+			r.ID = id
+			return r, existed, err
+		}
+		b.get = func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error) {
+			id := k.ID
+			k.ID = strings.ToLower(id)
+			r, err := b.Store.GetTx(ctx, tx, k)
+			r.ID = id
+			return r, err
+		}
+	}},
+	"input compacted":        {[]string{"odd strings"}, onInsert(func(r *jobs.Record) { r.Input = []byte(strings.Join(strings.Fields(string(r.Input)), "")) })},
+	"callback url forgotten": {[]string{"insert"}, onInsert(func(r *jobs.Record) { r.CallbackURL = "" })},
+	"keys forgotten":         {[]string{"idempotency key", "idempotency key at once"}, onInsert(func(r *jobs.Record) { r.IdempotencyKey = "" })},
+	"scopes ignored":         {[]string{"idempotency key"}, onInsert(func(r *jobs.Record) { r.KeyScope = "" })},
+	"known key as an error": {[]string{"idempotency key"}, func(b *broken, _ *harness) {
+		b.insert = func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error) {
+			r, existed, err := b.Store.InsertTx(ctx, tx, r)
+			if existed {
+				err = jobs.ErrIdempotencyKey
+			}
+			return r, existed, err
+		}
+	}},
+	"known key as new": {[]string{"idempotency key", "idempotency key at once"}, func(b *broken, _ *harness) {
+		b.insert = func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error) {
+			r, _, err := b.Store.InsertTx(ctx, tx, r)
+			return r, false, err
+		}
+	}},
+	"state forgotten":    {[]string{"update", "odd strings"}, onUpdate(func(r *jobs.Record) { r.State = nil })},
+	"token forgotten":    {[]string{"update", "lock", "due alone"}, onUpdate(func(r *jobs.Record) { r.Token = 0 })},
+	"progress forgotten": {[]string{"update"}, onUpdate(func(r *jobs.Record) { r.Progress = nil })},
+	"cancel forgotten":   {[]string{"update"}, onUpdate(func(r *jobs.Record) { r.CancelRequested = false })},
+	"seconds alone":      {[]string{"update"}, onUpdate(func(r *jobs.Record) { r.Due = r.Due.Truncate(time.Second) })},
+	"update of what isn't": {[]string{"update of nothing"}, func(b *broken, _ *harness) {
+		b.update = func(ctx context.Context, tx tx, r jobs.Record) error {
+			if err := b.Store.UpdateTx(ctx, tx, r); !errors.Is(err, jobs.ErrNotFound) {
+				return err
+			}
+			return nil
+		}
+	}},
+	"kinds ignored": {[]string{"due", "idempotency key"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, kind string, limit int) (all []jobs.Record, now time.Time, err error) {
+			for _, k := range []string{"work", "other", "nothing"} {
+				var rs []jobs.Record
+				if rs, now, err = b.Store.DueTx(ctx, tx, k, limit); err != nil {
+					return nil, now, err
+				}
+				all = append(all, rs...)
+			}
+			return all, now, nil
+		}
+	}},
+	"leases ignored": {[]string{"due"}, func(b *broken, h *harness) {
+		b.due = func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+			_, now, err := b.Store.DueTx(ctx, tx, kind, limit)
+			if err != nil {
+				return nil, now, err
+			}
+			rs, err := b.Store.ListTx(ctx, tx, jobs.ListQuery{Kind: kind, Limit: 1000})
+			rs = slices.DeleteFunc(rs, func(r jobs.Record) bool { return r.Status.Finished() })
+			slices.Reverse(rs)
+			return rs[:min(limit, len(rs))], now, err
+		}
+	}},
+	"running ones never due": {[]string{"due"}, onDue(func(rs []jobs.Record) []jobs.Record {
+		return slices.DeleteFunc(rs, func(r jobs.Record) bool { return r.Status == jobs.Running })
+	})},
+	"youngest first": {[]string{"due"}, onDue(func(rs []jobs.Record) []jobs.Record { slices.Reverse(rs); return rs })},
+	"due without input": {[]string{"due"}, onDue(func(rs []jobs.Record) []jobs.Record {
+		for i := range rs {
+			rs[i].Input = nil
+		}
+		return rs
+	})},
+	"limit ignored": {[]string{"due"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, kind string, _ int) ([]jobs.Record, time.Time, error) {
+			return b.Store.DueTx(ctx, tx, kind, 1000)
+		}
+	}},
+	"due not locked":    {[]string{"due alone"}, func(b *broken, _ *harness) { b.stale() }},
+	"stale reads":       {[]string{"lock"}, func(b *broken, _ *harness) { b.stale() }},
+	"list oldest first": {[]string{"list"}, onList(func(rs []jobs.Record) []jobs.Record { slices.Reverse(rs); return rs })},
+	"list filter of owners ignored": {[]string{"list"}, func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
+			q.Owner = ""
+			return b.Store.ListTx(ctx, tx, q)
+		}
+	}},
+	"list cursor ignored": {[]string{"list"}, func(b *broken, _ *harness) {
+		calls := 0
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
+			if q.Before > 0 {
+				if calls++; calls > 10 {
+					return nil, nil
+				}
+			}
+			q.Before = 0
+			return b.Store.ListTx(ctx, tx, q)
+		}
+	}},
+	"list with inputs": {[]string{"list"}, onList(func(rs []jobs.Record) []jobs.Record {
+		for i := range rs {
+			rs[i].Input = []byte("1")
+		}
+		return rs
+	})},
+	"prunes too early":     {[]string{"prune"}, onPrune(func(age time.Duration, limit int) (time.Duration, int) { return age - time.Second, limit })},
+	"prunes too late":      {[]string{"prune"}, onPrune(func(age time.Duration, limit int) (time.Duration, int) { return age + time.Second, limit })},
+	"prunes without bound": {[]string{"prune"}, onPrune(func(age time.Duration, _ int) (time.Duration, int) { return age, 1000 })},
+	"roll-back of InTx leaks": {[]string{"rolled back", "transactions"}, func(b *broken, _ *harness) {
+		b.inTx = func(ctx context.Context, fn func(tx) error) error {
+			var failed error
+			if err := b.Store.InTx(ctx, func(tx tx) error { failed = fn(tx); return nil }); err != nil {
+				return err
+			}
+			return failed
+		}
+	}},
+	"roll-back of the caller leaks": {[]string{"rolled back"}, func(_ *broken, h *harness) {
+		begin := h.Begin
+		h.Begin = func(t *testing.T) (tx, func() error, func() error) {
+			tx, commit, _ := begin(t)
+			return tx, commit, commit
+		}
+	}},
+	"no second run": {[]string{"transactions"}, func(b *broken, _ *harness) {
+		b.inTx = func(ctx context.Context, fn func(tx) error) error {
+			return b.Store.InTx(ctx, func(tx tx) error {
+				err := fn(tx)
+				if errors.Is(err, sender.ErrRetryTx) {
+					return errors.New("not retried")
+				}
+				return err
+			})
+		}
+	}},
+	"unfit": {[]string{"check"}, func(b *broken, _ *harness) { b.check = func(context.Context) error { return sender.ErrUnfit } }},
+}
+
+// stale has transactions read what others are about to change: what they write is
+// written in a second one.
+func (b *broken) stale() {
+	later := map[tx]*[]jobs.Record{} // belongs to the transaction that is open
+	b.update = func(_ context.Context, tx tx, r jobs.Record) error {
+		*later[tx] = append(*later[tx], r)
+		return nil
+	}
+	b.inTx = func(ctx context.Context, fn func(tx) error) error {
+		var writes []jobs.Record
+		err := b.Store.InTx(ctx, func(tx tx) error {
+			later[tx] = &writes
+			defer delete(later, tx)
+			return fn(tx)
+		})
+		if err != nil {
+			return err
+		}
+		runtime.Gosched()
+		return b.Store.InTx(ctx, func(tx tx) error {
+			for _, r := range writes {
+				if err := b.Store.UpdateTx(ctx, tx, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func onInsert(change func(*jobs.Record)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.insert = func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error) {
+			change(&r)
+			return b.Store.InsertTx(ctx, tx, r)
+		}
+	}
+}
+
+func onUpdate(change func(*jobs.Record)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.update = func(ctx context.Context, tx tx, r jobs.Record) error {
+			change(&r)
+			return b.Store.UpdateTx(ctx, tx, r)
+		}
+	}
+}
+
+func onDue(change func([]jobs.Record) []jobs.Record) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+			rs, now, err := b.Store.DueTx(ctx, tx, kind, limit)
+			return change(rs), now, err
+		}
+	}
+}
+
+func onList(change func([]jobs.Record) []jobs.Record) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
+			rs, err := b.Store.ListTx(ctx, tx, q)
+			return change(rs), err
+		}
+	}
+}
+
+func onPrune(change func(age time.Duration, limit int) (time.Duration, int)) func(*broken, *harness) {
+	return func(b *broken, _ *harness) {
+		b.prune = func(ctx context.Context, tx tx, age time.Duration, limit int) (int, error) {
+			age, limit = change(age, limit)
+			return b.Store.PruneTx(ctx, tx, age, limit)
+		}
+	}
+}
+
+func (b *broken) Check(ctx context.Context) error {
+	if b.check != nil {
+		return b.check(ctx)
+	}
+	return b.Store.Check(ctx)
+}
+
+func (b *broken) InTx(ctx context.Context, fn func(tx) error) error {
+	if b.inTx != nil {
+		return b.inTx(ctx, fn)
+	}
+	return b.Store.InTx(ctx, fn)
+}
+
+func (b *broken) InsertTx(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error) {
+	if b.insert != nil {
+		return b.insert(ctx, tx, r)
+	}
+	return b.Store.InsertTx(ctx, tx, r)
+}
+
+func (b *broken) DueTx(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+	if b.due != nil {
+		return b.due(ctx, tx, kind, limit)
+	}
+	return b.Store.DueTx(ctx, tx, kind, limit)
+}
+
+func (b *broken) LockTx(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error) {
+	if b.lock != nil {
+		return b.lock(ctx, tx, k)
+	}
+	return b.Store.LockTx(ctx, tx, k)
+}
+
+func (b *broken) UpdateTx(ctx context.Context, tx tx, r jobs.Record) error {
+	if b.update != nil {
+		return b.update(ctx, tx, r)
+	}
+	return b.Store.UpdateTx(ctx, tx, r)
+}
+
+func (b *broken) GetTx(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error) {
+	if b.get != nil {
+		return b.get(ctx, tx, k)
+	}
+	return b.Store.GetTx(ctx, tx, k)
+}
+
+func (b *broken) ListTx(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
+	if b.list != nil {
+		return b.list(ctx, tx, q)
+	}
+	return b.Store.ListTx(ctx, tx, q)
+}
+
+func (b *broken) PruneTx(ctx context.Context, tx tx, age time.Duration, limit int) (int, error) {
+	if b.prune != nil {
+		return b.prune(ctx, tx, age, limit)
+	}
+	return b.Store.PruneTx(ctx, tx, age, limit)
+}

@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/surehook/surehook/internal/migrate"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// migrationSet is the name under which surehook_migrations counts the files.
+const migrationSet = "jobs"
+
+// Migrate brings the tables up to date, in Config.Schema, which it creates if it is
+// not there. Call it before the first use, at every start: when nothing is to be done
+// it writes nothing. Several processes may call it at once. It uses one connection
+// and a transaction of its own.
+func (s *Store[Tx]) Migrate(ctx context.Context) error {
+	db := stdlib.OpenDBFromPool(s.pool)
+	defer func() { _ = db.Close() }() // the pool stays open
+	return migrate.Postgres(ctx, db, s.schema, migrationSet, Migrations())
+}
+
+// Migrations returns the numbered files that Migrate applies, for those who have
+// a tool of their own. They only ever go forward, and a released one never changes.
+// The names in them are unqualified.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil { // only a malformed path, and this one is constant
+		panic(err)
+	}
+	return sub
+}

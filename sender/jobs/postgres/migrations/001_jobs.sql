@@ -1,0 +1,35 @@
+-- Names are unqualified: the search_path says in which schema they are made.
+
+CREATE TABLE surehook_jobs (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL UNIQUE,
+	kind text NOT NULL,
+	owner text NOT NULL,        -- a subscriber's id; '': nobody
+	callback_url text NOT NULL, -- '': none
+	status text NOT NULL,       -- queued, running; succeeded, failed, cancelled
+	due timestamptz,            -- queued: when it may be claimed; running: when its lease ends
+	token bigint NOT NULL,      -- it rises with each claim
+	tries int NOT NULL,         -- since state changed last
+	cancel_requested boolean NOT NULL,
+	done bigint,                -- NULL: no progress was told
+	total bigint,
+	state bytea,                -- what the function goes on from
+	result bytea,               -- JSON, as it was returned
+	error text NOT NULL,
+	created_at timestamptz NOT NULL,
+	started_at timestamptz,
+	finished_at timestamptz,
+	key_scope text NOT NULL,
+	idempotency_key text NOT NULL, -- '': none
+	hash bytea NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX surehook_jobs_due ON surehook_jobs (kind, due, no) WHERE finished_at IS NULL;
+CREATE INDEX surehook_jobs_owner ON surehook_jobs (owner, no);
+CREATE INDEX surehook_jobs_finished ON surehook_jobs (finished_at, no) WHERE finished_at IS NOT NULL;
+CREATE UNIQUE INDEX surehook_jobs_key ON surehook_jobs (key_scope, idempotency_key) WHERE idempotency_key <> '';
+
+-- Apart, because a job is written often and its input once.
+CREATE TABLE surehook_job_inputs (
+	no bigint PRIMARY KEY,
+	input bytea NOT NULL
+);

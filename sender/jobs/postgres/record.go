@@ -1,0 +1,227 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+func scan(row scanner) (r jobs.Record, err error) {
+	var due, started, finished sql.Null[time.Time]
+	var done, total sql.NullInt64
+	var result, hash, state, input []byte
+	var status string
+	err = row.Scan(&r.No, &r.ID, &r.Kind, &r.Owner, &r.CallbackURL, &status, &due, &r.Token, &r.Tries, &r.CancelRequested,
+		&done, &total, &result, &r.Error, &r.CreatedAt, &started, &finished, &r.KeyScope, &r.IdempotencyKey, &hash, &state, &input)
+	if err != nil {
+		return jobs.Record{}, err
+	}
+	if done.Valid {
+		r.Progress = &jobs.Progress{Done: done.Int64, Total: total.Int64}
+	}
+	if len(hash) != sha256.Size {
+		return jobs.Record{}, fmt.Errorf("job %s: its hash has %d bytes", r.ID, len(hash))
+	}
+	r.Status, r.CreatedAt = jobs.Status(status), r.CreatedAt.UTC()
+	r.Due, r.StartedAt, r.FinishedAt = timeOf(due), timeOf(started), timeOf(finished)
+	r.Result, r.Input, r.State, r.Hash = result, input, state, [sha256.Size]byte(hash)
+	return r, nil
+}
+
+func timeOf(t sql.Null[time.Time]) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.V.UTC()
+}
+
+// nullable is NULL for the zero time. It cuts off what the database does not keep:
+// some drivers would round.
+func nullable(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return time.UnixMicro(t.UnixMicro()).UTC()
+}
+
+// blob is NULL for what there is none of.
+func blob(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// one reads one row, or returns sql.ErrNoRows.
+func one(ctx context.Context, in session, query string, args []any, to func(row scanner) error) error {
+	found := false
+	err := in.rows(ctx, query, args, func(row scanner) error {
+		found = true
+		return to(row)
+	})
+	if err == nil && !found {
+		return sql.ErrNoRows
+	}
+	return err
+}
+
+func many(ctx context.Context, in session, query string, args ...any) (all []jobs.Record, err error) {
+	err = in.rows(ctx, query, args, func(row scanner) error {
+		r, err := scan(row)
+		all = append(all, r)
+		return err
+	})
+	return all, err
+}
+
+func (s *Store[Tx]) now(ctx context.Context, in session) (now time.Time, err error) {
+	err = one(ctx, in, s.text.now, nil, func(row scanner) error { return row.Scan(&now) })
+	return now.UTC(), fail("reading the time", err)
+}
+
+// InsertTx implements jobs.Store.
+func (s *Store[Tx]) InsertTx(ctx context.Context, tx Tx, r jobs.Record) (jobs.Record, bool, error) {
+	in, err := s.in(tx)
+	if err != nil {
+		return jobs.Record{}, false, err
+	}
+	err = one(ctx, in, s.text.insert, []any{r.ID, r.Kind, r.Owner, r.CallbackURL, r.KeyScope, r.IdempotencyKey, r.Hash[:], []byte(r.Input)},
+		func(row scanner) error { return row.Scan(&r.No, &r.CreatedAt) })
+	if err == nil {
+		r.CreatedAt = r.CreatedAt.UTC()
+		r.Status, r.Due = jobs.Queued, r.CreatedAt
+		return r, false, nil
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return jobs.Record{}, false, fail("storing a job", err)
+	}
+	var first jobs.Record
+	err = one(ctx, in, s.text.selectKey, []any{r.KeyScope, r.IdempotencyKey}, func(row scanner) (err error) {
+		first, err = scan(row)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) { // it was pruned in between
+		return jobs.Record{}, false, fmt.Errorf("postgres: storing a job: %w: its idempotency key has just been forgotten", sender.ErrRetryTx)
+	}
+	return first, true, fail("looking for an idempotency key", err)
+}
+
+// DueTx implements jobs.Store. Jobs that others have locked are passed over.
+func (s *Store[Tx]) DueTx(ctx context.Context, tx Tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+	in, err := s.in(tx)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	now, err := s.now(ctx, in)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	due, err := many(ctx, in, s.text.due, kind, now, int64(limit))
+	return due, now, fail("looking for jobs that are due", err)
+}
+
+// LockTx implements jobs.Store. The time is that after the wait for the lock.
+func (s *Store[Tx]) LockTx(ctx context.Context, tx Tx, k jobs.Key) (jobs.Record, time.Time, error) {
+	r, in, err := s.get(ctx, tx, s.text.lock, k)
+	if err != nil {
+		return jobs.Record{}, time.Time{}, err
+	}
+	now, err := s.now(ctx, in)
+	return r, now, err
+}
+
+// GetTx implements jobs.Store.
+func (s *Store[Tx]) GetTx(ctx context.Context, tx Tx, k jobs.Key) (jobs.Record, error) {
+	r, _, err := s.get(ctx, tx, s.text.one, k)
+	return r, err
+}
+
+func (s *Store[Tx]) get(ctx context.Context, tx Tx, query string, k jobs.Key) (r jobs.Record, in session, err error) {
+	if in, err = s.in(tx); err != nil {
+		return r, nil, err
+	}
+	// A NUL is in no text, and PostgreSQL takes none.
+	err = sql.ErrNoRows
+	if !strings.ContainsRune(k.ID+k.Owner, 0) {
+		err = one(ctx, in, query, []any{k.ID, k.Owner}, func(row scanner) (err error) {
+			r, err = scan(row)
+			return err
+		})
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return jobs.Record{}, nil, fmt.Errorf("%w: job %q", jobs.ErrNotFound, k.ID)
+	}
+	return r, in, fail("reading a job", err)
+}
+
+// UpdateTx implements jobs.Store.
+func (s *Store[Tx]) UpdateTx(ctx context.Context, tx Tx, r jobs.Record) error {
+	in, err := s.in(tx)
+	if err != nil {
+		return err
+	}
+	var done, total any
+	if r.Progress != nil {
+		done, total = r.Progress.Done, r.Progress.Total
+	}
+	n, err := in.exec(ctx, s.text.update, r.ID, string(r.Status), nullable(r.Due), r.Token, int64(r.Tries), r.CancelRequested, done, total,
+		blob(r.State), blob(r.Result), r.Error, nullable(r.StartedAt), nullable(r.FinishedAt))
+	if err == nil && n == 0 {
+		return fmt.Errorf("%w: job %q", jobs.ErrNotFound, r.ID)
+	}
+	return fail("changing a job", err)
+}
+
+// ListTx implements jobs.Store.
+func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) ([]jobs.Record, error) {
+	in, err := s.in(tx)
+	if err != nil {
+		return nil, err
+	}
+	var where []string
+	var args []any
+	add := func(condition string, arg any) {
+		args = append(args, arg)
+		where = append(where, condition+strconv.Itoa(len(args)))
+	}
+	if q.Owner != "" {
+		add(`j.owner = $`, q.Owner)
+	}
+	if q.Kind != "" {
+		add(`j.kind = $`, q.Kind)
+	}
+	if q.Status != "" {
+		add(`j.status = $`, string(q.Status))
+	}
+	if q.Before > 0 {
+		add(`j.no < $`, q.Before)
+	}
+	if strings.ContainsRune(q.Owner+q.Kind, 0) {
+		return nil, nil // see get
+	}
+	query := s.text.list
+	if len(where) > 0 {
+		query += `WHERE ` + strings.Join(where, ` AND `)
+	}
+	args = append(args, int64(q.Limit))
+	page, err := many(ctx, in, query+` ORDER BY j.no DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+	return page, fail("listing jobs", err)
+}
+
+// PruneTx implements jobs.Store. It waits for nobody.
+func (s *Store[Tx]) PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int) (int, error) {
+	in, err := s.in(tx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := in.exec(ctx, s.text.prune, age.Microseconds(), int64(limit))
+	return int(n), fail("pruning jobs", err)
+}

@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// Config adjusts a Store. A nil config and zero fields mean the defaults.
+type Config struct {
+	// Schema is where the tables are. All statements name it, so the search_path of
+	// a transaction does not matter. Empty: they name none, and the search_path says
+	// where.
+	Schema string
+}
+
+// Store is a jobs.Store in a PostgreSQL database, for transactions of type Tx. It is
+// safe for concurrent use, by any number of processes.
+type Store[Tx any] struct {
+	pool   *pgxpool.Pool
+	schema string
+	clock  string // what statements read the database's time from
+	text   texts
+	in     func(tx Tx) (session, error)
+	run    func(ctx context.Context, fn func(tx Tx) error) error
+}
+
+var (
+	_ jobs.Store[pgx.Tx]  = (*Store[pgx.Tx])(nil)
+	_ jobs.Store[*sql.Tx] = (*Store[*sql.Tx])(nil)
+)
+
+// New returns a store for applications that use pgx. The tables must be there before
+// it is used: see [Store.Migrate].
+func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
+	return newStore("New", pool, cfg, inPgx, func(ctx context.Context, fn func(tx pgx.Tx) error) error {
+		return pgx.BeginFunc(ctx, pool, fn)
+	})
+}
+
+// NewSQL returns a store for applications that use database/sql, with whatever
+// driver, in their transactions. Its own are on a pool of pgx, to the same database.
+func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
+	return newStore("NewSQL", pool, cfg, inSQL, func(ctx context.Context, fn func(tx *sql.Tx) error) error {
+		return runSQL(ctx, pool, fn)
+	})
+}
+
+func newStore[Tx any](name string, pool *pgxpool.Pool, cfg *Config, in func(tx Tx) (session, error),
+	run func(ctx context.Context, fn func(tx Tx) error) error,
+) (*Store[Tx], error) {
+	s := &Store[Tx]{pool: pool, in: in, run: run}
+	if cfg != nil {
+		s.schema = cfg.Schema
+	}
+	var errs []error
+	if pool == nil {
+		errs = append(errs, fmt.Errorf("postgres: %s needs a *pgxpool.Pool", name))
+	}
+	if err := ident.Schema(s.schema); err != nil {
+		errs = append(errs, fmt.Errorf("postgres: Schema %q: %w", s.schema, err))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	s.setClock("clock_timestamp()")
+	return s, nil
+}
+
+var tableNames = regexp.MustCompile(`\bsurehook_`)
+
+// setClock makes the statements as they are sent: with the schema in front of the
+// tables, and the database's clock for {now}.
+func (s *Store[Tx]) setClock(clock string) {
+	s.clock = clock
+	s.text = newTexts(s.sent)
+}
+
+func (s *Store[Tx]) sent(query string) string {
+	if s.schema != "" {
+		query = tableNames.ReplaceAllLiteralString(query, ident.QuoteSchema(s.schema)+".surehook_")
+	}
+	return strings.ReplaceAll(query, "{now}", s.clock)
+}
+
+// oldest is the first version of PostgreSQL that is supported, as server_version_num.
+const oldest = 150000
+
+// Check implements jobs.Store.
+func (s *Store[Tx]) Check(ctx context.Context) error {
+	var version int
+	var fsync string
+	var there bool
+	table := s.sent("surehook_jobs")
+	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'), to_regclass($1) IS NOT NULL`,
+		table).Scan(&version, &fsync, &there)
+	switch {
+	case err != nil:
+		return fail("looking for the tables", err)
+	case version < oldest:
+		return fmt.Errorf("%w: the server's version is %d: PostgreSQL %d or newer is needed", sender.ErrUnfit, version/10000, oldest/10000)
+	case fsync != "on":
+		return fmt.Errorf("%w: fsync is %s: set it to on: a commit could be lost with the power", sender.ErrUnfit, fsync)
+	case !there:
+		return fmt.Errorf("%w: migration 001 of jobs is missing (there is no %s): call Migrate before", sender.ErrUnfit, table)
+	}
+	return nil
+}

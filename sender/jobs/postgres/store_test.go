@@ -1,0 +1,151 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/jobs/jobstest"
+	"github.com/surehook/surehook/sender/jobs/postgres"
+)
+
+func openPool(t testing.TB, settings ...string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.Background(), pgtest.With(pgtest.DSN(t), append([]string{"pool_max_conns", "8"}, settings...)...))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// schema names one that is dropped when the test ends.
+func schema(t testing.TB, pool *pgxpool.Pool) string {
+	t.Helper()
+	name := newid.New("test_", time.Now())
+	t.Cleanup(func() {
+		_, err := pool.Exec(context.Background(), `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`)
+		require.NoError(t, err)
+	})
+	return name
+}
+
+// clock makes a clock that stands still in a schema, and returns its expression and
+// what moves it.
+func clock(t *testing.T, pool *pgxpool.Pool, schema string) (string, func(time.Duration)) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), `CREATE TABLE "`+schema+`".test_clock AS SELECT timestamptz '2026-11-20 12:00:00Z' AS at`)
+	require.NoError(t, err)
+	return `(SELECT at FROM "` + schema + `".test_clock)`, func(d time.Duration) {
+		_, err := pool.Exec(context.Background(), fmt.Sprintf(`UPDATE "%s".test_clock SET at = at + interval '%d microseconds'`, schema, d.Microseconds()))
+		require.NoError(t, err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		level := strings.ReplaceAll(isolation, " ", "_")
+		t.Run("pgx_"+level, func(t *testing.T) {
+			t.Parallel()
+			pool := openPool(t, "default_transaction_isolation", isolation)
+			jobstest.Run(t, func(t *testing.T) jobstest.Harness[pgx.Tx] {
+				name := schema(t, pool)
+				s, err := postgres.New(pool, &postgres.Config{Schema: name})
+				require.NoError(t, err)
+				require.NoError(t, s.Migrate(t.Context()))
+				now, advance := clock(t, pool, name)
+				s.SetClock(now)
+				return jobstest.Harness[pgx.Tx]{
+					Store: s, Advance: advance, ConcurrentWriters: true,
+					Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
+						tx, err := pool.Begin(t.Context())
+						require.NoError(t, err)
+						return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
+					},
+				}
+			})
+		})
+		t.Run("sql_"+level, func(t *testing.T) {
+			t.Parallel()
+			pool := openPool(t, "default_transaction_isolation", isolation)
+			db := stdlib.OpenDBFromPool(pool)
+			jobstest.Run(t, func(t *testing.T) jobstest.Harness[*sql.Tx] {
+				name := schema(t, pool)
+				s, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
+				require.NoError(t, err)
+				require.NoError(t, s.Migrate(t.Context()))
+				now, advance := clock(t, pool, name)
+				s.SetClock(now)
+				return jobstest.Harness[*sql.Tx]{
+					Store: s, Advance: advance, ConcurrentWriters: true,
+					Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
+						tx, err := db.BeginTx(t.Context(), nil)
+						require.NoError(t, err)
+						return tx, tx.Commit, tx.Rollback
+					},
+				}
+			})
+		})
+	}
+}
+
+func TestUnfit(t *testing.T) {
+	pool := openPool(t)
+	s, err := postgres.New(pool, &postgres.Config{Schema: schema(t, pool)})
+	require.NoError(t, err)
+	err = s.Check(t.Context())
+	require.ErrorIs(t, err, sender.ErrUnfit)
+	require.ErrorContains(t, err, "call Migrate before")
+	_, err = postgres.New(nil, &postgres.Config{Schema: strings.Repeat("a", 64)})
+	require.ErrorContains(t, err, "needs a *pgxpool.Pool")
+	require.ErrorContains(t, err, "at most 63")
+}
+
+// A job is durable also where the server's setting would let commits be lost.
+func TestDurable(t *testing.T) {
+	pool := openPool(t, "synchronous_commit", "off")
+	s, err := postgres.New(pool, &postgres.Config{Schema: schema(t, pool)})
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(t.Context()))
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		_, _, err := s.InsertTx(t.Context(), tx, jobs.Record{Job: jobs.Job{ID: "job_1", Kind: "work", Input: []byte("1")}})
+		require.NoError(t, err)
+		var commit string
+		require.NoError(t, tx.QueryRow(t.Context(), `SHOW synchronous_commit`).Scan(&commit))
+		require.Equal(t, "on", commit)
+		return nil
+	}))
+}
+
+// What is due is found without looking at what is not.
+func TestPlans(t *testing.T) {
+	pool := openPool(t, "enable_seqscan", "off", "enable_bitmapscan", "off", "enable_sort", "off")
+	name := schema(t, pool)
+	s, err := postgres.New(pool, &postgres.Config{Schema: name})
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(t.Context()))
+	for index, query := range map[string]string{
+		"surehook_jobs_due":      `SELECT no FROM {} j WHERE j.kind = 'a' AND j.finished_at IS NULL AND j.due <= now() ORDER BY j.due, j.no LIMIT 4 FOR NO KEY UPDATE OF j SKIP LOCKED`,
+		"surehook_jobs_finished": `SELECT no FROM {} WHERE finished_at < now() ORDER BY finished_at, no LIMIT 4`,
+		"surehook_jobs_owner":    `SELECT no FROM {} j WHERE j.owner = 'a' AND j.no < 5 ORDER BY j.no DESC LIMIT 4`,
+		"surehook_jobs_key":      `SELECT no FROM {} j WHERE j.key_scope = 'a' AND j.idempotency_key = 'b' AND j.idempotency_key <> ''`,
+	} {
+		rows, err := pool.Query(t.Context(), `EXPLAIN `+strings.ReplaceAll(query, "{}", `"`+name+`".surehook_jobs`))
+		require.NoError(t, err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		plan := strings.Join(lines, "\n")
+		require.Contains(t, plan, index, query)
+		require.NotContains(t, plan, "Sort", query)
+	}
+}

@@ -1,0 +1,97 @@
+package jobs
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	defaultPage = 50
+	maxPage     = 200
+	cursorMark  = "j1." // the form of a cursor, so that another one can be told from it
+)
+
+// Query selects jobs. Empty fields select all.
+type Query struct {
+	Owner  string
+	Kind   string
+	Status Status
+	Cursor string // of the page before
+	Limit  int    // 1 to 200; 0 means 50
+}
+
+// Get returns a job as it is now, or ErrNotFound.
+func (j *Jobs[Tx]) Get(ctx context.Context, k Key) (job Job, err error) {
+	err = j.inTx(ctx, func(tx Tx) error {
+		job, err = j.GetTx(ctx, tx, k)
+		return err
+	})
+	return job, err
+}
+
+// GetTx is Get in the caller's transaction.
+func (j *Jobs[Tx]) GetTx(ctx context.Context, tx Tx, k Key) (Job, error) {
+	r, err := j.store.GetTx(ctx, tx, k)
+	return r.Job, err
+}
+
+// List returns jobs without their inputs, the newest first, and the cursor of the
+// page that follows, "" if none does. ErrInvalid: the cursor is none of List's, or
+// the limit or the status is refused.
+func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, err error) {
+	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Limit: q.Limit}
+	switch {
+	case q.Limit == 0:
+		sq.Limit = defaultPage
+	case q.Limit < 1 || q.Limit > maxPage:
+		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", ErrInvalid, q.Limit, maxPage)
+	}
+	switch q.Status {
+	case "", Queued, Running, Succeeded, Failed, Cancelled:
+	default:
+		return nil, "", fmt.Errorf("%w status %q: it must be one of %s, %s, %s, %s and %s", ErrInvalid, q.Status, Queued, Running, Succeeded, Failed, Cancelled)
+	}
+	if sq.Before, err = parseCursor(q.Cursor); err != nil {
+		return nil, "", err
+	}
+	sq.Limit++ // whether a page follows
+	var rs []Record
+	err = j.inTx(ctx, func(tx Tx) error {
+		rs, err = j.store.ListTx(ctx, tx, sq)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rs) == sq.Limit {
+		rs = rs[:len(rs)-1]
+		next = cursorOf(rs[len(rs)-1].No)
+	}
+	page = make([]Job, len(rs))
+	for i, r := range rs {
+		page[i] = r.Job
+	}
+	return page, next, nil
+}
+
+func cursorOf(no int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorMark + strconv.FormatInt(no, 10)))
+}
+
+func parseCursor(cursor string) (before int64, err error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		if digits, ok := strings.CutPrefix(string(raw), cursorMark); ok {
+			if before, err = strconv.ParseInt(digits, 10, 64); err == nil && before > 0 && cursorOf(before) == cursor {
+				return before, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%w cursor: it must be one that a list of jobs returned, unchanged", ErrInvalid)
+}

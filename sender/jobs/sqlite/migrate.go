@@ -1,0 +1,32 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	"github.com/surehook/surehook/internal/migrate"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// migrationSet is the name under which surehook_migrations counts the files.
+const migrationSet = "jobs"
+
+// Migrate brings the tables up to date. Call it before the first use, at every
+// start: when nothing is to be done it writes nothing. Several processes may call
+// it at once. It uses one connection and transactions of its own.
+func (s *Store) Migrate(ctx context.Context) error {
+	return migrate.SQLite(ctx, s.db, migrationSet, Migrations())
+}
+
+// Migrations returns the numbered files that Migrate applies, for those who have
+// a tool of their own. They only ever go forward, and a released one never changes.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil { // only a malformed path, and this one is constant
+		panic(err)
+	}
+	return sub
+}

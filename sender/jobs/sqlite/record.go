@@ -1,0 +1,224 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+const (
+	// narrow are the columns that a list needs.
+	narrow = `j.no, j.id, j.kind, j.owner, j.callback_url, j.status, j.due, j.token, j.tries, j.cancel_requested,
+		j.done, j.total, j.result, j.error, j.created_at, j.started_at, j.finished_at, j.key_scope, j.idempotency_key, j.hash`
+	locking = narrow + `, j.state, NULL`
+	whole   = narrow + `, j.state, i.input`
+	listing = narrow + `, NULL, NULL`
+
+	withInput = ` FROM surehook_jobs j JOIN surehook_job_inputs i ON i.no = j.no `
+	alone     = ` FROM surehook_jobs j `
+
+	insertJob = `INSERT INTO surehook_jobs (id, kind, owner, callback_url, status, due, token, tries, cancel_requested, error,
+			created_at, started_at, finished_at, key_scope, idempotency_key, hash)
+		VALUES (?, ?, ?, ?, 'queued', ?5, 0, 0, 0, '', ?5, 0, 0, ?6, ?7, ?8)
+		ON CONFLICT (key_scope, idempotency_key) WHERE idempotency_key <> '' DO NOTHING`
+	insertInput = `INSERT INTO surehook_job_inputs (no, input) VALUES (?, ?)`
+	updateJob   = `UPDATE surehook_jobs SET status = ?2, due = ?3, token = ?4, tries = ?5, cancel_requested = ?6, done = ?7, total = ?8,
+			state = ?9, result = ?10, error = ?11, started_at = ?12, finished_at = ?13 WHERE id = ?1`
+
+	selectKey  = `SELECT ` + whole + withInput + `WHERE j.key_scope = ? AND j.idempotency_key = ? AND j.idempotency_key <> ''`
+	selectDue  = `SELECT ` + whole + withInput + `WHERE j.kind = ? AND j.finished_at = 0 AND j.due <= ? ORDER BY j.due, j.no LIMIT ?`
+	selectOne  = `SELECT ` + whole + withInput + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
+	selectLock = `SELECT ` + locking + alone + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
+
+	selectOld    = `SELECT no FROM surehook_jobs WHERE finished_at > 0 AND finished_at < ? ORDER BY finished_at, no LIMIT ?`
+	deleteInputs = `DELETE FROM surehook_job_inputs WHERE no IN (` + selectOld + `)`
+	deleteJobs   = `DELETE FROM surehook_jobs WHERE no IN (` + selectOld + `)`
+)
+
+func scan(row interface{ Scan(...any) error }) (r jobs.Record, err error) {
+	var due, created, started, finished int64
+	var done, total sql.NullInt64
+	var result, hash, state, input []byte
+	err = row.Scan(&r.No, &r.ID, &r.Kind, &r.Owner, &r.CallbackURL, &r.Status, &due, &r.Token, &r.Tries, &r.CancelRequested,
+		&done, &total, &result, &r.Error, &created, &started, &finished, &r.KeyScope, &r.IdempotencyKey, &hash, &state, &input)
+	if err != nil {
+		return jobs.Record{}, err
+	}
+	if done.Valid {
+		r.Progress = &jobs.Progress{Done: done.Int64, Total: total.Int64}
+	}
+	if len(hash) != sha256.Size {
+		return jobs.Record{}, fmt.Errorf("job %s: its hash has %d bytes", r.ID, len(hash))
+	}
+	r.Due, r.CreatedAt, r.StartedAt, r.FinishedAt = timeOf(due), timeOf(created), timeOf(started), timeOf(finished)
+	r.Result, r.Input, r.State, r.Hash = result, input, state, [sha256.Size]byte(hash)
+	return r, nil
+}
+
+// InsertTx implements jobs.Store. It checks PRAGMA synchronous on tx's connection
+// each time.
+func (s *Store) InsertTx(ctx context.Context, tx *sql.Tx, r jobs.Record) (jobs.Record, bool, error) {
+	if err := locked(ctx, tx); err != nil {
+		return jobs.Record{}, false, err
+	}
+	if err := durable(ctx, tx); err != nil {
+		return jobs.Record{}, false, err
+	}
+	const doing = "storing a job"
+	now := s.now()
+	res, err := tx.ExecContext(ctx, insertJob, r.ID, r.Kind, r.Owner, r.CallbackURL, now, r.KeyScope, r.IdempotencyKey, r.Hash[:])
+	if err != nil {
+		return jobs.Record{}, false, fail(doing, err)
+	}
+	inserted, err := res.RowsAffected()
+	if err != nil {
+		return jobs.Record{}, false, fail(doing, err)
+	}
+	if inserted == 0 {
+		first, err := scan(tx.QueryRowContext(ctx, selectKey, r.KeyScope, r.IdempotencyKey))
+		return first, true, fail("looking for an idempotency key", err)
+	}
+	if r.No, err = res.LastInsertId(); err == nil {
+		_, err = tx.ExecContext(ctx, insertInput, r.No, []byte(r.Input))
+	}
+	if err != nil {
+		return jobs.Record{}, false, fail(doing, err)
+	}
+	r.Status, r.Due, r.CreatedAt = jobs.Queued, timeOf(now), timeOf(now)
+	return r, false, nil
+}
+
+// DueTx implements jobs.Store.
+func (s *Store) DueTx(ctx context.Context, tx *sql.Tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+	if err := locked(ctx, tx); err != nil {
+		return nil, time.Time{}, err
+	}
+	now := s.now()
+	due, err := many(ctx, tx, selectDue, kind, now, limit)
+	return due, timeOf(now), fail("looking for jobs that are due", err)
+}
+
+// LockTx implements jobs.Store.
+func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, k jobs.Key) (jobs.Record, time.Time, error) {
+	if err := locked(ctx, tx); err != nil {
+		return jobs.Record{}, time.Time{}, err
+	}
+	r, err := one(ctx, tx, selectLock, k)
+	return r, timeOf(s.now()), err
+}
+
+// GetTx implements jobs.Store.
+func (s *Store) GetTx(ctx context.Context, tx *sql.Tx, k jobs.Key) (jobs.Record, error) {
+	if tx == nil {
+		return jobs.Record{}, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+	}
+	return one(ctx, tx, selectOne, k)
+}
+
+// blob is NULL for what there is none of.
+func blob(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+func one(ctx context.Context, tx *sql.Tx, query string, k jobs.Key) (jobs.Record, error) {
+	r, err := scan(tx.QueryRowContext(ctx, query, k.ID, k.Owner))
+	if errors.Is(err, sql.ErrNoRows) {
+		return jobs.Record{}, fmt.Errorf("%w: job %q", jobs.ErrNotFound, k.ID)
+	}
+	return r, fail("reading a job", err)
+}
+
+func many(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []jobs.Record, err error) {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, rows.Err()
+}
+
+// UpdateTx implements jobs.Store.
+func (s *Store) UpdateTx(ctx context.Context, tx *sql.Tx, r jobs.Record) error {
+	if err := locked(ctx, tx); err != nil {
+		return err
+	}
+	var done, total any
+	if r.Progress != nil {
+		done, total = r.Progress.Done, r.Progress.Total
+	}
+	const doing = "changing a job"
+	res, err := tx.ExecContext(ctx, updateJob, r.ID, string(r.Status), micros(r.Due), r.Token, r.Tries, r.CancelRequested, done, total,
+		blob(r.State), blob(r.Result), r.Error, micros(r.StartedAt), micros(r.FinishedAt))
+	if err != nil {
+		return fail(doing, err)
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return fail(doing, err)
+	} else if n == 0 {
+		return fmt.Errorf("%w: job %q", jobs.ErrNotFound, r.ID)
+	}
+	return nil
+}
+
+// ListTx implements jobs.Store.
+func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) ([]jobs.Record, error) {
+	if tx == nil {
+		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+	}
+	var where []string
+	var args []any
+	add := func(condition string, arg any) { where, args = append(where, condition), append(args, arg) }
+	if q.Owner != "" {
+		add(`j.owner = ?`, q.Owner)
+	}
+	if q.Kind != "" {
+		add(`j.kind = ?`, q.Kind)
+	}
+	if q.Status != "" {
+		add(`j.status = ?`, string(q.Status))
+	}
+	if q.Before > 0 {
+		add(`j.no < ?`, q.Before)
+	}
+	query := `SELECT ` + listing + alone
+	if len(where) > 0 {
+		query += `WHERE ` + strings.Join(where, ` AND `)
+	}
+	page, err := many(ctx, tx, query+` ORDER BY j.no DESC LIMIT ?`, append(args, q.Limit)...)
+	return page, fail("listing jobs", err)
+}
+
+// PruneTx implements jobs.Store.
+func (s *Store) PruneTx(ctx context.Context, tx *sql.Tx, age time.Duration, limit int) (int, error) {
+	if err := locked(ctx, tx); err != nil {
+		return 0, err
+	}
+	const doing = "pruning jobs"
+	before := s.now() - age.Microseconds()
+	if _, err := tx.ExecContext(ctx, deleteInputs, before, limit); err != nil {
+		return 0, fail(doing, err)
+	}
+	res, err := tx.ExecContext(ctx, deleteJobs, before, limit)
+	if err != nil {
+		return 0, fail(doing, err)
+	}
+	n, err := res.RowsAffected()
+	return int(n), fail(doing, err)
+}

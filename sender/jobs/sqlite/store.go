@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// Config adjusts a Store. A nil config and zero fields mean the defaults.
+type Config struct {
+	// Now is the database's clock: by it jobs become due and leases end. All processes
+	// on one database must agree on it; they are on one machine. The default is
+	// time.Now.
+	Now func() time.Time
+}
+
+// Store is a jobs.Store in an SQLite database. It is safe for concurrent use, by any
+// number of processes on one machine.
+type Store struct {
+	db    *sql.DB
+	clock func() time.Time
+}
+
+var _ jobs.Store[*sql.Tx] = (*Store)(nil)
+
+// New returns a store in db. The tables must be there before it is used: see
+// [Store.Migrate].
+func New(db *sql.DB, cfg *Config) (*Store, error) {
+	if db == nil {
+		return nil, errors.New("sqlite: New needs a *sql.DB")
+	}
+	s := &Store{db: db, clock: time.Now}
+	if cfg != nil && cfg.Now != nil {
+		s.clock = cfg.Now
+	}
+	return s, nil
+}
+
+// now is in microseconds since 1970, as all times in the tables.
+func (s *Store) now() int64 { return s.clock().UnixMicro() }
+
+// Check implements jobs.Store.
+func (s *Store) Check(ctx context.Context) error {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return fail("beginning to read", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var there bool
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'surehook_jobs')`).Scan(&there); err != nil {
+		return fail("looking for the tables", err)
+	}
+	if !there {
+		return fmt.Errorf("%w: migration 001 of jobs is missing (there is no surehook_jobs): call Migrate before", sender.ErrUnfit)
+	}
+	var mode string
+	if err := tx.QueryRowContext(ctx, `PRAGMA journal_mode`).Scan(&mode); err != nil {
+		return fail("reading the journal mode", err)
+	}
+	if !strings.EqualFold(mode, "wal") {
+		return fmt.Errorf("%w: its journal_mode is %s: set PRAGMA journal_mode = wal", sender.ErrUnfit, mode)
+	}
+	return durable(ctx, tx)
+}
+
+// synchronousFull is what a WAL needs to keep a commit through a loss of power
+// (sqlite.org/pragma.html#pragma_synchronous).
+const synchronousFull = 2
+
+// durable returns an error unless what the connection commits is durable. The
+// setting is each connection's own.
+func durable(ctx context.Context, tx *sql.Tx) error {
+	var level int
+	if err := tx.QueryRowContext(ctx, `PRAGMA synchronous`).Scan(&level); err != nil {
+		return fail("reading PRAGMA synchronous", err)
+	}
+	if level < synchronousFull {
+		return fmt.Errorf("%w: PRAGMA synchronous is %d on a connection: set it to full (2) on every one, in the DSN: a commit could be lost with the power", sender.ErrUnfit, level)
+	}
+	return nil
+}
+
+// micros of the zero time are 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func timeOf(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}

@@ -1,0 +1,107 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/jobs/jobstest"
+	"github.com/surehook/surehook/sender/jobs/sqlite"
+)
+
+const fit = "_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)"
+
+func open(t testing.TB, path, params string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?"+params)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func path(t testing.TB) string { return filepath.Join(t.TempDir(), "a.db") }
+
+func TestStore(t *testing.T) {
+	for name, params := range map[string]string{"deferred": fit, "immediate": fit + "&_txlock=immediate"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			jobstest.Run(t, func(t *testing.T) jobstest.Harness[*sql.Tx] {
+				db := open(t, path(t), params)
+				var micros atomic.Int64
+				micros.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
+				s, err := sqlite.New(db, &sqlite.Config{Now: func() time.Time { return time.UnixMicro(micros.Load()) }})
+				require.NoError(t, err)
+				require.NoError(t, s.Migrate(t.Context()))
+				return jobstest.Harness[*sql.Tx]{
+					Store:   s,
+					Advance: func(d time.Duration) { micros.Add(d.Microseconds()) },
+					Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
+						tx, err := db.BeginTx(t.Context(), nil)
+						require.NoError(t, err)
+						return tx, tx.Commit, tx.Rollback
+					},
+				}
+			})
+		})
+	}
+}
+
+func TestUnfit(t *testing.T) {
+	_, err := sqlite.New(nil, nil)
+	require.ErrorContains(t, err, "needs a *sql.DB")
+
+	s, err := sqlite.New(open(t, path(t), fit), nil)
+	require.NoError(t, err)
+	err = s.Check(t.Context())
+	require.ErrorIs(t, err, sender.ErrUnfit)
+	require.ErrorContains(t, err, "call Migrate before")
+
+	for params, says := range map[string]string{
+		"_pragma=journal_mode(wal)&_pragma=synchronous(normal)":  "synchronous is 1",
+		"_pragma=journal_mode(delete)&_pragma=synchronous(full)": "journal_mode is delete",
+	} {
+		s, err := sqlite.New(open(t, path(t), params), nil)
+		require.NoError(t, err)
+		require.NoError(t, s.Migrate(t.Context()))
+		err = s.Check(t.Context())
+		require.ErrorIs(t, err, sender.ErrUnfit)
+		require.ErrorContains(t, err, says)
+	}
+
+	// A job that could be lost with the power is not taken.
+	s, err = sqlite.New(open(t, path(t), "_pragma=journal_mode(wal)&_pragma=synchronous(normal)"), nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(t.Context()))
+	err = s.InTx(t.Context(), func(tx *sql.Tx) error {
+		_, _, err := s.InsertTx(t.Context(), tx, jobs.Record{Job: jobs.Job{ID: "job_1", Input: []byte("1")}})
+		return err
+	})
+	require.ErrorIs(t, err, sender.ErrUnfit)
+}
+
+// What is due is found without looking at what is not.
+func TestPlans(t *testing.T) {
+	db := open(t, path(t), fit)
+	s, err := sqlite.New(db, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(context.Background()))
+	for index, query := range map[string]string{
+		"surehook_jobs_due":      `SELECT no FROM surehook_jobs j WHERE j.kind = 'a' AND j.finished_at = 0 AND j.due <= 5 ORDER BY j.due, j.no LIMIT 4`,
+		"surehook_jobs_finished": `SELECT no FROM surehook_jobs WHERE finished_at > 0 AND finished_at < 5 ORDER BY finished_at, no LIMIT 4`,
+		"surehook_jobs_owner":    `SELECT no FROM surehook_jobs j WHERE j.owner = 'a' AND j.no < 5 ORDER BY j.no DESC LIMIT 4`,
+		"surehook_jobs_key":      `SELECT no FROM surehook_jobs j WHERE j.key_scope = 'a' AND j.idempotency_key = 'b' AND j.idempotency_key <> ''`,
+	} {
+		var id, parent, unused int
+		var detail string
+		require.NoError(t, db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN `+query).Scan(&id, &parent, &unused, &detail), query)
+		require.Contains(t, detail, "INDEX "+index+" (", query)
+	}
+}

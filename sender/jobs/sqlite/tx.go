@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// How long a transaction waits for other writers, on top of the connection's own
+	// busy_timeout.
+	busyLimit   = 15 * time.Second
+	busyWaitMin = time.Millisecond
+	busyWaitMax = 50 * time.Millisecond
+
+	// How often InTx runs a function whose transaction must be run again.
+	inTxRuns = 5
+)
+
+// lockQuery takes SQLite's write lock, and writes nothing.
+const lockQuery = `UPDATE surehook_jobs SET no = no WHERE no = 0`
+
+// InTx implements jobs.Store. The transaction has the write lock from its beginning,
+// so that it cannot fail for having read first.
+func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	var err error
+	for range inTxRuns {
+		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
+			break
+		}
+	}
+	return err
+}
+
+func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return fail("beginning a transaction", err)
+	}
+	defer func() { _ = tx.Rollback() }() // also if fn panics; after a commit it does nothing
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return fail("committing", tx.Commit())
+}
+
+func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
+	start := time.Now()
+	for wait := busyWaitMin; ; wait = min(2*wait, busyWaitMax) {
+		tx, err := s.db.BeginTx(ctx, nil)
+		if err == nil {
+			if _, err = tx.ExecContext(ctx, lockQuery); err == nil {
+				return tx, nil
+			}
+			_ = tx.Rollback()
+		}
+		if dberr.Classify(err) != dberr.Retry {
+			return nil, err
+		}
+		if waited := time.Since(start); waited >= busyLimit {
+			return nil, fmt.Errorf("still locked by another connection after %s: %w", waited.Round(time.Second), err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// locked makes sure of the write lock in a caller's transaction: one that reads first
+// may find that it may not write any more.
+func locked(ctx context.Context, tx *sql.Tx) error {
+	if tx == nil {
+		return fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+	}
+	_, err := tx.ExecContext(ctx, lockQuery)
+	return fail("locking", err)
+}
+
+// fail says what an error came of. One that another transaction caused matches
+// sender.ErrRetryTx.
+func fail(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if dberr.Classify(err) == dberr.Retry {
+		return fmt.Errorf("sqlite: %s: %w: %w", doing, sender.ErrRetryTx, err)
+	}
+	return fmt.Errorf("sqlite: %s: %w", doing, err)
+}

@@ -1,0 +1,109 @@
+package jobs
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/surehook/surehook/internal/ident"
+)
+
+// Submission is a job that somebody asks for.
+type Submission struct {
+	// Kind is the name of one that was given to New.
+	Kind string
+
+	// Input is a JSON value that the kind understands. Empty: null.
+	Input json.RawMessage
+
+	// Owner is the id of the subscriber that submits it, and that may read and cancel
+	// it. Empty: nobody does; then there can be no callback URL.
+	Owner string
+
+	// CallbackURL is where job.completed is to be posted, signed with the owner's
+	// secret. Empty: nowhere.
+	CallbackURL string
+
+	// IdempotencyKey, up to 255 bytes, makes a second submission return the first
+	// one's job, with Duplicate set, and change nothing. With another kind, input, owner
+	// or callback URL it is refused with ErrIdempotencyKey. It is kept for as long as
+	// the job is. KeyScope, up to 128 bytes, keeps the keys of different callers apart.
+	IdempotencyKey string
+	KeyScope       string
+}
+
+// Submitted is an accepted job.
+type Submitted struct {
+	Job
+	// Duplicate: the idempotency key was known, and the job is the first one's.
+	Duplicate bool
+}
+
+func (s *Submission) problems(maxInput int) (errs []error) {
+	add := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w submission: "+format, append([]any{ErrInvalid}, args...)...))
+	}
+	if len(s.Input) > maxInput {
+		add("input has %d bytes: at most %d are allowed (Config.MaxInputBytes)", len(s.Input), maxInput)
+	} else if len(s.Input) > 0 && (!json.Valid(s.Input) || !utf8.Valid(s.Input)) {
+		add("input is not valid JSON in UTF-8")
+	}
+	if s.Owner != "" {
+		if err := ident.EventID(s.Owner); err != nil {
+			add("owner is not a subscriber's id: it has 1 to %d letters, digits, hyphens and underscores", ident.MaxEventID)
+		}
+	} else if s.CallbackURL != "" {
+		add("a callback URL is given without an owner, whose secret would sign what is posted")
+	}
+	for _, t := range []struct {
+		name, text string
+		most       int
+	}{{"idempotency key", s.IdempotencyKey, maxIdempotencyKey}, {"key scope", s.KeyScope, ident.MaxScope}} {
+		if t.text == "" {
+			continue
+		}
+		if len(t.text) > t.most || !utf8.ValidString(t.text) || hasNUL(t.text) {
+			add("%s: it must be at most %d bytes of UTF-8 without NUL", t.name, t.most)
+		}
+	}
+	return errs
+}
+
+func hasNUL(s string) bool {
+	for i := range len(s) {
+		if s[i] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hash covers what two submissions under one idempotency key must agree on.
+func (s *Submission) hash() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, t := range []string{s.Kind, string(s.Input), s.Owner, s.CallbackURL} {
+		fmt.Fprintf(h, "%d:%s", len(t), t)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// check reports all that is wrong with a submission.
+func (j *Jobs[Tx]) check(s *Submission) error {
+	k := j.kinds[s.Kind]
+	errs := s.problems(j.cfg.MaxInputBytes)
+	switch {
+	case k == nil:
+		errs = append([]error{fmt.Errorf("%w %q", ErrKind, s.Kind)}, errs...)
+	case len(errs) == 0 && k.Check != nil:
+		if err := k.Check(s.Input); err != nil {
+			errs = append(errs, fmt.Errorf("%w submission: input: %w", ErrInvalid, err))
+		}
+	}
+	if s.CallbackURL != "" && j.cfg.Announcer == nil {
+		errs = append(errs, fmt.Errorf("%w submission: callback URL: none can be taken here (Config.Announcer is nil)", ErrInvalid))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,48 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+)
+
+// started calls the hook, and returns the context that it wants.
+func (j *Jobs[Tx]) started(ctx context.Context, job Job) context.Context {
+	hook := j.cfg.Hooks.Started
+	if hook == nil {
+		return ctx
+	}
+	j.guarded(ctx, "Started", func() {
+		if c := hook(ctx, job); c != nil {
+			ctx = c
+		}
+	})
+	return ctx
+}
+
+func (j *Jobs[Tx]) ended(ctx context.Context, t Try) {
+	if t.Err != nil {
+		// The text is the kind's: it may name what is the owner's alone.
+		j.cfg.Logger.WarnContext(ctx, "a job's try failed", "kind", t.Job.Kind, "job", t.Job.ID, "status", t.Job.Status,
+			"tries", t.Job.Tries, "lost", t.Lost, "error", fmt.Sprintf("%T", t.Err))
+	}
+	if hook := j.cfg.Hooks.Ended; hook != nil {
+		j.guarded(ctx, "Ended", func() { hook(ctx, t) })
+	}
+}
+
+func (j *Jobs[Tx]) told(ctx context.Context, job Job) {
+	if hook := j.cfg.Hooks.Finished; hook != nil {
+		j.guarded(ctx, "Finished", func() { hook(ctx, job) })
+	}
+}
+
+// guarded calls a hook and contains its panics. What it panics with may well contain
+// an input.
+func (j *Jobs[Tx]) guarded(ctx context.Context, name string, hook func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			j.cfg.Logger.ErrorContext(ctx, "a hook panicked", "hook", name, "panic", fmt.Sprintf("%T", v))
+		}
+	}()
+	hook()
+}

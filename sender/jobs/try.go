@@ -1,0 +1,195 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// try is a claimed job in a worker's hands.
+type try[Tx any] struct {
+	j       *Jobs[Tx]
+	kind    *Kind[Tx]
+	claimed Record
+	stop    context.CancelCauseFunc // ends the function's context
+	told    chan struct{}           // progress was told
+	asked   chan struct{}           // it is to be looked at now
+
+	mu       sync.Mutex
+	renewed  time.Time // on this process's clock: the lease lasts from then on at least
+	state    []byte
+	progress *Progress // not stored yet, if it is not what was stored last
+	stored   *Progress
+}
+
+func newTry[Tx any](j *Jobs[Tx], k *Kind[Tx], r Record, renewed time.Time) *try[Tx] {
+	return &try[Tx]{
+		j: j, kind: k, claimed: r, renewed: renewed, state: r.State, progress: r.Progress, stored: r.Progress,
+		stop: func(error) {}, told: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+	}
+}
+
+// look has the lease be prolonged now, which tells whether the job was cancelled.
+func (t *try[Tx]) look() {
+	select {
+	case t.asked <- struct{}{}:
+	default:
+	}
+}
+
+// locked runs fn in a transaction on the job's record, under the token, and stores
+// what it makes of it; the lease begins anew.
+func (t *try[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) error) error {
+	from := t.j.cfg.Now()
+	var progress *Progress
+	err := t.j.inTx(ctx, func(tx Tx) error {
+		r, now, err := t.j.store.LockTx(ctx, tx, Key{ID: t.claimed.ID})
+		if errors.Is(err, ErrNotFound) {
+			return ErrLost
+		}
+		if err != nil {
+			return err
+		}
+		if r.Status != Running || r.Token != t.claimed.Token {
+			return ErrLost
+		}
+		t.mu.Lock()
+		progress = t.progress
+		t.mu.Unlock()
+		r.Due, r.Progress = now.Add(t.j.cfg.Lease), progress
+		if err := fn(tx, &r); err != nil {
+			return err
+		}
+		return t.j.put(ctx, tx, r)
+	})
+	if err == nil {
+		t.mu.Lock()
+		t.renewed, t.stored = from, progress
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// run runs the kind's function and stores what it brings. hard ends when the process
+// cannot wait any longer.
+func (t *try[Tx]) run(ctx, hard context.Context, over error) {
+	if over != nil {
+		if r, lost := t.record(hard, nil, over, nil); !lost {
+			t.j.told(hard, r.Job)
+		}
+		return
+	}
+	ctx = t.j.started(ctx, t.claimed.Job)
+	ctx, t.stop = context.WithCancelCause(ctx)
+	defer t.stop(nil)
+	t.j.mu.Lock()
+	t.j.tries[t.claimed.ID] = t
+	t.j.mu.Unlock()
+	defer func() {
+		t.j.mu.Lock()
+		defer t.j.mu.Unlock()
+		if t.j.tries[t.claimed.ID] == t {
+			delete(t.j.tries, t.claimed.ID)
+		}
+	}()
+	done, beating := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(beating)
+		t.beat(hard, done)
+	}()
+
+	running := ctx
+	if t.kind.Timeout > 0 {
+		var cancel context.CancelFunc
+		running, cancel = context.WithTimeoutCause(ctx, t.kind.Timeout, ErrTimeout)
+		defer cancel()
+	}
+	begun := t.j.cfg.Now()
+	result, err := t.call(running)
+	ended := Try{Job: t.claimed.Job, Took: t.j.cfg.Now().Sub(begun)}
+	result, err = t.checked(result, err)
+	ended.Err = err
+	r, lost := t.record(hard, result, err, context.Cause(running))
+	close(done)
+	<-beating
+	if ended.Lost = lost; !lost {
+		ended.Job = r.Job
+	}
+	t.j.ended(ctx, ended)
+	if !lost && r.Status.Finished() {
+		t.j.told(ctx, r.Job)
+	}
+}
+
+// call calls the kind's function in a goroutine of its own, which a function may end.
+func (t *try[Tx]) call(ctx context.Context) (result json.RawMessage, err error) {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		normal := false
+		defer func() {
+			if normal {
+				return
+			}
+			v := recover()
+			result, err = nil, panicked{v}
+			t.j.cfg.Logger.ErrorContext(ctx, "a kind's function panicked; the try counts as failed",
+				"kind", t.claimed.Kind, "job", t.claimed.ID, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+		}()
+		result, err = t.kind.Run(ctx, &Run[Tx]{t})
+		normal = true
+	}()
+	<-returned
+	return result, err
+}
+
+// checked refuses a result that cannot be stored.
+func (t *try[Tx]) checked(result json.RawMessage, err error) (json.RawMessage, error) {
+	switch most := t.j.cfg.MaxResultBytes; {
+	case err != nil || len(result) == 0:
+		return nil, err
+	case len(result) > most:
+		return nil, Permanent(fmt.Errorf("the result has %d bytes: at most %d are allowed (Config.MaxResultBytes)", len(result), most))
+	case !json.Valid(result) || !utf8.Valid(result):
+		return nil, Permanent(errors.New("the result is not valid JSON in UTF-8"))
+	}
+	return result, nil
+}
+
+// record stores what came of the try, with the event of its completion. It goes on
+// trying while the job is this try's, and hard has not ended.
+func (t *try[Tx]) record(hard context.Context, result json.RawMessage, err, cause error) (r Record, lost bool) {
+	for pause := recordPause; ; pause = min(2*pause, recordPauseMax) {
+		chance := t.j.cfg.Chance()
+		failed := t.locked(hard, func(_ Tx, rec *Record) error {
+			due := rec.Due.Add(-t.j.cfg.Lease) // now
+			rec.end(t.kind.rules(), result, err, cause, due, chance)
+			r = *rec
+			return nil
+		})
+		if failed == nil {
+			r.Input = t.claimed.Input
+			return r, false
+		}
+		if errors.Is(failed, ErrLost) || hard.Err() != nil || t.expired() {
+			t.j.cfg.Logger.WarnContext(hard, "what a job's try brought was not stored; the job is due again when its lease ends",
+				"kind", t.claimed.Kind, "job", t.claimed.ID, "error", failed)
+			return Record{}, true
+		}
+		t.j.cfg.Logger.ErrorContext(hard, "what a job's try brought could not be stored; it is tried again",
+			"kind", t.claimed.Kind, "job", t.claimed.ID, "error", failed)
+		sleep(hard, pause)
+	}
+}
+
+// expired tells whether the lease may have ended.
+func (t *try[Tx]) expired() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.j.cfg.Now().Sub(t.renewed) >= t.j.cfg.Lease
+}

@@ -1,0 +1,187 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// worker is one call of Run.
+type worker[Tx any] struct {
+	j     *Jobs[Tx]
+	tries sync.WaitGroup
+	freed chan struct{} // a try has ended
+
+	mu   sync.Mutex
+	room map[string]int // by kind: how many more may be begun
+}
+
+// Run claims and runs jobs until ctx ends, and then drains: nothing more is claimed,
+// and functions may go on for Config.DrainTimeout before their contexts end. What has
+// not ended by itself then is queued again. It returns nil, or ErrDrainTimeout if a
+// function does not heed its context either; or at once ErrRunning, or an error that
+// matches sender.ErrUnfit. Errors of the database are logged and got over.
+//
+// Any number of processes may run jobs on one database, without a leader.
+func (j *Jobs[Tx]) Run(ctx context.Context) error {
+	if j.running.Swap(true) {
+		return ErrRunning
+	}
+	defer j.running.Store(false)
+	if err := j.store.Check(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("jobs: checking the database: %w", err)
+	}
+	w := &worker[Tx]{j: j, freed: make(chan struct{}, 1), room: map[string]int{}}
+	for name, k := range j.kinds {
+		w.room[name] = k.Concurrency
+	}
+	lasting := context.WithoutCancel(ctx)
+	soft, stop := context.WithCancelCause(lasting) // of the functions
+	defer stop(nil)
+	hard, abandon := context.WithCancel(lasting) // of what stores what they bring
+	defer abandon()
+
+	var pruner sync.WaitGroup
+	pruner.Go(func() { j.pruning(ctx) })
+	defer pruner.Wait()
+	w.claiming(ctx, soft, hard)
+
+	drained := make(chan struct{})
+	go func() {
+		w.tries.Wait()
+		close(drained)
+	}()
+	if within(drained, j.cfg.DrainTimeout) {
+		return nil
+	}
+	stop(ErrDraining)
+	if within(drained, graceOfDrain) {
+		return nil
+	}
+	return ErrDrainTimeout
+}
+
+func within(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// claiming claims jobs and begins them until ctx ends.
+func (w *worker[Tx]) claiming(ctx, soft, hard context.Context) {
+	pause := w.j.cfg.Poll
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.j.woken:
+		case <-w.freed:
+		case <-timer.C:
+		}
+		for ctx.Err() == nil {
+			more, err := w.claim(soft, hard)
+			if err != nil {
+				if ctx.Err() != nil {
+					return
+				}
+				pause = min(2*pause, max(claimFailedPauseMost, w.j.cfg.Poll))
+				w.j.cfg.Logger.ErrorContext(ctx, "jobs could not be claimed; it is tried again", "in", pause, "error", err)
+				break
+			}
+			pause = w.j.cfg.Poll
+			if !more {
+				break
+			}
+		}
+		timer.Reset(pause)
+	}
+}
+
+// claimed is a job that was leased: over is nil if its function is to be run.
+type claimed struct {
+	r    Record
+	over error
+}
+
+// claim claims as many jobs as there is room for, and begins them. more tells that
+// there may be others that there is room for.
+func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
+	room := w.free()
+	if len(room) == 0 {
+		return false, nil
+	}
+	from := w.j.cfg.Now()
+	// Whether it was committed must be known also when the workers are stopped.
+	ctx, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
+	defer cancel()
+	var all []claimed
+	err = w.j.inTx(ctx, func(tx Tx) error {
+		all, more = nil, false
+		for _, name := range slices.Sorted(maps.Keys(room)) {
+			due, now, err := w.j.store.DueTx(ctx, tx, name, room[name])
+			if err != nil {
+				return err
+			}
+			more = more || len(due) == room[name]
+			for _, r := range due {
+				over := r.claim(w.j.kinds[name].rules(), now, w.j.cfg.Lease)
+				if err := w.j.store.UpdateTx(ctx, tx, r); err != nil {
+					return err
+				}
+				all = append(all, claimed{r, over})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, c := range all {
+		w.begin(soft, hard, c, from)
+	}
+	return more, nil
+}
+
+// free returns the kinds that there is room for.
+func (w *worker[Tx]) free() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	room := map[string]int{}
+	for name, n := range w.room {
+		if n > 0 {
+			room[name] = n
+		}
+	}
+	return room
+}
+
+func (w *worker[Tx]) begin(soft, hard context.Context, c claimed, from time.Time) {
+	w.mu.Lock()
+	w.room[c.r.Kind]--
+	w.mu.Unlock()
+	w.tries.Go(func() {
+		defer func() {
+			w.mu.Lock()
+			w.room[c.r.Kind]++
+			w.mu.Unlock()
+			select {
+			case w.freed <- struct{}{}:
+			default:
+			}
+		}()
+		newTry(w.j, w.j.kinds[c.r.Kind], c.r, from).run(soft, hard, c.over)
+	})
+}

@@ -1,0 +1,79 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Feed implements sender.FeedStore. A position is an event's number: one transaction
+// is open at a time.
+func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage, err error) {
+	if err := q.Check(); err != nil {
+		return p, err
+	}
+	err = s.inTx(ctx, func(*Tx) error {
+		if err := s.checkViewer(q.Viewer); err != nil {
+			return err
+		}
+		p = sender.FeedPage{Last: q.After, Head: s.last, Pruned: s.pruned}
+		size := 0
+		for examined, e := range s.events[s.after(q.After):] {
+			if examined == sender.MaxExamined || len(p.Events) == q.Limit {
+				return nil
+			}
+			if e.seenBy(q.Viewer) {
+				size += len(e.body)
+				if q.Bytes > 0 && size > q.Bytes && len(p.Events) > 0 {
+					return nil
+				}
+				stored := e.stored()
+				if !q.Heads {
+					stored.Body = bytes.Clone(e.body)
+				}
+				p.Events = append(p.Events, sender.FeedEvent{StoredEvent: stored, Position: e.no})
+			}
+			p.Last = e.no
+		}
+		p.Last = max(q.After, s.last) // the last ones may be pruned
+		return nil
+	})
+	if err != nil {
+		return sender.FeedPage{}, err
+	}
+	return p, nil
+}
+
+// FeedEvent implements sender.FeedStore.
+func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (out sender.StoredEvent, err error) {
+	if err := sender.CheckViewer(viewer); err != nil {
+		return out, err
+	}
+	err = s.inTx(ctx, func(*Tx) error {
+		if err := s.checkViewer(viewer); err != nil {
+			return err
+		}
+		e := s.eventByID[id]
+		if e == nil || !e.seenBy(viewer) {
+			return fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
+		}
+		out = e.stored()
+		out.Body = bytes.Clone(e.body)
+		return nil
+	})
+	return out, err
+}
+
+func (s *Store) checkViewer(viewer string) error {
+	if viewer == sender.Operator {
+		return nil
+	}
+	_, err := s.findSubscriber(viewer)
+	return err
+}
+
+func (e *event) seenBy(viewer string) bool {
+	return viewer == sender.Operator || e.to.subscriber == "" || e.to.subscriber == viewer
+}

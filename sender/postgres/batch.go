@@ -1,0 +1,319 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// batch is a transaction that changes deliveries. It locks their heads first, and
+// writes what it has decided at its end, many rows at once.
+type batch struct {
+	*work
+	sender.Batch
+	heads heads
+	subs  map[int64]*subscription // of the heads
+	out   sender.Claims
+
+	arrived  map[*head][]made // what was expanded, and is not among the pending ones yet
+	attempts []attempt
+	waits    []waits
+	ends     []ended
+	fresh    []sender.DeliveryKey // that became delivered
+	rollup   sender.Rollup        // what the attempts add to the minute's
+}
+
+// live is a delivery that has not ended.
+type live struct {
+	event, subscription int64
+	number, tries       int
+	firstAt, claimedAt  moment
+	stood               int64 // microseconds
+	single              bool
+	pending             bool // it was never claimed
+	notice              bool // its event tells of a notice
+	redacted            bool // its event was
+	epoch               int64
+}
+
+func (l *live) key() sender.DeliveryKey {
+	return sender.DeliveryKey{Event: l.event, Subscription: l.subscription}
+}
+
+func (l *live) forDecision() sender.Live {
+	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: l.firstAt.time(), Single: l.single,
+		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice}
+}
+
+// attempt, waits and ended are rows to be inserted.
+type (
+	attempt struct {
+		*live
+		result *sender.Result
+		next   moment
+	}
+	waits struct {
+		live
+		due    moment
+		rank   int
+		replay int64
+	}
+	ended struct {
+		event, subscription int64
+		status              sender.Status
+		class               sender.Class
+	}
+)
+
+// batch runs fn in a transaction that changes deliveries. fn runs again if the
+// transaction lost against another one, so it must begin by resetting what it
+// returns.
+func (c *core) batch(ctx context.Context, in sender.Batch, fn func(b *batch) error) error {
+	return c.write(ctx, func(w *work) error { return w.batch(in).whole(fn) })
+}
+
+func (b *batch) whole(fn func(b *batch) error) error {
+	if err := fn(b); err != nil {
+		return err
+	}
+	return b.finish(nil)
+}
+
+func (w *work) batch(in sender.Batch) *batch {
+	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}}
+}
+
+// settle decides about an attempt, whose lease is taken away, and what becomes of
+// its delivery.
+func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (d sender.Decision, err error) {
+	cancelled := sub.gone() || sub.leaves(l.epoch, l.event)
+	if l.epoch < h.epoch { // resumed while it was in flight
+		l.tries, l.firstAt, l.stood = 1, l.claimedAt, 0
+	}
+	if l.redacted {
+		own := *r
+		own.Snippet = nil
+		cancelled, r = true, &own
+	}
+	d = b.Decide(l.forDecision(), h.health, *r, b.now.time())
+	if d.Health.Lane >= sender.Lanes {
+		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
+	}
+	h.health = d.Health
+	next := none
+	switch {
+	case cancelled && r.Class != sender.ClassNone && !l.single:
+		d.Status = sender.StatusCancelled
+		b.end(h, l, d.Status, r.Class)
+	case cancelled || d.Status == sender.StatusDelivered:
+		d.Status = sender.StatusDelivered
+		b.delivered(l)
+	case d.Status == sender.StatusDeadLettered:
+		b.end(h, l, d.Status, r.Class)
+	case d.Status == sender.StatusAwaitingRetry:
+		if d.Uncounted {
+			l.tries--
+		}
+		l.stood += d.Stands.Microseconds()
+		next = momentOf(d.Due)
+		b.wait(h, l, next, rankFresh, 0)
+	default:
+		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
+	}
+	b.rollup.AddAttempt(r, d.Status, l.single)
+	b.attempts = append(b.attempts, attempt{l, r, next})
+	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
+		h.lower(b.now) // it may have kept them back
+	}
+	if !sub.gone() {
+		err = b.consequences(h, sub, l, &d)
+	}
+	return d, err
+}
+
+// Ranks of what waits: see surehook_waiting.
+const (
+	rankFresh  = 0
+	rankReplay = 1
+)
+
+// wait puts a delivery that is in none of the tables among those that wait.
+func (b *batch) wait(h *head, l *live, due moment, rank int, replay int64) {
+	h.waiting++
+	h.waitingFrom = min(h.waitingFrom, due)
+	h.lower(due)
+	w := waits{*l, due, rank, replay}
+	w.epoch = h.epoch
+	b.waits = append(b.waits, w)
+}
+
+// end ends a delivery that is in none of the tables.
+func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) {
+	if status == sender.StatusDeadLettered {
+		h.dead++
+	}
+	b.ends = append(b.ends, ended{l.event, l.subscription, status, class})
+}
+
+// delivered notes that a delivery became so, for the replays of delivered ones,
+// whose sets it is too late for: see insertLate.
+func (b *batch) delivered(l *live) { b.fresh = append(b.fresh, l.key()) }
+
+const (
+	// insertSuccesses is insertAttempts of those that need no more to be said.
+	insertSuccesses = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
+		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`
+	insertAttempts = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[])`
+	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[])`
+	insertEnded = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
+		SELECT s, e, t, c, $5 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS u(s, e, t, c)`
+)
+
+// successes parts the attempts that have succeeded from the others.
+func (b *batch) successes() (plain, others []attempt) {
+	i := 0
+	for j, a := range b.attempts {
+		if a.result.Class == sender.ClassNone && a.result.Error == "" && len(a.result.Snippet) == 0 && a.next == none {
+			b.attempts[i], b.attempts[j] = b.attempts[j], b.attempts[i]
+			i++
+		}
+	}
+	return b.attempts[:i], b.attempts[i:]
+}
+
+// writes are the rows that were put off.
+func (b *batch) writes() (qs []query) {
+	plain, a := b.successes()
+	if len(plain) > 0 {
+		qs = append(qs, query{b.text(insertSuccesses), []any{
+			column(plain, func(r attempt) int64 { return r.event }),
+			column(plain, func(r attempt) int64 { return r.subscription }),
+			column(plain, func(r attempt) int32 { return int32(r.result.Number) }),
+			column(plain, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
+			column(plain, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
+			column(plain, func(r attempt) int32 { return int32(r.result.StatusCode) }),
+		}})
+	}
+	if len(a) > 0 {
+		qs = append(qs, query{b.text(insertAttempts), []any{
+			column(a, func(r attempt) int64 { return r.event }),
+			column(a, func(r attempt) int64 { return r.subscription }),
+			column(a, func(r attempt) int32 { return int32(r.result.Number) }),
+			column(a, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
+			column(a, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
+			column(a, func(r attempt) int32 { return int32(r.result.StatusCode) }),
+			column(a, func(r attempt) string { return string(r.result.Class) }),
+			column(a, func(r attempt) string { return r.result.Error }),
+			column(a, func(r attempt) []byte { return r.result.Snippet }),
+			column(a, func(r attempt) moment { return r.next }),
+		}})
+	}
+	if w := b.waits; len(w) > 0 {
+		qs = append(qs, query{b.text(insertWaiting), []any{
+			column(w, func(r waits) int64 { return r.subscription }),
+			column(w, func(r waits) int64 { return r.event }),
+			column(w, func(r waits) moment { return r.due }),
+			column(w, func(r waits) moment { return r.firstAt }),
+			column(w, func(r waits) int32 { return int32(r.number) }),
+			column(w, func(r waits) int32 { return int32(r.tries) }),
+			column(w, func(r waits) int64 { return r.stood }),
+			column(w, func(r waits) int64 { return r.epoch }),
+			column(w, func(r waits) int64 { return r.replay }),
+			column(w, func(r waits) int16 { return int16(r.rank) }),
+			column(w, func(r waits) bool { return r.single }),
+		}})
+	}
+	if e := b.ends; len(e) > 0 {
+		qs = append(qs, query{b.text(insertEnded), []any{
+			column(e, func(r ended) int64 { return r.subscription }),
+			column(e, func(r ended) int64 { return r.event }),
+			column(e, func(r ended) string { return string(r.status) }),
+			column(e, func(r ended) string { return string(r.class) }),
+			b.now,
+		}})
+	}
+	if f := b.fresh; len(f) > 0 {
+		qs = append(qs, query{b.text(insertLate), []any{
+			column(f, func(k sender.DeliveryKey) int64 { return k.Event }),
+			column(f, func(k sender.DeliveryKey) int64 { return k.Subscription }),
+		}})
+	}
+	b.attempts, b.waits, b.ends, b.fresh = nil, nil, nil, nil
+	return qs
+}
+
+// flush writes what was put off.
+func (b *batch) flush() error {
+	for _, q := range b.writes() {
+		b.own.later(q, nil)
+	}
+	return nil
+}
+
+// finish writes all that was put off, and the heads.
+func (b *batch) finish(served map[turnKey]bool) error {
+	if err := b.flush(); err != nil {
+		return err
+	}
+	if err := b.tallied(); err != nil {
+		return err
+	}
+	return b.storeHeads(served)
+}
+
+const (
+	deletePendingKeys = `DELETE FROM surehook_pending p USING unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
+		WHERE p.subscription = u.subscription AND p.event = u.event RETURNING p.event, p.subscription`
+	deleteWaitingKeys = `DELETE FROM surehook_waiting w USING unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
+		WHERE w.subscription = u.subscription AND w.event = u.event RETURNING w.event, w.subscription, w.single,
+			coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription ORDER BY a.number DESC LIMIT 1), '')`
+)
+
+// cancel ends deliveries that are not in flight, of heads that are locked, and
+// returns how many it found. One that was delivered, and was to be sent once more,
+// stays delivered.
+func (b *batch) cancel(keys []sender.DeliveryKey) (n int, err error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	events := column(keys, func(k sender.DeliveryKey) int64 { return k.Event })
+	subscriptions := column(keys, func(k sender.DeliveryKey) int64 { return k.Subscription })
+	err = b.many(b.ctx, []query{
+		{b.text(deletePendingKeys), []any{events, subscriptions}},
+		{b.text(deleteWaitingKeys), []any{events, subscriptions}},
+	}, func(from int, r rows) error {
+		var l live
+		var class sender.Class
+		n++
+		if from == 0 {
+			if err := r.Scan(&l.event, &l.subscription); err != nil {
+				return err
+			}
+			b.heads.by[l.subscription].pending--
+		} else {
+			if err := r.Scan(&l.event, &l.subscription, &l.single, &class); err != nil {
+				return err
+			}
+			b.heads.by[l.subscription].waiting--
+		}
+		if l.single {
+			b.delivered(&l)
+		} else {
+			b.end(b.heads.by[l.subscription], &l, sender.StatusCancelled, class)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// lostAttempt is the result of an attempt that nobody has recorded.
+func lostAttempt(l *live, chance float64) sender.Result {
+	return sender.Result{
+		Key: l.key(), Token: int64(l.number), Number: l.number, StartedAt: l.claimedAt.time(), Class: sender.ClassInterrupted,
+		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
+	}
+}

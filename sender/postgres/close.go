@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// closeSubscriptions lets subscriptions get what there is, and nothing later.
+	closeSubscriptions = `WITH ` + markNow + `,
+		s AS (UPDATE surehook_subscriptions SET status = 'closing', until_snapshot = mark.snapshot, until_xid = mark.xid, until_seq = mark.seq, version = version + 1
+			FROM mark WHERE status = 'active' AND `
+	closeOne = closeSubscriptions + `no = $1 RETURNING no)` + wakeThem
+	closeAll = closeSubscriptions + `subscriber = $1 RETURNING no)` + wakeThem
+	wakeThem = ` INSERT INTO surehook_wakes (subscription) SELECT no FROM s`
+
+	// dropSubscriptions ends subscriptions now. What is live of them is swept later.
+	dropSubscriptions = `WITH s AS (UPDATE surehook_subscriptions SET status = 'deleted', version = version + 1 WHERE `
+	andPatterns       = ` RETURNING no), p AS (DELETE FROM surehook_patterns p USING s WHERE p.subscription = s.no)` + wakeThem
+	dropOne           = dropSubscriptions + `no = $1` + andPatterns
+	dropHeld          = dropSubscriptions + `subscriber = $1 AND status IN ('paused', 'disabled')` + andPatterns
+
+	// lockToDelete waits for those who are making a subscription of the subscriber's:
+	// see lockSubscriber.
+	lockToDelete = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR UPDATE`
+	lockOwn      = `SELECT no FROM surehook_subscriptions WHERE subscriber = $1 AND status IN ('active', 'paused', 'disabled') ORDER BY no FOR NO KEY UPDATE`
+	// deleteSubscriber destroys the secrets at once if nothing can need them.
+	deleteSubscriber = `WITH o AS (UPDATE surehook_subscribers o SET
+			deleted = CASE WHEN needed THEN 1 ELSE 2 END, keyring_version = keyring_version + CASE WHEN needed THEN 0 ELSE 1 END
+			FROM (SELECT EXISTS (SELECT 1 FROM surehook_subscriptions WHERE subscriber = $1 AND status <> 'swept') AS needed) n
+			WHERE o.no = $1 RETURNING o.no, o.deleted)
+		DELETE FROM surehook_secrets USING o WHERE subscriber = o.no AND o.deleted = 2`
+)
+
+// CloseSubscriptionTx implements sender.RegistryStore.
+func (s *Store[Tx]) CloseSubscriptionTx(ctx context.Context, tx Tx, id string) error {
+	w, no, present, err := s.lockSubscription(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	switch present {
+	case sender.SubscriptionClosing:
+		return nil
+	case sender.SubscriptionActive:
+		err = w.execs(closeOne, no)
+	default:
+		err = w.execs(dropOne, no)
+	}
+	return fail("closing a subscription", err)
+}
+
+// DeleteSubscriptionTx implements sender.RegistryStore.
+func (s *Store[Tx]) DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) error {
+	w, no, _, err := s.lockSubscription(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	return fail("deleting a subscription", w.execs(dropOne, no))
+}
+
+// DeleteSubscriberTx implements sender.RegistryStore.
+func (s *Store[Tx]) DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return err
+	}
+	const doing = "deleting a subscriber"
+	var no int64
+	err = w.row(lockToDelete, soughtID(id)).Scan(&no)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	}
+	for _, statement := range []string{lockOwn, closeAll, dropHeld, deleteSubscriber} {
+		if err == nil {
+			err = w.execs(statement, no)
+		}
+	}
+	return fail(doing, err)
+}

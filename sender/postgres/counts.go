@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// unexpandedExact is up to how many events that are not expanded are counted one by
+// one.
+const unexpandedExact = 10_000
+
+const (
+	// selectCounts adds up the heads. One row that had the sums would have all who
+	// change deliveries wait for each other.
+	selectCounts = `SELECT s.status, count(*), coalesce(sum(h.pending + h.waiting + h.leased), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
+		FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription GROUP BY s.status`
+	selectBesides = `SELECT (SELECT count(*) FROM surehook_notices WHERE acknowledged_at IS NULL),
+			(SELECT count(*) FROM (SELECT 1 FROM surehook_outbox ORDER BY seq LIMIT $1 + 1) x),
+			coalesce((SELECT max(seq) - min(seq) + 1 FROM surehook_outbox), 0)`
+
+	// selectOldestDue looks at the subscriptions of each lane that have waited longest
+	// for a turn, and at those that callers have resumed and no dispatcher has seen
+	// since. What it finds may be due later. What a resume has made due is so since.
+	selectOldestDue = `WITH c AS MATERIALIZED (
+			SELECT c.subscription FROM generate_series(0, $2::int - 1) AS l(lane) CROSS JOIN LATERAL (
+				SELECT h.subscription FROM surehook_turns t JOIN surehook_heads h ON h.lane = t.lane AND h.subscriber = t.subscriber
+				WHERE t.lane = l.lane AND t.next_due < 'infinity' AND t.next_due <= $1 AND h.next_due < 'infinity' AND h.next_due <= $1
+				ORDER BY t.next_due LIMIT 300) c
+			UNION (SELECT subscription FROM surehook_wakes LIMIT 300))
+		SELECT min(least(
+			(SELECT greatest(p.due, s.resumed_at) FROM surehook_pending p
+				WHERE p.subscription = h.subscription AND p.event > greatest(s.left_to, h.claimed_to) ORDER BY p.event LIMIT 1),
+			(SELECT w.due FROM surehook_waiting w WHERE w.subscription = h.subscription AND w.epoch = s.epoch AND w.rank = 0 AND w.due >= h.waiting_from
+				ORDER BY w.due LIMIT 1),
+			(SELECT w.due FROM surehook_waiting w WHERE w.subscription = h.subscription AND w.epoch = s.epoch AND w.rank = 1 AND w.due >= h.waiting_from
+				ORDER BY w.due LIMIT 1),
+			CASE WHEN (h.resumed_to IS NOT NULL OR h.epoch < s.epoch AND h.waiting > 0) AND EXISTS (SELECT 1 FROM surehook_waiting w
+					WHERE w.subscription = h.subscription AND w.epoch < s.epoch AND w.event > greatest(CASE WHEN h.epoch < s.epoch THEN s.resumed_from ELSE h.resumed_to END, s.left_to))
+				THEN s.resumed_at END,
+			CASE WHEN h.leased > 0 AND (h.leases_end IS NULL OR h.leases_end <= $1)
+				THEN (SELECT min(l.until) FROM surehook_leases l WHERE l.subscription = h.subscription AND NOT EXISTS (SELECT 1
+					FROM surehook_left f WHERE f.subscription = l.subscription AND f.epoch > l.epoch AND f.event >= l.event)) END))
+		FROM c JOIN surehook_heads h ON h.subscription = c.subscription JOIN surehook_subscriptions s ON s.no = h.subscription
+		WHERE ` + opened + ` AND (h.next_due <= $1 OR h.epoch < s.epoch OR NOT h.open)`
+)
+
+// Counts implements sender.QueryStore. Its cost grows with the subscriptions. Of more
+// than 10 000 events that are not expanded it counts those too, if there are any,
+// whose publishing was rolled back.
+func (c *core) Counts(ctx context.Context) (counts sender.Counts, err error) {
+	err = c.read(ctx, func(w *work) (err error) {
+		counts, err = w.counts()
+		return err
+	})
+	return counts, fail("counting", err)
+}
+
+func (w *work) counts() (c sender.Counts, err error) {
+	c.At, c.Subscriptions = w.now.time(), map[sender.SubscriptionStatus]int64{}
+	var oldest moment
+	err = w.many(w.ctx, []query{
+		{w.text(selectCounts), nil},
+		{w.text(selectBesides), []any{unexpandedExact}},
+		{w.text(selectOldestDue), []any{w.now, sender.Lanes}},
+	}, func(n int, r rows) error {
+		switch n {
+		case 0:
+			var status sender.SubscriptionStatus
+			var subscriptions, live, dead int64
+			err := r.Scan(&status, &subscriptions, &live, &dead)
+			c.DeadLettered += dead
+			switch status {
+			case sender.SubscriptionActive, sender.SubscriptionClosing:
+				c.Live += live
+			case sender.SubscriptionPaused, sender.SubscriptionDisabled:
+				c.Held += live
+			default:
+				return err
+			}
+			c.Subscriptions[status] = subscriptions
+			return err
+		case 1:
+			var span int64
+			err := r.Scan(&c.Notices, &c.Unexpanded, &span)
+			if c.Unexpanded > unexpandedExact {
+				c.Unexpanded = span
+			}
+			return err
+		}
+		return r.Scan(&oldest)
+	})
+	if oldest <= w.now {
+		c.OldestDue = oldest.time()
+	}
+	return c, err
+}

@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/surehook/surehook/sender"
+)
+
+var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
+
+// storable tells whether PostgreSQL can hold a text. What it cannot is no id.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+
+const selectPosition = `SELECT f.position, e.id FROM surehook_events e JOIN surehook_feed f ON f.event = e.no WHERE e.id IN ($1, $2)`
+
+// keyOf finds the delivery with an id.
+func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
+	rest, _ := strings.CutPrefix(id, deliveryPrefix)
+	cut := strings.LastIndexByte(rest, '_')
+	if cut < 0 || !storable(rest) {
+		return k, errNoDelivery
+	}
+	k.Subscription, err = strconv.ParseInt(rest[cut+1:], 36, 64)
+	if err != nil {
+		return k, errNoDelivery
+	}
+	var eventID string
+	err = w.row(selectPosition, eventPrefix+rest[:cut], rest[:cut]).Scan(&k.Event, &eventID)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && deliveryID(eventID, k.Subscription) != id: // numbers can be written in several ways
+		return k, errNoDelivery
+	}
+	return k, err
+}
+
+// delivery is what the tables say of one.
+type delivery struct {
+	sender.Delivery
+	live    *live
+	due     moment // as it is stored, of one that is live: when it is due, or its lease ends
+	rank    int    // of one that waits
+	deleted bool   // its subscription is
+	held    bool   // its subscription is paused or disabled
+	left    bool   // it is live, and a resume has left it behind, or its event was redacted
+}
+
+const (
+	// selectDeliveries reads as many as one likes in one round trip. Of what is pending
+	// the position alone says whether a resume has left it behind.
+	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, length(e.body) = 0,
+			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, coalesce(d.status, ''),
+			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
+			coalesce(l.single, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false),
+			u.event <= s.left_to AND EXISTS (SELECT 1 FROM surehook_left x WHERE x.subscription = s.no AND x.epoch > l.epoch AND x.event >= u.event)
+		FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
+			JOIN surehook_feed f ON f.position = u.event JOIN surehook_events e ON e.no = f.event
+			JOIN surehook_subscriptions s ON s.no = u.subscription JOIN surehook_subscribers o ON o.no = s.subscriber
+			LEFT JOIN surehook_ended d ON d.subscription = u.subscription AND d.event = u.event
+			CROSS JOIN LATERAL (
+				SELECT count(*) AS n, coalesce(bool_or(class = ''), false) AS delivered, coalesce((array_agg(class ORDER BY number DESC))[1], '') AS class
+				FROM surehook_attempts WHERE event = u.event AND subscription = u.subscription) a
+			LEFT JOIN LATERAL (
+				SELECT due, 0 AS number, 0 AS tries, NULL::timestamptz AS first_at, 0::bigint AS stood, NULL::timestamptz AS claimed_at,
+						false AS single, 0::bigint AS epoch, 0 AS rank, true AS pending
+					FROM surehook_pending WHERE subscription = u.subscription AND event = u.event
+				UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, epoch, 0, false
+					FROM surehook_leases WHERE subscription = u.subscription AND event = u.event
+				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, epoch, rank, false
+					FROM surehook_waiting WHERE subscription = u.subscription AND event = u.event) l ON true`
+	selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
+		FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number`
+	selectBody = `SELECT e.body FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
+)
+
+// deliveries reads some, without bodies and attempts. A key that is no delivery's is
+// not in what it returns.
+func (w *work) deliveries(keys []sender.DeliveryKey) (map[sender.DeliveryKey]*delivery, error) {
+	all := make(map[sender.DeliveryKey]*delivery, len(keys))
+	if len(keys) == 0 {
+		return all, nil
+	}
+	err := w.each(func(r rows) (bool, error) {
+		k, d, err := w.scanDelivery(r)
+		if err == nil && d.Status != "" {
+			all[k] = d
+		}
+		return true, err
+	}, selectDeliveries, column(keys, func(k sender.DeliveryKey) int64 { return k.Event }),
+		column(keys, func(k sender.DeliveryKey) int64 { return k.Subscription }))
+	return all, err
+}
+
+// delivery reads one. errNoDelivery: there is none.
+func (w *work) delivery(k sender.DeliveryKey) (*delivery, error) {
+	all, err := w.deliveries([]sender.DeliveryKey{k})
+	if err == nil && all[k] == nil {
+		err = errNoDelivery
+	}
+	return all[k], err
+}
+
+func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err error) {
+	d = &delivery{}
+	var l live
+	var created, resumedAt moment
+	var epoch int64
+	var status string
+	var delivered, isLive bool
+	var ended sender.Status
+	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Redacted,
+		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &ended,
+		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &d.rank, &l.pending, &d.left)
+	if err != nil {
+		return k, nil, err
+	}
+	if d.Event.URL != "" {
+		d.URL = d.Event.URL
+	}
+	d.ID, d.CreatedAt, d.Event.CreatedAt = deliveryID(d.Event.ID, k.Subscription), created.time(), created.time()
+	d.deleted = status == statusDeleted || status == statusSwept
+	d.held = status == string(sender.SubscriptionPaused) || status == string(sender.SubscriptionDisabled)
+	if isLive {
+		l.event, l.subscription = k.Event, k.Subscription
+		d.live, d.left = &l, d.left || d.Redacted
+		d.InFlight = l.claimedAt != none && d.due > w.now
+		due := d.due
+		switch {
+		case l.claimedAt != none:
+		case l.pending:
+			due = max(due, resumedAt)
+		case l.epoch < epoch:
+			due = resumedAt
+		}
+		if !d.deleted && !d.left && !d.held && !d.InFlight {
+			d.NextAttemptAt = due.time()
+		}
+	}
+	d.Status = d.statusOf(ended, delivered)
+	return k, d, nil
+}
+
+// statusOf is "" if there is no such delivery.
+func (d *delivery) statusOf(ended sender.Status, delivered bool) sender.Status {
+	switch {
+	case d.live != nil && (d.deleted || d.left) && d.live.single: // it was delivered before it was sent again
+		return sender.StatusDelivered
+	case d.live != nil && (d.deleted || d.left):
+		return sender.StatusCancelled
+	case d.live != nil && d.held:
+		return sender.StatusHeld
+	case d.live != nil && d.AttemptCount == 0:
+		return sender.StatusPending
+	case d.live != nil:
+		return sender.StatusAwaitingRetry
+	case ended == "" && delivered:
+		return sender.StatusDelivered
+	}
+	return ended
+}
+
+// full reads a delivery's attempts, oldest first, and, if body is not nil, its
+// event's body.
+func (w *work) full(k sender.DeliveryKey, body *[]byte) (all []sender.Attempt, err error) {
+	qs := []query{{w.text(selectAttempts), []any{k.Event, k.Subscription}}}
+	if body != nil {
+		qs = append(qs, query{w.text(selectBody), []any{k.Event}})
+	}
+	err = w.many(w.ctx, qs, func(n int, r rows) error {
+		if n == 1 {
+			return r.Scan(body)
+		}
+		var a sender.Attempt
+		var started, next moment
+		var micros int64
+		err := r.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next)
+		a.StartedAt, a.NextAttemptAt = started.time(), next.time()
+		a.Duration = time.Duration(micros) * time.Microsecond
+		all = append(all, a)
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,68 @@
+// Package postgres keeps a sender's events, registry and deliveries in a PostgreSQL
+// database (15 or newer), beside the application's own tables, for any number of
+// processes: [New] for producers that use pgx, [NewSQL] for those that use
+// database/sql, with whatever driver. One SQL and one set of tables lie beneath.
+//
+// # Many processes
+//
+// Every process may run a dispatcher. There is no leader, and nothing to configure:
+// they share the work by locking the heads of subscriptions that are due and that
+// nobody else has locked. What a killed process had claimed is claimed again when its
+// lease ends; one that comes back after it was stopped for so long changes nothing,
+// for the lease's token is another one by then. Caps and rates are reckoned under the
+// head's lock, and times are those of the database, whatever the processes' clocks say.
+//
+// # Who waits for whom
+//
+// What callers change, in transactions that may stay open, dispatchers read and never
+// wait for: events, subscribers, subscriptions. What dispatchers change, in
+// short transactions of their own, callers never lock: heads, turns, deliveries. A
+// pause or a resume is a row of the subscription; the next dispatcher that looks at
+// its head takes that over. So neither an open transaction of a producer, nor one
+// that changes a subscription, holds up anybody's deliveries.
+//
+// A dispatcher's transaction that a process leaves open, because it is stopped or its
+// machine is gone, ends after two seconds by idle_in_transaction_session_timeout, and
+// its locks with it.
+//
+// # Isolation
+//
+// PublishTx and the registry work in READ COMMITTED, REPEATABLE READ and SERIALIZABLE
+// transactions. Under the last two, what loses against another transaction comes back
+// matching [sender.ErrRetryTx], and [Store.InTx] runs it again. PublishTx sets
+// synchronous_commit to on, for the transaction, if it is off.
+//
+// # Hints
+//
+// Dispatchers poll: every few milliseconds while there is work, and every
+// sender.DispatcherConfig.MaxIdle when there is none. A process that publishes and
+// has no dispatcher sends a NOTIFY after [Store.InTx] or Wake, at most a hundred times
+// a second and in a transaction of its own, because PostgreSQL lets transactions that
+// notify commit one at a time. A dispatcher that runs LISTENs on a connection beside
+// the pool, and gets over its loss. A pooler that does not let it listen does no harm.
+//
+// # The order of the events
+//
+// Neither a sequence nor a clock is the order of the commits. So events get their
+// positions (surehook_feed) after they are committed, by one expander at a time, and
+// deliveries name them by that. What was committed before something else, and is not
+// expanded yet, is told by snapshots: see surehook_subscriptions. After a dump was
+// restored into another cluster, whose transaction ids are others, that can be wrong
+// for what was committed and not expanded when it was taken: let the outbox run empty
+// before.
+//
+// # How it is stored
+//
+// Plain rows, to be read with psql. A delivery that is live is in one of
+// surehook_pending, surehook_leases (an attempt is in flight) and surehook_waiting
+// (for its next attempt), which stay as small as the work; surehook_ended has the
+// dead letters and the cancelled ones, and surehook_attempts every attempt: one whose
+// class is empty means that the delivery is delivered. A subscription's head
+// (surehook_heads) says when to look at its deliveries, and surehook_turns the same
+// for a subscriber, so that a claim visits those who have something due and no
+// others, however much there is.
+//
+// An old snapshot, held open by a forgotten transaction, an export or a replica, keeps
+// dead rows from being vacuumed. Scans begin above where such rows lie, so that it
+// costs disk space rather than speed; alert on the age of backend_xmin all the same.
+package postgres

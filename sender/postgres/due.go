@@ -1,0 +1,347 @@
+package postgres
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// perTurn is how many deliveries a subscriber may be given in a turn when more have
+// work than there are slots: what a turn costs is shared by so many.
+const perTurn = 8
+
+// selectDue finds the subscribers of a lane whose turn it is, and locks the first of
+// each one's subscriptions that are due and that nobody else has locked. It also
+// returns those of which none is.
+const selectDue = `WITH now AS MATERIALIZED (SELECT {now} AS at), t AS MATERIALIZED (
+		SELECT subscriber, next_due, turn, low FROM surehook_turns
+		WHERE lane = $1 AND next_due < 'infinity' AND next_due <= (SELECT at FROM now) AND next_due >= $2 AND subscriber <> ALL($4) AND ($7::bigint[] IS NULL OR subscriber = ANY($7))
+		ORDER BY next_due, turn LIMIT $3)
+	SELECT t.subscriber, t.next_due, t.turn, h.subscription IS NOT NULL, h.*
+	FROM t LEFT JOIN LATERAL (
+		SELECT ` + headColumns + ` FROM surehook_heads h
+		WHERE h.lane = $1 AND h.subscriber = t.subscriber AND h.next_due < 'infinity' AND h.next_due <= (SELECT at FROM now) AND h.next_due >= t.low
+			AND h.subscription <> ALL($5) AND ($8::bigint[] IS NULL OR h.subscription = ANY($8))
+		ORDER BY h.next_due, h.turn LIMIT (SELECT ($6 + count(*) - 1) / greatest(count(*), 1) FROM t) FOR UPDATE SKIP LOCKED) h ON true`
+
+// dueSubscriber is one whose turn it is, with its subscriptions that are due, in the
+// order of theirs.
+type dueSubscriber struct {
+	subscriber int64
+	due        moment
+	turn       int64
+	heads      []*head
+}
+
+func (b *batch) dueQuery(lane sender.Lane, from moment) query {
+	p := &b.Claim.Lanes[lane]
+	full := withoutRoom(b.Claim.SubscriptionRoom) // those of whom all are full have a turn, and use none of the slots
+	return query{b.text(selectDue), []any{
+		int16(lane), from, turnsAtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
+		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription),
+	}}
+}
+
+// turnsAtOnce is how many subscribers are served in a claim of so many slots.
+func turnsAtOnce(slots int) int {
+	const few = 32 // have all of them a turn at once
+	return max(min(slots, few), (slots+perTurn-1)/perTurn)
+}
+
+func withoutRoom(rooms map[int64]int) []int64 {
+	none := []int64{}
+	for no, room := range rooms {
+		if room <= 0 {
+			none = append(none, no)
+		}
+	}
+	slices.Sort(none)
+	return none
+}
+
+// alone are those that have room, if the others have none; otherwise nil.
+func alone(rooms map[int64]int, otherwise int) []int64 {
+	if otherwise > 0 {
+		return nil
+	}
+	some := []int64{}
+	for no, room := range rooms {
+		if room > 0 {
+			some = append(some, no)
+		}
+	}
+	slices.Sort(some)
+	return some
+}
+
+func scanDue(r rows, all *[]dueSubscriber, put func(head) *head, least *moment) error {
+	var s dueSubscriber
+	var there bool
+	first := []any{&s.subscriber, &s.due, &s.turn, &there}
+	if err := r.Scan(append(first, make([]any, headWidth)...)...); err != nil {
+		return err
+	}
+	*least = min(*least, s.due)
+	i := slices.IndexFunc(*all, func(have dueSubscriber) bool { return have.subscriber == s.subscriber })
+	if i < 0 {
+		i = len(*all)
+		*all = append(*all, s)
+	}
+	if !there {
+		return nil
+	}
+	h, err := scanHead(prefixed{r, first})
+	(*all)[i].heads = append((*all)[i].heads, put(h))
+	return err
+}
+
+// prefixed reads columns before those that are asked for.
+type prefixed struct {
+	rows
+	first []any
+}
+
+func (p prefixed) Scan(to ...any) error {
+	return p.rows.Scan(append(p.first[:len(p.first):len(p.first)], to...)...)
+}
+
+// alsoDue adds what is due since something was recorded: it was kept back by what was
+// in flight, or it is in another lane now.
+func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
+	there := map[*head]bool{}
+	for lane := range due {
+		for _, s := range due[lane] {
+			for _, h := range s.heads {
+				there[h] = there[h] || h.health.Lane == sender.Lane(lane)
+			}
+		}
+	}
+	for _, no := range slices.Sorted(maps.Keys(b.heads.by)) {
+		h := b.heads.by[no]
+		lane := h.health.Lane
+		if there[h] || !h.open || h.nextDue > b.now || b.Claim.Lanes[lane].Slots <= 0 ||
+			roomOf(h.subscriber, b.Claim.Lanes[lane].SubscriberRoom, b.Claim.Lanes[lane].PerSubscriber) <= 0 ||
+			roomOf(no, b.Claim.SubscriptionRoom, b.Claim.Lanes[lane].PerSubscription) <= 0 {
+			continue
+		}
+		i := slices.IndexFunc(due[lane], func(s dueSubscriber) bool { return s.subscriber == h.subscriber })
+		if i < 0 {
+			i = len(due[lane])
+			due[lane] = append(due[lane], dueSubscriber{subscriber: h.subscriber, due: b.now, turn: h.turn})
+		}
+		due[lane][i].heads = append(due[lane][i].heads, h)
+	}
+}
+
+// sortDue orders subscribers by their turns, and drops what recording has moved.
+func sortDue(all []dueSubscriber, lane sender.Lane, now moment) []dueSubscriber {
+	for i := range all {
+		s := &all[i]
+		s.heads = slices.DeleteFunc(s.heads, func(h *head) bool { return h.health.Lane != lane || h.nextDue > now })
+		slices.SortFunc(s.heads, func(x, y *head) int {
+			return cmp.Or(cmp.Compare(x.nextDue, y.nextDue), cmp.Compare(x.turn, y.turn), cmp.Compare(x.subscription, y.subscription))
+		})
+	}
+	slices.SortFunc(all, func(x, y dueSubscriber) int {
+		return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.turn, y.turn), cmp.Compare(x.subscriber, y.subscriber))
+	})
+	return all
+}
+
+const (
+	// deleteLost takes leases that have ended, the oldest first.
+	deleteLost = `WITH q AS MATERIALIZED (
+			SELECT x.at FROM unnest($1::bigint[]) AS u(subscription) CROSS JOIN LATERAL (
+				SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND until <= $2 ORDER BY until LIMIT $3) x)
+		DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
+		RETURNING ` + leaseColumns + `, ` + lostEvent
+	lostEvent = `(SELECT ARRAY[e.id, e.type, e.object_type, e.object_id, e.url] FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event),
+		(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event)`
+	// selectLeasesEnd counts what has ended and was left to the next turn.
+	selectLeasesEnd = `SELECT subscription, min(until) FROM surehook_leases WHERE subscription = ANY($1) GROUP BY subscription`
+
+	// selectCandidates finds what of subscriptions is due and waits, without bodies:
+	// what was resumed, in the order of the events, then what is fresh, then replays.
+	selectCandidates = `SELECT u.subscription, q.kind, q.event, q.due, q.epoch FROM
+		unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]) AS u(subscription, epoch, resumed_to, waiting_from)
+		CROSS JOIN LATERAL (
+			(SELECT 0 AS kind, event, due, epoch FROM surehook_waiting
+				WHERE u.resumed_to >= 0 AND subscription = u.subscription AND event > u.resumed_to ORDER BY event LIMIT $6)
+			UNION ALL (SELECT 1, event, due, epoch FROM surehook_waiting
+				WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 0 AND due >= u.waiting_from AND due <= $5 ORDER BY due, event LIMIT $6)
+			UNION ALL (SELECT 2, event, due, epoch FROM surehook_waiting
+				WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 1 AND due >= u.waiting_from AND due <= $5 ORDER BY due, event LIMIT $6)
+		) q`
+	// selectOldPending finds what is pending of subscriptions that have other things
+	// due too, or some of whose pending deliveries are cancelled.
+	selectOldPending = `SELECT u.subscription, q.event, q.due FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, after)
+		CROSS JOIN LATERAL (SELECT event, due FROM surehook_pending WHERE subscription = u.subscription AND event > u.after ORDER BY event LIMIT $3) q`
+
+	selectLeastWaiting = `SELECT u.subscription, least(
+			(SELECT due FROM surehook_waiting WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 0 AND due >= u.waiting_from ORDER BY due LIMIT 1),
+			(SELECT due FROM surehook_waiting WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 1 AND due >= u.waiting_from ORDER BY due LIMIT 1))
+		FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[]) AS u(subscription, epoch, waiting_from)`
+)
+
+// candidate is a delivery that a claim may take.
+type candidate struct {
+	event   int64
+	due     moment
+	kind    int8 // pending, or what selectCandidates says
+	resumed bool
+}
+
+const kindPending = -1
+
+// candidates are those of one subscription, in the order in which they are claimed.
+type candidates struct {
+	list  []candidate
+	more  bool  // there are others
+	moved int64 // how far the resumed ones were looked at; -1: to their end
+}
+
+// lost settles attempts whose leases have ended.
+func (b *batch) lost(all []*head, most int) error {
+	var ended []int64
+	for _, h := range all {
+		if h.leased > 0 && h.leasesEnd <= b.now {
+			ended = append(ended, h.subscription)
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	type lostLease struct {
+		live
+		info sender.EventInfo
+	}
+	var leases []*lostLease
+	err := b.each(func(r rows) (bool, error) {
+		l := &lostLease{}
+		var names []string
+		var created moment
+		err := scanLease(suffixed{r, []any{&names, &created}}, &l.live)
+		if err == nil {
+			l.info = sender.EventInfo{ID: names[0], Type: names[1], Object: sender.Object{Type: names[2], ID: names[3]}, CreatedAt: created.time(), Notice: l.notice, URL: names[4]}
+			leases = append(leases, l)
+		}
+		return true, err
+	}, deleteLost, ended, b.now, most)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(leases, func(x, y *lostLease) int {
+		return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.event, y.event))
+	})
+	for _, l := range leases {
+		h := b.heads.by[l.subscription]
+		h.leased--
+		if err := b.interrupted(h, b.subs[l.subscription], &l.live, l.info); err != nil {
+			return err
+		}
+	}
+	for _, no := range ended {
+		b.heads.by[no].leasesEnd = none
+	}
+	err = b.each(func(r rows) (bool, error) {
+		var no int64
+		var end moment
+		err := r.Scan(&no, &end)
+		b.heads.by[no].leasesEnd = end
+		return true, err
+	}, selectLeasesEnd, ended)
+	if err != nil {
+		return err
+	}
+	return b.flush()
+}
+
+// suffixed reads columns after those that are asked for.
+type suffixed struct {
+	rows
+	last []any
+}
+
+func (s suffixed) Scan(to ...any) error { return s.rows.Scan(append(to, s.last...)...) }
+
+// look finds the candidates of subscriptions of which more than the first pending
+// ones can be due. The others have as many as they count.
+func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
+	var mixed []*head
+	for _, h := range all {
+		if h.open && !h.plain(b) {
+			mixed = append(mixed, h)
+		}
+	}
+	if len(mixed) == 0 {
+		return nil, nil
+	}
+	found := make(map[*head]*candidates, len(mixed))
+	for _, h := range mixed {
+		found[h] = &candidates{moved: h.resumedTo}
+	}
+	nos := column(mixed, func(h *head) int64 { return h.subscription })
+	looked := map[*head]int{}
+	var resumed, fresh, replays = map[*head][]candidate{}, map[*head][]candidate{}, map[*head][]candidate{}
+	err := b.each(func(r rows) (bool, error) {
+		var no, epoch int64
+		var c candidate
+		if err := r.Scan(&no, &c.kind, &c.event, &c.due, &epoch); err != nil {
+			return false, err
+		}
+		h := b.heads.by[no]
+		switch c.kind {
+		case 0:
+			looked[h]++
+			found[h].moved = max(found[h].moved, c.event)
+			if epoch < h.epoch && !b.subs[no].leaves(epoch, c.event) {
+				c.resumed = true
+				resumed[h] = append(resumed[h], c)
+			}
+		case 1:
+			fresh[h] = append(fresh[h], c)
+		default:
+			replays[h] = append(replays[h], c)
+		}
+		return true, nil
+	}, selectCandidates, nos, column(mixed, func(h *head) int64 { return h.epoch }), column(mixed, func(h *head) int64 { return h.resumedTo }),
+		column(mixed, func(h *head) moment { return h.waitingFrom }), b.now, most+1)
+	if err != nil {
+		return nil, err
+	}
+	err = b.each(func(r rows) (bool, error) {
+		var no int64
+		c := candidate{kind: kindPending}
+		err := r.Scan(&no, &c.event, &c.due)
+		h := b.heads.by[no]
+		fresh[h] = append(fresh[h], c)
+		return true, err
+	}, selectOldPending, nos, column(mixed, func(h *head) int64 { return max(h.claimedTo, b.subs[h.subscription].leftTo) }), most+1)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range mixed {
+		c := found[h]
+		byEvent := func(x, y candidate) int { return cmp.Compare(x.event, y.event) }
+		byDue := func(x, y candidate) int {
+			return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.kind, y.kind)*-1, cmp.Compare(x.event, y.event))
+		}
+		slices.SortFunc(resumed[h], byEvent)
+		slices.SortStableFunc(fresh[h], byDue)
+		slices.SortFunc(replays[h], byDue)
+		c.list = slices.Concat(resumed[h], fresh[h], replays[h])
+		if looked[h] <= most {
+			c.moved = -1
+		}
+		c.more = looked[h] > most
+	}
+	return found, nil
+}
+
+// plain tells whether all that can be due of a subscription are its first pending
+// deliveries.
+func (h *head) plain(b *batch) bool {
+	return b.subs[h.subscription].leftTo == 0 && h.resumedTo < 0 && (h.waiting == 0 || h.waitingFrom > b.now)
+}

@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	storedEvent = `SELECT e.no, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, length(e.body) = 0, coalesce(o.id, ''), coalesce(s.id, '')`
+	addressees  = ` LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription`
+	// selectEvents leaves out, by the time, what the bounds by number are too wide for.
+	selectEvents = storedEvent + ` FROM (
+			SELECT * FROM surehook_events WHERE no < $1 AND no >= $3 AND created_at >= $4 AND created_at <= $5 ORDER BY no DESC LIMIT $2) e` + addressees + ` ORDER BY e.no DESC`
+	selectEvent = storedEvent + `, e.body FROM surehook_events e` + addressees + ` WHERE e.id = $1`
+)
+
+func scanEvent(r interface{ Scan(to ...any) error }, more ...any) (no int64, e sender.StoredEvent, err error) {
+	var created moment
+	err = r.Scan(append([]any{&no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.URL, &e.Redacted, &e.Subscriber, &e.Subscription}, more...)...)
+	e.CreatedAt = created.time()
+	return no, e, err
+}
+
+// Event implements sender.QueryStore.
+func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err error) {
+	err = sql.ErrNoRows
+	if storable(id) {
+		err = c.read(ctx, func(w *work) (err error) {
+			var body []byte
+			_, e, err = scanEvent(w.row(selectEvent, id), &body)
+			if !e.Redacted {
+				e.Body = body
+			}
+			return err
+		})
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return sender.StoredEvent{}, fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
+	}
+	return e, fail("reading an event", err)
+}
+
+// Events implements sender.QueryStore.
+func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
+	limit, before, err := place(q.Limit, q.Cursor, math.MaxInt64)
+	if err != nil {
+		return nil, "", err
+	}
+	since, until := always, never
+	if !q.Since.IsZero() {
+		since = momentOf(q.Since)
+	}
+	if !q.Until.IsZero() {
+		until = momentOf(q.Until)
+	}
+	err = c.read(ctx, func(w *work) error {
+		low, high, err := w.eventNumbers(q.Since, q.Until)
+		if err != nil {
+			return err
+		}
+		if high < math.MaxInt64 {
+			before = min(before, high+1)
+		}
+		page, next, err = list(w, limit, before, func(e *sender.StoredEvent) bool { return q.Matches(e.EventInfo, e.Subscriber) },
+			func(r rows) (int64, sender.StoredEvent, error) { return scanEvent(r) },
+			selectEvents, low, since, until)
+		return err
+	})
+	if err != nil {
+		return nil, "", fail("listing events", err)
+	}
+	return page, next, nil
+}
+
+// Subscriptions implements sender.QueryStore.
+func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	limit, after, err := place(q.Limit, q.Cursor, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	err = c.read(ctx, func(w *work) error {
+		owner := int64(0)
+		if q.Subscriber != "" {
+			err := sql.ErrNoRows
+			if storable(q.Subscriber) {
+				err = w.row(selectOwner, q.Subscriber).Scan(&owner)
+			}
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		query, args := selectAnySubscription, []any{}
+		if q.Subscriber != "" {
+			query, args = selectSubscriptionsOf, []any{owner}
+		}
+		page, next, err = list(w, limit, after, func(n *sender.Subscription) bool { return q.Matches(*n) },
+			func(r rows) (int64, sender.Subscription, error) { return scanSubscription(r) }, query, args...)
+		return err
+	})
+	if err != nil {
+		return nil, "", fail("listing subscriptions", err)
+	}
+	return page, next, nil
+}
+
+// list reads a page of what matches, from a number on, at ever more at a time. The
+// query has the number and how many to read as its first parameters.
+func list[T any](w *work, limit int, at int64, matches func(*T) bool, scan func(r rows) (int64, T, error), query string, args ...any) (page []T, next string, err error) {
+	type numbered struct {
+		no  int64
+		row T
+	}
+	look := limit + 1
+	for examined := 0; examined < sender.MaxExamined; look = min(2*look, lookMax) {
+		look = min(look, sender.MaxExamined-examined)
+		var some []numbered
+		err := w.each(func(r rows) (bool, error) {
+			no, row, err := scan(r)
+			some = append(some, numbered{no, row})
+			return true, err
+		}, query, append([]any{at, look}, args...)...)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range some {
+			n := &some[i]
+			if matches(&n.row) {
+				if len(page) == limit {
+					return page, numberCursor(at), nil
+				}
+				page = append(page, n.row)
+			}
+			at = n.no
+		}
+		if len(some) < look {
+			return page, "", nil
+		}
+		examined += look
+	}
+	return page, numberCursor(at), nil
+}
+
+// place is the limit of a page, and the number from which on it is read: first, if
+// there is no cursor.
+func place(limit int, cursor string, first int64) (n int, from int64, err error) {
+	if n = cmp.Or(limit, pageDefault); n < 1 || n > pageMax {
+		return 0, 0, fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, limit, pageMax)
+	}
+	if cursor == "" {
+		return n, first, nil
+	}
+	b, err := cursors.DecodeString(cursor)
+	if err == nil {
+		from, err = strconv.ParseInt(strings.TrimSuffix(string(b), "."), 10, 64)
+	}
+	if err != nil || from < 1 || numberCursor(from) != cursor {
+		return 0, 0, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
+	}
+	return n, from, nil
+}
+
+func numberCursor(no int64) string {
+	return cursors.EncodeToString(append(strconv.AppendInt(nil, no, 10), '.'))
+}

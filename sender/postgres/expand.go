@@ -1,0 +1,246 @@
+package postgres
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// expander is the lock of who expands.
+	expander = `((1936028277::bigint << 32) + 'surehook_outbox'::regclass::oid::bigint)`
+	// expanding lets one expander work at a time; the others do not wait. It ends with
+	// the transaction, after what that has committed is visible: so positions appear in
+	// their order, and the statements that follow see all that the one before has
+	// committed.
+	expanding = `SELECT set_config('surehook.expanding', pg_try_advisory_xact_lock` + expander + `::text, true)::boolean`
+
+	// selectUnexpanded begins with what was begun: a subscription gets positions in their
+	// order.
+	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND position IS NOT NULL)
+		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
+			WHERE current_setting('surehook.expanding') = 'true' AND position IS NULL AND seq >= $2 ORDER BY seq LIMIT $1)`
+	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice`
+	selectFeedHead = `SELECT position, newest FROM surehook_feed_head`
+
+	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, due)
+		SELECT s, e, n, x, $5 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[]) AS u(s, e, n, x)`
+	insertFeed     = `INSERT INTO surehook_feed (position, event, newest, late) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::boolean[])`
+	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2`
+	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
+	updateOutbox   = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
+)
+
+// unexpanded is an outbox row, and what of its event decides who gets it.
+type unexpanded struct {
+	seq, event   int64
+	asked        string   // the patterns that ask for it, with a space between;
+	patterns     []string // these
+	subscriber   int64
+	subscription int64
+	xid          uint64
+	position     int64 // 0: it has none yet
+	after        int64
+	published    moment
+	notice       bool
+}
+
+// made is a new delivery, with its event.
+type made struct {
+	sender.DeliveryKey
+	of *unexpanded
+}
+
+// expansion is what a batch expands.
+type expansion struct {
+	*batch
+	p sender.ExpandParams
+	x sender.Expanded
+
+	position int64  // the last one that is assigned,
+	newest   moment // and the latest time of an event up to there
+
+	made    []made
+	fed     []unexpanded // that have got their positions
+	newests []moment     // as of these
+	done    []int64      // seq of those that are expanded whole
+	cut     *unexpanded  // the one that is not, as it is to be stored
+}
+
+// expand finds events that are not expanded, and decides who gets them: nil if there
+// are none, or if somebody else expands. What it decides is sent with a later
+// statement; the deliveries themselves are kept by claimAll, leased or pending.
+func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
+	if p.Events <= 0 {
+		return nil, nil
+	}
+	e := &expansion{batch: b, p: p}
+	if err := e.execs(expanding); err != nil {
+		return nil, err
+	}
+	e.own.later(query{e.text(selectFeedHead), nil}, func(r rows) error { return r.Scan(&e.position, &e.newest) })
+	all := &askers{limit: e.p.Deliveries + 1, by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
+	e.own.later(query{e.text(selectOperator), []any{sender.Operator}}, func(r rows) error { return r.Scan(&all.operator) })
+	events := b.floors.eventsFor(p)
+	least := int64(0)
+	found := make([]unexpanded, 0, events)
+	patterns := map[string][]string{} // they are few
+	err := e.each(func(r rows) (bool, error) {
+		var ev unexpanded
+		var xid string
+		err := r.Scan(&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice)
+		if err == nil {
+			ev.xid, err = parseXID(xid)
+		}
+		if ev.patterns = patterns[ev.asked]; ev.patterns == nil {
+			ev.patterns = strings.Split(ev.asked, " ")
+			patterns[ev.asked] = ev.patterns
+		}
+		if least == 0 || ev.seq < least {
+			least = ev.seq
+		}
+		found = append(found, ev)
+		return true, err
+	}, selectUnexpanded, events, from)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if err := e.ask(found, all); err != nil {
+		return nil, err
+	}
+	e.x.More = len(found) >= events
+	for i := range found {
+		if e.x.Deliveries >= e.p.Deliveries || !e.next(&found[i], all) {
+			e.x.More = true
+			break
+		}
+	}
+	e.after(func(committed bool) {
+		if committed {
+			e.floors.outbox.found(from, least)
+			e.floors.expanded(e.x)
+		}
+	})
+	return e, e.store()
+}
+
+// next makes an event's deliveries from ev.after on, and returns false if there may
+// be more of them.
+func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
+	list, whole := all.of(ev)
+	position := ev.position
+	if position == 0 {
+		position = e.position + 1
+	}
+	last := ev.after
+	for _, a := range list {
+		if e.x.Deliveries >= e.p.Deliveries {
+			whole = false
+			break
+		}
+		last = a.subscription
+		if !a.gets(ev) {
+			continue
+		}
+		e.x.Deliveries++
+		key := sender.DeliveryKey{Event: position, Subscription: a.subscription}
+		if a.left(ev) {
+			e.ends = append(e.ends, ended{key.Event, key.Subscription, sender.StatusCancelled, sender.ClassNone})
+		} else {
+			e.made = append(e.made, made{key, ev})
+		}
+	}
+	if whole || last > ev.after { // it was begun
+		if ev.position == 0 {
+			e.position = position
+			e.newest = max(e.newest, ev.published)
+			e.fed = append(e.fed, *ev)
+			e.newests = append(e.newests, e.newest)
+		}
+		if whole {
+			e.done = append(e.done, ev.seq)
+			e.x.Events++
+		} else {
+			cut := *ev
+			cut.position, cut.after = position, last
+			e.cut = &cut
+		}
+	}
+	return whole
+}
+
+func (e *expansion) store() error {
+	if len(e.fed) > 0 {
+		first := e.position - int64(len(e.fed))
+		positions := make([]int64, len(e.fed))
+		late := make([]bool, len(e.fed))
+		for i := range positions {
+			positions[i] = first + int64(i) + 1
+			late[i] = e.fed[i].published < e.newests[i].plus(-disorder)
+		}
+		if err := e.execs(insertFeed, positions, column(e.fed, func(ev unexpanded) int64 { return ev.event }), e.newests, late); err != nil {
+			return err
+		}
+		if err := e.execs(updateFeedHead, e.position, e.newest); err != nil {
+			return err
+		}
+	}
+	if len(e.done) > 0 {
+		if err := e.execs(deleteOutbox, e.done); err != nil {
+			return err
+		}
+	}
+	if e.cut != nil {
+		if err := e.execs(updateOutbox, e.cut.seq, e.cut.position, e.cut.after); err != nil {
+			return err
+		}
+	}
+	e.rollup.AddExpanded(e.x)
+	return nil
+}
+
+// targets are the subscriptions that have got deliveries.
+func (e *expansion) targets() []int64 {
+	if e == nil {
+		return nil
+	}
+	return column(e.made, func(m made) int64 { return m.Subscription })
+}
+
+// arrive counts the deliveries that subscriptions have got, whose heads are locked, and
+// makes these due.
+func (e *expansion) arrive() error {
+	if e == nil {
+		return nil
+	}
+	e.arrived = make(map[*head][]made, len(e.made))
+	for _, m := range e.made {
+		h := e.heads.by[m.Subscription]
+		if h == nil {
+			return fmt.Errorf("subscription number %d has no head", m.Subscription)
+		}
+		h.pending++
+		h.lower(e.now)
+		e.arrived[h] = append(e.arrived[h], m)
+	}
+	return nil
+}
+
+// keep puts what has arrived at heads among what is pending there.
+func (b *batch) keep(at func(h *head) bool) error {
+	var all []made
+	for _, no := range slices.Sorted(maps.Keys(b.heads.by)) {
+		if h := b.heads.by[no]; at(h) {
+			all = append(all, b.arrived[h]...)
+			delete(b.arrived, h)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return b.execs(insertPending, column(all, func(m made) int64 { return m.Subscription }), column(all, func(m made) int64 { return m.Event }),
+		column(all, func(m made) int64 { return m.of.event }), column(all, func(m made) bool { return m.of.notice }), b.now)
+}

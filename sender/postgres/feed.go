@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	selectFeedEnds = `SELECT h.position, p.position FROM surehook_feed_head h CROSS JOIN surehook_feed_pruned p`
+
+	feedEvent = storedEvent + `, f.position, length(e.body)`
+	// selectFeed is what follows a position, and selectFeedOf is what of the next $2
+	// events the subscriber with the number $4 may see.
+	selectFeed   = feedEvent + ` FROM surehook_feed f JOIN surehook_events e ON e.no = f.event` + addressees + ` WHERE f.position > $1 ORDER BY f.position LIMIT $2`
+	selectFeedOf = feedEvent + ` FROM (SELECT position, event FROM surehook_feed WHERE position > $1 ORDER BY position LIMIT $2) f
+		JOIN surehook_events e ON e.no = f.event` + addressees + ` WHERE e.subscriber IN (0, $4) ORDER BY f.position LIMIT $3`
+	// selectFeedLooked says how far the next $2 events go.
+	selectFeedLooked = `SELECT count(*), coalesce(max(position), 0) FROM (SELECT position FROM surehook_feed WHERE position > $1 ORDER BY position LIMIT $2) f`
+	selectBodies     = `SELECT no, body FROM surehook_events WHERE no = ANY($1)`
+	selectFeedEvent  = storedEvent + `, e.body FROM surehook_events e` + addressees + ` WHERE e.id = $1 AND ($2::bigint IS NULL OR e.subscriber IN (0, $2))`
+)
+
+// Feed implements sender.FeedStore. Positions are given when an event is expanded,
+// after its commit, by one expander at a time: so there must be a dispatcher that
+// runs, in whatever process.
+func (c *core) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage, err error) {
+	if err := q.Check(); err != nil {
+		return p, err
+	}
+	err = c.read(ctx, func(w *work) error {
+		viewer, err := w.viewer(q.Viewer)
+		if err != nil {
+			return err
+		}
+		if err := w.row(selectFeedEnds).Scan(&p.Head, &p.Pruned); err != nil {
+			return err
+		}
+		return w.feed(&q, viewer, &p)
+	})
+	if err != nil {
+		return sender.FeedPage{}, aboutFeed("reading the feed", err)
+	}
+	return p, nil
+}
+
+// feed reads what a page has first, and then the bodies of as much of it as it can
+// have: rows that are not wanted would have to be read to their ends.
+func (w *work) feed(q *sender.FeedQuery, viewer *int64, p *sender.FeedPage) error {
+	query, args, look := selectFeed, []any{q.After, q.Limit}, q.Limit
+	if viewer != nil {
+		look = sender.MaxExamined
+		query, args = selectFeedOf, []any{q.After, look, q.Limit, *viewer}
+	}
+	var numbers []int64
+	size, whole := 0, true
+	err := w.each(func(r rows) (bool, error) {
+		var position int64
+		var length int
+		no, e, err := scanEvent(r, &position, &length)
+		if err != nil {
+			return false, err
+		}
+		if size += length; q.Bytes > 0 && size > q.Bytes && len(p.Events) > 0 {
+			whole = false
+			return false, nil
+		}
+		p.Events = append(p.Events, sender.FeedEvent{StoredEvent: e, Position: position})
+		numbers = append(numbers, no)
+		return true, nil
+	}, query, args...)
+	if err != nil {
+		return err
+	}
+	if p.Last, err = w.looked(q, p, whole, look); err != nil || q.Heads || len(numbers) == 0 {
+		return err
+	}
+	return w.bodies(numbers, p.Events)
+}
+
+// looked is how far a page has looked that has its events.
+func (w *work) looked(q *sender.FeedQuery, p *sender.FeedPage, whole bool, look int) (int64, error) {
+	if n := len(p.Events); n > 0 && (!whole || n == q.Limit) {
+		return p.Events[n-1].Position, nil
+	}
+	examined, last := 0, int64(0)
+	if look > q.Limit {
+		if err := w.row(selectFeedLooked, q.After, look).Scan(&examined, &last); err != nil {
+			return 0, err
+		}
+	}
+	if examined == look {
+		return last, nil
+	}
+	return max(q.After, p.Head), nil // the last ones may be pruned
+}
+
+func (w *work) bodies(numbers []int64, events []sender.FeedEvent) error {
+	at := make(map[int64]*sender.FeedEvent, len(events))
+	for i, no := range numbers {
+		at[no] = &events[i]
+	}
+	return w.each(func(r rows) (bool, error) {
+		var no int64
+		var body []byte
+		err := r.Scan(&no, &body)
+		if e := at[no]; err == nil && e != nil && !e.Redacted {
+			e.Body = body
+		}
+		return true, err
+	}, selectBodies, numbers)
+}
+
+// FeedEvent implements sender.FeedStore.
+func (c *core) FeedEvent(ctx context.Context, viewer, id string) (e sender.StoredEvent, err error) {
+	if err := sender.CheckViewer(viewer); err != nil {
+		return e, err
+	}
+	err = c.read(ctx, func(w *work) error {
+		no, err := w.viewer(viewer)
+		if err != nil {
+			return err
+		}
+		err = sql.ErrNoRows
+		var body []byte
+		if storable(id) {
+			_, e, err = scanEvent(w.row(selectFeedEvent, id, no), &body)
+		}
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
+		}
+		if !e.Redacted {
+			e.Body = body
+		}
+		return err
+	})
+	if err != nil {
+		return sender.StoredEvent{}, aboutFeed("reading an event of the feed", err)
+	}
+	return e, nil
+}
+
+// viewer is the number of the one who reads; nil for the operator, who sees all.
+func (w *work) viewer(id string) (*int64, error) {
+	if id == sender.Operator {
+		return nil, nil
+	}
+	var no int64
+	err := sql.ErrNoRows
+	if storable(id) {
+		err = w.row(selectSubscriberNo, id).Scan(&no)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	}
+	return &no, err
+}
+
+func aboutFeed(doing string, err error) error {
+	if errors.Is(err, sender.ErrNotFound) {
+		return err
+	}
+	return fail(doing, err)
+}

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// PostgreSQL keeps what was deleted or changed until it is vacuumed, and a snapshot
+// that somebody holds open keeps it from that: a scan that begins at the lowest key
+// passes over all of it, each time. So scans begin where the last ones have found
+// something, and once in a while at the beginning, for what was committed late.
+const (
+	// rescanEvery is how often a scan begins at the beginning.
+	rescanEvery = time.Second
+	// How much later than others a transaction is expected to commit: a producer's, and
+	// one of the store's own.
+	producersLate = 5 * time.Second
+	ownLate       = 2 * time.Second
+)
+
+// floors are where this process's scans begin. They are hints.
+type floors struct {
+	off    bool // for tests whose clocks jump: scans begin at the beginning
+	outbox outboxFloor
+	turns  [sender.Lanes]turnFloor
+
+	mu     sync.Mutex
+	fanOut float64 // deliveries that an event has made lately
+}
+
+// outboxFloor is a lower bound of seq. A sequence is not the order of the commits, so
+// it lags by
+// producersLate.
+type outboxFloor struct {
+	mu       sync.Mutex
+	floor    int64
+	next     int64 // will be the floor,
+	nextAt   time.Time
+	rescanAt time.Time
+}
+
+// from is where to begin.
+func (f *outboxFloor) from() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); now.After(f.rescanAt) {
+		f.rescanAt = now.Add(rescanEvery)
+		return 0
+	}
+	return f.floor
+}
+
+// found notes what a scan from somewhere has found first; 0: nothing.
+func (f *outboxFloor) found(from, first int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if first != 0 && first < f.floor {
+		f.floor, f.next = first, first
+	}
+	if now := time.Now(); first > f.next && now.After(f.nextAt) {
+		f.floor, f.next, f.nextAt = f.next, first, now.Add(producersLate)
+	}
+}
+
+// turnFloor is a lower bound of surehook_turns.next_due.
+type turnFloor struct {
+	mu       sync.Mutex
+	floor    moment
+	rescanAt time.Time
+}
+
+func (f *turnFloor) from() moment {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); f.floor == none || now.After(f.rescanAt) {
+		f.rescanAt = now.Add(rescanEvery)
+		return always
+	}
+	return f.floor
+}
+
+// found notes the least that a scan has found; never: nothing.
+func (f *turnFloor) found(least, now moment) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.floor = min(least, now).plus(-ownLate)
+}
+
+// eventsFor is how many events to take for so many deliveries: what lies beyond would
+// be matched in vain.
+func (f *floors) eventsFor(p sender.ExpandParams) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fanOut <= 1 {
+		return p.Events
+	}
+	return max(1, min(p.Events, int(float64(p.Deliveries)/f.fanOut)+1))
+}
+
+func (f *floors) expanded(x sender.Expanded) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fanOut = float64(x.Deliveries) / float64(max(1, x.Events))
+}

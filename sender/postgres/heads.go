@@ -1,0 +1,305 @@
+package postgres
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// head is what a subscription's row says of how far its work is, and how it does.
+type head struct {
+	at           pgtype.TID // where the row is: nobody moves it while it is locked
+	subscription int64
+	subscriber   int64
+	lane         sender.Lane
+	open         bool
+	nextDue      moment
+	turn         int64
+
+	pending, waiting, leased, dead int64
+
+	leasesEnd   moment
+	claimedTo   int64
+	waitingFrom moment
+	epoch       int64
+	resumedTo   int64 // -1: nothing waits since an earlier epoch
+	rateAt      moment
+	health      sender.Health
+}
+
+const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,
+	leases_end, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, failing_since, last_success, last_failure`
+
+// headWidth is how many columns that are.
+const headWidth = 22
+
+const (
+	// lockHeads is the first lock of whoever changes deliveries. All take several in
+	// this order.
+	lockHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription = ANY($1) ORDER BY subscription FOR UPDATE`
+	// lockHeadsAt is given them in their order, with where they may be. A row that is
+	// moved while it waits may be missing.
+	lockHeadsAt = `WITH found AS MATERIALIZED (
+			SELECT coalesce((SELECT h.ctid FROM surehook_heads h WHERE h.ctid = u.at AND h.subscription = u.no),
+				(SELECT h.ctid FROM surehook_heads h WHERE h.subscription = u.no)) AS at
+			FROM unnest($1::bigint[], $2::tid[]) AS u(no, at))
+		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`
+
+	// updateHeads finds rows by where they are, which costs the same however many dead
+	// versions of them there are. It fails if it has not found them all.
+	updateHeads = `WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
+			waiting = u.waiting, leased = u.leased, dead = u.dead, leases_end = u.leases_end, claimed_to = u.claimed_to, waiting_from = u.waiting_from,
+			epoch = u.epoch, resumed_to = u.resumed_to, rate_at = u.rate_at, streak = u.streak, warned = u.warned,
+			failing_since = u.failing_since, last_success = u.last_success, last_failure = u.last_failure
+		FROM unnest($1::tid[], $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+			$10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::int[], $17::int[],
+			$18::timestamptz[], $19::timestamptz[], $20::timestamptz[])
+		AS u(at, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end, claimed_to, waiting_from, epoch, resumed_to, rate_at,
+			streak, warned, failing_since, last_success, last_failure)
+		WHERE h.ctid = u.at RETURNING h.subscription, h.ctid)
+		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = cardinality($1::tid[]) THEN 1 ELSE 0 END) FROM changed`
+)
+
+func scanHead(r rows) (h head, err error) {
+	var failingSince, lastSuccess, lastFailure moment
+	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &h.lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
+		&h.leasesEnd, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
+		&h.health.Streak, &h.health.Warned, &failingSince, &lastSuccess, &lastFailure)
+	h.health.Lane = h.lane
+	h.health.FailingSince, h.health.LastSuccess, h.health.LastFailure = failingSince.time(), lastSuccess.time(), lastFailure.time()
+	return h, err
+}
+
+// heads are those that a transaction has locked: as they are stored, and as they are
+// to be.
+type heads struct {
+	by     map[int64]*head
+	stored map[int64]head
+}
+
+func newHeads() heads { return heads{by: map[int64]*head{}, stored: map[int64]head{}} }
+
+func (hs *heads) put(h head) *head {
+	hs.stored[h.subscription] = h
+	hs.by[h.subscription] = &h
+	return &h
+}
+
+// lower makes a subscription due no later than at, if anything of it may be
+// claimed.
+func (h *head) lower(at moment) {
+	if h.open {
+		h.nextDue = min(h.nextDue, at)
+	}
+}
+
+// live is how many deliveries have not ended.
+func (h *head) live() int64 { return h.pending + h.waiting + h.leased }
+
+// lease counts a lease that ends at until.
+func (h *head) lease(until moment) {
+	if h.leased == 0 || h.leasesEnd != none && until < h.leasesEnd {
+		h.leasesEnd = until
+	}
+	h.leased++
+}
+
+// meet brings a head up to what callers have made of its subscription.
+func (h *head) meet(sub *subscription, now moment) {
+	if h.epoch < sub.epoch {
+		if h.epoch < sub.recovered {
+			h.health.Streak, h.health.Warned = 0, 0
+			h.health.FailingSince = none.time()
+		}
+		h.epoch, h.waitingFrom = sub.epoch, always
+		if h.waiting > 0 {
+			h.resumedTo = sub.resumedFrom
+		}
+		h.lower(now)
+	}
+	switch open := sub.opened(); {
+	case open && !h.open:
+		h.open = true
+		if h.live() > 0 {
+			h.lower(now)
+		}
+	case !open:
+		h.open = false
+	}
+	if !h.open {
+		h.nextDue = never
+	}
+}
+
+// changed are the heads that are not as they are stored, in their order.
+func (hs *heads) changed() (all []*head) {
+	for _, no := range slices.Sorted(maps.Keys(hs.by)) {
+		h := hs.by[no]
+		if h.health.Lane != h.lane {
+			h.lane = h.health.Lane
+		}
+		if !h.open {
+			h.nextDue = never
+		}
+		if *h != hs.stored[no] {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+func column[T, V any](rows []T, value func(T) V) []V {
+	all := make([]V, len(rows))
+	for i, r := range rows {
+		all[i] = value(r)
+	}
+	return all
+}
+
+func headArgs(all []*head) []any {
+	return []any{
+		column(all, func(h *head) pgtype.TID { return h.at }),
+		column(all, func(h *head) int16 { return int16(h.lane) }),
+		column(all, func(h *head) bool { return h.open }),
+		column(all, func(h *head) moment { return h.nextDue }),
+		column(all, func(h *head) int64 { return h.turn }),
+		column(all, func(h *head) int64 { return h.pending }),
+		column(all, func(h *head) int64 { return h.waiting }),
+		column(all, func(h *head) int64 { return h.leased }),
+		column(all, func(h *head) int64 { return h.dead }),
+		column(all, func(h *head) moment { return h.leasesEnd }),
+		column(all, func(h *head) int64 { return h.claimedTo }),
+		column(all, func(h *head) moment { return h.waitingFrom }),
+		column(all, func(h *head) int64 { return h.epoch }),
+		column(all, func(h *head) pgtype.Int8 { return pgtype.Int8{Int64: h.resumedTo, Valid: h.resumedTo >= 0} }),
+		column(all, func(h *head) moment { return h.rateAt }),
+		column(all, func(h *head) int32 { return int32(h.health.Streak) }),
+		column(all, func(h *head) int32 { return int32(h.health.Warned) }),
+		column(all, func(h *head) moment { return momentOf(h.health.FailingSince) }),
+		column(all, func(h *head) moment { return momentOf(h.health.LastSuccess) }),
+		column(all, func(h *head) moment { return momentOf(h.health.LastFailure) }),
+	}
+}
+
+// storeHeads writes what has changed, and moves their subscribers' turns. served are
+// the subscribers that a claim has served, by lane. It is the last that a transaction
+// does.
+func (b *batch) storeHeads(served map[turnKey]bool) error {
+	all := b.heads.changed()
+	moves := map[turnKey]*turnMove{}
+	move := func(k turnKey) *turnMove {
+		m := moves[k]
+		if m == nil {
+			m = &turnMove{turnKey: k, low: never, served: served[k]}
+			moves[k] = m
+		}
+		return m
+	}
+	for k := range served {
+		move(k)
+	}
+	for _, h := range all {
+		was := b.heads.stored[h.subscription]
+		k := turnKey{h.lane, h.subscriber}
+		if h.nextDue != never && (served[k] || h.nextDue < was.nextDue || h.lane != was.lane) {
+			m := move(k)
+			m.low = min(m.low, h.nextDue)
+		}
+	}
+	if len(all) > 0 {
+		var nos []int64
+		var at []pgtype.TID
+		b.own.later(query{b.text(updateHeads), headArgs(all)}, func(r rows) error {
+			nos, at = append(nos, 0), append(at, pgtype.TID{})
+			return r.Scan(&nos[len(nos)-1], &at[len(at)-1], nil)
+		})
+		b.after(func(committed bool) {
+			if committed {
+				remember(&b.places, &b.places.heads, nos, at)
+			}
+		})
+	}
+	return b.moveTurns(slices.SortedFunc(maps.Values(moves), func(x, y *turnMove) int {
+		return cmp.Or(cmp.Compare(x.lane, y.lane), cmp.Compare(x.subscriber, y.subscriber))
+	}))
+}
+
+// turnKey names a subscriber's turn in a lane.
+type turnKey struct {
+	lane       sender.Lane
+	subscriber int64
+}
+
+// turnMove is what becomes of a turn.
+type turnMove struct {
+	turnKey
+	low    moment // it is due no later, if it was not served
+	served bool
+}
+
+const (
+	// lockTurns is given them in their order, with where they may be.
+	lockTurns = `WITH found AS MATERIALIZED (SELECT ` + turnAt + ` AS at FROM unnest($1::smallint[], $2::bigint[], $3::tid[]) AS u(lane, subscriber, at))
+		SELECT t.lane FROM found CROSS JOIN LATERAL (SELECT lane FROM surehook_turns WHERE ctid = found.at FOR UPDATE) t`
+	turnAt = `coalesce((SELECT t.ctid FROM surehook_turns t WHERE t.ctid = u.at AND t.lane = u.lane AND t.subscriber = u.subscriber),
+		(SELECT t.ctid FROM surehook_turns t WHERE t.lane = u.lane AND t.subscriber = u.subscriber))`
+
+	// updateTurns puts subscribers that were served where the first of their
+	// subscriptions is, and others no later than theirs; at the tail of those that are
+	// due, if that one is: nobody's place is ever in the past, where turnFloor does not
+	// look. What lies below low is dead, and is not passed over. It is a statement of its own after
+	// lockTurns, because it must see what those who had the lock before have committed.
+	updateTurns = `UPDATE surehook_turns t SET
+			turn = CASE WHEN m.served THEN $5 ELSE t.turn END,
+			next_due = CASE WHEN m.served THEN greatest($6, m.least) ELSE least(t.next_due, greatest($6, m.low)) END,
+			low = CASE WHEN m.served THEN m.least ELSE least(t.low, m.low) END
+		FROM (SELECT u.*, coalesce((SELECT h.next_due FROM surehook_heads h
+					WHERE u.served AND h.lane = u.lane AND h.subscriber = u.subscriber AND h.next_due < 'infinity' AND h.next_due >= least(x.low, u.low)
+					ORDER BY h.next_due, h.turn LIMIT 1), 'infinity') AS least
+				FROM (SELECT u.*, ` + turnAt + ` AS there FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[], $4::boolean[], $7::tid[])
+					AS u(lane, subscriber, low, served, at) OFFSET 0) u
+				JOIN surehook_turns x ON x.ctid = u.there) m
+		WHERE t.ctid = m.there AND (m.served OR t.next_due > greatest($6, m.low) OR t.low > m.low)
+		RETURNING t.lane, t.subscriber, t.ctid`
+)
+
+// moveTurns is the last lock that a transaction takes.
+func (b *batch) moveTurns(moves []*turnMove) error {
+	if len(moves) == 0 {
+		return nil
+	}
+	lanes := column(moves, func(m *turnMove) int16 { return int16(m.lane) })
+	subscribers := column(moves, func(m *turnMove) int64 { return m.subscriber })
+	at := placesOf(&b.places, &b.places.turns, column(moves, func(m *turnMove) turnKey { return m.turnKey }))
+	if err := b.execs(lockTurns, lanes, subscribers, at); err != nil {
+		return err
+	}
+	var keys []turnKey
+	var moved []pgtype.TID
+	b.own.later(query{b.text(updateTurns), []any{
+		lanes, subscribers,
+		column(moves, func(m *turnMove) moment { return m.low }),
+		column(moves, func(m *turnMove) bool { return m.served }), b.turns.Add(1), b.now, at,
+	}}, func(r rows) error {
+		keys, moved = append(keys, turnKey{}), append(moved, pgtype.TID{})
+		k := &keys[len(keys)-1]
+		return r.Scan(&k.lane, &k.subscriber, &moved[len(moved)-1])
+	})
+	b.after(func(committed bool) {
+		if committed {
+			remember(&b.places, &b.places.turns, keys, moved)
+		}
+	})
+	return nil
+}
+
+// distinct sorts numbers, each once.
+func distinct(nos []int64) []int64 {
+	all := slices.Clone(nos)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

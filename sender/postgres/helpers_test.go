@@ -1,0 +1,234 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+type pgxStore = postgres.Store[pgx.Tx]
+
+// place is a migrated schema, with a clock that a test may set: unless a store is
+// told to read it, time passes.
+type place struct {
+	schema string
+	pool   *pgxpool.Pool // the test's own
+	all    *schemas
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	all := newSchemas(t)
+	return &place{schema: all.take(t), pool: all.pool, all: all}
+}
+
+// store is one as another process has: with a pool of its own.
+func (p *place) store(t testing.TB, settings ...string) *pgxStore {
+	t.Helper()
+	s, err := postgres.New(openPool(t, settings...), &postgres.Config{Schema: p.schema})
+	require.NoError(t, err)
+	return s
+}
+
+// frozen is a store whose time only advance moves.
+func (p *place) frozen(t testing.TB, settings ...string) *pgxStore {
+	t.Helper()
+	s := p.store(t, settings...)
+	s.SetClock(clockOf(p.schema))
+	return s
+}
+
+func (p *place) advance(t *testing.T, d time.Duration) { p.all.advance(t, p.schema)(d) }
+
+// begin opens a transaction at an isolation level; it is rolled back at the end if it
+// is still open.
+func (p *place) begin(t testing.TB, level pgx.TxIsoLevel) pgx.Tx {
+	t.Helper()
+	tx, err := p.pool.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: level})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
+}
+
+// count reads a number; {} in a statement is the schema.
+func (p *place) count(t testing.TB, query string, args ...any) (n int) {
+	t.Helper()
+	require.NoError(t, p.pool.QueryRow(context.Background(), in(p.schema, query), args...).Scan(&n), query)
+	return n
+}
+
+func (p *place) exec(t testing.TB, query string, args ...any) {
+	t.Helper()
+	_, err := p.pool.Exec(context.Background(), in(p.schema, query), args...)
+	require.NoError(t, err, query)
+}
+
+// in puts a schema in the place of {} in a statement.
+func in(schema, query string) string { return strings.ReplaceAll(query, "{}", `"`+schema+`"`) }
+
+// draft is an event to a subscriber ("": to everyone), about an object of its own.
+func draft(subscriber string) sender.Draft {
+	id := newid.New("evt_", time.Now())
+	return sender.Draft{
+		ID: id, Type: "subscriber.updated", Object: sender.Object{Type: "subscriber", ID: "object-" + id[len("evt_"):]}, Subscriber: subscriber,
+		BodyHead: []byte(`{"id":"` + id + `","version":`), BodyTail: []byte(`}`),
+	}
+}
+
+func subscriberID(owner int) string { return "sub_" + strconv.Itoa(owner) }
+
+func subscriptionID(owner, i int) string { return fmt.Sprintf("wsub_%d_%d", owner, i) }
+
+// register makes, at the time that the store's clock says, subscribers with so many subscriptions each.
+func register(t testing.TB, s *pgxStore, owners, each int, settings sender.Settings) {
+	t.Helper()
+	require.NoError(t, s.InTx(context.Background(), func(tx pgx.Tx) error {
+		var created time.Time
+		if err := tx.QueryRow(context.Background(), s.Text("SELECT {now}")).Scan(&created); err != nil {
+			return err
+		}
+		for owner := range owners {
+			if err := s.CreateSubscriberTx(context.Background(), tx, sender.Subscriber{ID: subscriberID(owner), CreatedAt: created}, nil); err != nil {
+				return err
+			}
+			for i := range each {
+				sub := sender.Subscription{ID: subscriptionID(owner, i), Subscriber: subscriberID(owner), URL: "https://example.com/", EventTypes: []string{"*"}, Settings: settings, CreatedAt: created}
+				if err := s.CreateSubscriptionTx(context.Background(), tx, sub); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+// publish publishes n events, to the subscribers in turn.
+func publish(t testing.TB, s *pgxStore, n, owners int) {
+	t.Helper()
+	drafts := make([]sender.Draft, n)
+	for i := range drafts {
+		drafts[i] = draft(subscriberID(i % owners))
+	}
+	require.NoError(t, publishInTx(context.Background(), s, drafts...))
+}
+
+func publishInTx(ctx context.Context, s *pgxStore, drafts ...sender.Draft) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		_, err := s.PublishTx(ctx, tx, drafts)
+		return err
+	})
+}
+
+// expandAll returns how many deliveries it made.
+func expandAll(t testing.TB, s *pgxStore) (made int) {
+	t.Helper()
+	for more := true; more; {
+		x, err := s.Expand(context.Background(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		require.NoError(t, err)
+		made, more = made+x.Deliveries, x.More
+	}
+	return made
+}
+
+// batchOf claims up to slots deliveries and records that these, claimed before,
+// have succeeded.
+func batchOf(claimed []sender.Claimed, slots int) sender.Batch {
+	b := sender.Batch{Decide: sender.Policy{}.Decide}
+	b.Claim.Lease = time.Minute
+	for lane := range b.Claim.Lanes {
+		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+	}
+	for i := range claimed {
+		c := &claimed[i]
+		b.Results = append(b.Results, sender.Result{
+			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, StatusCode: 204,
+		})
+	}
+	return b
+}
+
+func exchange(t testing.TB, s *pgxStore, b sender.Batch) sender.Claims {
+	t.Helper()
+	c, err := s.RecordAndClaim(context.Background(), b)
+	require.NoError(t, err)
+	return c
+}
+
+// drainAll delivers and sweeps until there is nothing left to do now, and returns how
+// many it has claimed of each subscription.
+func drainAll(t testing.TB, s *pgxStore) map[string]int {
+	t.Helper()
+	of := map[string]int{}
+	var claimed []sender.Claimed
+	for more := true; more; {
+		expandAll(t, s)
+		claimed = exchange(t, s, batchOf(claimed, 1000)).Claimed
+		for id, n := range claimedOf(claimed) {
+			of[id] += n
+		}
+		swept, err := s.Sweep(context.Background(), 1000)
+		require.NoError(t, err)
+		more = len(claimed)+swept > 0
+	}
+	return of
+}
+
+// claimedOf is how many of each subscription were claimed.
+func claimedOf(cs []sender.Claimed) map[string]int {
+	all := map[string]int{}
+	for _, c := range cs {
+		all[c.Target.Subscription]++
+	}
+	return all
+}
+
+// settled: nothing is live, and the heads say so; each delivery that was made is
+// delivered or ended, and has attempts from 1 on, without a gap.
+func (p *place) settled(t testing.TB) {
+	t.Helper()
+	for _, table := range []string{"outbox", "pending", "leases", "waiting", "wakes"} {
+		require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_`+table), table)
+	}
+	p.consistent(t)
+}
+
+// consistent: the heads count what there is, and attempts are numbered from 1 on.
+func (p *place) consistent(t testing.TB) {
+	t.Helper()
+	require.Zero(t, p.count(t, wrongHeads), "heads whose counters are not the numbers of the rows")
+	require.Zero(t, p.count(t, lateLeases), "heads that take the first of their leases to end later than it does")
+	require.Zero(t, p.count(t, lateHeads), "heads that are due later than something of theirs")
+	require.Zero(t, p.count(t, lateTurns), "turns that are due later than a head of theirs")
+	require.Zero(t, p.count(t, `SELECT count(*) FROM (SELECT 1 FROM {}.surehook_attempts GROUP BY event, subscription HAVING max(number) <> count(*) OR min(number) <> 1) x`),
+		"deliveries with an attempt missing")
+}
+
+const (
+	wrongHeads = `SELECT count(*) FROM {}.surehook_heads h WHERE
+		(h.pending, h.waiting, h.leased, h.dead) IS DISTINCT FROM (
+			(SELECT count(*) FROM {}.surehook_pending WHERE subscription = h.subscription),
+			(SELECT count(*) FROM {}.surehook_waiting WHERE subscription = h.subscription),
+			(SELECT count(*) FROM {}.surehook_leases WHERE subscription = h.subscription),
+			(SELECT count(*) FROM {}.surehook_ended WHERE subscription = h.subscription AND status = 'dead_lettered'))`
+	lateLeases = `SELECT count(*) FROM {}.surehook_heads h WHERE h.leased > 0 AND h.leases_end > (
+		SELECT min(until) FROM {}.surehook_leases WHERE subscription = h.subscription)`
+	// What is kept back by its subscription's limits may be due later.
+	lateHeads = `SELECT count(*) FROM {}.surehook_heads h JOIN {}.surehook_subscriptions s ON s.no = h.subscription
+		WHERE h.open AND s.settings = '{}' AND h.next_due > least(
+			(SELECT min(due) FROM {}.surehook_pending WHERE subscription = h.subscription),
+			(SELECT min(due) FROM {}.surehook_waiting WHERE subscription = h.subscription),
+			(SELECT min(until) FROM {}.surehook_leases WHERE subscription = h.subscription)) + interval '1 hour'`
+	lateTurns = `SELECT count(*) FROM {}.surehook_heads h LEFT JOIN {}.surehook_turns t ON t.lane = h.lane AND t.subscriber = h.subscriber
+		WHERE h.next_due < 'infinity' AND (t.low IS NULL OR t.low > h.next_due OR t.next_due > greatest(h.next_due, clock_timestamp()))`
+)

@@ -1,0 +1,229 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Bounds of a page of a list.
+const (
+	pageDefault = 50
+	pageMax     = 200
+	// A list that has not filled its page looks further, at ever more at a time.
+	lookMax = 1000
+)
+
+// Delivery implements sender.HistoryStore.
+func (c *core) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
+	err = c.read(ctx, func(w *work) error {
+		k, err := w.keyOf(id)
+		if err != nil {
+			return err
+		}
+		d, err := w.delivery(k)
+		if err != nil {
+			return err
+		}
+		out = d.Delivery
+		body := &out.Body
+		if out.Redacted {
+			body = nil
+		}
+		out.Attempts, err = w.full(k, body)
+		return err
+	})
+	return out, aboutDelivery(id, err)
+}
+
+func aboutDelivery(id string, err error) error {
+	if errors.Is(err, sender.ErrNotFound) {
+		return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
+	}
+	return fail("reading a delivery", err)
+}
+
+// Deliveries implements sender.HistoryStore: by event, newest first, then by
+// subscription, oldest first.
+func (c *core) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
+	limit := cmp.Or(q.Limit, pageDefault)
+	if limit < 1 || limit > pageMax {
+		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
+	}
+	after, err := parseCursor(q.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	err = c.read(ctx, func(w *work) error {
+		sc, known, err := w.scope(&q)
+		if err != nil || !known {
+			return err
+		}
+		walk := walk{work: w, scope: sc, status: q.Status, after: after}
+		page, next, err = walk.page(&q, limit)
+		return err
+	})
+	if err != nil {
+		return nil, "", fail("listing deliveries", err)
+	}
+	return page, next, nil
+}
+
+// page looks at candidates until a page is full, or enough were looked at.
+func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery, next string, err error) {
+	after, look := w.after, limit+1
+	for examined := 0; examined < sender.MaxExamined; look = min(2*look, lookMax) {
+		some, err := w.take(min(look, sender.MaxExamined-examined))
+		if err != nil || len(some) == 0 {
+			return page, "", err
+		}
+		examined += len(some)
+		if err := w.unlikely(q, some); err != nil {
+			return nil, "", err
+		}
+		for len(some) > 0 {
+			n, keys := firstLikely(some, limit+1-len(page))
+			found, err := w.deliveries(keys)
+			if err != nil {
+				return nil, "", err
+			}
+			for _, e := range some[:n] {
+				d := found[e.DeliveryKey]
+				if d != nil && (q.Status == "" || d.Status == q.Status) && (q.Class == "" || d.LastErrorClass == q.Class) {
+					if len(page) == limit {
+						return page, cursor(after), nil
+					}
+					page = append(page, d.Delivery)
+				}
+				after = e.DeliveryKey
+			}
+			some = some[n:]
+		}
+	}
+	return page, cursor(after), nil
+}
+
+// firstLikely are the keys of the first most likely entries, and how many entries
+// these take with what lies between them.
+func firstLikely(some []entry, most int) (n int, keys []sender.DeliveryKey) {
+	for i, e := range some {
+		if e.likely {
+			if len(keys) == most {
+				return i, keys
+			}
+			keys = append(keys, e.DeliveryKey)
+		}
+	}
+	return len(some), keys
+}
+
+const (
+	selectEventInfos = `SELECT f.position, e.type, e.object_type, e.object_id, e.created_at
+		FROM unnest($1::bigint[]) AS u(position) JOIN surehook_feed f ON f.position = u.position JOIN surehook_events e ON e.no = f.event`
+	selectOfClass = `SELECT u.event, u.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription) CROSS JOIN LATERAL (
+			SELECT class FROM surehook_attempts WHERE event = u.event AND subscription = u.subscription ORDER BY number DESC LIMIT 1) a
+		WHERE a.class = $3`
+)
+
+// unlikely marks entries whose events or last attempts are not meant, which is
+// cheaper to see than all of a delivery.
+func (w *work) unlikely(q *sender.DeliveryQuery, some []entry) error {
+	matching := map[int64]bool{}
+	err := w.each(func(r rows) (bool, error) {
+		var position int64
+		var created moment
+		var e sender.EventInfo
+		err := r.Scan(&position, &e.Type, &e.Object.Type, &e.Object.ID, &created)
+		e.CreatedAt = created.time()
+		matching[position] = q.MatchesEvent(e)
+		return true, err
+	}, selectEventInfos, slices.Compact(column(some, func(e entry) int64 { return e.Event })))
+	if err != nil {
+		return err
+	}
+	for i := range some {
+		some[i].likely = some[i].likely && matching[some[i].Event]
+	}
+	if q.Class == "" {
+		return nil
+	}
+	_, likely := firstLikely(some, len(some))
+	keys, err := w.keys(selectOfClass, column(likely, func(k sender.DeliveryKey) int64 { return k.Event }),
+		column(likely, func(k sender.DeliveryKey) int64 { return k.Subscription }), string(q.Class))
+	if err != nil {
+		return err
+	}
+	ofClass := map[sender.DeliveryKey]bool{}
+	for _, k := range keys {
+		ofClass[k] = true
+	}
+	for i := range some {
+		some[i].likely = some[i].likely && ofClass[some[i].DeliveryKey]
+	}
+	return nil
+}
+
+// scope is what a query asks about. known is false if there is nothing of that id.
+func (w *work) scope(q *sender.DeliveryQuery) (sc scope, known bool, err error) {
+	event := int64(0)
+	for _, part := range []struct {
+		id, query string
+		no        *int64
+	}{
+		{q.Event, `SELECT f.position FROM surehook_events e JOIN surehook_feed f ON f.event = e.no WHERE e.id = $1`, &event},
+		{q.Subscription, `SELECT no FROM surehook_subscriptions WHERE id = $1`, &sc.subscription},
+		{q.Subscriber, selectOwner, &sc.subscriber},
+	} {
+		if part.id == "" {
+			continue
+		}
+		if !storable(part.id) {
+			return sc, false, nil
+		}
+		err := w.row(part.query, part.id).Scan(part.no)
+		if errors.Is(err, sql.ErrNoRows) {
+			return sc, false, nil
+		}
+		if err != nil {
+			return sc, false, err
+		}
+	}
+	if q.Event != "" {
+		sc.spans = []span{{event, event}}
+		return sc, true, nil
+	}
+	sc.spans, err = w.spans(q.Since, q.Until)
+	return sc, true, err
+}
+
+// selectOwner finds a deleted subscriber too.
+const selectOwner = `SELECT no FROM surehook_subscribers WHERE id = $1`
+
+var cursors = base64.RawURLEncoding.Strict()
+
+// cursor ends with a dot, so that none is the beginning of another one.
+func cursor(k sender.DeliveryKey) string {
+	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d.", k.Event, k.Subscription))
+}
+
+// parseCursor returns the key that a page follows.
+func parseCursor(text string) (k sender.DeliveryKey, err error) {
+	if text == "" {
+		return sender.DeliveryKey{Event: math.MaxInt64}, nil
+	}
+	b, err := cursors.DecodeString(text)
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), "%d.%d.", &k.Event, &k.Subscription)
+	}
+	if err != nil || k.Event < 1 || k.Subscription < 1 || cursor(k) != text {
+		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
+	}
+	return k, nil
+}

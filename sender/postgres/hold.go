@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	holdSubscription = `UPDATE surehook_subscriptions SET status = $2, held_at = {now}, disabled_reason = $3, version = version + 1 WHERE no = $1`
+
+	// leaving finds the last position that a resume does not take. $2: it takes none;
+	// $3: it takes what was published since. feed.newest never falls, so halving finds
+	// the last position before a time.
+	leaving = `halves AS (
+			SELECT 0::bigint AS low, position + 1 AS high FROM surehook_feed_head WHERE NOT $2::boolean AND $3::timestamptz IS NOT NULL
+			UNION ALL
+			SELECT coalesce(f.position, h.low), CASE WHEN f.position IS NULL THEN h.low + (h.high - h.low) / 2 ELSE h.high END
+			FROM halves h LEFT JOIN LATERAL (
+				SELECT * FROM (SELECT position, newest FROM surehook_feed WHERE position >= h.low + (h.high - h.low) / 2 AND position < h.high
+					ORDER BY position LIMIT 1) x WHERE x.newest < $3) f ON true
+			WHERE h.high - h.low > 1),
+		leaves AS MATERIALIZED (SELECT coalesce(CASE WHEN $2 THEN (SELECT position FROM surehook_feed_head)
+			ELSE (SELECT low FROM halves WHERE high - low <= 1) END, 0) AS position)`
+
+	// resumeSubscription reads the last position under the snapshot of the mark: an
+	// event that this does not see as expanded is still before the mark.
+	resumeSubscription = `WITH RECURSIVE ` + leaving + `, ` + markNow + `,
+		s AS (UPDATE surehook_subscriptions SET status = 'active', held_at = NULL, disabled_reason = '', version = version + 1,
+				epoch = epoch + 1, resumed_at = {now}, resumed_from = leaves.position, left_to = greatest(left_to, leaves.position),
+				recovered = CASE WHEN status = 'disabled' THEN epoch + 1 ELSE recovered END
+			FROM leaves WHERE no = $1 RETURNING no, epoch),
+		l AS (INSERT INTO surehook_left (subscription, epoch, event, snapshot, xid, seq, published_before)
+			SELECT s.no, s.epoch, leaves.position, mark.snapshot, mark.xid, mark.seq, CASE WHEN NOT $2 THEN $3 END
+			FROM s, leaves, mark WHERE $2 OR $3 IS NOT NULL)
+		INSERT INTO surehook_wakes (subscription) SELECT no FROM s`
+
+	// What asker.gets and asker.left say of an event ev and a subscription s, one of
+	// whose patterns is p.
+	getsEvent = `NOT ev.redacted AND p.subscription > ev.after
+		AND (p.since_seq IS NULL OR ev.seq > p.since_seq OR ev.xid <> p.since_xid AND NOT pg_visible_in_snapshot(ev.xid, p.since_snapshot))`
+	isLeft = `EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = s.no
+		AND ev.seq <= l.seq AND (ev.xid = l.xid OR pg_visible_in_snapshot(ev.xid, l.snapshot))
+		AND (l.published_before IS NULL OR ev.created_at < l.published_before))`
+
+	// oldestHeld is when the oldest event before a time was published that a resume
+	// would send, expanded or not. An event that is expanded has left what it is to
+	// leave; of those that are not, a subscription gets what an expansion gives it.
+	oldestHeld = `WITH RECURSIVE ` + leaving + `
+		SELECT least(
+			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
+				SELECT min(event) FROM surehook_pending WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position))),
+			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
+				SELECT min(event) FROM surehook_waiting WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position))),
+			(SELECT min(ev.created_at) FROM (
+					SELECT x.*, length(e.body) = 0 AS redacted FROM surehook_outbox x JOIN surehook_events e ON e.no = x.event
+					WHERE e.created_at < $4 AND ($3 IS NULL OR e.created_at >= $3)) ev
+				WHERE NOT (` + isLeft + `) AND (
+					ev.subscription = s.no AND NOT ev.redacted AND s.no > ev.after
+					OR ev.subscription = 0 AND (ev.subscriber IN (0, s.subscriber) OR o.id = $5) AND EXISTS (
+						SELECT 1 FROM surehook_patterns p WHERE p.subscription = s.no AND p.pattern = ANY (string_to_array(ev.patterns, ' ')) AND ` + getsEvent + `))))
+		FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber, leaves WHERE s.no = $1`
+)
+
+// HoldSubscriptionTx implements sender.RegistryStore.
+func (s *Store[Tx]) HoldSubscriptionTx(ctx context.Context, tx Tx, id string, status sender.SubscriptionStatus, reason string) error {
+	w, no, present, err := s.lockSubscription(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	switch status {
+	case sender.SubscriptionPaused:
+		reason = ""
+	case sender.SubscriptionDisabled:
+	default:
+		return fmt.Errorf("%w status %q: a subscription is held by making it paused or disabled", sender.ErrInvalid, status)
+	}
+	switch present {
+	case status:
+		return nil
+	case sender.SubscriptionClosing:
+		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
+	case sender.SubscriptionDisabled:
+		return fmt.Errorf("%w: subscription %q is disabled, which holds its deliveries already: resume it first", sender.ErrStatus, id)
+	}
+	return fail("holding a subscription", w.execs(holdSubscription, no, string(status), reason))
+}
+
+// ResumeSubscriptionTx implements sender.RegistryStore. It writes a row of the
+// subscription, and one of surehook_left: the deliveries are looked at when they are
+// claimed, and when they are swept.
+func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, r sender.Resume) error {
+	w, no, present, err := s.lockSubscription(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	switch present {
+	case sender.SubscriptionActive:
+		return nil
+	case sender.SubscriptionClosing:
+		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
+	}
+	if err := w.withinRetention(no, r); err != nil {
+		return err
+	}
+	if err := w.execs(resumeSubscription, no, r.None, momentOf(r.Since)); err != nil {
+		return fail("resuming a subscription", err)
+	}
+	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	return nil
+}
+
+func (w *work) withinRetention(no int64, r sender.Resume) error {
+	if r.None || r.NotBefore.IsZero() {
+		return nil
+	}
+	var oldest moment
+	err := w.row(oldestHeld, no, r.None, momentOf(r.Since), momentOf(r.NotBefore), sender.Operator).Scan(&oldest)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fail("looking for the oldest held delivery", err)
+	}
+	if oldest != none && oldest < momentOf(r.NotBefore) {
+		return &sender.RetentionError{Published: oldest.time(), NotBefore: r.NotBefore}
+	}
+	return nil
+}

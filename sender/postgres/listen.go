@@ -1,0 +1,121 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// channel is where hints are sent, with the schema as their text.
+	channel = "surehook"
+
+	// notifyGap is how long a process gathers hints before it sends one. PostgreSQL
+	// lets transactions that notify commit one at a time, so a hint is a transaction of
+	// its own, and there are few of them.
+	notifyGap = 10 * time.Millisecond
+
+	// How long Listen waits before it connects again.
+	relistenMin = 100 * time.Millisecond
+	relistenMax = 10 * time.Second
+)
+
+// hints are those that this process has for the others.
+type hints struct {
+	mu        sync.Mutex
+	wanted    bool
+	running   bool
+	listening int // how many Listens run: then this process has dispatchers itself
+}
+
+// Wake implements sender.OutboxStore. In a process without a dispatcher it hints to
+// those of the others, a little later, and at most a hundred times a second.
+func (c *core) Wake() {
+	c.wakeHere()
+	c.hints.mu.Lock()
+	defer c.hints.mu.Unlock()
+	if c.hints.listening > 0 {
+		return
+	}
+	c.hints.wanted = true
+	if !c.hints.running {
+		c.hints.running = true
+		go c.sendHints()
+	}
+}
+
+func (c *core) wakeHere() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+// sendHints sends until none is wanted any more. An error loses a hint, and nothing
+// else.
+func (c *core) sendHints() {
+	for {
+		c.hints.mu.Lock()
+		if !c.hints.wanted {
+			c.hints.running = false
+			c.hints.mu.Unlock()
+			return
+		}
+		c.hints.wanted = false
+		c.hints.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), relistenMax)
+		_, _ = c.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, c.schema)
+		cancel()
+		time.Sleep(notifyGap)
+	}
+}
+
+// Listen implements sender.Listener, on a connection of its own beside the pool.
+func (c *core) Listen(ctx context.Context) {
+	c.listens(1)
+	defer c.listens(-1)
+	wait := relistenMin
+	for ctx.Err() == nil {
+		if c.listen(ctx) {
+			wait = relistenMin
+		}
+		sleep(ctx, wait)
+		wait = min(2*wait, relistenMax)
+	}
+}
+
+func (c *core) listens(n int) {
+	c.hints.mu.Lock()
+	defer c.hints.mu.Unlock()
+	c.hints.listening += n
+}
+
+// listen passes hints on until its connection breaks, and reports whether it had
+// one.
+func (c *core) listen(ctx context.Context) bool {
+	cfg := c.pool.Config().ConnConfig
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return false
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return false
+	}
+	c.wakeHere() // for what was sent before
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return true
+		}
+		if n.Payload == c.schema {
+			c.wakeHere()
+		}
+	}
+}

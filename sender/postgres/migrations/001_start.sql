@@ -1,0 +1,365 @@
+-- Names are unqualified: the search_path says in which schema they are made.
+
+-- Two kinds of tables are kept apart. What callers change, in transactions of
+-- theirs that may stay open, a dispatcher reads and never waits for: subscribers,
+-- subscriptions, patterns, events. What dispatchers change, in short transactions
+-- of their own, no caller locks: heads, turns, and the deliveries. A head's row lock
+-- is what all writers of a subscription's deliveries take first, in the order of the
+-- numbers; after it, those of turns.
+
+-- Who is told.
+
+CREATE TABLE surehook_subscribers (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL UNIQUE,
+	created_at timestamptz NOT NULL,
+	keyring_version bigint NOT NULL,
+	deleted smallint NOT NULL DEFAULT 0 -- 0; 1: some of its subscriptions are closing; 2: its secrets are gone
+);
+CREATE INDEX surehook_subscribers_deleted ON surehook_subscribers (no) WHERE deleted = 1;
+
+CREATE TABLE surehook_secrets (
+	subscriber bigint NOT NULL,
+	position int NOT NULL,
+	id text NOT NULL,
+	sealed bytea NOT NULL,
+	sealing_key text NOT NULL, -- the id of the key that it is sealed with; '': not known
+	not_before timestamptz,
+	not_after timestamptz,
+	PRIMARY KEY (subscriber, position)
+);
+CREATE INDEX surehook_secrets_key ON surehook_secrets (sealing_key, subscriber);
+
+-- A mark tells what was committed before something else was done: an outbox row is
+-- before it if its transaction is visible in the snapshot, or is the one that has set
+-- the mark and has a lower seq. No time, and no sequence alone, could say that.
+
+CREATE TABLE surehook_subscriptions (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL UNIQUE,
+	subscriber bigint NOT NULL,
+	url text NOT NULL,
+	event_types text NOT NULL, -- JSON
+	description text NOT NULL,
+	settings text NOT NULL,    -- JSON
+	created_at timestamptz NOT NULL,
+	status text NOT NULL,      -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
+	version bigint NOT NULL DEFAULT 1, -- it rises with each change of the row: what was read of it can be remembered
+	held_at timestamptz,       -- when it was paused or disabled
+	disabled_reason text NOT NULL DEFAULT '',
+	-- Of one that is closing: the mark up to which it gets events.
+	until_snapshot pg_snapshot,
+	until_xid xid8,
+	until_seq bigint,
+	-- It rises with each resume. What waits since an earlier one is due at once, and
+	-- starts its schedule anew, unless surehook_left cancels it.
+	epoch bigint NOT NULL DEFAULT 0,
+	resumed_at timestamptz,
+	left_to bigint NOT NULL DEFAULT 0, -- the last position whose pending delivery surehook_left cancels
+	resumed_from bigint NOT NULL DEFAULT 0, -- of the last resume: up to this position nothing is taken
+	recovered bigint NOT NULL DEFAULT 0 -- the epoch of the last resume that ended a failing time
+);
+CREATE INDEX surehook_subscriptions_owner ON surehook_subscriptions (subscriber, no);
+CREATE INDEX surehook_subscriptions_ending ON surehook_subscriptions (no) WHERE status IN ('closing', 'deleted');
+
+-- What subscriptions ask for that are not deleted. One gets the events after the
+-- mark, if there is one: it is removed when nothing before it can come any more.
+CREATE TABLE surehook_patterns (
+	pattern text NOT NULL,
+	subscriber bigint NOT NULL,
+	subscription bigint NOT NULL,
+	since_snapshot pg_snapshot,
+	since_xid xid8,
+	since_seq bigint,
+	PRIMARY KEY (pattern, subscriber, subscription)
+);
+CREATE INDEX surehook_patterns_all ON surehook_patterns (pattern, subscription);
+CREATE INDEX surehook_patterns_of ON surehook_patterns (subscription);
+CREATE INDEX surehook_patterns_since ON surehook_patterns (since_seq) WHERE since_seq IS NOT NULL;
+
+-- What resumes left behind, until it is swept: the deliveries up to a position that
+-- were there before the epoch are cancelled, and what was before the mark and is not
+-- expanded yet will be, if it was published before published_before (NULL: whenever).
+CREATE TABLE surehook_left (
+	subscription bigint NOT NULL,
+	epoch bigint NOT NULL,
+	event bigint NOT NULL,
+	snapshot pg_snapshot NOT NULL,
+	xid xid8 NOT NULL,
+	seq bigint NOT NULL,
+	published_before timestamptz,
+	PRIMARY KEY (subscription, epoch)
+);
+
+-- Hints to dispatchers, written in callers' transactions: look at this subscription.
+CREATE TABLE surehook_wakes (
+	subscription bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+-- What happened. Never updated, but when a body is redacted.
+CREATE TABLE surehook_events (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL UNIQUE,
+	type text NOT NULL,
+	object_type text NOT NULL,
+	object_id text NOT NULL,
+	version bigint NOT NULL,
+	subscriber bigint NOT NULL,   -- 0: for everyone
+	subscription bigint NOT NULL, -- 0: for those who ask for the type
+	created_at timestamptz NOT NULL,
+	notice boolean NOT NULL,      -- it tells of a notice
+	body bytea NOT NULL           -- empty: it was redacted
+);
+
+-- The last version of each object; kept when the object is gone.
+CREATE TABLE surehook_objects (
+	type text NOT NULL,
+	id text NOT NULL,
+	version bigint NOT NULL,
+	PRIMARY KEY (type, id)
+) WITH (fillfactor = 80);
+
+-- Idempotency keys of publishes.
+CREATE TABLE surehook_keys (
+	scope text NOT NULL,
+	key text NOT NULL,
+	hash bytea NOT NULL,
+	event text NOT NULL, -- its id
+	PRIMARY KEY (scope, key)
+);
+CREATE INDEX surehook_keys_event ON surehook_keys (event);
+
+-- One narrow row for each event that is not expanded whole.
+CREATE TABLE surehook_outbox (
+	seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	event bigint NOT NULL,
+	patterns text NOT NULL,       -- what asks for it, with a space between
+	subscriber bigint NOT NULL,
+	subscription bigint NOT NULL,
+	created_at timestamptz NOT NULL, -- the event's
+	notice boolean NOT NULL,         -- the event's
+	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+	-- Of one that was begun: its position, and the last subscription that has its delivery.
+	position bigint,
+	after bigint NOT NULL DEFAULT 0
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX surehook_outbox_begun ON surehook_outbox (event) WHERE position IS NOT NULL;
+
+-- The order of the events, assigned after their commits, by one expander at a time:
+-- without gaps, and growing as it becomes visible. Deliveries name an event by it.
+CREATE TABLE surehook_feed (
+	position bigint PRIMARY KEY,
+	event bigint NOT NULL,       -- its number
+	newest timestamptz NOT NULL, -- the latest created_at up to here
+	late boolean NOT NULL        -- it was created more than 10 s before newest: its transaction was open for that long
+);
+CREATE INDEX surehook_feed_late ON surehook_feed (position) WHERE late;
+CREATE UNIQUE INDEX surehook_feed_event ON surehook_feed (event);
+
+-- One row: the last position that was assigned.
+CREATE TABLE surehook_feed_head (
+	one boolean PRIMARY KEY DEFAULT true CHECK (one),
+	position bigint NOT NULL,
+	newest timestamptz NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO surehook_feed_head (position, newest) VALUES (0, '-infinity');
+
+-- A delivery is in one of these four, or delivered: then it is in none of them, and
+-- has an attempt of class ''. It moves from one to the next, so that each is as
+-- small as what is in that state. event is a position.
+
+-- Never claimed, and due since it was made. Claimed from the front: see
+-- surehook_heads.claimed_to.
+CREATE TABLE surehook_pending (
+	subscription bigint NOT NULL,
+	event bigint NOT NULL,
+	no bigint NOT NULL, -- the event's number
+	due timestamptz NOT NULL,
+	notice boolean NOT NULL, -- its event tells of a notice
+	PRIMARY KEY (subscription, event)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- Claimed: an attempt is in flight until its result is recorded.
+CREATE TABLE surehook_leases (
+	subscription bigint NOT NULL,
+	event bigint NOT NULL,
+	until timestamptz NOT NULL,      -- then it is due again
+	number int NOT NULL,             -- of the attempt; also the lease's token
+	tries int NOT NULL,              -- attempts of the present schedule, this one included
+	first_at timestamptz NOT NULL,   -- when the first of them was claimed
+	claimed_at timestamptz NOT NULL,
+	stood bigint NOT NULL,           -- microseconds that the schedule has stood still
+	epoch bigint NOT NULL,           -- of the subscription when it was claimed
+	single boolean NOT NULL,         -- a delivered one that is sent once more
+	notice boolean NOT NULL,         -- its event tells of a notice
+	redacted boolean NOT NULL,       -- its event's body was removed since it was claimed
+	PRIMARY KEY (subscription, event)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- Claimed before, or to be sent again, and not in flight.
+CREATE TABLE surehook_waiting (
+	subscription bigint NOT NULL,
+	event bigint NOT NULL,
+	due timestamptz NOT NULL,
+	first_at timestamptz,
+	number int NOT NULL,             -- of the last attempt
+	tries int NOT NULL,
+	stood bigint NOT NULL,
+	epoch bigint NOT NULL,           -- of the subscription when it came here
+	replay bigint NOT NULL,          -- which replay has brought it here; 0: none
+	rank smallint NOT NULL,          -- 1: of a replay, and not claimed since: what has 0 goes before it
+	single boolean NOT NULL,
+	PRIMARY KEY (subscription, event)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank, due);
+-- For replays alone: its condition says more than what a claim asks for.
+CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1 AND replay <> 0;
+
+-- Ended otherwise than delivered.
+CREATE TABLE surehook_ended (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	subscription bigint NOT NULL,
+	event bigint NOT NULL,
+	status text NOT NULL,      -- dead_lettered, cancelled
+	class text NOT NULL,       -- of the last attempt; '': there was none
+	ended_at timestamptz NOT NULL,
+	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+	UNIQUE (subscription, event)
+);
+CREATE INDEX surehook_ended_status ON surehook_ended (status, event, subscription);
+CREATE INDEX surehook_ended_order ON surehook_ended (status, no);
+CREATE INDEX surehook_ended_of ON surehook_ended (subscription, status, no);
+CREATE INDEX surehook_ended_at ON surehook_ended (status, ended_at);
+
+-- Every attempt that has ended.
+CREATE TABLE surehook_attempts (
+	event bigint NOT NULL,
+	subscription bigint NOT NULL,
+	number int NOT NULL,
+	status_code int NOT NULL,  -- 0: no answer
+	started_at timestamptz NOT NULL,
+	duration bigint NOT NULL,  -- microseconds
+	next_at timestamptz,       -- when another was to follow
+	class text NOT NULL,       -- '': success
+	error text NOT NULL,
+	snippet bytea,             -- the beginning of the answer
+	PRIMARY KEY (event, subscription, number)
+);
+-- Deliveries of a subscription that have succeeded.
+CREATE INDEX surehook_attempts_delivered ON surehook_attempts (subscription, event) WHERE class = '';
+
+-- When to look at a subscription's deliveries, how many there are, and how its
+-- endpoint does. What concerns all of them at once is said in one row, however many
+-- they are.
+--
+-- There is one row for each subscription, made with it. No unique index says so: each
+-- update of the row would look through all its dead versions for another one.
+CREATE TABLE surehook_heads (
+	subscription bigint NOT NULL,
+	subscriber bigint NOT NULL,
+	lane smallint NOT NULL DEFAULT 0,
+	open boolean NOT NULL DEFAULT true, -- as the dispatchers have seen last: it may be claimed of
+	next_due timestamptz NOT NULL DEFAULT 'infinity', -- never later than the least due of its deliveries, if it is open
+	turn bigint NOT NULL DEFAULT 0,     -- when it was served last: its place among those due at one time
+	pending bigint NOT NULL DEFAULT 0,  -- how many rows it has in surehook_pending,
+	waiting bigint NOT NULL DEFAULT 0,  -- in surehook_waiting,
+	leased bigint NOT NULL DEFAULT 0,   -- in surehook_leases,
+	dead bigint NOT NULL DEFAULT 0,     -- and dead-lettered ones in surehook_ended
+	leases_end timestamptz,             -- never later than the first of the leases ends; NULL: unknown, or there are none
+	-- Lower bounds, so that a claim does not pass over rows that are dead and not yet vacuumed.
+	claimed_to bigint NOT NULL DEFAULT 0, -- what is pending has a higher position
+	waiting_from timestamptz NOT NULL DEFAULT 'infinity', -- what waits in the present epoch is not due before
+	epoch bigint NOT NULL DEFAULT 0,    -- of the subscription, as the dispatchers have seen last
+	resumed_to bigint,                  -- how far, in positions, what waits since earlier ones was claimed; NULL: there is none
+	rate_at timestamptz,                -- what sender.TakeRate remembers
+	streak int NOT NULL DEFAULT 0,
+	warned int NOT NULL DEFAULT 0,
+	failing_since timestamptz,
+	last_success timestamptz,
+	last_failure timestamptz
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX surehook_heads_of ON surehook_heads (subscription);
+CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due < 'infinity';
+
+-- The same for subscribers, who take turns in each lane.
+CREATE TABLE surehook_turns (
+	lane smallint NOT NULL,
+	subscriber bigint NOT NULL,
+	next_due timestamptz NOT NULL DEFAULT 'infinity', -- when one of its heads in the lane is due; of one that was served, no earlier than that
+	turn bigint NOT NULL DEFAULT 0,
+	low timestamptz NOT NULL DEFAULT 'infinity'       -- never later than the least of its heads in the lane
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX surehook_turns_of ON surehook_turns (lane, subscriber);
+CREATE INDEX surehook_turns_due ON surehook_turns (lane, next_due, turn) WHERE next_due < 'infinity';
+
+-- What an operator or an owner must learn.
+CREATE TABLE surehook_notices (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL UNIQUE,
+	kind text NOT NULL,
+	subscriber text NOT NULL,
+	subscription text NOT NULL,
+	delivery text NOT NULL,
+	replay text NOT NULL,
+	detail text NOT NULL,
+	percent int NOT NULL,
+	created_at timestamptz NOT NULL,
+	acknowledged_at timestamptz,
+	notified_at timestamptz,
+	notify_due timestamptz NOT NULL, -- when a notifier may take it, if it is neither notified nor acknowledged
+	notify_tries int NOT NULL DEFAULT 0
+);
+CREATE INDEX surehook_notices_of ON surehook_notices (subscriber, no);
+CREATE INDEX surehook_notices_about ON surehook_notices (subscription, no);
+CREATE INDEX surehook_notices_unread ON surehook_notices (no) WHERE acknowledged_at IS NULL;
+CREATE INDEX surehook_notices_due ON surehook_notices (notify_due, no) WHERE notified_at IS NULL AND acknowledged_at IS NULL;
+CREATE INDEX surehook_notices_read ON surehook_notices (acknowledged_at) WHERE acknowledged_at IS NOT NULL;
+
+-- Deliveries that match a filter, sent again.
+CREATE TABLE surehook_replays (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL UNIQUE,
+	filter text NOT NULL,          -- JSON
+	status_of text NOT NULL,       -- of the filter: dead_lettered, delivered
+	subscriber text NOT NULL,      -- of the filter; '': any
+	subscription bigint NOT NULL,  -- of the filter; 0: any
+	rate double precision NOT NULL,
+	asked_by text NOT NULL,
+	reason text NOT NULL,
+	status text NOT NULL,          -- running, paused, cancelled, finished
+	-- Of dead letters, in numbers of surehook_ended: what ended up to the boundary, and
+	-- is visible in the snapshot, is the set, and what ended up to at was looked at. Of
+	-- delivered ones, the same in positions, but for the snapshot, and at_subscription
+	-- is the one that was looked at last.
+	snapshot pg_snapshot NOT NULL,
+	boundary bigint NOT NULL,
+	at bigint NOT NULL,
+	at_subscription bigint NOT NULL,
+	rate_at timestamptz,           -- what sender.TakeRate remembers
+	turn bigint NOT NULL,
+	matched bigint NOT NULL,
+	admitted bigint NOT NULL DEFAULT 0,
+	skipped bigint NOT NULL DEFAULT 0,
+	created_at timestamptz NOT NULL,
+	finished_at timestamptz
+);
+CREATE INDEX surehook_replays_running ON surehook_replays (turn) WHERE status = 'running';
+CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of = 'delivered' AND status IN ('running', 'paused');
+CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
+
+-- What became delivered since a replay of delivered ones was created, and lies
+-- between its position and its boundary.
+CREATE TABLE surehook_replay_late (
+	replay bigint NOT NULL,
+	event bigint NOT NULL,
+	subscription bigint NOT NULL,
+	PRIMARY KEY (replay, event, subscription)
+) WITH (autovacuum_vacuum_cost_delay = 0);
+
+-- What happened in each minute, by each process that did something.
+CREATE TABLE surehook_rollups (
+	minute timestamptz NOT NULL, -- at which it began
+	shard bigint NOT NULL,
+	rollup text NOT NULL,        -- JSON
+	PRIMARY KEY (minute, shard)
+);

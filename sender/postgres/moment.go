@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// moment is a timestamptz as the code reckons with it: microseconds since 1970, so
+// that comparing and storing lose nothing.
+type moment int64
+
+const (
+	none   moment = 0             // NULL
+	never  moment = math.MaxInt64 // infinity
+	always moment = math.MinInt64 // -infinity
+)
+
+// momentOf the zero time is none.
+func momentOf(t time.Time) moment {
+	if t.IsZero() {
+		return none
+	}
+	return moment(t.UnixMicro())
+}
+
+// time of none, and of what is not a time, is the zero time.
+func (m moment) time() time.Time {
+	switch m {
+	case none, never, always:
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(m)).UTC()
+}
+
+func (m moment) plus(d time.Duration) moment { return m + moment(d.Microseconds()) }
+
+// ScanTimestamptz implements pgtype.TimestamptzScanner.
+func (m *moment) ScanTimestamptz(v pgtype.Timestamptz) error {
+	switch {
+	case !v.Valid:
+		*m = none
+	case v.InfinityModifier == pgtype.Infinity:
+		*m = never
+	case v.InfinityModifier == pgtype.NegativeInfinity:
+		*m = always
+	default:
+		*m = moment(v.Time.UnixMicro())
+	}
+	return nil
+}
+
+// TimestamptzValue implements pgtype.TimestamptzValuer.
+func (m moment) TimestamptzValue() (pgtype.Timestamptz, error) {
+	switch m {
+	case none:
+		return pgtype.Timestamptz{}, nil
+	case never:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}, nil
+	case always:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}, nil
+	}
+	return pgtype.Timestamptz{Time: m.time(), Valid: true}, nil
+}
+
+// Scan implements sql.Scanner, for transactions of database/sql. There are no
+// infinite times in what callers' transactions read.
+func (m *moment) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		*m = none
+	case time.Time:
+		*m = moment(v.UnixMicro())
+	default:
+		return fmt.Errorf("cannot read a %T as a time", src)
+	}
+	return nil
+}
+
+// Value implements driver.Valuer.
+func (m moment) Value() (driver.Value, error) {
+	switch m {
+	case none:
+		return nil, nil
+	case never:
+		return "infinity", nil
+	case always:
+		return "-infinity", nil
+	}
+	return m.time(), nil
+}

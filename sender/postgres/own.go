@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// own are the settings of the store's own transactions. Left alone, the planner
+// reads whole tables for each batch, at a cost that grows with the subscriptions, and
+// starts processes to read a few rows. A process that is stopped in the middle must
+// not keep its locks. A commit that the server's setting would let be lost is made
+// durable.
+const own = `SELECT {now}, ` + byIndex + `,
+	set_config('idle_in_transaction_session_timeout', '2s', true), set_config('lock_timeout', '0', true), ` + durable
+
+// byIndex are the planner's settings: everything is found by an index, and read in its
+// order and not to its end, whatever the statistics say. They are old when it matters:
+// where there was little a moment ago there is much now.
+const byIndex = `set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_material', 'off', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
+	set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+// durable makes the transaction durable that it runs in. A setting that is changed
+// costs more than one that is read.
+const durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+
+const (
+	beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+	beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+)
+
+// ownConn is a transaction of the store's own. Statements whose results nobody waits
+// for are sent with the next one whose result somebody does: its beginning too, and
+// at its end, with the commit.
+type ownConn struct {
+	c     *pgx.Conn
+	queue []queued
+}
+
+type queued struct {
+	query
+	scan func(r rows) error // nil: no rows are expected
+}
+
+// later queues a statement.
+func (o *ownConn) later(q query, scan func(r rows) error) { o.queue = append(o.queue, queued{q, scan}) }
+
+// many sends what is queued, and qs after it.
+func (o *ownConn) many(ctx context.Context, qs []query, scan func(n int, r rows) error) (err error) {
+	first := o.queue
+	o.queue = nil
+	var b pgx.Batch
+	for _, q := range first {
+		b.Queue(q.text, q.args...)
+	}
+	for _, q := range qs {
+		b.Queue(q.text, q.args...)
+	}
+	results := o.c.SendBatch(ctx, &b)
+	defer func() {
+		if closed := results.Close(); err == nil {
+			err = closed
+		}
+	}()
+	for _, q := range first {
+		if q.scan == nil {
+			if _, err := results.Exec(); err != nil {
+				return err
+			}
+			continue
+		}
+		r, err := results.Query() //nolint:sqlclosecheck // drain does
+		if err != nil {
+			return err
+		}
+		if err := drain(r, 0, func(_ int, r rows) error { return q.scan(r) }); err != nil {
+			return err
+		}
+	}
+	for n := range qs {
+		r, err := results.Query() //nolint:sqlclosecheck // drain does
+		if err != nil {
+			return err
+		}
+		if err := drain(r, n, scan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *ownConn) exec(ctx context.Context, text string, args ...any) (changed int64, err error) {
+	if len(o.queue) > 0 {
+		if err := o.many(ctx, nil, nil); err != nil {
+			return 0, err
+		}
+	}
+	tag, err := o.c.Exec(ctx, text, args...)
+	return tag.RowsAffected(), err
+}
+
+func (o *ownConn) query(ctx context.Context, text string, args ...any) (rows, error) {
+	if len(o.queue) == 0 {
+		return o.c.Query(ctx, text, args...) //nolint:sqlclosecheck // the caller does
+	}
+	var b pgx.Batch
+	first := o.queue
+	o.queue = nil
+	for _, q := range first {
+		b.Queue(q.text, q.args...)
+	}
+	b.Queue(text, args...)
+	results := o.c.SendBatch(ctx, &b)
+	for _, q := range first {
+		r, err := results.Query() //nolint:sqlclosecheck // drain does
+		if err == nil {
+			err = drain(r, 0, func(_ int, r rows) error {
+				if q.scan == nil {
+					return nil
+				}
+				return q.scan(r)
+			})
+		}
+		if err != nil {
+			_ = results.Close()
+			return nil, err
+		}
+	}
+	r, err := results.Query()
+	if err != nil {
+		_ = results.Close()
+		return nil, err
+	}
+	return batchRows{r, results}, nil
+}
+
+// batchRows are the last of a batch.
+type batchRows struct {
+	pgx.Rows
+	results pgx.BatchResults
+}
+
+func (r batchRows) Close() {
+	r.Rows.Close()
+	_ = r.results.Close()
+}
+
+// transaction runs fn in a transaction of the store's own. What fn needs no result
+// of is sent with what it does, and its end with the commit.
+func (c *core) transaction(ctx context.Context, begin string, w *work, fn func(w *work) error) error {
+	pooled, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return fail("beginning a transaction", err)
+	}
+	defer pooled.Release()
+	o := &ownConn{c: pooled.Conn()}
+	o.later(query{begin, nil}, nil)
+	w.core, w.ctx, w.conn, w.own = c, ctx, o, o
+	committed := false
+	defer func() { // also if fn panics
+		if !committed {
+			o.rollback(ctx)
+		}
+		for _, fn := range w.ended {
+			fn(committed)
+		}
+	}()
+	if err := fn(w); err != nil {
+		return err
+	}
+	o.later(query{"COMMIT", nil}, nil)
+	err = o.many(ctx, nil, nil)
+	committed = err == nil
+	return fail("committing", err)
+}
+
+// rollback leaves the connection outside of a transaction. One for which that fails
+// is closed: the pool does so when it is given back.
+func (o *ownConn) rollback(ctx context.Context) {
+	if o.c.IsClosed() || o.c.PgConn().TxStatus() == 'I' {
+		return
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_, _ = o.c.Exec(ending, "ROLLBACK")
+}

@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+)
+
+// crowd is a schema with many subscriptions, of which a claim is of few.
+type crowd struct {
+	*Store[pgx.Tx]
+	t      *testing.T
+	schema string
+}
+
+const (
+	crowdOwners = 300
+	crowdEach   = 5 // subscriptions of an owner's
+	crowdEvents = 6 // to everyone
+)
+
+// newCrowd has a few thousand deliveries that are due. Nobody analyses its tables.
+func newCrowd(t *testing.T) *crowd {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, pgtest.With(pgtest.DSN(t), "pool_max_conns", "1"))
+	require.NoError(t, err)
+	c := &crowd{t: t, schema: newid.New("plans_", time.Now())}
+	t.Cleanup(func() {
+		_, _ = pool.Exec(ctx, `DROP SCHEMA "`+c.schema+`" CASCADE`)
+		pool.Close()
+	})
+	c.Store, err = New(pool, &Config{Schema: c.schema})
+	require.NoError(t, err)
+	require.NoError(t, c.Migrate(ctx))
+	c.exec(`DO $$ DECLARE r record; BEGIN FOR r IN SELECT oid::regclass AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = '"` + c.schema + `"'::regnamespace
+		LOOP EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', r.name); END LOOP; END $$`)
+	require.NoError(t, c.InTx(ctx, func(tx pgx.Tx) error {
+		for owner := range crowdOwners {
+			id := fmt.Sprintf("sub_%d", owner)
+			if err := c.CreateSubscriberTx(ctx, tx, sender.Subscriber{ID: id}, nil); err != nil {
+				return err
+			}
+			for i := range crowdEach {
+				s := sender.Subscription{ID: fmt.Sprintf("wsub_%d_%d", owner, i), Subscriber: id, URL: "https://example.com/", EventTypes: []string{[]string{"*", id + ".other"}[i%2]}}
+				if err := c.CreateSubscriptionTx(ctx, tx, s); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, c.InTx(ctx, func(tx pgx.Tx) error {
+		drafts := make([]sender.Draft, crowdEvents)
+		for i := range drafts {
+			id := newid.New("evt_", time.Now())
+			drafts[i] = sender.Draft{ID: id, Type: "a.b", Object: sender.Object{Type: "thing", ID: id}, BodyHead: []byte(`{"version":`), BodyTail: []byte(`}`)}
+		}
+		_, err := c.PublishTx(ctx, tx, drafts)
+		return err
+	}))
+	for more := true; more; {
+		x, err := c.Expand(ctx, sender.ExpandParams{Events: 100, Deliveries: 1000})
+		require.NoError(t, err)
+		more = x.More
+	}
+	return c
+}
+
+// park adds a million deliveries of subscriptions that are paused: most are pending,
+// some wait.
+func (c *crowd) park() {
+	const parked, first = 100, 1 << 40
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber, lane, open, pending, waiting, claimed_to)
+		SELECT %d + s, %d + s, s %% 3, false, 9000, 1000, 0 FROM generate_series(1, %d) s`, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_turns (lane, subscriber) SELECT lane, %d + s FROM generate_series(0, 2) lane, generate_series(1, %d) s`, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_pending (subscription, event, no, due, notice)
+		SELECT %d + s, %d + e, %d + e, now(), false FROM generate_series(1, 9000) e, generate_series(1, %d) s`, first, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single)
+		SELECT %d + s, %d + e, now(), 1, 1, 0, 0, 0, 0, false FROM generate_series(9001, 10000) e, generate_series(1, %d) s`, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
+		SELECT %d + s, %d + e, now(), 1, 1, now(), now(), 0, 0, false, false, false FROM generate_series(10001, 10010) e, generate_series(1, %d) s`, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice) SELECT %d + e, 'a.b a.* *', 0, 0, now(), false FROM generate_series(1, 10000) e`, first))
+}
+
+func (c *crowd) exec(text string, args ...any) {
+	c.t.Helper()
+	_, err := c.pool.Exec(context.Background(), strings.ReplaceAll(text, "{}", `"`+c.schema+`"`), args...)
+	require.NoError(c.t, err, text)
+}
+
+// plan is a statement's, if it is planned once for all parameters.
+func (c *crowd) plan(text string, settings string) string {
+	c.t.Helper()
+	ctx := context.Background()
+	tx, err := c.pool.Begin(ctx)
+	require.NoError(c.t, err)
+	defer func() { _ = tx.Rollback(ctx) }()
+	_, err = tx.Exec(ctx, c.text(settings))
+	require.NoError(c.t, err)
+	_, err = tx.Exec(ctx, `PREPARE planned AS `+c.text(text), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(c.t, err, text)
+	var parameters int
+	require.NoError(c.t, tx.QueryRow(ctx, `SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = 'planned'`).Scan(&parameters))
+	execute := `EXPLAIN EXECUTE planned`
+	if parameters > 0 {
+		execute += `(` + strings.Repeat("NULL, ", parameters-1) + `NULL)`
+	}
+	rows, err := tx.Query(ctx, execute, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(c.t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(c.t, err)
+	_, err = tx.Exec(ctx, `DEALLOCATE planned`)
+	require.NoError(c.t, err)
+	return strings.Join(lines, "\n")
+}
+
+// atClaims are the statements of expanding, recording and claiming, which are run all
+// the time.
+var atClaims = []string{
+	"selectIdle", "nextDue", "selectDue", "lockHeads", "lockWoken", "takeLeases", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
+	"selectCandidates", "selectOldPending", "selectLeastWaiting", "leasePending", "leaseWaiting", "selectArrived", "deleteRedacted", "updateHeads", "lockTurns", "updateTurns",
+	"selectUnexpanded", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox",
+}
+
+// small are what is read whole.
+var small = []string{
+	" on surehook_wakes ",           // what callers have asked for since the last turn
+	" on surehook_feed_head ",       // one row
+	" using surehook_outbox_begun ", // one row at most: the event that the last expansion left off at
+}
+
+// whole are the steps of a plan that read a table or an index to its end.
+func whole(plan string) (steps []string) {
+	lines := strings.Split(plan, "\n")
+	for i, line := range lines {
+		byIndex := strings.Contains(line, "Scan using ") || strings.Contains(line, "Bitmap Index Scan on ")
+		if !byIndex && !strings.Contains(line, "Seq Scan on ") ||
+			byIndex && i+1 < len(lines) && strings.Contains(lines[i+1], "Index Cond:") ||
+			slices.ContainsFunc(small, func(part string) bool { return strings.Contains(line, part) }) {
+			continue
+		}
+		steps = append(steps, strings.TrimSpace(line))
+	}
+	return steps
+}
+
+// What is run all the time reads nothing to its end, whether the tables were analysed
+// before they were filled, or after, or never.
+func TestPlans(t *testing.T) {
+	all := ownStatements()
+	require.Equal(t, []string{"Seq Scan on surehook_heads"}, whole("Seq Scan on surehook_heads"))
+	c := newCrowd(t)
+	check := func(when string, crowded bool) {
+		for _, name := range atClaims {
+			text, ok := all[name]
+			require.True(t, ok, name)
+			plan := c.plan(text, own)
+			require.Empty(t, whole(plan), "%s of what is read whole by %s:\n%s", when, name, plan)
+		}
+		if crowded { // otherwise a table is as good as an index
+			plan := c.plan(selectIdle, `SET LOCAL plan_cache_mode = force_generic_plan`) // it is run outside of our transactions
+			require.Empty(t, whole(plan), "%s of what is read whole by\n%s\n%s", when, selectIdle, plan)
+		}
+		for name, index := range map[string]string{
+			"selectDue": "surehook_turns_due", "leasePending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey",
+			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due",
+			"selectUnexpanded": "surehook_outbox_pkey", "selectAllAskers": "surehook_patterns_all",
+		} {
+			require.Contains(t, c.plan(all[name], own), " using "+index+" ", "%s: %s", when, name)
+		}
+		require.Contains(t, c.plan(updateHeads, own), "Tid Scan on surehook_heads", when)
+		require.NotContains(t, c.plan(selectDue, own), "Sort", when)
+	}
+	check("never analysed, and small", false)
+	c.exec(`ANALYZE`)
+	check("analysed, and small", false)
+	c.park()
+	check("analysed before a million deliveries were parked", true)
+	c.exec(`ANALYZE`)
+	check("analysed", true)
+}
+
+// blocks is how many of its tables and indexes were read so far.
+func (c *crowd) blocks() (n int) {
+	c.t.Helper()
+	c.exec(`SELECT pg_stat_force_next_flush()`)
+	c.exec(`SELECT 1`)
+	require.NoError(c.t, c.pool.QueryRow(context.Background(), `SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::bigint
+		FROM pg_statio_user_tables WHERE schemaname = $1`, c.schema).Scan(&n))
+	return n
+}
+
+// A claim reads no more with a million deliveries that cannot be claimed than without.
+func TestCostOfAClaimDoesNotDependOnWhatIsParked(t *testing.T) {
+	c := newCrowd(t)
+	var claimed []sender.Claimed
+	exchange := func() (blocks float64) { // of each that is recorded or claimed
+		b := sender.Batch{Decide: sender.Policy{}.Decide}
+		b.Claim.Lease = time.Minute
+		b.Claim.Lanes[sender.LaneNew] = sender.LaneParams{Slots: 100, PerSubscriber: 10, PerSubscription: 2}
+		b.Claim.Lanes[sender.LaneProven] = b.Claim.Lanes[sender.LaneNew]
+		for i := range claimed {
+			b.Results = append(b.Results, sender.Result{Key: claimed[i].Key, Token: claimed[i].Token, Number: claimed[i].Number, StartedAt: claimed[i].At, StatusCode: 204})
+		}
+		before := c.blocks()
+		got, err := c.RecordAndClaim(context.Background(), b)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(got.Claimed), 100)
+		claimed = got.Claimed
+		return float64(c.blocks()-before) / float64(len(got.Recorded)+len(got.Claimed))
+	}
+	exchange()
+	alone := exchange()
+	c.park()
+	exchange()
+	crowded := exchange()
+	t.Logf("blocks for each delivery: %.1f, and with a million parked %.1f", alone, crowded)
+	require.LessOrEqual(t, crowded, alone*1.5)
+}

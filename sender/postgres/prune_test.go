@@ -1,0 +1,218 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// orphans are rows that tell of an event that is gone.
+	orphans = `SELECT count(*) FROM (
+		SELECT event FROM surehook_pending UNION ALL SELECT event FROM surehook_leases UNION ALL SELECT event FROM surehook_waiting
+		UNION ALL SELECT event FROM surehook_ended UNION ALL SELECT event FROM surehook_attempts) x WHERE event NOT IN (SELECT position FROM surehook_feed)`
+	orphanKeys   = `SELECT count(*) FROM surehook_keys WHERE event NOT IN (SELECT id FROM surehook_events)`
+	orphanPlaces = `SELECT count(*) FROM surehook_feed WHERE event NOT IN (SELECT no FROM surehook_events)`
+	// lost are deliveries that were sent and have no attempts.
+	lost = `SELECT count(*) FROM surehook_waiting w WHERE number > 0
+		AND NOT EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription)`
+)
+
+// pruneAll does a pass.
+func (f *forgetting) pruneAll(before time.Time, limit int) error {
+	p := sender.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Rollups: before, Limit: limit}
+	for {
+		got, err := f.Prune(f.Context(), p)
+		if err != nil || got.Cursor == "" {
+			return err
+		}
+		p.Cursor = got.Cursor
+	}
+}
+
+// Everything happens at once: nothing is left of what was pruned, nothing is lost that
+// is live, and the tables are empty in the end.
+func TestPruneBesideEverything(t *testing.T) {
+	const rounds = 40
+	f := newForgetting(t)
+	owners, subscriptions := f.subscribe(4)
+	var ids []string // of deliveries that were claimed
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(t.Context())
+	done := make(chan struct{})
+	g.Go(func() error { // publishes
+		defer close(done)
+		for range rounds {
+			drafts := make([]sender.Draft, 5)
+			for i := range drafts {
+				drafts[i] = eventTo(owners[i%len(owners)])
+				drafts[i].Key = drafts[i].ID
+			}
+			if err := f.publish(drafts...); err != nil {
+				return err
+			}
+			f.advance(time.Second)
+		}
+		return nil
+	})
+	until := func(fn func() error) func() error {
+		return func() error {
+			for {
+				select {
+				case <-done:
+					return nil
+				default:
+					if err := fn(); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	for range 2 { // expand, claim and record
+		var claimed []sender.Claimed
+		var n int
+		g.Go(until(func() error {
+			if _, err := f.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+				return err
+			}
+			b := recordAs(claimed, sender.ClassNone)
+			for i := range b.Results {
+				if n++; n%5 == 0 {
+					b.Results[i].Class = sender.ClassStatus
+				}
+			}
+			c, err := f.RecordAndClaim(ctx, b)
+			claimed = c.Claimed
+			mu.Lock()
+			defer mu.Unlock()
+			for i, d := range claimed {
+				if len(d.Body) == 0 {
+					return errors.New("what was claimed has no body")
+				}
+				ids = append(ids, "dlv_"+d.Event.ID[len("evt_"):]+"_"+strconv.FormatInt(d.Key.Subscription, 36))
+				if i%7 == 0 {
+					err = errors.Join(err, f.Release(ctx, []sender.Release{{Key: d.Key, Token: d.Token}}))
+				}
+			}
+			return err
+		}))
+	}
+	g.Go(until(func() error {
+		mu.Lock()
+		id := ""
+		if len(ids) > 0 {
+			id = ids[rand.IntN(len(ids))]
+		}
+		mu.Unlock()
+		err := f.Redeliver(ctx, id, time.Time{})
+		if errors.Is(err, sender.ErrNotFound) || errors.Is(err, sender.ErrRedacted) || errors.Is(err, sender.ErrCancelled) {
+			return nil
+		}
+		return err
+	}))
+	g.Go(until(func() error {
+		_, err := f.Redact(ctx, sender.RedactParams{Subscriber: owners[0], Limit: 10})
+		return err
+	}))
+	g.Go(until(func() error { // resumes one without what it has
+		err := f.InTx(ctx, func(tx pgx.Tx) error {
+			if err := f.HoldSubscriptionTx(ctx, tx, subscriptions[1], sender.SubscriptionPaused, ""); err != nil {
+				return err
+			}
+			return f.ResumeSubscriptionTx(ctx, tx, subscriptions[1], sender.Resume{None: true})
+		})
+		if err != nil {
+			return err
+		}
+		_, err = f.Sweep(ctx, 5)
+		return err
+	}))
+	for range 2 {
+		g.Go(until(func() error { return f.pruneAll(f.now().Add(-3*time.Second), 4) }))
+	}
+	require.NoError(t, g.Wait())
+	for _, none := range []string{orphans, orphanKeys, orphanPlaces, lost} {
+		require.Zero(t, f.count(none), none)
+	}
+	f.headsRight()
+
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error { return f.DeleteSubscriptionTx(ctx, tx, subscriptions[2]) })
+	var claimed []sender.Claimed
+	for {
+		f.expand()
+		f.advance(24 * time.Hour)
+		f.sweep()
+		c, err := f.RecordAndClaim(t.Context(), recordAs(claimed, sender.ClassNone))
+		require.NoError(t, err)
+		if claimed = c.Claimed; len(claimed) == 0 {
+			break
+		}
+	}
+	_, err := f.Redact(t.Context(), sender.RedactParams{Subscriber: owners[0], Limit: 1000})
+	require.NoError(t, err)
+	require.Zero(t, f.count(snippetsLeft))
+	require.Zero(t, f.count(liveRedacted))
+	f.sweep()
+	f.advance(time.Second)
+	require.NoError(t, f.pruneAll(f.now(), 50))
+	for _, table := range []string{"events", "feed", "outbox", "keys", "pending", "leases", "waiting", "ended", "attempts", "left"} {
+		require.Zero(t, f.count(`SELECT count(*) FROM surehook_`+table), table)
+	}
+	f.headsRight()
+}
+
+// Of an event that is expanded in part, and is old, nobody loses a delivery.
+func TestPruneBesideExpansion(t *testing.T) {
+	f := newForgetting(t)
+	f.subscribe(3)
+	require.NoError(t, f.publish(eventTo("")))
+	_, err := f.Expand(t.Context(), sender.ExpandParams{Events: 1, Deliveries: 1})
+	require.NoError(t, err)
+	_, err = f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
+	require.NoError(t, err)
+	f.advance(100 * time.Hour)
+	require.NoError(t, f.pruneAll(f.now(), 10))
+	require.Zero(t, f.count(`SELECT count(*) FROM surehook_attempts`), "the record of what is delivered has gone")
+	f.expand()
+	claimed := f.claim()
+	require.Len(t, claimed, 2)
+	require.NotEmpty(t, claimed[0].Body)
+}
+
+// A delivery that is being redelivered when its record is pruned keeps it.
+func TestPruneBesideRedelivery(t *testing.T) {
+	f := newForgetting(t)
+	owners, _ := f.subscribe(1)
+	require.NoError(t, f.publish(eventTo(owners[0])))
+	f.expand()
+	_, err := f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
+	require.NoError(t, err)
+	f.advance(100 * time.Hour)
+	page, _, err := f.Deliveries(t.Context(), sender.DeliveryQuery{})
+	require.NoError(t, err)
+	release := f.hold("surehook_waiting")
+	redelivered := f.begun(func(ctx context.Context) error { return f.Redeliver(ctx, page[0].ID, time.Time{}) })
+	f.waits(1)
+	before := f.now()
+	pruned := f.begun(func(context.Context) error { return f.pruneAll(before, 10) })
+	f.waits(2)
+	release()
+	redelivered()
+	pruned()
+	claimed := f.claim()
+	require.Len(t, claimed, 1)
+	require.Equal(t, 2, claimed[0].Number)
+	require.Zero(t, f.count(orphans))
+	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
+}

@@ -1,0 +1,315 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+// asking is a schema with subscribers who have a subscription each, and a clock that
+// stands still.
+type asking struct {
+	*testing.T
+	all        *schemas
+	schema     string
+	stores     []*postgres.Store[pgx.Tx] // of as many processes
+	subscriber string
+}
+
+func newAsking(t *testing.T, processes, subscriptions int) *asking {
+	t.Helper()
+	all := newSchemas(t)
+	a := &asking{T: t, all: all, schema: all.take(t), subscriber: "sub_0"}
+	for range processes {
+		s, err := postgres.New(all.pool, &postgres.Config{Schema: a.schema})
+		require.NoError(t, err)
+		s.SetClock(clockOf(a.schema))
+		a.stores = append(a.stores, s)
+	}
+	require.NoError(t, a.stores[0].InTx(t.Context(), func(tx pgx.Tx) error {
+		if err := a.stores[0].CreateSubscriberTx(t.Context(), tx, sender.Subscriber{ID: a.subscriber}, nil); err != nil {
+			return err
+		}
+		for i := range subscriptions {
+			sub := sender.Subscription{ID: "wsub_" + strconv.Itoa(i), Subscriber: a.subscriber, URL: "https://example.com/", EventTypes: []string{"*"}}
+			if err := a.stores[0].CreateSubscriptionTx(t.Context(), tx, sub); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return a
+}
+
+func (a *asking) advance(d time.Duration) { a.all.advance(a.T, a.schema)(d) }
+
+func (a *asking) event(eventType string) sender.Draft {
+	id := newid.New("evt_", time.Now())
+	return sender.Draft{ID: id, Type: eventType, Object: sender.Object{Type: "thing", ID: id[len("evt_"):]}, BodyHead: []byte(`{"version":`), BodyTail: []byte(`}`)}
+}
+
+func (a *asking) publish(n int) {
+	a.Helper()
+	for n > 0 {
+		drafts := make([]sender.Draft, min(n, 1000))
+		for i := range drafts {
+			drafts[i] = a.event("a.b")
+		}
+		a.publishDrafts(drafts...)
+		n -= len(drafts)
+	}
+}
+
+func (a *asking) publishDrafts(drafts ...sender.Draft) {
+	a.Helper()
+	require.NoError(a, a.stores[0].InTx(a.Context(), func(tx pgx.Tx) error {
+		_, err := a.stores[0].PublishTx(a.Context(), tx, drafts)
+		return err
+	}))
+}
+
+func (a *asking) expand(s *postgres.Store[pgx.Tx]) {
+	a.Helper()
+	for more := true; more; {
+		x, err := s.Expand(a.Context(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		require.NoError(a, err)
+		more = x.More
+	}
+}
+
+// A call's work is bounded: what matches beyond it comes with a later call.
+func TestListsAreBounded(t *testing.T) {
+	a := newAsking(t, 1, 1)
+	ctx, s := t.Context(), a.stores[0]
+	rare := a.event("rare")
+	a.publishDrafts(rare)
+	a.advance(2 * time.Minute)
+	later := start.Add(time.Minute)
+	a.publish(sender.MaxExamined)
+	a.expand(s)
+
+	deliveries, next, err := s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare"})
+	require.NoError(t, err)
+	require.Empty(t, deliveries)
+	require.NotEmpty(t, next)
+	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Cursor: next})
+	require.NoError(t, err)
+	require.Len(t, deliveries, 1)
+	require.Empty(t, next)
+
+	events, next, err := s.Events(ctx, sender.EventQuery{Type: "rare"})
+	require.NoError(t, err)
+	require.Empty(t, events)
+	events, next, err = s.Events(ctx, sender.EventQuery{Type: "rare", Cursor: next})
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.Empty(t, next)
+
+	// What is known of an event by its id or its time is not looked for.
+	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Until: later})
+	require.NoError(t, err)
+	require.Len(t, deliveries, 1)
+	require.Empty(t, next)
+	events, next, err = s.Events(ctx, sender.EventQuery{Type: "rare", Until: later})
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.Empty(t, next)
+	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{Event: rare.ID, EventType: "rare"})
+	require.NoError(t, err)
+	require.Len(t, deliveries, 1)
+	require.Empty(t, next)
+}
+
+// What subscriptions have is read ahead, of many together, and comes in the order of
+// the list.
+func TestListOfManySubscriptions(t *testing.T) {
+	for _, c := range []struct{ subscriptions, events int }{{150, 6}, {4, 60}} {
+		a := newAsking(t, 1, c.subscriptions)
+		a.publish(c.events)
+		a.expand(a.stores[0])
+		want := []string{}
+		all, next, err := a.stores[0].Events(t.Context(), sender.EventQuery{Limit: 200})
+		require.NoError(t, err)
+		require.Empty(t, next)
+		require.Len(t, all, c.events)
+		for _, e := range all {
+			for i := range c.subscriptions {
+				want = append(want, fmt.Sprintf("%s wsub_%d", e.ID, i))
+			}
+		}
+		for _, q := range []sender.DeliveryQuery{{}, {Status: sender.StatusPending}, {Subscriber: a.subscriber}} {
+			var got []string
+			q.Limit = 200
+			for {
+				page, next, err := a.stores[0].Deliveries(t.Context(), q)
+				require.NoError(t, err)
+				for _, d := range page {
+					got = append(got, fmt.Sprintf("%s %s", d.Event.ID, d.Subscription))
+				}
+				if q.Cursor = next; next == "" {
+					break
+				}
+			}
+			require.Equal(t, want, got)
+		}
+	}
+}
+
+// What a resume has made due goes before what has come since, also if no dispatcher
+// has seen the resume yet.
+func TestAheadAfterResume(t *testing.T) {
+	a := newAsking(t, 1, 1)
+	s := a.stores[0]
+	a.publish(3)
+	a.expand(s)
+	b := batchOf(nil, 10)
+	claims, err := s.RecordAndClaim(t.Context(), b)
+	require.NoError(t, err)
+	require.Len(t, claims.Claimed, 3)
+	b = batchOf(claims.Claimed, 0)
+	b.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, now time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
+	}
+	_, err = s.RecordAndClaim(t.Context(), b)
+	require.NoError(t, err)
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		if err := s.HoldSubscriptionTx(t.Context(), tx, "wsub_0", sender.SubscriptionPaused, ""); err != nil {
+			return err
+		}
+		return s.ResumeSubscriptionTx(t.Context(), tx, "wsub_0", sender.Resume{})
+	}))
+	a.publish(1)
+	pending := func() int {
+		a.expand(s)
+		all, _, err := s.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusPending})
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		facts, err := s.Facts(t.Context(), all[0].ID)
+		require.NoError(t, err)
+		return facts.Ahead
+	}
+	require.Equal(t, 3, pending())
+	claims, err = s.RecordAndClaim(t.Context(), batchOf(nil, 1))
+	require.NoError(t, err)
+	require.Len(t, claims.Claimed, 1)
+	require.Equal(t, 2, pending(), "one of them was claimed")
+}
+
+// An event is in the list of the time in which it was published, however long its
+// transaction stayed open.
+func TestPublishedInAnOldTransaction(t *testing.T) {
+	a := newAsking(t, 1, 1)
+	ctx, s := t.Context(), a.stores[0]
+	open, err := a.all.pool.Begin(ctx)
+	require.NoError(t, err)
+	defer func() { _ = open.Rollback(context.WithoutCancel(ctx)) }()
+	old := a.event("a.b")
+	_, err = s.PublishTx(ctx, open, []sender.Draft{old})
+	require.NoError(t, err)
+	a.advance(time.Hour)
+	a.publish(3)
+	a.expand(s)
+	require.NoError(t, open.Commit(ctx))
+	a.publish(2)
+	a.expand(s)
+
+	deliveries, next, err := s.Deliveries(ctx, sender.DeliveryQuery{Until: start.Add(time.Second)})
+	require.NoError(t, err)
+	require.Len(t, deliveries, 1)
+	require.Equal(t, old.ID, deliveries[0].Event.ID)
+	require.Empty(t, next)
+	deliveries, _, err = s.Deliveries(ctx, sender.DeliveryQuery{Since: start.Add(time.Second)})
+	require.NoError(t, err)
+	require.Len(t, deliveries, 5)
+	events, _, err := s.Events(ctx, sender.EventQuery{Until: start.Add(time.Second)})
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.Equal(t, old.ID, events[0].ID)
+}
+
+// Each process has rollups of its own, which are read as one.
+func TestRollupsOfSeveralProcesses(t *testing.T) {
+	a := newAsking(t, 2, 1)
+	for i := range 4 {
+		a.publish(1 + i)
+		a.expand(a.stores[i%2])
+	}
+	a.advance(time.Minute)
+	a.publish(5)
+	a.expand(a.stores[0])
+	for _, s := range a.stores {
+		all, err := s.Rollups(t.Context(), start, start.Add(time.Hour))
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		require.Equal(t, []any{start, int64(10), int64(10), int64(10)}, []any{all[0].Minute, all[0].Published, all[0].Deliveries, all[0].Backlog})
+		require.Equal(t, []any{start.Add(time.Minute), int64(5), int64(10)}, []any{all[1].Minute, all[1].Published, all[1].Backlog})
+	}
+	var rows int
+	require.NoError(t, a.all.pool.QueryRow(t.Context(), `SELECT count(*) FROM "`+a.schema+`".surehook_rollups`).Scan(&rows))
+	require.Equal(t, 3, rows, "a row for each minute and process")
+}
+
+// Several dispatchers of a process may use one store: what each of them has recorded
+// is counted once.
+func TestRollupsOfSeveralDispatchers(t *testing.T) {
+	const dispatchers, each = 4, 25
+	a := newAsking(t, 1, 2*dispatchers)
+	s := a.stores[0]
+	a.publish(each)
+	a.expand(s)
+	var all sync.WaitGroup
+	for range dispatchers {
+		all.Go(func() {
+			b := sender.Batch{Decide: sender.Policy{}.Decide}
+			for {
+				b.Claim.Lease = time.Minute
+				for lane := range b.Claim.Lanes {
+					b.Claim.Lanes[lane] = sender.LaneParams{Slots: 3, PerSubscriber: 3, PerSubscription: 3}
+				}
+				out, err := s.RecordAndClaim(t.Context(), b)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if len(out.Claimed) == 0 && out.NextDue.After(out.Now) {
+					return
+				}
+				b.Results = nil
+				for i := range out.Claimed {
+					c := &out.Claimed[i]
+					b.Results = append(b.Results, sender.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, StatusCode: 204})
+				}
+			}
+		})
+	}
+	all.Wait()
+	counts, err := s.Counts(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, counts.Live)
+	rollups, err := s.Rollups(t.Context(), start, start.Add(time.Minute))
+	require.NoError(t, err)
+	require.Len(t, rollups, 1)
+	require.Equal(t, int64(2*dispatchers*each), rollups[0].Delivered)
+}
+
+// Of many events that are not expanded no fewer are counted than there are.
+func TestCountsOfManyUnexpanded(t *testing.T) {
+	const n = 10_500
+	a := newAsking(t, 1, 1)
+	_, err := a.all.pool.Exec(t.Context(), `INSERT INTO "`+a.schema+`".surehook_outbox (event, patterns, subscriber, subscription, created_at, notice)
+		SELECT n, '*', 0, 0, now(), false FROM generate_series(1, $1::int) AS n`, n)
+	require.NoError(t, err)
+	counts, err := a.stores[0].Counts(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(n), counts.Unexpanded)
+}

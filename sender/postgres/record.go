@@ -1,0 +1,193 @@
+package postgres
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// lockWoken locks the heads that callers have asked to be looked at. One that
+	// somebody else has locked is left to the next turn: nobody waits for it who has
+	// nothing to record there.
+	lockWoken = `SELECT ` + headColumns + ` FROM surehook_heads
+		WHERE subscription = ANY(ARRAY(SELECT subscription FROM surehook_wakes LIMIT 100)) ORDER BY subscription FOR UPDATE SKIP LOCKED`
+	// deleteWakes is run when the heads are locked, and before the subscriptions are
+	// read: so it deletes none of what is not seen.
+	deleteWakes = `DELETE FROM surehook_wakes WHERE subscription = ANY($1) RETURNING subscription`
+
+	// takeLeases takes the leases that are held under a token, which guards the row.
+	// They are looked up one by one, which is right however few there were a moment ago.
+	takeLeases = `WITH q AS MATERIALIZED (
+			SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::int[]) AS u(subscription, event, number) CROSS JOIN LATERAL (
+				SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND number = u.number OFFSET 0) x)
+		DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
+		RETURNING ` + leaseColumns
+	leaseColumns = `l.subscription, l.event, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.epoch, l.notice, l.redacted`
+
+	// selectIdle tells whether there is anything to do. It is run without the settings for
+	// the store's own transactions: of the outbox EXISTS would forget the order, and read
+	// what is dead.
+	selectIdle = `SELECT {now}, EXISTS (SELECT 1 FROM surehook_wakes), ` + nextDueOf + `,
+		$7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
+	nextDueOf = `least(
+		CASE WHEN $1 THEN (SELECT next_due FROM surehook_turns WHERE lane = 0 AND next_due < 'infinity' AND next_due >= $4 ORDER BY next_due, turn LIMIT 1) END,
+		CASE WHEN $2 THEN (SELECT next_due FROM surehook_turns WHERE lane = 1 AND next_due < 'infinity' AND next_due >= $5 ORDER BY next_due, turn LIMIT 1) END,
+		CASE WHEN $3 THEN (SELECT next_due FROM surehook_turns WHERE lane = 2 AND next_due < 'infinity' AND next_due >= $6 ORDER BY next_due, turn LIMIT 1) END)`
+)
+
+// floorsNow are where the scans of a claim begin.
+type floorsNow [sender.Lanes]moment
+
+func (c *core) floorsNow() (f floorsNow) {
+	for lane := range f {
+		f[lane] = always
+		if !c.floors.off {
+			f[lane] = c.floors.turns[lane].from()
+		}
+	}
+	return f
+}
+
+func nextDueArgs(p *sender.ClaimParams, f floorsNow) []any {
+	return []any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}
+}
+
+// found is what a batch has locked.
+type found struct {
+	leases map[sender.DeliveryKey]*live // that were taken
+	due    [sender.Lanes][]dueSubscriber
+}
+
+// begin locks the heads of what is recorded, and of those who have got something. Then
+// it takes the leases, and locks heads that callers ask for, or that are due, and that
+// nobody else has locked; and then it reads how their subscriptions are. So a
+// transaction waits for locks only before it has others, and in their order.
+func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
+	out := found{leases: make(map[sender.DeliveryKey]*live, len(b.Results))}
+	nos := make([]int64, len(b.Results))
+	events := make([]int64, len(b.Results))
+	tokens := make([]int32, len(b.Results))
+	for i := range b.Results {
+		r := &b.Results[i]
+		nos[i], events[i], tokens[i] = r.Key.Subscription, r.Key.Event, int32(min(max(r.Token, 0), 1<<31-1))
+	}
+	var qs []query
+	var scans []func(r rows) error
+	ask := func(q query, scan func(r rows) error) { qs, scans = append(qs, q), append(scans, scan) }
+
+	var others []int64 // that are locked besides known
+	put := func(h head) *head {
+		if here := b.heads.by[h.subscription]; here != nil {
+			return here
+		}
+		others = append(others, h.subscription)
+		return b.heads.put(h)
+	}
+	known := distinct(append(targets, nos...))
+	if len(known) > 0 {
+		ask(b.lockQuery(known), func(r rows) error {
+			h, err := scanHead(r)
+			b.heads.put(h)
+			return err
+		})
+	}
+	if len(nos) > 0 {
+		ask(query{b.text(takeLeases), []any{nos, events, tokens}}, func(r rows) error {
+			var l live
+			err := scanLease(r, &l)
+			out.leases[l.key()] = &l
+			return err
+		})
+	}
+	ask(query{b.text(lockWoken), nil}, func(r rows) error {
+		h, err := scanHead(r)
+		put(h)
+		return err
+	})
+	least := floorsNow{never, never, never}
+	for lane := range b.Claim.Lanes {
+		if b.Claim.Lanes[lane].Slots > 0 {
+			ask(b.dueQuery(sender.Lane(lane), f[lane]), func(r rows) error { return scanDue(r, &out.due[lane], put, &least[lane]) })
+		}
+	}
+	var woken []int64
+	wakes := func(r rows) error {
+		var no int64
+		err := r.Scan(&no)
+		woken = append(woken, no)
+		return err
+	}
+	if len(known) > 0 {
+		ask(query{b.text(deleteWakes), []any{known}}, wakes)
+		ask(query{b.text(selectTargets), []any{known}}, func(r rows) error { return b.scanSubscription(r, b.subs) })
+	}
+	if err := b.many(b.ctx, qs, func(n int, r rows) error { return scans[n](r) }); err != nil {
+		return out, err
+	}
+	if err := b.allLocked(known); err != nil {
+		return out, err
+	}
+	for lane := range b.Claim.Lanes {
+		if b.Claim.Lanes[lane].Slots > 0 {
+			b.floors.turns[lane].found(least[lane], b.now)
+		}
+	}
+	for _, l := range out.leases {
+		b.heads.by[l.subscription].leased--
+	}
+	if len(others) > 0 {
+		b.own.later(query{b.text(deleteWakes), []any{others}}, wakes)
+	}
+	if err := b.know(slices.Sorted(maps.Keys(b.heads.by))); err != nil {
+		return out, err
+	}
+	for _, no := range woken {
+		if h := b.heads.by[no]; h.live() > 0 {
+			h.lower(b.now)
+		}
+	}
+	return out, nil
+}
+
+func scanLease(r rows, l *live) error {
+	return r.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted)
+}
+
+func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
+	if len(b.Results) == 0 {
+		return nil
+	}
+	b.out.Recorded = make([]sender.Recorded, len(b.Results))
+	b.attempts = make([]attempt, 0, len(b.Results))
+	for i := range b.Results {
+		r, out := &b.Results[i], &b.out.Recorded[i]
+		l := leases[r.Key]
+		if l == nil || int64(l.number) != r.Token {
+			out.Lost = true
+			continue
+		}
+		delete(leases, r.Key) // a second result of one attempt comes too late
+		h := b.heads.by[l.subscription]
+		var err error
+		if out.Decision, err = b.settle(h, b.subs[l.subscription], l, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interrupted settles an attempt whose lease has ended without a result.
+func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.EventInfo) error {
+	r := lostAttempt(l, b.Claim.Chance)
+	r.Published = info.CreatedAt
+	decision, err := b.settle(h, sub, l, &r)
+	if err != nil {
+		return err
+	}
+	target := *sub.Target
+	target.Lane = h.health.Lane
+	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Decision: decision, Target: &target, Event: info, Result: r})
+	return nil
+}

@@ -1,0 +1,91 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	snippetsLeft = `SELECT count(*) FROM surehook_attempts a JOIN surehook_feed f ON f.position = a.event JOIN surehook_events e ON e.no = f.event
+		WHERE length(e.body) = 0 AND a.snippet IS NOT NULL`
+	liveRedacted = `SELECT count(*) FROM (SELECT event FROM surehook_pending UNION ALL SELECT event FROM surehook_waiting UNION ALL SELECT event FROM surehook_leases WHERE NOT redacted) x
+		JOIN surehook_feed f ON f.position = x.event JOIN surehook_events e ON e.no = f.event WHERE length(e.body) = 0`
+)
+
+// An event that is being expanded when it is redacted has deliveries afterwards: they
+// are cancelled, too.
+func TestRedactBesideExpansion(t *testing.T) {
+	f := newForgetting(t)
+	owners, _ := f.subscribe(3)
+	require.NoError(t, f.publish(eventTo(""), eventTo(owners[0])))
+	release := f.hold("surehook_pending")
+	expanded := f.begun(func(ctx context.Context) error {
+		_, err := f.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 2})
+		return err
+	})
+	f.waits(1)
+	var out sender.Redacted
+	redacted := f.begun(func(ctx context.Context) (err error) {
+		object := f.object(t)
+		out, err = f.Redact(ctx, sender.RedactParams{Object: object, Limit: 10})
+		return err
+	})
+	f.waits(2)
+	release()
+	expanded()
+	redacted()
+	require.Equal(t, sender.Redacted{Events: 1, Deliveries: 2}, out)
+	f.expand()
+	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_ended WHERE status = 'cancelled'`))
+	require.Len(t, f.claim(), 1, "the delivery of the other event")
+	require.Zero(t, f.count(liveRedacted))
+	f.headsRight()
+}
+
+// object is that of the first event.
+func (f *forgetting) object(t *testing.T) (o sender.Object) {
+	t.Helper()
+	require.NoError(t, f.pool.QueryRow(t.Context(), `SELECT object_type, object_id FROM surehook_events ORDER BY no LIMIT 1`).Scan(&o.Type, &o.ID))
+	return o
+}
+
+// An attempt that is being recorded when its event is redacted has a snippet: it goes,
+// too. One that is recorded later has none.
+func TestRedactBesideRecording(t *testing.T) {
+	f := newForgetting(t)
+	owners, _ := f.subscribe(1)
+	require.NoError(t, f.publish(eventTo(owners[0]), eventTo(owners[0]), eventTo(owners[0])))
+	f.expand()
+	claimed := f.claim()
+	require.Len(t, claimed, 3)
+	release := f.hold("surehook_attempts")
+	recorded := f.begun(func(ctx context.Context) error {
+		_, err := f.RecordAndClaim(ctx, recordAs(claimed[:1], sender.ClassNone))
+		return err
+	})
+	f.waits(1)
+	var out sender.Redacted
+	redacted := f.begun(func(ctx context.Context) (err error) {
+		out, err = f.Redact(ctx, sender.RedactParams{Subscriber: owners[0], Limit: 10})
+		return err
+	})
+	f.waits(2)
+	release()
+	recorded()
+	redacted()
+	require.Equal(t, sender.Redacted{Events: 3}, out)
+	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
+	require.Zero(t, f.count(snippetsLeft))
+	_, err := f.RecordAndClaim(t.Context(), recordAs(claimed[1:2], sender.ClassTimeout))
+	require.NoError(t, err)
+	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_attempts`))
+	require.Zero(t, f.count(snippetsLeft))
+	require.NoError(t, f.Release(t.Context(), []sender.Release{{Key: claimed[2].Key, Token: claimed[2].Token, Due: f.now().Add(time.Hour)}}))
+	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_ended WHERE status = 'cancelled'`), "what failed, and what was given back")
+	f.headsRight()
+}

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	insertSubscriber = `WITH o AS (INSERT INTO surehook_subscribers (id, created_at, keyring_version) VALUES ($1, $2, 1) ON CONFLICT (id) DO NOTHING RETURNING no),
+		t AS (INSERT INTO surehook_turns (lane, subscriber) SELECT lane, o.no FROM o, generate_series(0, $3::bigint - 1) lane)
+		SELECT no FROM o`
+	selectSubscriber   = `SELECT created_at FROM surehook_subscribers WHERE id = $1 AND deleted = 0`
+	selectSubscriberNo = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0`
+)
+
+// CreateSubscriberTx implements sender.RegistryStore.
+func (s *Store[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n sender.Subscriber, secrets []sender.SealedSecret) error {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return err
+	}
+	const doing = "creating a subscriber"
+	var no int64
+	err = w.row(insertSubscriber, n.ID, n.CreatedAt, int64(sender.Lanes)).Scan(&no)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: subscriber %q", sender.ErrExists, n.ID)
+	}
+	if err == nil {
+		err = w.insertSecrets(no, secrets)
+	}
+	return fail(doing, err)
+}
+
+// SubscriberTx implements sender.RegistryStore.
+func (s *Store[Tx]) SubscriberTx(ctx context.Context, tx Tx, id string) (sender.Subscriber, error) {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return sender.Subscriber{}, err
+	}
+	var at moment
+	err = w.row(selectSubscriber, soughtID(id)).Scan(&at)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return sender.Subscriber{}, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	case err != nil:
+		return sender.Subscriber{}, fail("reading a subscriber", err)
+	}
+	return sender.Subscriber{ID: id, CreatedAt: at.time()}, nil
+}
+
+// SubscriberKeyringTx implements sender.RegistryStore.
+func (s *Store[Tx]) SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (sender.SealedKeyring, error) {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return sender.SealedKeyring{}, err
+	}
+	found, err := w.keyrings(keyringOfID, soughtID(id))
+	switch {
+	case err != nil:
+		return sender.SealedKeyring{}, fail("reading a keyring", err)
+	case len(found) == 0:
+		return sender.SealedKeyring{}, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	}
+	return found[0], nil
+}
+
+// Keyring implements sender.DispatchStore.
+func (c *core) Keyring(ctx context.Context, subscriber int64) (k sender.SealedKeyring, err error) {
+	err = c.read(ctx, func(w *work) error {
+		found, err := w.keyrings(keyringOfNumber, subscriber)
+		switch {
+		case err != nil:
+			return fail("reading a keyring", err)
+		case len(found) == 0:
+			return fmt.Errorf("%w: subscriber number %d", sender.ErrNotFound, subscriber)
+		}
+		k = found[0]
+		return nil
+	})
+	return k, err
+}
+
+// soughtID is an id that somebody asks for, or "", which is nobody's, if it can be no
+// id: PostgreSQL would abort the transaction instead of finding nothing.
+func soughtID(id string) string {
+	if !storable(id) {
+		return ""
+	}
+	return id
+}
+
+// subscriberNo is the number of a subscriber that is not deleted.
+func (w *work) subscriberNo(id string) (no int64, err error) {
+	err = w.row(selectSubscriberNo, soughtID(id)).Scan(&no)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
+	}
+	return no, fail("looking for a subscriber", err)
+}

@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"context"
+	"math"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Release implements sender.DispatchStore.
+func (c *core) Release(ctx context.Context, rs []sender.Release) error {
+	if len(rs) == 0 {
+		return nil
+	}
+	return c.batch(ctx, sender.Batch{}, func(b *batch) error { return fail("releasing", b.release(rs)) })
+}
+
+func (b *batch) release(rs []sender.Release) error {
+	if err := b.lock(column(rs, func(r sender.Release) int64 { return r.Key.Subscription })); err != nil {
+		return err
+	}
+	leases := make(map[sender.DeliveryKey]*live, len(rs))
+	err := b.each(func(r rows) (bool, error) {
+		var l live
+		err := scanLease(r, &l)
+		leases[l.key()] = &l
+		return true, err
+	}, takeLeases,
+		column(rs, func(r sender.Release) int64 { return r.Key.Subscription }),
+		column(rs, func(r sender.Release) int64 { return r.Key.Event }),
+		column(rs, func(r sender.Release) int32 { return tokenNumber(r.Token) }))
+	if err != nil || len(leases) == 0 {
+		return err
+	}
+	var cancelled []sender.DeliveryKey
+	for _, r := range rs {
+		l := leases[r.Key]
+		if l == nil || int64(l.number) != r.Token {
+			continue
+		}
+		delete(leases, r.Key)
+		sub := b.subs[l.subscription]
+		if sub.gone() || l.redacted || sub.leaves(l.epoch, l.event) {
+			cancelled = append(cancelled, r.Key)
+		}
+		b.takeBack(b.heads.by[l.subscription], l, max(b.now, momentOf(r.Due)))
+	}
+	if len(cancelled) == 0 {
+		return nil
+	}
+	if err := b.flush(); err != nil {
+		return err
+	}
+	_, err = b.cancel(cancelled)
+	return err
+}
+
+// takeBack undoes a claim, whose lease is taken away. What was the first attempt of
+// a schedule is so again.
+func (b *batch) takeBack(h *head, l *live, due moment) {
+	h.leased--
+	l.number--
+	l.tries--
+	if l.epoch < h.epoch {
+		l.tries, l.stood, l.firstAt = 0, 0, none
+	}
+	if l.firstAt == l.claimedAt {
+		l.firstAt = none
+	}
+	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
+	b.wait(h, l, due, rankFresh, 0)
+}
+
+// tokenNumber is the number of an attempt by its token; 0 for what is none.
+func tokenNumber(token int64) int32 {
+	if token < 0 || token > math.MaxInt32 {
+		return 0
+	}
+	return int32(token)
+}

@@ -1,0 +1,209 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+const replayColumns = `r.no, r.id, r.filter, r.subscription, r.rate, r.asked_by, r.reason, r.status, r.snapshot::text, r.boundary, r.at, r.at_subscription, r.rate_at,
+	r.matched, r.admitted, r.skipped, r.created_at, r.finished_at`
+
+const (
+	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
+			snapshot, boundary, at, at_subscription, turn, matched, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9::text::pg_snapshot, $10, $11, $12, $13, $14, $15)`
+	selectReplay    = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.id = $1`
+	selectReplays   = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.no < $1 ORDER BY r.no DESC LIMIT $2`
+	selectReplaysOf = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.subscriber = $3 AND r.no < $1 ORDER BY r.no DESC LIMIT $2`
+	updateReplay    = `UPDATE surehook_replays SET status = $2 WHERE no = $1`
+)
+
+// replay is a row, and how far it is.
+type replay struct {
+	sender.Replay
+	no     int64
+	set    replaySet
+	rateAt moment
+}
+
+func scanReplay(rows rows, more ...any) (r replay, err error) {
+	var filter []byte
+	var created, finished moment
+	err = rows.Scan(append([]any{&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.snapshot, &r.set.boundary,
+		&r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.Matched, &r.Admitted, &r.Skipped, &created, &finished}, more...)...)
+	if err == nil {
+		err = json.Unmarshal(filter, &r.Filter)
+	}
+	r.set.replay, r.set.filter = r.no, r.Filter
+	r.CreatedAt, r.FinishedAt = created.time(), finished.time()
+	return r, err
+}
+
+// replayOf finds a replay by its id. locking is what the query ends with.
+func (w *work) replayOf(id, locking string) (r replay, err error) {
+	found := false
+	err = w.each(func(rows rows) (bool, error) {
+		found = true
+		var err error
+		r, err = scanReplay(rows)
+		return false, err
+	}, selectReplay+locking, id)
+	if err == nil && !found {
+		return r, fmt.Errorf("%w: replay %q", sender.ErrNotFound, id)
+	}
+	return r, fail("reading a replay", err)
+}
+
+// CreateReplay implements sender.ReplayStore. What it counts it reads before the
+// transaction that stores the replay, on one snapshot, which also says what the set
+// of dead letters is. That of delivered ones is fixed by lockLate.
+func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+	set := replaySet{filter: r.Filter}
+	var survey sender.ReplaySurvey
+	err := c.read(ctx, func(w *work) error {
+		if err := w.begin(&set); err != nil {
+			return err
+		}
+		start := set.at
+		for more := true; more; {
+			var err error
+			if more, err = w.survey(&set, &survey); err != nil {
+				return err
+			}
+		}
+		set.at = start
+		return nil
+	})
+	if err != nil {
+		return sender.Replay{}, fail("looking for what to replay", err)
+	}
+	if err := survey.Within(notBefore); err != nil {
+		return sender.Replay{}, err
+	}
+	filter, err := json.Marshal(r.Filter)
+	if err != nil {
+		return sender.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
+	}
+	r.Matched, r.Status = survey.Preview().Count, sender.ReplayRunning
+	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, time.Time{}
+	err = c.write(ctx, func(w *work) error {
+		r.CreatedAt = w.now.time()
+		r.ID = newid.New("rpl_", r.CreatedAt)
+		if r.Filter.Status == sender.StatusDelivered {
+			if err := w.execs(boundLock); err != nil {
+				return fail("creating a replay", err)
+			}
+			if err := w.execs(lockLate); err != nil {
+				return fail("creating a replay", err)
+			}
+		}
+		return fail("creating a replay", w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
+			r.Rate, r.By, r.Reason, set.snapshot, set.boundary, set.at.no, set.at.subscription, c.turns.Add(1), r.Matched, w.now))
+	})
+	if err != nil {
+		return sender.Replay{}, err
+	}
+	c.Wake()
+	return r, nil
+}
+
+// PreviewReplay implements sender.ReplayStore.
+func (c *core) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender.ReplayPreview, error) {
+	set := replaySet{filter: f}
+	var survey sender.ReplaySurvey
+	begun, more := false, true
+	for more {
+		err := c.read(ctx, func(w *work) (err error) {
+			if !begun {
+				if err := w.begin(&set); err != nil {
+					return err
+				}
+				begun = true
+			}
+			more, err = w.survey(&set, &survey)
+			return err
+		})
+		if err != nil {
+			return sender.ReplayPreview{}, fail("previewing a replay", err)
+		}
+	}
+	return survey.Preview(), nil
+}
+
+// Replay implements sender.ReplayStore.
+func (c *core) Replay(ctx context.Context, id string) (out sender.Replay, err error) {
+	err = c.read(ctx, func(w *work) error {
+		r, err := w.replayOf(id, "")
+		out = r.Replay
+		return err
+	})
+	return out, err
+}
+
+// Replays implements sender.ReplayStore.
+func (c *core) Replays(ctx context.Context, q sender.ReplayQuery) (page []sender.Replay, err error) {
+	err = c.read(ctx, func(w *work) error {
+		before := int64(math.MaxInt64)
+		if q.After != "" {
+			r, err := w.replayOf(q.After, "")
+			if err != nil {
+				return err
+			}
+			before = r.no
+		}
+		query, args := selectReplays, []any{before, q.Limit}
+		if q.Subscriber != "" {
+			query, args = selectReplaysOf, append(args, q.Subscriber)
+		}
+		return fail("listing replays", w.each(func(rows rows) (bool, error) {
+			r, err := scanReplay(rows)
+			page = append(page, r.Replay)
+			return true, err
+		}, query, args...))
+	})
+	return page, err
+}
+
+// SetReplayStatus implements sender.ReplayStore.
+func (c *core) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (out sender.Replay, err error) {
+	switch to {
+	case sender.ReplayRunning, sender.ReplayPaused, sender.ReplayCancelled:
+	default:
+		return out, fmt.Errorf("%w status %q: a replay can be made running, paused or cancelled", sender.ErrInvalid, to)
+	}
+	err = c.write(ctx, func(w *work) error {
+		r, err := w.replayOf(id, ` FOR UPDATE`)
+		if err != nil {
+			return err
+		}
+		changes, err := r.Status.Turn(to)
+		if err != nil {
+			return err
+		}
+		if changes {
+			r.Status = to
+			err = w.execs(updateReplay, r.no, string(to))
+		}
+		if err == nil && changes && r.ended() {
+			err = w.forgetLate([]*replay{&r})
+		}
+		out = r.Replay
+		return fail("changing a replay", err)
+	})
+	if err != nil {
+		return sender.Replay{}, err
+	}
+	c.Wake()
+	return out, nil
+}
+
+// ended tells whether a replay is at its end.
+func (r *replay) ended() bool {
+	return r.Status != sender.ReplayRunning && r.Status != sender.ReplayPaused
+}

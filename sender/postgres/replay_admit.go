@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// takeDead takes dead letters that are still the same. A number is never used
+	// twice.
+	takeDead = `DELETE FROM surehook_ended x WHERE x.no = ANY($1) AND x.status = 'dead_lettered' AND ` + keptOf + ` RETURNING 0::bigint, x.event, x.subscription, ` + numberOf
+	// stillDelivered are those of replays that are.
+	stillDelivered = `SELECT x.replay, x.event, x.subscription, ` + numberOf + `
+		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS x(replay, event, subscription) WHERE ` + keptOf + ` AND ` + isDelivered
+	keptOf   = `EXISTS (SELECT 1 FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = x.event AND length(e.body) > 0)`
+	numberOf = `(SELECT coalesce(max(a.number), 0) FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription)`
+)
+
+// admitAll makes due what was chosen and is still what it was, when its head is
+// locked. What is redacted just now is found out when it is claimed.
+func (s *stepping) admitAll() error {
+	var subscriptions []int64
+	for _, t := range s.all {
+		for _, c := range t.chosen {
+			subscriptions = append(subscriptions, c.position.subscription)
+		}
+	}
+	if len(subscriptions) == 0 {
+		return nil
+	}
+	if err := s.lock(subscriptions); err != nil {
+		return err
+	}
+	for _, t := range s.all {
+		t.chosen = slices.DeleteFunc(t.chosen, func(c *replayed) bool {
+			gone := s.heads.by[c.position.subscription] == nil || s.subs[c.position.subscription].gone()
+			if gone {
+				t.Skipped++
+				s.out.Skipped++
+			}
+			return gone
+		})
+	}
+	found, err := s.take()
+	if err != nil {
+		return err
+	}
+	for _, t := range s.all {
+		for _, c := range t.chosen {
+			s.admit(t, c, found)
+		}
+	}
+	return nil
+}
+
+// taken names a delivery, and the replay of delivered ones that it is of; 0: it was
+// dead-lettered.
+type taken struct {
+	replay int64
+	key    sender.DeliveryKey
+}
+
+// take finds which of the chosen ones are still members, and the numbers of their
+// last attempts. Those of dead letters are none any more.
+func (s *stepping) take() (map[taken]int, error) {
+	var dead, replays, events, subscriptions []int64
+	for _, t := range s.all {
+		for _, c := range t.chosen {
+			if t.Filter.Status != sender.StatusDelivered {
+				dead = append(dead, c.no)
+				continue
+			}
+			replays = append(replays, t.no)
+			events = append(events, c.event)
+			subscriptions = append(subscriptions, c.position.subscription)
+		}
+	}
+	var qs []query
+	if len(dead) > 0 {
+		qs = append(qs, query{s.text(takeDead), []any{distinct(dead)}})
+	}
+	if len(replays) > 0 {
+		qs = append(qs, query{s.text(stillDelivered), []any{replays, events, subscriptions}})
+	}
+	if len(qs) == 0 {
+		return nil, nil
+	}
+	found := map[taken]int{}
+	err := s.many(s.ctx, qs, func(_ int, r rows) error {
+		var t taken
+		var number int
+		err := r.Scan(&t.replay, &t.key.Event, &t.key.Subscription, &number)
+		found[t] = number
+		return err
+	})
+	return found, err
+}
+
+// admit makes a delivery of a replay due again, if it is still a member, and no
+// replay before this one has taken it.
+func (s *stepping) admit(t *turn, c *replayed, found map[taken]int) {
+	single := t.Filter.Status == sender.StatusDelivered
+	is := taken{key: c.key()}
+	if single {
+		is.replay = t.no
+	}
+	number, ok := found[is]
+	if !ok || s.done[is.key] {
+		return
+	}
+	s.done[is.key] = true
+	h := s.heads.by[c.position.subscription]
+	if !single {
+		h.dead--
+	}
+	// What is held is claimed in the order of the events when it is resumed, whatever
+	// its rank, and does not count as admitted and not claimed.
+	rank := rankReplay
+	if !h.open {
+		rank = rankFresh
+	}
+	s.wait(h, &live{event: c.event, subscription: c.position.subscription, number: number, single: single}, s.now, rank, t.no)
+	t.admitted++
+	t.Admitted++
+	s.out.Admitted++
+}

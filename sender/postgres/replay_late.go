@@ -1,0 +1,48 @@
+package postgres
+
+import "math"
+
+const (
+	// lockLate waits for the recordings that have looked for replays of delivered ones
+	// (insertLate, whose lock of the table comes before its snapshot), and keeps others
+	// from it until the commit: so what they make delivered is committed before a replay
+	// is created, or recorded as too late for it. A vacuum of the table gives way after
+	// the server's deadlock_timeout, 1 s.
+	lockLate = `LOCK TABLE surehook_replay_late IN SHARE ROW EXCLUSIVE MODE`
+	// boundLock bounds how long recordings are kept waiting with it.
+	boundLock = `SELECT set_config('lock_timeout', '2s', true)`
+
+	insertLate = `INSERT INTO surehook_replay_late (replay, event, subscription)
+		SELECT r.no, u.event, u.subscription FROM surehook_replays r CROSS JOIN unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
+		WHERE r.status_of = 'delivered' AND r.status IN ('running', 'paused') AND r.boundary >= u.event AND (r.at, r.at_subscription) < (u.event, u.subscription)
+		ON CONFLICT DO NOTHING`
+
+	// deleteLate forgets what replays have passed, and what replays of old have left
+	// behind: a recording that saw one before its end may come after it.
+	deleteLate = `DELETE FROM surehook_replay_late l USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(replay, event, subscription)
+		WHERE l.replay = u.replay AND (l.event, l.subscription) <= (u.event, u.subscription)`
+	deleteLeftLate = `DELETE FROM surehook_replay_late WHERE replay < (SELECT coalesce(min(no), 9223372036854775807) FROM surehook_replays
+		WHERE status_of = 'delivered' AND status IN ('running', 'paused'))`
+)
+
+// forgetLate forgets what was delivered too late for replays of delivered ones, as
+// far as they are, or whole if they are at their ends.
+func (w *work) forgetLate(rs []*replay) error {
+	if len(rs) == 0 {
+		return nil
+	}
+	to := make([]position, len(rs))
+	ended := false
+	for i, r := range rs {
+		to[i] = r.set.at
+		if r.ended() {
+			to[i], ended = position{math.MaxInt64, math.MaxInt64}, true
+		}
+	}
+	err := w.execs(deleteLate, column(rs, func(r *replay) int64 { return r.no }),
+		column(to, func(p position) int64 { return p.no }), column(to, func(p position) int64 { return p.subscription }))
+	if err != nil || !ended {
+		return err
+	}
+	return w.execs(deleteLeftLate)
+}

@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// replayLook is how many deliveries are looked at in one go.
+const replayLook = 1000
+
+const (
+	lastEnded    = `SELECT coalesce(max(no), 0), pg_current_snapshot()::text FROM surehook_ended`
+	lastPosition = `SELECT position, pg_current_snapshot()::text FROM surehook_feed_head`
+
+	// What is dead-lettered, by the order in which it ended.
+	replayDead   = `SELECT no, event, subscription, class, xid FROM surehook_ended WHERE status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+	replayDeadOf = `SELECT no, event, subscription, class, xid FROM surehook_ended WHERE subscription = $5 AND status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+
+	// Nothing of a redacted event is sent again, nor of one that is pruned.
+	replayKept   = `coalesce(length(e.body) > 0, false)`
+	replayMember = `coalesce(s.id, ''), coalesce(o.id, ''), coalesce(e.type, ''), e.created_at`
+	replayOwner  = ` LEFT JOIN surehook_subscriptions s ON s.no = x.subscription LEFT JOIN surehook_subscribers o ON o.no = s.subscriber
+		LEFT JOIN surehook_feed f ON f.position = x.event LEFT JOIN surehook_events e ON e.no = f.event`
+
+	// Numbers are not drawn in the order of the commits, so a lower one can be of what
+	// ended after the snapshot.
+	selectReplayDead   = selectDead + replayDead + `) x` + replayOwner
+	selectReplayDeadOf = selectDead + replayDeadOf + `) x` + replayOwner
+	selectDead         = `SELECT x.no, x.event, x.subscription, pg_visible_in_snapshot(x.xid, $4::text::pg_snapshot) AND ` + replayKept + `, x.class, ` + replayMember + ` FROM (`
+
+	// isDelivered tells of x whether it is delivered, and was when the replay was
+	// created. Without OFFSET, PostgreSQL may read the whole of each table instead of
+	// looking for one row of it.
+	isDelivered = `EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '' OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription OFFSET 0)`
+
+	// Deliveries that were attempted, whatever became of them.
+	selectReplayDelivered = `SELECT x.event, x.event, x.subscription, ` + isDelivered + ` AND ` + replayKept + `,
+			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + `
+		FROM (SELECT d.*, $5::bigint AS replay FROM (
+			SELECT DISTINCT event, subscription FROM surehook_attempts WHERE (event, subscription) > ($1, $2) AND event <= $3
+			ORDER BY event, subscription LIMIT $4) d) x` + replayOwner
+)
+
+// replaySet is what a replay is to send, and how far it is in it.
+type replaySet struct {
+	filter       sender.ReplayFilter
+	replay       int64  // the replay's number; 0: none yet
+	subscription int64  // the number of the filter's; 0: any
+	snapshot     string // what was committed when it was created
+	boundary     int64
+	at           position
+}
+
+// position is what was looked at last. In a set of dead letters no is that of
+// surehook_ended, in one of delivered ones it is the event, and there are several of
+// it.
+type position struct{ no, subscription int64 }
+
+// replayed is a delivery to be looked at.
+type replayed struct {
+	sender.ReplayCandidate
+	position
+	event  int64
+	member bool // it would be of the set, if the filter selects it
+}
+
+func (c *replayed) key() sender.DeliveryKey {
+	return sender.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
+}
+
+// begin says what the set of a replay is that is created now.
+func (w *work) begin(set *replaySet) error {
+	f := set.filter
+	if f.Subscription != "" {
+		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = $1`, f.Subscription).Scan(&set.subscription)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.Subscriber != "" {
+		var known bool
+		if err := w.row(`SELECT EXISTS (SELECT 1 FROM surehook_subscribers WHERE id = $1)`, f.Subscriber).Scan(&known); err != nil {
+			return err
+		}
+		if !known {
+			return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
+		}
+	}
+	if f.Status == sender.StatusDeadLettered {
+		return w.row(lastEnded).Scan(&set.boundary, &set.snapshot)
+	}
+	if err := w.row(lastPosition).Scan(&set.boundary, &set.snapshot); err != nil {
+		return err
+	}
+	first, last, err := w.positions(f.Since, f.Until)
+	if err != nil {
+		return err
+	}
+	set.boundary = min(set.boundary, last)
+	set.at = position{max(first-1, 0), math.MaxInt64}
+	return nil
+}
+
+// next are the deliveries that follow in a set, up to a number. If there are fewer,
+// the set is at its end.
+func (w *work) next(set *replaySet, limit int) (found []replayed, err error) {
+	var query string
+	var args []any
+	switch {
+	case set.filter.Status == sender.StatusDelivered:
+		query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
+	case set.subscription != 0:
+		query, args = selectReplayDeadOf, []any{set.at.no, set.boundary, limit, set.snapshot, set.subscription}
+	default:
+		query, args = selectReplayDead, []any{set.at.no, set.boundary, limit, set.snapshot}
+	}
+	err = w.each(func(rows rows) (bool, error) {
+		var c replayed
+		var published moment
+		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
+		c.Published = published.time()
+		found = append(found, c)
+		return true, err
+	}, query, args...)
+	slices.SortFunc(found, func(a, b replayed) int {
+		return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
+	})
+	return found, err
+}
+
+// selects tells whether a candidate is to be sent again.
+func (set *replaySet) selects(c *replayed) bool {
+	return c.member && set.filter.Selects(c.ReplayCandidate)
+}
+
+// survey counts the next ones of a set, and reports whether there are more.
+func (w *work) survey(set *replaySet, s *sender.ReplaySurvey) (more bool, err error) {
+	found, err := w.next(set, replayLook)
+	for i := range found {
+		if set.selects(&found[i]) {
+			s.Add(found[i].ReplayCandidate)
+		}
+		set.at = found[i].position
+	}
+	return len(found) == replayLook, err
+}

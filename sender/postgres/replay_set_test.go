@@ -1,0 +1,279 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+// replaying is a schema in which two processes are at work, and in which commits can
+// be held up.
+type replaying struct {
+	t          *testing.T
+	pool       *pgxpool.Pool // whose search_path is the schema
+	one, other *postgres.Store[pgx.Tx]
+	key        int64 // of the lock that holds up
+}
+
+func newReplaying(t *testing.T) *replaying {
+	t.Helper()
+	schema := newid.New("test_", time.Now())
+	b := &replaying{t: t, pool: openPool(t, "search_path", schema), key: rand.Int64()}
+	b.one, b.other = newStore(t, b.pool, schema), newStore(t, b.pool, schema)
+	require.NoError(t, b.one.Migrate(t.Context()))
+	t.Cleanup(func() { dropSchema(t, b.pool, schema) })
+	b.exec(fmt.Sprintf(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM pg_advisory_xact_lock_shared(%d); RETURN NULL; END$$`, b.key))
+	return b
+}
+
+func newStore(t testing.TB, pool *pgxpool.Pool, schema string) *postgres.Store[pgx.Tx] {
+	t.Helper()
+	s, err := postgres.New(pool, &postgres.Config{Schema: schema})
+	require.NoError(t, err)
+	return s
+}
+
+func dropSchema(t testing.TB, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	_, err := pool.Exec(context.Background(), `DROP SCHEMA "`+schema+`" CASCADE`)
+	require.NoError(t, err)
+}
+
+func (b *replaying) exec(query string) {
+	b.t.Helper()
+	_, err := b.pool.Exec(b.t.Context(), query)
+	require.NoError(b.t, err, query)
+}
+
+func (b *replaying) count(query string, args ...any) (n int) {
+	b.t.Helper()
+	require.NoError(b.t, b.pool.QueryRow(b.t.Context(), query, args...).Scan(&n), query)
+	return n
+}
+
+// holdCommits holds up the transactions that insert certain rows just before they
+// are committed, until it is told to let them go.
+func (b *replaying) holdCommits(table, rows string) (release func()) {
+	b.t.Helper()
+	b.exec(`CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON ` + table + ` DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (` + rows + `) EXECUTE FUNCTION hold()`)
+	conn, err := pgx.Connect(b.t.Context(), pgtest.DSN(b.t))
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(b.t.Context(), `SELECT pg_advisory_lock($1)`, b.key)
+	require.NoError(b.t, err)
+	return func() { _ = conn.Close(context.Background()) }
+}
+
+// held waits until a transaction is held up.
+func (b *replaying) held() {
+	b.t.Helper()
+	b.eventually(`SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND (classid::bigint << 32) + objid::bigint = $1`, b.key)
+}
+
+// waitsFor waits until somebody waits for the lock of a table.
+func (b *replaying) waitsFor(table string) {
+	b.t.Helper()
+	b.eventually(`SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND relation = $1::text::regclass`, table)
+}
+
+func (b *replaying) eventually(query string, args ...any) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		n := 0
+		return b.pool.QueryRow(context.Background(), query, args...).Scan(&n) == nil && n > 0
+	}, 10*time.Second, time.Millisecond)
+}
+
+// claimed publishes an event to each of n subscribers, and claims all.
+func (b *replaying) claimed(n int) []sender.Claimed {
+	b.t.Helper()
+	ctx := b.t.Context()
+	require.NoError(b.t, b.one.InTx(ctx, func(tx pgx.Tx) error {
+		for i := range n {
+			sub := sender.Subscription{ID: "wsub_" + strconv.Itoa(i), Subscriber: "sub_" + strconv.Itoa(i), URL: "https://example.com/", EventTypes: []string{"*"}}
+			if err := b.one.CreateSubscriberTx(ctx, tx, sender.Subscriber{ID: sub.Subscriber}, nil); err != nil {
+				return err
+			}
+			if err := b.one.CreateSubscriptionTx(ctx, tx, sub); err != nil {
+				return err
+			}
+			if _, err := b.one.PublishTx(ctx, tx, []sender.Draft{replayDraft(sub.Subscriber)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	expandEvents(b.t, b.one)
+	c, err := b.one.RecordAndClaim(ctx, sender.Batch{Decide: endNow, Claim: claims(n)})
+	require.NoError(b.t, err)
+	require.Len(b.t, c.Claimed, n)
+	return c.Claimed
+}
+
+func claims(n int) sender.ClaimParams {
+	p := sender.ClaimParams{Lease: time.Minute}
+	for lane := range p.Lanes {
+		p.Lanes[lane] = sender.LaneParams{Slots: n, PerSubscriber: n, PerSubscription: n}
+	}
+	return p
+}
+
+func replayDraft(subscriber string) sender.Draft {
+	id := newid.New("evt_", time.Now())
+	return sender.Draft{
+		ID: id, Type: "subscriber.updated", Object: sender.Object{Type: "subscriber", ID: id}, Subscriber: subscriber,
+		BodyHead: []byte(`{"id":"` + id + `","version":`), BodyTail: []byte(`}`),
+	}
+}
+
+func expandEvents(t testing.TB, s *postgres.Store[pgx.Tx]) {
+	t.Helper()
+	for more := true; more; {
+		x, err := s.Expand(context.Background(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		require.NoError(t, err)
+		more = x.More || x.Events > 0
+	}
+}
+
+// endNow makes an end of each first result.
+func endNow(_ sender.Live, h sender.Health, r sender.Result, _ time.Time) sender.Decision {
+	if r.Class == sender.ClassNone {
+		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+	}
+	return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+}
+
+// record records a result, which says something.
+func (b *replaying) record(s *postgres.Store[pgx.Tx], c sender.Claimed, class sender.Class, says string) error {
+	out, err := s.RecordAndClaim(b.t.Context(), sender.Batch{Decide: endNow, Results: []sender.Result{{
+		Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, Class: class, Error: says,
+	}}})
+	if err == nil && (len(out.Recorded) != 1 || out.Recorded[0].Lost) {
+		err = fmt.Errorf("the result of %v was lost", c.Key)
+	}
+	return err
+}
+
+// begin does something that is to be held up.
+func (b *replaying) begin(do func() error) (end func()) {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return func() {
+		b.t.Helper()
+		require.NoError(b.t, <-done)
+	}
+}
+
+func (b *replaying) create(s *postgres.Store[pgx.Tx], status sender.Status) (sender.Replay, error) {
+	return s.CreateReplay(b.t.Context(), sender.Replay{Filter: sender.ReplayFilter{Status: status}}, time.Time{})
+}
+
+func (b *replaying) steps() sender.ReplayStep {
+	b.t.Helper()
+	s, err := b.one.StepReplays(b.t.Context(), 100, nil)
+	require.NoError(b.t, err)
+	require.Len(b.t, s.Finished, 1)
+	return s
+}
+
+// Numbers are drawn before the commit: what ends later can have a lower one.
+func TestReplayLeavesOutWhatIsDeadLetteredLater(t *testing.T) {
+	b := newReplaying(t)
+	c := b.claimed(2)
+	release := b.holdCommits("surehook_attempts", `NEW.error = 'held'`)
+	end := b.begin(func() error { return b.record(b.one, c[0], sender.ClassStatus, "held") })
+	b.held()
+	require.NoError(t, b.record(b.other, c[1], sender.ClassStatus, ""))
+	r, err := b.create(b.other, sender.StatusDeadLettered)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, r.Matched)
+	release()
+	end()
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM surehook_ended WHERE subscription = $1 AND no < (SELECT boundary FROM surehook_replays)`, c[0].Key.Subscription),
+		"that the later one has the lower number")
+
+	require.Equal(t, 1, b.steps().Admitted)
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM surehook_waiting WHERE subscription = $1`, c[1].Key.Subscription))
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM surehook_ended WHERE subscription = $1`, c[0].Key.Subscription))
+}
+
+// A recording that sees no replay has been committed when one is created.
+func TestReplayIsCreatedAfterRecordingsThatDoNotSeeIt(t *testing.T) {
+	b := newReplaying(t)
+	c := b.claimed(1)
+	release := b.holdCommits("surehook_attempts", `NEW.error = 'held'`)
+	recorded := b.begin(func() error { return b.record(b.one, c[0], sender.ClassNone, "held") })
+	b.held()
+	created := b.begin(func() error {
+		if _, err := b.create(b.other, sender.StatusDelivered); err != nil {
+			return err
+		}
+		delivered := 0
+		err := b.pool.QueryRow(t.Context(), `SELECT count(*) FROM surehook_attempts`).Scan(&delivered)
+		if err == nil && delivered != 1 {
+			return errors.New("a replay is created, and what it does not know of is not delivered yet")
+		}
+		return err
+	})
+	b.waitsFor("surehook_replay_late")
+	release()
+	recorded()
+	created()
+	require.Equal(t, 1, b.steps().Admitted, "delivered before the replay was created, although it was counted before that")
+}
+
+// A recording that comes while a replay is being created waits, and sees it.
+func TestReplayIsSeenByRecordingsThatAreCommittedLater(t *testing.T) {
+	b := newReplaying(t)
+	c := b.claimed(1)
+	release := b.holdCommits("surehook_replays", `true`)
+	created := b.begin(func() error { _, err := b.create(b.one, sender.StatusDelivered); return err })
+	b.held()
+	recorded := b.begin(func() error { return b.record(b.other, c[0], sender.ClassNone, "") })
+	b.waitsFor("surehook_replay_late")
+	release()
+	created()
+	recorded()
+	require.Zero(t, b.steps().Admitted, "delivered after the replay was created")
+}
+
+// What a recording has added after the end of the replay that it saw is forgotten
+// with the next replay that ends.
+func TestReplayForgetsWhatWasTooLateForIt(t *testing.T) {
+	b := newReplaying(t)
+	c := b.claimed(2)
+	cancel := func(r sender.Replay) {
+		_, err := b.other.SetReplayStatus(t.Context(), r.ID, sender.ReplayCancelled)
+		require.NoError(t, err)
+	}
+	const late = `SELECT count(*) FROM surehook_replay_late`
+	older, err := b.create(b.other, sender.StatusDelivered)
+	require.NoError(t, err)
+	r, err := b.create(b.other, sender.StatusDelivered)
+	require.NoError(t, err)
+	require.NoError(t, b.record(b.other, c[0], sender.ClassNone, ""))
+	require.Equal(t, 2, b.count(late), "one for each replay")
+	release := b.holdCommits("surehook_attempts", `NEW.error = 'held'`)
+	recorded := b.begin(func() error { return b.record(b.one, c[1], sender.ClassNone, "held") })
+	b.held()
+	cancel(r)
+	require.Equal(t, 1, b.count(late), "after the end of one of them")
+	release()
+	recorded()
+	require.Equal(t, 3, b.count(late), "after a recording that saw both")
+	cancel(older)
+	require.Zero(t, b.count(late), "after the end of both")
+}

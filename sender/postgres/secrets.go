@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	raiseKeyring  = `UPDATE surehook_subscribers SET keyring_version = keyring_version + 1 WHERE no = $1 AND keyring_version = $2 AND deleted = 0`
+	deleteSecrets = `DELETE FROM surehook_secrets WHERE subscriber = $1`
+	insertSecret  = `INSERT INTO surehook_secrets (subscriber, position, id, sealed, sealing_key, not_before, not_after) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	updateSealed  = `UPDATE surehook_secrets SET sealed = $1, sealing_key = $2 WHERE subscriber = $3 AND id = $4 AND sealed = $5`
+
+	// Keyrings are read in one statement, so that the secrets are those of the version.
+	selectKeyrings = `SELECT o.no, o.id, o.keyring_version, coalesce(s.position, -1), coalesce(s.id, ''), s.sealed, coalesce(s.sealing_key, ''), s.not_before, s.not_after
+		FROM surehook_subscribers o LEFT JOIN surehook_secrets s ON s.subscriber = o.no WHERE `
+	inOrder         = ` ORDER BY o.no, s.position`
+	keyringOfID     = selectKeyrings + `o.id = $1 AND o.deleted = 0` + inOrder
+	keyringOfNumber = selectKeyrings + `o.no = $1 AND o.deleted < 2` + inOrder
+	keyringsUnder   = selectKeyrings + `o.deleted < 2 AND o.no IN (SELECT DISTINCT subscriber FROM surehook_secrets
+		WHERE sealing_key = $1 AND subscriber > $2 ORDER BY subscriber LIMIT $3)` + inOrder
+
+	// A SELECT DISTINCT would read the whole index.
+	selectSealingKeys = `WITH RECURSIVE k AS (
+			SELECT min(sealing_key) AS key FROM surehook_secrets
+			UNION ALL SELECT (SELECT min(sealing_key) FROM surehook_secrets WHERE sealing_key > k.key) FROM k WHERE k.key IS NOT NULL)
+		SELECT key FROM k WHERE key IS NOT NULL`
+)
+
+// SetSecretsTx implements sender.SecretStore.
+func (s *Store[Tx]) SetSecretsTx(ctx context.Context, tx Tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return err
+	}
+	const doing = "changing secrets"
+	no, err := w.subscriberNo(subscriber)
+	if err != nil {
+		return err
+	}
+	raised, err := w.exec(raiseKeyring, no, version)
+	if err != nil {
+		return fail(doing, err)
+	}
+	if raised == 0 {
+		return fmt.Errorf("%w: the secrets of subscriber %q", sender.ErrConflict, subscriber)
+	}
+	if err := w.execs(deleteSecrets, no); err != nil {
+		return fail(doing, err)
+	}
+	return fail(doing, w.insertSecrets(no, secrets))
+}
+
+func (w *work) insertSecrets(subscriber int64, secrets []sender.SealedSecret) error {
+	if len(secrets) == 0 {
+		return nil
+	}
+	qs := make([]query, len(secrets))
+	for i, sec := range secrets {
+		qs[i] = query{w.text(insertSecret), []any{subscriber, int64(i), sec.ID, sec.Sealed, sec.Key, momentOf(sec.NotBefore), momentOf(sec.NotAfter)}}
+	}
+	return w.many(w.ctx, qs, func(int, rows) error { return nil })
+}
+
+// keyrings reads some, with all their secrets.
+func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring, err error) {
+	last := int64(0)
+	err = w.each(func(r rows) (bool, error) {
+		var no, position int64
+		var k sender.SealedKeyring
+		var sec sender.SealedSecret
+		var notBefore, notAfter moment
+		if err := r.Scan(&no, &k.Subscriber, &k.Version, &position, &sec.ID, &sec.Sealed, &sec.Key, &notBefore, &notAfter); err != nil {
+			return false, err
+		}
+		if no != last {
+			last, list = no, append(list, k)
+		}
+		if position >= 0 {
+			sec.NotBefore, sec.NotAfter = notBefore.time(), notAfter.time()
+			of := &list[len(list)-1]
+			of.Secrets = append(of.Secrets, sec)
+		}
+		return true, nil
+	}, query, args...)
+	return list, err
+}
+
+// KeyringsTx implements sender.SecretStore.
+func (s *Store[Tx]) KeyringsTx(ctx context.Context, tx Tx, key, after string, limit int) (list []sender.SealedKeyring, err error) {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	from := int64(0)
+	if after != "" {
+		if from, err = w.subscriberNo(after); err != nil {
+			return nil, err
+		}
+	}
+	list, err = w.keyrings(keyringsUnder, key, from, int64(limit))
+	return list, fail("listing keyrings", err)
+}
+
+// RewrapTx implements sender.SecretStore.
+func (s *Store[Tx]) RewrapTx(ctx context.Context, tx Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	no, err := w.subscriberNo(subscriber)
+	if errors.Is(err, sender.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	n, err := w.exec(updateSealed, sealed.Sealed, sealed.Key, no, sealed.ID, old)
+	return n > 0, fail("sealing a secret anew", err)
+}
+
+// SealingKeys implements sender.SealingStore.
+func (c *core) SealingKeys(ctx context.Context) (keys []string, err error) {
+	err = c.read(ctx, func(w *work) error {
+		return w.each(func(r rows) (bool, error) {
+			var key string
+			err := r.Scan(&key)
+			keys = append(keys, key)
+			return true, err
+		}, selectSealingKeys)
+	})
+	if err != nil {
+		return nil, fail("listing sealing keys", err)
+	}
+	slices.Sort(keys) // the database's order need not be that of the bytes
+	return keys, nil
+}

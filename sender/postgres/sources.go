@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"cmp"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// source is where deliveries of a status may be. What is found there may have
+// another one.
+type source struct {
+	table string
+	// likely tells rows that may be meant from those that only lie among them.
+	likely string
+	// heads and of say which subscriptions may have some; "": as the table is ordered
+	// by event, it is read for all at once, unless the subscriptions are named.
+	heads, of string
+	// only is what is read of the table if it is read for all at once.
+	only string
+}
+
+// The streams of every delivery: those that have not ended, by what their
+// subscriptions must be for them to read so; those that have ended otherwise than
+// delivered; and those that were attempted.
+func unended(likelyWaiting, of string) []source {
+	return []source{
+		{table: "surehook_pending", likely: "true", heads: "pending > 0", of: of},
+		{table: "surehook_waiting", likely: likelyWaiting, heads: "waiting > 0", of: of},
+		{table: "surehook_leases", likely: "true", only: "true"}, // as many as there are attempts in flight
+	}
+}
+
+func endedAs(status string) source {
+	return source{table: "surehook_ended", likely: "x.status = '" + status + "'", only: "x.status = '" + status + "'"}
+}
+
+const (
+	opened  = "s.status IN ('active', 'closing')"
+	held    = "s.status IN ('paused', 'disabled')"
+	dropped = "(s.status = 'deleted' OR s.left_to > 0)"
+	unswept = "s.status <> 'swept'"
+)
+
+var (
+	// A delivery can have many attempts, and succeed twice.
+	succeeded = source{table: "surehook_attempts", only: "x.number = 1",
+		likely: "EXISTS (SELECT 1 FROM surehook_attempts y WHERE y.event = x.event AND y.subscription = x.subscription AND y.class = '')"}
+
+	dead, cancelled = endedAs("dead_lettered"), endedAs("cancelled")
+)
+
+func sources(status sender.Status) []source {
+	switch status {
+	case sender.StatusPending:
+		return unended("x.number = 0", opened)
+	case sender.StatusAwaitingRetry:
+		return unended("x.number > 0", opened)[1:]
+	case sender.StatusHeld:
+		return unended("true", held)
+	case sender.StatusDeadLettered:
+		return []source{dead}
+	case sender.StatusCancelled:
+		return append(unended("true", dropped), cancelled)
+	case sender.StatusDelivered:
+		return []source{succeeded}
+	}
+	return append(unended("true", unswept), dead, cancelled, succeeded)
+}
+
+// firsts finds the first key of each subscription that has something in a source.
+// After (event, subscription) comes the same event of later subscriptions.
+func (s *source) firsts(sc *scope) (query string, args []any) {
+	heads := "SELECT subscription FROM surehook_heads"
+	if s.heads != "" {
+		heads += " WHERE " + s.heads
+	}
+	const subscriptions = "surehook_subscriptions s"
+	from := "(" + heads + " OFFSET 0) h JOIN " + subscriptions + " ON s.no = h.subscription"
+	only, args := "", []any{}
+	switch { // those that are named first, and their heads are not looked at
+	case sc.subscription != 0:
+		from, only = subscriptions, " AND s.no = $4"
+		args = append(args, sc.subscription)
+		if sc.subscriber != 0 {
+			only += " AND s.subscriber = $5"
+			args = append(args, sc.subscriber)
+		}
+	case sc.subscriber != 0:
+		from, only = subscriptions, " AND s.subscriber = $4"
+		args = append(args, sc.subscriber)
+	}
+	return `SELECT s.no, x.event FROM ` + from + ` CROSS JOIN LATERAL (
+			SELECT x.event FROM ` + s.table + ` x WHERE x.subscription = s.no AND x.event >= $1
+				AND x.event <= CASE WHEN s.no <= $3 THEN $2::bigint - 1 ELSE $2::bigint END` + s.ofOne() + `
+			ORDER BY x.event DESC LIMIT 1) x
+		WHERE ` + cmp.Or(s.of, "true") + only, args
+}
+
+// ofOne are the conditions of a source that is read by subscription.
+func (s *source) ofOne() string {
+	if s.table == succeeded.table {
+		return ` AND x.class = ''` // it has an index then
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+)
+
+// ownStatements are those that take only parameters, by name.
+func ownStatements() map[string]string {
+	all := map[string]string{
+		"own": own, "expanding": expanding, "lockHeads": lockHeads, "lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "lockTurns": lockTurns, "updateTurns": updateTurns,
+		"selectTargets": selectTargets, "selectLeftOf": selectLeftOf, "disable": disableSubscription, "insertNotice": insertNotice,
+		"insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate,
+		"deletePendingKeys": deletePendingKeys, "deleteWaitingKeys": deleteWaitingKeys,
+		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "takeLeases": takeLeases, "selectIdle": selectIdle, "nextDue": "SELECT " + nextDueOf,
+		"selectDue": selectDue, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
+		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "leasePending": leasePending, "leaseWaiting": leaseWaiting,
+		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFeedHead": selectFeedHead, "insertPending": insertPending, "insertLeases": insertLeases, "selectArrived": selectArrived,
+		"insertFeed": insertFeed, "updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox,
+		"selectOperator": selectOperator, "selectAskers": selectAskers, "selectAllAskers": selectAllAskers, "selectAddressed": selectAddressed,
+		"selectUnexpandedLeft": selectUnexpandedLeft, "selectKey": selectKey, "selectVersion": selectVersion,
+		"insertReplay": insertReplay, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
+		"updateReplay": updateReplay, "lastEnded": lastEnded, "lastPosition": lastPosition, "selectReplayDead": selectReplayDead,
+		"selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered, "deleteLate": deleteLate,
+		"deleteLeftLate": deleteLeftLate, "selectRunning": selectRunning, "lockReplays": lockReplays, "selectLocked": selectLocked,
+		"moveReplays": moveReplays, "takeDead": takeDead, "stillDelivered": stillDelivered,
+		"selectSweepable": selectSweepable, "lockFreeHeads": lockFreeHeads, "selectGonePending": selectGonePending, "selectGoneWaiting": selectGoneWaiting,
+		"deleteGoneLeases": deleteGoneLeases, "selectFirstLeaseEnd": selectFirstLeaseEnd, "markSwept": markSwept, "deletePatterns": deletePatterns,
+		"selectFreeSubscriptions": selectFreeSubscriptions, "deleteLeft": deleteLeft, "lowerLeft": lowerLeft, "clearMarks": clearMarks,
+		"forgetSubscribers": forgetSubscribers, "selectOldEnds": selectOldEnds, "deleteOldEnds": deleteOldEnds, "deleteAttempts": deleteAttempts,
+		"holdHeads": holdHeads, "fewerDead": fewerDead, "selectOldRecords": selectOldRecords, "selectStillOld": selectStillOld,
+		"selectOldEvents": selectOldEvents, "selectLiveEvents": selectLiveEvents, "deleteKeys": deleteKeys, "deleteFeed": deleteFeed, "deleteEvents": deleteEvents,
+		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups,
+		"selectEventRange": selectEventRange, "selectEventsOf": selectEventsOf, "removeBodies": removeBodies, "unaddress": unaddress,
+		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "removeSnippets": removeSnippets,
+	}
+	for name, text := range map[string]string{
+		"selectPosition": selectPosition, "selectDeliveries": selectDeliveries, "selectAttempts": selectAttempts, "selectBody": selectBody,
+		"selectEventInfos": selectEventInfos, "selectOfClass": selectOfClass, "selectOwner": selectOwner, "selectFacts": selectFacts,
+		"pendingBefore": pendingBefore, "pendingDue": pendingDue, "waitingDue": waitingDue, "resumedBefore": resumedBefore,
+		"selectCounts": selectCounts, "selectBesides": selectBesides, "selectOldestDue": selectOldestDue,
+		"selectEvents": selectEvents, "selectEvent": selectEvent,
+		"selectPositionBefore": selectPositionBefore, "selectEventBefore": selectEventBefore, "countLate": countLate, "selectBelated": selectBelated,
+		"restartLease": restartLease, "restartWaiting": restartWaiting, "deletePending": deletePending, "deleteEnd": deleteEnd, "lastNumber": lastNumber,
+		"upsertRollups": upsertRollups, "selectRollup": selectRollup, "selectRollups": selectRollups,
+	} {
+		all[name] = text
+	}
+	for _, src := range sources("") {
+		firsts, _ := src.firsts(&scope{})
+		all["firsts of "+src.table+src.likely] = firsts
+	}
+	for shape, n := range publishTexts {
+		all[string(rune('a'+len(all)))+shapeName(shape)] = n.text
+	}
+	return all
+}
+
+// own statements are prepared once and for all by their texts: PostgreSQL must be
+// able to infer the types of all parameters.
+func TestStatementsCanBePrepared(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	c, err := newCore("New", pool, &Config{Schema: "prepared_statements"})
+	require.NoError(t, err)
+	require.NoError(t, c.Migrate(t.Context()))
+	t.Cleanup(func() { _, _ = pool.Exec(context.Background(), `DROP SCHEMA prepared_statements CASCADE`) })
+	conn, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	all := ownStatements()
+	for name, text := range all {
+		_, err := conn.Conn().Prepare(t.Context(), name, c.text(text))
+		require.NoError(t, err, "%s: %s", name, c.text(text))
+	}
+}
+
+func shapeName(p publishShape) string {
+	name := "publish"
+	for of, is := range map[string]bool{"given": p.given, "keyed": p.keyed, "subscriber": p.subscriber, "subscription": p.subscription} {
+		if is {
+			name += " " + of
+		}
+	}
+	return name
+}

@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/sender"
+)
+
+var (
+	_ sender.Stepper    = (*core)(nil)
+	_ sender.LargeSteps = (*core)(nil)
+)
+
+// StepSize implements sender.LargeSteps.
+func (c *core) StepSize() int { return 1024 }
+
+// Expand implements sender.DispatchStore.
+func (c *core) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
+	x, _, err := c.Step(ctx, p, sender.Batch{})
+	return x, err
+}
+
+// RecordAndClaim implements sender.DispatchStore.
+func (c *core) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Claims, error) {
+	_, out, err := c.Step(ctx, sender.ExpandParams{}, in)
+	return out, err
+}
+
+// Step implements sender.Stepper. With nothing to do it only reads. It takes a few
+// round trips, however much is done: one that finds new events, one that finds who
+// gets them, one that locks and sees what callers have left, one or two that move
+// deliveries, and the commit.
+func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch) (sender.Expanded, sender.Claims, error) {
+	f := c.floorsNow()
+	from := int64(0)
+	if !c.floors.off {
+		from = c.floors.outbox.from()
+	}
+	if len(in.Results)+len(in.Notices) == 0 {
+		var now, next moment
+		var woken, some bool
+		err := c.readOne(ctx, selectIdle, append(nextDueArgs(&in.Claim, f), p.Events > 0, from), &now, &woken, &next, &some)
+		if err != nil {
+			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
+		}
+		if next == none {
+			next = never
+		}
+		if next > now && !woken && !some {
+			return sender.Expanded{}, sender.Claims{Now: now.time(), NextDue: next.time()}, nil
+		}
+		if !some {
+			p = sender.ExpandParams{}
+		}
+	}
+	var x sender.Expanded
+	var b *batch
+	err := c.writeLater(ctx, func(w *work) (err error) {
+		b = w.batch(in)
+		x, err = b.run(p, from, f)
+		return fail("expanding, recording and claiming", err)
+	})
+	if err != nil {
+		return sender.Expanded{}, sender.Claims{}, err
+	}
+	return x, b.out, nil
+}
+
+func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow) (x sender.Expanded, err error) {
+	e, err := b.expand(p, from)
+	if err != nil {
+		return x, err
+	}
+	if e != nil {
+		x = e.x
+	}
+	found, err := b.begin(f, e.targets())
+	if err != nil {
+		return x, err
+	}
+	b.out.Now = b.now.time()
+	if err := b.measure(); err != nil {
+		return x, err
+	}
+	if err := e.arrive(); err != nil {
+		return x, err
+	}
+	if err := b.recordAll(found.leases); err != nil {
+		return x, err
+	}
+	for _, n := range b.Notices {
+		if err := b.notify(n); err != nil {
+			return x, err
+		}
+	}
+	served, err := b.claimAll(found.due)
+	if err != nil {
+		return x, err
+	}
+	if err := b.finish(served); err != nil {
+		return x, err
+	}
+	b.own.later(query{b.text(`SELECT ` + nextDueOf), nextDueArgs(&b.Claim, f)}, func(r rows) error {
+		var next moment
+		err := r.Scan(&next)
+		b.out.NextDue = next.time()
+		return err
+	})
+	return x, nil
+}

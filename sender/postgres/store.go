@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Config adjusts a Store. A nil config and zero fields mean the defaults.
+type Config struct {
+	// Schema is where the tables are. All statements name it, so the search_path of
+	// a transaction does not matter. Empty: they name none, and the search_path says
+	// where.
+	Schema string
+}
+
+// Store is a sender.Store in a PostgreSQL database, for transactions of type Tx. It
+// is safe for concurrent use, by any number of processes.
+type Store[Tx any] struct {
+	*core
+	in  func(tx Tx) (conn, bool)
+	run func(ctx context.Context, fn func(tx Tx) error) error
+}
+
+var (
+	_ sender.Store[pgx.Tx]  = (*Store[pgx.Tx])(nil)
+	_ sender.Store[*sql.Tx] = (*Store[*sql.Tx])(nil)
+)
+
+// New returns a store for producers that use pgx. The dispatcher takes connections
+// of the same pool, at most three at a time. The tables must be there before it is
+// used: see [Store.Migrate].
+func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
+	c, err := newCore("New", pool, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Store[pgx.Tx]{
+		core: c,
+		in:   func(tx pgx.Tx) (conn, bool) { return pgxConn{tx}, tx != nil },
+		run: func(ctx context.Context, fn func(tx pgx.Tx) error) error {
+			return pgx.BeginFunc(ctx, pool, fn)
+		},
+	}, nil
+}
+
+// NewSQL returns a store for producers that use database/sql, with whatever driver:
+// publishing and the registry work in a *sql.Tx. The dispatcher works on a pool of
+// pgx, to the same database.
+func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
+	c, err := newCore("NewSQL", pool, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Store[*sql.Tx]{
+		core: c,
+		in:   func(tx *sql.Tx) (conn, bool) { return sqlConn{tx}, tx != nil },
+		run:  func(ctx context.Context, fn func(tx *sql.Tx) error) error { return inSQL(ctx, pool, fn) },
+	}, nil
+}
+
+// core is what does not depend on the producers' transactions.
+type core struct {
+	pool   *pgxpool.Pool
+	schema string
+	clock  string // what statements read the database's time from
+	woken  chan struct{}
+	shard  int64 // of this store's rollups
+
+	published atomic.Bool  // since the last time that InTx committed
+	turns     atomic.Int64 // of heads and subscribers in claims
+	texts     sync.Map     // statements, as they are sent
+
+	targets targets
+	floors  floors
+	rollups rollups
+	hints   hints
+	places  places
+}
+
+func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
+	c := &core{pool: pool, clock: "clock_timestamp()", woken: make(chan struct{}, 1), shard: rand.Int64()}
+	if cfg != nil {
+		c.schema = cfg.Schema
+	}
+	var errs []error
+	if pool == nil {
+		errs = append(errs, fmt.Errorf("postgres: %s needs a *pgxpool.Pool", name))
+	}
+	if c.schema != "" && !schemaNames.MatchString(c.schema) {
+		errs = append(errs, fmt.Errorf("postgres: Schema %q: it must be 1 to 63 letters, digits and underscores, and not begin with a digit", c.schema))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	// Turns order what is due at one time. Other processes' are about as late.
+	c.turns.Store(time.Now().UnixNano())
+	return c, nil
+}
+
+var (
+	tableNames  = regexp.MustCompile(`\bsurehook_`)
+	schemaNames = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+)
+
+// text is a statement as it is sent: with the schema in front of the tables, and the
+// database's clock for {now}. No string in a statement begins with "surehook_".
+func (c *core) text(query string) string {
+	if t, ok := c.texts.Load(query); ok {
+		return t.(string)
+	}
+	t := strings.ReplaceAll(query, "{now}", c.clock)
+	if c.schema != "" {
+		t = tableNames.ReplaceAllLiteralString(t, pgx.Identifier{c.schema}.Sanitize()+".surehook_")
+	}
+	c.texts.Store(query, t)
+	return t
+}
+
+// Woken implements sender.DispatchStore.
+func (c *core) Woken() <-chan struct{} { return c.woken }

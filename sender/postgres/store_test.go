@@ -1,0 +1,170 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/storetest"
+)
+
+func openPool(t testing.TB, settings ...string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.Background(), pgtest.With(pgtest.DSN(t), append([]string{"pool_max_conns", "16"}, settings...)...))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// schemas are migrated, and used by one test after another: making one takes longer
+// than most tests do.
+type schemas struct {
+	pool *pgxpool.Pool
+	mu   sync.Mutex
+	free []string
+}
+
+// clockTable is where a schema's tests have their clock.
+const clockTable = "test_clock"
+
+func clockOf(schema string) string { return `(SELECT at FROM "` + schema + `".` + clockTable + `)` }
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// take returns an empty schema for a test.
+func (s *schemas) take(t *testing.T) string {
+	t.Helper()
+	s.mu.Lock()
+	name := ""
+	if n := len(s.free); n > 0 {
+		name, s.free = s.free[n-1], s.free[:n-1]
+	}
+	s.mu.Unlock()
+	ctx := context.Background()
+	if name == "" {
+		name = newid.New("test_", time.Now())
+		store, err := postgres.New(s.pool, &postgres.Config{Schema: name})
+		require.NoError(t, err)
+		require.NoError(t, store.Migrate(ctx))
+		_, err = s.pool.Exec(ctx, `CREATE TABLE "`+name+`".`+clockTable+` (at timestamptz)`)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.empty(ctx, name))
+	t.Cleanup(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.free = append(s.free, name)
+	})
+	return name
+}
+
+// empty leaves a schema as it was when it was migrated, but for the numbers.
+func (s *schemas) empty(ctx context.Context, name string) error {
+	rows, err := s.pool.Query(ctx, `SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'surehook_migrations'`, name)
+	if err != nil {
+		return err
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, table := range tables {
+		switch table {
+		case "surehook_feed_head":
+			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0, newest = '-infinity';`, name, table)
+		case "surehook_feed_pruned":
+			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0;`, name, table)
+		default:
+			fmt.Fprintf(&text, `DELETE FROM "%s".%s;`, name, table)
+		}
+	}
+	fmt.Fprintf(&text, `INSERT INTO "%s".%s VALUES ('%s')`, name, clockTable, start.Format(time.RFC3339Nano))
+	_, err = s.pool.Exec(ctx, text.String(), pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+func (s *schemas) drop() {
+	for _, name := range s.free {
+		_, _ = s.pool.Exec(context.Background(), `DROP SCHEMA "`+name+`" CASCADE`)
+	}
+}
+
+// newSchemas drops what it has made when the test ends.
+func newSchemas(t *testing.T) *schemas {
+	s := &schemas{pool: openPool(t)}
+	t.Cleanup(s.drop)
+	return s
+}
+
+func (s *schemas) advance(t *testing.T, name string) func(time.Duration) {
+	return func(d time.Duration) {
+		_, err := s.pool.Exec(context.Background(), fmt.Sprintf(`UPDATE "%s".%s SET at = at + interval '%d microseconds'`, name, clockTable, d.Microseconds()))
+		require.NoError(t, err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	// What the race detector can find does not depend on how callers' transactions are
+	// isolated, so it is given less; without it all run.
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		level := strings.ReplaceAll(isolation, " ", "_")
+		t.Run("pgx_"+level, func(t *testing.T) {
+			t.Parallel()
+			if raceEnabled && isolation != "read committed" {
+				return
+			}
+			all := newSchemas(t)
+			pool := openPool(t, "default_transaction_isolation", isolation)
+			storetest.Run(t, func(t *testing.T) storetest.Harness[pgx.Tx] {
+				name := all.take(t)
+				store, err := postgres.New(pool, &postgres.Config{Schema: name})
+				require.NoError(t, err)
+				store.SetClock(clockOf(name))
+				return storetest.Harness[pgx.Tx]{
+					Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+					Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
+						tx, err := pool.Begin(t.Context())
+						require.NoError(t, err)
+						return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
+					},
+				}
+			})
+		})
+		t.Run("sql_"+level, func(t *testing.T) {
+			t.Parallel()
+			if raceEnabled && isolation != "serializable" {
+				return
+			}
+			all := newSchemas(t)
+			pool := openPool(t, "default_transaction_isolation", isolation)
+			db := stdlib.OpenDBFromPool(pool)
+			storetest.Run(t, func(t *testing.T) storetest.Harness[*sql.Tx] {
+				name := all.take(t)
+				store, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
+				require.NoError(t, err)
+				store.SetClock(clockOf(name))
+				return storetest.Harness[*sql.Tx]{
+					Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+					Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
+						tx, err := db.BeginTx(t.Context(), nil)
+						require.NoError(t, err)
+						return tx, tx.Commit, tx.Rollback
+					},
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,220 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// markNow is a mark of now: see surehook_subscriptions. What the transaction publishes
+	// later gets a higher seq.
+	markNow = `mark AS MATERIALIZED (SELECT pg_current_snapshot() AS snapshot, pg_current_xact_id() AS xid, nextval('surehook_outbox_seq_seq'::regclass) AS seq)`
+
+	// lockSubscriber keeps the subscriber from being deleted, until the end of the
+	// transaction: so its deletion misses no subscription. It is in nobody else's way.
+	lockSubscriber     = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR KEY SHARE`
+	insertSubscription = `WITH ` + markNow + `,
+		s AS (INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status, implicit)
+			VALUES ($1, $2, $3, $4::text, $5, $6, $7, 'active', $8) ON CONFLICT DO NOTHING RETURNING no, subscriber),
+		h AS (INSERT INTO surehook_heads (subscription, subscriber) SELECT no, subscriber FROM s),
+		p AS (INSERT INTO surehook_patterns (pattern, subscriber, subscription, since_snapshot, since_xid, since_seq)
+			SELECT j.value, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM json_array_elements_text($4::text::json) j, s, mark ON CONFLICT DO NOTHING)
+		SELECT no FROM s`
+
+	// updateSubscription has a subscription get what it asks for anew from now on. What
+	// it has asked for before it goes on to get.
+	updateSubscription = `WITH ` + markNow + `,
+		j AS MATERIALIZED (SELECT value AS pattern FROM json_array_elements_text($3::text::json)),
+		s AS (UPDATE surehook_subscriptions SET url = $2, event_types = $3::text, description = $4, settings = $5, version = version + 1
+			WHERE no = $1 RETURNING no, subscriber),
+		d AS (DELETE FROM surehook_patterns p USING s WHERE p.subscription = s.no AND NOT EXISTS (SELECT 1 FROM j WHERE j.pattern = p.pattern)),
+		p AS (INSERT INTO surehook_patterns (pattern, subscriber, subscription, since_snapshot, since_xid, since_seq)
+			SELECT j.pattern, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM j, s, mark ON CONFLICT DO NOTHING)
+		INSERT INTO surehook_wakes (subscription) SELECT no FROM s`
+
+	// A resume that the dispatchers have not seen yet has ended the failing time already.
+	selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,
+			h.lane, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.streak END, CASE WHEN h.epoch >= s.recovered THEN h.failing_since END,
+			h.last_success, h.last_failure, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.warned END, h.pending + h.waiting + h.leased, h.dead
+		FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
+		WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
+	selectImplicit = selectSubscriptions + ` AND s.implicit AND s.status IN ('active', 'paused', 'disabled')
+		AND s.subscriber = (SELECT no FROM surehook_subscribers WHERE id = $1) AND s.url = $2`
+	selectSubscription    = selectSubscriptions + ` AND s.id = $1`
+	selectSubscriptionsOf = selectSubscriptions + ` AND s.no > $1 AND s.subscriber = $3 ORDER BY s.no LIMIT $2`
+	selectAnySubscription = selectSubscriptions + ` AND s.no > $1 AND h.subscription > $1 ORDER BY s.no LIMIT $2`
+	selectSubscriptionNo  = `SELECT no FROM surehook_subscriptions WHERE id = $1`
+	selectOwnerNo         = `SELECT no FROM surehook_subscribers WHERE id = $1`
+
+	lockSubscription = `SELECT no, status FROM surehook_subscriptions
+		WHERE id = $1 AND status IN ('active', 'paused', 'disabled', 'closing') FOR NO KEY UPDATE`
+)
+
+// CreateSubscriptionTx implements sender.RegistryStore. It gets what is committed
+// after the statement, and, under a stricter isolation level than READ COMMITTED,
+// after the transaction's snapshot, if that is not expanded before the commit.
+func (s *Store[Tx]) CreateSubscriptionTx(ctx context.Context, tx Tx, n sender.Subscription) error {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return err
+	}
+	const doing = "creating a subscription"
+	var owner, no int64
+	err = w.row(lockSubscriber, soughtID(n.Subscriber)).Scan(&owner)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, n.Subscriber)
+	}
+	if err != nil {
+		return fail(doing, err)
+	}
+	types, settings, err := encoded(n)
+	if err != nil {
+		return fail(doing, err)
+	}
+	err = w.row(insertSubscription, n.ID, owner, n.URL, types, n.Description, settings, n.CreatedAt, n.Implicit).Scan(&no)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: subscription %q", sender.ErrExists, n.ID)
+	}
+	return fail(doing, err)
+}
+
+func encoded(n sender.Subscription) (types, settings string, err error) {
+	if n.EventTypes == nil {
+		n.EventTypes = []string{} // null is no list
+	}
+	t, err := json.Marshal(n.EventTypes)
+	if err != nil {
+		return "", "", err
+	}
+	s, err := json.Marshal(n.Settings)
+	return string(t), string(s), err
+}
+
+func scanSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
+	var types, settings string
+	var created, held, failing, success, failure moment
+	h := &n.Health
+	err = r.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &held, &n.DisabledReason,
+		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &n.Backlog, &n.DeadLettered)
+	if err != nil {
+		return 0, n, err
+	}
+	n.CreatedAt = created.time()
+	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
+		n.DisabledAt = held.time()
+	}
+	h.FailingSince, h.LastSuccess, h.LastFailure = failing.time(), success.time(), failure.time()
+	if err := json.Unmarshal([]byte(settings), &n.Settings); err != nil {
+		return 0, n, fmt.Errorf("the settings of subscription %s: %w", n.ID, err)
+	}
+	if err := json.Unmarshal([]byte(types), &n.EventTypes); err != nil {
+		return 0, n, fmt.Errorf("the event types of subscription %s: %w", n.ID, err)
+	}
+	return no, n, nil
+}
+
+// SubscriptionTx implements sender.RegistryStore.
+func (s *Store[Tx]) SubscriptionTx(ctx context.Context, tx Tx, id string) (sender.Subscription, error) {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return sender.Subscription{}, err
+	}
+	_, n, err := scanSubscription(w.row(selectSubscription, soughtID(id)))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return sender.Subscription{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
+	case err != nil:
+		return sender.Subscription{}, fail("reading a subscription", err)
+	}
+	return n, nil
+}
+
+// ImplicitSubscriptionTx implements sender.RegistryStore.
+func (s *Store[Tx]) ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscriber, url string) (sender.Subscription, error) {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return sender.Subscription{}, err
+	}
+	_, n, err := scanSubscription(w.row(selectImplicit, soughtID(subscriber), url))
+	if errors.Is(err, sql.ErrNoRows) {
+		return sender.Subscription{}, fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, subscriber, url)
+	}
+	return n, fail("reading a subscription", err)
+}
+
+// SubscriptionsTx implements sender.RegistryStore. The subscription after may be
+// a deleted one; ErrNotFound if there never was one.
+func (s *Store[Tx]) SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) (page []sender.Subscription, err error) {
+	w, err := s.callers(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	const doing = "listing subscriptions"
+	from := int64(0)
+	if after != "" {
+		err := w.row(selectSubscriptionNo, soughtID(after)).Scan(&from)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, after)
+		}
+		if err != nil {
+			return nil, fail(doing, err)
+		}
+	}
+	query, args := selectAnySubscription, []any{from, int64(limit)}
+	if subscriber != "" {
+		// A deleted subscriber's can be closing.
+		var owner int64
+		err := w.row(selectOwnerNo, soughtID(subscriber)).Scan(&owner)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fail(doing, err)
+		}
+		query, args = selectSubscriptionsOf, append(args, owner)
+	}
+	err = w.each(func(r rows) (bool, error) {
+		_, n, err := scanSubscription(r)
+		page = append(page, n)
+		return true, err
+	}, query, args...)
+	if err != nil {
+		return nil, fail(doing, err)
+	}
+	return page, nil
+}
+
+// UpdateSubscriptionTx implements sender.RegistryStore.
+func (s *Store[Tx]) UpdateSubscriptionTx(ctx context.Context, tx Tx, n sender.Subscription) error {
+	w, no, _, err := s.lockSubscription(ctx, tx, n.ID)
+	if err != nil {
+		return err
+	}
+	const doing = "changing a subscription"
+	types, settings, err := encoded(n)
+	if err != nil {
+		return fail(doing, err)
+	}
+	if err := w.execs(updateSubscription, no, n.URL, types, n.Description, settings); err != nil {
+		return fail(doing, err)
+	}
+	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	return nil
+}
+
+// lockSubscription locks a subscription that is not deleted, for whoever changes it.
+func (s *Store[Tx]) lockSubscription(ctx context.Context, tx Tx, id string) (w *work, no int64, status sender.SubscriptionStatus, err error) {
+	if w, err = s.callers(ctx, tx); err != nil {
+		return nil, 0, "", err
+	}
+	err = w.row(lockSubscription, soughtID(id)).Scan(&no, &status)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, 0, "", fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
+	}
+	return w, no, status, fail("locking a subscription", err)
+}

@@ -1,0 +1,241 @@
+package postgres
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// selectSweepable finds what there is to sweep, on one snapshot:
+	//   - subscriptions that are closing or deleted, and have something that can be
+	//     ended or nothing at all. One that is closing gets all that was committed
+	//     before its mark, so nothing of that may be in the outbox any more;
+	//   - subscriptions that were resumed without all their deliveries, and have some
+	//     of those left that are not in flight;
+	//   - epochs of such resumes before whose marks nothing is in the outbox any more;
+	//   - whether there are subscribers to be forgotten;
+	//   - the first of the outbox, if there are marks before it; else NULL.
+	//
+	// An expansion deletes from the outbox and adds to a head in one transaction, and
+	// heads are locked, and read again, after this: so nothing is missed in between.
+	selectSweepable = `WITH low AS MATERIALIZED (SELECT coalesce(min(seq), 9223372036854775807) AS seq FROM surehook_outbox),
+		left_ AS MATERIALIZED (
+			SELECT l.subscription, l.epoch, l.seq < (SELECT seq FROM low) AS past FROM surehook_left l
+			WHERE EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event <= l.event)
+				OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch)
+				OR EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.until <= {now})
+				OR l.seq < (SELECT seq FROM low) AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
+			ORDER BY l.subscription, l.epoch LIMIT 100)
+		SELECT ARRAY(SELECT s.no FROM surehook_subscriptions s CROSS JOIN LATERAL (
+				SELECT pending + waiting AS idle, leased, leases_end FROM surehook_heads WHERE subscription = s.no OFFSET 0) h
+			WHERE s.status IN ('closing', 'deleted') AND CASE s.status
+				WHEN 'deleted' THEN h.idle > 0 OR h.leased = 0 OR coalesce(h.leases_end, '-infinity') <= {now}
+				ELSE h.idle + h.leased = 0 AND s.until_seq < (SELECT seq FROM low) END
+			ORDER BY s.no LIMIT 100),
+		ARRAY(SELECT subscription FROM left_), ARRAY(SELECT subscription FROM left_ WHERE past), ARRAY(SELECT epoch FROM left_ WHERE past),
+		EXISTS (SELECT 1 FROM surehook_subscribers o WHERE ` + isForgotten + `),
+		(SELECT (SELECT seq FROM low WHERE seq > m.since_seq) FROM (
+			SELECT since_seq FROM surehook_patterns WHERE since_seq IS NOT NULL ORDER BY since_seq LIMIT 1) m)`
+
+	// A dispatcher that has a head is working for the subscription: it is swept later.
+	lockFreeHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription = ANY($1) ORDER BY subscription FOR UPDATE SKIP LOCKED`
+
+	selectGonePending = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event) CROSS JOIN LATERAL (
+		SELECT event FROM surehook_pending WHERE subscription = u.subscription AND event <= u.event ORDER BY event LIMIT $3) q LIMIT $3`
+	selectGoneWaiting = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, epoch, event) CROSS JOIN LATERAL (
+		SELECT event FROM surehook_waiting WHERE subscription = u.subscription AND event <= u.event AND epoch < u.epoch ORDER BY event LIMIT $4) q LIMIT $4`
+	deleteGoneLeases = `DELETE FROM surehook_leases l USING (
+			SELECT u.subscription, q.event FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, epoch, event) CROSS JOIN LATERAL (
+				SELECT event FROM surehook_leases WHERE subscription = u.subscription AND event <= u.event AND epoch < u.epoch AND until <= $4
+				ORDER BY event LIMIT $5) q LIMIT $5) g
+		WHERE l.subscription = g.subscription AND l.event = g.event RETURNING ` + leaseColumns
+	selectFirstLeaseEnd = `SELECT subscription, min(until) FROM surehook_leases WHERE subscription = ANY($1) GROUP BY subscription`
+
+	markSwept = `UPDATE surehook_subscriptions SET status = 'swept', version = version + 1
+		WHERE no = ANY(ARRAY(SELECT no FROM surehook_subscriptions WHERE no = ANY($1) AND status IN ('closing', 'deleted') ORDER BY no FOR UPDATE SKIP LOCKED))
+		RETURNING no`
+	deletePatterns = `DELETE FROM surehook_patterns WHERE subscription = ANY($1)`
+)
+
+// sweepable is what selectSweepable finds.
+type sweepable struct {
+	ending    []int64 // subscriptions
+	left      []int64 // subscriptions
+	past      []int64 // subscriptions, and
+	epochs    []int64 // the epoch of each
+	forgotten bool
+	marks     *int64
+}
+
+// Sweep implements sender.DispatchStore. What somebody else has locked is left to
+// another time.
+func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
+	var f sweepable
+	err = c.readOne(ctx, selectSweepable, nil, &f.ending, &f.left, &f.past, &f.epochs, &f.forgotten, &f.marks)
+	if err != nil || len(f.ending)+len(f.left) == 0 && !f.forgotten && f.marks == nil {
+		return 0, fail("looking for what is to be swept", err)
+	}
+	// What is swept ends, whatever would be decided.
+	ends := sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+	}}
+	err = c.batch(ctx, ends, func(b *batch) (err error) {
+		swept, err = b.sweep(&f, limit)
+		return fail("sweeping", err)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return swept, nil
+}
+
+func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
+	// An expander that is at work may not see a deletion, and add to a head that has
+	// nothing: so nothing is at its end before it has.
+	var alone bool
+	if len(f.ending) > 0 {
+		if err := b.row(expanding).Scan(&alone); err != nil {
+			return 0, err
+		}
+	}
+	if swept, err = b.cancelGone(slices.Concat(f.ending, f.left), limit); err != nil {
+		return 0, err
+	}
+	if alone {
+		if err := b.endSwept(f.ending); err != nil {
+			return 0, err
+		}
+	}
+	if err := b.clearLeft(f); err != nil {
+		return 0, err
+	}
+	if f.marks != nil {
+		if err := b.execs(clearMarks, *f.marks); err != nil {
+			return 0, err
+		}
+	}
+	return swept, b.execs(forgetSubscribers)
+}
+
+// cancelGone ends deliveries that read as cancelled, but for those in flight. It locks
+// those of the heads that nobody has locked.
+func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err error) {
+	var locked []int64
+	err = b.each(func(r rows) (bool, error) {
+		h, err := scanHead(r)
+		if err == nil {
+			b.heads.put(h)
+			locked = append(locked, h.subscription)
+		}
+		return true, err
+	}, lockFreeHeads, distinct(subscriptions))
+	if err != nil {
+		return 0, err
+	}
+	if err := b.know(locked); err != nil {
+		return 0, err
+	}
+	var g gone
+	for _, no := range locked {
+		g.add(b.subs[no], b.heads.by[no])
+	}
+	keys, err := b.keys(selectGonePending, g.pending.of, g.pending.events, limit)
+	if err != nil {
+		return 0, err
+	}
+	waiting, err := b.keys(selectGoneWaiting, g.waiting.of, g.waiting.epochs, g.waiting.events, limit-len(keys))
+	if err != nil {
+		return 0, err
+	}
+	if swept, err = b.cancel(append(keys, waiting...)); err != nil {
+		return 0, err
+	}
+	lost, err := b.endLost(&g, limit-swept)
+	return swept + lost, err
+}
+
+// gone says what of subscriptions is cancelled.
+type gone struct{ pending, waiting, leased bounds }
+
+// bounds are columns: of a subscription, what came before an epoch, up to an event.
+type bounds struct{ of, epochs, events []int64 }
+
+func (s *bounds) add(h *head, epoch, event int64) {
+	s.of, s.epochs, s.events = append(s.of, h.subscription), append(s.epochs, epoch), append(s.events, event)
+}
+
+func (g *gone) add(sub *subscription, h *head) {
+	before := sub.left
+	if sub.gone() {
+		before = []left{{math.MaxInt64, math.MaxInt64}}
+	}
+	for _, l := range before {
+		if h.pending > 0 { // it was there before all
+			g.pending.add(h, l.epoch, l.event)
+		}
+		if h.waiting > 0 {
+			g.waiting.add(h, l.epoch, l.event)
+		}
+		if h.leased > 0 {
+			g.leased.add(h, l.epoch, l.event)
+		}
+	}
+}
+
+// endLost ends cancelled deliveries whose last attempts were lost.
+func (b *batch) endLost(g *gone, limit int) (n int, err error) {
+	if len(g.leased.of) == 0 {
+		return 0, nil
+	}
+	var lost []*live
+	err = b.each(func(r rows) (bool, error) {
+		l := &live{}
+		lost = append(lost, l)
+		return true, scanLease(r, l)
+	}, deleteGoneLeases, g.leased.of, g.leased.epochs, g.leased.events, b.now, limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range lost {
+		h := b.heads.by[l.subscription]
+		h.leased--
+		if _, err := b.settle(h, b.subs[l.subscription], l, new(lostAttempt(l, 0))); err != nil {
+			return 0, err
+		}
+	}
+	for _, no := range g.leased.of {
+		b.heads.by[no].leasesEnd = none
+	}
+	return len(lost), b.each(func(r rows) (bool, error) {
+		var no int64
+		var end moment
+		err := r.Scan(&no, &end)
+		b.heads.by[no].leasesEnd = end
+		return true, err
+	}, selectFirstLeaseEnd, g.leased.of)
+}
+
+// endSwept ends subscriptions that have nothing left.
+func (b *batch) endSwept(ending []int64) error {
+	var over []int64
+	for _, no := range ending {
+		if h := b.heads.by[no]; h != nil && h.live() == 0 {
+			over = append(over, no)
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	swept, err := b.numbers(markSwept, over)
+	if err != nil {
+		return err
+	}
+	for _, no := range swept {
+		b.heads.by[no].open, b.subs[no].status = false, statusSwept
+	}
+	return b.execs(deletePatterns, swept)
+}

@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// How often InTx runs a function whose transaction must be run again, and how long
+	// it waits at most before the second run, and before the later ones.
+	inTxRuns     = 20
+	inTxPause    = time.Millisecond
+	inTxPauseMax = 100 * time.Millisecond
+	// How often a transaction of the store's own is run that lost against another.
+	ownRuns = 5
+)
+
+// InTx implements sender.OutboxStore. The transaction has the isolation level that
+// is the database's default. What PostgreSQL aborts because of other transactions is
+// run again, up to twenty times in all, within about a second.
+func (s *Store[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
+	var err error
+	pause := inTxPause
+	for run := range inTxRuns {
+		if run > 0 {
+			sleep(ctx, rand.N(pause))
+			pause = min(2*pause, inTxPauseMax)
+		}
+		if err = s.run(ctx, fn); err == nil {
+			break
+		}
+		if dberr.Classify(err) == dberr.Retry {
+			err = fail("running a transaction", err)
+		}
+		if !errors.Is(err, sender.ErrRetryTx) {
+			break
+		}
+	}
+	if err == nil && s.published.Swap(false) {
+		s.Wake()
+	}
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// inSQL keeps no *sql.DB: one has a goroutine that ends when it is closed, and a store
+// is never closed.
+func inSQL(ctx context.Context, pool *pgxpool.Pool, fn func(tx *sql.Tx) error) error {
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }() // the pool stays open
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // also if fn panics; after a commit it does nothing
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// write runs fn in a transaction of the store's own. fn runs again if the
+// transaction lost against another one, so it must begin by resetting what it
+// returns.
+func (c *core) write(ctx context.Context, fn func(w *work) error) error {
+	return c.writeLater(ctx, func(w *work) error {
+		if err := w.many(ctx, nil, nil); err != nil {
+			return fail("beginning a transaction", err)
+		}
+		return fn(w)
+	})
+}
+
+// writeLater is write, for those who need no w.now before the result of a statement:
+// the transaction begins with their first one.
+func (c *core) writeLater(ctx context.Context, fn func(w *work) error) error {
+	var err error
+	for run := range ownRuns {
+		err = c.transaction(ctx, beginWriting, &work{again: run > 0}, func(w *work) error {
+			w.own.later(query{w.text(own), nil}, func(r rows) error {
+				return r.Scan(&w.now, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil)
+			})
+			return fn(w)
+		})
+		if !errors.Is(err, sender.ErrRetryTx) {
+			break
+		}
+	}
+	return err
+}
+
+// read runs fn on one snapshot of the database.
+func (c *core) read(ctx context.Context, fn func(w *work) error) error {
+	return c.transaction(ctx, beginReading, &work{}, func(w *work) error {
+		if err := w.row(`SELECT {now}, `+byIndex).Scan(&w.now, nil, nil, nil, nil, nil, nil, nil, nil, nil); err != nil {
+			return fail("beginning to read", err)
+		}
+		return fn(w)
+	})
+}
+
+// work runs statements in a transaction.
+type work struct {
+	*core
+	conn
+	ctx context.Context
+	own *ownConn // nil if it is a caller's
+	now moment   // the database's time, once, after the beginning; not of a caller's
+
+	again bool // it was run before, and lost against another transaction
+	ended []func(committed bool)
+}
+
+// after has fn called when the transaction has ended. If committed is false, whether
+// it was committed may not be known.
+func (w *work) after(fn func(committed bool)) { w.ended = append(w.ended, fn) }
+
+// callers is the work in a caller's transaction.
+func (s *Store[Tx]) callers(ctx context.Context, tx Tx) (*work, error) {
+	c, ok := s.in(tx)
+	if !ok {
+		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+	}
+	return &work{core: s.core, ctx: ctx, conn: c}, nil
+}
+
+// exec returns how many rows a statement has changed.
+func (w *work) exec(query string, args ...any) (int64, error) {
+	return w.conn.exec(w.ctx, w.text(query), args...)
+}
+
+// execs runs a statement whose result does not matter. In a transaction of the
+// store's own its error comes with a later statement, or with the commit.
+func (w *work) execs(text string, args ...any) error {
+	if w.own != nil {
+		w.own.later(query{w.text(text), args}, nil)
+		return nil
+	}
+	_, err := w.exec(text, args...)
+	return err
+}
+
+// each calls fn for the rows of a query until it returns false. fn must not run
+// statements: the connection is in use.
+func (w *work) each(fn func(r rows) (bool, error), query string, args ...any) error {
+	r, err := w.query(w.ctx, w.text(query), args...)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for r.Next() {
+		if more, err := fn(r); err != nil || !more {
+			return err
+		}
+	}
+	return r.Err()
+}
+
+// row is a query that returns one row, or none: then Scan returns sql.ErrNoRows.
+func (w *work) row(query string, args ...any) row { return row{w, query, args} }
+
+type row struct {
+	w     *work
+	query string
+	args  []any
+}
+
+func (r row) Scan(to ...any) error {
+	found := false
+	err := r.w.each(func(rs rows) (bool, error) {
+		found = true
+		return false, rs.Scan(to...)
+	}, r.query, r.args...)
+	if err == nil && !found {
+		return sql.ErrNoRows
+	}
+	return err
+}
+
+// numbers reads a column of numbers.
+func (w *work) numbers(query string, args ...any) (all []int64, err error) {
+	err = w.each(func(r rows) (bool, error) {
+		var n int64
+		err := r.Scan(&n)
+		all = append(all, n)
+		return true, err
+	}, query, args...)
+	return all, err
+}
+
+// keys reads (event, subscription).
+func (w *work) keys(query string, args ...any) (all []sender.DeliveryKey, err error) {
+	err = w.each(func(r rows) (bool, error) {
+		var k sender.DeliveryKey
+		err := r.Scan(&k.Event, &k.Subscription)
+		all = append(all, k)
+		return true, err
+	}, query, args...)
+	return all, err
+}
+
+// fail says what an error came of. One that another transaction caused matches
+// sender.ErrRetryTx.
+func fail(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if dberr.Classify(err) == dberr.Retry && !errors.Is(err, sender.ErrRetryTx) {
+		return fmt.Errorf("postgres: %s: %w: %w", doing, sender.ErrRetryTx, err)
+	}
+	return fmt.Errorf("postgres: %s: %w", doing, err)
+}
+
+// readOne reads one row in a transaction of its own.
+func (c *core) readOne(ctx context.Context, query string, args []any, to ...any) error {
+	return c.pool.QueryRow(ctx, c.text(query), args...).Scan(to...)
+}

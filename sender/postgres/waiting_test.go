@@ -1,0 +1,166 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// soon bounds what must not wait for a transaction that stays open for the whole test.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A dispatcher that stands still in the middle of a transaction has heads locked.
+// The others claim of those that are free, also if a caller has asked for one that is
+// not.
+func TestClaimNeverWaitsForALockedHead(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 3, 1, sender.Settings{})
+	publish(t, s, 3, 3)
+	require.Equal(t, 3, expandAll(t, s))
+	tx := p.begin(t, pgx.ReadCommitted)
+	_, err := tx.Exec(t.Context(), in(p.schema, `SELECT 1 FROM {}.surehook_heads h JOIN {}.surehook_subscriptions s ON s.no = h.subscription WHERE s.id = $1 FOR UPDATE OF h`), subscriptionID(1, 0))
+	require.NoError(t, err)
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		if err := s.HoldSubscriptionTx(t.Context(), tx, subscriptionID(1, 0), sender.SubscriptionPaused, ""); err != nil {
+			return err
+		}
+		return s.ResumeSubscriptionTx(t.Context(), tx, subscriptionID(1, 0), sender.Resume{})
+	}))
+
+	c, err := s.RecordAndClaim(soon(t), batchOf(nil, 10))
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{subscriptionID(0, 0): 1, subscriptionID(2, 0): 1}, claimedOf(c.Claimed))
+	_, err = s.RecordAndClaim(soon(t), batchOf(c.Claimed, 10))
+	require.NoError(t, err)
+
+	require.NoError(t, tx.Rollback(t.Context()))
+	c = exchange(t, s, batchOf(nil, 10))
+	require.Equal(t, map[string]int{subscriptionID(1, 0): 1}, claimedOf(c.Claimed))
+	exchange(t, s, batchOf(c.Claimed, 10))
+	p.settled(t)
+}
+
+// Callers' transactions that stay open, and a snapshot that somebody keeps, stop
+// neither expanding nor recording nor claiming: of the neighbours, and of the
+// subscription itself, which goes on as it was.
+func TestOpenTransactionsStallNobody(t *testing.T) {
+	const owners = 8
+	ctx := t.Context()
+	id := func(owner int) string { return subscriptionID(owner, 0) }
+	for name, open := range map[string]func(s *pgxStore, tx pgx.Tx) error{
+		"publish": func(s *pgxStore, tx pgx.Tx) error {
+			for owner := range owners {
+				if _, err := s.PublishTx(ctx, tx, []sender.Draft{draft(subscriberID(owner))}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"pause": func(s *pgxStore, tx pgx.Tx) error {
+			return s.HoldSubscriptionTx(ctx, tx, id(0), sender.SubscriptionPaused, "")
+		},
+		"resume": func(s *pgxStore, tx pgx.Tx) error {
+			return s.ResumeSubscriptionTx(ctx, tx, id(1), sender.Resume{})
+		},
+		"update": func(s *pgxStore, tx pgx.Tx) error {
+			sub, err := s.SubscriptionTx(ctx, tx, id(0))
+			if err != nil {
+				return err
+			}
+			sub.URL, sub.EventTypes = "https://example.com/new", []string{"other"}
+			return s.UpdateSubscriptionTx(ctx, tx, sub)
+		},
+		"close":             func(s *pgxStore, tx pgx.Tx) error { return s.CloseSubscriptionTx(ctx, tx, id(0)) },
+		"delete":            func(s *pgxStore, tx pgx.Tx) error { return s.DeleteSubscriptionTx(ctx, tx, id(0)) },
+		"delete subscriber": func(s *pgxStore, tx pgx.Tx) error { return s.DeleteSubscriberTx(ctx, tx, subscriberID(0)) },
+		"subscribe": func(s *pgxStore, tx pgx.Tx) error {
+			return s.CreateSubscriptionTx(ctx, tx, sender.Subscription{ID: "wsub_new", Subscriber: subscriberID(0), URL: "https://example.com/", EventTypes: []string{"*"}})
+		},
+		"snapshot": func(*pgxStore, pgx.Tx) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			s := p.frozen(t)
+			register(t, s, owners, 1, sender.Settings{})
+			require.NoError(t, s.InTx(ctx, func(tx pgx.Tx) error { return s.HoldSubscriptionTx(ctx, tx, id(1), sender.SubscriptionPaused, "") }))
+			publish(t, s, owners, owners) // some of it is there before
+			expandAll(t, s)
+			tx := p.begin(t, pgx.RepeatableRead)
+			_, err := tx.Exec(ctx, in(p.schema, `SELECT count(*) FROM {}.surehook_heads`))
+			require.NoError(t, err)
+			require.NoError(t, open(s, tx))
+
+			var claimed []sender.Claimed
+			of := map[string]int{}
+			for range 5 {
+				publish(t, s, owners, owners)
+				x, err := s.Expand(soon(t), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+				require.NoError(t, err)
+				require.Equal(t, sender.Expanded{Events: owners, Deliveries: owners}, x)
+				c, err := s.RecordAndClaim(soon(t), batchOf(claimed, 1000))
+				require.NoError(t, err)
+				require.Len(t, c.Recorded, len(claimed))
+				for _, r := range c.Recorded {
+					require.False(t, r.Lost)
+				}
+				claimed = c.Claimed
+				for id, n := range claimedOf(claimed) {
+					of[id] += n
+				}
+				_, err = s.Sweep(soon(t), 1000)
+				require.NoError(t, err)
+				p.advance(t, time.Second)
+			}
+			for owner := range owners {
+				if owner != 1 { // it is paused
+					require.Equal(t, 6, of[id(owner)], "claimed of subscription %d", owner)
+				}
+			}
+			require.Zero(t, of[id(1)])
+			exchange(t, s, batchOf(claimed, 0))
+			p.consistent(t)
+			require.NoError(t, tx.Commit(ctx))
+			drainAll(t, s)
+			p.consistent(t)
+		})
+	}
+}
+
+// What somebody is changing just now is not disabled: the recording does not wait.
+func TestDisablingNeverWaitsForACaller(t *testing.T) {
+	ctx, p := t.Context(), newPlace(t)
+	s := p.store(t)
+	register(t, s, 2, 1, sender.Settings{})
+	publish(t, s, 2, 2)
+	expandAll(t, s)
+	c := exchange(t, s, batchOf(nil, 10))
+	require.Len(t, c.Claimed, 2)
+	tx := p.begin(t, pgx.ReadCommitted)
+	require.NoError(t, s.HoldSubscriptionTx(ctx, tx, subscriptionID(0, 0), sender.SubscriptionPaused, ""))
+	b := batchOf(c.Claimed, 0)
+	b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusDelivered, Health: h, Disable: "it fails"}
+	}
+	c, err := s.RecordAndClaim(soon(t), b)
+	require.NoError(t, err)
+	require.Len(t, c.Recorded, 2)
+	for i, r := range c.Recorded {
+		open := b.Results[i].Key.Subscription == int64(p.count(t, `SELECT no FROM {}.surehook_subscriptions WHERE id = $1`, subscriptionID(0, 0)))
+		require.Equal(t, open, r.Decision.Disable == "", "the one that is being changed is left alone, the other is disabled")
+	}
+	require.NoError(t, tx.Commit(ctx))
+	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'paused'`))
+	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'disabled'`))
+	p.consistent(t)
+}

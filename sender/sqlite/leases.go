@@ -1,0 +1,117 @@
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"slices"
+	"strconv"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// selectLeases takes rows of [subscription, first event, last event].
+	selectLeases = `SELECT l.subscription, l.event, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.epoch, e.notice, length(e.body) = 0
+		FROM json_each(?) j CROSS JOIN surehook_leases l CROSS JOIN surehook_events e
+		WHERE l.subscription = j.value ->> 0 AND l.event >= j.value ->> 1 AND l.event <= j.value ->> 2 AND e.seq = l.event`
+	deleteLeases = `DELETE FROM surehook_leases WHERE subscription = ? AND event >= ? AND event <= ?`
+	deleteLease  = `DELETE FROM surehook_leases WHERE subscription = ? AND event = ?`
+)
+
+// lease is a delivery that is held under a token.
+type lease struct {
+	sender.DeliveryKey
+	token int64
+}
+
+func compareKeys(a, b sender.DeliveryKey) int {
+	return cmp.Or(cmp.Compare(a.Subscription, b.Subscription), cmp.Compare(a.Event, b.Event))
+}
+
+// takeLeases takes leases away, and loads the heads of all. It returns a row for
+// each, or nil if it is not held under that token, or was taken by one before it.
+//
+// What is recorded together was mostly claimed together. So it is read, and deleted,
+// by ranges of events, which costs a fraction of finding each row; of the leases
+// that lie between there are never more than attempts in flight.
+func (b *batch) takeLeases(leases []lease) ([]*live, error) {
+	order := make([]int, len(leases))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return compareKeys(leases[i].DeliveryKey, leases[j].DeliveryKey) })
+	var subscriptions []int64
+	ranges := []byte{'['}
+	for from := 0; from < len(order); {
+		first, to := leases[order[from]], from+1
+		for to < len(order) && leases[order[to]].Subscription == first.Subscription {
+			to++
+		}
+		subscriptions = append(subscriptions, first.Subscription)
+		ranges = appendNumbers(ranges, first.Subscription, first.Event, leases[order[to-1]].Event)
+		from = to
+	}
+	if err := b.heads.load(subscriptions); err != nil {
+		return nil, err
+	}
+	rows := make([]live, 0, len(leases))
+	err := b.each(func(rs *sql.Rows) (bool, error) {
+		var l live
+		err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted)
+		rows = append(rows, l)
+		return true, err
+	}, selectLeases, string(append(ranges, ']')))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b live) int { return compareKeys(a.key(), b.key()) })
+
+	taken := make([]*live, len(leases))
+	var run []*live // taken ones with none between them
+	for i := range rows {
+		l := &rows[i]
+		for len(order) > 0 && compareKeys(leases[order[0]].DeliveryKey, l.key()) < 0 {
+			order = order[1:]
+		}
+		mine := false
+		for ; len(order) > 0 && leases[order[0]].DeliveryKey == l.key(); order = order[1:] {
+			if !mine && leases[order[0]].token == l.number {
+				taken[order[0]], mine = l, true
+			}
+		}
+		if len(run) > 0 && (!mine || run[0].subscription != l.subscription) {
+			if err := b.deleteLeases(run); err != nil {
+				return nil, err
+			}
+			run = run[:0]
+		}
+		if mine {
+			run = append(run, l)
+		}
+	}
+	if len(run) > 0 {
+		return taken, b.deleteLeases(run)
+	}
+	return taken, nil
+}
+
+func (b *batch) deleteLeases(run []*live) error {
+	first, last := run[0], run[len(run)-1]
+	b.heads.by[first.subscription].leased -= int64(len(run))
+	return b.execs(deleteLeases, first.subscription, first.event, last.event)
+}
+
+// appendNumbers appends a JSON array of numbers to one of such arrays.
+func appendNumbers(b []byte, numbers ...int64) []byte {
+	if len(b) > 1 {
+		b = append(b, ',')
+	}
+	b = append(b, '[')
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return append(b, ']')
+}
