@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,32 +11,156 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surehook/surehook/internal/bench/child"
+	"github.com/surehook/surehook/internal/bench/post"
 	"github.com/surehook/surehook/signing"
 )
 
-// receive serves until standard input ends: it reads each body, verifies its
-// signature, and answers 200.
+// endpoint is a process that takes POSTs.
+type endpoint struct {
+	*child.Process
+	url string
+}
+
+// receiverParams say what it does with them. With neither it verifies them and
+// answers.
+type receiverParams struct {
+	Arrivals bool      // note when which event arrives
+	Apply    *location // put each event's effect into a database
+	Bare     bool      // with Apply: the effect alone
+}
+
+const (
+	askCPU      = "cpu"
+	askArrivals = "arrivals" // since the last time
+	askHanging  = "hanging"  // how many requests to /hang are waiting
+)
+
+func (b *bench) startReceiver(ctx context.Context, p receiverParams) (*endpoint, error) {
+	r := &endpoint{}
+	var err error
+	r.Process, err = b.start(ctx, "receiver", p, &r.url)
+	return r, err
+}
+
+// cpu is what the process has used, in µs.
+func (r *endpoint) cpu() (us float64, err error) { return us, r.Ask(askCPU, &us) }
+
+// arrivals are the times of each event's first POST.
+func (r *endpoint) arrivals() (at map[string]time.Time, err error) {
+	return at, r.Ask(askArrivals, &at)
+}
+
+// receive is the receiver's process.
 func receive() error {
-	parsed, err := signing.ParseSecret(secret)
+	var p receiverParams
+	ctx, parent, err := child.Open(&p)
 	if err != nil {
 		return err
 	}
-	ring, err := signing.NewKeyring(signing.Key{ID: "bench", Secret: parsed})
+	h := &handler{noting: p.Arrivals, arrived: map[string]time.Time{}}
+	if err := h.open(ctx, p); err != nil {
+		return parent.Fail(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
+		return parent.Fail(err)
+	}
+	// No timeouts: a connection that the server closes while a client takes it is a
+	// failed attempt, which is not what is measured.
+	srv := &http.Server{Handler: h}
+	go func() { _ = srv.Serve(l) }()
+	defer func() { _ = srv.Close() }()
+	if err := parent.Answer(fmt.Sprintf("http://%s", l.Addr())); err != nil {
 		return err
 	}
-	verifier, err := signing.NewVerifier(ring, nil)
+	return child.Answers(parent, func(question string) (any, error) {
+		switch question {
+		case askCPU:
+			return child.CPU(), nil
+		case askArrivals:
+			return h.takeArrivals(), nil
+		case askHanging:
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.hanging, nil
+		}
+		return nil, fmt.Errorf("the receiver is asked for %q", question)
+	})
+}
+
+// handler serves the receiver's requests.
+type handler struct {
+	next   http.Handler
+	noting bool
+
+	mu      sync.Mutex
+	arrived map[string]time.Time
+	hanging int
+}
+
+func (h *handler) open(ctx context.Context, p receiverParams) (err error) {
+	switch {
+	case p.Apply != nil:
+		h.next, err = applying(ctx, *p.Apply, p.Bare)
+	default:
+		h.next, err = verifying()
+	}
+	return err
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/hang" {
+		h.hang(r)
+		return
+	}
+	if h.noting {
+		now, id := time.Now(), r.Header.Get("Webhook-Id")
+		h.mu.Lock()
+		if _, again := h.arrived[id]; !again {
+			h.arrived[id] = now
+		}
+		h.mu.Unlock()
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// hang waits until the client has given up.
+func (h *handler) hang(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client leaves
+	h.mu.Lock()
+	h.hanging++
+	h.mu.Unlock()
+	<-r.Context().Done()
+	h.mu.Lock()
+	h.hanging--
+	h.mu.Unlock()
+}
+
+func (h *handler) takeArrivals() map[string]time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.arrived
+	h.arrived = map[string]time.Time{}
+	return all
+}
+
+// verifying reads each body, verifies its signature, and answers 200.
+func verifying() (http.Handler, error) {
+	keys, err := post.Keyring()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	verifier, err := signing.NewVerifier(keys, nil)
+	if err != nil {
+		return nil, err
 	}
 	buffers := sync.Pool{New: func() any { return new([8 << 10]byte) }}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /cpu", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, cpuTime()) })
-	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		buf := buffers.Get().(*[8 << 10]byte)
 		defer buffers.Put(buf)
 		n, err := io.ReadFull(r.Body, buf[:])
-		if err != io.ErrUnexpectedEOF {
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 			return
 		}
@@ -43,19 +168,5 @@ func receive() error {
 			fmt.Fprintln(os.Stderr, "bench receiver:", err)
 			w.WriteHeader(http.StatusUnauthorized)
 		}
-	})
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Printf("http://%s\n", l.Addr())
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		_ = srv.Close()
-	}()
-	if err := srv.Serve(l); err != http.ErrServerClosed {
-		return err
-	}
-	return nil
+	}), nil
 }

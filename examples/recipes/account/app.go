@@ -1,0 +1,125 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/surehook/surehook/dedup/postgres"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/signing"
+)
+
+// App takes payments from signed events. It is safe for concurrent use.
+type App struct {
+	pool     *pgxpool.Pool
+	receiver *receiver.Receiver[pgx.Tx]
+	apply    receiver.HandlerFunc[pgx.Tx]
+}
+
+// FromEnvironment opens the application with the database's URL in DATABASE_URL and
+// the sender's secret in WEBHOOK_SECRET.
+func FromEnvironment(ctx context.Context) (*App, error) {
+	database, secret := os.Getenv("DATABASE_URL"), os.Getenv("WEBHOOK_SECRET")
+	var problems []error
+	if database == "" {
+		problems = append(problems, errors.New("DATABASE_URL is not set: it must be the URL of a PostgreSQL database"))
+	}
+	if secret == "" {
+		problems = append(problems, errors.New("WEBHOOK_SECRET is not set: it must be the signing secret that the sender shows"))
+	}
+	if problems != nil {
+		return nil, errors.Join(problems...)
+	}
+	return Open(ctx, database, secret)
+}
+
+// Open connects to the database, brings its tables up to date, and pins the scheme and
+// the secret that events must be signed with. Close ends it.
+func Open(ctx context.Context, databaseURL, secretText string) (*App, error) {
+	secret, err := signing.ParseSecret(secretText)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
+	if err != nil {
+		return nil, err
+	}
+	verifier, err := signing.NewVerifier(keys, nil)
+	if err != nil {
+		return nil, err
+	}
+	store, err := postgres.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	// Other types of events are acknowledged, and ignored.
+	apply, err := receiver.Router(receiver.On("invoice.paid", pay))
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.New(ctx, databaseURL)
+	if err != nil {
+		return nil, errors.New("the database's URL cannot be read") // the error may hold its password
+	}
+	app := &App{pool: pool, apply: apply}
+	app.receiver, err = receiver.New(verifier, postgres.InTx(pool, pgx.TxOptions{}), store, nil)
+	if err == nil {
+		err = migrate(ctx, pool)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return app, nil
+}
+
+func migrate(ctx context.Context, pool *pgxpool.Pool) error {
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }()
+	if err := postgres.Migrate(ctx, db, nil); err != nil {
+		return err
+	}
+	if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS accounts (id text PRIMARY KEY, paid bigint NOT NULL)"); err != nil {
+		return fmt.Errorf("making the table of accounts: %w", err)
+	}
+	return nil
+}
+
+// payment is the data of an invoice.paid event, whose object is the account.
+type payment struct {
+	Cents int64  `json:"cents"`
+	Payer string `json:"payer"`
+}
+
+// pay adds what was paid: done twice, it would be wrong, so it must have at most one
+// effect.
+func pay(ctx context.Context, tx pgx.Tx, ev receiver.Typed[payment]) error {
+	_, err := tx.Exec(ctx, `INSERT INTO accounts (id, paid) VALUES ($1, $2)
+		ON CONFLICT (id) DO UPDATE SET paid = accounts.paid + excluded.paid`, ev.Object.ID, ev.Data.Cents)
+	return err
+}
+
+// Handler is for whatever serves net/http.
+func (a *App) Handler() http.Handler { return a.receiver.Handler(a.apply) }
+
+// Receive is for whatever has the bytes of a request and no net/http: the same steps,
+// and the same answers.
+func (a *App) Receive(ctx context.Context, m signing.Message) receiver.Answer {
+	return receiver.AnswerTo(a.receiver.Receive(ctx, m, a.apply))
+}
+
+// Paid is what was paid into an account, in cents.
+func (a *App) Paid(ctx context.Context, id string) (cents int64, err error) {
+	err = a.pool.QueryRow(ctx, "SELECT coalesce(sum(paid), 0) FROM accounts WHERE id = $1", id).Scan(&cents)
+	return cents, err
+}
+
+// Close ends the connections to the database.
+func (a *App) Close() { a.pool.Close() }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// access says who may call an operation.
+type access int
+
+const (
+	anyCaller    access = iota // about what the caller owns
+	operatorOnly               // 403 for subscribers
+	everybody                  // no token is needed
+)
+
+// inWords tells those who read the OpenAPI document.
+func (a access) inWords() string {
+	switch a {
+	case operatorOnly:
+		return "For the operator's token alone."
+	case everybody:
+		return "It needs no token."
+	}
+	return "For the operator, and for a subscriber about its own: another's answers 404."
+}
+
+// tags are what the calls are about, in the OpenAPI document.
+func tags() []*huma.Tag {
+	return []*huma.Tag{
+		{Name: "Subscribers", Description: "Customers of the service, and what its own events are about."},
+		{Name: "Secrets", Description: "Signing secrets and bearer tokens."},
+		{Name: "Subscriptions", Description: "Registered callback URLs, each with its filter."},
+		{Name: "Events", Description: "What happened: by cursor, and published."},
+		{Name: "Deliveries", Description: "One event on its way to one subscription, with its attempts."},
+		{Name: "Jobs", Description: "Work that is accepted at once, runs later and reports by callback."},
+		{Name: "Notices", Description: "What an operator or an owner must learn, kept until it is acknowledged."},
+		{Name: "Service", Description: "Health and metrics."},
+	}
+}
+
+// operation describes a call to those who read the OpenAPI document.
+type operation struct {
+	method, path string
+	id, summary  string
+	tag          string
+	status       int // of success; 0 means 200
+	who          access
+	errors       []int // besides 401, 404, 422, 500 and 503, which most can answer
+}
+
+// newAPI makes the API on a mux: the same types serve the requests and describe them
+// in /openapi.json.
+func newAPI(mux *http.ServeMux) huma.API {
+	// Huma makes its own refusals with this, and describes them by its type. It is a
+	// variable of that package, which is all that it offers.
+	huma.NewError = fromHuma
+	config := huma.DefaultConfig("Surehook reference server", version())
+	config.Info.Description = "Signed webhooks by push and by pull, asynchronous jobs, redelivery and replay."
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil // no $schema in the answers
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer": {Type: "http", Scheme: "bearer", Description: "The operator's token, or a subscriber's."},
+	}
+	config.Tags = tags()
+	config.Servers = []*huma.Server{{URL: "/"}}
+	return humago.New(mux, config)
+}
+
+// handle registers a handler for an operation. A handler knows who calls, and that
+// whoever calls may; its error becomes a problem document here.
+func handle[I, O any](s *server, o operation, handler func(ctx context.Context, c caller, in *I) (*O, error)) {
+	op := huma.Operation{
+		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.who.inWords(), Tags: []string{o.tag}, DefaultStatus: o.status,
+		// The body has been read by then, within its bounds: see body.go.
+		MaxBodyBytes: maxBody + 1, BodyReadTimeout: -1,
+		Errors: append([]int{http.StatusServiceUnavailable}, o.errors...),
+	}
+	if o.who != everybody {
+		op.Security = []map[string][]string{{"bearer": {}}}
+		op.Errors = append(op.Errors, http.StatusUnauthorized)
+		op.Middlewares = huma.Middlewares{s.allowed(o.who)}
+	}
+	if o.who == operatorOnly {
+		op.Errors = append(op.Errors, http.StatusForbidden)
+	}
+	if strings.Contains(o.path, "{") {
+		op.Errors = append(op.Errors, http.StatusNotFound)
+	}
+	if o.method == http.MethodPost || o.method == http.MethodPatch {
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handler(ctx, callerOf(ctx), in)
+		if err != nil {
+			return nil, refusal(err).logged(ctx, s.log, o.id)
+		}
+		return out, nil
+	})
+}
+
+// allowed refuses before anything else of the request is looked at. That another's
+// does not exist comes before what one may not do: else 403 would tell who does.
+func (s *server) allowed(who access) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		c := callerOf(ctx.Context())
+		refuse := func(p *Problem) { _ = huma.WriteErr(s.api, ctx, p.Status, p.Detail) }
+		switch {
+		case strings.HasPrefix(ctx.Operation().Path, "/subscribers/") && !c.owns(subscriberIn(ctx)):
+			refuse(notFound("subscriber"))
+		case who == operatorOnly && !c.operator():
+			refuse(problem(http.StatusForbidden, "this is for the operator's token alone"))
+		default:
+			next(ctx)
+		}
+	}
+}
+
+// subscriberIn is the id in the path, which for the operator's own secret is a part
+// of the pattern.
+func subscriberIn(ctx huma.Context) string {
+	if id := ctx.Param("id"); id != "" {
+		return id
+	}
+	u := ctx.URL()
+	return strings.Split(u.Path, "/")[2]
+}
+
+// document is the OpenAPI document, once everything is registered.
+func document(api huma.API) ([]byte, error) { return json.Marshal(api.OpenAPI()) }

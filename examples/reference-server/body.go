@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	maxBody     = 1 << 20
+	maxDrained  = 8 << 20
+	bodyTimeout = 10 * time.Second
+)
+
+// bounded reads a request's body whole, within its bounds of size and time, and
+// refuses what is no JSON in UTF-8 before anybody parses it.
+func bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := wellFormedURL(r); p != nil {
+			p.write(w)
+			return
+		}
+		body, p := read(w, r)
+		if p != nil {
+			p.write(w)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// read takes the body whole.
+func read(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case len(body) > maxBody:
+		// Who is cut off in the middle of sending does not see the answer.
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrained)
+		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body may have up to %d bytes", maxBody))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, problem(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %v", bodyTimeout))
+	case err != nil:
+		return nil, problem(http.StatusBadRequest, "the body ended early")
+	case len(body) == 0:
+		return nil, nil
+	case !isJSON(r.Header.Get("Content-Type")):
+		return nil, problem(http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json")
+	case r.Header.Get("Content-Encoding") != "":
+		return nil, problem(http.StatusUnsupportedMediaType, "the body must not be encoded: leave out Content-Encoding")
+	case !utf8.Valid(body):
+		return nil, problem(http.StatusBadRequest, "the body is not valid UTF-8 (RFC 8259, section 8.1)")
+	}
+	return body, nil
+}
+
+// isJSON also takes a request that does not say what its body is.
+func isJSON(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	kind, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && (kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")) &&
+		(charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// wellFormedURL refuses what no database takes as text, so that no handler has to.
+func wellFormedURL(r *http.Request) *Problem {
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		return problem(http.StatusBadRequest, "the query is malformed: its parameters must be percent-encoded, and joined with &")
+	}
+	for _, values := range r.URL.Query() {
+		for _, v := range values {
+			if !text(v) {
+				return problem(http.StatusBadRequest, "a parameter of the query is not valid UTF-8, or holds a NUL")
+			}
+		}
+	}
+	if !text(r.URL.Path) {
+		return problem(http.StatusBadRequest, "the path is not valid UTF-8, or holds a NUL")
+	}
+	return nil
+}
+
+func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

@@ -1,0 +1,165 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ledger is what a server has acknowledged.
+type ledger struct {
+	mu       sync.Mutex
+	events   map[string]bool
+	versions map[string]float64 // of subscribers
+	jobs     []string
+}
+
+// load makes changes, publishes events and submits jobs until ctx ends, and notes
+// what was acknowledged. Errors of a server that was killed are expected.
+func (l *ledger) load(ctx context.Context, base string, worker int, callback string) {
+	for i := 0; ctx.Err() == nil; i++ {
+		id := fmt.Sprintf("sub_w%d-%d", worker, i%7)
+		switch i % 4 {
+		case 0:
+			// What was cut off may have been done: the version says.
+			l.ask(ctx, http.MethodPost, base+"/subscribers", object{"id": id, "name": "new"}, func(o object) { l.version(id, o) })
+		case 1:
+			l.ask(ctx, http.MethodPatch, base+"/subscribers/"+id, object{"name": fmt.Sprint(i)}, func(o object) { l.version(id, o) })
+		case 2:
+			l.ask(ctx, http.MethodPost, base+"/events", object{"type": "order.paid", "object": object{"type": "order", "id": id}}, func(o object) {
+				l.events[o["id"].(string)] = true
+			})
+		default:
+			rows := []object{{"id": fmt.Sprintf("sub_i%d-%d", worker, i), "name": "imported"}, {"name": "anonymous"}}
+			l.ask(ctx, http.MethodPost, base+"/jobs", object{"kind": "import_subscribers", "input": object{"subscribers": rows}, "callback_url": callback}, func(o object) {
+				l.jobs = append(l.jobs, o["id"].(string))
+			})
+		}
+	}
+}
+
+func (l *ledger) version(id string, o object) {
+	l.versions[id] = max(l.versions[id], o["version"].(float64))
+}
+
+func (l *ledger) ask(ctx context.Context, method, url string, body object, acknowledged func(object)) {
+	text, _ := json.Marshal(body)
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
+	if err != nil {
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+operatorToken)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	var o object
+	if err != nil || res.StatusCode >= 300 || json.Unmarshal(answer, &o) != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	acknowledged(o)
+}
+
+// Killed at any time under mixed load, the server has kept all that it acknowledged:
+// every change, every event, which is also delivered, and every job, which ends once
+// and tells of it.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	kills := 6
+	if os.Getenv("SUREHOOK_KILLS") != "" {
+		_, err := fmt.Sscan(os.Getenv("SUREHOOK_KILLS"), &kills)
+		require.NoError(t, err)
+	}
+	onEach(t, func(t *testing.T, p place) {
+		e, told := newEndpoint(t), newEndpoint(t)
+		l := &ledger{events: map[string]bool{}, versions: map[string]float64{}}
+		flags := []string{"-schedule", "100ms"}
+		s := start(t, p, flags...)
+		id := s.subscribe(operatorToken, e.URL)
+		for range kills {
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for w := range 4 {
+				wg.Go(func() { l.load(ctx, s.base, w, told.URL) })
+			}
+			time.Sleep(time.Duration(100+rand.IntN(400)) * time.Millisecond) // the chance of the kill's moment
+			s.kill()
+			cancel()
+			wg.Wait()
+			s = start(t, p, flags...)
+		}
+		require.NotEmpty(t, l.events)
+		require.NotEmpty(t, l.versions)
+		require.NotEmpty(t, l.jobs)
+		t.Logf("acknowledged: %d events, %d subscribers, %d jobs", len(l.events), len(l.versions), len(l.jobs))
+
+		for _, job := range l.jobs {
+			done := s.finished(operatorToken, job)
+			require.Equal(t, "succeeded", done["status"], "%v", done)
+			result := done["result"].(object)
+			require.InDelta(t, 1, result["created"].(float64)+result["updated"].(float64)-1, 0, "%v", result)
+		}
+		for sub, version := range l.versions {
+			now := s.get(operatorToken, "/subscribers/"+sub).is(http.StatusOK)
+			require.GreaterOrEqual(t, now["version"], version)
+		}
+		// What was in flight at the kill is due again when its lease ends, after a
+		// minute at most.
+		seen := map[string]bool{}
+		for deadline := time.Now().Add(120 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			if len(s.get(operatorToken, "/deliveries?status=pending&limit=1&subscription_id="+id).data()) == 0 &&
+				len(s.get(operatorToken, "/deliveries?status=awaiting_retry&limit=1").data()) == 0 &&
+				len(s.get(operatorToken, "/deliveries?status=pending&limit=1").data()) == 0 {
+				break
+			}
+		}
+		versions := map[string]bool{}
+		for _, one := range e.received() {
+			seen[one.header.Get("Webhook-Id")] = true
+			var body struct {
+				Object  struct{ Type, ID string }
+				Version int64
+			}
+			require.NoError(t, json.Unmarshal(one.body, &body))
+			versions[fmt.Sprint(body.Object, body.Version)] = true
+		}
+		for event := range l.events {
+			require.True(t, seen[event], "%s was acknowledged and not delivered", event)
+		}
+		for sub := range l.versions {
+			now := s.get(operatorToken, "/subscribers/"+sub).is(http.StatusOK)["version"].(float64)
+			for v := 1.0; v <= now; v++ { // a change without its event, or an event without its change
+				require.True(t, versions[fmt.Sprintf("{subscriber %s} %.0f", sub, v)] || versions[fmt.Sprintf("{subscriber %s}%.0f", sub, v)], "%s has version %.0f and its event %.0f was not delivered", sub, now, v)
+			}
+		}
+		completed := map[string]map[string]bool{}
+		for _, one := range told.received() {
+			var body struct{ Object struct{ ID string } }
+			require.NoError(t, json.Unmarshal(one.body, &body))
+			if completed[body.Object.ID] == nil {
+				completed[body.Object.ID] = map[string]bool{}
+			}
+			completed[body.Object.ID][one.header.Get("Webhook-Id")] = true
+		}
+		for _, job := range l.jobs {
+			require.Len(t, completed[job], 1, "one event tells of the end of %s", job)
+		}
+		require.False(t, strings.Contains(s.logged(), "level=ERROR"), "%s", s.logged())
+	})
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Object is what an event is about.
+type Object struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+}
+
+// EventInfo says which event a delivery is of.
+type EventInfo struct {
+	ID        string    `json:"id"`
+	Type      string    `json:"type"`
+	Object    Object    `json:"object"`
+	Version   int64     `json:"version"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Delivery is one event on its way to one subscription.
+type Delivery struct {
+	ID             string     `json:"id"`
+	Event          EventInfo  `json:"event"`
+	SubscriptionID string     `json:"subscription_id"`
+	SubscriberID   string     `json:"subscriber_id" doc:"The subscription's owner."`
+	URL            string     `json:"url"`
+	Status         string     `json:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled"`
+	AttemptCount   int        `json:"attempt_count"`
+	NextAttemptAt  *time.Time `json:"next_attempt_at"`
+	LastErrorClass string     `json:"last_error_class" doc:"Of the last attempt; empty if it succeeded, or there was none."`
+}
+
+// DeliveryRecord is a delivery with all that is known of it.
+type DeliveryRecord struct {
+	Delivery
+	Payload  string    `json:"payload" doc:"The exact body that is posted."`
+	Attempts []Attempt `json:"attempts" nullable:"false" doc:"Oldest first."`
+	Why      string    `json:"why" doc:"What it waits for, in a sentence."`
+}
+
+// Attempt is one POST, as recorded.
+type Attempt struct {
+	Number          int        `json:"number"`
+	StartedAt       time.Time  `json:"started_at"`
+	DurationMS      int64      `json:"duration_ms"`
+	StatusCode      *int       `json:"status_code"`
+	Error           *string    `json:"error"`
+	ErrorClass      string     `json:"error_class" enum:",dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"Empty for success."`
+	ResponseSnippet *string    `json:"response_snippet"`
+	NextAttemptAt   *time.Time `json:"next_attempt_at" doc:"When another was to follow."`
+}
+
+func viewEventInfo(e sender.EventInfo, version int64) EventInfo {
+	return EventInfo{ID: e.ID, Type: e.Type, Object: Object(e.Object), Version: version, CreatedAt: e.CreatedAt.UTC()}
+}
+
+func viewDelivery(d sender.Delivery) Delivery {
+	return Delivery{
+		ID: d.ID, Event: viewEventInfo(d.Event, d.Version), SubscriptionID: d.Subscription, SubscriberID: d.Subscriber, URL: d.URL,
+		Status: string(d.Status), AttemptCount: d.AttemptCount, NextAttemptAt: timeOrNull(d.NextAttemptAt), LastErrorClass: string(d.LastErrorClass),
+	}
+}
+
+func viewAttempt(a sender.Attempt) Attempt {
+	return Attempt{
+		Number: a.Number, StartedAt: a.StartedAt.UTC(), DurationMS: a.Duration.Milliseconds(), StatusCode: orNull(a.StatusCode),
+		Error: orNull(a.Error), ErrorClass: string(a.Class), ResponseSnippet: orNull(strings.ToValidUTF8(string(a.Snippet), "\uFFFD")),
+		NextAttemptAt: timeOrNull(a.NextAttemptAt),
+	}
+}
+
+type (
+	listDeliveries struct {
+		Page
+		Status         string    `query:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled"`
+		SubscriptionID string    `query:"subscription_id"`
+		EventType      string    `query:"event_type" doc:"Exact, prefix.* or *."`
+		EventID        string    `query:"event_id"`
+		Since          time.Time `query:"since" doc:"The event was published at it or later."`
+		Until          time.Time `query:"until" doc:"The event was published before it."`
+	}
+	deliveryID struct {
+		ID string `path:"id" doc:"The delivery's id."`
+	}
+)
+
+func (s *server) deliveryOperations() {
+	const tag = "Deliveries"
+	handle(s, operation{method: http.MethodGet, path: "/deliveries", id: "list-deliveries", summary: "List deliveries, newest first", tag: tag}, s.listDeliveries)
+	handle(s, operation{method: http.MethodGet, path: "/deliveries/{id}", id: "get-delivery", summary: "Read a delivery's record", tag: tag}, s.getDelivery)
+	handle(s, operation{method: http.MethodPost, path: "/deliveries/{id}/redeliver", id: "redeliver", summary: "Send a delivery again, now", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.redeliver)
+}
+
+func (s *server) listDeliveries(ctx context.Context, c caller, in *listDeliveries) (*answer[List[Delivery]], error) {
+	cursor, err := in.cursor("deliveries")
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := s.history.Deliveries(ctx, sender.DeliveryQuery{
+		Subscriber: c.scope(), Status: sender.Status(in.Status), Subscription: in.SubscriptionID, EventType: in.EventType, Event: in.EventID,
+		Since: in.Since, Until: in.Until, Cursor: cursor, Limit: in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return listOf("deliveries", page, next, viewDelivery), nil
+}
+
+// record reads a delivery that the caller may see.
+func (s *service) record(ctx context.Context, c caller, id string) (DeliveryRecord, error) {
+	d, err := s.history.Delivery(ctx, id)
+	if err == nil && !c.owns(d.Subscriber) {
+		err = sender.ErrNotFound
+	}
+	if errors.Is(err, sender.ErrNotFound) {
+		return DeliveryRecord{}, notFound("delivery")
+	}
+	if err != nil {
+		return DeliveryRecord{}, err
+	}
+	why, err := s.history.Why(ctx, id)
+	if err != nil {
+		return DeliveryRecord{}, err
+	}
+	r := DeliveryRecord{Delivery: viewDelivery(d), Payload: string(d.Body), Attempts: []Attempt{}, Why: why.Sentence}
+	for _, a := range d.Attempts {
+		r.Attempts = append(r.Attempts, viewAttempt(a))
+	}
+	return r, nil
+}
+
+func (s *server) getDelivery(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
+	r, err := s.record(ctx, c, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[DeliveryRecord]{r}, nil
+}
+
+func (s *server) redeliver(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
+	// Whose a delivery is never changes, so it can be asked before.
+	if _, err := s.record(ctx, c, in.ID); err != nil {
+		return nil, err
+	}
+	if err := s.history.Redeliver(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return s.getDelivery(ctx, c, in)
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// ExportEvents is the input of export_events: which events are listed, of those that
+// the submitter may see and that were published before the job was.
+type ExportEvents struct {
+	Since     time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
+	Until     time.Time `json:"until,omitzero" doc:"Events that were published before it."`
+	EventType string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128"`
+}
+
+// ExportLink is the result of an export that is too long to be a result itself.
+type ExportLink struct {
+	URL    string `json:"url"`
+	Events int    `json:"events"`
+}
+
+// exportState is what an export goes on from.
+type exportState struct {
+	Cursor string `json:"cursor"`
+	Part   int    `json:"part"`
+	Events int    `json:"events"`
+	Bytes  int    `json:"bytes"`
+}
+
+const (
+	exportPage   = 200
+	inlineExport = 512 << 10 // bytes, up to which the result is the list itself
+	exportsKept  = 30 * 24 * time.Hour
+	feedDisorder = 10 * time.Minute // the feed's order is that of the commits, which a long transaction's event comes late in
+)
+
+func (s *service) checkExport(_ context.Context, _ caller, input json.RawMessage) error {
+	var in ExportEvents
+	if err := json.Unmarshal(input, &in); err != nil {
+		return invalid("body.input", "it is not an input of export_events")
+	}
+	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
+		return invalid("body.input.until", "it must be later than since")
+	}
+	return nil
+}
+
+// exportEvents reads the feed as the submitter would, page by page: each commits what
+// it has found, and the cursor, together.
+func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
+	in, err := inputOf[ExportEvents](run)
+	if err != nil {
+		return nil, err
+	}
+	state, err := stateOf[exportState](run)
+	if err != nil {
+		return nil, err
+	}
+	j := run.Job()
+	// What comes while it runs is not waited for.
+	until := j.CreatedAt
+	if !in.Until.IsZero() && in.Until.Before(until) {
+		until = in.Until
+	}
+	query := sender.EventQuery{Type: in.EventType, Since: in.Since, Until: until}
+	for {
+		page, err := s.feed.Page(ctx, feed.Query{Viewer: j.Owner, After: state.Cursor, Limit: exportPage})
+		var expired *feed.ExpiredError
+		if errors.As(err, &expired) { // pruned meanwhile: what is kept is exported
+			state.Cursor = expired.Next
+			continue
+		}
+		if err != nil {
+			return nil, forGood(err)
+		}
+		if len(page.Events) == 0 || page.Events[0].CreatedAt.After(until.Add(feedDisorder)) {
+			break
+		}
+		if state, err = s.exportPart(ctx, run, &query, page, state); err != nil {
+			return nil, err
+		}
+	}
+	if state.Bytes > inlineExport {
+		return json.Marshal(ExportLink{URL: "/jobs/" + j.ID + "/events", Events: state.Events})
+	}
+	var out bytes.Buffer
+	err = s.export(ctx, j.ID, &out)
+	return out.Bytes(), err
+}
+
+func (s *service) exportPart(ctx context.Context, run *jobs.Run[*sql.Tx], query *sender.EventQuery, page feed.Page, from exportState) (next exportState, err error) {
+	next = from
+	next.Cursor = page.Next
+	var part []byte
+	for i := range page.Events {
+		e := &page.Events[i]
+		if !query.Matches(e.EventInfo, e.Subscriber) {
+			continue
+		}
+		if part != nil {
+			part = append(part, ',')
+		}
+		part = feed.AppendEvent(part, e)
+		next.Events++
+	}
+	next.Bytes += len(part)
+	if part != nil {
+		next.Part++
+	}
+	return next, run.InTx(ctx, func(tx *sql.Tx, step *jobs.Step) error {
+		if part != nil {
+			if _, err := s.db.exec(ctx, tx, "INSERT INTO server_exports VALUES ($1, $2, $3, $4)", run.Job().ID, next.Part, string(part), time.Now().UnixMicro()); err != nil {
+				return err
+			}
+		}
+		step.Progress(int64(next.Events), int64(next.Events))
+		return save(step, next)
+	})
+}
+
+// export writes an export as a JSON list.
+func (s *service) export(ctx context.Context, job string, to interface{ Write(b []byte) (int, error) }) error {
+	if _, err := to.Write([]byte("[")); err != nil {
+		return err
+	}
+	for part := 1; ; part++ {
+		var events string
+		err := s.db.row(ctx, nil, "SELECT events FROM server_exports WHERE job = $1 AND part = $2", job, part).Scan(&events)
+		if errors.Is(err, sql.ErrNoRows) {
+			_, err := to.Write([]byte("]"))
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if part > 1 {
+			events = "," + events
+		}
+		if _, err := to.Write([]byte(events)); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *server) exportOperations() {
+	handle(s, operation{method: http.MethodGet, path: "/jobs/{id}/events", id: "get-export", summary: "Read what a job of the kind export_events has found", tag: "Jobs", errors: []int{http.StatusConflict}}, s.getExport)
+	// The answer is written piece by piece, so that its type says nothing of it.
+	events := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[[]Event](), true, "")
+	s.api.OpenAPI().Paths["/jobs/{id}/events"].Get.Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: events}}
+}
+
+type exportAnswer struct {
+	Body func(huma.Context)
+}
+
+func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAnswer, error) {
+	j, err := s.jobs.Get(ctx, c.key(in.ID))
+	if err == nil && j.Kind != "export_events" {
+		err = jobs.ErrNotFound
+	}
+	if err != nil {
+		return nil, jobRefusal(err)
+	}
+	if j.Status != jobs.Succeeded {
+		return nil, problem(http.StatusConflict, "the job has not succeeded: its status is "+string(j.Status))
+	}
+	return &exportAnswer{func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "application/json")
+		if err := s.export(ctx, j.ID, hc.BodyWriter()); err != nil && ctx.Err() == nil {
+			s.log.Error("an export broke off", "job", j.ID, "error", err)
+			panic(http.ErrAbortHandler) // so that nobody takes it for whole
+		}
+	}}, nil
+}
+
+// forgetExports removes those that are too old.
+func (s *service) forgetExports(ctx context.Context) error {
+	return s.db.inTx(ctx, func(tx *sql.Tx) error {
+		_, err := s.db.exec(ctx, tx, "DELETE FROM server_exports WHERE created_at <= $1", time.Now().Add(-exportsKept).UnixMicro())
+		return err
+	})
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// Job is work that was accepted, and runs or has ended.
+type Job struct {
+	ID          string          `json:"id"`
+	Kind        string          `json:"kind"`
+	Status      string          `json:"status" enum:"queued,running,succeeded,failed,cancelled"`
+	CallbackURL string          `json:"callback_url,omitempty"`
+	Progress    *Progress       `json:"progress"`
+	Result      json.RawMessage `json:"result" doc:"What came of it, as its kind says; null unless it succeeded."`
+	Error       *string         `json:"error"`
+	CreatedAt   time.Time       `json:"created_at"`
+	StartedAt   *time.Time      `json:"started_at"`
+	FinishedAt  *time.Time      `json:"finished_at"`
+}
+
+// TransformSchema implements huma.SchemaTransformer: a job that has not begun has no
+// progress, and huma cannot say by itself that a schema of its own may be null.
+func (*Job) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["progress"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["progress"], {Type: "null"}}}
+	return s
+}
+
+// Progress is how much of a job is done, in units of its kind.
+type Progress struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+}
+
+func viewJob(j jobs.Job) Job {
+	v := Job{
+		ID: j.ID, Kind: j.Kind, Status: string(j.Status), CallbackURL: j.CallbackURL, Progress: (*Progress)(j.Progress), Result: j.Result,
+		CreatedAt: j.CreatedAt.UTC(), StartedAt: timeOrNull(j.StartedAt), FinishedAt: timeOrNull(j.FinishedAt),
+	}
+	if j.Status == jobs.Failed {
+		v.Error = orNull(j.Error)
+	}
+	return v
+}
+
+// NewJob asks for a job.
+type NewJob struct {
+	Kind        string          `json:"kind" enum:"import_subscribers,replay,export_events"`
+	Input       json.RawMessage `json:"input" doc:"As the kind says: ImportSubscribers, ReplayDeliveries or ExportEvents."`
+	CallbackURL string          `json:"callback_url,omitempty" doc:"Where job.completed is posted to, signed with the submitter's secret."`
+}
+
+type (
+	submitJob struct {
+		Keyed
+		Body NewJob
+	}
+	submittedJob struct {
+		Location string `header:"Location"`
+		Body     Job
+	}
+	jobID struct {
+		ID string `path:"id" doc:"The job's id."`
+	}
+)
+
+func (s *server) jobOperations() {
+	const tag = "Jobs"
+	handle(s, operation{method: http.MethodPost, path: "/jobs", id: "submit-job", summary: "Submit a job", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.submitJob)
+	handle(s, operation{method: http.MethodGet, path: "/jobs", id: "list-jobs", summary: "List the caller's jobs, newest first", tag: tag}, s.listJobs)
+	handle(s, operation{method: http.MethodGet, path: "/jobs/{id}", id: "get-job", summary: "Read a job", tag: tag}, s.getJob)
+	handle(s, operation{method: http.MethodPost, path: "/jobs/{id}/cancel", id: "cancel-job", summary: "Cancel a job", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.cancelJob)
+}
+
+func (s *server) submitJob(ctx context.Context, c caller, in *submitJob) (*submittedJob, error) {
+	input, err := s.admit(ctx, c, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Job, error) {
+		made, err := s.jobs.SubmitTx(ctx, tx, jobs.Submission{Kind: in.Body.Kind, Input: input, Owner: c.id, CallbackURL: in.Body.CallbackURL})
+		return viewJob(made.Job), err
+	})
+	if err != nil {
+		return nil, jobRefusal(err)
+	}
+	s.jobs.Wake()
+	return &submittedJob{Location: "/jobs/" + body.ID, Body: body}, nil
+}
+
+func (s *server) listJobs(ctx context.Context, c caller, in *Page) (*answer[List[Job]], error) {
+	cursor, err := in.cursor("jobs")
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := s.jobs.List(ctx, jobs.Query{Owner: c.id, Cursor: cursor, Limit: in.Limit})
+	if err != nil {
+		return nil, err
+	}
+	return listOf("jobs", page, next, viewJob), nil
+}
+
+// key names a job that the caller may see: the operator, everybody's.
+func (c caller) key(id string) jobs.Key { return jobs.Key{ID: id, Owner: c.scope()} }
+
+func (s *server) getJob(ctx context.Context, c caller, in *jobID) (*answer[Job], error) {
+	j, err := s.jobs.Get(ctx, c.key(in.ID))
+	if err != nil {
+		return nil, jobRefusal(err)
+	}
+	return &answer[Job]{viewJob(j)}, nil
+}
+
+func (s *server) cancelJob(ctx context.Context, c caller, in *jobID) (*answer[Job], error) {
+	j, err := s.jobs.Cancel(ctx, c.key(in.ID))
+	if err != nil {
+		return nil, jobRefusal(err)
+	}
+	return &answer[Job]{viewJob(j)}, nil
+}
+
+func jobRefusal(err error) error {
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		return notFound("job")
+	case errors.Is(err, jobs.ErrFinished):
+		return problem(http.StatusConflict, "the job has ended: there is nothing to cancel")
+	case errors.Is(err, jobs.ErrInvalid):
+		return invalid("body", plain(err))
+	case errors.Is(err, sender.ErrInvalid): // nothing but the URL is the library's to check
+		return invalid("body.callback_url", located(err)[0].Message)
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const keySize = 32 // AES-256
+
+// sealingKey is the key that encrypts secrets at rest: the one that was given, or
+// the one in a file beside the SQLite file, which is made at the first start. Its id
+// is a fingerprint, so that another key is told from the right one.
+func sealingKey(o options) (sender.SealingKey, error) {
+	text, from := o.secretKey, "-secret-key"
+	if text == "" {
+		if o.postgres() {
+			return sender.SealingKey{}, errors.New("-secret-key is missing: with PostgreSQL it must be given, 32 bytes in base64, the same to every process (openssl rand -base64 32 makes one)")
+		}
+		from = o.database + ".key"
+		var err error
+		if text, err = keyFile(from); err != nil {
+			return sender.SealingKey{}, err
+		}
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(key) != keySize {
+		return sender.SealingKey{}, fmt.Errorf("the key from %s is not %d bytes in base64", from, keySize)
+	}
+	sum := sha256.Sum256(key)
+	return sender.SealingKey{ID: hex.EncodeToString(sum[:4]), Key: key}, nil
+}
+
+// keyFile reads the file, which it makes if there is none. Of two processes that
+// start at once one makes it, whole, and both read the same.
+func keyFile(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return string(text), err
+	}
+	key := make([]byte, keySize)
+	_, _ = rand.Read(key)
+	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := writeSynced(fresh, base64.StdEncoding.EncodeToString(key)+"\n"); err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(fresh) }()
+	if err := os.Link(fresh, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	text, err = os.ReadFile(path)
+	return string(text), err
+}
+
+// writeSynced makes a file that only its owner may read. What is sealed with a key
+// must not reach the disk before the key does.
+func writeSynced(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}

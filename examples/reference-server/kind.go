@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// kind is a kind of job: what it takes, of whom, and what it does.
+type kind struct {
+	operatorOnly bool
+	input        reflect.Type
+	check        func(ctx context.Context, c caller, input json.RawMessage) error // beyond the schema; nil: nothing
+	run          func(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error)
+	concurrency  int
+}
+
+func (s *service) kinds() map[string]kind {
+	return map[string]kind{
+		"import_subscribers": {operatorOnly: true, input: reflect.TypeFor[ImportSubscribers](), run: s.importSubscribers},
+		"replay":             {input: reflect.TypeFor[ReplayDeliveries](), check: s.checkReplay, run: s.replay, concurrency: 64}, // it waits, mostly
+		"export_events":      {input: reflect.TypeFor[ExportEvents](), check: s.checkExport, run: s.exportEvents},
+	}
+}
+
+// jobTries is generous: a try that is lost with its process counts, and what a kind
+// cannot do for good it says.
+const jobTries = 100
+
+func (s *service) jobKinds() (all []jobs.Kind[*sql.Tx]) {
+	for name, k := range s.kinds() {
+		all = append(all, jobs.Kind[*sql.Tx]{Name: name, Run: k.run, Concurrency: k.concurrency, MaxTries: jobTries})
+	}
+	return all
+}
+
+// admit checks who asks for a job, and with what input, by the same types that
+// describe it in the OpenAPI document and that the kind works with. It returns the
+// input as it is kept.
+func (s *server) admit(ctx context.Context, c caller, n NewJob) (json.RawMessage, error) {
+	k, ok := s.kinds()[n.Kind]
+	if !ok {
+		return nil, invalid("body.kind", fmt.Sprintf("there is no kind %q", n.Kind))
+	}
+	if k.operatorOnly && !c.operator() {
+		return nil, problem(http.StatusForbidden, "this kind of job is for the operator's token alone")
+	}
+	input := n.Input
+	if len(input) == 0 || bytes.Equal(input, []byte("null")) {
+		input = []byte("{}")
+	}
+	var parsed any
+	if err := json.Unmarshal(input, &parsed); err != nil {
+		return nil, err // the body was JSON, so its part is
+	}
+	schemas := s.api.OpenAPI().Components.Schemas
+	at, found := huma.NewPathBuffer(nil, 0), huma.ValidateResult{}
+	at.Push("body")
+	at.Push("input")
+	huma.Validate(schemas, schemas.Schema(k.input, true, ""), at, huma.ModeWriteToServer, parsed, &found)
+	if len(found.Errors) > 0 {
+		return nil, fromHuma(http.StatusUnprocessableEntity, "the input is not one of this kind", found.Errors...).(*Problem)
+	}
+	if k.check != nil {
+		if err := k.check(ctx, c, input); err != nil {
+			return nil, err
+		}
+	}
+	return input, nil
+}
+
+// describeKinds adds the kinds' inputs to the OpenAPI document.
+func (s *server) describeKinds() {
+	for _, k := range s.kinds() {
+		s.api.OpenAPI().Components.Schemas.Schema(k.input, true, "")
+	}
+}
+
+// inputOf reads a job's input, which was checked when it was submitted.
+func inputOf[I any](run *jobs.Run[*sql.Tx]) (in I, err error) {
+	err = json.Unmarshal(run.Job().Input, &in)
+	if err != nil {
+		err = jobs.Permanent(errors.New("the input is not one of this kind"))
+	}
+	return in, err
+}
+
+// stateOf reads what a run is to go on from: the zero value for the first one.
+func stateOf[S any](run *jobs.Run[*sql.Tx]) (state S, err error) {
+	if text := run.State(); text != nil {
+		err = json.Unmarshal(text, &state)
+	}
+	return state, err
+}
+
+// save has a step's transaction keep what to go on from.
+func save(step *jobs.Step, state any) error {
+	text, err := json.Marshal(state)
+	if err == nil {
+		step.Save(text)
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+// Command reference-server offers a whole webhook service over HTTP: subscribers
+// and their subscriptions, signed events by push and by pull, jobs that report by
+// callback, redelivery, replay, rotation of secrets, notices.
+//
+//	go run ./examples/reference-server
+//
+// It is built from the library's public packages alone, to show how a producer
+// embeds them. service.go puts them together; every other file is one concept.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	os.Exit(program(os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// program returns the exit code: 0 after a drain, 2 for flags that cannot be, 1 for
+// everything else.
+func program(args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
+	o, err := parse(args, env, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return 2
+	case o.showVersion:
+		fmt.Fprintln(stdout, version())
+		return 0
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-signals
+		log.Info("draining; a second signal exits at once")
+		cancel()
+		<-signals
+		log.Warn("exiting at once: what was in flight is due again when its lease ends")
+		os.Exit(1)
+	}()
+	if err := serve(ctx, o, log, stdout); err != nil {
+		log.Error("cannot go on", "error", err)
+		return 1
+	}
+	return 0
+}
+
+// serve runs the service until ctx ends, and drains it.
+func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) error {
+	s, err := newService(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	h, err := newServer(s)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
+	if err != nil {
+		return err
+	}
+	log.Info("ready", "version", version(), "database", s.db.kind, "workers", o.workers)
+	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
+	return h.run(ctx, listener)
+}

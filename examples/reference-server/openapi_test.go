@@ -1,0 +1,94 @@
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The document has every call of the contract, resolves in itself, and describes
+// each refusal as a problem.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	s := start(t, place{flag: filepath.Join(t.TempDir(), "test.db")}, "-workers=false")
+	r := s.get("", "/openapi.json")
+	doc := r.is(http.StatusOK)
+	require.True(t, strings.HasPrefix(doc["openapi"].(string), "3.1"))
+	paths := doc["paths"].(object)
+	schemas := doc["components"].(object)["schemas"].(object)
+	for _, call := range contract {
+		method, path, _ := strings.Cut(call, " ")
+		require.Contains(t, paths, path)
+		require.Contains(t, paths[path], strings.ToLower(method), call)
+	}
+	var follow func(at string, v any)
+	follow = func(at string, v any) {
+		switch v := v.(type) {
+		case object:
+			if ref, ok := v["$ref"].(string); ok {
+				require.Contains(t, schemas, strings.TrimPrefix(ref, "#/components/schemas/"), at)
+			}
+			for name, one := range v {
+				follow(at+"."+name, one)
+			}
+		case []any:
+			for i, one := range v {
+				follow(fmt.Sprintf("%s[%d]", at, i), one)
+			}
+		}
+	}
+	follow("", doc)
+	ids, tags := map[any]bool{}, map[any]bool{}
+	for _, tag := range doc["tags"].([]any) {
+		tags[tag.(object)["name"]] = true
+	}
+	for path, methods := range paths {
+		for method, op := range methods.(object) {
+			at := method + " " + path
+			o := op.(object)
+			require.NotEmpty(t, o["operationId"], at)
+			require.False(t, ids[o["operationId"]], at)
+			ids[o["operationId"]] = true
+			require.NotEmpty(t, o["summary"], at)
+			require.NotEmpty(t, o["description"], at)
+			require.Contains(t, tags, o["tags"].([]any)[0], at)
+			if path != "/healthz" {
+				require.NotEmpty(t, o["security"], at)
+				require.Contains(t, o["responses"], "401", at)
+			}
+			for status, answer := range o["responses"].(object) {
+				if status >= "4" {
+					require.Contains(t, answer.(object)["content"], "application/problem+json", at+" "+status)
+				} else if status != "204" {
+					require.NotEmpty(t, answer.(object)["content"], at+" "+status)
+				}
+			}
+			for _, part := range strings.Split(path, "/") {
+				name, ok := strings.CutPrefix(part, "{")
+				if !ok {
+					continue
+				}
+				require.Contains(t, fmt.Sprint(o["parameters"]), "name:"+strings.TrimSuffix(name, "}"), at)
+			}
+		}
+	}
+	progress := schemas["Job"].(object)["properties"].(object)["progress"]
+	require.Contains(t, progress.(object)["anyOf"], object{"type": "null"}, "a job that has not begun has none")
+	require.Equal(t, false, schemas["NewSubscriber"].(object)["additionalProperties"], "unknown fields are refused")
+}
+
+// contract is every call that clients may rely on.
+var contract = []string{
+	"POST /subscribers", "GET /subscribers/{id}", "PATCH /subscribers/{id}", "DELETE /subscribers/{id}",
+	"GET /subscribers/sub_operator/secret", "POST /subscribers/{id}/secret/rotate", "POST /subscribers/{id}/secret/retire", "POST /subscribers/{id}/token/rotate",
+	"POST /subscriptions", "GET /subscriptions", "GET /subscriptions/{id}", "PATCH /subscriptions/{id}", "DELETE /subscriptions/{id}", "POST /subscriptions/{id}/test",
+	"GET /events", "GET /events/{id}", "POST /events",
+	"GET /deliveries", "GET /deliveries/{id}", "POST /deliveries/{id}/redeliver",
+	"GET /notices", "POST /notices/{id}/acknowledge",
+	"POST /jobs", "GET /jobs", "GET /jobs/{id}", "POST /jobs/{id}/cancel",
+	"GET /healthz", "GET /metrics",
+}

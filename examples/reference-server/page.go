@@ -1,0 +1,78 @@
+package main
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"time"
+)
+
+// Page are the parameters of every list.
+type Page struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
+}
+
+// List is a page of a list. It can be short before the end: the end is a
+// next_cursor that is null.
+type List[T any] struct {
+	Data       []T     `json:"data" nullable:"false"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// listOf is a page, and next the library's cursor of the one that follows.
+func listOf[T, F any](list string, from []F, next string, view func(F) T) *answer[List[T]] {
+	l := List[T]{Data: make([]T, 0, len(from))}
+	if next != "" {
+		next = outer(list, next)
+		l.NextCursor = &next
+	}
+	for _, f := range from {
+		l.Data = append(l.Data, view(f))
+	}
+	return &answer[List[T]]{l}
+}
+
+// cursor is the library's, out of the caller's. What no page of this list came with
+// is refused: some of the library's are plain numbers, so that many a word is one.
+func (p *Page) cursor(list string) (string, error) {
+	if p.Cursor == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err != nil || len(raw) < checkSize || subtle.ConstantTimeCompare(raw[:checkSize], check(list, string(raw[checkSize:]))) == 0 {
+		return "", invalid("query.cursor", "it must be the next_cursor of a page of the same list")
+	}
+	return string(raw[checkSize:]), nil
+}
+
+const checkSize = 6
+
+// outer is a cursor as callers see it: the library's, with a check of which list it
+// is of. It holds no secret, and gives no right.
+func outer(list, cursor string) string {
+	return base64.RawURLEncoding.EncodeToString(append(check(list, cursor), cursor...))
+}
+
+func check(list, cursor string) []byte {
+	sum := sha256.Sum256([]byte(list + "\x00" + cursor))
+	return sum[:checkSize]
+}
+
+// orNull is null for a zero value.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// timeOrNull is null for no time, and in UTC.
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

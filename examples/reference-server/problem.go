@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Problem is the body of every refusal (RFC 9457).
+type Problem struct {
+	Type   string   `json:"type" doc:"What kind of problem it is; about:blank says no more than the status."`
+	Title  string   `json:"title" doc:"The kind of problem, in words."`
+	Status int      `json:"status" doc:"The HTTP status."`
+	Detail string   `json:"detail" doc:"What was wrong this time, and what would be right."`
+	Errors []Detail `json:"errors,omitempty" nullable:"false" doc:"What in the request was wrong."`
+
+	NextCursor string `json:"next_cursor,omitempty" doc:"Of a cursor that has expired: what to go on with."`
+
+	retryAfter int // seconds; 0: it does not say
+	cause      error
+}
+
+// Detail is one thing that is wrong with a request.
+type Detail struct {
+	Location string `json:"location" doc:"Where it is, such as body.url or query.limit."`
+	Message  string `json:"message" doc:"What is wrong, and what would be right."`
+}
+
+const (
+	typeCursorExpired = "urn:surehook:problem:cursor-expired"
+	retrySeconds      = 2
+)
+
+func problem(status int, detail string, errs ...Detail) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Errors: errs}
+}
+
+// invalid is the refusal of a field that is well-formed and cannot be.
+func invalid(location, message string) *Problem {
+	return problem(http.StatusUnprocessableEntity, message, Detail{Location: location, Message: message})
+}
+
+func notFound(what string) *Problem {
+	return problem(http.StatusNotFound, "there is no such "+what)
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// Unwrap is what caused it, for the log alone.
+func (p *Problem) Unwrap() error { return p.cause }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// GetHeaders implements huma.HeadersError.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	return h
+}
+
+// write answers a request that no operation has.
+func (p *Problem) write(w http.ResponseWriter) {
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+// fromHuma makes a problem of what huma has found wrong with a request. It leaves
+// out the values: they can be secrets.
+func fromHuma(status int, detail string, errs ...error) huma.StatusError {
+	p := problem(status, detail)
+	for _, err := range errs {
+		var d huma.ErrorDetailer
+		if errors.As(err, &d) {
+			p.Errors = append(p.Errors, detailOf(d.ErrorDetail()))
+		}
+	}
+	return p
+}
+
+// detailOf names what is missing as the place, where huma names what it is missing in.
+func detailOf(d *huma.ErrorDetail) Detail {
+	name, is := strings.CutPrefix(d.Message, "expected required property ")
+	if name, present := strings.CutSuffix(name, " to be present"); is && present {
+		return Detail{Location: d.Location + "." + name, Message: "it is required"}
+	}
+	return Detail{Location: d.Location, Message: d.Message}
+}
+
+// refusal says how an error of the library is answered. It is in one place so that
+// every operation answers alike; what only one of them can know it says itself, by
+// returning a *Problem.
+func refusal(err error) *Problem {
+	var p *Problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, sender.ErrNotFound):
+		return notFound("thing, or it is another's")
+	case errors.Is(err, sender.ErrVersion), errors.Is(err, sender.ErrStatus), errors.Is(err, sender.ErrExists),
+		errors.Is(err, sender.ErrCancelled), errors.Is(err, sender.ErrRedacted), errors.Is(err, sender.ErrRetention),
+		errors.Is(err, sender.ErrConflict):
+		return problem(http.StatusConflict, plain(err))
+	case errors.Is(err, sender.ErrInvalid), errors.Is(err, sender.ErrInvalidEvent):
+		return problem(http.StatusUnprocessableEntity, "the request is well-formed and cannot be done", located(err)...)
+	case away(err), errors.Is(err, context.DeadlineExceeded):
+		p := problem(http.StatusServiceUnavailable, "the database does not answer just now: try again")
+		p.retryAfter, p.cause = retrySeconds, err
+		return p
+	}
+	p = problem(http.StatusInternalServerError, "something went wrong here; the log says what")
+	p.cause = err
+	return p
+}
+
+// logged logs what is not the caller's doing.
+func (p *Problem) logged(ctx context.Context, log *slog.Logger, operation string) *Problem {
+	if p.Status >= 500 {
+		log.LogAttrs(ctx, slog.LevelError, "a request failed", slog.String("operation", operation), slog.Int("status", p.Status), slog.Any("error", p.cause))
+	}
+	return p
+}
+
+// located splits an error of the library, which reports all problems at once, and
+// says where in the request each of them is.
+func located(err error) []Detail {
+	if many, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
+		var all []Detail
+		for _, one := range many.Unwrap() {
+			all = append(all, located(one)...)
+		}
+		return all
+	}
+	text := plain(err)
+	for _, known := range locations {
+		if strings.HasPrefix(text, known.words) {
+			return []Detail{{Location: known.at, Message: strings.TrimPrefix(text, known.drop)}}
+		}
+	}
+	return []Detail{{Location: "body", Message: text}}
+}
+
+// locations says by how they begin where in a request the library's errors lie.
+var locations = [...]struct{ words, drop, at string }{
+	{"invalid subscription: url", "invalid subscription: ", "body.url"},
+	{"invalid subscription: event type", "invalid subscription: ", "body.event_types"},
+	{"invalid subscription: it asks for", "invalid subscription: ", "body.event_types"},
+	{"invalid subscription: description", "invalid subscription: ", "body.description"},
+	{"invalid rotation", "invalid rotation: ", "body.overlap_seconds"},
+	{"the event is invalid: event type", "the event is invalid: ", "body.type"},
+	{"the event is invalid: object type", "the event is invalid: ", "body.object.type"},
+	{"the event is invalid: object id", "the event is invalid: ", "body.object.id"},
+	{"the event is invalid: version", "the event is invalid: ", "body.version"},
+	{"the event is invalid: data", "the event is invalid: ", "body.data"},
+	{"the event is invalid: its body", "the event is invalid: ", "body.data"},
+	{"invalid cursor", "invalid ", "query.cursor"},
+	{"invalid limit", "invalid ", "query.limit"},
+	{"invalid status", "invalid ", "query.status"},
+	{"invalid event type", "invalid ", "query.event_type"},
+	{"invalid times", "invalid times: ", "query.until"},
+}
+
+// plain is an error of the library in words for whoever called over HTTP.
+func plain(err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "sender: "), "guard: ", "")
+}

@@ -1,0 +1,247 @@
+package main_test
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+)
+
+// run runs the program to its end.
+func run(t *testing.T, dir string, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), env...), &out, &errs
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	code, out, _ := run(t, t.TempDir(), nil, "-version")
+	require.Zero(t, code)
+	require.Regexp(t, `^\S+\n$`, out)
+}
+
+// What cannot be is refused before anything is made, all of it at once, without its
+// secrets.
+func TestBadFlags(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args, env, says []string
+	}{
+		{args: []string{"-timeout", "11s"}, says: []string{"-timeout", "10s"}},
+		{args: []string{"-timeout", "0s"}, says: []string{"-timeout"}},
+		{args: []string{"-schedule", "1m,soon"}, says: []string{"-schedule", "soon"}},
+		{args: []string{"-schedule", "-1m", "-jitter", "2", "-horizon", "0s"}, says: []string{"-schedule", "-jitter", "-horizon"}},
+		{args: []string{"-disable-after", "-1h"}, says: []string{"-disable-after"}},
+		{args: []string{"-operator-token", "short"}, says: []string{"-operator-token"}},
+		{args: []string{"-addr"}, says: []string{"addr"}},
+		{args: []string{"-wrokers"}, says: []string{"wrokers"}},
+		{args: []string{"serve"}, says: []string{"serve"}},
+		{env: []string{"SUREHOOK_TIMEOUT=long"}, says: []string{"SUREHOOK_TIMEOUT"}},
+		{env: []string{"SUREHOOK_DISABLE_AFTER=long"}, says: []string{"SUREHOOK_DISABLE_AFTER"}},
+		{args: []string{"-secret-key", "bm90IDMyIGJ5dGVz"}, says: []string{"-secret-key", "32 bytes"}},
+		{args: []string{"-database", "postgres://127.0.0.1:1/x"}, says: []string{"-secret-key", "PostgreSQL"}},
+	} {
+		dir := t.TempDir()
+		code, out, errs := run(t, dir, test.env, test.args...)
+		require.NotZero(t, code, "%v", test)
+		require.Empty(t, out)
+		for _, word := range test.says {
+			require.Contains(t, errs, word, "%v", test)
+		}
+		require.NotContains(t, errs, "bm90IDMy")
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, "%v", test)
+	}
+}
+
+// With no set-up there is a database, a key that its owner alone may read, and a
+// token, made anew at each start.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	begin := func(env ...string) (*process, string) {
+		s := launch(t, append(env, "SUREHOOK_ADDR=127.0.0.1:0", "SUREHOOK_DATABASE="+filepath.Join(dir, "surehook.db")))
+		token := eventually(t, "the token", s.logged, func(log string) bool { return strings.Contains(log, "operator_token=") })
+		return s, regexp.MustCompile(`operator_token=(\S+)`).FindStringSubmatch(token)[1]
+	}
+	s, token := begin()
+	s.get("", "/healthz").is(http.StatusOK)
+	made := s.post(token, "/subscribers", object{"name": "x"}).is(http.StatusCreated)
+	secret := s.get(token, "/subscribers/sub_operator/secret").is(http.StatusOK)["signing_secret"]
+	s.post(token, "/subscriptions", object{"url": "http://127.0.0.1/"}).refused(http.StatusUnprocessableEntity, "body.url")
+	s.stop()
+	require.NoError(t, s.err)
+
+	info, err := os.Stat(filepath.Join(dir, "surehook.db.key"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	key, err := os.ReadFile(filepath.Join(dir, "surehook.db.key"))
+	require.NoError(t, err)
+
+	s, again := begin()
+	require.NotEqual(t, token, again)
+	s.get(token, "/notices").refused(http.StatusUnauthorized)
+	s.get(again, "/subscribers/"+made["id"].(string)).is(http.StatusOK)
+	s.get(made["token"].(string), "/subscribers/"+made["id"].(string)).is(http.StatusOK)
+	require.Equal(t, secret, s.get(again, "/subscribers/sub_operator/secret").is(http.StatusOK)["signing_secret"])
+	require.NotContains(t, s.logged(), strings.TrimSpace(string(key)))
+	s.stop()
+
+	// Without the right key, no start.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "surehook.db.key"), []byte(sealingKey), 0o600))
+	code, out, errs := run(t, dir, nil, "-addr", "127.0.0.1:0")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "cannot be opened")
+
+	// The command line has the last word over the environment.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "surehook.db.key"), key, 0o600))
+	s = launch(t, []string{"SUREHOOK_ADDR=nowhere", "SUREHOOK_OPERATOR_TOKEN=" + operatorToken, "SUREHOOK_ALLOW_PRIVATE_NETWORKS=true"},
+		"-addr", "127.0.0.1:0", "-database", filepath.Join(dir, "surehook.db"))
+	s.post(operatorToken, "/subscriptions", object{"url": "http://127.0.0.1/"}).is(http.StatusCreated)
+	s.stop()
+}
+
+// A drain lets the attempt in flight end, claims nothing more, and exits with 0; a
+// second signal does not wait. Either way nothing is lost.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-timeout", "8s")
+		c := s.customer("c")
+		e := newEndpoint(t)
+		begun, free := make(chan struct{}, 10), make(chan struct{})
+		e.with(func(w http.ResponseWriter, r *http.Request) {
+			begun <- struct{}{}
+			select {
+			case <-free:
+			case <-r.Context().Done():
+			}
+			w.WriteHeader(http.StatusOK)
+		})
+		id := s.subscribe(c.token, e.URL)
+		s.post(c.token, "/subscriptions/"+id+"/test", nil).is(http.StatusAccepted)
+		<-begun
+		require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+		eventually(t, "it drains", s.logged, func(log string) bool { return strings.Contains(log, "draining") })
+		close(free)
+		<-s.done
+		require.NoError(t, s.err)
+
+		free = make(chan struct{})
+		s = start(t, p, "-timeout", "8s")
+		s.deliveries(c.token, id, "delivered", 1)
+		s.post(c.token, "/subscriptions/"+id+"/test", nil).is(http.StatusAccepted)
+		<-begun
+		require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+		eventually(t, "it drains", s.logged, func(log string) bool { return strings.Contains(log, "draining") })
+		require.NoError(t, s.cmd.Process.Signal(syscall.SIGINT))
+		<-s.done
+		require.Error(t, s.err, "it did not end by itself")
+		close(free)
+		s = start(t, p, "-timeout", "8s")
+		held := s.get(c.token, "/deliveries?subscription_id="+id).data()
+		require.Len(t, held, 2)
+		require.Equal(t, "pending", held[0]["status"], "it is due again when its lease ends")
+	})
+}
+
+// One process serves, another delivers.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db := place{driver: "pgx", url: dsn}.open(t)
+	url := pgtest.With(dsn, "search_path", pgtest.Schema(t, db))
+	p := place{driver: "pgx", url: url, flag: url}
+	api, worker := start(t, p, "-workers=false"), start(t, p)
+	c := api.customer("c")
+	e := newEndpoint(t)
+	id := api.subscribe(c.token, e.URL)
+	api.patch(operatorToken, "/subscribers/"+c.id, object{"name": "x"}).is(http.StatusOK)
+	e.wait(t, 1)
+	api.deliveries(c.token, id, "delivered", 1)
+	require.Contains(t, worker.get(operatorToken, "/metrics").text, `surehook_attempts_total{error_class="",outcome="delivered"} 1`)
+	require.NotContains(t, api.get(operatorToken, "/metrics").text, `outcome="delivered"`)
+	worker.stop()
+	api.patch(operatorToken, "/subscribers/"+c.id, object{"name": "y"}).is(http.StatusOK)
+	require.Len(t, e.received(), 1, "without a worker it waits")
+	start(t, p)
+	e.wait(t, 2)
+}
+
+// While the database is away the service says so, and not where it is.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	server, err := pgtest.Start(pgtest.Options{Durable: true})
+	require.NoError(t, err)
+	stopped := false
+	t.Cleanup(func() {
+		if !stopped {
+			_ = server.Stop()
+		}
+	})
+	s := start(t, place{driver: "pgx", url: server.DSN(), flag: server.DSN()})
+	c := s.customer("c")
+	require.NoError(t, server.Stop())
+	stopped = true
+	for _, r := range []*reply{s.get("", "/healthz"), s.get(operatorToken, "/deliveries"), s.get(c.token, "/notices"), s.post(operatorToken, "/subscribers", object{"name": "x"})} {
+		r.refused(http.StatusServiceUnavailable)
+		require.NotEmpty(t, r.header.Get("Retry-After"))
+		require.NotContains(t, r.text, server.Address())
+	}
+	require.Contains(t, s.get(operatorToken, "/metrics").text, "surehook_first_attempt_seconds_count", "its own figures are still told")
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-schedule", "10ms", "-jitter", "0", "-horizon", "20ms")
+		c := s.customer("c")
+		good, bad := newEndpoint(t), newEndpoint(t)
+		bad.answers(http.StatusNotFound)
+		s.subscribe(c.token, good.URL, "order.paid")
+		dead := s.subscribe(c.token, bad.URL, "order.paid")
+		held := s.subscribe(c.token, good.URL, "order.paid")
+		s.patch(c.token, "/subscriptions/"+held, object{"status": "paused"}).is(http.StatusOK)
+		s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}}).is(http.StatusCreated)
+		good.wait(t, 1)
+		s.deliveries(c.token, dead, "dead_lettered", 1)
+		s.deliveries(c.token, held, "held", 1)
+		var r *reply
+		text := eventually(t, "both are recorded", func() string {
+			r = s.get(operatorToken, "/metrics")
+			return r.text
+		}, func(text string) bool { return strings.Contains(text, "surehook_delivered_seconds_count 1") })
+		require.Equal(t, http.StatusOK, r.status)
+		require.True(t, strings.HasPrefix(r.header.Get("Content-Type"), "text/plain"))
+		for _, line := range []string{
+			`surehook_attempts_total{error_class="",outcome="delivered"} 1`,
+			`surehook_attempts_total{error_class="status",outcome="dead_lettered"} 1`,
+			"surehook_published_events_total ", "surehook_first_attempt_seconds_count 2", "surehook_backlog_deliveries 0", "surehook_held_deliveries 1",
+			"surehook_dead_lettered_deliveries 1", "surehook_oldest_due_seconds 0", `surehook_subscriptions{status="paused"} 1`, `surehook_subscriptions{status="disabled"} 0`,
+		} {
+			require.Contains(t, text, "\n"+line)
+		}
+		require.NotContains(t, text, c.id, "no label grows with the subscribers")
+	})
+}
+
+// kill ends the program as a crash would.
+func (s *process) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.done
+}

@@ -1,0 +1,237 @@
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every refusal is a problem document, says where the mistake is, and leaves the
+// database as it was.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false", "-allow-private-networks=false")
+		c, other := s.customer("c"), s.customer("other")
+		sub := s.subscribe(c.token, "https://hooks.example.com/c")
+		theirs := s.subscribe(other.token, "https://hooks.example.com/other")
+		event := s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "version": 5}, "Idempotency-Key", "used").is(http.StatusCreated)["id"].(string)
+		private := s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "2"}, "subscriber_id": other.id}).is(http.StatusCreated)["id"].(string)
+
+		const op = operatorToken
+		ok := object{"type": "x.y", "object": object{"type": "x", "id": "1"}}
+		with := func(o object, more ...any) object {
+			all := object{}
+			for k, v := range o {
+				all[k] = v
+			}
+			for i := 0; i < len(more); i += 2 {
+				all[more[i].(string)] = more[i+1]
+			}
+			return all
+		}
+		tests := []struct {
+			token, method, path string
+			body                any
+			status              int
+			at                  string // a location, if the problem is to name one
+			headers             []string
+		}{
+			// Who may call.
+			{"", "GET", "/subscriptions", nil, 401, "", nil},
+			{"wrong", "GET", "/subscriptions", nil, 401, "", nil},
+			{"", "GET", "/subscriptions", nil, 401, "", []string{"Authorization", "Basic " + op}},
+			{"", "GET", "/subscriptions", nil, 401, "", []string{"Authorization", op}},
+			{"", "POST", "/subscribers", "{", 401, "", nil},
+			{"", "GET", "/metrics", nil, 401, "", nil},
+			{c.token, "GET", "/metrics", nil, 403, "", nil},
+			{c.token, "POST", "/subscribers", object{"name": "x"}, 403, "", nil},
+			{c.token, "POST", "/subscribers", "{", 403, "", nil},
+			{c.token, "POST", "/events", ok, 403, "", nil},
+			{c.token, "PATCH", "/subscribers/" + c.id, object{"name": "x"}, 403, "", nil},
+			{c.token, "DELETE", "/subscribers/" + c.id, nil, 403, "", nil},
+			// Another's does not exist, which comes before what one may not do.
+			{c.token, "GET", "/subscribers/" + other.id, nil, 404, "", nil},
+			{c.token, "PATCH", "/subscribers/" + other.id, object{"name": "x"}, 404, "", nil},
+			{c.token, "DELETE", "/subscribers/" + other.id, nil, 404, "", nil},
+			{c.token, "DELETE", "/subscribers/sub_never", nil, 404, "", nil},
+			{c.token, "POST", "/subscribers/" + other.id + "/secret/rotate", nil, 404, "", nil},
+			{c.token, "POST", "/subscribers/" + other.id + "/secret/retire", nil, 404, "", nil},
+			{c.token, "POST", "/subscribers/" + other.id + "/token/rotate", nil, 404, "", nil},
+			{c.token, "GET", "/subscribers/sub_operator/secret", nil, 404, "", nil},
+			{c.token, "GET", "/subscriptions/" + theirs, nil, 404, "", nil},
+			{c.token, "PATCH", "/subscriptions/" + theirs, object{"status": "paused"}, 404, "", nil},
+			{c.token, "DELETE", "/subscriptions/" + theirs, nil, 404, "", nil},
+			{c.token, "POST", "/subscriptions/" + theirs + "/test", nil, 404, "", nil},
+			{c.token, "GET", "/events/" + private, nil, 404, "", nil},
+			{op, "GET", "/subscribers/sub_never", nil, 404, "", nil},
+			{op, "POST", "/subscribers/sub_never/secret/rotate", nil, 404, "", nil},
+			{op, "POST", "/subscribers/sub_never/token/rotate", nil, 404, "", nil},
+			{op, "GET", "/subscriptions/wsub_never", nil, 404, "", nil},
+			{op, "GET", "/events/evt_never", nil, 404, "", nil},
+			{op, "GET", "/deliveries/dlv_never", nil, 404, "", nil},
+			{op, "POST", "/deliveries/dlv_never/redeliver", nil, 404, "", nil},
+			{op, "POST", "/notices/ntc_never/acknowledge", nil, 404, "", nil},
+			{op, "GET", "/nowhere", nil, 404, "", nil},
+			{op, "PUT", "/subscribers/" + c.id, object{}, 405, "", nil},
+			{op, "DELETE", "/events", nil, 405, "", nil},
+			{op, "POST", "/healthz", nil, 405, "", nil},
+
+			// What a body must be.
+			{op, "POST", "/subscribers", "", 400, "", nil},
+			{op, "POST", "/subscribers", "{", 400, "body", nil},
+			{op, "POST", "/subscribers", `{"name":"x"} {}`, 400, "body", nil},
+			{op, "POST", "/subscribers", "{\"name\":\"\xff\"}", 400, "", nil},
+			{op, "POST", "/subscribers", "[]", 422, "body", nil},
+			{op, "POST", "/subscribers", "name=x", 415, "", []string{"Content-Type", "application/x-www-form-urlencoded"}},
+			{op, "POST", "/subscribers", `{"name":"x"}`, 415, "", []string{"Content-Type", "text/plain"}},
+			{op, "POST", "/subscribers", `{"name":"x"}`, 415, "", []string{"Content-Encoding", "gzip"}},
+			{op, "POST", "/subscribers", `{"name":"x","attributes":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`, 413, "", nil},
+			{op, "POST", "/subscribers", object{"name": "x", "nick": "y"}, 422, "body.nick", nil},
+			{op, "POST", "/subscribers", object{}, 422, "body.name", nil},
+			{op, "POST", "/subscribers", object{"name": 7}, 422, "body.name", nil},
+			{op, "POST", "/subscribers", object{"name": "a\x00b"}, 422, "body.name", nil},
+			{op, "POST", "/subscribers", object{"name": "x", "attributes": []int{1}}, 422, "body.attributes", nil},
+			{op, "POST", "/subscribers", object{"name": "x", "id": "ada"}, 422, "body.id", nil},
+			{op, "POST", "/subscribers", object{"name": "x", "id": "sub_" + strings.Repeat("x", 65)}, 422, "body.id", nil},
+			{op, "POST", "/subscribers", object{"name": "x", "id": c.id}, 409, "body.id", nil},
+			{op, "POST", "/subscribers", object{"name": "x", "id": "sub_operator"}, 409, "body.id", nil},
+			{op, "PATCH", "/subscribers/" + c.id, object{"version": 7}, 422, "body.version", nil},
+			{op, "PATCH", "/subscribers/" + c.id, object{"name": "x"}, 412, "", []string{"If-Match", `"9"`}},
+			{op, "PATCH", "/subscribers/" + c.id, object{"name": "x"}, 412, "", []string{"If-Match", `W/"1"`}},
+			{op, "DELETE", "/subscribers/sub_operator", nil, 409, "", nil},
+			{op, "POST", "/subscribers/sub_operator/token/rotate", nil, 409, "", nil},
+			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap_seconds": -1}, 422, "body.overlap_seconds", nil},
+			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap_seconds": 31 * 24 * 3600}, 422, "body.overlap_seconds", nil},
+			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap": 1}, 422, "body.overlap", nil},
+
+			// Subscriptions.
+			{c.token, "POST", "/subscriptions", object{}, 422, "body.url", nil},
+			{c.token, "POST", "/subscriptions", object{"url": "https://hooks.example.com", "event_types": []string{"a b"}}, 422, "body.event_types", nil},
+			{c.token, "POST", "/subscriptions", object{"url": "https://hooks.example.com", "event_types": "order.paid"}, 422, "body.event_types", nil},
+			{c.token, "POST", "/subscriptions", object{"url": "https://hooks.example.com", "description": strings.Repeat("x", 2000)}, 422, "body.description", nil},
+			{c.token, "POST", "/subscriptions", object{"url": "https://hooks.example.com", "subscriber_id": other.id}, 403, "", nil},
+			{op, "POST", "/subscriptions", object{"url": "https://hooks.example.com", "subscriber_id": "sub_never"}, 422, "body.subscriber_id", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"url": "https://127.0.0.1/"}, 422, "body.url", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"url": "https://127.0.0.1/", "status": "paused"}, 422, "body.url", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "disabled"}, 422, "body.status", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "active", "resume": "yesterday"}, 422, "body.resume", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "paused", "resume": "all"}, 422, "body.resume", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"resume": "all"}, 422, "body.resume", nil},
+
+			// Publishing.
+			{op, "POST", "/events", object{"type": "x.y"}, 422, "body.object", nil},
+			{op, "POST", "/events", with(ok, "type", "x y"), 422, "body.type", nil},
+			{op, "POST", "/events", with(ok, "object", object{"type": "x", "id": ""}), 422, "body.object.id", nil},
+			{op, "POST", "/events", with(ok, "object", object{"type": "x y", "id": "1"}), 422, "body.object.type", nil},
+			{op, "POST", "/events", with(ok, "object", object{"type": "x", "id": "1", "no": 1}), 422, "body.object.no", nil},
+			{op, "POST", "/events", with(ok, "object", object{"type": "subscriber", "id": c.id}), 422, "body.object.type", nil},
+			{op, "POST", "/events", with(ok, "version", 0), 422, "body.version", nil},
+			{op, "POST", "/events", with(ok, "version", int64(1)<<53), 422, "body.version", nil},
+			{op, "POST", "/events", with(ok, "version", 1.5), 422, "body.version", nil},
+			{op, "POST", "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "version": 5}, 409, "", nil},
+			{op, "POST", "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "version": 4}, 409, "", nil},
+			{op, "POST", "/events", with(ok, "subscriber_id", "sub_never"), 422, "body.subscriber_id", nil},
+			{op, "POST", "/events", ok, 409, "header.Idempotency-Key", []string{"Idempotency-Key", "used"}},
+			{op, "POST", "/events", ok, 422, "header.Idempotency-Key", []string{"Idempotency-Key", strings.Repeat("k", 256)}},
+			{op, "POST", "/events", with(ok, "subscriber_id", "sub_never"), 422, "body.subscriber_id", []string{"Idempotency-Key", "refused"}},
+
+			// Lists.
+			{c.token, "GET", "/deliveries?limit=0", nil, 422, "query.limit", nil},
+			{c.token, "GET", "/deliveries?limit=201", nil, 422, "query.limit", nil},
+			{c.token, "GET", "/deliveries?limit=many", nil, 422, "query.limit", nil},
+			{c.token, "GET", "/deliveries?status=lost", nil, 422, "query.status", nil},
+			{c.token, "GET", "/deliveries?since=today", nil, 422, "query.since", nil},
+			{c.token, "GET", "/deliveries?event_type=a+b", nil, 422, "query.event_type", nil},
+			{c.token, "GET", "/deliveries?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", nil, 422, "query.until", nil},
+			{c.token, "GET", "/deliveries?event_id=%00", nil, 400, "", nil},
+			{c.token, "GET", "/deliveries?event_id=%zz", nil, 400, "", nil},
+			{c.token, "GET", "/subscriptions?status=gone", nil, 422, "query.status", nil},
+			{c.token, "GET", "/subscriptions?cursor=x", nil, 422, "query.cursor", nil},
+			{c.token, "GET", "/deliveries?cursor=invalid", nil, 422, "query.cursor", nil},
+			{c.token, "GET", "/notices?cursor=33", nil, 422, "query.cursor", nil},
+		}
+		for _, word := range []string{"subscriber", "job", "delivery", "subscription", "webhook"} {
+			tests = append(tests, struct {
+				token, method, path string
+				body                any
+				status              int
+				at                  string
+				headers             []string
+			}{op, "POST", "/events", with(ok, "type", word+".updated"), 422, "body.type", nil})
+		}
+		before := dump(t, p)
+		for _, test := range tests {
+			name := fmt.Sprintf("%s %s %v %v", test.method, test.path, test.status, test.at)
+			r := s.call(test.token, test.method, test.path, test.body, test.headers...)
+			t.Logf("%s", name)
+			if test.at == "" {
+				r.refused(test.status)
+			} else {
+				r.refused(test.status, test.at)
+			}
+			switch test.status {
+			case http.StatusUnauthorized:
+				require.Contains(t, r.header.Get("WWW-Authenticate"), "Bearer", name)
+			case http.StatusMethodNotAllowed:
+				require.NotEmpty(t, r.header.Get("Allow"), name)
+			}
+			for _, secret := range []string{c.token, operatorToken, c.secret} {
+				require.NotContains(t, r.text, secret, name)
+			}
+		}
+		require.Equal(t, before, dump(t, p), "a refusal has changed the database")
+		s.get(c.token, "/events/"+event).is(http.StatusOK) // addressed to nobody in particular
+		for _, secret := range []string{c.token, other.token, operatorToken, c.secret} {
+			require.NotContains(t, s.logged(), secret)
+		}
+	})
+}
+
+// Callback URLs are checked where they are given, in whatever notation.
+func TestCallbackURLs(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false", "-allow-private-networks=false")
+		c := s.customer("c")
+		before := dump(t, p)
+		for _, bad := range []string{
+			"", "hooks.example.com", "/x", "ftp://hooks.example.com/", "http://hooks.example.com/", "https://", "https:///x",
+			"https://user@hooks.example.com/", "https://user:secret@hooks.example.com/", "https://hooks.example.com/#x",
+			"https://localhost/", "https://LOCALHOST./", "https://a.localhost/", "https://intranet/", "https://hooks.7/", "https://1.2.3.4.5/",
+			"https://127.0.0.1/", "https://0x7f.1/", "https://2130706433/", "https://017700000001/", "https://10.1.2.3/", "https://192.168.0.1/",
+			"https://169.254.169.254/", "https://100.64.0.1/", "https://0.0.0.0/", "https://224.0.0.1/", "https://255.255.255.255/",
+			"https://[::1]/", "https://[::]/", "https://[fe80::1]/", "https://[fc00::1]/", "https://[::ffff:127.0.0.1]/",
+			"https://[64:ff9b::7f00:1]/", "https://[2002:7f00:1::]/", "https://[ff02::1]/", "https://hooks.example.com:0/", "https://hooks.example.com:99999/",
+		} {
+			s.post(c.token, "/subscriptions", object{"url": bad}).refused(http.StatusUnprocessableEntity, "body.url")
+		}
+		require.Equal(t, before, dump(t, p))
+		// Names are not looked up then.
+		for _, good := range []string{"https://hooks.example.com/x?y=z", "https://nobody.invalid/", "https://93.184.216.34:8443/", "https://[2606:4700::1111]/"} {
+			s.post(c.token, "/subscriptions", object{"url": good}).is(http.StatusCreated)
+		}
+	})
+}
+
+// A name that leads into the own network is found out when it is dialled.
+func TestBlocked(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		// Registered while it was allowed, attempted when it is not any more.
+		e := newEndpoint(t)
+		s := start(t, p, "-workers=false")
+		c := s.customer("c")
+		id := s.subscribe(c.token, e.URL)
+		s.post(c.token, "/subscriptions/"+id+"/test", nil).is(http.StatusAccepted)
+		s.stop()
+		s = start(t, p, "-allow-private-networks=false")
+		d := s.deliveries(c.token, id, "awaiting_retry", 1)[0]["id"].(string)
+		attempt := s.get(c.token, "/deliveries/"+d).is(http.StatusOK)["attempts"].([]any)[0].(object)
+		require.Equal(t, "blocked", attempt["error_class"])
+		require.Empty(t, e.received())
+	})
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// ReplayDeliveries is the input of replay: which deliveries are sent again.
+type ReplayDeliveries struct {
+	Status         string    `json:"status,omitempty" enum:"dead_lettered,delivered" doc:"The default is dead_lettered."`
+	SubscriptionID string    `json:"subscription_id,omitempty"`
+	EventType      string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128"`
+	Since          time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
+	Until          time.Time `json:"until,omitzero" doc:"Events that were published before it."`
+	RatePerSecond  float64   `json:"rate_per_second,omitempty" minimum:"0" doc:"0: as fast as there is room."`
+	DryRun         bool      `json:"dry_run,omitempty" doc:"Only count."`
+}
+
+// Replayed is the result of replay.
+type Replayed struct {
+	Matched  int64 `json:"matched"`
+	Replayed int64 `json:"replayed"`
+}
+
+// replayState is what a replay's job goes on from. Admitted rises while it gets on.
+type replayState struct {
+	Replay   string `json:"replay"`
+	Admitted int64  `json:"admitted"`
+}
+
+// replayLook is how often a job looks how far its replay has come.
+const replayLook = 200 * time.Millisecond
+
+func (r *ReplayDeliveries) filter(owner string) sender.ReplayFilter {
+	f := sender.ReplayFilter{Status: sender.Status(r.Status), Subscription: r.SubscriptionID, EventType: r.EventType, Since: r.Since, Until: r.Until}
+	if owner != sender.Operator {
+		f.Subscriber = owner
+	}
+	return f
+}
+
+func (s *service) checkReplay(ctx context.Context, c caller, input json.RawMessage) error {
+	var in ReplayDeliveries
+	if err := json.Unmarshal(input, &in); err != nil {
+		return invalid("body.input", "it is not an input of replay")
+	}
+	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
+		return invalid("body.input.until", "it must be later than since")
+	}
+	if in.SubscriptionID == "" {
+		return nil
+	}
+	return s.db.inTx(ctx, func(tx *sql.Tx) error {
+		if err := textOnly("body.input.subscription_id", in.SubscriptionID); err != nil {
+			return err
+		}
+		_, err := s.own(ctx, tx, c, in.SubscriptionID)
+		var p *Problem
+		if errors.As(err, &p) {
+			return invalid("body.input.subscription_id", "there is no such subscription")
+		}
+		return err
+	})
+}
+
+// replay has the library send the deliveries again, and reports how far it has come.
+// The library's replay is what survives a restart; a job that begins anew finds its
+// own again.
+func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
+	in, err := inputOf[ReplayDeliveries](run)
+	if err != nil {
+		return nil, err
+	}
+	filter := in.filter(run.Job().Owner)
+	if in.DryRun {
+		preview, err := s.replays.Preview(ctx, filter)
+		if err != nil {
+			return nil, forGood(err)
+		}
+		return json.Marshal(Replayed{Matched: preview.Count})
+	}
+	state, err := stateOf[replayState](run)
+	if err != nil {
+		return nil, err
+	}
+	if state.Replay == "" {
+		r, err := s.beginReplay(ctx, run.Job(), sender.NewReplay{Filter: filter, Rate: in.RatePerSecond, By: run.Job().ID})
+		if err != nil {
+			return nil, forGood(err)
+		}
+		state.Replay = r.ID
+		if err := s.saveReplay(ctx, run, state, r); err != nil {
+			return nil, err
+		}
+	}
+	return s.followReplay(ctx, run, state)
+}
+
+// beginReplay finds the replay that an earlier run of the job has created, and else
+// creates it.
+func (s *service) beginReplay(ctx context.Context, j jobs.Job, n sender.NewReplay) (sender.Replay, error) {
+	for q := (sender.ReplayQuery{Limit: 200}); ; {
+		page, err := s.replays.List(ctx, q)
+		if err != nil {
+			return sender.Replay{}, err
+		}
+		for _, r := range page {
+			if r.By == n.By {
+				return r, nil
+			}
+		}
+		if len(page) < q.Limit || page[len(page)-1].CreatedAt.Before(j.CreatedAt.Add(-time.Minute)) {
+			return s.replays.Create(ctx, n)
+		}
+		q.After = page[len(page)-1].ID
+	}
+}
+
+func (s *service) followReplay(ctx context.Context, run *jobs.Run[*sql.Tx], state replayState) (json.RawMessage, error) {
+	tick := time.NewTicker(replayLook)
+	defer tick.Stop()
+	for {
+		r, err := s.replays.Get(ctx, state.Replay)
+		if err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+		if err == nil && (r.Status == sender.ReplayFinished || r.Status == sender.ReplayCancelled) {
+			return json.Marshal(Replayed{Matched: r.Matched, Replayed: r.Admitted})
+		}
+		if err == nil && r.Admitted > state.Admitted {
+			state.Admitted = r.Admitted
+			if err := s.saveReplay(ctx, run, state, r); err != nil && ctx.Err() == nil {
+				return nil, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), jobs.ErrCancelled) {
+				_, err := s.replays.Cancel(context.WithoutCancel(ctx), state.Replay)
+				if err != nil && !errors.Is(err, sender.ErrStatus) {
+					return nil, err
+				}
+			}
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *service) saveReplay(ctx context.Context, run *jobs.Run[*sql.Tx], state replayState, r sender.Replay) error {
+	return run.InTx(ctx, func(_ *sql.Tx, step *jobs.Step) error {
+		step.Progress(r.Admitted+r.Skipped, r.Matched)
+		return save(step, state)
+	})
+}
+
+// forGood marks what another try would not change.
+func forGood(err error) error {
+	for _, final := range []error{sender.ErrInvalid, sender.ErrNotFound, sender.ErrRetention} {
+		if errors.Is(err, final) {
+			return jobs.Permanent(errors.New(plain(err)))
+		}
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// service is the library, put together, and what the handlers work with.
+type service struct {
+	options options
+	log     *slog.Logger
+	db      *database
+	metrics *metrics
+	answers *answers
+
+	operatorHash string // of the operator's token
+
+	registry   *sender.Registry[*sql.Tx]
+	publisher  *sender.Publisher[*sql.Tx]
+	history    *sender.History
+	replays    *sender.Replays
+	feed       *feed.Reader
+	dispatcher *sender.Dispatcher
+	jobs       *jobs.Jobs[*sql.Tx]
+}
+
+func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, err error) {
+	key, err := sealingKey(o)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := sender.NewKeys(key)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			db.close()
+		}
+	}()
+	s := &service{options: o, log: log, db: db}
+	if s.answers, err = newAnswers(db, key.Key); err != nil {
+		return nil, err
+	}
+	if o.timeout < maxTimeout/2 {
+		log.Warn("-timeout is short: endpoints that take longer are taken for failing, although they may have applied the event", "timeout", o.timeout)
+	}
+	if err := s.assemble(keys); err != nil {
+		return nil, err
+	}
+	if err := db.migrate(ctx); err != nil {
+		return nil, fmt.Errorf("migrating: %w", err)
+	}
+	// Without the key that its secrets were sealed with, the service must not start.
+	if err := s.registry.CheckKeys(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.seedOperator(ctx); err != nil {
+		return nil, err
+	}
+	token := o.operatorToken
+	if token == "" {
+		token = newToken()
+		// This is the one place where a token is shown: nobody could know it otherwise.
+		log.Info("operator token, generated for this start: set -operator-token to choose one", "operator_token", token)
+	}
+	s.operatorHash = hashToken(token)
+	return s, nil
+}
+
+// assemble makes the library's parts. It touches no database.
+func (s *service) assemble(keys *sender.Keys) error {
+	network := sender.Network{AllowPrivateNetworks: s.options.allowPrivate}
+	var errs []error
+	var err error
+	s.registry, err = sender.NewRegistry[*sql.Tx](s.db.sender, keys, &sender.RegistryConfig{Network: network})
+	errs = append(errs, err)
+	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, nil)
+	errs = append(errs, err)
+	s.history, err = sender.NewHistory(s.db.sender, nil)
+	errs = append(errs, err)
+	s.replays, err = sender.NewReplays(s.db.sender, nil)
+	errs = append(errs, err)
+	s.feed, err = feed.NewReader(s.db.sender, nil)
+	errs = append(errs, err)
+	if s.registry != nil && s.publisher != nil {
+		errs = append(errs, s.assembleJobs())
+	}
+	if s.history != nil {
+		s.metrics = newMetrics(s.history, s.log)
+		s.dispatcher, err = sender.NewDispatcher(s.db.sender, keys, &sender.DispatcherConfig{
+			Policy:       s.options.policy,
+			Timeout:      s.options.timeout,
+			DrainTimeout: s.options.timeout,
+			Network:      network,
+			UserAgent:    "surehook/" + version(),
+			Hooks:        s.metrics.hooks(),
+			Logger:       s.log,
+		})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// assembleJobs has the completion of jobs told by the library's own events.
+func (s *service) assembleJobs() error {
+	callbacks, err := jobs.NewCallbacks(s.registry, s.publisher, &jobs.CallbacksConfig{Logger: s.log})
+	if err != nil {
+		return err
+	}
+	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: s.options.timeout, Logger: s.log})
+	return err
+}
+
+func (s *service) close() { s.db.close() }
+
+// newToken is a bearer token that nobody can guess.
+func newToken() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b)
+	return "tok_" + base64.RawURLEncoding.EncodeToString(b)
+}

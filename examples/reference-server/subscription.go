@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Subscription is a subscriber's registered callback URL with its filter.
+type Subscription struct {
+	ID             string     `json:"id"`
+	SubscriberID   string     `json:"subscriber_id"`
+	URL            string     `json:"url"`
+	EventTypes     []string   `json:"event_types" nullable:"false" doc:"Exact types, prefix.* or *."`
+	Description    string     `json:"description"`
+	Implicit       bool       `json:"implicit" doc:"It stands for the callback URLs of one origin, of jobs."`
+	Status         string     `json:"status" enum:"active,paused,disabled,closing"`
+	CreatedAt      time.Time  `json:"created_at"`
+	FailingSince   *time.Time `json:"failing_since" doc:"Since when no attempt has succeeded; kept while it is disabled."`
+	DisabledAt     *time.Time `json:"disabled_at"`
+	DisabledReason *string    `json:"disabled_reason"`
+	LastSuccessAt  *time.Time `json:"last_success_at" doc:"To the minute."`
+	LastFailureAt  *time.Time `json:"last_failure_at"`
+	Backlog        int64      `json:"backlog" doc:"How many of its deliveries have not ended."`
+	DeadLettered   int64      `json:"dead_lettered"`
+}
+
+func viewSubscription(s sender.Subscription) Subscription {
+	return Subscription{
+		ID: s.ID, SubscriberID: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Description: s.Description,
+		Implicit: s.Implicit, Status: string(s.Status), CreatedAt: s.CreatedAt.UTC(), FailingSince: timeOrNull(s.Health.FailingSince),
+		DisabledAt: timeOrNull(s.DisabledAt), DisabledReason: orNull(s.DisabledReason),
+		LastSuccessAt: timeOrNull(s.Health.LastSuccess), LastFailureAt: timeOrNull(s.Health.LastFailure),
+		Backlog: s.Backlog, DeadLettered: s.DeadLettered,
+	}
+}
+
+// NewSubscription asks for a subscription.
+type NewSubscription struct {
+	URL          string   `json:"url" doc:"Where events are posted to."`
+	EventTypes   []string `json:"event_types,omitempty" nullable:"false" doc:"Exact types, prefix.* or *, which is the default."`
+	Description  string   `json:"description,omitempty"`
+	SubscriberID string   `json:"subscriber_id,omitempty" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
+}
+
+// SubscriptionChange says what is to be another. What is left out stays.
+type SubscriptionChange struct {
+	URL         *string  `json:"url,omitempty"`
+	EventTypes  []string `json:"event_types,omitempty" nullable:"false"`
+	Description *string  `json:"description,omitempty"`
+	Status      string   `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
+	Resume      string   `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
+}
+
+// TestSent is what came of asking for a test event.
+type TestSent struct {
+	EventID    string `json:"event_id"`
+	DeliveryID string `json:"delivery_id"`
+}
+
+type (
+	createSubscription struct {
+		Keyed
+		Body NewSubscription
+	}
+	createdSubscription struct {
+		Location string `header:"Location"`
+		Body     Subscription
+	}
+	listSubscriptions struct {
+		Page
+		Status       string `query:"status" enum:"active,paused,disabled,closing"`
+		Implicit     bool   `query:"implicit" doc:"List the implicit ones, too."`
+		SubscriberID string `query:"subscriber_id" doc:"For the operator: whose."`
+	}
+	SubscriptionPath struct {
+		ID string `path:"id" doc:"The subscription's id."`
+	}
+	changeSubscription struct {
+		SubscriptionPath
+		Body SubscriptionChange
+	}
+	testSubscription struct {
+		SubscriptionPath
+		Keyed
+	}
+)
+
+func (s *server) subscriptionOperations() {
+	const tag = "Subscriptions"
+	handle(s, operation{method: http.MethodPost, path: "/subscriptions", id: "create-subscription", summary: "Register a callback URL", tag: tag, status: http.StatusCreated, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.createSubscription)
+	handle(s, operation{method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", summary: "List subscriptions, oldest first", tag: tag}, s.listSubscriptions)
+	handle(s, operation{method: http.MethodGet, path: "/subscriptions/{id}", id: "get-subscription", summary: "Read a subscription", tag: tag}, s.getSubscription)
+	handle(s, operation{method: http.MethodPatch, path: "/subscriptions/{id}", id: "change-subscription", summary: "Change, pause or resume a subscription", tag: tag, errors: []int{http.StatusConflict}}, s.changeSubscription)
+	handle(s, operation{method: http.MethodDelete, path: "/subscriptions/{id}", id: "delete-subscription", summary: "Delete a subscription", tag: tag, status: http.StatusNoContent}, s.deleteSubscription)
+	handle(s, operation{method: http.MethodPost, path: "/subscriptions/{id}/test", id: "test-subscription", summary: "Send a test event to a subscription alone", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.testSubscription)
+}
+
+func (s *server) createSubscription(ctx context.Context, c caller, in *createSubscription) (*createdSubscription, error) {
+	owner := in.Body.SubscriberID
+	if !c.operator() {
+		if owner != "" && owner != c.id {
+			return nil, problem(http.StatusForbidden, "subscriber_id is for the operator: leave it out", Detail{Location: "body.subscriber_id", Message: "leave it out"})
+		}
+		owner = c.id
+	}
+	if owner == "" {
+		owner = sender.Operator
+	}
+	if err := errors.Join(textOnly("body.description", in.Body.Description), textOnly("body.subscriber_id", owner)); err != nil {
+		return nil, err
+	}
+	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Subscription, error) {
+		made, err := s.registry.SubscribeTx(ctx, tx, sender.NewSubscription{
+			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description,
+		})
+		if errors.Is(err, sender.ErrNotFound) {
+			return Subscription{}, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
+		}
+		return viewSubscription(made), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &createdSubscription{Location: "/subscriptions/" + body.ID, Body: body}, nil
+}
+
+func (s *server) listSubscriptions(ctx context.Context, c caller, in *listSubscriptions) (*answer[List[Subscription]], error) {
+	cursor, err := in.cursor("subscriptions")
+	if err != nil {
+		return nil, err
+	}
+	owner := c.scope()
+	if owner == "" {
+		owner = in.SubscriberID
+	} else if in.SubscriberID != "" && in.SubscriberID != owner {
+		return listOf("subscriptions", nil, "", viewSubscription), nil
+	}
+	page, next, err := s.history.Subscriptions(ctx, sender.SubscriptionQuery{
+		Subscriber: owner, Implicit: in.Implicit, Status: sender.SubscriptionStatus(in.Status), Cursor: cursor, Limit: in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return listOf("subscriptions", page, next, viewSubscription), nil
+}
+
+// own reads a subscription in the transaction of what is done with it, so that
+// nobody can do anything to another's.
+func (s *service) own(ctx context.Context, tx *sql.Tx, c caller, id string) (sender.Subscription, error) {
+	sub, err := s.db.sender.SubscriptionTx(ctx, tx, id)
+	if err == nil && !c.owns(sub.Subscriber) {
+		err = sender.ErrNotFound
+	}
+	if errors.Is(err, sender.ErrNotFound) {
+		err = notFound("subscription")
+	}
+	return sub, err
+}
+
+func (s *server) getSubscription(ctx context.Context, c caller, in *SubscriptionPath) (*answer[Subscription], error) {
+	var sub sender.Subscription
+	err := s.db.inTx(ctx, func(tx *sql.Tx) (err error) {
+		sub, err = s.own(ctx, tx, c, in.ID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Subscription]{viewSubscription(sub)}, nil
+}
+
+func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSubscription) (*answer[Subscription], error) {
+	take, err := resumeOf(in.Body)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.Description != nil {
+		if err := textOnly("body.description", *in.Body.Description); err != nil {
+			return nil, err
+		}
+	}
+	var sub sender.Subscription
+	err = s.db.inTx(ctx, func(tx *sql.Tx) (err error) {
+		if sub, err = s.own(ctx, tx, c, in.ID); err != nil {
+			return err
+		}
+		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Description != nil {
+			change := sender.SubscriptionChange{URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description}
+			if _, err := s.registry.UpdateTx(ctx, tx, in.ID, change); err != nil {
+				return err
+			}
+		}
+		switch in.Body.Status {
+		case "paused":
+			err = s.registry.PauseTx(ctx, tx, in.ID)
+		case "active":
+			err = s.registry.ResumeTx(ctx, tx, in.ID, take)
+		}
+		if err != nil {
+			return err
+		}
+		sub, err = s.own(ctx, tx, c, in.ID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Subscription]{viewSubscription(sub)}, nil
+}
+
+func resumeOf(change SubscriptionChange) (sender.Resume, error) {
+	if change.Resume != "" && change.Status != "active" {
+		return sender.Resume{}, invalid("body.resume", `it goes with "status": "active"`)
+	}
+	switch change.Resume {
+	case "", "all":
+		return sender.Resume{}, nil
+	case "none":
+		return sender.Resume{None: true}, nil
+	}
+	since, err := time.Parse(time.RFC3339, change.Resume)
+	if err != nil || since.IsZero() {
+		return sender.Resume{}, invalid("body.resume", "it must be all, none or a time such as 2006-01-02T15:04:05Z")
+	}
+	return sender.Resume{Since: since}, nil
+}
+
+func (s *server) deleteSubscription(ctx context.Context, c caller, in *SubscriptionPath) (*struct{}, error) {
+	return nil, s.db.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := s.own(ctx, tx, c, in.ID); err != nil {
+			return err
+		}
+		return s.registry.UnsubscribeTx(ctx, tx, in.ID)
+	})
+}
+
+func (s *server) testSubscription(ctx context.Context, c caller, in *testSubscription) (*answer[TestSent], error) {
+	body, err := once(ctx, s.answers, c, in.Key, nil, func(tx *sql.Tx) (TestSent, error) {
+		if _, err := s.own(ctx, tx, c, in.ID); err != nil {
+			return TestSent{}, err
+		}
+		ref, err := s.registry.SendTestTx(ctx, tx, in.ID)
+		return TestSent{ref.ID, ref.Delivery}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.expanded(ctx, body.DeliveryID)
+	return &answer[TestSent]{body}, nil
+}
+
+// expanded waits a moment for a delivery to be made of its event, which a dispatcher
+// does after the commit, so that who asks for it next finds it.
+func (s *service) expanded(ctx context.Context, delivery string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for {
+		if _, err := s.history.Delivery(ctx, delivery); !errors.Is(err, sender.ErrNotFound) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// report says for each scheme that the request's headers could be whether it verifies,
+// or why not, and returns whether one does.
+func report(out io.Writer, c capture, o options) (verified bool) {
+	m := c.message
+	fmt.Fprintf(out, "request: %s %q, body of %d bytes\n", m.Method, m.URL, len(m.Body))
+	for _, note := range c.notes {
+		fmt.Fprintln(out, "note:", note)
+	}
+	url := o.url
+	if url == "" {
+		url = m.URL
+	}
+	schemes, err := candidates(m, url)
+	if err != nil {
+		fmt.Fprintln(out, "refused:", err)
+		return false
+	}
+	if len(schemes) == 0 {
+		fmt.Fprintln(out, "refused: no header of the request carries a signature that a scheme here knows")
+		return false
+	}
+	for _, s := range schemes {
+		good, lines := judge(s, m, o)
+		verdict := "refused"
+		if good {
+			verdict, verified = "verified", true
+		}
+		fmt.Fprintf(out, "%s: %s\n", s.Name(), verdict)
+		for _, line := range lines {
+			fmt.Fprintln(out, "  "+line)
+		}
+	}
+	return verified
+}
+
+// judge tries a scheme with each secret alone, so that it can say which one matched.
+func judge(s signing.Scheme, m signing.Message, o options) (good bool, lines []string) {
+	now := o.now()
+	for _, n := range o.secrets {
+		keys, err := keyring(s, n)
+		if err != nil {
+			lines = append(lines, err.Error())
+			continue
+		}
+		v, err := verifier(s, keys, now, o.tolerance)
+		if err != nil {
+			lines = append(lines, n.name+": "+err.Error())
+			continue
+		}
+		is, facts, err := v.VerifyFacts(m)
+		if err == nil {
+			return true, whatIsShown(s, is, facts)
+		}
+		for _, line := range why(s, m, keys, v, err, n, o) {
+			if !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return false, lines
+}
+
+// verifier deduplicates nothing, and need not: what it accepts has no effect here.
+func verifier(s signing.Scheme, keys *signing.Keyring, now time.Time, tolerance time.Duration) (*signing.Verifier, error) {
+	return signing.NewVerifier(keys, &signing.VerifierConfig{
+		Schemes: []signing.Scheme{s}, Tolerance: tolerance, Deduplicated: true, Now: func() time.Time { return now },
+	})
+}
+
+// why says what is wrong. If that is the timestamp, it is also worth knowing whether the
+// signature was right at the time that the request states.
+func why(s signing.Scheme, m signing.Message, keys *signing.Keyring, v *signing.Verifier, err error, n namedText, o options) (lines []string) {
+	var header *signing.HeaderError
+	var outside *signing.TimestampError
+	switch {
+	case errors.As(err, &header):
+		return append([]string{err.Error()}, v.Diagnose(m)...)
+	case errors.As(err, &outside):
+		lines = append([]string{err.Error()}, v.Diagnose(m)...)
+		then, thenErr := verifier(s, keys, outside.Timestamp, o.tolerance)
+		if thenErr != nil {
+			return append(lines, thenErr.Error())
+		}
+		_, thenErr = then.Verify(m)
+		if thenErr == nil {
+			return append(lines, fmt.Sprintf("but for that it verifies with %s: -at %s judges it as of its own time", n.name, outside.Timestamp.UTC().Format(time.RFC3339)))
+		}
+		lines = append(lines, fmt.Sprintf("nor does it verify with %s at its own time: %v", n.name, thenErr))
+		return append(lines, then.Diagnose(m)...)
+	}
+	lines = []string{n.name + ": " + err.Error()}
+	found := v.Diagnose(m)
+	if found == nil {
+		found = []string{"none of the usual mistakes would explain it: another secret, another body, or forged"}
+	}
+	return append(lines, found...)
+}
+
+func whatIsShown(s signing.Scheme, is signing.Verified, facts signing.Facts) []string {
+	lines := []string{"the signature was made with " + is.KeyID}
+	if r, ok := s.(interface{ ReplayDefence() signing.ReplayDefence }); ok && r.ReplayDefence() == signing.DedupAlone {
+		lines = append(lines, "it covers no time: everything rests on deduplication")
+	} else {
+		lines = append(lines, "it was made at "+is.Timestamp.UTC().Format(time.RFC3339))
+	}
+	// Whoever has signed it is not therefore trusted with a terminal: hence the quotes.
+	if facts.ID != "" {
+		lines = append(lines, fmt.Sprintf("event id: %q", facts.ID))
+	}
+	if facts.Type != "" {
+		lines = append(lines, fmt.Sprintf("event type: %q", facts.Type))
+	}
+	if facts.UnsignedID != "" {
+		lines = append(lines, fmt.Sprintf("id in a header, not covered by the signature: %q", string(facts.UnsignedID)))
+	}
+	if facts.UnsignedType != "" {
+		lines = append(lines, fmt.Sprintf("type in a header, not covered by the signature: %q", string(facts.UnsignedType)))
+	}
+	return lines
+}

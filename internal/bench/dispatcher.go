@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"sync/atomic"
+	"time"
+
+	"github.com/surehook/surehook/internal/bench/child"
+	"github.com/surehook/surehook/sender"
+)
+
+// dispatcherParams say where a dispatcher works.
+type dispatcherParams struct {
+	Database location
+	N        int    // it is asked for how long so many deliveries take; 0: it runs until it is stopped
+	Profile  string // folder for a CPU profile; "": none
+}
+
+const (
+	askGo      = "go"
+	askProfile = "profile" // to be written, where nothing else ends the run
+)
+
+// counts are what the hooks count.
+type counts struct {
+	started, ended, delivered, recorded, expanded, others atomic.Int64
+}
+
+// network is what callback URLs on this machine need.
+func network() sender.Network { return sender.Network{AllowPrivateNetworks: true} }
+
+// dispatch is the dispatcher's process. All is as by default, but for what
+// callback URLs on this machine need, and for hooks that count.
+func dispatch() error {
+	var p dispatcherParams
+	ctx, parent, err := child.Open(&p)
+	if err != nil {
+		return err
+	}
+	store, closeStore, err := dispatchStore(ctx, p.Database)
+	if err != nil {
+		return parent.Fail(err)
+	}
+	defer func() { _ = closeStore() }()
+	var c counts
+	all := make(chan struct{})
+	keys, err := sealing()
+	if err != nil {
+		return parent.Fail(err)
+	}
+	disp, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{Network: network(), Hooks: c.hooks(int64(p.N), all)})
+	if err != nil {
+		return parent.Fail(err)
+	}
+	if err := parent.Answer(nil); err != nil {
+		return err
+	}
+	ran, profiled := make(chan error, 1), func() {}
+	return child.Answers(parent, func(question string) (any, error) {
+		if question == askProfile {
+			profiled()
+			return nil, nil
+		}
+		if profiled, err = profile(p.Profile); err != nil {
+			return nil, err
+		}
+		cpu, began := child.CPU(), time.Now()
+		go func() { ran <- disp.Run(ctx) }()
+		if p.N == 0 {
+			return nil, nil
+		}
+		select {
+		case <-all:
+		case err := <-ran:
+			return nil, fmt.Errorf("%d of %d delivered: %w", c.delivered.Load(), p.N, err)
+		}
+		t := took{Seconds: time.Since(began).Seconds(), CPU: child.CPU() - cpu}
+		profiled()
+		return t, nil
+	})
+}
+
+// hooks count what the dispatcher does, and close all once n were delivered.
+func (c *counts) hooks(n int64, all chan<- struct{}) sender.Hooks {
+	return sender.Hooks{
+		AttemptStart: func(ctx context.Context, _ *sender.Claimed) context.Context {
+			c.started.Add(1)
+			return ctx
+		},
+		AttemptEnd: func(context.Context, *sender.Claimed, *sender.Result) { c.ended.Add(1) },
+		Recorded: func(_ context.Context, r *sender.Recorded) {
+			c.recorded.Add(1)
+			if r.Decision.Status == sender.StatusDelivered && c.delivered.Add(1) == n {
+				close(all)
+			}
+		},
+		Expanded: func(_ context.Context, x sender.Expanded) { c.expanded.Add(int64(x.Deliveries)) },
+		Noticed:  func(context.Context, sender.Notice) { c.others.Add(1) },
+		Pruned:   func(context.Context, sender.Pruned) { c.others.Add(1) },
+	}
+}
+
+// profile begins a CPU profile.
+func profile(folder string) (stop func(), err error) {
+	if folder == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(filepath.Join(folder, fmt.Sprintf("dispatcher-%d.prof", os.Getpid())))
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, pprof.StartCPUProfile(f)
+}

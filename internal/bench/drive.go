@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/bench/child"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// slots is how much one step claims, about as much as a busy dispatcher's.
+	slots = 200
+	// perSubscription is the default of DispatcherConfig.
+	perSubscription = 32
+
+	steps       = "claimed and recorded/s"
+	stepsPerCPU = "claimed and recorded per CPU second" // of all processes
+	drivers     = "CPU µs"
+	stepTime    = "step p50 ms"
+)
+
+// driver claims deliveries and records that they succeeded, as fast as the store
+// can: a dispatcher whose attempts take no time.
+type driver struct {
+	store   sender.DispatchStore
+	claimed []sender.Claimed
+	// room is what ClaimParams.SubscriptionRoom is given.
+	room map[int64]int
+	took []float64 // each step, in ms
+}
+
+// step records what was claimed before, and claims more. It returns how many it
+// has recorded.
+func (d *driver) step(ctx context.Context) (recorded int, err error) {
+	b := sender.Batch{Decide: sender.Policy{}.Decide, Results: make([]sender.Result, len(d.claimed))}
+	for i := range d.claimed {
+		c := &d.claimed[i]
+		b.Results[i] = sender.Result{
+			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Published: c.Event.CreatedAt,
+			Duration: 5 * time.Millisecond, StatusCode: 200,
+		}
+	}
+	b.Claim = sender.ClaimParams{Lease: time.Minute, SubscriptionRoom: d.room}
+	for lane := range b.Claim.Lanes {
+		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: perSubscription}
+	}
+	began := time.Now()
+	claims, err := d.store.RecordAndClaim(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	d.took = append(d.took, time.Since(began).Seconds()*1e3)
+	for i := range claims.Recorded {
+		if claims.Recorded[i].Lost {
+			return 0, errors.New("a result was dropped")
+		}
+	}
+	d.claimed = claims.Claimed
+	return len(b.Results), nil
+}
+
+// drain steps until at least n were recorded, or all there is.
+func (d *driver) drain(ctx context.Context, n int) (recorded int, err error) {
+	for idle := 0; recorded < n; {
+		more, err := d.step(ctx)
+		if err != nil {
+			return recorded, err
+		}
+		recorded += more
+		if more > 0 || len(d.claimed) > 0 {
+			idle = 0
+		} else if idle++; idle > 1000 {
+			return recorded, fmt.Errorf("only %d of %d could be claimed", recorded, n)
+		}
+	}
+	return recorded, nil
+}
+
+// measured drains n, and says how it went.
+func (d *driver) measured(ctx context.Context, n int, database meter) (map[string]float64, error) {
+	d.took = d.took[:0]
+	figures := map[string]float64{}
+	recorded, cpu := 0, 0.0
+	var seconds float64
+	work := func() (err error) {
+		before, began := child.CPU(), time.Now()
+		recorded, err = d.drain(ctx, n)
+		cpu, seconds = child.CPU()-before, time.Since(began).Seconds()
+		return err
+	}
+	if database != nil {
+		work = metered(work, database, 1/float64(n), figures, databaseCPU)
+	}
+	if err := work(); err != nil {
+		return nil, err
+	}
+	figures[steps], figures[drivers] = float64(recorded)/seconds, cpu/float64(recorded)
+	figures[stepTime] = median(d.took)
+	figures[stepsPerCPU] = 1e6 / (figures[drivers] + figures[databaseCPU])
+	return figures, nil
+}

@@ -1,0 +1,24 @@
+package post
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Size is how many bytes the bodies have.
+const Size = 1 << 10
+
+// objects is how many objects the events are about.
+const objects = 1000
+
+// Event renders the event with a number as the library does: its id and its body
+// of Size bytes.
+func Event(n int) (id string, body []byte) {
+	id = fmt.Sprintf("evt_%026d", n)
+	head := fmt.Appendf(make([]byte, 0, Size), `{"id":%q,"type":"thing.changed","occurred_at":"2026-01-02T03:04:05.678901Z","object":{"type":"thing","id":"thing_%04d"},"version":%d,"data":"`,
+		id, n%objects, n+1)
+	return id, append(append(head, Data(Size-len(head)-len(`"}`))...), `"}`...)
+}
+
+// Data has n bytes that JSON leaves as they are.
+func Data(n int) []byte { return bytes.Repeat([]byte("x"), n) }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/surehook/surehook/internal/bench/child"
+	"github.com/surehook/surehook/internal/bench/post"
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	commits   = "commits/s"
+	commitP50 = "p50 ms"
+	commitP99 = "p99 ms"
+	// rows is how many rows of its own the application changes in turn.
+	rows = 1000
+)
+
+// published is a way to write an event within a transaction that has changed
+// something.
+type published[Tx any] struct {
+	name       string
+	least, aim float64
+	// write is given the row that was changed.
+	write func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error
+}
+
+// publish is what an event costs the producer's transaction.
+func publish[Tx any](k kind[Tx]) scenario {
+	connections := []int{1, 16, 64}
+	s := scenario{
+		name: "publish-" + k.name,
+		question: "A producer's transaction on " + k.text + ", in ordinary round trips: begin, one UPDATE, one event, commit; " +
+			"beside the same with a plain INSERT of as many bytes in place of the event.",
+		columns: []string{commits, commitP50, commitP99, drivers, databaseCPU},
+	}
+	for _, at := range connections {
+		ways := waysToPublish[Tx](nil)
+		plain := ways[0]
+		for _, w := range ways[1:] {
+			s.ratios = append(s.ratios, ratio{figure: commits, of: w.at(at), over: []string{plain.at(at)}, least: w.least, aim: w.aim})
+		}
+	}
+	s.open = func(ctx context.Context, b *bench) (measures []measure, _ func() error, err error) {
+		p, err := k.fresh(ctx, b)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := p.applicationTables(ctx); err != nil {
+			return nil, p.close, err
+		}
+		pub, err := sender.NewPublisher(p.store, nil)
+		if err != nil {
+			return nil, p.close, err
+		}
+		ways := waysToPublish(p)
+		for _, at := range connections {
+			for _, w := range ways {
+				measures = append(measures, func(ctx context.Context) ([]sample, error) {
+					figures, err := p.commit(ctx, at, time.Duration(b.of(2000, 300))*time.Millisecond, k.meter(ctx, b), func(ctx context.Context, tx Tx, row int) error {
+						return w.write(ctx, tx, pub, row)
+					})
+					return one(w.at(at), figures), err
+				})
+			}
+		}
+		return measures, p.close, nil
+	}
+	return s
+}
+
+func (w *published[Tx]) at(connections int) string {
+	return fmt.Sprintf("%s, %d at a time", w.name, connections)
+}
+
+// waysToPublish begin with the plain INSERT.
+func waysToPublish[Tx any](p *place[Tx]) []published[Tx] {
+	body := post.Data(post.Size)
+	// Its id is made as that of an event is, and it has the same index.
+	plain := func(ctx context.Context, tx Tx, _ *sender.Publisher[Tx], _ int) error {
+		return p.exec(ctx, tx, "INSERT INTO plain (id, body) VALUES ($1, $2)", newid.New("evt_", time.Now()), body)
+	}
+	// Whoever holds the row's lock takes the next version: so they rise.
+	var version atomic.Int64
+	give := func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error {
+		e := event(row, "", post.Size)
+		e.Object.Type, e.Version = "given", version.Add(1)
+		_, err := pub.PublishTx(ctx, tx, e)
+		return err
+	}
+	assign := func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error {
+		_, err := pub.PublishTx(ctx, tx, event(row, "", post.Size))
+		return err
+	}
+	key := func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error {
+		e := event(row, "", post.Size)
+		e.IdempotencyKey = newid.New("key_", time.Now())
+		_, err := pub.PublishTx(ctx, tx, e)
+		return err
+	}
+	return []published[Tx]{
+		{name: "plain INSERT", write: plain},
+		{name: "event, version given", least: 0.9, aim: 1, write: give},
+		{name: "event, version assigned", least: 0.78, aim: 0.9, write: assign},
+		{name: "event, version assigned, idempotency key", least: 0.7, aim: 0.9, write: key},
+	}
+}
+
+// applicationTables makes the tables of an application of its own.
+func (p *place[Tx]) applicationTables(ctx context.Context) error {
+	return p.inTx(ctx, func(tx Tx) error {
+		for _, statement := range []string{
+			"CREATE TABLE business (id BIGINT PRIMARY KEY, n BIGINT NOT NULL)",
+			"CREATE TABLE plain (id TEXT PRIMARY KEY, body " + p.bytes + " NOT NULL)",
+			"CREATE TABLE effects (id TEXT PRIMARY KEY, body " + p.bytes + " NOT NULL)",
+		} {
+			if err := p.exec(ctx, tx, statement); err != nil {
+				return err
+			}
+		}
+		for i := range rows {
+			if err := p.exec(ctx, tx, "INSERT INTO business (id, n) VALUES ($1, 0)", i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// warmUps is how many transactions of each that run at a time do not count:
+// connections are made in them, and statements prepared.
+const warmUps = 5
+
+// commit runs transactions for a time, so many at a time: one UPDATE each, and what
+// write does.
+func (p *place[Tx]) commit(ctx context.Context, at int, during time.Duration, database meter, write func(ctx context.Context, tx Tx, row int) error) (map[string]float64, error) {
+	transaction := func() error {
+		return p.inTx(ctx, func(tx Tx) error {
+			row := rand.IntN(rows)
+			if err := p.exec(ctx, tx, "UPDATE business SET n = n + 1 WHERE id = $1", row); err != nil {
+				return err
+			}
+			return write(ctx, tx, row)
+		})
+	}
+	if _, err := repeat(at, transaction, func(n int) bool { return n < warmUps }); err != nil {
+		return nil, err
+	}
+	figures := map[string]float64{}
+	var took []float64
+	var seconds, cpu float64
+	work := func() (err error) {
+		before, began := child.CPU(), time.Now()
+		took, err = repeat(at, transaction, func(int) bool { return time.Since(began) < during })
+		seconds, cpu = time.Since(began).Seconds(), child.CPU()-before
+		return err
+	}
+	if database != nil {
+		work = metered(work, database, 1, figures, databaseCPU)
+	}
+	if err := work(); err != nil {
+		return nil, err
+	}
+	n := float64(len(took))
+	figures[commits], figures[drivers] = n/seconds, cpu/n
+	if database != nil {
+		figures[databaseCPU] /= n
+	}
+	figures[commitP50], figures[commitP99] = quantile(took, 0.5), quantile(took, 0.99)
+	return figures, nil
+}
+
+// repeat runs fn again and again, so many at a time, each as long as again says so
+// of how often it has, and returns how many ms each took.
+func repeat(at int, fn func() error, again func(n int) bool) (took []float64, err error) {
+	var mu sync.Mutex
+	var all errgroup.Group
+	for range at {
+		all.Go(func() error {
+			var own []float64
+			for again(len(own)) {
+				began := time.Now()
+				if err := fn(); err != nil {
+					return err
+				}
+				own = append(own, time.Since(began).Seconds()*1e3)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, own...)
+			return nil
+		})
+	}
+	err = all.Wait()
+	return took, err
+}

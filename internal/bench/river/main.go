@@ -1,0 +1,194 @@
+// Command river works River jobs that each make one signed POST, with the same
+// client as the bare POSTs. The benchmark program builds and runs it; it is a
+// module of its own so that River is no dependency of the library.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/surehook/surehook/internal/bench/child"
+	"github.com/surehook/surehook/internal/bench/post"
+	"github.com/surehook/surehook/signing"
+)
+
+// params come from the benchmark program.
+type params struct {
+	DSN     string
+	URL     string
+	N       int
+	Workers int
+}
+
+// drained is what it is answered.
+type drained struct {
+	Seconds float64
+	CPU     float64 // in µs, of this process
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "river:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var p params
+	ctx, parent, err := child.Open(&p)
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, p.DSN)
+	if err != nil {
+		return parent.Fail(err)
+	}
+	defer pool.Close()
+	client, err := prepare(ctx, pool, p)
+	if err != nil {
+		return parent.Fail(err)
+	}
+	if err := parent.Answer(version()); err != nil {
+		return err
+	}
+	return child.Answers(parent, func(string) (any, error) { return drain(ctx, client, p.N) })
+}
+
+// version is that of River.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == "github.com/riverqueue/river" {
+				return d.Version
+			}
+		}
+	}
+	return "?"
+}
+
+// prepare migrates, and inserts the backlog.
+func prepare(ctx context.Context, pool *pgxpool.Pool, p params) (*river.Client[pgx.Tx], error) {
+	driver := riverpgxv5.New(pool)
+	migrator, err := rivermigrate.New(driver, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return nil, err
+	}
+	poster, err := newPoster(p)
+	if err != nil {
+		return nil, err
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, poster)
+	client, err := river.NewClient(driver, &river.Config{
+		// What River's own benchmark sets, because they matter much for its rate.
+		FetchCooldown:     2 * time.Millisecond,
+		FetchPollInterval: 20 * time.Millisecond,
+		Logger:            slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: p.Workers}},
+		Workers:           workers,
+	})
+	if err != nil {
+		return nil, err
+	}
+	const batch = 5000
+	for done := 0; done < p.N; {
+		jobs := make([]river.InsertManyParams, min(batch, p.N-done))
+		for i := range jobs {
+			id, body := post.Event(done + i)
+			jobs[i].Args = delivery{ID: id, Subscription: (done + i) % len(poster.urls), Body: body}
+		}
+		if _, err := client.InsertMany(ctx, jobs); err != nil {
+			return nil, err
+		}
+		done += len(jobs)
+	}
+	for _, settle := range []string{"VACUUM (ANALYZE)", "CHECKPOINT"} {
+		if _, err := pool.Exec(ctx, settle); err != nil {
+			return nil, err
+		}
+	}
+	return client, nil
+}
+
+// drain works all jobs. As in River's own benchmark a job counts once its
+// completion was stored.
+func drain(ctx context.Context, client *river.Client[pgx.Tx], n int) (d drained, err error) {
+	completed, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{
+		ChanSize: n + 1, // what does not fit is dropped
+		Kinds:    []river.EventKind{river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled},
+	})
+	defer unsubscribe()
+	cpu, began := child.CPU(), time.Now()
+	if err := client.Start(ctx); err != nil {
+		return d, err
+	}
+	for range n {
+		select {
+		case <-ctx.Done():
+			return d, ctx.Err()
+		case event, ok := <-completed:
+			if !ok {
+				return d, errors.New("the client stopped")
+			}
+			if event.Kind != river.EventKindJobCompleted {
+				return d, fmt.Errorf("job %d: %s: %v", event.Job.ID, event.Kind, event.Job.Errors)
+			}
+		}
+	}
+	d = drained{Seconds: time.Since(began).Seconds(), CPU: child.CPU() - cpu}
+	return d, client.Stop(ctx)
+}
+
+// delivery is a job: one event for one subscription.
+type delivery struct {
+	ID           string          `json:"id"`
+	Subscription int             `json:"subscription"`
+	Body         json.RawMessage `json:"body"`
+}
+
+// Kind implements river.JobArgs.
+func (delivery) Kind() string { return "delivery" }
+
+// poster is the worker.
+type poster struct {
+	river.WorkerDefaults[delivery]
+	client *post.Client
+	urls   []*url.URL
+}
+
+func newPoster(p params) (*poster, error) {
+	client, err := post.New(p.Workers, signing.DefaultSchemes())
+	if err != nil {
+		return nil, err
+	}
+	w := &poster{client: client}
+	for i := range 10 {
+		u, err := url.Parse(fmt.Sprintf("%s/hook/%d", p.URL, i))
+		if err != nil {
+			return nil, err
+		}
+		w.urls = append(w.urls, u)
+	}
+	return w, nil
+}
+
+// Work makes the job's POST.
+func (w *poster) Work(ctx context.Context, job *river.Job[delivery]) error {
+	return w.client.Post(ctx, w.urls[job.Args.Subscription], job.Args.ID, job.Attempt, job.Args.Body)
+}
