@@ -207,14 +207,14 @@ func (c DispatcherConfig) problems() []error {
 // given up; their deliveries become due again when their leases end. It returns
 // an error at once if the database is not fit (ErrUnfit), secrets are sealed with
 // a key that it was not given (ErrSealed), or the dispatcher is running already
-// (ErrRunning). Once it has begun, errors of the database are
-// logged and tried again: no result is lost by them.
+// (ErrRunning). All other errors of the database, one that is away when Run is
+// called included, are logged and tried again: no result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
 	defer d.running.Store(false)
-	if err := d.ready(ctx); err != nil {
+	if err := d.becomeReady(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	p := newPump(d)
@@ -242,7 +242,8 @@ type Stats struct {
 // on until nothing more is due. Replays are worked through as far as their rates
 // allow now. It is for schedulers, and for tests that drive
 // the dispatcher step by step. When ctx ends it drains like Run, and returns
-// ctx's error. It does not begin for the same reasons as Run.
+// ctx's error. It does not begin for the same reasons as Run, nor while the
+// database is away: that error is returned.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	if !d.running.CompareAndSwap(false, true) {
 		return Stats{}, ErrRunning
@@ -272,6 +273,24 @@ func (d *Dispatcher) ready(ctx context.Context) error {
 		return err
 	}
 	return d.secrets.keys.check(ctx, d.store)
+}
+
+// becomeReady waits for a database that is away, until ctx ends: a process that
+// happens to start while its database restarts must not need another start.
+func (d *Dispatcher) becomeReady(ctx context.Context) error {
+	var pause time.Duration
+	for {
+		err := d.ready(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, ErrUnfit) || errors.Is(err, ErrSealed) {
+			return err
+		}
+		pause = longerPause(pause)
+		d.cfg.Logger.ErrorContext(ctx, "the database cannot be checked; the dispatcher begins when it can", "error", err, "in", pause)
+		sleep(ctx, pause)
+	}
 }
 
 // guarded calls a hook and contains its panics.

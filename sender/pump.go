@@ -107,7 +107,7 @@ func (p *pump) run(ctx context.Context) {
 		s, err := p.step(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			pause = min(max(2*pause, 50*time.Millisecond), maxErrorPause)
+			pause = longerPause(pause)
 			p.d.cfg.Logger.ErrorContext(ctx, "the database failed; the dispatcher tries again", "error", err, "in", pause)
 			sleep(ctx, pause)
 			continue
@@ -403,6 +403,11 @@ func (p *pump) rest(ctx context.Context, most time.Duration) {
 			}
 		}
 	}
+}
+
+// longerPause is how long to leave a failing database alone, after one of that long.
+func longerPause(pause time.Duration) time.Duration {
+	return min(max(2*pause, 50*time.Millisecond), maxErrorPause)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

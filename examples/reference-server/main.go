@@ -63,6 +63,9 @@ func program(args []string, env func(string) (string, bool), stdout, stderr io.W
 func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) error {
 	s, err := newService(ctx, o, log)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil // told to end before it had begun
+		}
 		return err
 	}
 	defer s.close()
@@ -70,7 +73,7 @@ func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) e
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
+	listener, err := (&net.ListenConfig{}).Listen(context.WithoutCancel(ctx), "tcp", o.addr)
 	if err != nil {
 		return err
 	}

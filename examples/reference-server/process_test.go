@@ -160,6 +160,18 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// A process that is told to end while it still begins ends like any other.
+func TestEndsWhileItBegins(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		for range 5 {
+			s := start(t, p)
+			s.stop()
+			require.NoError(t, s.err, "%s", s.logged())
+		}
+	})
+}
+
 // One process serves, another delivers.
 func TestRoles(t *testing.T) {
 	t.Parallel()

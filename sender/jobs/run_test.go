@@ -323,6 +323,15 @@ func newPauser(s jobs.Store[tx]) (*pauser, func(bool)) {
 
 var errAway = errors.New("the database is away")
 
+func (p *pauser) Check(ctx context.Context) error {
+	away := <-p.paralysed
+	p.paralysed <- away
+	if away {
+		return errAway
+	}
+	return p.Store.Check(ctx)
+}
+
 func (p *pauser) InTx(ctx context.Context, fn func(tx) error) error {
 	away := <-p.paralysed
 	p.paralysed <- away

@@ -2,11 +2,14 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // worker is one call of Run.
@@ -23,7 +26,8 @@ type worker[Tx any] struct {
 // and functions may go on for Config.DrainTimeout before their contexts end. What has
 // not ended by itself then is queued again. It returns nil, or ErrDrainTimeout if a
 // function does not heed its context either; or at once ErrRunning, or an error that
-// matches sender.ErrUnfit. Errors of the database are logged and got over.
+// matches sender.ErrUnfit. All other errors of the database, one that is away when Run
+// is called included, are logged and got over.
 //
 // Any number of processes may run jobs on one database, without a leader.
 func (j *Jobs[Tx]) Run(ctx context.Context) error {
@@ -31,11 +35,8 @@ func (j *Jobs[Tx]) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer j.running.Store(false)
-	if err := j.store.Check(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("jobs: checking the database: %w", err)
+	if err := j.becomeReady(ctx); err != nil || ctx.Err() != nil {
+		return err
 	}
 	w := &worker[Tx]{j: j, freed: make(chan struct{}, 1), room: map[string]int{}}
 	for name, k := range j.kinds {
@@ -65,6 +66,28 @@ func (j *Jobs[Tx]) Run(ctx context.Context) error {
 		return nil
 	}
 	return ErrDrainTimeout
+}
+
+// becomeReady waits for a database that is away, until ctx ends.
+func (j *Jobs[Tx]) becomeReady(ctx context.Context) error {
+	pause := j.cfg.Poll
+	for {
+		err := j.store.Check(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, sender.ErrUnfit) {
+			return fmt.Errorf("jobs: checking the database: %w", err)
+		}
+		pause = j.longerPause(pause)
+		j.cfg.Logger.ErrorContext(ctx, "the database cannot be checked; the workers begin when it can", "error", err, "in", pause)
+		within(ctx.Done(), pause)
+	}
+}
+
+// longerPause is how long to leave a failing database alone, after one of that long.
+func (j *Jobs[Tx]) longerPause(pause time.Duration) time.Duration {
+	return min(2*pause, max(claimFailedPauseMost, j.cfg.Poll))
 }
 
 func within(done <-chan struct{}, d time.Duration) bool {
@@ -97,7 +120,7 @@ func (w *worker[Tx]) claiming(ctx, soft, hard context.Context) {
 				if ctx.Err() != nil {
 					return
 				}
-				pause = min(2*pause, max(claimFailedPauseMost, w.j.cfg.Poll))
+				pause = w.j.longerPause(pause)
 				w.j.cfg.Logger.ErrorContext(ctx, "jobs could not be claimed; it is tried again", "in", pause, "error", err)
 				break
 			}
