@@ -1,0 +1,214 @@
+package crash
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http/httptrace"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+const (
+	timeout  = 400 * time.Millisecond
+	lease    = 3 * timeout
+	jobLease = 500 * time.Millisecond
+	jobPoll  = 20 * time.Millisecond
+	retry    = 50 * time.Millisecond
+
+	largeBody = 900 << 10 // so much that who writes it waits for the reader
+)
+
+// order is what a child is told, in the environment variable of that name, as JSON.
+type order struct {
+	Place    place
+	Name     string
+	Point    string
+	Hit      int64
+	Endpoint string // the witness's
+	Loose    bool   // its acknowledgements come before the commits: a planted defect
+}
+
+const orderVariable = "SUREHOOK_CRASH_ORDER"
+
+// Child makes this process one of those that are killed, if it was started as one, and
+// then does not return. A program that calls [Run] or [Database] calls it first, in
+// TestMain or main.
+func Child() {
+	text := os.Getenv(orderVariable)
+	if text == "" {
+		return
+	}
+	var o order
+	err := json.Unmarshal([]byte(text), &o)
+	if err == nil {
+		go func() { // the parent's end is ours
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(3)
+		}()
+		if received(o.Point) || o.Point == receiving {
+			err = o.receive(context.Background())
+		} else {
+			err = o.send(context.Background())
+		}
+	}
+	fmt.Fprintln(os.Stderr, "crash:", err)
+	os.Exit(2)
+}
+
+// tell writes a line for the parent, in one piece, before it returns.
+func tell(words ...string) {
+	_, _ = os.Stdout.WriteString(strings.Join(words, " ") + "\n")
+}
+
+// send publishes, dispatches and runs jobs until it is killed.
+func (o *order) send(ctx context.Context) error {
+	t := &trap{point: o.Point, hit: o.Hit}
+	p, err := o.Place.open(ctx, t)
+	if err != nil {
+		return err
+	}
+	d, err := p.dispatcher(o.Point, o.Name, t.hooks())
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 4)
+	go func() { ended <- d.Run(ctx) }()
+	go func() { ended <- p.jobs.Run(ctx) }()
+	go func() { ended <- o.operate(ctx, p) }()
+	go func() { ended <- o.publish(ctx, p, t) }()
+	return <-ended
+}
+
+// dispatcher of a process that is to be killed at a point gives up, or disables, soon if
+// the point is there.
+func (o *opened) dispatcher(point, name string, hooks sender.Hooks) (*sender.Dispatcher, error) {
+	schedule, err := backoff.Fixed(retry)
+	if err != nil {
+		return nil, err
+	}
+	policy := sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 24 * time.Hour}, DisableAfter: -1}
+	switch {
+	case strings.HasPrefix(point, "dead-letter "):
+		policy.Backoff.Horizon = 3 * retry
+	case strings.HasPrefix(point, "disable "):
+		policy.DisableAfter = retry
+	}
+	return sender.NewDispatcher(o.store, o.keys, &sender.DispatcherConfig{
+		Policy: policy, Timeout: timeout, Lease: lease, Network: network, UserAgent: name, Hooks: hooks, Logger: quiet,
+	})
+}
+
+// hooks spring the trap on the wire. What net/http tells of a connection is told by the
+// context.
+func (t *trap) hooks() sender.Hooks {
+	return sender.Hooks{
+		AttemptStart: func(ctx context.Context, _ *sender.Claimed) context.Context {
+			return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+				ConnectStart:         func(string, string) { t.at(dialling) },
+				WroteRequest:         func(httptrace.WroteRequestInfo) { t.at(bodySent) },
+				GotFirstResponseByte: func() { t.at(headersReceived) },
+			})
+		},
+		AttemptEnd: func(context.Context, *sender.Claimed, *sender.Result) { t.at(answered) },
+	}
+}
+
+// Types of events, each with a subscription of its own.
+const (
+	plain    = "thing.made"
+	failing  = "thing.failing"  // whose endpoint never answers well
+	replayed = "thing.replayed" // what is delivered of it is sent again
+)
+
+var errUndo = errors.New("undo")
+
+// publish commits things with their events, rolls others back, and submits jobs. It
+// tells of what it has been promised.
+func (o *order) publish(ctx context.Context, p *opened, t *trap) error {
+	for n := 0; ; n++ {
+		e := sender.Event{Type: [...]string{plain, failing, replayed, plain}[n%4]}
+		e.Object = sender.Object{Type: "thing", ID: fmt.Sprintf("%s-%d", o.Name, n)}
+		if o.Point == midBody {
+			e.Data = json.RawMessage(`"` + strings.Repeat("x", largeBody) + `"`)
+		}
+		undo := n%5 == 4
+		if undo {
+			e.Object.ID = undone + e.Object.ID
+		}
+		var ref sender.Ref
+		err := p.pub.InTx(ctx, func(tx *sql.Tx) (err error) {
+			if ref, err = p.pub.PublishTx(ctx, tx, e); err != nil {
+				return err
+			}
+			if o.Loose && !undo {
+				tell(toldEvent, ref.ID, e.Object.ID)
+			}
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO things VALUES ('%s')", e.Object.ID)); err != nil {
+				return err
+			}
+			if undo {
+				t.at(rollback)
+				return errUndo
+			}
+			return nil
+		})
+		switch {
+		case undo && !errors.Is(err, errUndo):
+			return fmt.Errorf("a transaction that was to be rolled back: %w", err)
+		case undo:
+		case err != nil:
+			return fmt.Errorf("publishing: %w", err)
+		default:
+			tell(toldEvent, ref.ID, e.Object.ID)
+		}
+		if n%3 == 2 {
+			job, err := p.jobs.Submit(ctx, jobs.Submission{Kind: "two.steps", Owner: owner, CallbackURL: o.Endpoint + "/job"})
+			if err != nil {
+				return fmt.Errorf("submitting: %w", err)
+			}
+			tell(toldJob, job.ID)
+		}
+		time.Sleep(10 * time.Millisecond) // not to have more than is dispatched
+	}
+}
+
+// operate resumes what was disabled, and replays.
+func (o *order) operate(ctx context.Context, p *opened) error {
+	for {
+		time.Sleep(time.Duration(20+rand.IntN(20)) * time.Millisecond) // as an operator looks now and then
+		if err := p.resumeDisabled(ctx); err != nil {
+			return fmt.Errorf("resuming: %w", err)
+		}
+		if strings.HasPrefix(o.Point, "replay ") {
+			_, err := p.replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{
+				Status: sender.StatusDelivered, EventType: replayed, Since: time.Now().Add(-time.Second),
+			}})
+			if err != nil {
+				return fmt.Errorf("replaying: %w", err)
+			}
+		}
+	}
+}
+
+func (o *opened) resumeDisabled(ctx context.Context) error {
+	list, _, err := o.history.Subscriptions(ctx, sender.SubscriptionQuery{Status: sender.SubscriptionDisabled})
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if err := o.registry.Resume(ctx, s.ID, sender.Resume{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

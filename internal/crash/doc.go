@@ -1,0 +1,34 @@
+// Package crash kills processes that send and receive with kill -9, and checks that
+// they have kept what they promise.
+//
+// [Run] has several processes publish, dispatch, run jobs and receive on one database,
+// SQLite or PostgreSQL. Each dies at one of [Points]: before, in the middle of, during
+// or after the commit of a transaction that publishes, expands, claims, records,
+// dead-letters, disables, replays, completes a job or applies an event, or somewhere
+// on the wire. Nothing is compiled into the library for that. The process kills itself
+// in a wrapper around its database driver or its connection to the database (package
+// edge), which knows a transaction by its statements, or in what net/http and the
+// dispatcher's hooks tell of an attempt; and is killed by the endpoint where a body is
+// to be cut.
+//
+// What is checked is what the parent knows by itself: which publishes, rollbacks and
+// jobs were acknowledged, told by each process before it goes on; and which POSTs came,
+// with which bytes and signatures. What is broken is told by these names:
+//
+//   - I1: what was committed is never lost.
+//   - I2: what was rolled back is never posted.
+//   - I3: posts on the wire are at most the attempts recorded, one for each number.
+//   - I4: a duplicate has the same bytes, and a signature of its own time.
+//   - I6: what was delivered is not attempted again, unless it is replayed.
+//   - I7: attempt numbers rise by one.
+//   - I10: an event has an effect if and only if it has a marker, and one of each; no
+//     older effect comes after a newer one.
+//   - I11: no 200 comes before the commit.
+//   - I12: nothing live is left at the end, and no count of it.
+//
+// The processes are this program, started again: whoever calls Run calls [Child] first.
+// The tests kill one process at each point. SUREHOOK_KILLS=700 makes them kill 700 on
+// each database:
+//
+//	SUREHOOK_KILLS=700 go test -v -timeout 2h -run TestKilledAtEveryPoint ./internal/crash
+package crash

@@ -1,0 +1,153 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/signing"
+)
+
+const posters = 4
+
+// receiveAll posts events to a receiver, each until it is answered with 200, while one
+// after the other is killed.
+func (r *run) receiveAll(ctx context.Context, orders []order) error {
+	at := &address{known: make(chan struct{})}
+	ring, err := ringOf()
+	if err != nil {
+		return err
+	}
+	posting, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	for i := range posters {
+		group.Go(func() error {
+			for v := 1; posting.Err() == nil; v++ {
+				if err := r.insist(ctx, ring, at, fmt.Sprintf("object-%d", i), v); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for _, o := range append(orders, order{Place: r.place, Point: receiving}) {
+		p, err := o.start(ctx, at.heard)
+		if err != nil {
+			return err
+		}
+		if o.Point == receiving {
+			stop() // it answers what is still being sent
+			err := group.Wait()
+			p.kill()
+			return errors.Join(err, p.killed())
+		}
+		err = p.killed()
+		at.forget()
+		if err != nil {
+			return fmt.Errorf("the receiver, to be killed at %q, hit %d: %w", o.Point, o.Hit, err)
+		}
+		r.killed(o.Point)
+	}
+	return nil
+}
+
+// address is where the receiver is, while there is one.
+type address struct {
+	mu    sync.Mutex
+	url   string
+	known chan struct{} // closed while it is
+}
+
+func (a *address) heard(words []string) {
+	if len(words) == 2 && words[0] == toldURL {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.url = words[1]
+		close(a.known)
+	}
+}
+
+func (a *address) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known = make(chan struct{})
+}
+
+func (a *address) get(ctx context.Context) (string, error) {
+	a.mu.Lock()
+	known := a.known
+	a.mu.Unlock()
+	select {
+	case <-known:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.url, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// insist posts an event until it is answered with 200, and then once more. At every
+// 200 its effect and its marker must be there; and they must be there once.
+func (r *run) insist(ctx context.Context, ring *signing.Keyring, at *address, object string, version int) error {
+	now := time.Now()
+	id := newid.New("evt_", now)
+	body := fmt.Appendf(nil, `{"id":%q,"type":"thing.made","occurred_at":%q,"object":{"type":"thing","id":%q},"version":%d}`,
+		id, now.UTC().Format(time.RFC3339), object, version)
+	for well := 0; well < 2; {
+		url, err := at.get(ctx)
+		if err != nil {
+			return err
+		}
+		status, err := postSigned(ctx, ring, url, id, body)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil || status == http.StatusServiceUnavailable:
+			time.Sleep(5 * time.Millisecond) // as a sender waits before it tries again
+		case status != http.StatusOK:
+			return fmt.Errorf("the receiver answered %d", status)
+		default:
+			well++
+			n := 0
+			if err := r.own.db.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT count(*) FROM effects WHERE event = '%[1]s') * 100
+				+ (SELECT count(*) FROM surehook_dedup_markers WHERE id = '%[1]s')`, id)).Scan(&n); err != nil {
+				return err
+			}
+			if n != 101 {
+				r.witness.broke("I10, I11: %s was answered with 200, and has %d effects and %d markers", id, n/100, n%100)
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Received++
+	return nil
+}
+
+func postSigned(ctx context.Context, ring *signing.Keyring, url, id string, body []byte) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if err := signing.Sign(req.Header, signing.DefaultSchemes(), id, time.Now(), body, ring); err != nil {
+		return 0, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, err
+}

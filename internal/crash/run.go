@@ -1,0 +1,204 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// owner is the subscriber whose endpoint the witness is.
+const owner = "sub_a"
+
+// Config says what is to be done where.
+type Config struct {
+	// Folder is where SQLite's database goes, if DSN is empty.
+	Folder string
+	// DSN is the connection string of a PostgreSQL database, whose search_path is an
+	// empty schema.
+	DSN string
+	// Points are those to kill at; nil: all.
+	Points []string
+	// Kills is how many processes are killed, at each of Points in turn; 0: one at each.
+	Kills int
+	// Processes is how many that send there are at a time; 0: 2. One that receives is
+	// beside them.
+	Processes int
+	// Seed is that of the choices: in which order the points come, and at which of
+	// their hits the kills. When what else happens is the machine's.
+	Seed uint64
+	// Loose plants a defect: publishes are acknowledged before they are committed.
+	// Run must then fail.
+	Loose bool
+}
+
+// Report says what was done. All of it has been checked if the error beside it is nil.
+type Report struct {
+	Kills        map[string]int // by point
+	Events       int            // that were committed
+	Acknowledged int            // of them
+	Deliveries   int
+	Attempts     int
+	Interrupted  int // of the attempts
+	Posts        int // that came whole
+	Cut          int // and those that did not
+	Jobs         int
+	DeadLetters  int // notices of them
+	Disabled     int // notices of it
+	Received     int // events that the receiver was sent until it answered with 200
+}
+
+// run is what the parent knows.
+type run struct {
+	cfg     Config
+	place   place
+	own     *opened
+	witness *witness
+	rnd     *rand.Rand
+
+	mu     sync.Mutex
+	events map[string]string // those that were acknowledged, and their objects
+	jobs   []string          // likewise
+	report Report
+}
+
+// Run kills processes, one at each point after the other, while others go on, lets the
+// last ones finish, and checks that every promise was kept. All that was broken is in
+// the error.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Points == nil {
+		cfg.Points = Points()
+	}
+	if cfg.Kills == 0 {
+		cfg.Kills = len(cfg.Points)
+	}
+	if cfg.Processes == 0 {
+		cfg.Processes = 2
+	}
+	r := &run{cfg: cfg, place: place{cfg.Folder, cfg.DSN}, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)), events: map[string]string{}}
+	r.report.Kills = map[string]int{}
+	var err error
+	if r.own, err = r.place.open(ctx, nil); err != nil {
+		return r.report, err
+	}
+	defer r.own.close()
+	if err := r.setUp(ctx); err != nil {
+		return r.report, err
+	}
+	defer r.witness.close()
+	if err := r.killAll(ctx); err != nil {
+		return r.report, errors.Join(err, ctx.Err())
+	}
+	if err := r.finish(ctx); err != nil {
+		return r.report, fmt.Errorf("after the last kill: %w", err)
+	}
+	return r.report, r.check(ctx)
+}
+
+func (r *run) setUp(ctx context.Context) error {
+	if err := r.own.setUp(ctx); err != nil {
+		return err
+	}
+	_, secret, err := r.own.registry.CreateSubscriber(ctx, sender.NewSubscriber{ID: owner})
+	if err != nil {
+		return err
+	}
+	if r.witness, err = newWitness(secret); err != nil {
+		return err
+	}
+	for _, eventType := range []string{plain, failing, replayed} {
+		_, err := r.own.registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner, URL: r.witness.url + "/" + eventType, EventTypes: []string{eventType}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killAll has the points of those that send and of the one that receives worked off
+// side by side.
+func (r *run) killAll(ctx context.Context) error {
+	points := slices.Clone(r.cfg.Points)
+	var send, receive []order
+	for n := range r.cfg.Kills {
+		if n%len(points) == 0 {
+			r.rnd.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+		}
+		o := order{
+			Place: r.place, Name: fmt.Sprintf("child-%d", n), Point: points[n%len(points)], Hit: 1 + r.rnd.Int64N(2),
+			Endpoint: r.witness.url, Loose: r.cfg.Loose,
+		}
+		if received(o.Point) { // which it gets to in a moment
+			o.Hit = 1 + r.rnd.Int64N(30)
+			receive = append(receive, o)
+		} else {
+			send = append(send, o)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.receiveAll(ctx, receive) })
+	next := make(chan order)
+	group.Go(func() error {
+		defer close(next)
+		for _, o := range send {
+			select {
+			case next <- o:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	for range r.cfg.Processes {
+		group.Go(func() error {
+			for o := range next {
+				if err := r.killSender(ctx, o); err != nil {
+					return fmt.Errorf("%s, to be killed at %q, hit %d: %w", o.Name, o.Point, o.Hit, err)
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (r *run) killSender(ctx context.Context, o order) error {
+	p, err := o.start(ctx, r.heard)
+	if err != nil {
+		return err
+	}
+	if o.Point == midBody {
+		r.witness.mu.Lock()
+		r.witness.midBody[o.Name] = p.kill
+		r.witness.mu.Unlock()
+	}
+	if err := p.killed(); err != nil {
+		return err
+	}
+	r.killed(o.Point)
+	return r.checkConsequences(ctx)
+}
+
+func (r *run) killed(point string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Kills[point]++
+}
+
+// heard notes what a process was promised.
+func (r *run) heard(words []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case len(words) == 3 && words[0] == toldEvent:
+		r.events[words[1]] = words[2]
+	case len(words) == 2 && words[0] == toldJob:
+		r.jobs = append(r.jobs, words[1])
+	}
+}

@@ -1,0 +1,122 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// A POST whose signature is older than this, as it arrives, was not signed for it. It is
+// long for machines that are busy, and short to a lease of theirs that was lost.
+const freshFor = 10 * time.Second
+
+// post is a POST whose body came whole.
+type post struct {
+	path    string
+	attempt int
+	body    string
+}
+
+// witness is the endpoint that processes post to. It believes nothing but what came
+// over the wire, and keeps it.
+type witness struct {
+	url      string
+	server   *http.Server
+	verifier *signing.Verifier
+
+	mu      sync.Mutex
+	posts   map[string][]post // by event
+	cut     int               // bodies that did not come whole
+	broken  []string          // promises
+	answers bool              // well, everywhere
+	midBody map[string]func() // kills a process in the middle of a body, by its name
+}
+
+func newWitness(secret signing.Secret) (*witness, error) {
+	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
+	if err != nil {
+		return nil, err
+	}
+	w := &witness{posts: map[string][]post{}, midBody: map[string]func(){}}
+	if w.verifier, err = signing.NewVerifier(keyring, nil); err != nil {
+		return nil, err
+	}
+	// Little is taken in before it is read, so that a process can be killed while it
+	// writes.
+	small := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if own := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) }); own != nil {
+			return own
+		}
+		return err
+	}}
+	listener, err := small.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w.url = "http://" + listener.Addr().String()
+	w.server = &http.Server{Handler: w, ReadHeaderTimeout: time.Minute}
+	go func() { _ = w.server.Serve(listener) }()
+	return w, nil
+}
+
+func (w *witness) close() { _ = w.server.Close() }
+
+func (w *witness) broke(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = append(w.broken, fmt.Sprintf(format, args...))
+}
+
+// killMidBody kills who posts, if it is to be, when the body has begun to come.
+func (w *witness) killMidBody(r *http.Request) bool {
+	w.mu.Lock()
+	kill := w.midBody[r.UserAgent()]
+	delete(w.midBody, r.UserAgent())
+	w.mu.Unlock()
+	if kill != nil {
+		kill()
+	}
+	return kill != nil
+}
+
+// ServeHTTP notes a POST, before it is answered.
+func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("Webhook-Id")
+	killed := r.ContentLength >= largeBody && w.killMidBody(r)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.mu.Lock()
+		w.cut++
+		w.mu.Unlock()
+		return
+	}
+	if killed {
+		w.broke("a process was killed in the middle of a body, which came whole")
+	}
+	verified, err := w.verifier.Verify(signing.Message{Method: r.Method, URL: w.url + r.URL.RequestURI(), Header: r.Header, Body: body})
+	if err != nil {
+		w.broke("%s: posted with a signature that does not verify: %v", id, err)
+	} else if age := time.Since(verified.Timestamp); age > freshFor {
+		w.broke("%s: posted with a signature of %s ago", id, age)
+	}
+	attempt, err := strconv.Atoi(r.Header.Get("Webhook-Attempt"))
+	if err != nil {
+		w.broke("%s: the number of its attempt: %v", id, err)
+	}
+	w.mu.Lock()
+	w.posts[id] = append(w.posts[id], post{r.URL.Path, attempt, string(body)})
+	well := w.answers || !strings.HasSuffix(r.URL.Path, failing)
+	w.mu.Unlock()
+	if !well {
+		http.Error(rw, "as it must", http.StatusInternalServerError)
+	}
+}

@@ -1,0 +1,27 @@
+package edge
+
+import "net"
+
+// Conn is a connection whose reads and writes go through functions, where they are
+// set: they get what the inner one does.
+type Conn struct {
+	net.Conn
+	OnRead  func(b []byte, read func(b []byte) (int, error)) (int, error)
+	OnWrite func(b []byte, write func(b []byte) (int, error)) (int, error)
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(b []byte) (int, error) {
+	if c.OnRead == nil {
+		return c.Conn.Read(b)
+	}
+	return c.OnRead(b, c.Conn.Read)
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(b []byte) (int, error) {
+	if c.OnWrite == nil {
+		return c.Conn.Write(b)
+	}
+	return c.OnWrite(b, c.Conn.Write)
+}

@@ -1,0 +1,223 @@
+package edge
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+)
+
+// Kind is what a call of a driver does.
+type Kind string
+
+// The kinds of calls that go through a Hook.
+const (
+	Connect  Kind = "connect"
+	Prepare  Kind = "prepare"
+	Begin    Kind = "begin"
+	Exec     Kind = "exec"
+	Query    Kind = "query"
+	Commit   Kind = "commit"
+	Rollback Kind = "rollback"
+)
+
+// Call is one call of a driver.
+type Call struct {
+	Kind Kind
+	Text string // the statement; "" where there is none
+	Args []driver.NamedValue
+	Conn *Session
+}
+
+// Session is one connection. Like the connection, it is never used by two goroutines
+// at a time.
+type Session struct {
+	Note any // the Hook's own
+}
+
+// Hook stands around each call of a driver: what it returns is the call's error, and
+// the call is made when it calls do, once or not at all. An error after do is one of
+// a call that has had its effect. The context of a commit and of a rollback is that of
+// the transaction's beginning.
+type Hook func(ctx context.Context, c Call, do func() error) error
+
+// Wrap returns a connector, for sql.OpenDB, whose calls go through a hook.
+func Wrap(inner driver.Connector, hook Hook) driver.Connector { return connector{inner, hook} }
+
+// Open returns a connector of a driver that has none of its own.
+func Open(d driver.Driver, dsn string) (driver.Connector, error) {
+	if c, ok := d.(driver.DriverContext); ok {
+		return c.OpenConnector(dsn)
+	}
+	return dsnConnector{d, dsn}, nil
+}
+
+type dsnConnector struct {
+	d   driver.Driver
+	dsn string
+}
+
+func (c dsnConnector) Connect(context.Context) (driver.Conn, error) { return c.d.Open(c.dsn) }
+func (c dsnConnector) Driver() driver.Driver                        { return c.d }
+
+type connector struct {
+	inner driver.Connector
+	hook  Hook
+}
+
+func (c connector) Driver() driver.Driver { return c.inner.Driver() }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	w := &conn{hook: c.hook}
+	err := c.hook(ctx, Call{Kind: Connect, Conn: &w.session}, func() (err error) {
+		w.inner, err = c.inner.Connect(ctx)
+		return err
+	})
+	if err != nil {
+		if w.inner != nil {
+			_ = w.inner.Close()
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+// conn has all optional interfaces, and does without those that the inner one lacks as
+// database/sql would.
+type conn struct {
+	inner   driver.Conn
+	hook    Hook
+	session Session
+	began   context.Context // the transaction's
+}
+
+var (
+	_ driver.ConnBeginTx        = (*conn)(nil)
+	_ driver.ConnPrepareContext = (*conn)(nil)
+	_ driver.ExecerContext      = (*conn)(nil)
+	_ driver.QueryerContext     = (*conn)(nil)
+	_ driver.Pinger             = (*conn)(nil)
+	_ driver.SessionResetter    = (*conn)(nil)
+	_ driver.Validator          = (*conn)(nil)
+	_ driver.NamedValueChecker  = (*conn)(nil)
+)
+
+func (c *conn) call(ctx context.Context, kind Kind, text string, args []driver.NamedValue, do func() error) error {
+	return c.hook(ctx, Call{Kind: kind, Text: text, Args: args, Conn: &c.session}, do)
+}
+
+func (c *conn) Close() error { return c.inner.Close() }
+
+func (c *conn) Prepare(text string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), text)
+}
+
+func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	var inner driver.Stmt
+	err := c.call(ctx, Prepare, text, nil, func() (err error) {
+		if p, ok := c.inner.(driver.ConnPrepareContext); ok {
+			inner, err = p.PrepareContext(ctx, text)
+		} else {
+			inner, err = c.inner.Prepare(text)
+		}
+		return err
+	})
+	if err != nil {
+		if inner != nil {
+			_ = inner.Close()
+		}
+		return nil, err
+	}
+	return &stmt{inner, c, text}, nil
+}
+
+func (c *conn) Begin() (driver.Tx, error) {
+	return c.BeginTx(context.Background(), driver.TxOptions{})
+}
+
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	var inner driver.Tx
+	c.began = ctx
+	err := c.call(ctx, Begin, "", nil, func() (err error) {
+		b, ok := c.inner.(driver.ConnBeginTx)
+		if !ok {
+			return errors.New("edge: the driver has no BeginTx")
+		}
+		inner, err = b.BeginTx(ctx, opts)
+		return err
+	})
+	if err != nil {
+		if inner != nil { // database/sql takes the connection to be outside of one
+			_ = inner.Rollback()
+		}
+		return nil, err
+	}
+	return &tx{inner, c}, nil
+}
+
+func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (res driver.Result, err error) {
+	e, ok := c.inner.(driver.ExecerContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	err = c.call(ctx, Exec, text, args, func() (err error) {
+		res, err = e.ExecContext(ctx, text, args)
+		return err
+	})
+	return res, err
+}
+
+func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	q, ok := c.inner.(driver.QueryerContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	return c.query(ctx, text, args, func() (driver.Rows, error) { return q.QueryContext(ctx, text, args) })
+}
+
+func (c *conn) query(ctx context.Context, text string, args []driver.NamedValue, do func() (driver.Rows, error)) (rows driver.Rows, err error) {
+	err = c.call(ctx, Query, text, args, func() (err error) {
+		rows, err = do()
+		return err
+	})
+	if err != nil && rows != nil {
+		_ = rows.Close()
+		rows = nil
+	}
+	return rows, err
+}
+
+func (c *conn) Ping(ctx context.Context) error {
+	if p, ok := c.inner.(driver.Pinger); ok {
+		return p.Ping(ctx)
+	}
+	return nil
+}
+
+func (c *conn) ResetSession(ctx context.Context) error {
+	if r, ok := c.inner.(driver.SessionResetter); ok {
+		return r.ResetSession(ctx)
+	}
+	return nil
+}
+
+func (c *conn) IsValid() bool {
+	if v, ok := c.inner.(driver.Validator); ok {
+		return v.IsValid()
+	}
+	return true
+}
+
+func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
+	if n, ok := c.inner.(driver.NamedValueChecker); ok {
+		return n.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+type tx struct {
+	inner driver.Tx
+	c     *conn
+}
+
+func (t *tx) Commit() error   { return t.c.call(t.c.began, Commit, "", nil, t.inner.Commit) }
+func (t *tx) Rollback() error { return t.c.call(t.c.began, Rollback, "", nil, t.inner.Rollback) }
