@@ -15,13 +15,14 @@ type Answer struct {
 }
 
 // AnswerTo is what to answer after [Receiver.Receive], for those who answer by
-// other means than net/http. It is exactly what [Receiver.Handler] writes. An
-// error that is not an [*Error] is answered with 500.
+// other means than net/http. It is exactly what [Receiver.Handler] writes, but that
+// Handler heeds [Envelope].EmptyAnswer. An error that is not an [*Error] is answered
+// with 500.
 func AnswerTo(res Result, err error) Answer {
 	a := Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}
 	if err == nil {
-		if token, ok := res.challengeToken(); ok {
-			a.Body = []byte(`{"token":"` + token + `"}`)
+		if answer, ok := res.challengeAnswer(); ok {
+			a.Body = []byte(answer)
 			return a
 		}
 		a.Body = []byte(`{"result":"` + string(res) + `"}`)
@@ -40,6 +41,17 @@ func AnswerTo(res Result, err error) Answer {
 	}
 	a.Body = []byte(`{"error":"` + http.StatusText(a.Status) + `"}`)
 	return a
+}
+
+// answerTo is AnswerTo for this receiver's sender.
+func (r *Receiver[Tx]) answerTo(res Result, err *Error) Answer {
+	if err != nil {
+		return AnswerTo("", err)
+	}
+	if e := r.cfg.Envelope; e != nil && e.EmptyAnswer && !res.Challenged() {
+		return Answer{Status: http.StatusOK}
+	}
+	return AnswerTo(res, nil)
 }
 
 func (a Answer) write(w http.ResponseWriter) {

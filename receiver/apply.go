@@ -80,7 +80,7 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 // applyTx takes the marker before the version, as everybody does: transactions
 // that lock in the same order do not deadlock.
 func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int64, apply HandlerFunc[Tx]) (Result, *Error) {
-	fresh, newer, err := dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, r.cfg.Now(), ev.Object, version)
+	fresh, newer, err := r.mark(ctx, tx, ev, version)
 	switch {
 	case err != nil:
 		return "", failDB(ctx, ReasonDatabase, err)
@@ -90,7 +90,23 @@ func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int
 	return r.applyIf(ctx, tx, newer, ev, apply)
 }
 
+// mark takes the marker alone of an event that has no version: nothing can be newer.
+func (r *Receiver[Tx]) mark(ctx context.Context, tx Tx, ev Event, version int64) (fresh, newer bool, err error) {
+	if !versioned(ev, version) {
+		fresh, err = r.store.Mark(ctx, tx, ev.Scope, ev.ID, r.cfg.Now())
+		return fresh, fresh, err
+	}
+	return dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, r.cfg.Now(), ev.Object, version)
+}
+
+func versioned(ev Event, version int64) bool {
+	return version != 0 && ev.Object != (dedup.Object{})
+}
+
 func (r *Receiver[Tx]) advanceTx(ctx context.Context, tx Tx, ev Event, version int64, apply HandlerFunc[Tx]) (Result, *Error) {
+	if !versioned(ev, version) {
+		return r.applyIf(ctx, tx, true, ev, apply)
+	}
 	newer, err := r.store.Advance(ctx, tx, ev.Scope, ev.Object, version)
 	if err != nil {
 		return "", failDB(ctx, ReasonDatabase, err)

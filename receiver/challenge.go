@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +13,7 @@ const (
 	// challengeType is the type of the event by which a sender asks a callback URL
 	// for a proof.
 	challengeType = "webhook.challenge"
-	// challengedPrefix begins the Result of a challenge. Its token follows, so that
+	// challengedPrefix begins the Result of a challenge. The answer follows, so that
 	// AnswerTo has it.
 	challengedPrefix = "challenged "
 	// maxChallengeToken bounds what is sent back.
@@ -20,34 +21,28 @@ const (
 )
 
 // Challenged tells that the request was a sender's challenge: a signed event of
-// the type webhook.challenge, by which a sender finds out whether the receiver has
-// the secret and wants its events. Nothing was stored and the function did not
-// run; [AnswerTo] answers with the token that the sender expects.
+// the type webhook.challenge, or what [Envelope].Challenge answers, by which a sender
+// finds out whether the receiver has the secret and wants its events. Nothing was stored
+// and the function did not run; [AnswerTo] answers with what the sender expects.
 func (r Result) Challenged() bool {
-	_, ok := r.challengeToken()
+	_, ok := r.challengeAnswer()
 	return ok
 }
 
-func (r Result) challengeToken() (string, bool) {
+func (r Result) challengeAnswer() (string, bool) {
 	return strings.CutPrefix(string(r), challengedPrefix)
 }
 
-// answerChallenge is the end of a verified challenge. Only what cannot be anything
-// but a token is sent back.
-func (r *Receiver[Tx]) answerChallenge(ctx context.Context, ev Event) (Result, *Error) {
-	token, err := tokenOf(ev)
-	if err != nil {
-		failure := fail(ReasonDecode, fmt.Errorf("a challenge's data: %w", err))
-		r.rejected(ctx, failure)
-		return "", failure
-	}
+// answerChallenge is the end of a verified challenge.
+func (r *Receiver[Tx]) answerChallenge(ctx context.Context, ev Event, answer json.RawMessage) Result {
 	r.log().LogAttrs(ctx, slog.LevelInfo, "receiver: challenge answered", eventAttrs(ev)...)
 	if hook := r.cfg.Hooks.Challenged; hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev) })
 	}
-	return Result(challengedPrefix + token), nil
+	return Result(challengedPrefix + string(answer))
 }
 
+// tokenOf takes only what cannot be anything but a token, since it is sent back.
 func tokenOf(ev Event) (token string, err error) {
 	if ev.Data == nil {
 		return "", errors.New("there is none")

@@ -26,6 +26,11 @@ type Config struct {
 	// valid fails the request with 500. It cannot be set together with Scope.
 	ScopeOf func(signing.Verified) string
 
+	// Envelope is for the events of another sender, whose bodies are not of this module's
+	// form; see there.
+	// Defaults to nil: events of this module.
+	Envelope *Envelope
+
 	// MaxBodyBytes is the size from which on a body is refused: one of exactly
 	// this many bytes is accepted.
 	// Defaults to 1 MiB.
@@ -86,6 +91,7 @@ func (c *Config) withDefaults() Config {
 	if out.ScopeOf == nil {
 		out.Scope = cmp.Or(out.Scope, defaultScope)
 	}
+	out.Envelope = out.Envelope.withDefaults()
 	out.MaxBodyBytes = cmp.Or(out.MaxBodyBytes, defaultMaxBodyBytes)
 	out.Timeout = cmp.Or(out.Timeout, defaultTimeout)
 	out.Retention = cmp.Or(out.Retention, dedup.DefaultRetention)

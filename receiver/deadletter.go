@@ -47,10 +47,11 @@ func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause er
 		// Another process has taken it between the two transactions.
 		return Duplicate, nil
 	}
-	err = r.deadLetters.SetAside(ctx, tx, dedup.DeadLetter{
-		Scope: ev.Scope, ID: ev.ID, Type: ev.Type, Object: ev.Object, Version: ev.Version,
-		Body: ev.Body, Reason: cause.Error(), At: at,
-	})
+	letter := dedup.DeadLetter{Scope: ev.Scope, ID: ev.ID, Type: ev.Type, Body: ev.Body, Reason: cause.Error(), At: at}
+	if ev.Version != 0 {
+		letter.Object, letter.Version = ev.Object, ev.Version
+	}
+	err = r.deadLetters.SetAside(ctx, tx, letter)
 	if err != nil {
 		return "", failDB(ctx, ReasonDatabase, err)
 	}
@@ -89,14 +90,14 @@ func (r *Receiver[Tx]) ApplyDeadLetter(ctx context.Context, scope, id string, h 
 			if err != nil {
 				return failDB(ctx, ReasonDatabase, err)
 			}
-			if ev, err = decode(letter.Body); err != nil {
-				return fail(ReasonDecode, fmt.Errorf("the dead letter's body: %w", err))
+			var own *Error
+			if ev, own = r.decodeAgain(letter.Body, letter.ID, letter.Type); own != nil {
+				return fail(own.Reason, fmt.Errorf("the dead letter's body: %w", own.Err))
 			}
 			ev.Scope = scope
 			if err := r.deadLetters.Discard(ctx, tx, scope, id); err != nil {
 				return failDB(ctx, ReasonDatabase, err)
 			}
-			var own *Error
 			res, own = r.advanceTx(ctx, tx, ev, cmp.Or(version, ev.Version), h)
 			return own
 		})

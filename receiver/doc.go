@@ -17,6 +17,8 @@
 //			return err
 //		}))
 //
+// [Envelope] is for events of other senders, such as Stripe, GitHub and Slack, whose
+// bodies have other forms.
 // [Secrets] is for receivers of many senders, whose keys depend on the request.
 // [Group] lets concurrent requests share transactions.
 // [Router] gives each type of event a function of its own and decodes its data.
@@ -35,7 +37,7 @@
 //	405  not POST
 //	408  the body did not arrive in time
 //	413  the body is over the limit
-//	415  another content type, or a content encoding
+//	415  a content type other than JSON or the Envelope's, or a content encoding
 //	500  the application's function failed or panicked; a mistake in the receiver's own set-up
 //	501  a type that no route matches, if the router refuses those
 //	503  with Retry-After: database away, lock wait over, the same event in work here,
@@ -51,7 +53,8 @@
 // a signed event of the type webhook.challenge, whose token must come back. Once
 // verified, such an event is answered with 200 and {"token":"…"} by the receiver
 // itself: no transaction begins, nothing is stored, and the application's function
-// is not called: it never sees events of that type.
+// is not called: it never sees events of that type. What other senders ask is answered
+// by [Envelope].Challenge.
 //
 // # What the application's function may do
 //

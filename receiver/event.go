@@ -10,15 +10,15 @@ import (
 )
 
 // Event is what a verified body says. All of it but Attempt is covered by the
-// signature.
+// signature, and but the Type with [Envelope].UnsignedType.
 type Event struct {
-	ID      string
+	ID      string // what it is deduplicated by; see [Envelope] for those of other senders
 	Type    string
-	Object  dedup.Object
-	Version int64 // from 1 to 2^53-1
+	Object  dedup.Object // zero only under an Envelope
+	Version int64        // from 1 to 2^53-1; 0 if there is none, only under an Envelope
 
 	OccurredAt time.Time       // zero if the body does not say
-	Data       json.RawMessage // a part of Body; nil if the body has none
+	Data       json.RawMessage // a part of Body, or of a form what it says; nil if there is none
 	Body       []byte          // the bytes that the signature covers; not to be changed
 
 	Scope    string           // from the configuration, or from whose key verified

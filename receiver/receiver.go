@@ -40,7 +40,7 @@ func New[Tx any](verifier Verifier, inTx InTx[Tx], store dedup.Store[Tx], cfg *C
 	if store == nil {
 		problems = append(problems, errors.New("receiver: the store is nil: give one of the dedup packages' stores"))
 	}
-	problems = append(problems, r.cfg.validate())
+	problems = append(problems, r.cfg.validate(), r.cfg.Envelope.check(verifier))
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (r *Receiver[Tx]) log() *slog.Logger {
 // effect.
 func (r *Receiver[Tx]) pass(ctx context.Context, in incoming, todo work[Tx]) (Result, *Error) {
 	ctx = r.begin(ctx, in.header)
-	ev, err := r.verify(ctx, in)
+	ev, answer, err := r.verify(ctx, in)
 	if err != nil {
 		r.rejected(ctx, err)
 		return "", err
@@ -67,8 +67,8 @@ func (r *Receiver[Tx]) pass(ctx context.Context, in incoming, todo work[Tx]) (Re
 	if hook := r.cfg.Hooks.Verified; hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev) })
 	}
-	if ev.Type == challengeType {
-		return r.answerChallenge(ctx, ev)
+	if answer != nil {
+		return r.answerChallenge(ctx, ev, answer), nil
 	}
 	res, cause, err := r.take(ctx, ev, in.deadline, todo)
 	if err != nil {

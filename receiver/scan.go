@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 	"unicode/utf16"
 )
 
@@ -30,6 +31,30 @@ func members(raw []byte, member func(name, value []byte) error) error {
 		i = space(raw, i+1)
 	}
 	return nil
+}
+
+// memberAt returns the value at a path of names with full stops between them, "" for
+// raw itself; nil if there is none, or if an object has a name of the path twice. raw
+// must be valid JSON.
+func memberAt(raw []byte, path string) []byte {
+	for path != "" {
+		var name string
+		name, path, _ = strings.Cut(path, ".")
+		var found []byte
+		times := 0
+		_ = members(raw, func(quoted, value []byte) error {
+			if n, err := text(quoted); err == nil && n == name {
+				times++
+				found = value[:len(value):len(value)]
+			}
+			return nil
+		})
+		if times != 1 {
+			return nil
+		}
+		raw = found
+	}
+	return raw
 }
 
 // The functions below take and return offsets, and never pass the end of raw.

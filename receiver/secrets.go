@@ -195,57 +195,66 @@ func (s *Secrets) Precheck(h http.Header) error { return s.stranger.Precheck(h) 
 // Verify implements [Verifier]. A [Receiver] bounds the lookup by the request's time
 // as well.
 func (s *Secrets) Verify(m signing.Message) (signing.Verified, error) {
-	v, _, err := s.verify(context.Background(), m)
+	v, _, _, err := s.verify(context.Background(), m, false)
 	return v, err
 }
+
+// VerifyFacts implements [FactVerifier].
+func (s *Secrets) VerifyFacts(m signing.Message) (signing.Verified, signing.Facts, error) {
+	v, f, _, err := s.verify(context.Background(), m, true)
+	return v, f, err
+}
+
+// BodyFacts implements [FactVerifier]. It looks nothing up.
+func (s *Secrets) BodyFacts(body []byte) signing.Facts { return s.stranger.BodyFacts(body) }
 
 // maxName bounds what a stranger can make the memory hold.
 const maxName = 256
 
-func (s *Secrets) verify(ctx context.Context, m signing.Message) (signing.Verified, string, error) {
+func (s *Secrets) verify(ctx context.Context, m signing.Message, facts bool) (v signing.Verified, f signing.Facts, scope string, err error) {
 	var name string
-	err := contain(func() error {
+	err = contain(func() error {
 		name = s.nameOf(m)
 		return nil
 	})
 	if err != nil {
-		return signing.Verified{}, "", fmt.Errorf("%w: finding the name: %w", ErrLookup, err)
+		return v, f, "", fmt.Errorf("%w: finding the name: %w", ErrLookup, err)
 	}
 	if name == "" || len(name) > maxName {
-		return s.refuse(m)
+		return v, f, "", s.refuse(m)
 	}
 	holder, err := s.find(ctx, name, nil)
 	if err != nil {
-		return s.orRefuse(m, err)
+		return v, f, "", s.orRefuse(m, err)
 	}
-	v, err := holder.verifier.Verify(m)
+	v, f, err = verifyFacts(holder.verifier, m, facts)
 	if !errors.Is(err, signing.ErrSignatureMismatch) && !errors.Is(err, signing.ErrNoValidKey) {
-		return v, holder.scope, err
+		return v, f, holder.scope, err
 	}
 	if s.cfg.Verifier.Now().Sub(holder.at) < s.cfg.NegativeTTL {
-		return v, "", err
+		return v, f, "", err
 	}
 	if holder, err = s.find(ctx, name, holder); err != nil {
-		return s.orRefuse(m, err)
+		return v, f, "", s.orRefuse(m, err)
 	}
-	v, err = holder.verifier.Verify(m)
-	return v, holder.scope, err
+	v, f, err = verifyFacts(holder.verifier, m, facts)
+	return v, f, holder.scope, err
 }
 
-func (s *Secrets) orRefuse(m signing.Message, err error) (signing.Verified, string, error) {
+func (s *Secrets) orRefuse(m signing.Message, err error) error {
 	if errors.Is(err, ErrUnknownKey) {
 		return s.refuse(m)
 	}
-	return signing.Verified{}, "", err
+	return err
 }
 
 // refuse does the work that a known name costs, so that the time tells nobody which
 // names are known.
-func (s *Secrets) refuse(m signing.Message) (signing.Verified, string, error) {
+func (s *Secrets) refuse(m signing.Message) error {
 	if _, err := s.stranger.Verify(m); err != nil && reasonOf(err) != ReasonSignature {
-		return signing.Verified{}, "", err
+		return err
 	}
-	return signing.Verified{}, "", fmt.Errorf("%w: %w", signing.ErrNoValidKey, ErrUnknownKey)
+	return fmt.Errorf("%w: %w", signing.ErrNoValidKey, ErrUnknownKey)
 }
 
 // find returns who has the name, newer than old if there is one. Those who want the

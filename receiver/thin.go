@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,12 @@ import (
 
 // Snapshot is an object's state as its source has it now.
 type Snapshot[S any] struct {
-	// Version is what the source says that the state's version is.
+	// Version is what the source says that the state's version is. It may be 0, for none,
+	// if the event has none either.
 	Version int64
 	State   S
-	// Gone: the source knows the object no longer. Version and State are not
-	// looked at.
+	// Gone: the source knows the object no longer. State is not looked at, nor is
+	// Version if the event has one.
 	Gone bool
 }
 
@@ -46,7 +48,7 @@ func Thin[Tx, S any](
 			return 0, nil, err
 		}
 		if now.Gone {
-			now = Snapshot[S]{Version: ev.Version, Gone: true}
+			now = Snapshot[S]{Version: cmp.Or(ev.Version, now.Version), Gone: true}
 		}
 		return now.Version, func(ctx context.Context, tx Tx, ev Event) error {
 			return apply(ctx, tx, ev, now)
@@ -57,6 +59,9 @@ func Thin[Tx, S any](
 // prepare looks at the stored version first: a short transaction of one read is
 // cheaper than asking the source.
 func (r *Receiver[Tx]) prepare(ctx context.Context, ev Event, thin ThinFunc[Tx]) (version int64, apply HandlerFunc[Tx], failure *Error) {
+	if ev.Version == 0 {
+		return r.fetch(ctx, ev, thin)
+	}
 	var stored int64
 	failure = r.transact(ctx, func(tx Tx) *Error {
 		var err error

@@ -21,6 +21,11 @@ type Trusted[Tx any] struct {
 	// Defaults to Config.Scope; with Config.ScopeOf or Secrets it must be given.
 	Scope string
 
+	// ID and Type are what the receiver found at first of an event that was kept, under a
+	// Config.Envelope. If they are empty, they are what the body says, which must then
+	// have an id. Without an Envelope nobody looks at them.
+	ID, Type string
+
 	// Then runs in the transaction that takes the event, after it, whatever becomes of
 	// it: applied, duplicate, stale or dead letter; for an ignored one, in a transaction
 	// of its own. Its error rolls everything back. It may be nil.
@@ -62,11 +67,11 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 	if int64(len(t.Body)) > r.cfg.MaxBodyBytes {
 		return Event{}, tooLarge(r.cfg.MaxBodyBytes)
 	}
-	ev, err := decode(t.Body)
-	if err != nil {
-		return Event{}, fail(ReasonDecode, err)
+	ev, failure := r.decodeAgain(t.Body, t.ID, t.Type)
+	if failure != nil {
+		return Event{}, failure
 	}
-	if ev.Type == challengeType {
+	if ev.Type == challengeType && r.cfg.Envelope == nil {
 		return Event{}, fail(ReasonDecode, errors.New("a challenge is for who is posted to: it is not an event"))
 	}
 	if ev.Scope = t.Scope; ev.Scope == "" {
@@ -78,6 +83,18 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 	}
 	if err := ident.Scope(ev.Scope); err != nil {
 		return Event{}, fail(ReasonScope, fmt.Errorf("Trusted.Scope: %w", err))
+	}
+	return ev, nil
+}
+
+// decodeAgain reads an event without its request.
+func (r *Receiver[Tx]) decodeAgain(body []byte, id, kind string) (Event, *Error) {
+	if e := r.cfg.Envelope; e != nil {
+		return e.again(body, id, kind, r.verifier.(FactVerifier).BodyFacts(body))
+	}
+	ev, err := decode(body)
+	if err != nil {
+		return ev, fail(ReasonDecode, err)
 	}
 	return ev, nil
 }

@@ -35,15 +35,24 @@ func isNil(v Verifier) bool {
 	}
 }
 
-// checkSignature also says the scope, if it comes with the keys.
-func (r *Receiver[Tx]) checkSignature(ctx context.Context, in incoming, body []byte) (v signing.Verified, scope string, err error) {
+// checkSignature also says the scope, if it comes with the keys, and the facts, if an
+// envelope needs them.
+func (r *Receiver[Tx]) checkSignature(ctx context.Context, in incoming, body []byte) (v signing.Verified, f signing.Facts, scope string, err error) {
 	m := signing.Message{Method: in.method, URL: in.url, Header: in.header, Body: body}
-	s, ok := r.verifier.(*Secrets)
-	if !ok {
-		v, err = r.verifier.Verify(m)
-		return v, "", err
+	if s, ok := r.verifier.(*Secrets); ok {
+		ctx, cancel := context.WithDeadline(ctx, in.deadline)
+		defer cancel()
+		return s.verify(ctx, m, r.cfg.Envelope != nil)
 	}
-	ctx, cancel := context.WithDeadline(ctx, in.deadline)
-	defer cancel()
-	return s.verify(ctx, m)
+	v, f, err = verifyFacts(r.verifier, m, r.cfg.Envelope != nil)
+	return v, f, "", err
+}
+
+// verifyFacts reads the facts only if they are wanted: that goes through the body.
+func verifyFacts(verifier Verifier, m signing.Message, wanted bool) (v signing.Verified, f signing.Facts, err error) {
+	if facts, ok := verifier.(FactVerifier); ok && wanted {
+		return facts.VerifyFacts(m)
+	}
+	v, err = verifier.Verify(m)
+	return v, f, err
 }

@@ -2,12 +2,11 @@ package receiver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
@@ -26,40 +25,62 @@ type incoming struct {
 
 // verify goes through the steps up to a decoded event: the cheap ones first, and
 // none that reads the body before all that the header can be refused for.
-func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (Event, *Error) {
+//
+// answer is what a question of the sender's is answered with, which is no event.
+func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answer json.RawMessage, failure *Error) {
 	if in.method != http.MethodPost {
-		return Event{}, fail(ReasonMethod, errors.New("the method is not POST"))
+		return ev, nil, fail(ReasonMethod, errors.New("the method is not POST"))
 	}
 	if in.size > r.cfg.MaxBodyBytes {
-		return Event{}, tooLarge(r.cfg.MaxBodyBytes)
+		return ev, nil, tooLarge(r.cfg.MaxBodyBytes)
 	}
-	if err := checkContent(in.header); err != nil {
-		return Event{}, err
+	if failure = r.cfg.Envelope.checkContent(in.header); failure != nil {
+		return ev, nil, failure
 	}
 	if err := r.verifier.Precheck(in.header); err != nil {
-		return Event{}, r.diagnose(fail(reasonOf(err), err), in, nil)
+		return ev, nil, r.diagnose(fail(reasonOf(err), err), in, nil)
 	}
 	body, failure := in.read()
 	if failure != nil {
-		return Event{}, failure
+		return ev, nil, failure
 	}
-	verified, scope, err := r.checkSignature(ctx, in, body)
+	verified, facts, scope, err := r.checkSignature(ctx, in, body)
 	if err != nil {
-		return Event{}, r.diagnose(fail(reasonOf(err), err), in, body)
+		return ev, nil, r.diagnose(fail(reasonOf(err), err), in, body)
 	}
-	ev, err := decode(body)
-	if err != nil {
-		return Event{}, fail(ReasonDecode, err)
+	if r.cfg.Envelope == nil {
+		ev, answer, failure = readOwn(body, verified)
+	} else {
+		ev, answer, failure = r.cfg.Envelope.read(body, facts)
 	}
-	if verified.ID != "" && verified.ID != ev.ID {
-		return Event{}, fail(ReasonIDMismatch, errors.New("the signed id in the header is not the one in the body"))
+	if failure != nil {
+		return Event{}, nil, failure
 	}
 	ev.Verified = verified
 	ev.Attempt = attemptOf(in.header)
 	if ev.Scope = scope; scope == "" {
 		ev.Scope, failure = r.scopeOf(verified)
 	}
-	return ev, failure
+	return ev, answer, failure
+}
+
+// readOwn reads an event, or a challenge, of this module's own form.
+func readOwn(body []byte, verified signing.Verified) (Event, json.RawMessage, *Error) {
+	ev, err := decode(body)
+	if err != nil {
+		return ev, nil, fail(ReasonDecode, err)
+	}
+	if verified.ID != "" && verified.ID != ev.ID {
+		return ev, nil, fail(ReasonIDMismatch, errors.New("the signed id in the header is not the one in the body"))
+	}
+	if ev.Type != challengeType {
+		return ev, nil, nil
+	}
+	token, err := tokenOf(ev)
+	if err != nil {
+		return ev, nil, fail(ReasonDecode, fmt.Errorf("a challenge's data: %w", err))
+	}
+	return ev, json.RawMessage(`{"token":"` + token + `"}`), nil
 }
 
 func tooLarge(limit int64) *Error {
@@ -81,31 +102,6 @@ func reasonOf(err error) Reason {
 	default:
 		return ReasonVerifier
 	}
-}
-
-// checkContent accepts JSON as it is. A coding is refused because the signature
-// covers the bytes on the wire, and undoing it could make a thousand times as
-// many of them.
-func checkContent(h http.Header) *Error {
-	for _, coding := range h["Content-Encoding"] {
-		if coding != "" && !strings.EqualFold(coding, "identity") {
-			return fail(ReasonContentEncoding, errors.New("the body has a content encoding: it must be sent without one"))
-		}
-	}
-	types := h["Content-Type"]
-	if len(types) > 1 {
-		return fail(ReasonHeader, errors.New("the Content-Type header is repeated"))
-	}
-	if len(types) == 1 {
-		if types[0] == "application/json" {
-			return nil
-		}
-		media, params, err := mime.ParseMediaType(types[0])
-		if err == nil && media == "application/json" && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8")) {
-			return nil
-		}
-	}
-	return fail(ReasonContentType, errors.New("the content type must be application/json, in UTF-8"))
 }
 
 func (r *Receiver[Tx]) scopeOf(v signing.Verified) (string, *Error) {

@@ -39,10 +39,8 @@ func (r *Receiver[Tx]) Wrap(next http.Handler) http.Handler {
 		case err == nil && res == Applied && held.status != 0,
 			err != nil && err.Reason == ReasonApply && errors.As(err, &refused):
 			held.write(w)
-		case err != nil:
-			AnswerTo("", err).write(w)
 		default:
-			AnswerTo(res, nil).write(w)
+			r.answerTo(res, err).write(w)
 		}
 	})
 }

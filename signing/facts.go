@@ -39,6 +39,23 @@ func (f Facts) DedupKey() string {
 	return "sha256-" + hex.EncodeToString(sum[:])
 }
 
+func (f *Facts) none() bool { return f.ID == "" && f.Type == "" && f.Time.IsZero() }
+
+// BodyFacts says what a body alone says of its event, to whoever has kept it without its
+// headers after it was verified, or got it in another way that vouches for it. With
+// several schemes it is the first that finds anything.
+func (v *Verifier) BodyFacts(body []byte) Facts {
+	for _, reader := range v.facts {
+		if reader == nil {
+			continue
+		}
+		if f := reader.Facts(Message{Body: body}, Verified{}); !f.none() {
+			return f
+		}
+	}
+	return Facts{body: body}
+}
+
 // FactReader is a [Scheme] that knows where its sender says what an event is.
 type FactReader interface {
 	Scheme

@@ -96,7 +96,7 @@ func (in *Inbox[Tx]) record(ctx context.Context, tx Tx, ev receiver.Event) (bool
 // line is the same for what must be applied one after the other. No type of an object
 // has a slash, so two objects never share one.
 func (in *Inbox[Tx]) line(ev receiver.Event) string {
-	if in.cfg.Ordered {
+	if in.cfg.Ordered && ev.Object.ID != "" {
 		return "object/" + ev.Object.Type + "/" + ev.Object.ID
 	}
 	return "event/" + ev.ID

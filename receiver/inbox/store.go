@@ -47,8 +47,8 @@ type Store[Tx any] interface {
 type Record struct {
 	Scope, ID string
 	Line      string // of a scope; 1 to 400 bytes
-	Type      string // for those who look into the table
-	Version   int64
+	Type      string
+	Version   int64 // 0: it has none
 	Body      []byte
 }
 
@@ -90,7 +90,11 @@ func CheckRecord(r Record) error {
 	if r.Line == "" || len(r.Line) > maxLine {
 		line = fmt.Errorf("the line has %d bytes: it must have 1 to %d", len(r.Line), maxLine)
 	}
-	if err := errors.Join(ident.Scope(r.Scope), ident.EventID(r.ID), ident.Type(r.Type), ident.Version(r.Version), line); err != nil {
+	var version error
+	if r.Version != 0 {
+		version = ident.Version(r.Version)
+	}
+	if err := errors.Join(ident.Scope(r.Scope), ident.EventID(r.ID), ident.Type(r.Type), version, line); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil

@@ -85,7 +85,7 @@ func keeps[Tx any](t *testing.T, b base[Tx]) {
 		{Scope: "s", ID: "a", Type: "t", Version: 1},
 		{Scope: "s", ID: "a", Line: strings.Repeat("l", 401), Type: "t", Version: 1},
 		{Scope: "s", ID: "a", Line: "l", Version: 1},
-		{Scope: "s", ID: "a", Line: "l", Type: "t"},
+		{Scope: "s", ID: "a", Line: "l", Type: "t", Version: -1},
 	} {
 		require.ErrorIs(t, b.inTx(ctx, func(tx Tx) error {
 			_, err := b.store.RecordTx(ctx, tx, bad)

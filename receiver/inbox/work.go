@@ -50,7 +50,7 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 
 func (in *Inbox[Tx]) applyWith(ctx context.Context, c Claim, h receiver.HandlerFunc[Tx]) error {
 	_, err := in.rcv.Apply(ctx, receiver.Trusted[Tx]{
-		Body: c.Body, Scope: c.Scope,
+		Body: c.Body, Scope: c.Scope, ID: c.ID, Type: c.Type,
 		Then: func(ctx context.Context, tx Tx) error { return in.store.FinishTx(ctx, tx, c) },
 	}, h)
 	return err

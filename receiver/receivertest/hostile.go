@@ -42,6 +42,10 @@ type HostileConfig struct {
 	// Defaults to one of the type subscriber.updated.
 	NewEvent func(objectID string, version int64) Event
 
+	// Unversioned tells that the handler's sender gives no versions, so that nothing keeps
+	// an older event from being applied after a newer one. That is then not tried.
+	Unversioned bool
+
 	// Seed decides the disorder of events.
 	// Defaults to 1.
 	Seed uint64
@@ -113,6 +117,7 @@ func Hostile(t testing.TB, subject Subject, cfg *HostileConfig) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	h.sender = NewSender(t, subject.Secret, &h.cfg.Sender)
+	h.timed = signsTime(h.sender.cfg.Schemes)
 	if !h.delivers() {
 		return // all that follows would fail for the same reason
 	}
@@ -132,6 +137,17 @@ type hostile struct {
 	url     string
 	watch   watch
 	objects int
+	timed   bool // the signatures cover a time
+}
+
+// signsTime is false if one of the schemes rests on deduplication alone.
+func signsTime(schemes []signing.Scheme) bool {
+	for _, s := range schemes {
+		if says, ok := s.(interface{ ReplayDefence() signing.ReplayDefence }); ok && says.ReplayDefence() == signing.DedupAlone {
+			return false
+		}
+	}
+	return true
 }
 
 func (h *hostile) broken(promise, format string, args ...any) {

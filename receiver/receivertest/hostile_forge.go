@@ -14,12 +14,16 @@ func (h *hostile) forges() {
 	for _, c := range []struct {
 		what   string
 		change func(*Request) *Request
+		timed  bool
 	}{
-		{"signed with another secret", (*Request).WrongSecret},
-		{"changed after signing", (*Request).Tampered},
-		{"signed an hour ago", func(r *Request) *Request { return r.Skewed(-time.Hour) }},
-		{"signed in an hour", func(r *Request) *Request { return r.Skewed(time.Hour) }},
+		{"signed with another secret", (*Request).WrongSecret, false},
+		{"changed after signing", (*Request).Tampered, false},
+		{"signed an hour ago", func(r *Request) *Request { return r.Skewed(-time.Hour) }, true},
+		{"signed in an hour", func(r *Request) *Request { return r.Skewed(time.Hour) }, true},
 	} {
+		if c.timed && !h.timed {
+			continue
+		}
 		ev := h.event()
 		a := h.post(c.change(h.sender.Request(ev)))
 		if a.Status != http.StatusUnauthorized {

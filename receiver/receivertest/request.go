@@ -138,7 +138,7 @@ func (r *Request) sign() (http.Header, []byte) {
 	}
 	body := append([]byte{}, r.body...)
 	h := http.Header{
-		"Content-Type":    {"application/json"},
+		"Content-Type":    {r.sender.cfg.ContentType},
 		"Webhook-Attempt": {strconv.Itoa(r.attempt)},
 	}
 	if err := signing.Sign(h, r.sender.cfg.Schemes, r.id, at.Add(r.skew), body, r.keys); err != nil {

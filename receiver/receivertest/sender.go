@@ -17,11 +17,21 @@ type Sender struct {
 	cfg  SenderConfig
 }
 
-// SenderConfig has what a Sender can do without.
+// SenderConfig has what a Sender can do without. With Schemes and Encode it stands in for
+// another sender.
 type SenderConfig struct {
 	// Schemes are those that each request is signed with.
 	// Defaults to signing.DefaultSchemes().
 	Schemes []signing.Scheme
+
+	// Encode makes the body of an event, of senders whose bodies have another form. It
+	// must make the same bytes at every call.
+	// Defaults to the form of this module.
+	Encode func(Event) ([]byte, error)
+
+	// ContentType is the header of this name.
+	// Defaults to application/json.
+	ContentType string
 
 	// Now is the clock of the timestamps.
 	// Defaults to time.Now.
@@ -45,6 +55,10 @@ func NewSender(t testing.TB, secret signing.Secret, cfg *SenderConfig) *Sender {
 	if s.cfg.Now == nil {
 		s.cfg.Now = time.Now
 	}
+	if s.cfg.Encode == nil {
+		s.cfg.Encode = Event.encode
+	}
+	s.cfg.ContentType = cmp.Or(s.cfg.ContentType, "application/json")
 	s.cfg.Client = cmp.Or(s.cfg.Client, http.DefaultClient)
 	return s
 }
@@ -62,9 +76,9 @@ func keyring(t testing.TB, secret signing.Secret) *signing.Keyring {
 // number of times.
 func (s *Sender) Request(ev Event) *Request {
 	s.t.Helper()
-	body, err := ev.encode()
+	body, err := s.cfg.Encode(ev)
 	if err != nil {
-		s.t.Fatalf("receivertest: the event's Data cannot be encoded: %v", err)
+		s.t.Fatalf("receivertest: the event cannot be encoded: %v", err)
 	}
 	return s.Raw(ev.ID, body)
 }

@@ -1,0 +1,163 @@
+package receiver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// Envelope says how the events of another sender are read: one whose bodies are not of
+// this module's form, such as Stripe or GitHub. The signature is checked first, by a
+// verifier with that sender's scheme, and nothing is read of what it does not cover,
+// but for what UnsignedType asks for. These will do for most:
+//
+//	&Envelope{DataField: "data.object"}     Stripe, Square
+//	&Envelope{DataField: "data"}            Standard Webhooks, Svix, Paddle, Linear
+//	&Envelope{UnsignedType: true}           GitHub, Shopify
+//	&Envelope{ContentTypes: []string{"application/x-www-form-urlencoded"}, EmptyAnswer: true}   Twilio
+//	SlackEnvelope()                         Slack
+//
+// # Ids
+//
+// The event's ID, by which it is deduplicated, is the sender's own id where the
+// signature covers one; if that has other characters than letters, digits, hyphens and
+// underscores, or more than 128, it is "sha256-id-" and its SHA-256 in hex. Where the
+// signature covers none it is what [signing.Facts.DedupKey] says: "sha256-" and the
+// SHA-256 of the body, so that two events of the same bytes are one.
+//
+// A scheme whose signatures cover no time ([signing.DedupAlone]) rests on the marker
+// alone, and its verifier asks for VerifierConfig.Deduplicated. Once a marker is pruned,
+// a captured request is taken again: replace the secret within the retention.
+//
+// # Versions
+//
+// Most senders give no versions. Such an event has one effect, and nothing keeps an
+// older one from being applied after a newer one, unless Read finds an object and a
+// version in the body. Where there is an object and no version, [Thin] and [OnState]
+// apply what they fetch under the version that was fetched.
+type Envelope struct {
+	// ContentTypes are the media types that are accepted. Text must be in UTF-8.
+	// Defaults to application/json.
+	ContentTypes []string
+
+	// DataField is the path to the event's Data in a JSON body, with full stops between
+	// names.
+	// Defaults to "": the whole body.
+	DataField string
+
+	// UnsignedType takes the event's type from the header that the scheme knows, if the
+	// signature covers no type. Whoever gets hold of a request whose body was not taken
+	// yet can send it with another type here: let the type choose how the body is read,
+	// and no more.
+	UnsignedType bool
+
+	// Challenge answers what is no event but a question whether this receiver is there.
+	// It is asked first, after verification. With true, the answer, a JSON value, is
+	// sent with status 200, and nothing is stored. It may be nil.
+	Challenge func(body []byte) (answer json.RawMessage, is bool)
+
+	// EmptyAnswer answers 200 with an empty body, for senders that take answers for more
+	// than an acknowledgement; see [Receiver.Wrap] for answers of one's own.
+	EmptyAnswer bool
+
+	// Read completes an event that has its Body, ID, Type, OccurredAt and Data as far as
+	// these are known. It may set all of them but the Body, and Object and Version: a
+	// version needs an object. What it makes of a body must always be the same: it is
+	// called again when the event comes from an inbox or a dead letter, with the ID and
+	// the Type of the first time. Its error is answered with 400. It may be nil.
+	Read func(ev *Event) error
+}
+
+// Untyped is the Type of events of an [Envelope] that say none.
+const Untyped = "untyped"
+
+const (
+	mediaJSON = "application/json"
+	mediaForm = "application/x-www-form-urlencoded"
+)
+
+// FactVerifier is a [Verifier] that also tells what a message says of its event. An
+// [Envelope] needs one.
+type FactVerifier interface {
+	Verifier
+	// VerifyFacts is Verify, and says what the message says of its event.
+	VerifyFacts(m signing.Message) (signing.Verified, signing.Facts, error)
+	// BodyFacts says what the body alone says, of one that was verified before.
+	BodyFacts(body []byte) signing.Facts
+}
+
+var (
+	_ FactVerifier = (*signing.Verifier)(nil)
+	_ FactVerifier = (*Secrets)(nil)
+)
+
+func (e *Envelope) withDefaults() *Envelope {
+	if e == nil {
+		return nil
+	}
+	out := *e
+	out.ContentTypes = slices.Clone(e.ContentTypes)
+	if len(out.ContentTypes) == 0 {
+		out.ContentTypes = []string{mediaJSON}
+	}
+	for i, media := range out.ContentTypes {
+		out.ContentTypes[i] = strings.ToLower(media)
+	}
+	return &out
+}
+
+func (e *Envelope) check(v Verifier) error {
+	if e == nil {
+		return nil
+	}
+	var problems []error
+	for _, media := range e.ContentTypes {
+		if _, params, err := mime.ParseMediaType(media); err != nil || len(params) > 0 || !strings.Contains(media, "/") {
+			problems = append(problems, fmt.Errorf("receiver: Envelope.ContentTypes has %q: it must be a media type without parameters, such as application/json", media))
+		}
+	}
+	if e.DataField != "" && slices.Contains(strings.Split(e.DataField, "."), "") {
+		problems = append(problems, fmt.Errorf(`receiver: Envelope.DataField is %q: it must be names with full stops between them, such as "data.object"`, e.DataField))
+	}
+	if _, ok := v.(FactVerifier); !ok && !isNil(v) {
+		problems = append(problems, errors.New("receiver: Envelope needs a verifier that tells what the signed bytes say: a FactVerifier, such as signing.Verifier or Secrets"))
+	}
+	return errors.Join(problems...)
+}
+
+// checkContent refuses what cannot be read. A coding is refused because the signature
+// covers the bytes on the wire, and undoing it could make a thousand times as many of
+// them.
+func (e *Envelope) checkContent(h http.Header) *Error {
+	for _, coding := range h["Content-Encoding"] {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			return fail(ReasonContentEncoding, errors.New("the body has a content encoding: it must be sent without one"))
+		}
+	}
+	types := h["Content-Type"]
+	if len(types) > 1 {
+		return fail(ReasonHeader, errors.New("the Content-Type header is repeated"))
+	}
+	accepted := ownContentTypes
+	if e != nil {
+		accepted = e.ContentTypes
+	}
+	if len(types) == 1 {
+		if types[0] == accepted[0] {
+			return nil
+		}
+		media, params, err := mime.ParseMediaType(types[0])
+		if err == nil && slices.Contains(accepted, media) && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8")) {
+			return nil
+		}
+	}
+	return fail(ReasonContentType, fmt.Errorf("the content type must be %s, in UTF-8", strings.Join(accepted, " or ")))
+}
+
+var ownContentTypes = []string{mediaJSON}
