@@ -60,6 +60,7 @@ func newAPI(mux *http.ServeMux) huma.API {
 	// Huma makes its own refusals with this, and describes them by its type. It is a
 	// variable of that package, which is all that it offers.
 	huma.NewError = fromHuma
+	huma.ValidateStrictCasing = true // likewise: a field in other letters is an unknown one
 	config := huma.DefaultConfig("Surehook reference server", version())
 	config.Info.Description = "Signed webhooks by push and by pull, asynchronous jobs, redelivery and replay."
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
@@ -109,12 +110,21 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 func (s *server) allowed(who access) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		c := callerOf(ctx.Context())
-		refuse := func(p *Problem) { _ = huma.WriteErr(s.api, ctx, p.Status, p.Detail) }
+		refuse := func(p *Problem) {
+			var errs []error
+			for _, d := range p.Errors {
+				errs = append(errs, &huma.ErrorDetail{Location: d.Location, Message: d.Message})
+			}
+			_ = huma.WriteErr(s.api, ctx, p.Status, p.Detail, errs...)
+		}
+		malformed, _ := ctx.Context().Value(malformedKey{}).(*Problem)
 		switch {
 		case strings.HasPrefix(ctx.Operation().Path, "/subscribers/") && !c.owns(subscriberIn(ctx)):
 			refuse(notFound("subscriber"))
 		case who == operatorOnly && !c.operator():
 			refuse(problem(http.StatusForbidden, "this is for the operator's token alone"))
+		case malformed != nil:
+			refuse(malformed)
 		default:
 			next(ctx)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,10 @@ func bounded(next http.Handler) http.Handler {
 		if p != nil {
 			p.write(w)
 			return
+		}
+		// Said once it is known that the caller may do this at all.
+		if p := wellFormed(body); p != nil {
+			r = r.WithContext(context.WithValue(r.Context(), malformedKey{}, p))
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)

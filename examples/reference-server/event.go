@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,9 +37,10 @@ type EventPage struct {
 
 type (
 	listEvents struct {
-		After string `query:"after" doc:"The next_cursor of the page before. Without it, from the oldest event that is kept."`
-		Limit int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
-		Wait  int    `query:"wait" minimum:"0" maximum:"30" default:"0" doc:"For how many seconds an empty answer is held open."`
+		After  string `query:"after" doc:"The next_cursor of the page before. Without it, from the oldest event that is kept."`
+		Cursor string `query:"cursor" doc:"The same, by the name that it has in every other list."`
+		Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+		Wait   int    `query:"wait" minimum:"0" maximum:"30" default:"0" doc:"For how many seconds an empty answer is held open."`
 	}
 	eventID struct {
 		ID string `path:"id" doc:"The event's id."`
@@ -53,7 +55,10 @@ func (s *server) eventOperations() {
 }
 
 func (s *server) listEvents(ctx context.Context, c caller, in *listEvents) (*answer[EventPage], error) {
-	page, err := s.feed.Page(ctx, feed.Query{Viewer: c.id, After: in.After, Limit: in.Limit, Wait: time.Duration(in.Wait) * time.Second})
+	if in.After != "" && in.Cursor != "" && in.After != in.Cursor {
+		return nil, invalid("query.cursor", "it is another one than after: give one of them")
+	}
+	page, err := s.feed.Page(ctx, feed.Query{Viewer: c.id, After: cmp.Or(in.After, in.Cursor), Limit: in.Limit, Wait: time.Duration(in.Wait) * time.Second})
 	var expired *feed.ExpiredError
 	var wrong *feed.InvalidError
 	switch {

@@ -58,6 +58,9 @@ func TestFeed(t *testing.T) {
 		seen := s.pulled(c.token, "", 1, 3)
 		require.Equal(t, []string{all, mine}, seen[1:], "its own, and what is for nobody in particular")
 		require.NotContains(t, seen, theirs)
+		first := s.get(c.token, "/events?limit=1").is(http.StatusOK)["next_cursor"].(string)
+		byCursor := s.get(c.token, "/events?limit=1&cursor="+url.QueryEscape(first)).is(http.StatusOK)["data"].([]any)
+		require.Equal(t, all, byCursor[0].(object)["id"], "the parameter of every other list does, too")
 
 		// As it is posted; with its deliveries when asked for alone.
 		read := s.get(c.token, "/events/"+all).is(http.StatusOK)
@@ -77,6 +80,39 @@ func TestFeed(t *testing.T) {
 		own := s.get(c.token, "/events/"+both).is(http.StatusOK)["deliveries"].([]any)
 		require.Len(t, own, 1)
 		require.Equal(t, mySubscription, own[0].(object)["subscription_id"])
+	})
+}
+
+// Whoever comes back after what they have not read was pruned is told so, and with
+// what to go on.
+func TestExpiredCursor(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		publish := func(s *process) string {
+			return s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}}).is(http.StatusCreated)["id"].(string)
+		}
+		s := start(t, p)
+		publish(s)
+		s.pulled(operatorToken, "", 50, 1)
+		_, cursor := s.pull(operatorToken, "", 50)
+		lost := publish(s)
+		s.pulled(operatorToken, cursor, 50, 1)
+		s.stop()
+		older := []string{"UPDATE surehook_events SET created_at = created_at - interval '10 years'", "UPDATE surehook_feed SET newest = newest - interval '10 years'"}
+		if p.driver == "sqlite" {
+			older = []string{fmt.Sprint("UPDATE surehook_events SET created_at = created_at - ", (10 * 365 * 24 * time.Hour).Microseconds())}
+		}
+		for _, statement := range older {
+			_, err := p.open(t).ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		s = start(t, p)
+		eventually(t, "it is pruned", func() int { return s.get(operatorToken, "/events/"+lost).status }, func(status int) bool { return status == http.StatusNotFound })
+		r := s.get(operatorToken, "/events?after="+url.QueryEscape(cursor))
+		r.refused(http.StatusGone)
+		require.Regexp(t, "cursor-expired$", r.body["type"])
+		kept := publish(s)
+		require.Equal(t, []string{kept}, s.pulled(operatorToken, r.body["next_cursor"].(string), 50, 1))
 	})
 }
 

@@ -56,7 +56,7 @@ func viewJob(j jobs.Job) Job {
 type NewJob struct {
 	Kind        string          `json:"kind" enum:"import_subscribers,replay,export_events"`
 	Input       json.RawMessage `json:"input" doc:"As the kind says: ImportSubscribers, ReplayDeliveries or ExportEvents."`
-	CallbackURL string          `json:"callback_url,omitempty" doc:"Where job.completed is posted to, signed with the submitter's secret."`
+	CallbackURL string          `json:"callback_url,omitempty" minLength:"1" doc:"Where job.completed is posted to, signed with the submitter's secret."`
 }
 
 type (

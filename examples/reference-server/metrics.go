@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -35,7 +36,7 @@ func newMetrics(history *sender.History, log *slog.Logger) *metrics {
 			Name: "surehook_published_events_total", Help: "Events that were committed, and whose deliveries were made here.",
 		}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "surehook_attempts_total", Help: "Attempts that were recorded here, by what became of the delivery and by how they failed.",
+			Name: "surehook_attempts_total", Help: "Attempts that were recorded here, by what became of the delivery and by how they failed: none, if they succeeded.",
 		}, []string{"outcome", "error_class"}),
 		firstAttempt: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "surehook_first_attempt_seconds", Help: "From publishing an event to the beginning of a delivery's first attempt.", Buckets: latencyBuckets,
@@ -66,7 +67,8 @@ func (m *metrics) attempt(r *sender.Recorded) {
 		return
 	}
 	a := &r.Result
-	m.attempts.WithLabelValues(string(r.Decision.Status), string(a.Class)).Inc()
+	// To Prometheus an empty label is one that is not there.
+	m.attempts.WithLabelValues(string(r.Decision.Status), cmp.Or(string(a.Class), "none")).Inc()
 	if a.Published.IsZero() {
 		return
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -93,7 +95,22 @@ func fromHuma(status int, detail string, errs ...error) huma.StatusError {
 			p.Errors = append(p.Errors, detailOf(d.ErrorDetail()))
 		}
 	}
+	if len(p.Errors) > 0 {
+		p.Detail = summary(p.Errors)
+	}
 	return p
+}
+
+// summary has the details in one line, for those who show no more than that.
+func summary(errs []Detail) string {
+	var all []string
+	for _, e := range errs[:min(len(errs), 3)] {
+		all = append(all, e.Location+": "+e.Message)
+	}
+	if len(errs) > len(all) {
+		all = append(all, fmt.Sprintf("and %d more", len(errs)-len(all)))
+	}
+	return strings.Join(all, "; ")
 }
 
 // detailOf names what is missing as the place, where huma names what it is missing in.
@@ -102,8 +119,14 @@ func detailOf(d *huma.ErrorDetail) Detail {
 	if name, present := strings.CutSuffix(name, " to be present"); is && present {
 		return Detail{Location: d.Location + "." + name, Message: "it is required"}
 	}
+	// A number that the schema takes, and Go's parser does not.
+	if m := unparsed.FindStringSubmatch(d.Message); m != nil {
+		return Detail{Location: d.Location + "." + m[1], Message: "it must be an integer without a fraction or an exponent"}
+	}
 	return Detail{Location: d.Location, Message: d.Message}
 }
+
+var unparsed = regexp.MustCompile(`^json: cannot unmarshal number \S+ into Go struct field [^.]*\.(\S+) of type u?int`)
 
 // refusal says how an error of the library is answered. It is in one place so that
 // every operation answers alike; what only one of them can know it says itself, by
@@ -120,7 +143,8 @@ func refusal(err error) *Problem {
 		errors.Is(err, sender.ErrConflict):
 		return problem(http.StatusConflict, plain(err))
 	case errors.Is(err, sender.ErrInvalid), errors.Is(err, sender.ErrInvalidEvent):
-		return problem(http.StatusUnprocessableEntity, "the request is well-formed and cannot be done", located(err)...)
+		errs := located(err)
+		return problem(http.StatusUnprocessableEntity, summary(errs), errs...)
 	case away(err), errors.Is(err, context.DeadlineExceeded):
 		p := problem(http.StatusServiceUnavailable, "the database does not answer just now: try again")
 		p.retryAfter, p.cause = retrySeconds, err

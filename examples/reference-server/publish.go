@@ -18,7 +18,7 @@ type NewEvent struct {
 	Object       Object          `json:"object" doc:"What it is about. The objects of the server's own events are its own."`
 	Version      *int64          `json:"version,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Higher than the object's last. Without it, the object's next."`
 	Data         json.RawMessage `json:"data,omitempty" doc:"Any JSON. Without it the event is thin."`
-	SubscriberID string          `json:"subscriber_id,omitempty" doc:"Whom it is for. Without it, everyone who asks for its type."`
+	SubscriberID string          `json:"subscriber_id,omitempty" minLength:"1" doc:"Whom it is for. Without it, everyone who asks for its type."`
 }
 
 // PublishedEvent names an event that is durable.

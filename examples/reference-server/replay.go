@@ -14,7 +14,7 @@ import (
 // ReplayDeliveries is the input of replay: which deliveries are sent again.
 type ReplayDeliveries struct {
 	Status         string    `json:"status,omitempty" enum:"dead_lettered,delivered" doc:"The default is dead_lettered."`
-	SubscriptionID string    `json:"subscription_id,omitempty"`
+	SubscriptionID string    `json:"subscription_id,omitempty" minLength:"1"`
 	EventType      string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128"`
 	Since          time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
 	Until          time.Time `json:"until,omitzero" doc:"Events that were published before it."`

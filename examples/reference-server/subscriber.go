@@ -162,7 +162,8 @@ func (s *server) getSubscriber(ctx context.Context, _ caller, in *readSubscriber
 	if err != nil {
 		return nil, err
 	}
-	if in.IfNoneMatch != "" && matches(in.IfNoneMatch, sub.Version) {
+	// Compared weakly (RFC 9110, section 13.1.2): who compresses on the way makes tags weak.
+	if in.IfNoneMatch != "" && matches(strings.ReplaceAll(in.IfNoneMatch, "W/", ""), sub.Version) {
 		return &subscriberAnswer{Status: http.StatusNotModified, ETag: etag(sub.Version)}, nil
 	}
 	return &subscriberAnswer{Status: http.StatusOK, ETag: etag(sub.Version), Body: &sub}, nil

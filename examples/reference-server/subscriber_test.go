@@ -38,6 +38,8 @@ func TestSubscriberLifecycle(t *testing.T) {
 		tag := read.header.Get("ETag")
 		require.NotEmpty(t, tag)
 		require.Equal(t, http.StatusNotModified, s.get(operatorToken, "/subscribers/sub_ada", "If-None-Match", tag).status)
+		require.Equal(t, http.StatusNotModified, s.get(operatorToken, "/subscribers/sub_ada", "If-None-Match", `"7", W/`+tag).status)
+		require.Equal(t, http.StatusOK, s.get(operatorToken, "/subscribers/sub_ada", "If-None-Match", `W/"7"`).status)
 
 		// Attributes are replaced whole; what is not named stays.
 		changed := s.patch(operatorToken, "/subscribers/sub_ada", object{"attributes": object{"seats": 3}}, "If-Match", tag)

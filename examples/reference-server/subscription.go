@@ -45,7 +45,7 @@ type NewSubscription struct {
 	URL          string   `json:"url" doc:"Where events are posted to."`
 	EventTypes   []string `json:"event_types,omitempty" nullable:"false" doc:"Exact types, prefix.* or *, which is the default."`
 	Description  string   `json:"description,omitempty"`
-	SubscriberID string   `json:"subscriber_id,omitempty" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
+	SubscriberID string   `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
 }
 
 // SubscriptionChange says what is to be another. What is left out stays.

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// malformedKey is where a request's context has what is wrong with its body.
+type malformedKey struct{}
+
+// wellFormed refuses a body that is not one JSON value, and one whose objects have a
+// name twice: of two values, who reads it next may take the other one (RFC 8259,
+// section 4).
+func wellFormed(body []byte) *Problem {
+	if len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil { // also what is nested too deep
+		return malformed("body", "it is not one JSON value: "+err.Error())
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var open []container
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return malformed("body", err.Error())
+		}
+		if in := len(open) - 1; in >= 0 && open[in].names != nil && !open[in].value && token != json.Delim('}') {
+			name := token.(string) // what else could be there is not valid
+			open[in].name, open[in].value = name, true
+			if open[in].names[name] {
+				return malformed(location(open), "the object has this name twice")
+			}
+			open[in].names[name] = true
+			continue
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, container{names: map[string]bool{}})
+			continue
+		case json.Delim('['):
+			open = append(open, container{})
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		}
+		if in := len(open) - 1; in >= 0 { // a value has ended
+			open[in].value = false
+			open[in].index++
+		}
+	}
+}
+
+// container is an object or an array that is being read.
+type container struct {
+	names map[string]bool // that an object has had; nil: it is an array
+	name  string          // of an object: the last of them
+	value bool            // of an object: the value is what comes next
+	index int             // of an array: how many values it has had
+}
+
+func location(open []container) string {
+	at := "body"
+	for _, c := range open {
+		if c.names == nil {
+			at += "[" + strconv.Itoa(c.index) + "]"
+		} else {
+			at += "." + c.name
+		}
+	}
+	return at
+}
+
+func malformed(location, message string) *Problem {
+	return problem(http.StatusBadRequest, location+": "+message, Detail{Location: location, Message: message})
+}
