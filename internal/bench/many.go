@@ -26,9 +26,10 @@ func many[Tx any](k kind[Tx]) scenario {
 				return nil, ten.close, err
 			}
 			closeBoth := func() error { return errors.Join(ten.close(), thousands.close()) }
-			// What is left over keeps every subscription in work to the end.
+			// Ten each are left over, so that all have work to the end, and a claim finds as
+			// many of each as it gives in a turn.
 			for _, d := range []*driven[Tx]{ten, thousands} {
-				if err := d.backlog(ctx, b.of(30_000, 6000)); err != nil {
+				if err := d.backlog(ctx, b.of(100_000, 20_000)); err != nil {
 					return nil, closeBoth, err
 				}
 				if err := d.settle(ctx); err != nil {

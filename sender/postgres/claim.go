@@ -124,18 +124,20 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 // subscriptions. What one leaves of its share goes to those behind it.
 func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnKey]bool) {
 	p := c.Claim.Lanes[lane]
+	turns := min(len(due), turnsAtOnce(p.Slots))
 	for i, s := range due {
 		if p.Slots <= 0 {
 			break
 		}
-		most := min(share(p.Slots, len(due)-i), roomOf(s.subscriber, p.SubscriberRoom, p.PerSubscriber))
+		most := min(share(p.Slots, turns-i), roomOf(s.subscriber, p.SubscriberRoom, p.PerSubscriber))
+		heads := min(len(s.heads), turnsAtOnce(most))
 		given := 0
 		for j, h := range s.heads {
 			if given == most {
 				break
 			}
 			room := roomOf(h.subscription, c.Claim.SubscriptionRoom, p.PerSubscription)
-			given += c.choose(lane, h, min(room, share(most-given, len(s.heads)-j)))
+			given += c.choose(lane, h, min(room, share(most-given, heads-j)))
 		}
 		p.Slots -= given
 		served[turnKey{lane, s.subscriber}] = true
@@ -415,8 +417,8 @@ func (c *claiming) after() error {
 	return nil
 }
 
-// share is a fair part of slots for the first of so many.
-func share(slots, of int) int { return (slots + of - 1) / of }
+// share is a fair part of slots for the first of so many; for one behind them, all.
+func share(slots, of int) int { return (slots + max(of, 1) - 1) / max(of, 1) }
 
 func roomOf(no int64, rooms map[int64]int, otherwise int) int {
 	if room, ok := rooms[no]; ok {

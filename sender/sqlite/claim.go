@@ -64,11 +64,12 @@ func (b *batch) claim(lane sender.Lane) error {
 	heads := dueHeads{batch: b, lane: lane, subscribers: due}
 	var served []int64
 	var claims []*claimed
+	turns := min(len(due), turnsAtOnce(p.Slots))
 	for i, subscriber := range due {
 		if p.Slots <= 0 {
 			break
 		}
-		most := min(share(p.Slots, len(due)-i), roomOf(subscriber, p.SubscriberRoom, p.PerSubscriber))
+		most := min(share(p.Slots, turns-i), roomOf(subscriber, p.SubscriberRoom, p.PerSubscriber))
 		of, err := heads.of(i, most+len(b.Claim.SubscriptionRoom), p.Slots)
 		if err != nil {
 			return err
@@ -102,6 +103,7 @@ func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscri
 			left++
 		}
 	}
+	left = min(left, turnsAtOnce(most))
 	given := 0
 	for _, h := range due {
 		room := roomOf(h.subscription, b.Claim.SubscriptionRoom, perSubscription)
@@ -354,8 +356,18 @@ func (w *work) numbers(query string, args ...any) (all []int64, err error) {
 	return all, err
 }
 
-// share is a fair part of slots for the first of so many.
-func share(slots, of int) int { return (slots + of - 1) / of }
+// perTurn is how many deliveries one is given in a turn when more have work than there
+// are slots: what a turn costs is shared by so many.
+const perTurn = 8
+
+// turnsAtOnce is how many are served in a claim of so many slots.
+func turnsAtOnce(slots int) int {
+	const few = 32 // have all of them a turn at once
+	return max(min(slots, few), (slots+perTurn-1)/perTurn)
+}
+
+// share is a fair part of slots for the first of so many; for one behind them, all.
+func share(slots, of int) int { return (slots + max(of, 1) - 1) / max(of, 1) }
 
 func roomOf(no int64, rooms map[int64]int, otherwise int) int {
 	if room, ok := rooms[no]; ok {
