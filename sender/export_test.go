@@ -1,6 +1,12 @@
 package sender
 
-import "crypto/x509"
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"syscall"
+)
 
 // Trust makes the transports of proxies and client certificates trust roots.
 func (d *Dispatcher) Trust(roots *x509.CertPool) { d.post.transports.roots = roots }
@@ -11,14 +17,42 @@ func (c *Challenger) Trust(roots *x509.CertPool) { c.post.transports.roots = roo
 // KeepTransports bounds the transports that are kept.
 func (d *Dispatcher) KeepTransports(most int) { d.post.transports.most = most }
 
-// CloseIdle closes the idle connections of all transports that are kept, and
-// returns how many are.
+// CloseIdle closes the idle connections of all transports, and returns how many are
+// kept beside the plain one.
 func (d *Dispatcher) CloseIdle() int {
 	ts := d.post.transports
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	if plain, ok := ts.plain.(*http.Transport); ok {
+		plain.CloseIdleConnections()
+	}
 	for e := ts.used.Front(); e != nil; e = e.Next() {
 		e.Value.(*ownTransport).CloseIdleConnections()
 	}
 	return ts.used.Len()
+}
+
+// Dial makes the dispatcher resolve names with resolver, unless it is nil, and tell
+// watch of each address that the guard has let through, before it is called. What
+// watch returns is the end of that.
+func (d *Dispatcher) Dial(resolver *net.Resolver, watch func(address string) error) {
+	d.post.transports.watch(resolver, watch)
+}
+
+// Dial is as Dispatcher.Dial.
+func (c *Challenger) Dial(resolver *net.Resolver, watch func(address string) error) {
+	c.post.transports.watch(resolver, watch)
+}
+
+func (ts *transports) watch(resolver *net.Resolver, watch func(address string) error) {
+	if resolver != nil {
+		ts.dialer.Resolver = resolver
+	}
+	guarded := ts.dialer.ControlContext
+	ts.dialer.ControlContext = func(ctx context.Context, network, address string, conn syscall.RawConn) error {
+		if err := guarded(ctx, network, address, conn); err != nil {
+			return err
+		}
+		return watch(address)
+	}
 }

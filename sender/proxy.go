@@ -46,8 +46,8 @@ type tunnel struct {
 	resolver *net.Resolver
 }
 
-func newTunnel(proxy *url.URL, policy guard.Policy, timeout time.Duration, roots *x509.CertPool) *tunnel {
-	t := &tunnel{policy: policy, timeout: timeout, resolver: &net.Resolver{PreferGo: true}, header: http.Header{"User-Agent": {defaultUserAgent}}}
+func newTunnel(proxy *url.URL, policy guard.Policy, timeout time.Duration, roots *x509.CertPool, resolver *net.Resolver) *tunnel {
+	t := &tunnel{policy: policy, timeout: timeout, resolver: resolver, header: http.Header{"User-Agent": {defaultUserAgent}}}
 	port := proxy.Port()
 	if port == "" {
 		port = "80"

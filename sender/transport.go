@@ -1,36 +1,67 @@
 package sender
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/surehook/surehook/internal/guard"
 )
 
+// maxTries bounds how many of a host's addresses are tried to make one connection. A
+// name can have thousands, which are not all its owner's.
+const maxTries = 8
+
+var errTries = errors.New("sender: no more of the host's addresses are tried")
+
+type triesKey struct{}
+
+// newDialer returns what attempts without a proxy are dialled with. The guard sees
+// the address of every connection that is tried, after the name was resolved, so a
+// name that resolves to something else at the second look-up gains nothing.
+func newDialer(policy guard.Policy, timeout time.Duration) *net.Dialer {
+	return &net.Dialer{
+		Timeout:  timeout,
+		Resolver: &net.Resolver{PreferGo: true},
+		ControlContext: func(ctx context.Context, network, address string, conn syscall.RawConn) error {
+			if err := policy.Control(ctx, network, address, conn); err != nil {
+				return err
+			}
+			if tries, ok := ctx.Value(triesKey{}).(*atomic.Int32); ok && tries.Add(1) > maxTries {
+				return errTries
+			}
+			return nil
+		},
+	}
+}
+
+// bounded makes a dialer of newDialer try no more than maxTries addresses.
+func bounded(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dial(context.WithValue(ctx, triesKey{}, new(atomic.Int32)), network, address)
+	}
+}
+
 // newTransport returns the transport that attempts use unless they are given
 // another.
 //
-//   - The guard sees the address of every connection that is tried, after the
-//     name was resolved, so a name that resolves to something else at the second
-//     look-up gains nothing. No proxy: the guard would see the proxy's address.
+//   - No proxy: the guard would see the proxy's address.
 //   - HTTP/1.1 alone: the HTTP/2 client sends a request again on its own, up to
 //     seven times, which would be more POSTs on the wire than recorded attempts.
 //   - Idle connections are closed before most servers close them (60 s and
 //     more), so that a request rarely meets one that is just being closed.
 //   - What the answer is compressed with does not matter: it is kept as it is.
-func newTransport(policy guard.Policy, timeout time.Duration, places int) *http.Transport {
-	dialer := &net.Dialer{
-		Timeout:        timeout,
-		ControlContext: policy.Control,
-		Resolver:       &net.Resolver{PreferGo: true},
-	}
+func newTransport(dialer *net.Dialer, timeout time.Duration, places int) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
 		Proxy:                  nil,
-		DialContext:            telling(dialer.DialContext),
+		DialContext:            telling(bounded(dialer.DialContext)),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    timeout,
 		Protocols:              protocols,

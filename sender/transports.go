@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -24,9 +25,10 @@ const maxTransports = 512
 // ones used last are kept, with their idle connections.
 type transports struct {
 	transportsConfig
-	plain http.RoundTripper
-	roots *x509.CertPool // nil: the system's
-	most  int
+	dialer *net.Dialer
+	plain  http.RoundTripper
+	roots  *x509.CertPool // nil: the system's
+	most   int
 
 	mu   sync.Mutex
 	own  map[transportKey]*list.Element
@@ -59,9 +61,9 @@ type ownTransport struct {
 }
 
 func newTransports(c transportsConfig) *transports {
-	ts := &transports{transportsConfig: c, plain: c.unguarded, most: maxTransports, own: map[transportKey]*list.Element{}}
+	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, most: maxTransports, own: map[transportKey]*list.Element{}}
 	if ts.plain == nil {
-		ts.plain = newTransport(c.policy, c.timeout, c.places)
+		ts.plain = newTransport(ts.dialer, c.timeout, c.places)
 	}
 	return ts
 }
@@ -111,14 +113,14 @@ func (ts *transports) take(key transportKey) *ownTransport {
 
 func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
 	s := t.Settings
-	o := &ownTransport{key: key, Transport: newTransport(ts.policy, ts.timeout, ts.places)}
+	o := &ownTransport{key: key, Transport: newTransport(ts.dialer, ts.timeout, ts.places)}
 	o.TLSClientConfig.RootCAs = ts.roots
 	if s.Proxy != "" {
 		p := ts.proxies[s.Proxy]
 		if p == nil {
 			return nil, fmt.Errorf("sender: subscription %q asks for the proxy %q, which is not among the Proxies of the configuration", t.Subscription, s.Proxy)
 		}
-		o.DialContext = newTunnel(p, ts.policy, ts.timeout, ts.roots).dial
+		o.DialContext = newTunnel(p, ts.policy, ts.timeout, ts.roots, ts.dialer.Resolver).dial
 	}
 	if len(s.SealedCertificate) > 0 {
 		certificate, err := ts.keys.openCertificate(t.Subscription, s.SealedCertificate)

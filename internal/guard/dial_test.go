@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/internal/ssrftest"
 )
 
 // errPublic takes the place of a connection to a public address, which a test
@@ -24,14 +25,6 @@ var errPublic = errors.New("a public address would be dialled")
 
 const host = "hook.example.com"
 
-func addresses(texts ...string) []netip.Addr {
-	var list []netip.Addr
-	for _, s := range texts {
-		list = append(list, netip.MustParseAddr(s))
-	}
-	return list
-}
-
 // recorder is a dialer under a policy that writes down what it tries.
 type recorder struct {
 	net.Dialer
@@ -39,9 +32,9 @@ type recorder struct {
 	tried map[string]error
 }
 
-func newRecorder(p guard.Policy, z *zone) *recorder {
+func newRecorder(p guard.Policy, z *ssrftest.Zone) *recorder {
 	r := &recorder{tried: map[string]error{}}
-	r.Resolver = z.resolver()
+	r.Resolver = z.Resolver()
 	r.Timeout = 10 * time.Second
 	r.ControlContext = func(ctx context.Context, network, address string, c syscall.RawConn) error {
 		err := p.Control(ctx, network, address, c)
@@ -114,37 +107,37 @@ func TestDialByName(t *testing.T) {
 		blocked []string // tried and refused
 		public  []string // tried and let through
 	}{
-		"A is loopback":         {answers: addresses("127.0.0.1"), blocked: []string{"127.0.0.1"}},
-		"A is unspecified":      {answers: addresses("0.0.0.0"), blocked: []string{"0.0.0.0"}},
-		"A is metadata":         {answers: addresses("169.254.169.254"), blocked: []string{"169.254.169.254"}},
-		"A is Azure's host":     {answers: addresses("168.63.129.16"), blocked: []string{"168.63.129.16"}},
-		"A is private":          {answers: addresses("10.0.0.1", "192.168.0.1"), blocked: []string{"10.0.0.1", "192.168.0.1"}},
-		"AAAA is loopback":      {answers: addresses("::1"), blocked: []string{"::1"}},
-		"AAAA is unspecified":   {answers: addresses("::"), blocked: []string{"::", "0.0.0.0"}},
-		"AAAA is metadata":      {answers: addresses("fd00:ec2::254"), blocked: []string{"fd00:ec2::254"}},
-		"AAAA is NAT64":         {answers: addresses("64:ff9b::a9fe:a9fe"), blocked: []string{"64:ff9b::a9fe:a9fe"}},
-		"AAAA is 6to4":          {answers: addresses("2002:a9fe:a9fe::1"), blocked: []string{"2002:a9fe:a9fe::1"}},
-		"AAAA is Teredo":        {answers: addresses("2001:0:7f00:1::"), blocked: []string{"2001:0:7f00:1::"}},
-		"AAAA is compatible":    {answers: addresses("::7f00:1"), blocked: []string{"::7f00:1"}},
-		"AAAA is mapped":        {answers: addresses("::ffff:127.0.0.1"), blocked: []string{"127.0.0.1"}},
-		"both are loopback":     {answers: addresses("127.0.0.1", "::1"), blocked: []string{"127.0.0.1", "::1"}},
-		"public, then loopback": {answers: addresses("8.8.8.8", "127.0.0.1"), blocked: []string{"127.0.0.1"}, public: []string{"8.8.8.8"}},
-		"loopback, then public": {answers: addresses("127.0.0.1", "8.8.8.8"), blocked: []string{"127.0.0.1"}, public: []string{"8.8.8.8"}},
+		"A is loopback":         {answers: ssrftest.Addresses("127.0.0.1"), blocked: []string{"127.0.0.1"}},
+		"A is unspecified":      {answers: ssrftest.Addresses("0.0.0.0"), blocked: []string{"0.0.0.0"}},
+		"A is metadata":         {answers: ssrftest.Addresses("169.254.169.254"), blocked: []string{"169.254.169.254"}},
+		"A is Azure's host":     {answers: ssrftest.Addresses("168.63.129.16"), blocked: []string{"168.63.129.16"}},
+		"A is private":          {answers: ssrftest.Addresses("10.0.0.1", "192.168.0.1"), blocked: []string{"10.0.0.1", "192.168.0.1"}},
+		"AAAA is loopback":      {answers: ssrftest.Addresses("::1"), blocked: []string{"::1"}},
+		"AAAA is unspecified":   {answers: ssrftest.Addresses("::"), blocked: []string{"::", "0.0.0.0"}},
+		"AAAA is metadata":      {answers: ssrftest.Addresses("fd00:ec2::254"), blocked: []string{"fd00:ec2::254"}},
+		"AAAA is NAT64":         {answers: ssrftest.Addresses("64:ff9b::a9fe:a9fe"), blocked: []string{"64:ff9b::a9fe:a9fe"}},
+		"AAAA is 6to4":          {answers: ssrftest.Addresses("2002:a9fe:a9fe::1"), blocked: []string{"2002:a9fe:a9fe::1"}},
+		"AAAA is Teredo":        {answers: ssrftest.Addresses("2001:0:7f00:1::"), blocked: []string{"2001:0:7f00:1::"}},
+		"AAAA is compatible":    {answers: ssrftest.Addresses("::7f00:1"), blocked: []string{"::7f00:1"}},
+		"AAAA is mapped":        {answers: ssrftest.Addresses("::ffff:127.0.0.1"), blocked: []string{"127.0.0.1"}},
+		"both are loopback":     {answers: ssrftest.Addresses("127.0.0.1", "::1"), blocked: []string{"127.0.0.1", "::1"}},
+		"public, then loopback": {answers: ssrftest.Addresses("8.8.8.8", "127.0.0.1"), blocked: []string{"127.0.0.1"}, public: []string{"8.8.8.8"}},
+		"loopback, then public": {answers: ssrftest.Addresses("127.0.0.1", "8.8.8.8"), blocked: []string{"127.0.0.1"}, public: []string{"8.8.8.8"}},
 		"A public, AAAA loopback": {
-			answers: addresses("8.8.8.8", "::1"), blocked: []string{"::1"}, public: []string{"8.8.8.8"},
+			answers: ssrftest.Addresses("8.8.8.8", "::1"), blocked: []string{"::1"}, public: []string{"8.8.8.8"},
 		},
 		"A loopback, AAAA public": {
-			answers: addresses("127.0.0.1", "2606:4700:4700::1111"), blocked: []string{"127.0.0.1"}, public: []string{"2606:4700:4700::1111"},
+			answers: ssrftest.Addresses("127.0.0.1", "2606:4700:4700::1111"), blocked: []string{"127.0.0.1"}, public: []string{"2606:4700:4700::1111"},
 		},
 		"public, but denied by the operator": {
-			answers: addresses("8.8.8.8"), blocked: []string{"8.8.8.8"},
+			answers: ssrftest.Addresses("8.8.8.8"), blocked: []string{"8.8.8.8"},
 			policy: guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("8.8.8.8/32")}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := newTarget(t)
-			d := newRecorder(tt.policy, &zone{answers: map[string][][]netip.Addr{host: {tt.answers}}})
+			d := newRecorder(tt.policy, &ssrftest.Zone{Answers: map[string][][]netip.Addr{host: {tt.answers}}})
 			conn, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(host, x.port))
 			require.Error(t, err)
 			require.Nil(t, conn)
@@ -170,7 +163,7 @@ func TestDialByName(t *testing.T) {
 func TestDialByNameArrivesWherePrivateNetworksAreAllowed(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)
-	d := newRecorder(guard.Policy{AllowPrivateNetworks: true}, &zone{answers: map[string][][]netip.Addr{host: {addresses("127.0.0.1")}}})
+	d := newRecorder(guard.Policy{AllowPrivateNetworks: true}, &ssrftest.Zone{Answers: map[string][][]netip.Addr{host: {ssrftest.Addresses("127.0.0.1")}}})
 	conn, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(host, x.port))
 	require.NoError(t, err)
 	accepted, err := x.v4.Accept()
@@ -183,7 +176,7 @@ func TestDialByNameArrivesWherePrivateNetworksAreAllowed(t *testing.T) {
 func TestDialAfterRebinding(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)
-	z := &zone{answers: map[string][][]netip.Addr{host: {addresses("8.8.8.8"), addresses("127.0.0.1")}}}
+	z := &ssrftest.Zone{Answers: map[string][][]netip.Addr{host: {ssrftest.Addresses("8.8.8.8"), ssrftest.Addresses("127.0.0.1")}}}
 	d := newRecorder(guard.Policy{}, z)
 	_, err := d.DialContext(t.Context(), "tcp4", net.JoinHostPort(host, x.port))
 	require.ErrorIs(t, err, errPublic, "the first answer is harmless")
@@ -196,9 +189,9 @@ func TestDialThroughAnAlias(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)
 	const metadata = "metadata.google.internal"
-	z := &zone{
-		answers: map[string][][]netip.Addr{metadata: {addresses("169.254.169.254", "127.0.0.1")}},
-		alias:   map[string]string{host: metadata},
+	z := &ssrftest.Zone{
+		Answers: map[string][][]netip.Addr{metadata: {ssrftest.Addresses("169.254.169.254", "127.0.0.1")}},
+		Alias:   map[string]string{host: metadata},
 	}
 	_, err := newRecorder(guard.Policy{}, z).DialContext(t.Context(), "tcp", net.JoinHostPort(host, x.port))
 	require.ErrorIs(t, err, guard.ErrBlocked)
@@ -212,7 +205,7 @@ func TestDialManyAnswers(t *testing.T) {
 	for i := range 200 {
 		many = append(many, netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)}))
 	}
-	d := newRecorder(guard.Policy{}, &zone{answers: map[string][][]netip.Addr{host: {many}}})
+	d := newRecorder(guard.Policy{}, &ssrftest.Zone{Answers: map[string][][]netip.Addr{host: {many}}})
 	_, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(host, x.port))
 	require.ErrorIs(t, err, guard.ErrBlocked)
 	require.Len(t, d.tried, len(many))
@@ -247,7 +240,7 @@ func TestProxyEnvironmentDoesNotMatter(t *testing.T) {
 	require.NoError(t, err)
 
 	post := func(p guard.Policy, url string) error {
-		z := &zone{answers: map[string][][]netip.Addr{host: {addresses("127.0.0.1")}}}
+		z := &ssrftest.Zone{Answers: map[string][][]netip.Addr{host: {ssrftest.Addresses("127.0.0.1")}}}
 		transport := &http.Transport{Proxy: nil, DialContext: newRecorder(p, z).DialContext}
 		defer transport.CloseIdleConnections()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))

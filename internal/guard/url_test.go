@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/internal/ssrftest"
 )
 
 var label63 = strings.Repeat("a", 63)
@@ -180,9 +181,9 @@ func TestErrorsKeepSecrets(t *testing.T) {
 }
 
 func FuzzCheckURL(f *testing.F) {
-	for _, tt := range badURLs {
-		f.Add(tt.url)
-		f.Add(strings.Replace(tt.url, "http:", "https:", 1))
+	for _, tt := range ssrftest.URLs {
+		f.Add(tt.URL)
+		f.Add(strings.Replace(tt.URL, "http:", "https:", 1))
 	}
 	for _, seed := range []string{
 		"https://example.com/a?b=c", "https://[2606:4700:4700::1111]:8443/", "https://8.8.8.8/", "https://[::ffff:8.8.8.8]/",

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package sender_test
+
+const withCgo = false
