@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 )
@@ -35,7 +36,8 @@ type order struct {
 	Point    string
 	Hit      int64
 	Endpoint string // the witness's
-	Loose    bool   // its acknowledgements come before the commits: a planted defect
+	Defect   Defect
+	Outlives bool // the database: it goes on when that is away
 }
 
 const orderVariable = "SUREHOOK_CRASH_ORDER"
@@ -82,10 +84,12 @@ func (o *order) send(ctx context.Context) error {
 		return err
 	}
 	ended := make(chan error, 4)
-	go func() { ended <- d.Run(ctx) }()
-	go func() { ended <- p.jobs.Run(ctx) }()
-	go func() { ended <- o.operate(ctx, p) }()
 	go func() { ended <- o.publish(ctx, p, t) }()
+	if o.Defect != Unsynced {
+		go func() { ended <- d.Run(ctx) }()
+		go func() { ended <- p.jobs.Run(ctx) }()
+		go func() { ended <- o.operate(ctx, p) }()
+	}
 	return <-ended
 }
 
@@ -133,69 +137,88 @@ const (
 var errUndo = errors.New("undo")
 
 // publish commits things with their events, rolls others back, and submits jobs. It
-// tells of what it has been promised.
+// tells of what it has been promised. What the database did not answer is asked for
+// again, under the same idempotency key.
 func (o *order) publish(ctx context.Context, p *opened, t *trap) error {
 	for n := 0; ; n++ {
-		e := sender.Event{Type: [...]string{plain, failing, replayed, plain}[n%4]}
-		e.Object = sender.Object{Type: "thing", ID: fmt.Sprintf("%s-%d", o.Name, n)}
-		if o.Point == midBody {
-			e.Data = json.RawMessage(`"` + strings.Repeat("x", largeBody) + `"`)
-		}
-		undo := n%5 == 4
-		if undo {
-			e.Object.ID = undone + e.Object.ID
-		}
-		var ref sender.Ref
-		err := p.pub.InTx(ctx, func(tx *sql.Tx) (err error) {
-			if ref, err = p.pub.PublishTx(ctx, tx, e); err != nil {
-				return err
+		for err := o.publishOne(ctx, p, t, n); err != nil; err = o.publishOne(ctx, p, t, n) {
+			if !o.Outlives {
+				return fmt.Errorf("publishing: %w", err)
 			}
-			if o.Loose && !undo {
-				tell(toldEvent, ref.ID, e.Object.ID)
-			}
-			if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO things VALUES ('%s')", e.Object.ID)); err != nil {
-				return err
-			}
-			if undo {
-				t.at(rollback)
-				return errUndo
-			}
-			return nil
-		})
-		switch {
-		case undo && !errors.Is(err, errUndo):
-			return fmt.Errorf("a transaction that was to be rolled back: %w", err)
-		case undo:
-		case err != nil:
-			return fmt.Errorf("publishing: %w", err)
-		default:
-			tell(toldEvent, ref.ID, e.Object.ID)
-		}
-		if n%3 == 2 {
-			job, err := p.jobs.Submit(ctx, jobs.Submission{Kind: "two.steps", Owner: owner, CallbackURL: o.Endpoint + "/job"})
-			if err != nil {
-				return fmt.Errorf("submitting: %w", err)
-			}
-			tell(toldJob, job.ID)
+			time.Sleep(20 * time.Millisecond) // the database is away
 		}
 		time.Sleep(10 * time.Millisecond) // not to have more than is dispatched
 	}
+}
+
+func (o *order) publishOne(ctx context.Context, p *opened, t *trap, n int) error {
+	e := sender.Event{Type: [...]string{plain, failing, replayed, plain}[n%4]}
+	e.Object = sender.Object{Type: "thing", ID: fmt.Sprintf("%s-%d", o.Name, n)}
+	e.IdempotencyKey = e.Object.ID
+	if o.Point == midBody {
+		e.Data = json.RawMessage(`"` + strings.Repeat("x", largeBody) + `"`)
+	}
+	undo := n%5 == 4
+	if undo {
+		e.Object.ID = undone + e.Object.ID
+	}
+	var ref sender.Ref
+	inTx := p.pub.InTx
+	if o.Defect == Unsynced { // what that tells other processes is committed as usual
+		inTx = receiver.SQL(p.db, nil)
+	}
+	err := inTx(ctx, func(tx *sql.Tx) (err error) {
+		if ref, err = p.pub.PublishTx(ctx, tx, e); err != nil || ref.Duplicate {
+			return err
+		}
+		switch o.Defect {
+		case Early:
+			tell(toldEvent, ref.ID, e.Object.ID)
+		case Unsynced:
+			if _, err := tx.ExecContext(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO things VALUES ('%s')", e.Object.ID)); err != nil {
+			return err
+		}
+		if undo {
+			t.at(rollback)
+			return errUndo
+		}
+		return nil
+	})
+	switch {
+	case undo && !errors.Is(err, errUndo):
+		return fmt.Errorf("a transaction that was to be rolled back: %w", err)
+	case undo:
+	case err != nil:
+		return err
+	default:
+		tell(toldEvent, ref.ID, e.Object.ID)
+	}
+	if n%3 != 2 || o.Defect == Unsynced {
+		return nil
+	}
+	job, err := p.jobs.Submit(ctx, jobs.Submission{Kind: "two.steps", Owner: owner, CallbackURL: o.Endpoint + "/job", IdempotencyKey: e.IdempotencyKey})
+	if err == nil {
+		tell(toldJob, job.ID)
+	}
+	return err
 }
 
 // operate resumes what was disabled, and replays.
 func (o *order) operate(ctx context.Context, p *opened) error {
 	for {
 		time.Sleep(time.Duration(20+rand.IntN(20)) * time.Millisecond) // as an operator looks now and then
-		if err := p.resumeDisabled(ctx); err != nil {
-			return fmt.Errorf("resuming: %w", err)
-		}
-		if strings.HasPrefix(o.Point, "replay ") {
-			_, err := p.replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{
+		err := p.resumeDisabled(ctx)
+		if err == nil && strings.HasPrefix(o.Point, "replay ") {
+			_, err = p.replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{
 				Status: sender.StatusDelivered, EventType: replayed, Since: time.Now().Add(-time.Second),
 			}})
-			if err != nil {
-				return fmt.Errorf("replaying: %w", err)
-			}
+		}
+		if err != nil && !o.Outlives {
+			return fmt.Errorf("resuming and replaying: %w", err)
 		}
 	}
 }

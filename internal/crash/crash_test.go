@@ -80,10 +80,37 @@ func TestAcknowledgedTooEarly(t *testing.T) {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
 			cfg := place(t, store)
-			cfg.Points, cfg.Loose = []string{"publish inside"}, true
+			cfg.Points, cfg.Defect = []string{"publish inside"}, crash.Early
 			_, err := crash.Run(t.Context(), cfg)
 			require.ErrorContains(t, err, "I1: ")
 			require.ErrorContains(t, err, "was acknowledged, and is lost")
 		})
 	}
+}
+
+// A database that is killed loses nothing that was acknowledged. If it does not wait for
+// its disk, that is found out.
+func TestDatabaseKilled(t *testing.T) {
+	pgtest.DSN(t) // skips where there is nothing to start
+	run := func(t *testing.T, cfg crash.Config, settings map[string]string) (crash.Report, error) {
+		server, err := pgtest.Start(pgtest.Options{Durable: true, Settings: settings})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, server.Stop()) })
+		cfg.DSN, cfg.Seed = schema(t, server.DSN()), rand.Uint64()
+		r, err := crash.Database(t.Context(), cfg, server)
+		t.Logf("seed %d: %+v", cfg.Seed, r)
+		return r, err
+	}
+	t.Run("durable", func(t *testing.T) {
+		t.Parallel()
+		cfg := crash.Config{Kills: number(t, "SUREHOOK_DATABASE_KILLS", 0)}
+		_, err := run(t, cfg, nil)
+		require.NoError(t, err)
+	})
+	t.Run("unsynced", func(t *testing.T) {
+		t.Parallel()
+		_, err := run(t, crash.Config{Kills: 1, Defect: crash.Unsynced}, map[string]string{"wal_writer_delay": "10s"})
+		require.ErrorContains(t, err, "I1: ")
+		require.ErrorContains(t, err, "was acknowledged, and is lost")
+	})
 }

@@ -26,9 +26,14 @@
 //   - I11: no 200 comes before the commit.
 //   - I12: nothing live is left at the end, and no count of it.
 //
-// The processes are this program, started again: whoever calls Run calls [Child] first.
-// The tests kill one process at each point. SUREHOOK_KILLS=700 makes them kill 700 on
-// each database:
+// [Database] kills all processes of a PostgreSQL server instead, again and again, while
+// the same processes work on it, and get on by themselves when it is back.
 //
-//	SUREHOOK_KILLS=700 go test -v -timeout 2h -run TestKilledAtEveryPoint ./internal/crash
+// Both have a [Defect] that they must find: without it nobody knows that they can.
+//
+// The processes are this program, started again: whoever calls Run or Database calls
+// [Child] first. The tests kill one process at each point, and the database five times.
+// As many as one likes are killed by
+//
+//	SUREHOOK_KILLS=700 SUREHOOK_DATABASE_KILLS=200 go test -v -timeout 2h ./internal/crash
 package crash

@@ -18,17 +18,44 @@ import (
 
 const posters = 4
 
-// receiveAll posts events to a receiver, each until it is answered with 200, while one
-// after the other is killed.
+// receiveAll posts events to a receiver while one after the other is killed.
 func (r *run) receiveAll(ctx context.Context, orders []order) error {
 	at := &address{known: make(chan struct{})}
-	ring, err := ringOf()
+	stop, err := r.post(ctx, at)
 	if err != nil {
 		return err
 	}
-	posting, stop := context.WithCancel(ctx)
-	defer stop()
-	var group errgroup.Group
+	for _, o := range orders {
+		p, err := o.start(ctx, at.heard)
+		if err == nil {
+			err = p.killed()
+			at.forget()
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("the receiver, to be killed at %q, hit %d: %w", o.Point, o.Hit, err), stop())
+		}
+		r.killed(o.Point)
+	}
+	last := order{Place: r.place, Point: receiving}
+	p, err := last.start(ctx, at.heard)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	err = stop()
+	p.kill()
+	return errors.Join(err, p.killed())
+}
+
+// post posts events to the receiver at an address, each until it is answered with 200,
+// until it is stopped: then those that are under way are the last. One that fails ends
+// the others.
+func (r *run) post(ctx context.Context, at *address) (stop func() error, err error) {
+	ring, err := ringOf()
+	if err != nil {
+		return nil, err
+	}
+	posting, cancel := context.WithCancel(ctx)
+	group, ctx := errgroup.WithContext(ctx)
 	for i := range posters {
 		group.Go(func() error {
 			for v := 1; posting.Err() == nil; v++ {
@@ -39,25 +66,10 @@ func (r *run) receiveAll(ctx context.Context, orders []order) error {
 			return nil
 		})
 	}
-	for _, o := range append(orders, order{Place: r.place, Point: receiving}) {
-		p, err := o.start(ctx, at.heard)
-		if err != nil {
-			return err
-		}
-		if o.Point == receiving {
-			stop() // it answers what is still being sent
-			err := group.Wait()
-			p.kill()
-			return errors.Join(err, p.killed())
-		}
-		err = p.killed()
-		at.forget()
-		if err != nil {
-			return fmt.Errorf("the receiver, to be killed at %q, hit %d: %w", o.Point, o.Hit, err)
-		}
-		r.killed(o.Point)
-	}
-	return nil
+	return func() error {
+		cancel()
+		return group.Wait()
+	}, nil
 }
 
 // address is where the receiver is, while there is one.
@@ -118,19 +130,33 @@ func (r *run) insist(ctx context.Context, ring *signing.Keyring, at *address, ob
 			return fmt.Errorf("the receiver answered %d", status)
 		default:
 			well++
-			n := 0
-			if err := r.own.db.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT count(*) FROM effects WHERE event = '%[1]s') * 100
-				+ (SELECT count(*) FROM surehook_dedup_markers WHERE id = '%[1]s')`, id)).Scan(&n); err != nil {
+			if err := r.checkApplied(ctx, id); err != nil {
 				return err
-			}
-			if n != 101 {
-				r.witness.broke("I10, I11: %s was answered with 200, and has %d effects and %d markers", id, n/100, n%100)
 			}
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Received++
+	return nil
+}
+
+// checkApplied holds I10 and I11 of an event that was answered with 200.
+func (r *run) checkApplied(ctx context.Context, id string) error {
+	var n int
+	for err := errors.New("not asked"); err != nil; {
+		err = r.own.db.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT count(*) FROM effects WHERE event = '%[1]s') * 100
+			+ (SELECT count(*) FROM surehook_dedup_markers WHERE id = '%[1]s')`, id)).Scan(&n)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			time.Sleep(20 * time.Millisecond) // the database was killed
+		}
+	}
+	if n != 101 {
+		r.witness.broke("I10, I11: %s was answered with 200, and has %d effects and %d markers", id, n/100, n%100)
+	}
 	return nil
 }
 

@@ -33,10 +33,21 @@ type Config struct {
 	// Seed is that of the choices: in which order the points come, and at which of
 	// their hits the kills. When what else happens is the machine's.
 	Seed uint64
-	// Loose plants a defect: publishes are acknowledged before they are committed.
-	// Run must then fail.
-	Loose bool
+	// Defect is planted, to see that it is found out.
+	Defect Defect
 }
+
+// Defect is a deliberate one, of the processes that are killed.
+type Defect string
+
+const (
+	// Early: publishes are acknowledged before they are committed. [Run] fails.
+	Early Defect = "early"
+	// Unsynced: publishes are committed without waiting for the disk. [Database] fails.
+	// Nothing else is done then: a commit that is waited for takes those before it
+	// along.
+	Unsynced Defect = "unsynced"
+)
 
 // Report says what was done. All of it has been checked if the error beside it is nil.
 type Report struct {
@@ -78,6 +89,11 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Kills == 0 {
 		cfg.Kills = len(cfg.Points)
 	}
+	return running(ctx, cfg, (*run).killAll)
+}
+
+// running sets up, has some killed, lets the rest finish, and checks.
+func running(ctx context.Context, cfg Config, kill func(r *run, ctx context.Context) error) (Report, error) {
 	if cfg.Processes == 0 {
 		cfg.Processes = 2
 	}
@@ -87,14 +103,20 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if r.own, err = r.place.open(ctx, nil); err != nil {
 		return r.report, err
 	}
-	defer r.own.close()
+	defer func() { r.own.close() }()
 	if err := r.setUp(ctx); err != nil {
 		return r.report, err
 	}
 	defer r.witness.close()
-	if err := r.killAll(ctx); err != nil {
+	if err := kill(r, ctx); err != nil {
 		return r.report, errors.Join(err, ctx.Err())
 	}
+	again, err := r.place.open(ctx, nil) // the connections may be dead
+	if err != nil {
+		return r.report, err
+	}
+	r.own.close()
+	r.own = again
 	if err := r.finish(ctx); err != nil {
 		return r.report, fmt.Errorf("after the last kill: %w", err)
 	}
@@ -132,7 +154,7 @@ func (r *run) killAll(ctx context.Context) error {
 		}
 		o := order{
 			Place: r.place, Name: fmt.Sprintf("child-%d", n), Point: points[n%len(points)], Hit: 1 + r.rnd.Int64N(2),
-			Endpoint: r.witness.url, Loose: r.cfg.Loose,
+			Endpoint: r.witness.url, Defect: r.cfg.Defect,
 		}
 		if received(o.Point) { // which it gets to in a moment
 			o.Hit = 1 + r.rnd.Int64N(30)

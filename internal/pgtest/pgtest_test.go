@@ -117,6 +117,24 @@ func TestStart(t *testing.T) {
 	})
 }
 
+// A server that is killed keeps what was committed, and can be started again.
+func TestKill(t *testing.T) {
+	s, db := start(t, pgtest.Options{Durable: true})
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE x (a int)")
+	require.NoError(t, err)
+	for range 2 {
+		_, err = db.ExecContext(t.Context(), "INSERT INTO x VALUES (1)")
+		require.NoError(t, err)
+		require.NoError(t, s.Kill())
+		require.Error(t, open(t, s.DSN()).PingContext(t.Context()))
+		require.NoError(t, s.Restart())
+		require.NoError(t, open(t, s.DSN()).PingContext(t.Context()))
+	}
+	var n int
+	require.NoError(t, open(t, s.DSN()).QueryRowContext(t.Context(), "SELECT count(*) FROM x").Scan(&n))
+	require.Equal(t, 2, n)
+}
+
 // The server of a killed process ends by itself, and leaves nothing.
 func TestKilledProcess(t *testing.T) {
 	pgtest.DSN(t)

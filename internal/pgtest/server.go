@@ -36,10 +36,12 @@ type Server struct {
 	folder string
 	port   int
 	keeper *exec.Cmd
-	stdin  io.Closer
+	stdin  io.WriteCloser
+	said   *bufio.Scanner // by the keeper
 }
 
-// keeper makes the server and stays beside it. When its standard input ends,
+// keeper makes the server and stays beside it, and starts it for each line of its
+// standard input, once it was killed. When its standard input ends,
 // because Stop closed it or because our process is gone, however it went, it
 // stops the server and removes what it left. ICU's order of text is nobody's
 // order of bytes, so a statement that relies on the latter is found out.
@@ -50,9 +52,9 @@ cd "$dir" || exit 1
 init() { "$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync "$@" >>log 2>&1; }
 init --locale-provider=icu --icu-locale=en-US || { rm -rf data; init; } || { cat log; exit 1; }
 cat settings >>data/postgresql.conf
-"$bin/pg_ctl" -D data -w -t 60 -l log start >>log 2>&1 </dev/null || { cat log; exit 1; }
-echo ready
-read -r _
+start() { "$bin/pg_ctl" -D data -w -t 60 -l log start >>log 2>&1 </dev/null && echo ready; }
+start || { cat log; exit 1; }
+while read -r _; do start || { tail -n 20 log; echo failed; }; done
 "$bin/pg_ctl" -D data -w -m immediate stop >>log 2>&1
 cd / && rm -rf "$dir"
 `
@@ -110,12 +112,18 @@ func (s *Server) start(o Options, bin string, credential *syscall.Credential) (e
 		s.keeper = nil
 		return err
 	}
+	s.said = bufio.NewScanner(out)
+	return s.ready()
+}
+
+// ready waits until the server answers, or its keeper has given up.
+func (s *Server) ready() error {
 	var said strings.Builder
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if lines.Text() == "ready" {
+	for s.said.Scan() && s.said.Text() != "failed" {
+		if s.said.Text() == "ready" {
 			return nil
 		}
-		said.WriteString("\n\t" + lines.Text())
+		said.WriteString("\n\t" + s.said.Text())
 	}
 	return errors.New("it said:" + said.String())
 }

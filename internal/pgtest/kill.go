@@ -1,0 +1,98 @@
+package pgtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// How long killed processes may take to be gone.
+const dyingTime = 30 * time.Second
+
+// Kill kills all processes of the server with SIGKILL, as a crash of the machine would
+// but for its disk: what was written and not synced is still there. [Server.Restart]
+// starts it again, which recovers what was committed. It finds the processes in /proc.
+func (s *Server) Kill() error {
+	file := filepath.Join(s.folder, "data", "postmaster.pid")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("pgtest: killing a server: %w", err)
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	pid, err := strconv.Atoi(string(first))
+	if err != nil {
+		return fmt.Errorf("pgtest: killing a server: its process: %w", err)
+	}
+	all, err := children(pid)
+	if err != nil {
+		return fmt.Errorf("pgtest: killing a server: %w", err)
+	}
+	all = append([]int{pid}, all...)
+	for _, p := range all {
+		if err := syscall.Kill(p, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("pgtest: killing a server: %w", err)
+		}
+	}
+	for deadline := time.Now().Add(dyingTime); ; time.Sleep(time.Millisecond) { // nobody tells: they are not our children
+		left := 0
+		for _, p := range all {
+			if state, _, err := status(p); err == nil && state != 'Z' {
+				left++
+			}
+		}
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("pgtest: killing a server: %d of its processes are still there after %s", left, dyingTime)
+		}
+	}
+	// Where nobody reaps them, a dead server looks like a living one.
+	return errors.Join(os.Remove(file), os.Remove(filepath.Join(s.folder, fmt.Sprintf(".s.PGSQL.%d.lock", s.port))))
+}
+
+// Restart starts a server again that was killed, and returns when it answers.
+func (s *Server) Restart() error {
+	if _, err := io.WriteString(s.stdin, "start\n"); err != nil {
+		return fmt.Errorf("pgtest: restarting a server: %w", err)
+	}
+	if err := s.ready(); err != nil {
+		return fmt.Errorf("pgtest: restarting a server: %w", err)
+	}
+	return nil
+}
+
+// children are the processes whose parent is one.
+func children(parent int) (all []int, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if _, p, err := status(pid); err == nil && p == parent {
+			all = append(all, pid)
+		}
+	}
+	return all, nil
+}
+
+// status reads a process's state and parent: proc(5), /proc/pid/stat. Its name, which
+// comes before them in parentheses, may contain anything.
+func status(pid int) (state byte, parent int, err error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), " %c %d", &state, &parent)
+	return state, parent, err
+}
