@@ -1,0 +1,164 @@
+// Package defect plants deliberate defects in the library, one at a time, and tells
+// which tests catch each. It shows that the tests have teeth: a suite that passes
+// with the token check taken out proves nothing about tokens.
+//
+// A defect is a small change of one file's text. The tree itself is never touched:
+// the changed file is laid over it with the go command's -overlay flag, so that any
+// number may be tried side by side, and one that is interrupted leaves nothing.
+package defect
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Defect is one deliberate mistake, as somebody could make it.
+type Defect struct {
+	Name string // what is wrong
+	File string // from the module's root, with slashes
+	Old  string // occurs once in File,
+	New  string // and is replaced by this
+
+	Tests []string // packages whose tests are to catch it
+	Run   string   // of these, as go test -run has it; empty: all
+}
+
+// Outcome says what became of a defect.
+type Outcome struct {
+	Defect   string   `json:"defect"`
+	File     string   `json:"file"`
+	Caught   bool     `json:"caught"`
+	By       []string `json:"by,omitempty"` // package and test, the first that failed of each package
+	Problem  string   `json:"problem,omitempty"`
+	Duration string   `json:"duration"`
+}
+
+// Apply returns the file's text with the defect in it.
+func (d Defect) Apply(root string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(d.File)))
+	if err != nil {
+		return nil, fmt.Errorf("defect %q: %w", d.Name, err)
+	}
+	if n := bytes.Count(text, []byte(d.Old)); n != 1 {
+		return nil, fmt.Errorf("defect %q: its text is %d times in %s: it must be there once, so write it anew after a change of the file", d.Name, n, d.File)
+	}
+	return bytes.Replace(text, []byte(d.Old), []byte(d.New), 1), nil
+}
+
+// Try runs the tests with the defect planted, and stops at the first that fails. An
+// error means that it could not be tried; a defect that does not compile is one too.
+func (d Defect) Try(ctx context.Context, root string) (Outcome, error) {
+	out := Outcome{Defect: d.Name, File: d.File}
+	changed, err := d.Apply(root)
+	if err != nil {
+		return out, err
+	}
+	dir, err := os.MkdirTemp("", "surehook-defect-")
+	if err != nil {
+		return out, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := lay(dir, filepath.Join(root, filepath.FromSlash(d.File)), changed)
+	if err != nil {
+		return out, err
+	}
+	args := []string{"test", "-json", "-count=1", "-failfast", "-vet=off", "-timeout=10m", "-overlay", overlay}
+	if d.Run != "" {
+		args = append(args, "-run", d.Run)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, d.Tests...)...)
+	cmd.Dir, cmd.WaitDelay = root, 10*time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	began := time.Now()
+	stdout, err := cmd.Output()
+	out.Duration = time.Since(began).Round(100 * time.Millisecond).String()
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	events, notBuilt := read(stdout)
+	if notBuilt != "" {
+		return out, fmt.Errorf("defect %q does not compile: %s", d.Name, notBuilt)
+	}
+	out.By = events
+	out.Caught = err != nil && len(out.By) > 0
+	switch {
+	case err == nil:
+		out.Problem = "all tests passed"
+	case len(out.By) == 0:
+		return out, fmt.Errorf("defect %q: go test failed without a test that did: %w: %s", d.Name, err, tail(stderr.String(), 500))
+	}
+	return out, nil
+}
+
+// lay writes the changed file and the overlay that puts it in the place of another.
+func lay(dir, path string, changed []byte) (overlay string, err error) {
+	file := filepath.Join(dir, filepath.Base(path))
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {absolute: file}})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, errors.Join(os.WriteFile(file, changed, 0o600), os.WriteFile(overlay, text, 0o600))
+}
+
+// read returns the tests that failed, the innermost of each package, and what the
+// compiler said if it did.
+func read(stdout []byte) (failed []string, notBuilt string) {
+	type event struct {
+		Action, Package, Test, Output, FailedBuild string
+	}
+	var said strings.Builder
+	byPackage := map[string]string{}
+	var order []string
+	var panicked []string
+	lines := bufio.NewScanner(bytes.NewReader(stdout))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		switch {
+		case e.Action == "build-output":
+			said.WriteString(e.Output)
+		case e.FailedBuild != "":
+			return nil, tail(said.String(), 500)
+		case e.Action == "fail" && e.Test != "":
+			// A test's end follows those of its subtests.
+			if _, known := byPackage[e.Package]; !known {
+				byPackage[e.Package] = e.Test
+				order = append(order, e.Package)
+			}
+		case e.Action == "fail" && e.Test == "" && byPackage[e.Package] == "":
+			panicked = append(panicked, e.Package)
+		}
+	}
+	for _, p := range order {
+		failed = append(failed, p+" "+byPackage[p])
+	}
+	for _, p := range panicked { // or was timed out
+		if !slices.Contains(order, p) {
+			failed = append(failed, p+" (the test program ended)")
+		}
+	}
+	return failed, ""
+}
+
+func tail(s string, most int) string {
+	return strings.TrimSpace(s[max(0, len(s)-most):])
+}

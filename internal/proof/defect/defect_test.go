@@ -1,0 +1,71 @@
+package defect_test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/proof/defect"
+)
+
+const root = "../../.."
+
+// Every defect is still one: its text is in the file, and what comes of it parses.
+func TestDefectsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	all := defect.All()
+	require.GreaterOrEqual(t, len(all), 30)
+	names := map[string]bool{}
+	for _, d := range all {
+		require.False(t, names[d.Name], "two are called %q", d.Name)
+		names[d.Name] = true
+		changed, err := d.Apply(root)
+		require.NoError(t, err)
+		_, err = parser.ParseFile(token.NewFileSet(), d.File, changed, 0)
+		require.NoError(t, err, d.Name)
+		require.NotEmpty(t, d.Tests, d.Name)
+	}
+}
+
+// A module of three files: a function, a test of it, and what nobody tests.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module example.com/m\n\ngo 1.26\n",
+		"m.go":      "package m\n\nfunc Double(n int) int { return 2 * n }\n\nfunc Untested() int { return 1 }\n",
+		"m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\tt.Run(\"two\", func(t *testing.T) {\n\t\tif Double(2) != 4 {\n\t\t\tt.Fatal(\"not 4\")\n\t\t}\n\t})\n}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	try := func(old, wrong string) (defect.Outcome, error) {
+		return defect.Defect{Name: "d", File: "m.go", Old: old, New: wrong, Tests: []string{"."}}.Try(t.Context(), dir)
+	}
+	out, err := try("2 * n", "3 * n")
+	require.NoError(t, err)
+	require.True(t, out.Caught)
+	require.Equal(t, []string{"example.com/m TestDouble/two"}, out.By)
+
+	out, err = try("2 * n", "panicking(n)")
+	require.ErrorContains(t, err, "does not compile", "it is not taken for caught")
+	require.False(t, out.Caught)
+
+	out, err = try("return 1", "return 2")
+	require.NoError(t, err)
+	require.False(t, out.Caught)
+	require.Equal(t, "all tests passed", out.Problem)
+
+	out, err = try("return 2 * n", "panic(n)")
+	require.NoError(t, err)
+	require.True(t, out.Caught)
+
+	_, err = try("not there", "")
+	require.ErrorContains(t, err, "0 times")
+	text, err := os.ReadFile(filepath.Join(dir, "m.go"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "2 * n", "the tree is as it was")
+}

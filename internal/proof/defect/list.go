@@ -1,0 +1,284 @@
+package defect
+
+import "slices"
+
+// All is every defect: signing, receiving, deduplicating, deciding, storing, sending.
+func All() []Defect {
+	return slices.Concat(ofSigning, ofReceiver, ofDedup, ofDecisions, ofStores, ofWire)
+}
+
+// store runs what every store must do, which is the quicker part of a store's tests.
+const store = "^TestStore$"
+
+var ofSigning = []Defect{
+	{
+		Name: "a signature is compared by its first byte alone",
+		File: "signing/timestamp_body.go", Tests: []string{"./signing"},
+		Old: "subtle.ConstantTimeCompare(mac[:], r.mac[:]) == 1", New: "subtle.ConstantTimeCompare(mac[:1], r.mac[:1]) == 1",
+	},
+	{
+		Name: "the timestamp is not part of what is signed",
+		File: "signing/mac.go", Tests: []string{"./signing"},
+		Old: "return append(append(dst, timestamp...), '.')", New: "return append(dst, '.')",
+	},
+	{
+		Name: "timestamps from the past are accepted for ever",
+		File: "signing/timestamp.go", Tests: []string{"./signing"},
+		Old: "t >= unix-seconds && t <= unix+seconds && tolerance >= 0", New: "t >= unix-seconds && tolerance >= 0",
+	},
+	{
+		Name: "timestamps from the future are accepted",
+		File: "signing/timestamp.go", Tests: []string{"./signing"},
+		Old: "t >= unix-seconds && t <= unix+seconds && tolerance >= 0", New: "t <= unix+seconds && tolerance >= 0",
+	},
+	{
+		Name: "a timestamp with a leading zero is accepted",
+		File: "signing/timestamp.go", Tests: []string{"./signing"},
+		Old: ` || s[0] == '0'`, New: "",
+	},
+	{
+		Name: "of a repeated header the first one counts",
+		File: "signing/header.go", Tests: []string{"./signing"},
+		Old: "func (v headerValue) once(name string) error {\n\tif v.count == 1 {", New: "func (v headerValue) once(name string) error {\n\tif v.count >= 1 {",
+	},
+	{
+		Name: "a secret goes on verifying after its end",
+		File: "signing/keyring.go", Tests: []string{"./signing"},
+		Old: "(end.IsZero() || !at.After(end))", New: "(end.IsZero() || k != nil)",
+	},
+	{
+		Name: "the previous secret signs",
+		File: "signing/keyring.go", Tests: []string{"./signing"},
+		Old: "return b.NotBefore.Compare(a.NotBefore)", New: "return a.NotBefore.Compare(b.NotBefore)",
+	},
+}
+
+var ofReceiver = []Defect{
+	{
+		Name: "the answer is 2xx although the commit failed",
+		File: "receiver/transaction.go", Tests: []string{"./receiver"},
+		Old: "\tcase called:\n", New: "\tcase called:\n\t\treturn nil\n\tcase err != nil && called:\n",
+	},
+	{
+		Name: "what a handler did before it panicked is committed",
+		File: "receiver/transaction.go", Tests: []string{"./receiver"},
+		Old: "own = fail(ReasonPanic, err)\n\t\t\t}", New: "own = nil\n\t\t\t}",
+	},
+	{
+		Name: "duplicates are applied",
+		File: "receiver/apply.go", Tests: []string{"./receiver"},
+		Old: "case !fresh:", New: "case !fresh && !newer && version < 0:",
+	},
+	{
+		Name: "stale events are applied",
+		File: "receiver/apply.go", Tests: []string{"./receiver"},
+		Old: "if !newer {", New: "if !newer && ev.ID == \"\" {",
+	},
+	{
+		Name: "the scope is left out of the marker",
+		File: "receiver/apply.go", Tests: []string{"./receiver"},
+		Old: "r.store, tx, ev.Scope, ev.ID", New: "r.store, tx, \"default\", ev.ID",
+	},
+	{
+		Name: "the version is stored although the event is set aside",
+		File: "receiver/apply.go", Tests: []string{"./receiver"},
+		Old: "cause = failure.Err\n", New: "cause = failure.Err\n\t_ = r.transact(ctx, func(tx Tx) *Error { _, _ = r.store.Advance(ctx, tx, ev.Scope, ev.Object, ev.Version); return nil })\n",
+	},
+	{
+		Name: "the signed id may differ from the body's",
+		File: "receiver/verify.go", Tests: []string{"./receiver"},
+		Old: "verified.ID != ev.ID {", New: "verified.ID != ev.ID && ev.ID == \"\" {",
+	},
+	{
+		Name: "secrets that cannot be looked up answer like a wrong signature",
+		File: "receiver/verify.go", Tests: []string{"./receiver"},
+		Old: "return ReasonSecrets", New: "return ReasonSignature",
+	},
+	{
+		Name: "a body of any size is read",
+		File: "receiver/body.go", Tests: []string{"./receiver"},
+		Old: "http.MaxBytesReader(w, req.Body, limit)", New: "http.MaxBytesReader(w, req.Body, limit<<20)",
+	},
+	{
+		Name: "the signature's verdict is not heeded",
+		File: "receiver/verify.go", Tests: []string{"./receiver"},
+		Old: "r.checkSignature(ctx, in, body)\n\tif err != nil {", New: "r.checkSignature(ctx, in, body)\n\tif err != nil && len(body) == 0 {",
+	},
+}
+
+var ofDedup = []Defect{
+	{
+		Name: "an equal version is newer, on SQLite",
+		File: "dedup/sqlite/store.go", Tests: []string{"./dedup/sqlite"},
+		Old: "WHERE excluded.version > v.version", New: "WHERE excluded.version >= v.version",
+	},
+	{
+		Name: "an older version is newer, on PostgreSQL",
+		File: "dedup/postgres/statements.go", Tests: []string{"./dedup/postgres"},
+		Old: "WHERE excluded.version > v.version`\n", New: "WHERE excluded.version <> v.version`\n",
+	},
+	{
+		Name: "the marker stays after a rollback",
+		File: "dedup/memory/tx.go", Tests: []string{"./dedup/memory"},
+		Old: "if commit {\n\t\tmerge(s.markers, tx.markers)", New: "merge(s.markers, tx.markers)\n\tif commit {",
+	},
+	{
+		Name: "markers are pruned before their time",
+		File: "dedup/sqlite/store.go", Tests: []string{"./dedup/sqlite"},
+		Old: "WHERE marked_at < ? ORDER BY", New: "WHERE marked_at <= ? ORDER BY",
+	},
+}
+
+var ofDecisions = []Defect{
+	{
+		Name: "Retry-After is not heeded",
+		File: "backoff/policy.go", Tests: []string{"./backoff"},
+		Old: "delay = max(delay, min(s.RetryAfter, p.MaxRetryAfter))\n", New: "",
+	},
+	{
+		Name: "Retry-After is followed for as long as it says",
+		File: "backoff/policy.go", Tests: []string{"./backoff"},
+		Old: "min(s.RetryAfter, p.MaxRetryAfter)", New: "s.RetryAfter",
+	},
+	{
+		Name: "a delay goes beyond the horizon",
+		File: "backoff/policy.go", Tests: []string{"./backoff"},
+		Old: "return min(delay, left), true", New: "return delay, true",
+	},
+	{
+		Name: "the schedule starts anew with each attempt",
+		File: "sender/policy.go", Tests: []string{"./sender"},
+		Old: "Attempt: l.Tries, Age:", New: "Attempt: 1, Age:",
+	},
+	{
+		Name: "a redelivery that fails makes a delivered one a dead letter",
+		File: "sender/policy.go", Tests: []string{"./sender"},
+		Old: "r.Class == ClassNone || l.Single {\n\t\treturn Decision{Status: StatusDelivered}", New: "r.Class == ClassNone {\n\t\treturn Decision{Status: StatusDelivered}",
+	},
+	{
+		Name: "notices are raised about notices",
+		File: "sender/policy.go", Tests: []string{"./sender"},
+		Old: "if l.Notice {", New: "if l.Notice && l.Single {",
+	},
+	{
+		Name: "a success does not end the streak",
+		File: "sender/health.go", Tests: []string{"./sender"},
+		Old: "h.Streak, h.FailingSince, h.Warned = 0, time.Time{}, 0\n", New: "",
+	},
+	{
+		Name: "the first failure can disable",
+		File: "sender/disable.go", Tests: []string{"./sender"},
+		Old: " || h.Streak < disableStreak", New: "",
+	},
+	{
+		Name: "an outage of our own network counts against the endpoints",
+		File: "sender/policy.go", Tests: []string{"./sender"},
+		Old: "if r.OwnNetwork {", New: "if r.OwnNetwork && l.Number < 0 {",
+	},
+}
+
+var ofStores = []Defect{
+	{
+		Name: "a late result is recorded, in memory",
+		File: "sender/memory/record.go", Tests: []string{"./sender/memory"},
+		Old: "int64(d.live.number) == token", New: "token > 0",
+	},
+	{
+		Name: "a late result is recorded, on SQLite",
+		File: "sender/sqlite/leases.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "if !mine && leases[order[0]].token == l.number {", New: "if !mine {",
+	},
+	{
+		Name: "a late result ends another's lease, on PostgreSQL",
+		File: "sender/postgres/record.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: " AND number = u.number OFFSET 0", New: " OFFSET 0",
+	},
+	{
+		Name: "an attempt that was lost leaves no record, in memory",
+		File: "sender/memory/claim.go", Tests: []string{"./sender/memory"},
+		Old: "if !d.live.leased.IsZero() {", New: "if !d.live.leased.IsZero() && d.live.number < 0 {",
+	},
+	{
+		Name: "attempt numbers stay, on SQLite",
+		File: "sender/sqlite/claim.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "\td.number++\n", New: "\td.number = max(d.number, 1)\n",
+	},
+	{
+		Name: "a subscription gets what was published before it, on SQLite",
+		File: "sender/sqlite/expand.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "a.since < ev.seq && ev.seq <= a.until", New: "ev.seq <= a.until",
+	},
+	{
+		Name: "a subscription gets what was published before it, on PostgreSQL",
+		File: "sender/postgres/askers.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: "(a.since == nil || a.since.precedes(ev)) && ", New: "",
+	},
+	{
+		Name: "an idempotency key is not bound to the body, on PostgreSQL",
+		File: "sender/postgres/publish.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: "[sha256.Size]byte(hash) != d.KeyHash:", New: "false:",
+	},
+	{
+		Name: "a version that is given may be lower than the stored one, on PostgreSQL",
+		File: "sender/postgres/publish.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: " WHERE excluded.version > o.version RETURNING version", New: " RETURNING version",
+	},
+	{
+		Name: "an expansion that is cut off begins the event again, on SQLite",
+		File: "sender/sqlite/expand.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "return e.execs(updateExpanded, e.event, e.subscription)", New: "return e.execs(updateExpanded, e.event, 0)",
+	},
+	{
+		Name: "what a sealed secret belongs to is not bound to it",
+		File: "sender/keys.go", Tests: []string{"./sender"},
+		Old: "return k.byID[k.current].Seal(b, nil, plain, []byte(bound))", New: "_ = bound\n\treturn k.byID[k.current].Seal(b, nil, plain, nil)",
+	},
+	{
+		Name: "a job's late run may write",
+		File: "sender/jobs/try.go", Tests: []string{"./sender/jobs"},
+		Old: "r.Status != Running || r.Token != t.claimed.Token", New: "r.Status != Running",
+	},
+}
+
+var ofWire = []Defect{
+	{
+		Name: "a redirect is a success",
+		File: "sender/attempt.go", Tests: []string{"./sender"},
+		Old: "case answer.StatusCode >= 300 && answer.StatusCode < 400:", New: "case answer.StatusCode == 399:",
+	},
+	{
+		Name: "an answer is read without an end",
+		File: "sender/attempt.go", Tests: []string{"./sender"},
+		Old: "for total := 0; total < maxAnswer; {", New: "for total := 0; total >= 0; {",
+	},
+	{
+		Name: "an attempt may take for ever",
+		File: "sender/attempt.go", Tests: []string{"./sender"},
+		Old: "ctx, cancel := context.WithTimeout(ctx, timeout)\n", New: "ctx, cancel := context.WithTimeout(ctx, timeout<<20)\n",
+	},
+	{
+		Name: "the dialled address is not looked at",
+		File: "sender/transport.go", Tests: []string{"./sender"},
+		Old: "\t\tControlContext: policy.Control,\n", New: "",
+	},
+	{
+		Name: "the proxy of the environment is used",
+		File: "sender/transport.go", Tests: []string{"./sender"},
+		Old: "Proxy:                  nil,", New: "Proxy:                  http.ProxyFromEnvironment,",
+	},
+	{
+		Name: "a timeout is a success",
+		File: "sender/classify.go", Tests: []string{"./sender"},
+		Old: `return ClassTimeout, "no whole answer within the attempt's time"`, New: `return ClassNone, ""`,
+	},
+	{
+		Name: "an address embedded in an IPv6 one is not looked at",
+		File: "internal/guard/addresses.go", Tests: []string{"./internal/guard"},
+		Old: "case nat64.Contains(a):", New: "case nat64.Contains(a) && b[0] == 0xff:",
+	},
+	{
+		Name: "an address may have a zone",
+		File: "internal/guard/url.go", Tests: []string{"./internal/guard"},
+		Old: `case a.Zone() != "":`, New: `case a.Zone() == "none":`,
+	},
+}
