@@ -44,7 +44,11 @@ func newServer(s *service) (*server, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(doc)
 	})
-	h.handler = s.recovered(s.metrics.counted(s.authenticated(routed(mux, bounded(mux)))))
+	pages, err := h.newConsole()
+	if err != nil {
+		return nil, err
+	}
+	h.handler = s.recovered(s.metrics.counted(besides(pages, s.authenticated(routed(mux, bounded(mux))))))
 	return h, nil
 }
 

@@ -23,6 +23,7 @@ type service struct {
 	answers *answers
 
 	operatorHash string // of the operator's token
+	sessions     *sessions
 
 	registry   *sender.Registry[*sql.Tx]
 	publisher  *sender.Publisher[*sql.Tx]
@@ -78,7 +79,8 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 		log.Info("operator token, generated for this start: set -operator-token to choose one", "operator_token", token)
 	}
 	s.operatorHash = hashToken(token)
-	return s, nil
+	s.sessions, err = newSessions(key.Key, s.operatorHash)
+	return s, err
 }
 
 // assemble makes the library's parts. It touches no database.

@@ -106,6 +106,12 @@ var rules = []rule{
 		because: "its interfaces are the contract",
 	},
 	{
+		name:    "the console knows no store",
+		from:    []string{"sender/console"},
+		never:   []string{"sender/*"},
+		because: "it shows what any store has",
+	},
+	{
 		name:    "jobs do not know their stores",
 		from:    []string{"sender/jobs"},
 		never:   []string{"sender/jobs/*", "sender/memory", "sender/sqlite", "sender/postgres"},
@@ -218,6 +224,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		{"sender does not know its stores", map[string]string{"sender": "sender/sqlite", "sender/sqlite": "fmt"}},
 		{"receiver knows no store", map[string]string{"receiver": "dedup/sqlite", "dedup/sqlite": "fmt"}},
 		{"stores of dedup implement dedup", map[string]string{"dedup/memory": "fmt"}},
+		{"the console knows no store", map[string]string{"sender/console": "sender/memory"}},
 		{"jobs do not know their stores", map[string]string{"sender/jobs": "sender/jobs/sqlite"}},
 		{"stores of jobs implement jobs", map[string]string{"sender/jobs/memory": "fmt"}},
 		{"stores of sender implement sender", map[string]string{"sender/memory": "fmt"}},

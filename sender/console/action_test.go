@@ -1,0 +1,210 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// done ends the test unless the browser was led to a page that says what was done.
+func (b *bed) done(p page, to, said string) {
+	b.t.Helper()
+	require.Equal(b.t, http.StatusOK, p.status, p.text)
+	require.Equal(b.t, prefix+to, p.url.Path, "it was led there by GET")
+	require.Contains(b.t, p.text, `<p role="status" class="said">`+said)
+}
+
+func TestPauseResumeDisable(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	at := "/subscriptions/" + b.good
+	b.done(b.post(at+"/pause", nil), at, "Paused")
+	require.Equal(t, sender.SubscriptionPaused, b.subscription(b.good).Status)
+	require.Contains(t, b.logged(), "action=pause by=grace path=/subscriptions/"+b.good)
+
+	held := func() []sender.Delivery {
+		var all []sender.Delivery
+		for _, d := range b.deliveries(b.good) {
+			if d.Status == sender.StatusHeld {
+				all = append(all, d)
+			}
+		}
+		return all
+	}
+	b.publish("1")
+	b.pass(time.Hour)
+	b.publish("2")
+	b.run()
+	require.Len(t, held(), 2)
+
+	// It must be said which ones are sent; none, those since a time, all.
+	for _, wrong := range [][]string{{}, {"take", "some"}, {"take", "since"}, {"take", "since", "since", "lately"}} {
+		require.Equal(t, http.StatusUnprocessableEntity, b.post(at+"/resume", form(wrong...)).status, "%v", wrong)
+	}
+	require.Equal(t, sender.SubscriptionPaused, b.subscription(b.good).Status)
+	since := b.clock().Add(-time.Minute).Format("2006-01-02T15:04")
+	b.done(b.post(at+"/resume", form("take", "since", "since", since)), at, "Resumed")
+	b.run()
+	list := b.deliveries(b.good)
+	require.Equal(t, []sender.Status{sender.StatusDelivered, sender.StatusCancelled}, []sender.Status{list[0].Status, list[1].Status})
+
+	b.done(b.post(at+"/disable", form("reason", "  it was sold  ")), at, "Disabled")
+	require.Equal(t, sender.SubscriptionDisabled, b.subscription(b.good).Status)
+	require.Equal(t, "it was sold", b.subscription(b.good).DisabledReason)
+	require.Equal(t, http.StatusUnprocessableEntity, b.post(at+"/disable", form("reason", " ")).status)
+	require.Equal(t, http.StatusConflict, b.post(at+"/pause", nil).status)
+	b.publish("3")
+	b.run()
+	b.done(b.post(at+"/resume", form("take", "none")), at, "Resumed")
+	b.run()
+	require.Equal(t, sender.StatusCancelled, b.deliveries(b.good)[0].Status)
+
+	b.done(b.post(at+"/pause", nil), at, "Paused")
+	b.publish("4")
+	b.run()
+	b.done(b.post(at+"/resume", form("take", "all")), at, "Resumed")
+	b.run()
+	require.Equal(t, sender.StatusDelivered, b.deliveries(b.good)[0].Status)
+
+	// What receivers may have forgotten is sent if that is said, and not else.
+	b.done(b.post(at+"/pause", nil), at, "Paused")
+	b.publish("5")
+	b.run()
+	b.pass(60 * 24 * time.Hour)
+	require.Equal(t, http.StatusConflict, b.post(at+"/resume", form("take", "all")).status)
+	b.done(b.post(at+"/resume", form("take", "all", "force", "1")), at, "Resumed")
+
+	require.Equal(t, http.StatusNotFound, b.post("/subscriptions/wsub_never/pause", nil).status)
+}
+
+func TestSendTest(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.done(b.post("/subscriptions/"+b.good+"/test", nil), "/subscriptions/"+b.good, "A test event was published")
+	b.run()
+	require.Equal(t, sender.TestEventType, b.deliveries(b.good)[0].Event.Type)
+	require.Equal(t, http.StatusConflict, b.post("/subscriptions/"+b.off+"/test", nil).status)
+}
+
+func TestRedeliver(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	dead := b.deliveries(b.dead)[1]
+	require.Equal(t, sender.StatusDeadLettered, dead.Status)
+	at := "/deliveries/" + dead.ID
+	b.done(b.post(at+"/redeliver", nil), at, "It is sent again")
+	b.run()
+	d, err := b.history.Delivery(t.Context(), dead.ID)
+	require.NoError(t, err)
+	require.Equal(t, 3, d.AttemptCount)
+
+	b.pass(60 * 24 * time.Hour)
+	p := b.post("/deliveries/"+b.deliveries(b.good)[0].ID+"/redeliver", nil)
+	require.Equal(t, http.StatusConflict, p.status)
+	require.Contains(t, p.text, "or force it")
+	good := "/deliveries/" + b.deliveries(b.good)[0].ID
+	b.done(b.post(good+"/redeliver", form("force", "1")), good, "It is sent again")
+
+	require.NoError(t, b.reg.Unsubscribe(t.Context(), b.bad))
+	b.run()
+	gone := "/deliveries/" + b.deliveries(b.bad)[0].ID
+	require.NotContains(t, b.get(gone).text, "<button>Redeliver")
+	require.Contains(t, b.get(gone).text, "(deleted)")
+	require.Equal(t, http.StatusConflict, b.post(gone+"/redeliver", nil).status)
+}
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	preview := b.get("/replays/new?preview=1&status=dead_lettered&type=invoice.*&class=connect")
+	require.Contains(t, preview.text, "<strong>2</strong> deliveries")
+	require.Contains(t, b.get("/replays/new?preview=1&status=dead_lettered&class=timeout").text, "Nothing matches")
+	list, err := b.replays.List(t.Context(), sender.ReplayQuery{})
+	require.NoError(t, err)
+	require.Len(t, list, 1, "a preview creates nothing")
+
+	for _, wrong := range [][]string{{"rate", "fast"}, {"rate", "-1"}, {"status", "held"}, {"since", "x"}} {
+		require.Equal(t, http.StatusUnprocessableEntity, b.post("/replays", form(wrong...)).status, "%v", wrong)
+	}
+	p := b.post("/replays", form("status", "dead_lettered", "type", "invoice.*", "class", "connect", "subscription", b.dead, "subscriber", "sub_ada",
+		"since", "2026-03-01T12:00", "until", "2026-03-02T00:00", "rate", "0.5", "reason", "the endpoint is back"))
+	require.Equal(t, http.StatusOK, p.status, p.text)
+	list, err = b.replays.List(t.Context(), sender.ReplayQuery{})
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	r := list[0]
+	at := "/replays/" + r.ID
+	b.done(p, at, "The replay has begun")
+	require.Equal(t, "grace", r.By)
+	require.Equal(t, "the endpoint is back", r.Reason)
+	require.InDelta(t, 0.5, r.Rate, 0)
+	require.Equal(t, sender.ReplayFilter{
+		Status: sender.StatusDeadLettered, EventType: "invoice.*", ErrorClass: sender.ClassConnect, Subscription: b.dead, Subscriber: "sub_ada",
+		Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Until: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC),
+	}, r.Filter)
+	require.EqualValues(t, 2, r.Matched)
+
+	turn := func(path, said string, status sender.ReplayStatus) {
+		b.done(b.post(at+path, nil), at, said)
+		now, err := b.replays.Get(t.Context(), r.ID)
+		require.NoError(t, err)
+		require.Equal(t, status, now.Status)
+	}
+	turn("/pause", "Paused", sender.ReplayPaused)
+	require.Contains(t, b.get(at).text, "<button>Continue</button>")
+	turn("/continue", "Continued", sender.ReplayRunning)
+	turn("/cancel", "Cancelled", sender.ReplayCancelled)
+	require.Equal(t, http.StatusConflict, b.post(at+"/continue", nil).status)
+	require.NotContains(t, b.get(at).text, "<button>Continue</button>")
+	require.Contains(t, b.get("/replays").text, "the endpoint is back")
+}
+
+func TestAcknowledge(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	unread, _, err := b.history.Notices(t.Context(), sender.NoticeQuery{Unread: true})
+	require.NoError(t, err)
+	require.Len(t, unread, 2)
+	p := b.post("/notices/"+unread[0].ID+"/acknowledge", nil)
+	b.done(p, "/notices", "Acknowledged")
+	require.NotContains(t, p.text, unread[0].ID)
+	require.Contains(t, p.text, unread[1].ID)
+	require.Contains(t, b.get("/notices?all=1").text, unread[0].Delivery)
+	require.NotContains(t, b.get("/notices?kind=subscription.disabled").text, unread[1].ID)
+	require.Equal(t, http.StatusNotFound, b.post("/notices/ntc_never/acknowledge", nil).status)
+}
+
+func TestFailing(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	failing := b.get("/subscriptions?failing=1").text
+	require.Contains(t, failing, b.bad)
+	require.Contains(t, failing, b.dead)
+	require.NotContains(t, failing, b.good)
+	paused := b.get("/subscriptions?status=disabled&subscriber=sub_ada").text
+	require.Contains(t, paused, b.off)
+	require.NotContains(t, paused, b.bad)
+	require.NotContains(t, b.get("/subscriptions?subscriber=sub_bob").text, b.bad)
+}
+
+// A form that is too large, or none, is refused.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	require.Equal(t, http.StatusUnprocessableEntity, b.post("/subscriptions/"+b.good+"/disable", form("reason", strings.Repeat("x", 70<<10))).status)
+	require.Equal(t, http.StatusUnprocessableEntity, b.post("/subscriptions/"+b.good+"/disable", form("reason", strings.Repeat("x", 1025))).status)
+	require.Equal(t, sender.SubscriptionActive, b.subscription(b.good).Status)
+}
+
+// A link that says what was done is not believed.
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	require.NotContains(t, b.get("/?said=all+is+lost").text, "lost")
+	require.NotContains(t, b.get("/?said=all+is+lost").text, `role="status"`)
+}

@@ -1,0 +1,262 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/memory"
+)
+
+const (
+	// hostile is what a stranger could write where they may write anything.
+	hostile = "<script>hacked=1</script>\"'><img src=x onerror=hacked=1>\u202edesrever\x1b[31m"
+	// headerValue is a secret of a subscription's owner.
+	headerValue = "the-value-of-a-header"
+	prefix      = "/ops/hooks"
+)
+
+var errDown = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+
+// bed is a sending service with a console on it, under a prefix, at a time of its own.
+type bed struct {
+	t       *testing.T
+	store   *memory.Store
+	reg     *sender.Registry[*memory.Tx]
+	pub     *sender.Publisher[*memory.Tx]
+	history *sender.History
+	replays *sender.Replays
+	disp    *sender.Dispatcher
+	server  *httptest.Server
+	client  *http.Client
+	secret  string // of the subscriber sub_ada
+
+	mu    sync.Mutex
+	now   time.Time
+	log   bytes.Buffer
+	whose string // who the visitor is; "": nobody, who is refused
+
+	good, bad, dead, off string // the ids of subscriptions
+}
+
+func (b *bed) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+func (b *bed) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = b.now.Add(d)
+}
+
+func (b *bed) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.Write(p)
+}
+
+func (b *bed) logged() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.String()
+}
+
+func (b *bed) visitor(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.whose = name
+}
+
+func (b *bed) authorize(w http.ResponseWriter, _ *http.Request) (string, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.whose == "" {
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	}
+	return b.whose, b.whose != ""
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), whose: "grace"}
+	var err error
+	b.store, err = memory.New(&memory.Config{Now: b.clock})
+	require.NoError(t, err)
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	b.reg, err = sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Now: b.clock})
+	require.NoError(t, err)
+	b.pub, err = sender.NewPublisher(b.store, &sender.PublisherConfig{Now: b.clock})
+	require.NoError(t, err)
+	b.history, err = sender.NewHistory(b.store, &sender.HistoryConfig{Now: b.clock})
+	require.NoError(t, err)
+	b.replays, err = sender.NewReplays(b.store, &sender.ReplaysConfig{Now: b.clock})
+	require.NoError(t, err)
+	b.disp, err = sender.NewDispatcher(b.store, keys, &sender.DispatcherConfig{
+		UnguardedTransport: roundTrip(answer), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Chance: func() float64 { return 0 },
+	})
+	require.NoError(t, err)
+	pages, err := console.New(console.Backend{Registry: b.reg, History: b.history, Replays: b.replays}, b.authorize, &console.Config{
+		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: time.Second, Logger: slog.New(slog.NewTextHandler(b, nil)),
+	})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle(prefix+"/", http.StripPrefix(prefix, pages))
+	b.server = httptest.NewServer(mux)
+	t.Cleanup(b.server.Close)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	b.client = &http.Client{Jar: jar, Timeout: 20 * time.Second}
+	b.fill()
+	return b
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// answer is what the endpoints do, by their names.
+func answer(r *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	status, body := http.StatusOK, "thanks"
+	switch r.URL.Hostname() {
+	case "bad.example.com":
+		status, body = http.StatusBadGateway, hostile
+	case "dead.example.com":
+		return nil, errDown
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+}
+
+// fill makes something of everything that a console shows.
+func (b *bed) fill() {
+	t, ctx := b.t, b.t.Context()
+	_, secret, err := b.reg.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_ada"})
+	require.NoError(t, err)
+	b.secret = secret.Reveal()
+	subscribe := func(host, description string) string {
+		s, err := b.reg.Subscribe(ctx, sender.NewSubscription{
+			Subscriber: "sub_ada", URL: "https://" + host + "/hooks?a=<b>", EventTypes: []string{"invoice.*"}, Description: description,
+			Settings: sender.Settings{Headers: map[string]string{"X-Api-Key": headerValue}, Rate: 1000, MaxInFlight: 5, Timeout: 3 * time.Second},
+		})
+		require.NoError(t, err)
+		return s.ID
+	}
+	b.dead = subscribe("dead.example.com", hostile)
+	b.publish(hostile)
+	b.publish("2")
+	b.run()
+	b.pass(80 * time.Hour) // past the horizon: the next attempt is the last one
+	b.run()
+	b.good, b.bad, b.off = subscribe("good.example.com", ""), subscribe("bad.example.com", hostile), subscribe("off.example.com", "")
+	require.NoError(t, b.reg.Disable(ctx, b.off, hostile))
+	b.publish(hostile)
+	b.run()
+	_, err = b.replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered, EventType: "invoice.*", Subscription: b.dead}, By: hostile, Reason: hostile})
+	require.NoError(t, err)
+}
+
+func (b *bed) publish(object string) string {
+	b.t.Helper()
+	ref, err := b.pub.Publish(b.t.Context(), sender.Event{
+		Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: strings.ReplaceAll(object, "\x1b", "")}, Data: []byte(`{"note":"</pre><script>hacked=1</script>\u202e"}`),
+	})
+	require.NoError(b.t, err)
+	return ref.ID
+}
+
+// run has the dispatcher do all that can be done now.
+func (b *bed) run() {
+	b.t.Helper()
+	for range 10 {
+		_, err := b.disp.RunOnce(b.t.Context())
+		require.NoError(b.t, err)
+	}
+}
+
+// page is an answer.
+type page struct {
+	status int
+	header http.Header
+	text   string
+	url    *url.URL // where it came from, after all redirects
+}
+
+func (b *bed) do(req *http.Request) page {
+	b.t.Helper()
+	res, err := b.client.Do(req)
+	require.NoError(b.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(b.t, err)
+	return page{res.StatusCode, res.Header, string(text), res.Request.URL}
+}
+
+func (b *bed) get(path string) page {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.server.URL+prefix+path, nil)
+	require.NoError(b.t, err)
+	return b.do(req)
+}
+
+// post sends a form as a browser does from a page of the console.
+func (b *bed) post(path string, form url.Values, headers ...string) page {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.server.URL+prefix+path, strings.NewReader(form.Encode()))
+	require.NoError(b.t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return b.do(req)
+}
+
+func (b *bed) subscription(id string) sender.Subscription {
+	b.t.Helper()
+	s, err := b.reg.Subscription(b.t.Context(), id)
+	require.NoError(b.t, err)
+	return s
+}
+
+// deliveries are those of a subscription, the newest first.
+func (b *bed) deliveries(subscription string) []sender.Delivery {
+	b.t.Helper()
+	list, _, err := b.history.Deliveries(b.t.Context(), sender.DeliveryQuery{Subscription: subscription})
+	require.NoError(b.t, err)
+	return list
+}
+
+func form(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v
+}
+
+// locked does something while the database is busy with another transaction.
+func (b *bed) locked(do func()) {
+	b.t.Helper()
+	tx, err := b.store.Begin(context.WithoutCancel(b.t.Context()))
+	require.NoError(b.t, err)
+	defer func() { require.NoError(b.t, tx.Rollback()) }()
+	do()
+}

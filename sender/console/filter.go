@@ -1,0 +1,86 @@
+package console
+
+import (
+	"errors"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const pageSize = 50
+
+// filter is what a list is asked for by its form, as it was typed.
+type filter struct {
+	Status, Subscription, Subscriber, Event, Type, ObjectType, ObjectID, Since, Until, Class string
+
+	since, until time.Time
+}
+
+// filterOf reads a form. What is said of every field is reported at once.
+func filterOf(q url.Values) (f filter, err error) {
+	f = filter{
+		Status: q.Get("status"), Subscription: q.Get("subscription"), Subscriber: q.Get("subscriber"), Event: q.Get("event"), Type: q.Get("type"),
+		ObjectType: q.Get("object_type"), ObjectID: q.Get("object_id"), Since: q.Get("since"), Until: q.Get("until"), Class: q.Get("class"),
+	}
+	var since, until error
+	f.since, since = timeOf("since", f.Since)
+	f.until, until = timeOf("until", f.Until)
+	return f, errors.Join(since, until)
+}
+
+// timeOf takes what browsers send from a field for a local time, which the pages say
+// is UTC, and RFC 3339.
+func timeOf(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, form := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, badInput(name + ": " + strconv.Quote(text) + " is no time: give one such as 2006-01-02T15:04 (UTC)")
+}
+
+func (f *filter) object() sender.Object { return sender.Object{Type: f.ObjectType, ID: f.ObjectID} }
+
+// values are the fields that are not empty.
+func (f *filter) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{
+		"status": f.Status, "subscription": f.Subscription, "subscriber": f.Subscriber, "event": f.Event, "type": f.Type,
+		"object_type": f.ObjectType, "object_id": f.ObjectID, "since": f.Since, "until": f.Until, "class": f.Class,
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// older is the link to the page that follows in a list; "" if none does.
+func older(q url.Values, parameter, cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	next := url.Values{}
+	for name, values := range q {
+		if name != "said" {
+			next[name] = values
+		}
+	}
+	next.Set(parameter, cursor)
+	return "?" + next.Encode()
+}
+
+// classes are those that a filter can ask for.
+var classes = []sender.Class{
+	sender.ClassDNS, sender.ClassConnect, sender.ClassTLS, sender.ClassTimeout, sender.ClassReset,
+	sender.ClassStatus, sender.ClassRedirect, sender.ClassBlocked, sender.ClassInterrupted, sender.ClassProtocol,
+}
+
+var statuses = []sender.Status{
+	sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled,
+}
