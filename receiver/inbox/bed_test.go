@@ -60,26 +60,31 @@ func onSQLite(t testing.TB) base[*sql.Tx] {
 	return b
 }
 
-func pgPool(t testing.TB) (*pgxpool.Pool, *sql.DB) {
+// pgURL is of a schema of its own.
+func pgURL(t testing.TB) string {
 	admin, err := sql.Open("pgx", pgtest.DSN(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, admin.Close()) })
-	schema := pgtest.Schema(t, admin)
-	pool, err := pgxpool.New(t.Context(), pgtest.With(pgtest.DSN(t), "search_path", schema, "pool_max_conns", "24"))
+	return pgtest.With(pgtest.DSN(t), "search_path", pgtest.Schema(t, admin), "pool_max_conns", "24")
+}
+
+func pgPool(t testing.TB, url string) (*pgxpool.Pool, *sql.DB) {
+	pool, err := pgxpool.New(t.Context(), url)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	require.NoError(t, dedupPostgres.Migrate(t.Context(), db, nil))
 	require.NoError(t, postgres.Migrate(t.Context(), db, nil))
-	require.NoError(t, postgres.Migrate(t.Context(), db, nil), "again")
-	_, err = db.Exec("CREATE TABLE effects (no bigint GENERATED ALWAYS AS IDENTITY, id text NOT NULL)")
+	_, err = db.Exec("CREATE TABLE IF NOT EXISTS effects (no bigint GENERATED ALWAYS AS IDENTITY, id text NOT NULL)")
 	require.NoError(t, err)
 	return pool, db
 }
 
-func onPgx(t testing.TB) base[pgx.Tx] {
-	pool, db := pgPool(t)
+func onPgx(t testing.TB) base[pgx.Tx] { return openPgx(t, pgURL(t)) }
+
+func openPgx(t testing.TB, url string) base[pgx.Tx] {
+	pool, db := pgPool(t, url)
 	markers, err := dedupPostgres.New(nil)
 	require.NoError(t, err)
 	store, err := postgres.New(nil)
@@ -94,7 +99,7 @@ func onPgx(t testing.TB) base[pgx.Tx] {
 }
 
 func onPostgresSQL(t testing.TB) base[*sql.Tx] {
-	_, db := pgPool(t)
+	_, db := pgPool(t, pgURL(t))
 	markers, err := dedupPostgres.NewSQL(nil)
 	require.NoError(t, err)
 	store, err := postgres.NewSQL(nil)

@@ -92,11 +92,21 @@ func (c *Config) withDefaults() Config {
 
 func (c *Config) validate() error {
 	errs := []error{c.Policy.Validate()}
-	if c.Workers < 0 || c.MaxAttempts < 0 {
-		errs = append(errs, fmt.Errorf("inbox: Workers is %d and MaxAttempts %d: they must be positive", c.Workers, c.MaxAttempts))
+	for _, number := range []struct {
+		name  string
+		value int
+	}{{"Workers", c.Workers}, {"MaxAttempts", c.MaxAttempts}} {
+		if number.value < 0 {
+			errs = append(errs, fmt.Errorf("inbox: %s is %d: it must be positive", number.name, number.value))
+		}
 	}
-	if c.Lease < 0 || c.Poll < 0 {
-		errs = append(errs, fmt.Errorf("inbox: Lease is %v and Poll %v: they must be positive", c.Lease, c.Poll))
+	for _, span := range []struct {
+		name  string
+		value time.Duration
+	}{{"Lease", c.Lease}, {"Poll", c.Poll}} {
+		if span.value < 0 {
+			errs = append(errs, fmt.Errorf("inbox: %s is %v: it must be positive", span.name, span.value))
+		}
 	}
 	return errors.Join(errs...)
 }

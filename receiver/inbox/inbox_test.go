@@ -32,7 +32,6 @@ func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Run("with order the object is held up", func(t *testing.T) { poisonInOrder(t, open(t)) })
 	t.Run("a lease that has ended", func(t *testing.T) { leaseEnds(t, open(t)) })
 	t.Run("permanent errors", func(t *testing.T) { permanent(t, open(t)) })
-	t.Run("store", func(t *testing.T) { keeps(t, open(t)) })
 }
 
 func recordsThenApplies[Tx any](t *testing.T, open base[Tx]) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,48 +21,57 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-const childDB = "SUREHOOK_TEST_INBOX_DB"
+// Where the processes that are killed find their database: one of the two.
+const (
+	childFile = "SUREHOOK_TEST_INBOX_FILE"
+	childURL  = "SUREHOOK_TEST_INBOX_URL"
+)
 
-// A process that takes events and applies them is killed twenty times, in the middle of
-// it. What it has acknowledged is applied in the end, and nothing has two effects.
-func TestKill(t *testing.T) {
-	const kills = 20
+func TestKillOnSQLite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	open := openSQLite(t, path)
 	t.Cleanup(func() { require.NoError(t, open.db.Close()) })
-	acknowledged := map[string]bool{}
+	killed(t, open, childFile+"="+path)
+}
+
+func TestKillOnPostgres(t *testing.T) {
+	url := pgURL(t)
+	killed(t, openPgx(t, url), childURL+"="+url)
+}
+
+// Processes that take events and apply them share an inbox and are killed, one after
+// the other, in the middle of it. What any of them has acknowledged is applied in the
+// end, and nothing has two effects.
+func killed[Tx any](t *testing.T, open base[Tx], env string) {
+	const kills, processes = 12, 3
+	said := &acknowledgements{ids: map[string]bool{}, more: make(chan struct{}, 1)}
+	var children []*child
+	for range processes {
+		children = append(children, startChild(t, env, said))
+	}
 	within := 0
 	for range kills {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKillChild$")
-		child.Env = append(os.Environ(), childDB+"="+path)
-		child.Stderr = os.Stderr
-		out, err := child.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, child.Start())
-		lines := bufio.NewScanner(out)
-		for range 5 + rand.IntN(20) { // when it dies is the test's random input
-			require.True(t, lines.Scan(), "the child has ended by itself")
-			acknowledged[lines.Text()] = true
-		}
-		require.NoError(t, child.Process.Kill())
-		for lines.Scan() { // what it had said before it died
-			if len(lines.Text()) == len("evt_")+26 {
-				acknowledged[lines.Text()] = true
-			}
-		}
-		_ = child.Wait()
+		said.wait(t, 5+rand.IntN(20)) // when it dies is the test's random input
+		i := rand.IntN(processes)
+		children[i].kill()
+		children[i] = startChild(t, env, said)
+		acknowledged := said.all()
+		// In one statement, since the others go on meanwhile.
 		kept := map[string]bool{}
-		for _, id := range append(open.effects(t), column(t, open.db, "SELECT id FROM surehook_inbox_events")...) {
+		for _, id := range column(t, open.db, "SELECT id FROM effects UNION ALL SELECT id FROM surehook_inbox_events") {
 			kept[id] = true
 		}
-		for id := range acknowledged {
+		for _, id := range acknowledged {
 			require.True(t, kept[id], "an acknowledged event is neither applied nor in the inbox")
 		}
-		if claimed := column(t, open.db, "SELECT id FROM surehook_inbox_events WHERE attempt > 0"); len(claimed) > 0 {
+		if len(column(t, open.db, "SELECT id FROM surehook_inbox_events WHERE attempt > 0")) > 0 {
 			within++
 		}
 	}
-	require.Positive(t, within, "it never died with an event in its hands")
+	for _, c := range children {
+		c.kill()
+	}
+	require.Positive(t, within, "none ever died with an event in its hands")
 	b := newBed(t, open, nil, inbox.Config{Lease: childLease})
 	left := b.status().Events
 	// Not by how many have ended: a copy that was recorded after the effect is left too,
@@ -70,28 +80,98 @@ func TestKill(t *testing.T) {
 	effects := open.effects(t)
 	slices.Sort(effects)
 	require.Equal(t, slices.Compact(slices.Clone(effects)), effects, "an event had two effects")
-	for id := range acknowledged {
+	acknowledged := said.all()
+	for _, id := range acknowledged {
 		_, applied := slices.BinarySearch(effects, id)
 		require.True(t, applied, "an acknowledged event was lost")
 	}
-	t.Logf("killed %d times, %d times with an event in its hands; %d events acknowledged, %d applied, %d of them after the last kill",
+	t.Logf("killed %d times, %d times with events in hand; %d events acknowledged, %d applied, %d of them after the last kill",
 		kills, within, len(acknowledged), len(effects), left)
+}
+
+// acknowledgements are what all processes have answered with 200.
+type acknowledgements struct {
+	mu   sync.Mutex
+	ids  map[string]bool
+	more chan struct{}
+}
+
+func (a *acknowledgements) add(id string) {
+	a.mu.Lock()
+	a.ids[id] = true
+	a.mu.Unlock()
+	select {
+	case a.more <- struct{}{}:
+	default:
+	}
+}
+
+func (a *acknowledgements) all() (ids []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id := range a.ids {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (a *acknowledgements) wait(t *testing.T, n int) {
+	for until := len(a.all()) + n; len(a.all()) < until; {
+		select {
+		case <-a.more:
+		case <-time.After(time.Minute):
+			t.Fatal("nothing is acknowledged any more")
+		}
+	}
+}
+
+type child struct {
+	cmd  *exec.Cmd
+	read chan struct{}
+}
+
+func startChild(t *testing.T, env string, said *acknowledgements) *child {
+	c := &child{cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKillChild$"), read: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), env)
+	c.cmd.Stderr = os.Stderr
+	out, err := c.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.cmd.Start())
+	go func() {
+		defer close(c.read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if len(lines.Text()) == len("evt_")+26 { // the last one may be a part of one
+				said.add(lines.Text())
+			}
+		}
+	}()
+	return c
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.read
+	_ = c.cmd.Wait()
 }
 
 const childLease = 2 * time.Second
 
-// TestKillChild is the process that TestKill kills; by itself it does nothing.
+// TestKillChild is a process that is killed; by itself it does nothing.
 func TestKillChild(t *testing.T) {
-	path := os.Getenv(childDB)
-	if path == "" {
-		return
+	if path := os.Getenv(childFile); path != "" {
+		takeUntilKilled(t, openSQLite(t, path))
 	}
-	open := openSQLite(t, path)
+	if url := os.Getenv(childURL); url != "" {
+		takeUntilKilled(t, openPgx(t, url))
+	}
+}
+
+func takeUntilKilled[Tx any](t *testing.T, open base[Tx]) {
 	secret := signing.GenerateSecret()
 	rcv := newReceiver(t, open, secret, &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)})
 	in, err := inbox.New(rcv, open.inTx, open.store, open.effect, &inbox.Config{Workers: 2, Lease: childLease, Logger: quiet})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	go func() { _ = in.Run(ctx) }()
 	sender, handler := receivertest.NewSender(t, secret, nil), in.Handler()

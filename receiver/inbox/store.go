@@ -13,6 +13,8 @@ import (
 // postgres beside this one have one each. Tx is the transaction of the application's
 // driver; a store never begins, ends or savepoints it, and keeps no reference to it.
 //
+// Package inboxtest beside this one checks what the comments here say.
+//
 // Events stand in lines, and of each line one event at a time is claimed. Times are
 // those of the database's clock, to the millisecond or finer. What the driver says
 // comes back wrapped. All methods are safe for concurrent use, by any number of

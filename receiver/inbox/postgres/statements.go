@@ -24,24 +24,26 @@ func statementsIn(schema string) statements {
 }
 
 const (
-	// A line that is there is locked and not changed (WHERE false), until the event is
-	// committed: whoever removes the line's last event meanwhile waits, and then sees it.
+	// A line that is there is locked until the event is committed: whoever removes the
+	// line's last event meanwhile waits, and then sees it, or, if its snapshot is older
+	// (REPEATABLE READ), fails: for that, the line must be written, though with what it has.
 	record = `WITH fresh AS (
 			INSERT INTO surehook_inbox_events (scope, id, line, type, version, body) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (scope, id) DO NOTHING RETURNING 1
 		), line AS (
 			INSERT INTO surehook_inbox_lines AS l (scope, line, due_at) SELECT $1, $3, clock_timestamp() FROM fresh
-			ON CONFLICT (scope, line) DO UPDATE SET due_at = l.due_at WHERE false
+			ON CONFLICT (scope, line) DO UPDATE SET due_at = l.due_at
 		)
 		SELECT EXISTS (SELECT 1 FROM fresh)`
 
-	claimLines = `WITH due AS MATERIALIZED (
-			SELECT scope, line FROM surehook_inbox_lines WHERE due_at <= clock_timestamp()
+	// The time is asked for once, or every line that waits would be compared with it. The
+	// rows are locked, so their places stay.
+	claimLines = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $2::bigint * interval '1 microsecond', token = token + 1
+		WHERE ctid = ANY(ARRAY(
+			SELECT ctid FROM surehook_inbox_lines WHERE due_at <= (SELECT clock_timestamp())
 			ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
-		)
-		UPDATE surehook_inbox_lines AS l SET due_at = clock_timestamp() + $2::bigint * interval '1 microsecond', token = l.token + 1
-		FROM due WHERE l.scope = due.scope AND l.line = due.line
-		RETURNING l.scope, l.line, l.token`
+		))
+		RETURNING scope, line, token`
 
 	claimEvent = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, clock_timestamp())
 		WHERE scope = $1 AND id = (SELECT id FROM surehook_inbox_events WHERE scope = $1 AND line = $2 ORDER BY version, no LIMIT 1)

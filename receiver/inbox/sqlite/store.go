@@ -24,6 +24,16 @@ func New() *Store { return &Store{} }
 // now is in microseconds, but exact to the millisecond only.
 const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
 
+const (
+	claimLinesQuery = `UPDATE surehook_inbox_lines SET due_at = ` + now + ` + ?, token = token + 1
+		WHERE (scope, line) IN (SELECT scope, line FROM surehook_inbox_lines WHERE due_at <= ` + now + ` ORDER BY due_at LIMIT ?)
+		RETURNING scope, line, token`
+
+	claimEventQuery = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, ` + now + `)
+		WHERE no = (SELECT no FROM surehook_inbox_events WHERE scope = ? AND line = ? ORDER BY version, no LIMIT 1)
+		RETURNING id, type, version, body, attempt, ` + now + ` - first_at`
+)
+
 // RecordTx implements [inbox.Store].
 func (*Store) RecordTx(ctx context.Context, tx *sql.Tx, r inbox.Record) (bool, error) {
 	if err := errors.Join(checkTx(tx), inbox.CheckRecord(r)); err != nil {
@@ -51,9 +61,7 @@ func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, limit int, lease time.Dur
 	kept := claims[:0]
 	for _, c := range claims {
 		var age int64
-		err := tx.QueryRowContext(ctx, `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, `+now+`)
-			WHERE no = (SELECT no FROM surehook_inbox_events WHERE scope = ? AND line = ? ORDER BY version, no LIMIT 1)
-			RETURNING id, type, version, body, attempt, `+now+` - first_at`, c.Scope, c.Line).
+		err := tx.QueryRowContext(ctx, claimEventQuery, c.Scope, c.Line).
 			Scan(&c.ID, &c.Type, &c.Version, &c.Body, &c.Attempt, &age)
 		if errors.Is(err, sql.ErrNoRows) { // somebody has removed events by hand
 			_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_lines WHERE scope = ? AND line = ?`, c.Scope, c.Line)
@@ -71,9 +79,7 @@ func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, limit int, lease time.Dur
 }
 
 func claimLines(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration) (claims []inbox.Claim, err error) {
-	rows, err := tx.QueryContext(ctx, `UPDATE surehook_inbox_lines SET due_at = `+now+` + ?, token = token + 1
-		WHERE (scope, line) IN (SELECT scope, line FROM surehook_inbox_lines WHERE due_at <= `+now+` ORDER BY due_at LIMIT ?)
-		RETURNING scope, line, token`, lease.Microseconds(), limit)
+	rows, err := tx.QueryContext(ctx, claimLinesQuery, lease.Microseconds(), limit)
 	if err != nil {
 		return nil, err
 	}

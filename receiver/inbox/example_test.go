@@ -1,0 +1,72 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"time"
+
+	dedup "github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/inbox"
+	"github.com/surehook/surehook/receiver/inbox/sqlite"
+	"github.com/surehook/surehook/signing"
+)
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// An event is answered as soon as it is recorded, and applied by Run. What fails is
+// tried again.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	db, err := sql.Open("sqlite", "file::memory:?_txlock=immediate") // or a file
+	check(err)
+	defer db.Close()
+	db.SetMaxOpenConns(1) // a database in memory belongs to its connection
+	check(dedup.Migrate(ctx, db))
+	check(sqlite.Migrate(ctx, db))
+
+	secret := signing.GenerateSecret()
+	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
+	check(err)
+	verifier, err := signing.NewVerifier(keys, nil)
+	check(err)
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), &receiver.Config{Logger: quiet})
+	check(err)
+
+	attempts := 0
+	apply := func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+		if attempts++; attempts == 1 {
+			return fmt.Errorf("the warehouse is away")
+		}
+		fmt.Println("applied", ev.ID)
+		stop()
+		return nil
+	}
+	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), apply, &inbox.Config{
+		Policy: at1ms, Poll: time.Millisecond, Logger: quiet,
+		Hooks: inbox.Hooks{Retry: func(_ context.Context, c inbox.Claim, err error, _ time.Duration) {
+			fmt.Println("attempt", c.Attempt, "failed:", err)
+		}},
+	})
+	check(err)
+	http.Handle("POST /webhooks", in.Handler())
+
+	body := []byte(`{"id":"evt_1","type":"order.paid","object":{"type":"order","id":"7"},"version":1}`)
+	h := http.Header{"Content-Type": {"application/json"}}
+	check(signing.Sign(h, signing.DefaultSchemes(), "evt_1", time.Now(), body, keys))
+	res, err := in.Receive(ctx, signing.Message{Method: http.MethodPost, Header: h, Body: body})
+	fmt.Println(res, err)
+
+	check(in.Run(ctx))
+	// Output:
+	// recorded <nil>
+	// attempt 1 failed: receiver: apply: the warehouse is away
+	// applied evt_1
+}

@@ -1,0 +1,110 @@
+package inboxtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/receiver/inbox"
+)
+
+func claimRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"one-of-a-line", "Of a line one event at a time is claimed: the one with the lowest version; of equal ones, what was recorded first.", oneOfALine[Tx]},
+		{"lease-ends", "A claimed line is due again when its lease has ended, and not before; the claim then has another token and is one more attempt.", leaseEnds[Tx]},
+		{"longest-due-first", "Those that are due longest are claimed first, and no more than the limit.", longestDueFirst[Tx]},
+		{"claim-rollback", "A claim that is rolled back was none, and no attempt.", claimRollback[Tx]},
+		{"age", "A claim's age is the time since the first attempt, and does not begin anew.", age[Tx]},
+	}
+}
+
+func oneOfALine[Tx any](e *env[Tx]) {
+	e.record(event("one", "b", 2), true)
+	e.record(event("one", "a", 1), true)
+	e.record(event("one", "c", 2), true)
+	e.record(event("one", "none", 0), true)
+	e.record(event("two", "other", 9), true)
+	claims := e.claim(10, long)
+	got := ids(claims)
+	if slices.Sort(got); !slices.Equal(got, []string{"none", "other"}) {
+		e.Fatalf("claimed were %v, and must be the lowest version of each line: none, other", got)
+	}
+	if e.nothing("both lines are claimed"); claims[0].Line == "two" {
+		claims[0], claims[1] = claims[1], claims[0]
+	}
+	next := claims[0]
+	if next.Attempt != 1 || next.Age < 0 || next.Age > time.Minute {
+		e.Errorf("the first claim is attempt %d, of the age %v", next.Attempt, next.Age)
+	}
+	e.record(event("one", "late", 1), true)
+	e.nothing("the line that an event was recorded into is claimed")
+	for _, id := range []string{"a", "late", "b", "c"} {
+		e.finish(next)
+		next = e.claimed(id)
+	}
+	e.finish(next)
+	e.nothing("the line is empty, and the other one is claimed")
+}
+
+func leaseEnds[Tx any](e *env[Tx]) {
+	e.record(event("line", "a", 1), true)
+	first := e.claim(10, 20*time.Millisecond)
+	if len(first) != 1 {
+		e.Fatalf("claimed were %v, and it must be a", ids(first))
+	}
+	second := e.soon(10, long)[0]
+	if second.ID != "a" || second.Attempt != 2 || second.Token == first[0].Token {
+		e.Errorf("the second claim is of %q, attempt %d, token %d after %d", second.ID, second.Attempt, second.Token, first[0].Token)
+	}
+	e.lost("finishing after the lease", e.tryFinish(first[0]))
+	e.lost("putting back after the lease", e.tryRetry(first[0], 0))
+	e.nothing("it is claimed, and what came too late must change nothing")
+	e.finish(second)
+}
+
+func longestDueFirst[Tx any](e *env[Tx]) {
+	order := []string{"c", "a", "d", "b"}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		e.record(event(id, id, 1), true)
+	}
+	all := e.claim(3, long)
+	if len(all) != 3 {
+		e.Fatalf("claimed were %v of four, with a limit of 3", ids(all))
+	}
+	all = append(all, e.claim(3, long)...)
+	place := func(c inbox.Claim) int { return slices.Index(order, c.ID) }
+	slices.SortFunc(all, func(a, b inbox.Claim) int { return place(a) - place(b) })
+	for i, c := range all { // each due later than the one before, however long this takes
+		e.retry(c, time.Duration(1+i)*20*time.Millisecond)
+	}
+	var got []string
+	for len(got) < len(order) {
+		got = append(got, ids(e.soon(1, long))...)
+	}
+	if !slices.Equal(got, order) {
+		e.Errorf("the order is %v, and those that were due first must come first: %v", got, order)
+	}
+}
+
+func claimRollback[Tx any](e *env[Tx]) {
+	e.record(event("line", "a", 1), true)
+	e.giveUp(func(tx Tx) error {
+		_, err := e.Store.ClaimTx(e.ctx, tx, 1, long)
+		return err
+	})
+	if c := e.claimed("a"); c.Attempt != 1 {
+		e.Errorf("it is attempt %d, and the one before was rolled back", c.Attempt)
+	}
+}
+
+func age[Tx any](e *env[Tx]) {
+	e.record(event("line", "a", 1), true)
+	before := time.Duration(-1)
+	for range 3 {
+		c := e.soon(1, long)[0]
+		if before >= 0 && c.Age < before+10*time.Millisecond {
+			e.Errorf("the age is %v, after %v at least 20 ms ago", c.Age, before)
+		}
+		before = c.Age
+		e.retry(c, 20*time.Millisecond)
+	}
+}

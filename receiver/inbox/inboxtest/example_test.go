@@ -1,0 +1,17 @@
+package inboxtest_test
+
+import (
+	"testing"
+
+	"github.com/surehook/surehook/receiver/inbox/inboxtest"
+)
+
+// A store of one's own is held against the suite by a test in its package.
+func Example() {
+	_ = func(t *testing.T) {
+		inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[tx] {
+			b := open(t) // an empty inbox of its own
+			return inboxtest.Harness[tx]{Store: b, InTx: b.inTx}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package inboxtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/receiver/inbox"
+)
+
+// Harness is a store and what the suite needs to use it.
+type Harness[Tx any] struct {
+	// Store is what is tested.
+	Store inbox.Store[Tx]
+
+	// InTx runs fn in one transaction and returns what fn or the commit said. It must be
+	// safe for concurrent use, as many as 16 at a time.
+	InTx func(ctx context.Context, fn func(Tx) error) error
+}
+
+// Run runs the suite. open is called once for each subtest and must return an inbox
+// with nothing in it, that nobody else uses.
+func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
+	for _, r := range rules[Tx]() {
+		t.Run(r.name, func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("the rule: %s", r.says)
+				}
+			}()
+			check(t, t, r, open, limit)
+		})
+	}
+}
+
+// limit is how long one rule may take before all its waits end.
+const limit = time.Minute
+
+// check holds the store against one rule. What is wrong goes to report, which in the
+// suite's own tests is not t.
+func check[Tx any](t *testing.T, report reporter, r rule[Tx], open func(t *testing.T) Harness[Tx], limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
+	defer cancel()
+	r.check(&env[Tx]{reporter: report, Harness: open(t), ctx: ctx})
+}
+
+// A rule is one thing that a store must do.
+type rule[Tx any] struct {
+	name  string
+	says  string
+	check func(e *env[Tx])
+}
+
+func rules[Tx any]() []rule[Tx] {
+	return slices.Concat(recordRules[Tx](), claimRules[Tx](), resultRules[Tx](), concurrencyRules[Tx](), argumentRules[Tx]())
+}
+
+// reporter is what the rules need of *testing.T. Fatalf is for the rule's own
+// goroutine, outside transactions.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}

@@ -1,0 +1,177 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/inbox"
+	"github.com/surehook/surehook/receiver/inbox/inboxtest"
+	"github.com/surehook/surehook/receiver/inbox/postgres"
+)
+
+// open returns an empty inbox, in a schema whose name has to be quoted and which is not
+// in the search_path.
+func open(t *testing.T, level string) (*pgxpool.Pool, *sql.DB, *postgres.Config) {
+	admin, err := sql.Open("pgx", pgtest.DSN(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, admin.Close()) })
+	cfg := &postgres.Config{Schema: pgtest.Schema(t, admin)}
+	pool, err := pgxpool.New(t.Context(), pgtest.With(pgtest.DSN(t), "default_transaction_isolation", level, "pool_max_conns", "16"))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	require.NoError(t, postgres.Migrate(t.Context(), db, cfg))
+	require.NoError(t, postgres.Migrate(t.Context(), db, cfg), "again")
+	return pool, db, cfg
+}
+
+func TestStore(t *testing.T) {
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run("pgx, "+level, func(t *testing.T) {
+			pool, db, cfg := open(t, level)
+			store, err := postgres.New(cfg)
+			require.NoError(t, err)
+			inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[pgx.Tx] {
+				empty(t, db, cfg)
+				return inboxtest.Harness[pgx.Tx]{Store: store, InTx: func(ctx context.Context, fn func(pgx.Tx) error) error {
+					return pgx.BeginFunc(ctx, pool, fn)
+				}}
+			})
+		})
+	}
+	t.Run("database/sql", func(t *testing.T) {
+		_, db, cfg := open(t, "read committed")
+		store, err := postgres.NewSQL(cfg)
+		require.NoError(t, err)
+		inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[*sql.Tx] {
+			empty(t, db, cfg)
+			return inboxtest.Harness[*sql.Tx]{Store: store, InTx: receiver.SQL(db, nil)}
+		})
+	})
+}
+
+func empty(t *testing.T, db *sql.DB, cfg *postgres.Config) {
+	for _, table := range []string{"events", "lines"} {
+		_, err := db.Exec(`DELETE FROM "` + cfg.Schema + `".surehook_inbox_` + table)
+		require.NoError(t, err)
+	}
+}
+
+func TestSchemaIsChecked(t *testing.T) {
+	_, err := postgres.New(&postgres.Config{Schema: strings.Repeat("s", 64)})
+	require.ErrorIs(t, err, inbox.ErrInvalid)
+	_, err = postgres.NewSQL(&postgres.Config{Schema: "a\x00"})
+	require.ErrorIs(t, err, inbox.ErrInvalid)
+}
+
+// Events that somebody has removed from the table leave lines behind, which go when
+// they are claimed.
+func TestRemovedByHand(t *testing.T) {
+	_, db, cfg := open(t, "read committed")
+	store, err := postgres.NewSQL(cfg)
+	require.NoError(t, err)
+	inTx := receiver.SQL(db, nil)
+	for _, id := range []string{"a", "b"} {
+		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+			_, err := store.RecordTx(t.Context(), tx, inbox.Record{Scope: "s", ID: id, Line: id, Type: "t", Version: 1, Body: []byte("x")})
+			return err
+		}))
+	}
+	_, err = db.Exec(`DELETE FROM "` + cfg.Schema + `".surehook_inbox_events WHERE id = 'a'`)
+	require.NoError(t, err)
+	require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+		claims, err := store.ClaimTx(t.Context(), tx, 10, time.Hour)
+		require.Len(t, claims, 1)
+		return err
+	}))
+	var lines int
+	require.NoError(t, db.QueryRow(`SELECT count(*) FROM "`+cfg.Schema+`".surehook_inbox_lines`).Scan(&lines))
+	require.Equal(t, 1, lines)
+}
+
+// What another transaction has claimed and not committed yet is passed over at once, and
+// so is a line that somebody is recording into.
+func TestLockedLinesArePassedOver(t *testing.T) {
+	_, db, cfg := open(t, "read committed")
+	store, err := postgres.NewSQL(cfg)
+	require.NoError(t, err)
+	inTx := receiver.SQL(db, nil)
+	record := func(tx *sql.Tx, line, id string) error {
+		_, err := store.RecordTx(t.Context(), tx, inbox.Record{Scope: "s", ID: id, Line: line, Type: "t", Version: 1, Body: []byte("x")})
+		return err
+	}
+	require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+		return errors.Join(record(tx, "one", "a"), record(tx, "two", "b"), record(tx, "three", "c"))
+	}))
+	claim := func(tx *sql.Tx, limit, want int) error {
+		claims, err := store.ClaimTx(t.Context(), tx, limit, time.Hour)
+		if err == nil && len(claims) != want {
+			err = fmt.Errorf("claimed were %d, want %d", len(claims), want)
+		}
+		return err
+	}
+	require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+		return errors.Join(claim(tx, 1, 1), inTx(t.Context(), func(tx *sql.Tx) error {
+			return errors.Join(record(tx, "two", "d"), inTx(t.Context(), func(tx *sql.Tx) error {
+				_, err := tx.Exec("SET LOCAL lock_timeout = '5s'")
+				return errors.Join(err, claim(tx, 10, 1))
+			}))
+		}))
+	}))
+}
+
+// With a large backlog, due or not, claiming reads as many rows as it claims, whichever
+// plan the server makes: for the values that it has, or one for all.
+func TestPlans(t *testing.T) {
+	pool, _, cfg := open(t, "read committed")
+	ctx := t.Context()
+	conn, err := pool.Acquire(ctx)
+	require.NoError(t, err)
+	defer conn.Release()
+	for _, statement := range []string{
+		`SET search_path = "` + cfg.Schema + `"`,
+		`INSERT INTO surehook_inbox_events (scope, id, line, type, version, body)
+			SELECT 'default', 'evt_' || n, 'object/thing/' || n % 10000, 'thing.made', n, '{}' FROM generate_series(1, 20000) AS n`,
+		`INSERT INTO surehook_inbox_lines (scope, line, due_at)
+			SELECT 'default', 'object/thing/' || n, clock_timestamp() + CASE WHEN n % 2 = 0 THEN interval '-1 hour' ELSE interval '1 hour' END FROM generate_series(0, 9999) AS n`,
+		`ANALYZE surehook_inbox_events, surehook_inbox_lines`,
+		`PREPARE lines (int, bigint) AS ` + postgres.ClaimLines,
+		`PREPARE event (text, text) AS ` + postgres.ClaimEvent,
+	} {
+		_, err = conn.Exec(ctx, statement)
+		require.NoError(t, err, statement)
+	}
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		_, err = conn.Exec(ctx, "SET plan_cache_mode = "+mode)
+		require.NoError(t, err)
+		for execute, looks := range map[string][]string{
+			"lines(8, 60000000)":                 {"Index Cond: (due_at <= ", "Tid Scan on surehook_inbox_lines"},
+			"event('default', 'object/thing/7')": {"surehook_inbox_events_line", "surehook_inbox_events_pkey"},
+		} {
+			rows, err := conn.Query(ctx, "EXPLAIN EXECUTE "+execute, pgx.QueryExecModeSimpleProtocol)
+			require.NoError(t, err)
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			require.NoError(t, err)
+			plan := strings.Join(lines, "\n")
+			for _, how := range looks {
+				require.Contains(t, plan, how, mode)
+			}
+			require.NotContains(t, plan, "Seq Scan", mode)
+			require.NotContains(t, plan, "Sort", mode)
+			require.NotContains(t, plan, "Filter", mode)
+		}
+	}
+}

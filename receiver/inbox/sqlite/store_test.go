@@ -1,0 +1,89 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/inbox"
+	"github.com/surehook/surehook/receiver/inbox/inboxtest"
+	"github.com/surehook/surehook/receiver/inbox/sqlite"
+)
+
+func open(t *testing.T) *sql.DB {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "inbox.db")+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(20000)")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	require.NoError(t, sqlite.Migrate(t.Context(), db))
+	require.NoError(t, sqlite.Migrate(t.Context(), db), "again")
+	return db
+}
+
+func TestStore(t *testing.T) {
+	inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[*sql.Tx] {
+		return inboxtest.Harness[*sql.Tx]{Store: sqlite.New(), InTx: receiver.SQL(open(t), nil)}
+	})
+}
+
+// Events that somebody has removed from the table leave lines behind, which go when
+// they are claimed.
+func TestRemovedByHand(t *testing.T) {
+	db, store := open(t), sqlite.New()
+	inTx := receiver.SQL(db, nil)
+	claim := func() (claims []inbox.Claim) {
+		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) (err error) {
+			claims, err = store.ClaimTx(t.Context(), tx, 10, time.Hour)
+			return err
+		}))
+		return claims
+	}
+	for _, id := range []string{"a", "b"} {
+		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+			_, err := store.RecordTx(t.Context(), tx, inbox.Record{Scope: "s", ID: id, Line: id, Type: "t", Version: 1, Body: []byte("x")})
+			return err
+		}))
+	}
+	_, err := db.Exec("DELETE FROM surehook_inbox_events WHERE id = 'a'")
+	require.NoError(t, err)
+	require.Len(t, claim(), 1)
+	var lines int
+	require.NoError(t, db.QueryRow("SELECT count(*) FROM surehook_inbox_lines").Scan(&lines))
+	require.Equal(t, 1, lines)
+}
+
+// Whatever waits, claiming looks at what is due, and at one event of each line.
+func TestPlans(t *testing.T) {
+	db := open(t)
+	for what, c := range map[string]struct{ query, want string }{
+		"lines": {sqlite.ClaimLines, "USING COVERING INDEX surehook_inbox_lines_due (due_at<?)"},
+		"event": {sqlite.ClaimEvent, "USING COVERING INDEX surehook_inbox_events_line (scope=? AND line=?)"},
+	} {
+		plan := planOf(t, db, c.query)
+		text := strings.Join(plan, "\n")
+		require.Contains(t, text, c.want, what)
+		require.NotContains(t, text, "TEMP B-TREE FOR ORDER BY", what)
+		for _, step := range plan {
+			require.False(t, strings.HasPrefix(step, "SCAN"), text)
+		}
+	}
+}
+
+func planOf(t *testing.T, db *sql.DB, query string) (plan []string) {
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, 1, 1)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
+		plan = append(plan, detail)
+	}
+	require.NoError(t, rows.Err())
+	return plan
+}
