@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/pgtx"
 )
 
 // SetAside implements [dedup.DeadLetters].
@@ -38,13 +39,13 @@ func (s *Store[Tx]) ListDeadLetters(ctx context.Context, tx Tx, scope, after str
 	if err := dedup.CheckList(scope, after, limit); err != nil {
 		return nil, err
 	}
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return nil, err
 	}
 	var list []dedup.DeadLetter
-	err = in.rows(ctx, s.sql.letters, []any{scope, after, limit}, func(scan func(...any) error) error {
-		l, err := scanLetter(scan)
+	err = in.Rows(ctx, s.sql.letters, []any{scope, after, limit}, func(row pgtx.Row) error {
+		l, err := scanLetter(row.Scan)
 		list = append(list, l)
 		return err
 	})

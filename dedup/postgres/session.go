@@ -2,106 +2,34 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/pgtx"
 )
-
-// session is a transaction of either kind. Arguments are scalars and []byte: of
-// more than that, drivers of database/sql have notions of their own.
-type session interface {
-	// exec returns how many rows were changed.
-	exec(ctx context.Context, query string, args ...any) (int64, error)
-	// row scans the one row into the pointers, or returns sql.ErrNoRows.
-	row(ctx context.Context, query string, args []any, into ...any) error
-	// rows has each called once for each row.
-	rows(ctx context.Context, query string, args []any, each func(scan func(...any) error) error) error
-}
 
 var errNoTx = fmt.Errorf("%w: the transaction is nil", dedup.ErrInvalid)
 
+// session is the caller's transaction.
+func (s *Store[Tx]) session(tx Tx) (pgtx.Tx, error) {
+	if in := s.in(tx); in != nil {
+		return in, nil
+	}
+	return nil, errNoTx
+}
+
 func (s *Store[Tx]) exec(ctx context.Context, tx Tx, query string, args ...any) (int64, error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return 0, err
 	}
-	return in.exec(ctx, query, args...)
+	return in.Exec(ctx, query, args...)
 }
 
 func (s *Store[Tx]) row(ctx context.Context, tx Tx, query string, args []any, into ...any) error {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return err
 	}
-	return in.row(ctx, query, args, into...)
-}
-
-func inPgx(tx pgx.Tx) (session, error) {
-	if tx == nil {
-		return nil, errNoTx
-	}
-	return pgxSession{tx}, nil
-}
-
-type pgxSession struct{ tx pgx.Tx }
-
-func (s pgxSession) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	tag, err := s.tx.Exec(ctx, query, args...)
-	return tag.RowsAffected(), err
-}
-
-func (s pgxSession) row(ctx context.Context, query string, args []any, into ...any) error {
-	return s.tx.QueryRow(ctx, query, args...).Scan(into...)
-}
-
-func (s pgxSession) rows(ctx context.Context, query string, args []any, each func(scan func(...any) error) error) error {
-	rows, err := s.tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-func inSQL(tx *sql.Tx) (session, error) {
-	if tx == nil {
-		return nil, errNoTx
-	}
-	return sqlSession{tx}, nil
-}
-
-type sqlSession struct{ tx *sql.Tx }
-
-func (s sqlSession) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := s.tx.ExecContext(ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-func (s sqlSession) row(ctx context.Context, query string, args []any, into ...any) error {
-	return s.tx.QueryRowContext(ctx, query, args...).Scan(into...)
-}
-
-func (s sqlSession) rows(ctx context.Context, query string, args []any, each func(scan func(...any) error) error) error {
-	rows, err := s.tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return in.Row(ctx, query, args, into...)
 }

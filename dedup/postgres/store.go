@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pgtx"
 )
 
 // Config of a store and of [Migrate], which must be given the same.
@@ -25,7 +26,7 @@ type Config struct {
 // statements' text.
 type Store[Tx any] struct {
 	sql statements
-	in  func(Tx) (session, error)
+	in  func(Tx) pgtx.Tx
 }
 
 var (
@@ -37,16 +38,16 @@ var (
 // New returns a store for the transactions of pgx. The tables must be there: see
 // [Migrate]. A nil config is an empty one; the error matches [dedup.ErrInvalid].
 func New(cfg *Config) (*Store[pgx.Tx], error) {
-	return newStore(cfg, inPgx)
+	return newStore(cfg, pgtx.Pgx)
 }
 
 // NewSQL returns a store for the transactions of a *sql.DB, whatever its driver.
 // It is New otherwise.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
-	return newStore(cfg, inSQL)
+	return newStore(cfg, pgtx.SQL)
 }
 
-func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], error) {
+func newStore[Tx any](cfg *Config, in func(Tx) pgtx.Tx) (*Store[Tx], error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}

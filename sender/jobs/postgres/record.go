@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-func scan(row scanner) (r jobs.Record, err error) {
+func scan(row pgtx.Row) (r jobs.Record, err error) {
 	var due, started, finished sql.Null[time.Time]
 	var done, total sql.NullInt64
 	var result, hash, state, input []byte
@@ -61,9 +62,9 @@ func blob(b []byte) any {
 }
 
 // one reads one row, or returns sql.ErrNoRows.
-func one(ctx context.Context, in session, query string, args []any, to func(row scanner) error) error {
+func one(ctx context.Context, in pgtx.Tx, query string, args []any, to func(row pgtx.Row) error) error {
 	found := false
-	err := in.rows(ctx, query, args, func(row scanner) error {
+	err := in.Rows(ctx, query, args, func(row pgtx.Row) error {
 		found = true
 		return to(row)
 	})
@@ -73,8 +74,8 @@ func one(ctx context.Context, in session, query string, args []any, to func(row 
 	return err
 }
 
-func many(ctx context.Context, in session, query string, args ...any) (all []jobs.Record, err error) {
-	err = in.rows(ctx, query, args, func(row scanner) error {
+func many(ctx context.Context, in pgtx.Tx, query string, args ...any) (all []jobs.Record, err error) {
+	err = in.Rows(ctx, query, args, func(row pgtx.Row) error {
 		r, err := scan(row)
 		all = append(all, r)
 		return err
@@ -82,19 +83,19 @@ func many(ctx context.Context, in session, query string, args ...any) (all []job
 	return all, err
 }
 
-func (s *Store[Tx]) now(ctx context.Context, in session) (now time.Time, err error) {
-	err = one(ctx, in, s.text.now, nil, func(row scanner) error { return row.Scan(&now) })
+func (s *Store[Tx]) now(ctx context.Context, in pgtx.Tx) (now time.Time, err error) {
+	err = one(ctx, in, s.text.now, nil, func(row pgtx.Row) error { return row.Scan(&now) })
 	return now.UTC(), fail("reading the time", err)
 }
 
 // InsertTx implements jobs.Store.
 func (s *Store[Tx]) InsertTx(ctx context.Context, tx Tx, r jobs.Record) (jobs.Record, bool, error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return jobs.Record{}, false, err
 	}
 	err = one(ctx, in, s.text.insert, []any{r.ID, r.Kind, r.Owner, r.CallbackURL, r.KeyScope, r.IdempotencyKey, r.Hash[:], []byte(r.Input)},
-		func(row scanner) error { return row.Scan(&r.No, &r.CreatedAt) })
+		func(row pgtx.Row) error { return row.Scan(&r.No, &r.CreatedAt) })
 	if err == nil {
 		r.CreatedAt = r.CreatedAt.UTC()
 		r.Status, r.Due = jobs.Queued, r.CreatedAt
@@ -104,7 +105,7 @@ func (s *Store[Tx]) InsertTx(ctx context.Context, tx Tx, r jobs.Record) (jobs.Re
 		return jobs.Record{}, false, fail("storing a job", err)
 	}
 	var first jobs.Record
-	err = one(ctx, in, s.text.selectKey, []any{r.KeyScope, r.IdempotencyKey}, func(row scanner) (err error) {
+	err = one(ctx, in, s.text.selectKey, []any{r.KeyScope, r.IdempotencyKey}, func(row pgtx.Row) (err error) {
 		first, err = scan(row)
 		return err
 	})
@@ -116,7 +117,7 @@ func (s *Store[Tx]) InsertTx(ctx context.Context, tx Tx, r jobs.Record) (jobs.Re
 
 // DueTx implements jobs.Store. Jobs that others have locked are passed over.
 func (s *Store[Tx]) DueTx(ctx context.Context, tx Tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -144,14 +145,14 @@ func (s *Store[Tx]) GetTx(ctx context.Context, tx Tx, k jobs.Key) (jobs.Record, 
 	return r, err
 }
 
-func (s *Store[Tx]) get(ctx context.Context, tx Tx, query string, k jobs.Key) (r jobs.Record, in session, err error) {
-	if in, err = s.in(tx); err != nil {
+func (s *Store[Tx]) get(ctx context.Context, tx Tx, query string, k jobs.Key) (r jobs.Record, in pgtx.Tx, err error) {
+	if in, err = s.session(tx); err != nil {
 		return r, nil, err
 	}
 	// A NUL is in no text, and PostgreSQL takes none.
 	err = sql.ErrNoRows
 	if !strings.ContainsRune(k.ID+k.Owner, 0) {
-		err = one(ctx, in, query, []any{k.ID, k.Owner}, func(row scanner) (err error) {
+		err = one(ctx, in, query, []any{k.ID, k.Owner}, func(row pgtx.Row) (err error) {
 			r, err = scan(row)
 			return err
 		})
@@ -164,7 +165,7 @@ func (s *Store[Tx]) get(ctx context.Context, tx Tx, query string, k jobs.Key) (r
 
 // UpdateTx implements jobs.Store.
 func (s *Store[Tx]) UpdateTx(ctx context.Context, tx Tx, r jobs.Record) error {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (s *Store[Tx]) UpdateTx(ctx context.Context, tx Tx, r jobs.Record) error {
 	if r.Progress != nil {
 		done, total = r.Progress.Done, r.Progress.Total
 	}
-	n, err := in.exec(ctx, s.text.update, r.ID, string(r.Status), nullable(r.Due), r.Token, int64(r.Tries), r.CancelRequested, done, total,
+	n, err := in.Exec(ctx, s.text.update, r.ID, string(r.Status), nullable(r.Due), r.Token, int64(r.Tries), r.CancelRequested, done, total,
 		blob(r.State), blob(r.Result), r.Error, nullable(r.StartedAt), nullable(r.FinishedAt))
 	if err == nil && n == 0 {
 		return fmt.Errorf("%w: job %q", jobs.ErrNotFound, r.ID)
@@ -182,7 +183,7 @@ func (s *Store[Tx]) UpdateTx(ctx context.Context, tx Tx, r jobs.Record) error {
 
 // ListTx implements jobs.Store.
 func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) ([]jobs.Record, error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -218,10 +219,10 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) ([]jobs
 
 // PruneTx implements jobs.Store. It waits for nobody.
 func (s *Store[Tx]) PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int) (int, error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return 0, err
 	}
-	n, err := in.exec(ctx, s.text.prune, age.Microseconds(), int64(limit))
+	n, err := in.Exec(ctx, s.text.prune, age.Microseconds(), int64(limit))
 	return int(n), fail("pruning jobs", err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 )
@@ -31,7 +32,7 @@ type Store[Tx any] struct {
 	schema string
 	clock  string // what statements read the database's time from
 	text   texts
-	in     func(tx Tx) (session, error)
+	in     func(tx Tx) pgtx.Tx
 	run    func(ctx context.Context, fn func(tx Tx) error) error
 }
 
@@ -43,7 +44,7 @@ var (
 // New returns a store for applications that use pgx. The tables must be there before
 // it is used: see [Store.Migrate].
 func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
-	return newStore("New", pool, cfg, inPgx, func(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return newStore("New", pool, cfg, pgtx.Pgx, func(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		return pgx.BeginFunc(ctx, pool, fn)
 	})
 }
@@ -51,12 +52,12 @@ func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
 // NewSQL returns a store for applications that use database/sql, with whatever
 // driver, in their transactions. Its own are on a pool of pgx, to the same database.
 func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
-	return newStore("NewSQL", pool, cfg, inSQL, func(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	return newStore("NewSQL", pool, cfg, pgtx.SQL, func(ctx context.Context, fn func(tx *sql.Tx) error) error {
 		return runSQL(ctx, pool, fn)
 	})
 }
 
-func newStore[Tx any](name string, pool *pgxpool.Pool, cfg *Config, in func(tx Tx) (session, error),
+func newStore[Tx any](name string, pool *pgxpool.Pool, cfg *Config, in func(tx Tx) pgtx.Tx,
 	run func(ctx context.Context, fn func(tx Tx) error) error,
 ) (*Store[Tx], error) {
 	s := &Store[Tx]{pool: pool, in: in, run: run}

@@ -1,0 +1,97 @@
+// Package pgtx makes one thing of the two kinds of transactions in which callers work
+// on PostgreSQL: a pgx.Tx, and a *sql.Tx of whatever driver.
+package pgtx
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Tx is a caller's transaction. Arguments are scalars, times and []byte: of more than
+// that, drivers of database/sql have notions of their own.
+type Tx interface {
+	// Exec returns how many rows were changed.
+	Exec(ctx context.Context, query string, args ...any) (int64, error)
+	// Row scans the one row into the pointers. Its error matches sql.ErrNoRows if there
+	// is none.
+	Row(ctx context.Context, query string, args []any, into ...any) error
+	// Rows has each called once for each row, until it returns an error, which is
+	// returned.
+	Rows(ctx context.Context, query string, args []any, each func(Row) error) error
+}
+
+// Row is one of a query's rows.
+type Row interface {
+	Scan(into ...any) error
+}
+
+// Pgx is for a pgx.Tx. It returns nil for nil.
+func Pgx(tx pgx.Tx) Tx {
+	if tx == nil {
+		return nil
+	}
+	return native{tx}
+}
+
+type native struct{ tx pgx.Tx }
+
+func (n native) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	tag, err := n.tx.Exec(ctx, query, args...)
+	return tag.RowsAffected(), err
+}
+
+func (n native) Row(ctx context.Context, query string, args []any, into ...any) error {
+	return n.tx.QueryRow(ctx, query, args...).Scan(into...)
+}
+
+func (n native) Rows(ctx context.Context, query string, args []any, each func(Row) error) error {
+	rows, err := n.tx.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// SQL is for a *sql.Tx. It returns nil for nil.
+func SQL(tx *sql.Tx) Tx {
+	if tx == nil {
+		return nil
+	}
+	return standard{tx}
+}
+
+type standard struct{ tx *sql.Tx }
+
+func (s standard) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := s.tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (s standard) Row(ctx context.Context, query string, args []any, into ...any) error {
+	return s.tx.QueryRowContext(ctx, query, args...).Scan(into...)
+}
+
+func (s standard) Rows(ctx context.Context, query string, args []any, each func(Row) error) error {
+	rows, err := s.tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
