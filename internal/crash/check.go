@@ -47,7 +47,7 @@ func (r *run) checkConsequences(ctx context.Context) error {
 // finish lets everything come to its end: the endpoint answers well, what is dead-lettered
 // is replayed, and what is disabled resumed.
 func (r *run) finish(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(r.cfg.Kills)*time.Second)
 	defer cancel()
 	r.witness.mu.Lock()
 	r.witness.answers = true
@@ -75,19 +75,19 @@ func (r *run) wait(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.DeadLettered > 0 && c.Live == 0 {
-			if _, err := r.own.replays.Create(ctx, sender.NewReplay{}); err != nil {
-				return err
-			}
-			continue
-		}
 		left, err := r.own.column(ctx, `SELECT id FROM surehook_jobs WHERE status IN ('queued', 'running')
 			UNION ALL SELECT id FROM surehook_replays WHERE status = 'running' LIMIT 1`)
 		if err != nil {
 			return err
 		}
-		if c.Live+c.Held+c.DeadLettered+c.Unexpanded == 0 && len(left) == 0 {
+		switch {
+		case c.Live+c.Held+c.Unexpanded > 0 || len(left) > 0:
+		case c.DeadLettered == 0:
 			return nil
+		default:
+			if _, err := r.own.replays.Create(ctx, sender.NewReplay{}); err != nil {
+				return err
+			}
 		}
 	}
 }

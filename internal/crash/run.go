@@ -197,7 +197,7 @@ func (r *run) killSender(ctx context.Context, o order) error {
 	}
 	if o.Point == midBody {
 		r.witness.mu.Lock()
-		r.witness.midBody[o.Name] = p.kill
+		r.witness.midBody[o.Name] = func() { p.kill(); <-p.heard } // it may write until it is gone
 		r.witness.mu.Unlock()
 	}
 	if err := p.killed(); err != nil {

@@ -68,8 +68,11 @@ func (c connector) Driver() driver.Driver { return c.inner.Driver() }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	w := &conn{hook: c.hook}
-	err := c.hook(ctx, Call{Kind: Connect, Conn: &w.session}, func() (err error) {
-		w.inner, err = c.inner.Connect(ctx)
+	err := c.hook(ctx, Call{Kind: Connect, Conn: &w.session}, func() error {
+		inner, err := c.inner.Connect(ctx)
+		if err == nil {
+			w.inner = inner
+		}
 		return err
 	})
 	if err != nil {
@@ -112,12 +115,15 @@ func (c *conn) Prepare(text string) (driver.Stmt, error) {
 }
 
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	var inner driver.Stmt
-	err := c.call(ctx, Prepare, text, nil, func() (err error) {
-		if p, ok := c.inner.(driver.ConnPrepareContext); ok {
-			inner, err = p.PrepareContext(ctx, text)
-		} else {
-			inner, err = c.inner.Prepare(text)
+	p, ok := c.inner.(driver.ConnPrepareContext)
+	if !ok {
+		return nil, errNoContext
+	}
+	var inner driver.Stmt // a nil pointer of the driver's would not be nil
+	err := c.call(ctx, Prepare, text, nil, func() error {
+		s, err := p.PrepareContext(ctx, text)
+		if err == nil {
+			inner = s
 		}
 		return err
 	})
@@ -137,12 +143,15 @@ func (c *conn) Begin() (driver.Tx, error) {
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	var inner driver.Tx
 	c.began = ctx
-	err := c.call(ctx, Begin, "", nil, func() (err error) {
+	err := c.call(ctx, Begin, "", nil, func() error {
 		b, ok := c.inner.(driver.ConnBeginTx)
 		if !ok {
 			return errors.New("edge: the driver has no BeginTx")
 		}
-		inner, err = b.BeginTx(ctx, opts)
+		t, err := b.BeginTx(ctx, opts)
+		if err == nil {
+			inner = t
+		}
 		return err
 	})
 	if err != nil {
@@ -175,8 +184,11 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 }
 
 func (c *conn) query(ctx context.Context, text string, args []driver.NamedValue, do func() (driver.Rows, error)) (rows driver.Rows, err error) {
-	err = c.call(ctx, Query, text, args, func() (err error) {
-		rows, err = do()
+	err = c.call(ctx, Query, text, args, func() error {
+		r, err := do()
+		if err == nil {
+			rows = r
+		}
 		return err
 	})
 	if err != nil && rows != nil {
