@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +11,10 @@ import (
 
 	"github.com/surehook/surehook/signing"
 )
+
+// errKeyringUnread: the database did not answer. Nothing is known to be wrong with the
+// secrets.
+var errKeyringUnread = errors.New("sender: the secrets could not be read")
 
 // maxKeyrings bounds how many opened keyrings are kept in memory.
 const maxKeyrings = 10_000
@@ -46,6 +51,9 @@ func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) 
 	// what was there before a rotation.
 	v, err, _ := k.flight.Do(fmt.Sprint(t.SubscriberNumber, " ", t.KeyringVersion), func() (any, error) {
 		sealed, err := k.store.Keyring(ctx, t.SubscriberNumber)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			err = fmt.Errorf("%w: %w", errKeyringUnread, err)
+		}
 		if err != nil {
 			return nil, err
 		}

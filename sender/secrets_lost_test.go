@@ -3,6 +3,7 @@ package sender_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -166,6 +167,35 @@ func TestSecretThatCannotBeOpened(t *testing.T) {
 			require.Equal(t, "1", p.Header.Get("Webhook-Attempt"))
 			require.NotEmpty(t, p.Header.Get("Webhook-Signature"))
 		}
+	})
+}
+
+// hiccup is a database that does not answer once, when it is asked for a keyring.
+type hiccup struct {
+	sender.DispatchStore
+	asked atomic.Int64
+}
+
+func (s *hiccup) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
+	if s.asked.Add(1) == 1 {
+		return sender.SealedKeyring{}, errors.New("the connection broke")
+	}
+	return s.DispatchStore.Keyring(ctx, subscriber)
+}
+
+// A secret that could not be read, for once, holds its deliveries up for a moment.
+func TestSecretThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper()
+		b.subscribe("sub_a", "http://endpoint/")
+		b.publish("sub_a")
+		b.start(b.dispatcherOn(&hiccup{DispatchStore: b.store}, sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		time.Sleep(900 * time.Millisecond)
+		require.Empty(t, endpoint.Requests())
+		time.Sleep(time.Second)
+		require.Len(t, endpoint.Requests(), 1)
+		require.Equal(t, 1, b.delivery().Attempts[0].Number, "nothing was attempted before")
 	})
 }
 

@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
@@ -8,6 +9,9 @@ import (
 // maxUnsent bounds how many subscribers are remembered. Then all are forgotten,
 // and told once more.
 const maxUnsent = 10_000
+
+// unreadPause is how soon a secret is looked at again that could not be read.
+const unreadPause = time.Second
 
 // unsent remembers of which subscribers it was told that nothing can be sent to
 // them: once in secretPause, however many deliveries wait.
@@ -28,4 +32,13 @@ func (u *unsent) tell(subscriber int64, now time.Time) bool {
 	}
 	u.told[subscriber] = now
 	return true
+}
+
+// pauseAfter is how long a delivery waits that could not be sent, for want of its
+// secret above all. A database that was away is back soon.
+func pauseAfter(err error) time.Duration {
+	if errors.Is(err, errKeyringUnread) {
+		return unreadPause
+	}
+	return secretPause
 }

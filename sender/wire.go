@@ -134,9 +134,9 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	if err != nil {
 		if ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, time.Now()) {
 			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
-				"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", secretPause)
+				"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
 		}
-		return now.Add(secretPause), false
+		return now.Add(pauseAfter(err)), false
 	}
 	if p.wire.Err() != nil && a.result.Class != ClassNone {
 		return time.Time{}, false
