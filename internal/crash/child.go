@@ -155,7 +155,7 @@ func (o *order) publishOne(ctx context.Context, p *opened, t *trap, n int) error
 	e := sender.Event{Type: [...]string{plain, failing, replayed, plain}[n%4]}
 	e.Object = sender.Object{Type: "thing", ID: fmt.Sprintf("%s-%d", o.Name, n)}
 	e.IdempotencyKey = e.Object.ID
-	if o.Point == midBody {
+	if o.Point == midBody && n < 4 {
 		e.Data = json.RawMessage(`"` + strings.Repeat("x", largeBody) + `"`)
 	}
 	undo := n%5 == 4

@@ -76,8 +76,9 @@ func (w *witness) broke(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
-// killMidBody kills who posts, if it is to be, when the body has begun to come.
-func (w *witness) killMidBody(r *http.Request) bool {
+// killMidBody kills who posts, if it is to be, when the body has begun to come. Seldom
+// the kernel has the rest by then, and it comes whole.
+func (w *witness) killMidBody(r *http.Request) {
 	w.mu.Lock()
 	kill := w.midBody[r.UserAgent()]
 	delete(w.midBody, r.UserAgent())
@@ -85,22 +86,20 @@ func (w *witness) killMidBody(r *http.Request) bool {
 	if kill != nil {
 		kill()
 	}
-	return kill != nil
 }
 
 // ServeHTTP notes a POST, before it is answered.
 func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
-	killed := r.ContentLength >= largeBody && w.killMidBody(r)
+	if r.ContentLength >= largeBody {
+		w.killMidBody(r)
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		w.mu.Lock()
 		w.cut++
 		w.mu.Unlock()
 		return
-	}
-	if killed {
-		w.broke("a process was killed in the middle of a body, which came whole")
 	}
 	verified, err := w.verifier.Verify(signing.Message{Method: r.Method, URL: w.url + r.URL.RequestURI(), Header: r.Header, Body: body})
 	if err != nil {
