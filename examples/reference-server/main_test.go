@@ -37,7 +37,11 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "reference-server")
-		build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".")
+		args := []string{"build", "-o", binary}
+		if raceEnabled { // see start
+			args = append(args, "-race")
+		}
+		build := exec.CommandContext(context.Background(), "go", append(args, ".")...)
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			panic(err)
@@ -105,6 +109,9 @@ func start(t *testing.T, p place, flags ...string) *process {
 	s := launch(t, nil, args...)
 	t.Cleanup(func() {
 		s.stop()
+		if strings.Contains(s.logged(), "DATA RACE") {
+			t.Error("the race detector has found one")
+		}
 		if t.Failed() {
 			t.Logf("the server's log:\n%s", s.logged())
 		}
