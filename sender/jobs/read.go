@@ -12,6 +12,9 @@ const (
 	defaultPage = 50
 	maxPage     = 200
 	cursorMark  = "j1." // the form of a cursor, so that another one can be told from it
+
+	// maxExamined is about how many jobs one List looks at.
+	maxExamined = 5000
 )
 
 // Query selects jobs. Empty fields select all.
@@ -39,10 +42,11 @@ func (j *Jobs[Tx]) GetTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 }
 
 // List returns jobs without their inputs, the newest first, and the cursor of the
-// page that follows, "" if none does. ErrInvalid: the cursor is none of List's, or
+// page that follows, "" if none does. It looks at a bounded number of jobs: a page
+// whose kind or status few have can be short, or empty, before the end. ErrInvalid: the cursor is none of List's, or
 // the limit or the status is refused.
 func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, err error) {
-	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Limit: q.Limit}
+	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Limit: q.Limit, Examine: maxExamined}
 	switch {
 	case q.Limit == 0:
 		sq.Limit = defaultPage
@@ -57,18 +61,17 @@ func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, 
 	if sq.Before, err = parseCursor(q.Cursor); err != nil {
 		return nil, "", err
 	}
-	sq.Limit++ // whether a page follows
 	var rs []Record
+	var before int64
 	err = j.inTx(ctx, func(tx Tx) error {
-		rs, err = j.store.ListTx(ctx, tx, sq)
+		rs, before, err = j.store.ListTx(ctx, tx, sq)
 		return err
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	if len(rs) == sq.Limit {
-		rs = rs[:len(rs)-1]
-		next = cursorOf(rs[len(rs)-1].No)
+	if before > 0 {
+		next = cursorOf(before)
 	}
 	page = make([]Job, len(rs))
 	for i, r := range rs {

@@ -57,8 +57,11 @@ type Store[Tx any] interface {
 
 	// ListTx lists jobs without inputs and states, the newest first: up to limit of
 	// them whose No is smaller than before (0: from the newest on), of an owner, a kind
-	// and a status ("": of all).
-	ListTx(ctx context.Context, tx Tx, q ListQuery) ([]Record, error)
+	// and a status ("": of all). It looks at up to about q.Examine jobs of the owner,
+	// and costs no more, however many there are of others, or how few have the kind and
+	// the status. next is the Before to go on with; 0: nothing follows. A page can be
+	// short, or empty, before that.
+	ListTx(ctx context.Context, tx Tx, q ListQuery) (page []Record, next int64, err error)
 
 	// PruneTx removes up to limit jobs that were finished longer ago than age, those
 	// that were finished first before others, and returns how many. The cost does not
@@ -92,5 +95,8 @@ type ListQuery struct {
 	Kind   string
 	Status Status
 	Before int64
-	Limit  int
+	Limit  int // at least 1
+
+	// Examine is about how many jobs are looked at; less than Limit means Limit.
+	Examine int
 }

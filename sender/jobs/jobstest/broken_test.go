@@ -91,7 +91,7 @@ type broken struct {
 	lock           func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error)
 	update         func(ctx context.Context, tx tx, r jobs.Record) error
 	get            func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error)
-	list           func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error)
+	list           func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error)
 	prune          func(ctx context.Context, tx tx, age time.Duration, limit int) (int, error)
 	check          func(ctx context.Context) error
 }
@@ -179,7 +179,7 @@ var breakages = map[string]breakage{
 			if err != nil {
 				return nil, now, err
 			}
-			rs, err := b.Store.ListTx(ctx, tx, jobs.ListQuery{Kind: kind, Limit: 1000})
+			rs, _, err := b.Store.ListTx(ctx, tx, jobs.ListQuery{Kind: kind, Limit: 1000})
 			rs = slices.DeleteFunc(rs, func(r jobs.Record) bool { return r.Status.Finished() })
 			slices.Reverse(rs)
 			return rs[:min(limit, len(rs))], now, err
@@ -204,20 +204,44 @@ var breakages = map[string]breakage{
 	"stale reads":       {[]string{"lock"}, func(b *broken, _ *harness) { b.stale() }},
 	"list oldest first": {[]string{"list"}, onList(func(rs []jobs.Record) []jobs.Record { slices.Reverse(rs); return rs })},
 	"list filter of owners ignored": {[]string{"list"}, func(b *broken, _ *harness) {
-		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
 			q.Owner = ""
 			return b.Store.ListTx(ctx, tx, q)
 		}
 	}},
 	"list cursor ignored": {[]string{"list"}, func(b *broken, _ *harness) {
 		calls := 0
-		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
 			if q.Before > 0 {
 				if calls++; calls > 10 {
-					return nil, nil
+					return nil, 0, nil
 				}
 			}
 			q.Before = 0
+			return b.Store.ListTx(ctx, tx, q)
+		}
+	}},
+	"list without an end": {[]string{"list"}, func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
+			rs, _, err := b.Store.ListTx(ctx, tx, q)
+			if len(rs) == 0 {
+				return rs, max(1, q.Before), err
+			}
+			return rs, rs[len(rs)-1].No, err
+		}
+	}},
+	"list that ends where nothing matches": {[]string{"list"}, func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
+			rs, next, err := b.Store.ListTx(ctx, tx, q)
+			if len(rs) < q.Limit {
+				next = 0
+			}
+			return rs, next, err
+		}
+	}},
+	"list looks at everything": {[]string{"list"}, func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
+			q.Examine = 1000
 			return b.Store.ListTx(ctx, tx, q)
 		}
 	}},
@@ -319,9 +343,9 @@ func onDue(change func([]jobs.Record) []jobs.Record) func(*broken, *harness) {
 
 func onList(change func([]jobs.Record) []jobs.Record) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
-		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
-			rs, err := b.Store.ListTx(ctx, tx, q)
-			return change(rs), err
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
+			rs, next, err := b.Store.ListTx(ctx, tx, q)
+			return change(rs), next, err
 		}
 	}
 }
@@ -384,7 +408,7 @@ func (b *broken) GetTx(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, err
 	return b.Store.GetTx(ctx, tx, k)
 }
 
-func (b *broken) ListTx(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, error) {
+func (b *broken) ListTx(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
 	if b.list != nil {
 		return b.list(ctx, tx, q)
 	}

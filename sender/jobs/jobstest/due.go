@@ -232,9 +232,45 @@ func list[Tx any](w *world[Tx]) {
 		before = page[len(page)-1].No
 	}
 	w.equal(paged, all, "jobs in pages")
+	for _, q := range []jobs.ListQuery{
+		{Limit: 2}, {Limit: 3, Kind: "work"}, {Limit: 2, Kind: "other", Examine: 3}, {Limit: 1, Status: jobs.Succeeded, Examine: 2},
+		{Limit: 1, Owner: "sub_a", Kind: "work", Examine: 2}, {Limit: 2, Kind: "none", Examine: 4}, {Limit: 100, Kind: "work"},
+	} {
+		w.pages(q)
+	}
 	first := w.get(all[0])
 	first.Input, first.State = nil, nil
 	w.same(w.list(jobs.ListQuery{Limit: 1})[0], first, "job in a list")
+}
+
+// pages ends the test unless a list in pages is the list in one, each page looks at no
+// more than it may, and the last one says that it is the last.
+func (w *world[Tx]) pages(q jobs.ListQuery) {
+	w.Helper()
+	whole := q
+	whole.Limit, whole.Examine = 100, 100
+	want := w.list(whole)
+	every := jobs.ListQuery{Owner: q.Owner, Limit: 100}
+	candidates := w.list(every)
+	var got []string
+	for calls := 0; ; calls++ {
+		page, next := w.listed(q)
+		got = append(got, idsOf(page)...)
+		passed := 0
+		for _, c := range candidates {
+			if (q.Before == 0 || c.No < q.Before) && c.No >= next {
+				passed++
+			}
+		}
+		w.equal(len(page) <= q.Limit, true, "%d jobs are no more than the limit of %+v", len(page), q)
+		w.equal(next == 0 || passed <= max(q.Examine, q.Limit)+1, true, "%d jobs are what %+v may look at", passed, q)
+		if next == 0 {
+			break
+		}
+		w.equal(calls < 100 && (q.Before == 0 || next < q.Before), true, "%+v gets on, from %d", q, next)
+		q.Before = next
+	}
+	w.equal(got, idsOf(want), "jobs in pages for %+v", q)
 }
 
 func prune[Tx any](w *world[Tx]) {

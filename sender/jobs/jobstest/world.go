@@ -150,13 +150,19 @@ func (w *world[Tx]) due(kind string, limit int) (ids []string) {
 	return ids
 }
 
-func (w *world[Tx]) list(q jobs.ListQuery) (rs []jobs.Record) {
+func (w *world[Tx]) list(q jobs.ListQuery) []jobs.Record {
+	w.Helper()
+	rs, _ := w.listed(q)
+	return rs
+}
+
+func (w *world[Tx]) listed(q jobs.ListQuery) (rs []jobs.Record, next int64) {
 	w.Helper()
 	w.inTx(func(tx Tx) (err error) {
-		rs, err = w.Store.ListTx(w.ctx, tx, q)
+		rs, next, err = w.Store.ListTx(w.ctx, tx, q)
 		return err
 	})
-	return rs
+	return rs, next
 }
 
 func idsOf(rs []jobs.Record) (ids []string) {

@@ -154,19 +154,28 @@ func (s *Store) GetTx(ctx context.Context, tx Tx, k jobs.Key) (jobs.Record, erro
 }
 
 // ListTx implements jobs.Store.
-func (s *Store) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page []jobs.Record, err error) {
+func (s *Store) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page []jobs.Record, next int64, err error) {
 	if err := s.under.Join(ctx, tx, nil); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	var candidates []*jobs.Record
 	for _, r := range s.all {
-		if (q.Owner == "" || r.Owner == q.Owner) && (q.Kind == "" || r.Kind == q.Kind) && (q.Status == "" || r.Status == q.Status) && (q.Before == 0 || r.No < q.Before) {
+		if (q.Owner == "" || r.Owner == q.Owner) && (q.Before == 0 || r.No < q.Before) {
+			candidates = append(candidates, r)
+		}
+	}
+	slices.SortFunc(candidates, func(a, b *jobs.Record) int { return cmp.Compare(b.No, a.No) })
+	for i, r := range candidates {
+		if (q.Kind == "" || r.Kind == q.Kind) && (q.Status == "" || r.Status == q.Status) {
 			n := clone(*r)
 			n.Input, n.State = nil, nil
 			page = append(page, n)
 		}
+		if i+1 < len(candidates) && (len(page) == q.Limit || i+1 == max(q.Examine, q.Limit)) {
+			return page, r.No, nil
+		}
 	}
-	slices.SortFunc(page, func(a, b jobs.Record) int { return cmp.Compare(b.No, a.No) })
-	return page[:min(q.Limit, len(page))], nil
+	return page, 0, nil
 }
 
 // PruneTx implements jobs.Store.

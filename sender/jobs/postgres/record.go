@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -182,39 +184,54 @@ func (s *Store[Tx]) UpdateTx(ctx context.Context, tx Tx, r jobs.Record) error {
 }
 
 // ListTx implements jobs.Store.
-func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) ([]jobs.Record, error) {
+func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page []jobs.Record, next int64, err error) {
 	in, err := s.session(tx)
 	if err != nil {
-		return nil, err
-	}
-	var where []string
-	var args []any
-	add := func(condition string, arg any) {
-		args = append(args, arg)
-		where = append(where, condition+strconv.Itoa(len(args)))
-	}
-	if q.Owner != "" {
-		add(`j.owner = $`, q.Owner)
-	}
-	if q.Kind != "" {
-		add(`j.kind = $`, q.Kind)
-	}
-	if q.Status != "" {
-		add(`j.status = $`, string(q.Status))
-	}
-	if q.Before > 0 {
-		add(`j.no < $`, q.Before)
+		return nil, 0, err
 	}
 	if strings.ContainsRune(q.Owner+q.Kind, 0) {
-		return nil, nil // see get
+		return nil, 0, nil // see get
 	}
-	query := s.text.list
-	if len(where) > 0 {
-		query += `WHERE ` + strings.Join(where, ` AND `)
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return "$" + strconv.Itoa(len(args))
 	}
-	args = append(args, int64(q.Limit))
-	page, err := many(ctx, in, query+` ORDER BY j.no DESC LIMIT $`+strconv.Itoa(len(args)), args...)
-	return page, fail("listing jobs", err)
+	const doing = "listing jobs"
+	candidates := s.text.candidates + ` WHERE no < ` + arg(cmp.Or(q.Before, int64(math.MaxInt64)))
+	if q.Owner != "" {
+		candidates += ` AND owner = ` + arg(q.Owner)
+	}
+	most := max(q.Examine, q.Limit+1)
+	candidates += ` ORDER BY no DESC LIMIT ` + arg(int64(most))
+	look := args
+	// Only those that match are read whole: results can be large.
+	query, and := s.text.list+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status `+candidates+`) c`, ` WHERE `
+	for _, f := range [...]struct{ column, value string }{{"kind", q.Kind}, {"status", string(q.Status)}} {
+		if f.value != "" {
+			query, and = query+and+f.column+` = `+arg(f.value), ` AND `
+		}
+	}
+	query += ` ORDER BY no DESC LIMIT ` + arg(int64(q.Limit+1)) + `) ORDER BY j.no DESC`
+	page, err = many(ctx, in, query, args...)
+	switch {
+	case err != nil:
+		return nil, 0, fail(doing, err)
+	case len(page) > q.Limit:
+		return page[:q.Limit], page[q.Limit-1].No, nil
+	case q.Kind == "" && q.Status == "":
+		return page, 0, nil
+	}
+	// It has looked at all candidates: whether others follow, and from where.
+	var n int64
+	err = one(ctx, in, `SELECT coalesce(min(no), 0), count(*) FROM (SELECT no `+candidates+`) j`, look, func(row scanner) error { return row.Scan(&next, &n) })
+	if err != nil {
+		return nil, 0, fail(doing, err)
+	}
+	if n < int64(most) {
+		next = 0
+	}
+	return page, next, nil
 }
 
 // PruneTx implements jobs.Store. It waits for nobody.

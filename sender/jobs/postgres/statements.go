@@ -3,7 +3,7 @@ package postgres
 // texts are the statements as they are sent.
 type texts struct {
 	insert, selectKey, due, now, lock, one, update, prune string
-	list                                                  string // without its conditions
+	list, candidates                                      string // the beginnings of them
 }
 
 const (
@@ -33,7 +33,7 @@ func newTexts(sent func(string) string) texts {
 			ORDER BY j.due, j.no LIMIT $3 FOR NO KEY UPDATE OF j SKIP LOCKED`),
 		lock: sent(`SELECT ` + narrow + `, j.state, NULL::bytea FROM surehook_jobs j ` + owned + ` FOR NO KEY UPDATE OF j`),
 		one:  sent(`SELECT ` + whole + withInput + owned),
-		list: sent(`SELECT ` + narrow + `, NULL::bytea, NULL::bytea FROM surehook_jobs j `),
+		list: sent(`SELECT ` + narrow + `, NULL::bytea, NULL::bytea FROM surehook_jobs j `), candidates: sent(`FROM surehook_jobs`),
 		update: sent(`UPDATE surehook_jobs SET status = $2, due = $3, token = $4, tries = $5, cancel_requested = $6,
 			done = $7, total = $8, state = $9, result = $10, error = $11, started_at = $12, finished_at = $13 WHERE id = $1`),
 		prune: sent(`WITH old AS MATERIALIZED (SELECT no FROM surehook_jobs WHERE finished_at < {now} - $1::bigint * interval '1 microsecond'

@@ -1,12 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
+	"math"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -178,31 +179,43 @@ func (s *Store) UpdateTx(ctx context.Context, tx *sql.Tx, r jobs.Record) error {
 }
 
 // ListTx implements jobs.Store.
-func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) ([]jobs.Record, error) {
+func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) (page []jobs.Record, next int64, err error) {
 	if tx == nil {
-		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+		return nil, 0, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
 	}
-	var where []string
-	var args []any
-	add := func(condition string, arg any) { where, args = append(where, condition), append(args, arg) }
+	const doing = "listing jobs"
+	candidates, args := ` FROM surehook_jobs WHERE no < ?`, []any{cmp.Or(q.Before, math.MaxInt64)}
 	if q.Owner != "" {
-		add(`j.owner = ?`, q.Owner)
+		candidates, args = candidates+` AND owner = ?`, append(args, q.Owner)
 	}
-	if q.Kind != "" {
-		add(`j.kind = ?`, q.Kind)
+	most := max(q.Examine, q.Limit+1)
+	candidates, args = candidates+` ORDER BY no DESC LIMIT ?`, append(args, most)
+	// Only those that match are read whole: results can be large.
+	query, and, all := `SELECT `+listing+alone+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status`+candidates+`)`, ` WHERE `, args
+	for _, f := range [...]struct{ column, value string }{{"kind", q.Kind}, {"status", string(q.Status)}} {
+		if f.value != "" {
+			query, and, all = query+and+f.column+` = ?`, ` AND `, append(all, f.value)
+		}
 	}
-	if q.Status != "" {
-		add(`j.status = ?`, string(q.Status))
+	page, err = many(ctx, tx, query+` ORDER BY no DESC LIMIT ?) ORDER BY j.no DESC`, append(all, q.Limit+1)...)
+	switch {
+	case err != nil:
+		return nil, 0, fail(doing, err)
+	case len(page) > q.Limit:
+		return page[:q.Limit], page[q.Limit-1].No, nil
+	case q.Kind == "" && q.Status == "":
+		return page, 0, nil
 	}
-	if q.Before > 0 {
-		add(`j.no < ?`, q.Before)
+	// It has looked at all candidates: whether others follow, and from where.
+	var last sql.NullInt64
+	var n int
+	if err := tx.QueryRowContext(ctx, `SELECT min(no), count(*) FROM (SELECT no`+candidates+`)`, args...).Scan(&last, &n); err != nil {
+		return nil, 0, fail(doing, err)
 	}
-	query := `SELECT ` + listing + alone
-	if len(where) > 0 {
-		query += `WHERE ` + strings.Join(where, ` AND `)
+	if n < most {
+		return page, 0, nil
 	}
-	page, err := many(ctx, tx, query+` ORDER BY j.no DESC LIMIT ?`, append(args, q.Limit)...)
-	return page, fail("listing jobs", err)
+	return page, last.Int64, nil
 }
 
 // PruneTx implements jobs.Store.
