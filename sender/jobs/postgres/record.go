@@ -224,7 +224,7 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 	}
 	// It has looked at all candidates: whether others follow, and from where.
 	var n int64
-	err = one(ctx, in, `SELECT coalesce(min(no), 0), count(*) FROM (SELECT no `+candidates+`) j`, look, func(row scanner) error { return row.Scan(&next, &n) })
+	err = one(ctx, in, `SELECT coalesce(min(no), 0), count(*) FROM (SELECT no `+candidates+`) j`, look, func(row pgtx.Row) error { return row.Scan(&next, &n) })
 	if err != nil {
 		return nil, 0, fail(doing, err)
 	}
