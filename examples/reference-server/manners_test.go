@@ -1,0 +1,189 @@
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Where the contract is silent, the server does what an HTTP client expects.
+func TestManners(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false")
+		c := s.customer("c")
+		at := "/subscribers/" + c.id
+
+		head := s.call(c.token, http.MethodHead, at, nil)
+		require.Equal(t, http.StatusOK, head.status)
+		require.Empty(t, head.text)
+		require.Equal(t, s.get(c.token, at).header.Get("ETag"), head.header.Get("ETag"))
+		require.Equal(t, http.StatusNotFound, s.call(c.token, http.MethodHead, at+"x", nil).status)
+		require.Equal(t, http.StatusOK, s.call("", http.MethodHead, "/healthz", nil).status)
+
+		s.get(c.token, "/subscribers/sub%5F"+c.id[len("sub_"):]).is(http.StatusOK)
+		s.get(c.token, at+"%2Fsecret").refused(http.StatusNotFound)
+		s.get(c.token, at+"/").refused(http.StatusNotFound)
+		s.post(operatorToken, "/subscribers/", object{"name": "x"}).refused(http.StatusNotFound)
+		s.get(c.token, "/jobs/%ff").refused(http.StatusBadRequest)
+		s.get(c.token, "/jobs/job_%00").refused(http.StatusBadRequest)
+
+		for path, allowed := range map[string]string{at: "DELETE, GET, HEAD, PATCH", "/jobs": "GET, HEAD, POST", "/openapi.json": "GET, HEAD"} {
+			r := s.call(operatorToken, http.MethodOptions, path, nil)
+			r.refused(http.StatusMethodNotAllowed)
+			require.Equal(t, allowed, r.header.Get("Allow"))
+		}
+
+		// An answer is JSON whatever is asked for, and the scheme's name is in any letters.
+		s.get(c.token, at, "Accept", "text/html").is(http.StatusOK)
+		s.get("", at, "Authorization", "bearer "+c.token).is(http.StatusOK)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+at, nil)
+		require.NoError(t, err)
+		req.Header.Add("Authorization", "Bearer "+c.token)
+		req.Header.Add("Authorization", "Bearer "+operatorToken)
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, res.StatusCode, "whose request is it?")
+
+		// Empty is empty and not null, and what there is not is null and not absent.
+		for _, list := range []string{"/subscriptions", "/deliveries", "/notices", "/jobs"} {
+			r := s.get(c.token, list).is(http.StatusOK)
+			require.Equal(t, object{"data": []any{}, "next_cursor": nil}, r, list)
+		}
+		job := s.post(c.token, "/jobs", object{"kind": "export_events", "input": object{}}).is(http.StatusAccepted)
+		for _, field := range []string{"progress", "result", "error", "started_at", "finished_at"} {
+			require.Contains(t, job, field)
+			require.Nil(t, job[field], field)
+		}
+		require.NotContains(t, job, "callback_url")
+	})
+}
+
+// Of requests with one key and different bodies at a time, one has the effect, and the
+// others learn that the key is taken.
+func TestOneKeyTwoBodies(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false")
+		statuses := make(chan int, 8)
+		var wg sync.WaitGroup
+		for i := range cap(statuses) {
+			wg.Go(func() {
+				statuses <- s.post(operatorToken, "/subscribers", object{"name": fmt.Sprint(i)}, "Idempotency-Key", "one").status
+			})
+		}
+		wg.Wait()
+		close(statuses)
+		got := map[int]int{}
+		for status := range statuses {
+			got[status]++
+		}
+		require.Equal(t, map[int]int{http.StatusCreated: 1, http.StatusConflict: cap(statuses) - 1}, got)
+	})
+}
+
+// Whoever goes through a list while things come and go sees everything once that was
+// there all the time.
+func TestPagesWhileThingsChange(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p)
+		c := s.customer("c")
+		e := newEndpoint(t)
+		var subscriptions []string
+		for range 5 {
+			subscriptions = append(subscriptions, s.subscribe(c.token, e.URL, "order.none"))
+		}
+		next := func(list string, page *reply) *reply {
+			return s.get(c.token, list+"&cursor="+url.QueryEscape(page.body["next_cursor"].(string)))
+		}
+		page := s.get(c.token, "/subscriptions?limit=2")
+		require.Equal(t, subscriptions[1], page.data()[1]["id"])
+		s.remove(c.token, "/subscriptions/"+subscriptions[1]) // where the cursor stands
+		s.remove(c.token, "/subscriptions/"+subscriptions[2])
+		late := s.subscribe(c.token, e.URL)
+		page = next("/subscriptions?limit=2", page)
+		require.Equal(t, subscriptions[3:], []string{page.data()[0]["id"].(string), page.data()[1]["id"].(string)})
+		page = next("/subscriptions?limit=2", page)
+		require.Equal(t, late, page.data()[0]["id"], "the newest is the last")
+		require.Nil(t, page.body["next_cursor"])
+
+		var events []string
+		publish := func() {
+			events = append(events, s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}}).is(http.StatusCreated)["id"].(string))
+			s.deliveries(c.token, late, "delivered", len(events))
+		}
+		for range 4 {
+			publish()
+		}
+		eventOf := func(d object) any { return d["event"].(object)["id"] }
+		page = s.get(c.token, "/deliveries?limit=2")
+		require.Equal(t, []any{events[3], events[2]}, []any{eventOf(page.data()[0]), eventOf(page.data()[1])})
+		publish() // newer than where the cursor stands
+		page = next("/deliveries?limit=2", page)
+		require.Equal(t, []any{events[1], events[0]}, []any{eventOf(page.data()[0]), eventOf(page.data()[1])})
+
+		var jobs []string
+		for range 3 {
+			jobs = append(jobs, s.submit(c.token, "export_events", object{}))
+		}
+		page = s.get(c.token, "/jobs?limit=2")
+		require.Equal(t, jobs[1], page.data()[1]["id"])
+		s.submit(c.token, "export_events", object{})
+		page = next("/jobs?limit=2", page)
+		require.Equal(t, jobs[0], page.data()[0]["id"])
+		require.Nil(t, page.body["next_cursor"])
+	})
+}
+
+// Times and subscriptions bound what an export has and what a replay sends.
+func TestJobsWithin(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-schedule", "10ms", "-jitter", "0", "-horizon", "20ms")
+		c := s.customer("c")
+		bad := newEndpoint(t)
+		bad.answers(http.StatusGone)
+		first, second := s.subscribe(c.token, bad.URL, "order.*"), s.subscribe(c.token, bad.URL, "order.*")
+		var ids, at []string
+		for i := range 3 {
+			ids = append(ids, s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": fmt.Sprint(i)}}).is(http.StatusCreated)["id"].(string))
+		}
+		s.deliveries(c.token, first, "dead_lettered", 3)
+		for _, d := range s.deliveries(c.token, second, "dead_lettered", 3) {
+			at = append([]string{d["event"].(object)["created_at"].(string)}, at...) // the oldest first
+		}
+		for _, test := range []struct {
+			input object
+			want  []string
+		}{
+			{object{"since": at[1]}, ids[1:]}, {object{"until": at[1]}, ids[:1]}, {object{"since": at[1], "until": at[2]}, ids[1:2]},
+		} {
+			test.input["event_type"] = "order.paid"
+			var got []string
+			for _, e := range s.finished(c.token, s.submit(c.token, "export_events", test.input))["result"].([]any) {
+				got = append(got, e.(object)["id"].(string))
+			}
+			require.Equal(t, test.want, got, "%v", test.input)
+			test.input["dry_run"] = true
+			replay := func() any { return s.finished(c.token, s.submit(c.token, "replay", test.input))["result"] }
+			require.Equal(t, object{"matched": float64(2 * len(test.want)), "replayed": 0.0}, replay(), "%v", test.input)
+			test.input["subscription_id"] = first
+			require.Equal(t, object{"matched": float64(len(test.want)), "replayed": 0.0}, replay(), "%v", test.input)
+		}
+		bad.answers(http.StatusOK)
+		before := len(bad.received())
+		s.finished(c.token, s.submit(c.token, "replay", object{"subscription_id": first, "until": at[2]}))
+		s.deliveries(c.token, first, "delivered", 2)
+		s.finished(c.token, s.submit(c.token, "replay", object{"status": "delivered", "until": time.Now().UTC().Add(time.Hour).Format(time.RFC3339)}))
+		eventually(t, "they are sent once more", func() int { return len(bad.received()) }, func(n int) bool { return n >= before+4 })
+		require.Len(t, bad.received(), before+4)
+		s.deliveries(c.token, second, "dead_lettered", 3)
+	})
+}
