@@ -254,12 +254,12 @@ var ofWire = []Defect{
 	{
 		Name: "an attempt may take for ever",
 		File: "sender/attempt.go", Tests: []string{"./sender"},
-		Old: "ctx, cancel := context.WithTimeout(ctx, timeout)\n", New: "ctx, cancel := context.WithTimeout(ctx, timeout<<20)\n",
+		Old: "ctx, cancel := context.WithTimeout(ctx, timeout)\n", New: "ctx, cancel := context.WithTimeout(ctx, 20*timeout)\n",
 	},
 	{
 		Name: "the dialled address is not looked at",
 		File: "sender/transport.go", Tests: []string{"./sender"},
-		Old: "\t\tControlContext: policy.Control,\n", New: "",
+		Old: "if err := policy.Control(ctx, network, address, conn); err != nil {", New: "if err := policy.Control(ctx, network, address, conn); err != nil && address == \"\" {",
 	},
 	{
 		Name: "the proxy of the environment is used",
