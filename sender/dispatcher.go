@@ -225,6 +225,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		p.workers.Go(func() { l.Listen(ctx) })
 	}
 	p.run(ctx)
+	defer d.post.transports.closeIdle()
 	return p.drain(ctx)
 }
 

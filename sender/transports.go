@@ -170,3 +170,16 @@ func (ts *transports) release(o *ownTransport) {
 		o.CloseIdleConnections()
 	}
 }
+
+// closeIdle closes the connections that no attempt uses, but for those of a transport
+// that the caller gave, who may use it elsewhere.
+func (ts *transports) closeIdle() {
+	if plain, ok := ts.plain.(*http.Transport); ok && plain != ts.unguarded {
+		plain.CloseIdleConnections()
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, e := range ts.own {
+		e.Value.(*ownTransport).CloseIdleConnections()
+	}
+}

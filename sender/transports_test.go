@@ -1,6 +1,7 @@
 package sender_test
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type certServer struct {
 	names  []string // whose certificates came, in order
 	open   map[net.Conn]bool
 	opened int
+	closed chan struct{} // if not nil, each connection that ends is told
 }
 
 func newCertServer(t *testing.T, a *authority) *certServer {
@@ -49,6 +51,9 @@ func newCertServer(t *testing.T, a *authority) *certServer {
 			s.open[conn], s.opened = true, s.opened+1
 		case http.StateClosed, http.StateHijacked:
 			delete(s.open, conn)
+			if s.closed != nil {
+				s.closed <- struct{}{}
+			}
 		}
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells of the handshakes that the test makes fail
@@ -151,4 +156,45 @@ func TestTransportsAreBounded(t *testing.T) {
 
 	require.Equal(t, kept, d.CloseIdle())
 	until(t, "goroutines are left", func() bool { open, _, _ := srv.count(); return open == 0 && runtime.NumGoroutine() <= before })
+}
+
+// A dispatcher that was stopped holds nothing open, whichever transport it was.
+func TestRunClosesIdleConnections(t *testing.T) {
+	a := newAuthority(t)
+	srv, b := newCertServer(t, a), newBed(t)
+	closed := make(chan struct{}, 100)
+	srv.mu.Lock()
+	srv.closed = closed
+	srv.mu.Unlock()
+	plain := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	plain.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	plain.Start()
+	t.Cleanup(plain.Close)
+	b.subscribeWith("sub_a", atLocalhost(srv.URL), a.client("alice"))
+	b.subscribe("sub_b", plain.URL)
+	delivered := make(chan struct{}, 2)
+	d := b.dispatcher(sender.DispatcherConfig{Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
+		if r.Decision.Status == sender.StatusDelivered {
+			delivered <- struct{}{}
+		}
+	}}})
+	d.Trust(a.pool)
+	stop := b.start(d)
+	b.publish("sub_a")
+	b.publish("sub_b")
+	for range 2 {
+		<-delivered
+	}
+	require.NoError(t, stop())
+	for range 2 {
+		select {
+		case <-closed:
+		case <-time.After(20 * time.Second): // after 30 s they would be closed for having been idle
+			t.Fatal("a dispatcher that was stopped left a connection open")
+		}
+	}
 }
