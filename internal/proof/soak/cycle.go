@@ -1,0 +1,222 @@
+package soak
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// cycle is one load with faults, and its end.
+type cycle struct {
+	cfg    *Config
+	place  *place
+	w      *witness
+	log    *slog.Logger
+	keys   *sender.Keys
+	feed   *reader
+	number int
+	load   time.Duration
+	began  time.Time
+
+	db       *sending
+	applies  *applying
+	ends     *endpoints
+	registry *sender.Registry[*sql.Tx]
+	pub      *sender.Publisher[*sql.Tx]
+	history  *sender.History
+	again    *sender.Replays
+	jobs     *jobs.Jobs[*sql.Tx]
+	pruner   *sender.Dispatcher
+	owners   []*owner
+	replays  []replaying
+
+	backlog atomic.Int64
+	calmed  chan struct{} // closed when the faults stop
+	drained time.Duration
+
+	mu      sync.Mutex
+	samples []Sample
+}
+
+// run goes through a cycle, and returns once nothing of it is left running.
+func (c *cycle) run(ctx context.Context) (err error) {
+	if c.db, err = c.place.openSending(ctx); err != nil {
+		return err
+	}
+	defer c.db.close()
+	if c.applies, err = c.place.openApplying(ctx); err != nil {
+		return err
+	}
+	defer c.applies.close()
+	if c.ends, err = newEndpoints(ctx, c.w, c.applies, c.cfg, c.log); err != nil {
+		return err
+	}
+	defer c.ends.close()
+	if err := c.furnish(); err != nil {
+		return err
+	}
+	if err := c.register(ctx); err != nil {
+		return err
+	}
+
+	// What works, until all is done; and what makes the load, for its time.
+	work, stop := context.WithCancel(ctx)
+	workers := &crew{ctx: work, stop: stop}
+	defer func() { _ = workers.wait() }()
+	defer stop()
+	for _, name := range []string{"dispatcher 1", "dispatcher 2"} {
+		workers.start(func(ctx context.Context) error { return c.dispatcher(ctx, name) })
+	}
+	workers.start(c.worker)
+	workers.start(c.read)
+	keeping, rest := context.WithCancel(work)
+	keeper := &crew{ctx: keeping, stop: rest}
+	defer func() { _ = keeper.wait() }()
+	defer rest()
+	keeper.start(c.audits)
+	keeper.start(c.prunes)
+	keeper.start(c.watch)
+
+	c.began = time.Now()
+	loading, end := context.WithTimeout(work, c.load)
+	defer end()
+	loads := &crew{ctx: loading, stop: end}
+	for n := range publishers {
+		loads.start(func(ctx context.Context) error { return c.publish(ctx, n) })
+	}
+	loads.start(c.operate)
+	loads.start(c.submit)
+	if err := loads.wait(); err != nil {
+		return err
+	}
+	if err := context.Cause(work); err != nil {
+		return errors.Join(err, workers.wait(), keeper.wait())
+	}
+	if err := c.drain(work); err != nil {
+		return err
+	}
+	rest()
+	if err := keeper.wait(); err != nil {
+		return err
+	}
+	if err := c.finish(work); err != nil {
+		return err
+	}
+	stop()
+	if err := workers.wait(); err != nil {
+		c.w.add("drain", "what works did not stop in good order: %v", err)
+	}
+	return c.empty(ctx)
+}
+
+// furnish makes what works on the database.
+func (c *cycle) furnish() (err error) {
+	if c.registry, c.pub, err = c.senderOn(c.db); err != nil {
+		return err
+	}
+	if c.history, err = sender.NewHistory(c.db.store, &sender.HistoryConfig{Retention: c.cfg.retention()}); err != nil {
+		return err
+	}
+	if c.again, err = sender.NewReplays(c.db.store, &sender.ReplaysConfig{Retention: c.cfg.retention()}); err != nil {
+		return err
+	}
+	if c.jobs, err = c.newJobs(c.db, c.cfg.rng("keeper")); err != nil {
+		return err
+	}
+	p, err := c.cfg.policy()
+	if err != nil {
+		return err
+	}
+	c.pruner, err = sender.NewDispatcher(c.db.store, c.keys, &sender.DispatcherConfig{Policy: p, Retention: c.cfg.retention(), Logger: c.log})
+	return err
+}
+
+// register makes the owners and the subscriptions that stay.
+func (c *cycle) register(ctx context.Context) error {
+	for n := range 3 {
+		o := &owner{id: fmt.Sprintf("sub_%d-%d", c.number, n)}
+		_, secret, err := c.registry.CreateSubscriber(ctx, sender.NewSubscriber{ID: o.id})
+		if err != nil {
+			return err
+		}
+		c.w.conceal(secret.Reveal())
+		if err := o.trust(secret); err != nil {
+			return err
+		}
+		c.owners = append(c.owners, o)
+		c.ends.add(&slot{name: "jobs-" + o.id, owner: o, temper: temper{status: 10, lost: 10}})
+	}
+	for i, t := range tempers {
+		s := &slot{name: fmt.Sprintf("%s-%d", t.name, c.number), owner: c.owners[i%len(c.owners)], types: split(t.types), temper: t.temper}
+		if err := c.join(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch takes samples until ctx ends, and keeps an eye on the backlog.
+func (c *cycle) watch(ctx context.Context) error {
+	every := max(c.load/60, time.Second)
+	look, take := time.NewTicker(100*time.Millisecond), time.NewTicker(every)
+	defer look.Stop()
+	defer take.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+			if counts, err := c.history.Counts(ctx); err == nil {
+				c.backlog.Store(counts.Live + counts.Unexpanded)
+			}
+		case <-take.C:
+			s, err := sample(ctx, time.Since(c.began), c.db.base, c.applies.base)
+			if err != nil || time.Since(c.began) > c.load {
+				continue
+			}
+			c.mu.Lock()
+			c.samples = append(c.samples, s)
+			c.mu.Unlock()
+			if n := len(c.samples); n%5 == 0 {
+				c.cfg.Progress(fmt.Sprintf("%s: %v of %v, %d posts, %d live deliveries, %d goroutines, %d MB live heap, %d rows",
+					c.cfg.Store, s.At.Round(time.Second), c.load, c.w.figures.all()["posts"], c.backlog.Load(), s.Goroutines, s.Heap>>20, s.AllRows()))
+			}
+		}
+	}
+}
+
+// crew is goroutines that end together: an error of one ends the others.
+type crew struct {
+	ctx  context.Context //nolint:containedctx // it is the crew's life
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	errs []error
+}
+
+func (w *crew) start(do func(ctx context.Context) error) {
+	w.wg.Go(func() {
+		if err := do(w.ctx); err != nil {
+			w.mu.Lock()
+			w.errs = append(w.errs, err)
+			w.mu.Unlock()
+			w.stop()
+		}
+	})
+}
+
+func (w *crew) wait() error {
+	w.wg.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(slices.Clone(w.errs)...)
+}

@@ -1,0 +1,208 @@
+package soak
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/sender"
+)
+
+// audits and prunes run side by side, each as often as it can, until ctx ends.
+func (c *cycle) audits(ctx context.Context) error {
+	return c.often(ctx, "auditing", func(ctx context.Context) error {
+		if err := c.auditAll(ctx); err != nil {
+			return err
+		}
+		_, err := c.checkJobs(ctx)
+		return err
+	})
+}
+
+func (c *cycle) prunes(ctx context.Context) error {
+	return c.often(ctx, "pruning", func(ctx context.Context) error {
+		if err := c.acknowledge(ctx); err != nil {
+			return err
+		}
+		if _, err := c.pruner.Prune(ctx); err != nil {
+			return err
+		}
+		if _, err := c.jobs.Prune(ctx); err != nil {
+			return err
+		}
+		if err := c.applies.pruneMarkers(ctx, time.Now().Add(-2*c.cfg.Reach)); err != nil {
+			return err
+		}
+		c.vacate()
+		return c.forget(ctx)
+	})
+}
+
+func (c *cycle) often(ctx context.Context, what string, do func(ctx context.Context) error) error {
+	for pause(ctx, max(c.cfg.Reach/20, 200*time.Millisecond)) {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// auditAll audits what has not been seen to end in order, some at a time.
+func (c *cycle) auditAll(ctx context.Context) error {
+	some, ctx := errgroup.WithContext(ctx)
+	some.SetLimit(4)
+	for _, e := range c.w.some(func(e *event) bool { return e.id != "" && !e.checked && time.Since(e.began) > time.Second }) {
+		some.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			c.w.mu.Lock()
+			e.checked = true // a post that comes meanwhile takes it back
+			c.w.mu.Unlock()
+			ended, alive, err := c.audit(ctx, e, false)
+			c.w.mu.Lock()
+			defer c.w.mu.Unlock()
+			e.checked = e.checked && ended && err == nil
+			if alive {
+				e.alive = time.Now()
+			}
+			return but(err, context.Canceled)
+		})
+	}
+	return some.Wait()
+}
+
+// vacate removes the slots whose subscriptions went long ago.
+func (c *cycle) vacate() {
+	for _, s := range c.ends.all() {
+		s.mu.Lock()
+		long := !s.gone.IsZero() && time.Since(s.gone) > 3*c.cfg.Reach
+		s.mu.Unlock()
+		if long {
+			c.ends.remove(s.name)
+		}
+	}
+}
+
+// forget lets go of events that were pruned.
+func (c *cycle) forget(ctx context.Context) error {
+	var gone []*event
+	for _, e := range c.w.some(func(e *event) bool { return time.Since(e.began) > c.cfg.Reach+500*time.Millisecond }) {
+		if e.id != "" {
+			_, err := c.history.Event(ctx, e.id)
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, sender.ErrNotFound) {
+				return err
+			}
+		}
+		gone = append(gone, e)
+		c.farewell(e)
+	}
+	return c.drop(ctx, gone)
+}
+
+// farewell looks at an event for the last time: it is not in the library any more.
+func (c *cycle) farewell(of *event) {
+	e := c.w.snapshot(of)
+	switch {
+	case e.outcome != committed:
+	case !e.checked && time.Since(e.alive) < c.cfg.Reach-2*time.Second:
+		c.w.add("I1", "event %s (nonce %d) was pruned, and a delivery of it had not ended %v before", e.id, e.nonce, time.Since(e.alive))
+	case !e.checked:
+		c.w.count("events pruned before they were checked")
+	case e.inFeed == 0 && c.feed.gaps.Load() == 0:
+		c.w.add("feed", "event %s (nonce %d) was pruned, and never came in the feed", e.id, e.nonce)
+	}
+}
+
+// drop deletes what the soak's own tables and the receivers have of events.
+func (c *cycle) drop(ctx context.Context, gone []*event) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx) // all of it, or what is left would look wrong
+	err := c.db.store.InTx(ctx, func(tx *sql.Tx) error {
+		for _, e := range gone {
+			if err := c.db.exec(ctx, tx, "DELETE FROM soak_things WHERE nonce = $1", int64(e.nonce)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	letters, ok := c.applies.dedup.(dedup.DeadLetters[*sql.Tx])
+	if !ok {
+		return errors.New("soak: the receivers' store keeps no dead letters")
+	}
+	tx, err := c.applies.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	for _, e := range gone {
+		if err := c.applies.exec(ctx, tx, "DELETE FROM soak_effects WHERE id = $1", e.id); err != nil {
+			return err
+		}
+		s := c.w.snapshot(e)
+		for name := range s.wires {
+			if err := but(letters.Discard(ctx, tx, name, e.id), dedup.ErrNotFound); err != nil && e.id != "" {
+				return err
+			}
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	for _, e := range gone {
+		c.w.forget(e)
+	}
+	return nil
+}
+
+// acknowledge reads all notices, so that they are pruned in their time.
+func (c *cycle) acknowledge(ctx context.Context) error {
+	for {
+		page, _, err := c.history.Notices(ctx, sender.NoticeQuery{Unread: true, Limit: 200})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, n := range page {
+			if _, err := c.history.Acknowledge(ctx, n.ID, ""); but(err, sender.ErrNotFound) != nil {
+				return err
+			}
+		}
+	}
+}
+
+// things checks that the changes of the publishers' own were committed with their
+// events, and rolled back with them.
+func (c *cycle) things(ctx context.Context) error {
+	nonces, err := column[int64](ctx, c.db.base, "SELECT nonce FROM soak_things")
+	if err != nil {
+		return err
+	}
+	there := map[uint64]bool{}
+	for _, n := range nonces {
+		there[uint64(n)] = true
+	}
+	for _, e := range c.w.some(func(e *event) bool { return e.nonce != 0 && e.changes }) {
+		switch {
+		case e.outcome == undone && there[e.nonce]:
+			c.w.add("I2", "the change with nonce %d is there, which was rolled back", e.nonce)
+		case e.outcome == committed && !there[e.nonce]:
+			c.w.add("I1", "the change with nonce %d is gone, whose event is there", e.nonce)
+		case e.outcome == unknown && there[e.nonce] && !e.seen:
+			c.w.add("I1", "the change with nonce %d is there, and its event was never seen", e.nonce)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+var (
+	errCut   = errors.New("soak: the link to the database is cut")
+	errDrawn = errors.New("soak: drawn to fail")
+)
+
+// link is a dispatcher's way to its store: it fails before or after the effect,
+// stalls for longer than a lease, and can be cut for good, as if the process were lost.
+type link struct {
+	sender.DispatchStore
+	stall time.Duration
+	w     *witness
+	calm  *atomic.Bool
+	cut   atomic.Bool
+
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+// wire returns the link with the optional interfaces that its store has.
+func (l *link) wire() sender.DispatchStore {
+	large, many := l.DispatchStore.(sender.LargeSteps)
+	listener, listens := l.DispatchStore.(sender.Listener)
+	if many && listens {
+		return struct {
+			*link
+			sender.LargeSteps
+			sender.Listener
+		}{l, large, listener}
+	}
+	return l
+}
+
+// through makes a call with what is drawn for it.
+func (l *link) through(ctx context.Context, call func() error) error {
+	if l.cut.Load() {
+		return errCut
+	}
+	drawn := 1000
+	if !l.calm.Load() {
+		l.mu.Lock()
+		drawn = l.rng.IntN(1000)
+		l.mu.Unlock()
+	}
+	switch {
+	case drawn < 4:
+		l.w.count("faults: store failed before the effect")
+		return errDrawn
+	case drawn < 8:
+		l.w.count("faults: store's answer lost after the effect")
+		return errors.Join(call(), errDrawn)
+	case drawn < 10:
+		l.w.count("faults: store stalled beyond the lease")
+		select {
+		case <-time.After(l.stall):
+		case <-ctx.Done():
+		}
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	if l.cut.Load() {
+		return errCut
+	}
+	return nil
+}
+
+// Expand implements sender.DispatchStore.
+func (l *link) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
+	err = l.through(ctx, func() (err error) { x, err = l.DispatchStore.Expand(ctx, p); return err })
+	return x, err
+}
+
+// RecordAndClaim implements sender.DispatchStore.
+func (l *link) RecordAndClaim(ctx context.Context, b sender.Batch) (c sender.Claims, err error) {
+	err = l.through(ctx, func() (err error) { c, err = l.DispatchStore.RecordAndClaim(ctx, b); return err })
+	return c, err
+}
+
+// Release implements sender.DispatchStore.
+func (l *link) Release(ctx context.Context, rs []sender.Release) error {
+	return l.through(ctx, func() error { return l.DispatchStore.Release(ctx, rs) })
+}
+
+// Sweep implements sender.DispatchStore.
+func (l *link) Sweep(ctx context.Context, limit int) (n int, err error) {
+	err = l.through(ctx, func() (err error) { n, err = l.DispatchStore.Sweep(ctx, limit); return err })
+	return n, err
+}

@@ -1,0 +1,296 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// operator does what operators and owners do, until ctx ends.
+type operator struct {
+	*cycle
+	rng     *rand.Rand
+	made    int
+	rotated map[string]time.Time
+}
+
+// replaying is a replay that was running when it was last looked at. One goroutine
+// follows them: the operator, and after it whoever ends the cycle.
+type replaying struct {
+	id string
+	s  *slot
+	at int // its span
+}
+
+// atMostPassing is how many subscriptions there are at most that come and go.
+const atMostPassing = 3
+
+func (c *cycle) operate(ctx context.Context) error {
+	o := &operator{cycle: c, rng: c.cfg.rng("operator"), rotated: map[string]time.Time{}}
+	pace := time.NewTicker(100 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pace.C:
+		}
+		if err := o.act(ctx); err != nil && ctx.Err() == nil {
+			c.w.count("operator's acts that failed")
+			c.w.add("operator", "an act failed: %v", err)
+		}
+		o.follow(ctx)
+	}
+}
+
+func (o *operator) act(ctx context.Context) error {
+	switch n := o.rng.IntN(100); {
+	case n < 25:
+		return o.stopOrGo(ctx)
+	case n < 45:
+		return o.redeliver(ctx)
+	case n < 55:
+		return o.replay(ctx)
+	case n < 65:
+		return o.rotate(ctx)
+	case n < 75:
+		return o.move(ctx)
+	case n < 85:
+		return o.subscribe(ctx)
+	case n < 95:
+		return o.leave(ctx)
+	default:
+		return o.test(ctx)
+	}
+}
+
+// living are the slots whose subscriptions are neither closed nor implicit.
+func (c *cycle) living(choose func(s *slot) bool) (list []*slot) {
+	for _, s := range c.ends.all() {
+		s.mu.Lock()
+		if s.subscription != "" && s.left.IsZero() && choose(s) {
+			list = append(list, s)
+		}
+		s.mu.Unlock()
+	}
+	slices.SortFunc(list, func(a, b *slot) int { return a.made.Compare(b.made) })
+	return list
+}
+
+func whichever(*slot) bool { return true }
+
+func (o *operator) one(choose func(s *slot) bool) *slot {
+	list := o.living(choose)
+	if len(list) == 0 {
+		return nil
+	}
+	return list[o.rng.IntN(len(list))]
+}
+
+// stopOrGo pauses or disables a subscription, or resumes one that is.
+func (o *operator) stopOrGo(ctx context.Context) error {
+	s := o.one(func(s *slot) bool { return !s.passing })
+	now, err := o.registry.Subscription(ctx, s.subscription)
+	switch {
+	case err != nil:
+		return err
+	case now.Status == sender.SubscriptionActive && o.rng.IntN(4) > 0:
+		o.w.count("operator: pause")
+		return but(o.registry.Pause(ctx, s.subscription), sender.ErrStatus) // it may have been disabled since
+	case now.Status == sender.SubscriptionActive:
+		o.w.count("operator: disable")
+		return o.registry.Disable(ctx, s.subscription, "soaking")
+	}
+	take := sender.Resume{}
+	switch o.rng.IntN(6) {
+	case 0:
+		take.None = true
+	case 1:
+		take.Since = time.Now().Add(-200 * time.Millisecond)
+	}
+	o.w.count("operator: resume")
+	return o.resume(ctx, s, take)
+}
+
+// resume makes a subscription active, without what is beyond the reach.
+func (c *cycle) resume(ctx context.Context, s *slot, take sender.Resume) error {
+	if take != (sender.Resume{}) {
+		s.shear()
+	}
+	err := s.act(&s.resumes, func() error { return c.registry.Resume(ctx, s.subscription, take) })
+	if errors.Is(err, sender.ErrRetention) {
+		s.shear()
+		take = sender.Resume{Since: time.Now().Add(-c.cfg.Reach / 2)}
+		err = s.act(&s.resumes, func() error { return c.registry.Resume(ctx, s.subscription, take) })
+	}
+	return err
+}
+
+// but is an error, unless it is one of those that may be.
+func but(err error, fine ...error) error {
+	for _, f := range fine {
+		if errors.Is(err, f) {
+			return nil
+		}
+	}
+	return err
+}
+
+// redeliver sends a delivery again, whatever became of it.
+func (o *operator) redeliver(ctx context.Context) error {
+	statuses := []sender.Status{sender.StatusDelivered, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusAwaitingRetry}
+	page, _, err := o.history.Deliveries(ctx, sender.DeliveryQuery{Status: statuses[o.rng.IntN(len(statuses))], Limit: 100})
+	if err != nil || len(page) == 0 {
+		return err
+	}
+	d := page[o.rng.IntN(len(page))]
+	err = o.w.redelivers(d.Event.ID, d.Subscription, func() error { return o.history.Redeliver(ctx, d.ID) })
+	o.w.count("operator: redeliver")
+	return but(err, sender.ErrNotFound, sender.ErrCancelled, sender.ErrRetention, sender.ErrStatus)
+}
+
+// replay sends again what a subscription's dead letters are, or a part of what it was delivered.
+func (o *operator) replay(ctx context.Context) error {
+	f := sender.ReplayFilter{Status: sender.StatusDeadLettered}
+	if o.rng.IntN(4) == 0 {
+		f = sender.ReplayFilter{Status: sender.StatusDelivered, Since: time.Now().Add(-time.Second)}
+	}
+	s := o.one(whichever)
+	f.Subscription = s.subscription
+	o.w.count("operator: replay")
+	return but(o.replayAll(ctx, s, sender.NewReplay{Filter: f, Rate: 200, By: "soak"}), sender.ErrRetention, sender.ErrNotFound)
+}
+
+func (c *cycle) replayAll(ctx context.Context, s *slot, n sender.NewReplay) error {
+	s.mu.Lock()
+	s.replays = append(s.replays, span{from: time.Now()})
+	at := len(s.replays) - 1
+	s.mu.Unlock()
+	r, err := c.again.Create(ctx, n)
+	if err != nil {
+		s.endReplay(at)
+		return err
+	}
+	c.replays = append(c.replays, replaying{r.ID, s, at})
+	return nil
+}
+
+// follow looks which replays have come to their end.
+func (c *cycle) follow(ctx context.Context) {
+	c.replays = slices.DeleteFunc(c.replays, func(r replaying) bool {
+		now, err := c.again.Get(ctx, r.id)
+		if err != nil || now.FinishedAt.IsZero() {
+			return false
+		}
+		r.s.endReplay(r.at)
+		return true
+	})
+}
+
+// rotate gives an owner a new secret.
+func (o *operator) rotate(ctx context.Context) error {
+	who := o.owners[o.rng.IntN(len(o.owners))]
+	if time.Since(o.rotated[who.id]) < 2*o.cfg.lease() { // what is in flight carries the one before
+		return nil
+	}
+	o.rotated[who.id] = time.Now()
+	if err := o.registry.RetireSecret(ctx, who.id); err != nil {
+		return err
+	}
+	secret, _, err := o.registry.RotateSecret(ctx, who.id, nil)
+	if err != nil {
+		return err
+	}
+	o.w.count("operator: rotate a secret")
+	o.w.conceal(secret.Reveal())
+	return who.trust(secret)
+}
+
+// move leads a subscription to a closed port, or back.
+func (o *operator) move(ctx context.Context) error {
+	s := o.one(func(s *slot) bool { return s.refused })
+	url := o.ends.closed + s.name
+	if o.rng.IntN(2) == 0 {
+		url = s.url
+	}
+	o.w.count("operator: change a URL")
+	_, err := o.registry.Update(ctx, s.subscription, sender.SubscriptionChange{URL: &url})
+	return err
+}
+
+// subscribe registers a callback URL that will not stay.
+func (o *operator) subscribe(ctx context.Context) error {
+	if len(o.living(func(s *slot) bool { return s.passing })) >= atMostPassing {
+		return nil
+	}
+	o.made++
+	types := [][]string{{"a.*"}, {"b.*"}, {"*"}, {"a.x", "b.y"}}
+	s := &slot{
+		name: fmt.Sprintf("passing-%d-%d", o.number, o.made), owner: o.owners[o.rng.IntN(len(o.owners))],
+		types: types[o.rng.IntN(len(types))], temper: passingTemper, passing: true,
+	}
+	o.w.count("operator: subscribe")
+	return o.join(ctx, s)
+}
+
+// join makes a slot and its subscription.
+func (c *cycle) join(ctx context.Context, s *slot) error {
+	c.ends.add(s)
+	url := s.url
+	if s.refused {
+		url = c.ends.closed + s.name
+	}
+	began := time.Now()
+	sub, err := c.registry.Subscribe(ctx, sender.NewSubscription{
+		Subscriber: s.owner.id, URL: url, EventTypes: s.types, Settings: sender.Settings{Rate: s.rate, MaxInFlight: s.atOnce},
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subscription, s.began, s.made = sub.ID, began, time.Now()
+	return nil
+}
+
+// leave closes a subscription, or deletes it at once.
+func (o *operator) leave(ctx context.Context) error {
+	s := o.one(func(s *slot) bool { return s.passing })
+	if s == nil {
+		return nil
+	}
+	atOnce := o.rng.IntN(4) == 0
+	s.mu.Lock()
+	s.left, s.at = time.Now(), atOnce
+	s.mu.Unlock()
+	var err error
+	if atOnce {
+		o.w.count("operator: unsubscribe")
+		err = o.registry.Unsubscribe(ctx, s.subscription)
+	} else {
+		o.w.count("operator: close")
+		err = o.registry.Close(ctx, s.subscription)
+	}
+	if err != nil {
+		return err
+	}
+	_, gone := o.registry.Subscription(ctx, s.subscription)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = time.Now()
+	// It had been disabled meanwhile, by its failures; or it had nothing left.
+	s.at = s.at || errors.Is(gone, sender.ErrNotFound)
+	return nil
+}
+
+// test sends a test event.
+func (o *operator) test(ctx context.Context) error {
+	o.w.count("operator: test event")
+	_, err := o.registry.SendTest(ctx, o.one(whichever).subscription)
+	return but(err, sender.ErrStatus)
+}

@@ -1,0 +1,174 @@
+package soak
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// temper is how an endpoint fails: the chances of each fault, of 100.
+type temper struct {
+	status, retryAfter, reset, hang, lost, slow int
+	refused                                     bool // its URL leads to a closed port
+	rate                                        float64
+	atOnce                                      int
+}
+
+// tempers are those of the endpoints that stay for a whole cycle.
+var tempers = []struct {
+	name, types string
+	temper
+}{
+	{"steady", "a.*", temper{status: 3}},
+	{"busy", "b.*", temper{status: 10, retryAfter: 20, rate: 200}},
+	{"broken", "a.x", temper{status: 60, reset: 10}},
+	{"resetting", "b.*", temper{reset: 40, lost: 10}},
+	{"hanging", "a.*", temper{hang: 15, slow: 15, atOnce: 4}},
+	{"forgetful", "*", temper{lost: 40}}, // loses answers after the commit
+	{"moving", "b.x", temper{refused: true}},
+	{"notices", "delivery.*,subscription.*,network.*,replay.*", temper{status: 10}},
+}
+
+// passingTemper is that of the subscriptions that come and go.
+var passingTemper = temper{status: 15, retryAfter: 5, reset: 5, hang: 3, lost: 10}
+
+// slot is a callback URL, the subscription that has it, and the receiver behind it.
+type slot struct {
+	name  string
+	owner *owner
+	types []string
+	temper
+	url     string
+	passing bool // it comes and goes
+
+	mu           sync.Mutex
+	rng          *rand.Rand
+	subscription string
+	began, made  time.Time // the subscription's making
+	left, gone   time.Time // its closing
+	at           bool      // closed at once: what was pending is cancelled
+	resumes      []span
+	replays      []span
+	shorn        bool // resumed without some of what was held
+}
+
+// owner is a subscriber, and what its receivers verify with.
+type owner struct {
+	id   string
+	mu   sync.Mutex
+	keys []signing.Key
+	ring *signing.Keyring
+}
+
+// trust verifies with one more secret, and with the one before it.
+func (o *owner) trust(secret signing.Secret) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.keys = append(o.keys, signing.Key{ID: secret.Fingerprint(), Secret: secret})
+	if len(o.keys) > 2 {
+		o.keys = o.keys[1:]
+	}
+	ring, err := signing.NewKeyring(o.keys...)
+	if err != nil {
+		return err
+	}
+	o.ring = ring
+	return nil
+}
+
+func (o *owner) keyring() *signing.Keyring {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ring
+}
+
+// matches is the witness's own rule of what a subscription asks for.
+func (s *slot) matches(e *event) bool {
+	if e.to != "" && e.to != s.owner.id {
+		return false
+	}
+	return slices.ContainsFunc(s.types, func(t string) bool {
+		prefix, wild := strings.CutSuffix(t, "*")
+		return t == e.kind || wild && strings.HasPrefix(e.kind, prefix)
+	})
+}
+
+// due tells whether a subscription must have a delivery of an event, and whether it
+// may. In between are those that were made or closed while it was published.
+func (s *slot) due(e *event) (must, may bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.matches(e) || s.made.IsZero() {
+		return false, s.matches(e)
+	}
+	may = s.began.Before(e.acked) && (s.gone.IsZero() || e.began.Before(s.gone))
+	must = s.made.Before(e.began) && !s.at && (s.left.IsZero() || e.acked.Before(s.left))
+	return must, may
+}
+
+// draw says what becomes of the next request.
+func (s *slot) draw() fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.rng.IntN(100)
+	for _, f := range []struct {
+		fault fault
+		of    int
+	}{
+		{failing, s.status}, {asking, s.retryAfter}, {resetting, s.reset}, {hanging, s.hang}, {losing, s.lost}, {crawling, s.slow},
+	} {
+		if n < f.of {
+			return f.fault
+		}
+		n -= f.of
+	}
+	return none
+}
+
+// act runs an operator's act, and keeps when it was in a list.
+func (s *slot) act(list *[]span, do func() error) error {
+	s.mu.Lock()
+	*list = append(*list, span{from: time.Now()})
+	at := len(*list) - 1
+	s.mu.Unlock()
+	err := do()
+	s.mu.Lock()
+	(*list)[at].to = time.Now()
+	s.mu.Unlock()
+	return err
+}
+
+func (s *slot) shear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shorn = true
+}
+
+func (s *slot) endReplay(at int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replays[at].to = time.Now()
+}
+
+// acted tells whether an act of the list overlaps a time.
+func (s *slot) acted(list *[]span, from, to time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(*list, func(a span) bool { return a.overlaps(from, to) })
+}
+
+type fault int
+
+const (
+	none      fault = iota
+	failing         // 5xx, before or after the receiver
+	asking          // 429 with Retry-After
+	resetting       // the connection is reset
+	hanging         // no answer within the timeout
+	losing          // the answer is lost after the commit
+	crawling        // the answer's body drips
+)

@@ -1,0 +1,51 @@
+package soak_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/proof/soak"
+)
+
+// A soak of a moment on each store: all the checks, but for growth under load, which
+// takes minutes to be told from a wave. Nothing here depends on how fast it goes. They do
+// not run in parallel: goroutines and descriptors are the process's.
+func TestSoakOnSQLite(t *testing.T) {
+	brief(t, soak.Config{Store: soak.SQLite, Dir: t.TempDir()})
+}
+
+func TestSoakOnPostgreSQL(t *testing.T) {
+	brief(t, soak.Config{Store: soak.Postgres, DSN: pgtest.DSN(t)})
+}
+
+func brief(t *testing.T, cfg soak.Config) {
+	cfg.WarmUp, cfg.Time = 300*time.Millisecond, 1500*time.Millisecond
+	cfg.Reach = time.Minute // so that nothing is pruned before it was checked, however slow the machine is
+	cfg.Rate, cfg.Timeout = rate, timeout
+	r, err := soak.Run(t.Context(), cfg)
+	if r != nil {
+		for _, f := range r.Findings {
+			t.Errorf("%v", f)
+		}
+	}
+	require.NoError(t, err)
+	// What is drawn depends on how far it gets, but one that has none of these has shown
+	// nothing.
+	for _, figure := range []string{"events acknowledged", "posts", "events applied", "2xx seen after the commit", "events read from the feed", "deliveries checked"} {
+		require.Positive(t, r.Figures[figure], figure)
+	}
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	_, err := soak.Run(t.Context(), soak.Config{Reach: time.Second, Rate: -1})
+	for _, text := range []string{"Config.Dir is empty", "Config.Reach is 1s", "the rate in the Config is negative"} {
+		require.ErrorContains(t, err, text)
+	}
+	_, err = soak.Run(t.Context(), soak.Config{Store: soak.Postgres})
+	require.ErrorContains(t, err, "Config.DSN is empty")
+	_, err = soak.Run(t.Context(), soak.Config{Store: "oracle"})
+	require.ErrorContains(t, err, `there is no store "oracle"`)
+}

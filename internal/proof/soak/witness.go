@@ -1,0 +1,344 @@
+package soak
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// outcome is what a publisher knows of what it published.
+type outcome int
+
+const (
+	trying    outcome = iota // it has not heard yet
+	committed                // it was acknowledged
+	undone                   // it rolled back
+	unknown                  // it will never know
+)
+
+// event is one that somebody published: a publisher, who put a nonce in it, or the
+// library itself (notices, completed jobs, tests), which has none.
+type event struct {
+	nonce   uint64
+	outcome outcome
+	id      string
+	version int64
+	kind    string // its type
+	object  sender.Object
+	to      string // the subscriber that it is for; "": everyone
+	began   time.Time
+	acked   time.Time
+
+	sum     [sha256.Size]byte // of the body, once it was seen
+	seen    bool
+	inFeed  int
+	wires   map[string]*wire // by slot
+	told    map[string]*told // by subscription
+	again   []span           // redelivered, by subscription id in span.what
+	changes bool             // it was published with a change of the application's own
+	checked bool             // all its deliveries have ended, as they must
+	done    map[string]int   // by slot: the delivery had ended in order, after so many posts. Its record may be pruned
+	alive   time.Time        // when some had not
+}
+
+// wire is what came over the wire of one delivery.
+type wire struct{ posts []*post }
+
+// post is one POST as the endpoint saw it.
+type post struct {
+	number     int
+	at         time.Time
+	signed     int64 // the timestamp
+	accepted   bool  // the receiver answered 2xx
+	retryAfter time.Duration
+	answered   time.Time // when that was answered
+}
+
+// told is what the dispatchers' hooks told of a delivery.
+type told struct {
+	lost []sender.Result
+	end  int // number of the last attempt that was decided to be final
+}
+
+// span is a time during which an operator's act took place.
+type span struct {
+	what     string
+	from, to time.Time // to is zero while it goes on
+}
+
+func (s span) overlaps(from, to time.Time) bool {
+	return !s.from.After(to) && (s.to.IsZero() || !s.to.Before(from))
+}
+
+// witness knows what happened, and says what must not have. It is safe for concurrent use.
+type witness struct {
+	*findings
+	*figures
+
+	mu      sync.Mutex
+	nonces  map[uint64]*event
+	ids     map[string]*event
+	next    uint64
+	jobs    map[string]*job
+	secrets []string // texts that must not be anywhere
+}
+
+func newWitness(f *findings, n *figures) *witness {
+	return &witness{findings: f, figures: n, nonces: map[uint64]*event{}, ids: map[string]*event{}, jobs: map[string]*job{}}
+}
+
+// begin notes that an event is about to be published, and gives it a nonce.
+func (w *witness) begin(e *event) *event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next++
+	e.nonce, e.began, e.wires, e.told = w.next, time.Now(), map[string]*wire{}, map[string]*told{}
+	w.nonces[e.nonce] = e
+	return e
+}
+
+// end notes how the publisher heard of it.
+func (w *witness) end(e *event, o outcome, ref sender.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.outcome, e.acked = o, time.Now()
+	switch o {
+	case committed:
+		if e.id != "" && e.id != ref.ID {
+			w.add("I1", "the event with nonce %d was acknowledged as %s, and posted as %s", e.nonce, ref.ID, e.id)
+		}
+		e.id, e.version = ref.ID, ref.Version
+		w.ids[e.id] = e
+	case undone:
+		if e.seen {
+			w.add("I2", "the event with nonce %d was posted before its transaction rolled back", e.nonce)
+		}
+	case trying, unknown:
+	}
+}
+
+// content is what the witness reads of an event's body.
+type content struct {
+	ID     string        `json:"id"`
+	Type   string        `json:"type"`
+	Object sender.Object `json:"-"`
+	About  struct {
+		Type string `json:"type"`
+		ID   string `json:"id"`
+	} `json:"object"`
+	Version int64 `json:"version"`
+	Data    struct {
+		Nonce uint64 `json:"nonce"`
+	} `json:"data"`
+}
+
+func parse(body []byte) (c content, err error) {
+	err = json.Unmarshal(body, &c)
+	c.Object = sender.Object(c.About)
+	return c, err
+}
+
+// known finds the event of a body, or makes one for what the library published by
+// itself. It is called with the lock held.
+func (w *witness) known(c content, body []byte) *event {
+	e := w.nonces[c.Data.Nonce]
+	if e == nil || c.Data.Nonce == 0 {
+		if e = w.ids[c.ID]; e == nil {
+			e = &event{outcome: committed, id: c.ID, version: c.Version, kind: c.Type, object: c.Object, began: time.Now(), acked: time.Now(), wires: map[string]*wire{}, told: map[string]*told{}}
+			if ours(c.Type) {
+				w.add("I2", "event %s, nonce %d, was seen, which nobody published or which was pruned", c.ID, c.Data.Nonce)
+			}
+			w.ids[c.ID] = e
+		}
+	}
+	sum := sha256.Sum256(body)
+	switch {
+	case e.outcome == undone:
+		w.add("I2", "the event with nonce %d was seen, whose transaction rolled back", e.nonce)
+	case e.seen && e.sum != sum:
+		w.add("I4", "event %s has other bytes than before", c.ID)
+	case e.id != "" && e.id != c.ID:
+		w.add("I1", "the event with nonce %d has two ids, %s and %s", e.nonce, e.id, c.ID)
+	case e.version != 0 && e.version != c.Version, e.kind != c.Type, e.object != c.Object:
+		w.add("I4", "event %s is of version %d, %s and %v in its body, and was published as of version %d, %s and %v",
+			c.ID, c.Version, c.Type, c.Object, e.version, e.kind, e.object)
+	}
+	if !e.seen {
+		e.seen, e.sum, e.id = true, sum, c.ID
+		w.ids[c.ID] = e
+	}
+	return e
+}
+
+// ours tells the types that publishers publish.
+func ours(kind string) bool { return strings.HasPrefix(kind, "a.") || strings.HasPrefix(kind, "b.") }
+
+// posted notes a POST to a slot.
+func (w *witness) posted(slot string, number int, signed int64, body []byte) *post {
+	p := &post{number: number, at: time.Now(), signed: signed}
+	c, err := parse(body)
+	if err != nil {
+		w.add("I4", "the body of a post is not an event: %v", err)
+		return p
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.known(c, body)
+	d := e.wires[slot]
+	if d == nil {
+		d = &wire{}
+		e.wires[slot] = d
+	}
+	if slices.ContainsFunc(d.posts, func(o *post) bool { return o.number == number }) {
+		w.add("I3", "attempt %d of event %s was posted twice to %s", number, c.ID, slot)
+	}
+	if n := len(d.posts); n > 0 && d.posts[n-1].number < number && d.posts[n-1].signed > signed {
+		w.add("I4", "attempt %d of event %s to %s has an older timestamp than the one before", number, c.ID, slot)
+	}
+	if late := time.Since(time.Unix(signed, 0)); late > time.Minute || late < -2*time.Second {
+		w.add("I4", "attempt %d of event %s to %s has a timestamp that is %v old", number, c.ID, slot, late)
+	}
+	d.posts, e.checked = append(d.posts, p), false
+	return p
+}
+
+// note changes a post.
+func (w *witness) note(p *post, change func(p *post)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(p)
+}
+
+// recorded is told by the dispatchers' hooks.
+func (w *witness) recorded(r *sender.Recorded) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.ids[r.Event.ID]
+	if e == nil || r.Target == nil {
+		return // nothing of it came over the wire, so far
+	}
+	t := e.told[r.Target.Subscription]
+	if t == nil {
+		t = &told{}
+		e.told[r.Target.Subscription] = t
+	}
+	switch {
+	case r.Lost:
+		w.count("results that came too late")
+		t.lost = append(t.lost, r.Result)
+	case r.Decision.Status == sender.StatusDelivered || r.Decision.Status == sender.StatusDeadLettered:
+		t.end = max(t.end, r.Result.Number)
+	}
+}
+
+// redelivers notes that somebody sends a delivery again, and how long it takes.
+func (w *witness) redelivers(eventID, subscription string, do func() error) error {
+	w.mu.Lock()
+	e, at := w.ids[eventID], 0
+	if e != nil {
+		at = len(e.again)
+		e.again, e.checked = append(e.again, span{what: subscription, from: time.Now()}), false
+	}
+	w.mu.Unlock()
+	err := do()
+	if e != nil {
+		w.mu.Lock()
+		e.again[at].to = time.Now()
+		w.mu.Unlock()
+	}
+	return err
+}
+
+// conceal has all logs searched for a secret from now on.
+func (w *witness) conceal(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets = append(w.secrets, strings.TrimPrefix(text, "whsec_"))
+}
+
+// search looks for secrets, and for what events say, where neither must be.
+func (w *witness) search(where string, b []byte) {
+	w.mu.Lock()
+	secrets := w.secrets
+	w.mu.Unlock()
+	text := string(b)
+	for _, secret := range secrets {
+		if strings.Contains(text, secret) {
+			w.add("I13", "a secret is in %s", where)
+		}
+	}
+	if strings.Contains(text, canary) {
+		w.add("I13", "what an event says is in %s: %.300s", where, text)
+	}
+}
+
+// canary is in every event's data.
+const canary = "only-for-the-receiver"
+
+// Write implements io.Writer: it is where all logs go.
+func (w *witness) Write(line []byte) (int, error) {
+	w.count("log records")
+	w.search("a log", line)
+	return len(line), nil
+}
+
+// fed notes an event of the feed.
+func (w *witness) fed(id string, body []byte) {
+	c, err := parse(body)
+	if err != nil || c.ID != id {
+		w.add("I4", "event %s has another body in the feed: %v", id, err)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.known(c, body)
+	if e.inFeed++; e.inFeed > 1 {
+		w.add("feed", "event %s was in the feed twice", id)
+	}
+	if j := w.jobs[c.Object.ID]; j != nil && c.Type == "job.completed" {
+		j.announced++
+	}
+}
+
+// some returns events that a test chooses.
+func (w *witness) some(choose func(e *event) bool) (chosen []*event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.nonces {
+		if choose(e) {
+			chosen = append(chosen, e)
+		}
+	}
+	for _, e := range w.ids {
+		if e.nonce == 0 && choose(e) {
+			chosen = append(chosen, e)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b *event) int { return a.began.Compare(b.began) })
+	return chosen
+}
+
+// forget drops an event that the library has pruned.
+func (w *witness) forget(e *event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.nonces, e.nonce)
+	delete(w.ids, e.id)
+}
+
+// describe says what is known of a delivery.
+func (e *event) describe(slot string) string {
+	text := fmt.Sprintf("event %s to %s", e.id, slot)
+	if d := e.wires[slot]; d != nil {
+		for _, p := range d.posts {
+			text += fmt.Sprintf("; post %d at %s", p.number, p.at.Format("15:04:05.000"))
+		}
+	}
+	return text
+}
