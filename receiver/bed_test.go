@@ -72,7 +72,11 @@ func count(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 }
 
 func onSQLite(t testing.TB) (bed[*sql.Tx], *sql.DB) {
-	db := openSQLite(t, filepath.Join(t.TempDir(), "app.db"), "&_pragma=busy_timeout(5000)")
+	return inFile(t, filepath.Join(t.TempDir(), "app.db"))
+}
+
+func inFile(t testing.TB, path string) (bed[*sql.Tx], *sql.DB) {
+	db := openSQLite(t, path, "&_pragma=busy_timeout(5000)")
 	return bed[*sql.Tx]{
 		inTx:   receiver.SQL(db, nil),
 		store:  sqlite.New(),

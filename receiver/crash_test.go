@@ -87,8 +87,14 @@ func receiveUntilKilled(path string) error {
 
 func startChild(t *testing.T, path string) (kill func(), url string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childDatabase+"="+path)
+	return startProcess(t, childDatabase+"="+path)
+}
+
+// startProcess starts the test binary and waits until it says where it listens.
+func startProcess(t *testing.T, env string, args ...string) (kill func(), url string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), env)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)

@@ -19,16 +19,26 @@ import (
 // level.
 func onPostgres(t testing.TB, level string) bed[pgx.Tx] {
 	t.Helper()
-	ctx := context.Background()
+	return openPostgres(t, postgresURL(t, level))
+}
+
+func postgresURL(t testing.TB, level string) string {
+	t.Helper()
 	db, err := sql.Open("pgx", pgtest.DSN(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	schema := pgtest.Schema(t, db)
-	require.NoError(t, postgres.Migrate(ctx, db, &postgres.Config{Schema: schema}))
-	pool, err := pgxpool.New(ctx, pgtest.With(pgtest.DSN(t), "search_path", schema, "default_transaction_isolation", level, "pool_max_conns", "32"))
+	require.NoError(t, postgres.Migrate(context.Background(), db, &postgres.Config{Schema: schema}))
+	return pgtest.With(pgtest.DSN(t), "search_path", schema, "default_transaction_isolation", level, "pool_max_conns", "32")
+}
+
+func openPostgres(t testing.TB, url string) bed[pgx.Tx] {
+	t.Helper()
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, url)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	_, err = pool.Exec(ctx, "CREATE TABLE effects (id text NOT NULL)")
+	_, err = pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS effects (id text NOT NULL)")
 	require.NoError(t, err)
 	store, err := postgres.New(nil)
 	require.NoError(t, err)
