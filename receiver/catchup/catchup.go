@@ -80,8 +80,9 @@ func (c *Catchup[Tx]) Run(ctx context.Context) error {
 }
 
 // Reconcile reads the feed from a cursor to its present end, or from the beginning of
-// what is kept, if the cursor is empty, and applies what was missed. The stored
-// cursor stays as it is; Run may be under way. Whatever fails is tried again until
+// what is kept, if the cursor is empty, and applies what was missed. The end is where
+// nothing follows, or what has occurred a minute after the call or later: a busy feed
+// never ends. The stored cursor stays as it is; Run may be under way. Whatever fails is tried again until
 // ctx ends: then the report is of what was done until then, and the error is ctx's.
 func (c *Catchup[Tx]) Reconcile(ctx context.Context, after string) (Report, error) {
 	p := &pass[Tx]{Catchup: c, at: after}

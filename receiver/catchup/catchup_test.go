@@ -187,6 +187,31 @@ func TestReconcileEvery(t *testing.T) {
 	}
 }
 
+// Events that come faster than they are read do not keep a reconciliation from ending,
+// and one with an odd time does not end it.
+func TestReconcileOfABusyFeedEnds(t *testing.T) {
+	b := newBed(t)
+	occurred := time.Now().Add(-time.Hour)
+	publish := func(at time.Time) {
+		n := len(b.feed.events) + 1
+		b.feed.events = append(b.feed.events, fmt.Appendf(nil, `{"id":"evt_%d","type":"thing.made","occurred_at":%q,"object":{"type":"thing","id":"%d"},"version":1}`,
+			n, at.Format(time.RFC3339Nano), n))
+	}
+	publish(occurred)
+	publish(time.Now().AddDate(1, 0, 0))
+	b.feed.onAsked(func(string) { // each page takes a minute
+		occurred = occurred.Add(time.Minute)
+		publish(occurred)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	report, err := b.catchup(effect, catchup.Config{}).Reconcile(ctx, "")
+	require.NoError(t, err)
+	require.InDelta(t, 60+2, report.Seen, 3)
+	require.Equal(t, report.Seen, report.Applied)
+	require.Equal(t, fmt.Sprint("at ", report.Seen), report.Next)
+}
+
 func TestReconcileEndsWithItsContext(t *testing.T) {
 	b := newBed(t)
 	ids := b.feed.add(2)

@@ -86,6 +86,9 @@ const (
 	saveEvery = time.Minute
 	// A sender that does not hold empty answers open is asked so often.
 	askEvery = time.Second
+	// What has occurred so much later than a reconciliation began is not a part of it. The
+	// sender's clock may be off by a little.
+	beyondPresent = time.Minute
 )
 
 func (c *Config) withDefaults() Config {

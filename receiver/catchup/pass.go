@@ -17,6 +17,7 @@ type pass[Tx any] struct {
 	*Catchup[Tx]
 	at     string // the cursor up to which everything was taken
 	report Report
+	oldest time.Time // when the first of the last page's events occurred
 
 	save   bool   // the cursor is to be stored,
 	stored string // as it was last
@@ -40,15 +41,17 @@ func (p *pass[Tx]) follow(ctx context.Context) error {
 	return nil
 }
 
-// toEnd takes all pages until an empty one. An error is of ctx.
+// toEnd takes all pages until an empty one, or one that is beyond the present: where
+// events come faster than pages are taken, there is never an empty one. An error is of
+// ctx.
 func (p *pass[Tx]) toEnd(ctx context.Context) error {
-	for {
+	for end := time.Now().Add(beyondPresent); ; {
 		page, err := p.page(ctx, 0)
 		if err == nil {
 			err = p.take(ctx, page)
 		}
 		p.report.Next = p.at
-		if err != nil || len(page.Events) == 0 {
+		if err != nil || len(page.Events) == 0 || p.oldest.After(end) {
 			return err
 		}
 	}
@@ -134,6 +137,9 @@ func (p *pass[Tx]) take(ctx context.Context, page Page) error {
 		}
 		var h head
 		_ = json.Unmarshal(body, &h) // what is no event is refused by the receiver
+		if i == 0 || h.OccurredAt.Before(p.oldest) {
+			p.oldest = h.OccurredAt
+		}
 		if h.Redacted {
 			p.report.Seen++
 			p.report.Redacted++
