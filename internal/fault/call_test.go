@@ -25,9 +25,9 @@ var modes = []mode{beforeEffect, afterEffect, hanging}
 
 var errFault = errors.New("as the test wants it")
 
-// hangs is how long a call hangs whose context does not end, as of a driver that has a
+// hangTime is how long a call hangs whose context does not end, as of a driver that has a
 // timeout of its own.
-const hangs = 20 * time.Millisecond
+const hangTime = 20 * time.Millisecond
 
 // fault makes the n-th of the calls fail that are counted by it.
 type fault struct {
@@ -94,7 +94,7 @@ func (f *fault) around(ctx context.Context, c edge.Call, do func() error) error 
 		select {
 		case <-ctx.Done():
 			return errors.Join(err, ctx.Err())
-		case <-time.After(hangs):
+		case <-time.After(hangTime):
 		}
 	}
 	return err
