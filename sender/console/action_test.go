@@ -114,7 +114,7 @@ func TestRedeliver(t *testing.T) {
 	b.run()
 	gone := "/deliveries/" + b.deliveries(b.bad)[0].ID
 	require.NotContains(t, b.get(gone).text, "<button>Redeliver")
-	require.Contains(t, b.get(gone).text, "(deleted)")
+	require.Contains(t, b.get(gone).text, b.bad+" (deleted)")
 	require.Equal(t, http.StatusConflict, b.post(gone+"/redeliver", nil).status)
 }
 

@@ -171,6 +171,29 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
+// What is too much for the first page is counted there, and led to.
+func TestHealthCounts(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	page := b.get("/").text
+	require.NotContains(t, page, "that are disabled")
+	require.Contains(t, page, "All 2 unread notices")
+	for i := range 11 {
+		s, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_ada", URL: "https://off.example.com/", EventTypes: []string{"none.*"}})
+		require.NoError(t, err, i)
+		require.NoError(t, b.reg.Disable(t.Context(), s.ID, "for a test"))
+	}
+	require.Contains(t, b.get("/").text, `<a href="./subscriptions?status=disabled">All 12 that are disabled</a>`)
+	notices, _, err := b.history.Notices(t.Context(), sender.NoticeQuery{})
+	require.NoError(t, err)
+	for _, n := range notices {
+		b.post("/notices/"+n.ID+"/acknowledge", nil)
+	}
+	require.Contains(t, b.get("/").text, "All have been acknowledged.")
+	require.NoError(t, b.reg.Resume(t.Context(), b.off, sender.Resume{}))
+	require.NotContains(t, b.get("/").text, "None is disabled.")
+}
+
 // What cannot be is said on a page, with the status that it has.
 func TestProblems(t *testing.T) {
 	t.Parallel()

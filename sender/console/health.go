@@ -21,6 +21,16 @@ type healthView struct {
 	Notices  []sender.Notice
 }
 
+// MoreDisabled is how many are disabled, if they are not all listed: a list looks at a
+// bounded number of subscriptions.
+func (h *healthView) MoreDisabled() int64 {
+	n := h.Counts.Subscriptions[sender.SubscriptionDisabled]
+	if n == int64(len(h.Disabled)) {
+		return 0
+	}
+	return n
+}
+
 type statusCount struct {
 	Status sender.SubscriptionStatus
 	Count  int64
