@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"time"
 )
@@ -40,7 +39,7 @@ func (p *Page) cursor(list string) (string, error) {
 		return "", nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil || len(raw) < checkSize || subtle.ConstantTimeCompare(raw[:checkSize], check(list, string(raw[checkSize:]))) == 0 {
+	if err != nil || len(raw) < checkSize || outer(list, string(raw[checkSize:])) != p.Cursor {
 		return "", invalid("query.cursor", "it must be the next_cursor of a page of the same list")
 	}
 	return string(raw[checkSize:]), nil

@@ -49,7 +49,7 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		examined := 0
 		for d := range s.newestFirst(q, after) {
 			if asked := d.asked(&q); len(page) == limit && asked || examined == sender.MaxExamined {
-				next = cursor(last)
+				next = cursor(sender.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
 				return nil
 			} else if asked {
 				page = append(page, d.summary(now))
@@ -124,8 +124,8 @@ func all(ds []*delivery, visit func(*delivery) bool) bool {
 
 var cursors = base64.RawURLEncoding.Strict()
 
-func cursor(d *delivery) string {
-	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d", d.event.no, d.sub.no))
+func cursor(k sender.DeliveryKey) string {
+	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d", k.Event, k.Subscription))
 }
 
 // parseCursor returns the zero key for an empty cursor.
@@ -137,7 +137,7 @@ func parseCursor(text string) (k sender.DeliveryKey, err error) {
 	if err == nil {
 		_, err = fmt.Sscanf(string(b), "%d.%d", &k.Event, &k.Subscription)
 	}
-	if err != nil || k.Event < 1 || k.Subscription < 1 || fmt.Sprintf("%d.%d", k.Event, k.Subscription) != string(b) {
+	if err != nil || k.Event < 1 || k.Subscription < 1 || cursor(k) != text {
 		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
 	}
 	return k, nil

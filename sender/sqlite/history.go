@@ -208,7 +208,7 @@ func parseCursor(text string) (k sender.DeliveryKey, err error) {
 	if err == nil {
 		_, err = fmt.Sscanf(string(b), "%d.%d", &k.Event, &k.Subscription)
 	}
-	if err != nil || k.Event < 1 || k.Subscription < 1 || fmt.Sprintf("%d.%d", k.Event, k.Subscription) != string(b) {
+	if err != nil || k.Event < 1 || k.Subscription < 1 || cursor(k) != text {
 		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
 	}
 	return k, nil

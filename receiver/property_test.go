@@ -1,0 +1,69 @@
+package receiver_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/surehook/surehook/receiver"
+)
+
+// An event goes to the route of its very type, else to the one of the longest
+// beginning, else to the one for all, else nowhere.
+func TestPropertyRouterFindsTheNearest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.SampledFrom([]string{"a", "b", "ab"})
+		words := func(label string, least int) string {
+			return strings.Join(rapid.SliceOfN(word, least, 4).Draw(t, label), ".")
+		}
+		hit := ""
+		patterns := map[string]bool{}
+		var routes []receiver.Route[int]
+		for range rapid.IntRange(1, 6).Draw(t, "routes") {
+			pattern := words("pattern", 1) + rapid.SampledFrom([]string{"", "", ".*"}).Draw(t, "suffix")
+			if rapid.IntRange(0, 9).Draw(t, "for all") == 0 {
+				pattern = "*"
+			}
+			if patterns[pattern] {
+				continue
+			}
+			patterns[pattern] = true
+			routes = append(routes, receiver.On(pattern, func(context.Context, int, receiver.Typed[json.RawMessage]) error {
+				hit = pattern
+				return nil
+			}))
+		}
+		route, err := receiver.Router(routes...)
+		require.NoError(t, err)
+		for range 5 {
+			eventType := words("type", 1)
+			want := ""
+			switch {
+			case patterns[eventType]:
+				want = eventType
+			default:
+				if patterns["*"] {
+					want = "*"
+				}
+				parts := strings.Split(eventType, ".")
+				for n := 1; n < len(parts); n++ {
+					if p := strings.Join(parts[:n], ".") + ".*"; patterns[p] {
+						want = p
+					}
+				}
+			}
+			hit = ""
+			err := route(context.Background(), 0, receiver.Event{Type: eventType, Data: json.RawMessage(`{}`)})
+			require.Equal(t, want, hit, "%s among %v", eventType, patterns)
+			if want == "" {
+				require.ErrorIs(t, err, receiver.ErrUnknownType)
+			} else {
+				require.NoError(t, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,317 @@
+package sender
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/surehook/surehook/dedup"
+)
+
+var propertyTime = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// Whatever is claimed, answered, slowed and given back in whatever order: a lane, a
+// subscriber, a subscription and the whole never have more on the wire than is theirs,
+// the accounts agree with what is there, and nothing waits while it could go.
+func TestPropertySlotsAreSharedFairly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := testSlots()
+		var wire, done []*attempt
+		maxIn := map[int64]int{}
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				subscription := rapid.Int64Range(1, 12).Draw(t, "subscription")
+				a := claimed(subscription, subscription%4, Lane(rapid.IntRange(0, Lanes-1).Draw(t, "lane")))
+				if most := rapid.IntRange(0, 3).Draw(t, "most"); most > 0 {
+					a.Target.Settings = &Settings{MaxInFlight: most}
+				}
+				s.add(a)
+				maxIn[subscription] = s.subs[subscription].most
+			},
+			"start": func(t *rapid.T) {
+				for a := s.next(); a != nil; a = s.next() {
+					require.False(t, slices.Contains(wire, a), "twice on the wire")
+					require.LessOrEqual(t, a.sub.wire, max(a.sub.places, 1))
+					require.LessOrEqual(t, a.sub.wire, maxIn[a.sub.number])
+					wire = append(wire, a)
+				}
+				require.Nil(t, s.next())
+			},
+			"finish": func(t *rapid.T) {
+				if len(wire) == 0 {
+					return
+				}
+				i := rapid.IntRange(0, len(wire)-1).Draw(t, "which")
+				a := wire[i]
+				wire = slices.Delete(wire, i, i+1)
+				class := rapid.SampledFrom([]Class{ClassNone, ClassNone, ClassStatus, ClassTimeout}).Draw(t, "class")
+				s.finished(a, class, time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms"))*time.Millisecond, time.Second)
+				done = append(done, a)
+			},
+			"slow": func(t *rapid.T) {
+				if len(wire) > 0 {
+					if a := wire[rapid.IntRange(0, len(wire)-1).Draw(t, "which")]; !a.slow {
+						s.slowed(a)
+					}
+				}
+			},
+			"record": func(*rapid.T) {
+				for _, a := range done {
+					s.recorded(a)
+				}
+				done = nil
+			},
+			"give back": func(t *rapid.T) {
+				for _, a := range s.takeQueues(rapid.Bool().Draw(t, "all")) {
+					s.forget(a)
+				}
+			},
+			"": func(t *rapid.T) {
+				require.Equal(t, len(wire), s.wire)
+				require.LessOrEqual(t, s.wire, s.cfg.hardLimit)
+				onWire, held := [Lanes]int{}, [Lanes]int{}
+				for _, a := range wire {
+					onWire[a.account]++
+					held[a.account]++
+				}
+				for _, sub := range s.subs {
+					for _, a := range sub.queue {
+						held[a.account]++
+					}
+				}
+				slow := 0
+				for _, a := range wire {
+					if a.slow {
+						slow++
+					}
+				}
+				for l := range s.lane {
+					require.Equal(t, onWire[l], s.lane[l].wire, "lane %d", l)
+					require.Equal(t, held[l], s.lane[l].held, "lane %d", l)
+					by := map[int64]int{}
+					for _, a := range wire {
+						if int(a.account) == l && !a.slow {
+							by[a.sub.subscriber]++
+						}
+					}
+					for subscriber, n := range by {
+						require.LessOrEqual(t, n, s.perSubscriber(Lane(l)), "subscriber %d in lane %d", subscriber, l)
+					}
+					require.LessOrEqual(t, onWire[l]-slow, s.places(Lane(l)), "lane %d", l)
+				}
+			},
+		})
+	})
+}
+
+// Through any number of rotations, what is sealed opens as long as its key is there,
+// in its row and in no other; and sealed anew it needs the new key alone.
+func TestPropertySealedSurvivesRotation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := func(i int) SealingKey {
+			return SealingKey{ID: fmt.Sprint("key-", i), Key: bytes.Repeat([]byte{byte(i + 1)}, 32)}
+		}
+		bound := rapid.StringMatching(`[a-z_|]{1,20}`).Draw(t, "bound")
+		plain := rapid.SliceOf(rapid.Byte()).Draw(t, "plain")
+		rotations := rapid.IntRange(1, 6).Draw(t, "rotations")
+		keys, err := NewKeys(key(0))
+		require.NoError(t, err)
+		sealed, sealedWith := keys.sealFor(bound, plain), 0
+		for i := 1; i <= rotations; i++ {
+			var older []SealingKey
+			for j := range i {
+				if rapid.Bool().Draw(t, "kept") {
+					older = append(older, key(j))
+				}
+			}
+			keys, err := NewKeys(key(i), older...)
+			require.NoError(t, err)
+			has := slices.ContainsFunc(older, func(k SealingKey) bool { return k.ID == fmt.Sprint("key-", sealedWith) })
+			got, err := keys.openFor(bound, sealed)
+			if !has {
+				require.ErrorIs(t, err, ErrSealed)
+				require.ErrorContains(t, err, fmt.Sprint("key-", sealedWith), "it says which key is asked for")
+				require.ErrorIs(t, keys.missing([]string{fmt.Sprint("key-", sealedWith)}), ErrSealed)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, string(plain), string(got))
+			_, err = keys.openFor(bound+"'", sealed)
+			require.ErrorIs(t, err, ErrSealed)
+			if rapid.Bool().Draw(t, "renewed") {
+				sealed, err = keys.renewFor(bound, sealed)
+				require.NoError(t, err)
+				id, err := keyOf(sealed)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint("key-", i), id)
+				sealedWith = i
+			}
+		}
+	})
+}
+
+var someTypes = rapid.SampledFrom([]string{"a", "b", "a.b", "a.c", "a.b.c", "ab", "ab.c", "a.b.c.d"})
+
+// A replay selects what passes each of its conditions, one by one.
+func TestPropertyReplaySelection(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.SampledFrom([]string{"", "x", "y"})
+		at := rapid.Custom(func(t *rapid.T) time.Time {
+			n := rapid.IntRange(0, 4).Draw(t, "n")
+			if n == 0 {
+				return time.Time{}
+			}
+			return propertyTime.Add(time.Duration(n) * time.Hour)
+		})
+		class := rapid.SampledFrom([]Class{ClassNone, ClassDNS, ClassTimeout})
+		pattern := rapid.SampledFrom([]string{"", "*", "a", "a.*", "a.b.*", "ab", "a.b"})
+		f := ReplayFilter{
+			Subscription: id.Draw(t, "subscription"), Subscriber: id.Draw(t, "subscriber"), EventType: pattern.Draw(t, "pattern"),
+			Since: at.Draw(t, "since"), Until: at.Draw(t, "until"), ErrorClass: class.Draw(t, "class"),
+		}
+		c := ReplayCandidate{
+			Subscription: id.Draw(t, "its subscription"), Subscriber: id.Draw(t, "its subscriber"), EventType: someTypes.Draw(t, "its type"),
+			Published: propertyTime.Add(time.Duration(rapid.IntRange(1, 4).Draw(t, "published")) * time.Hour), ErrorClass: class.Draw(t, "its class"),
+		}
+		want := true
+		want = want && (f.Subscription == "" || f.Subscription == c.Subscription)
+		want = want && (f.Subscriber == "" || f.Subscriber == c.Subscriber)
+		want = want && (f.EventType == "" || f.EventType == "*" || f.EventType == c.EventType ||
+			strings.HasSuffix(f.EventType, ".*") && strings.HasPrefix(c.EventType, strings.TrimSuffix(f.EventType, "*")))
+		want = want && (f.Since.IsZero() || f.Since.Compare(c.Published) <= 0)
+		want = want && (f.Until.IsZero() || f.Until.Compare(c.Published) > 0)
+		want = want && (f.ErrorClass == ClassNone || f.ErrorClass == c.ErrorClass)
+		require.Equal(t, want, f.Selects(c))
+	})
+}
+
+// A replay that has ended stays as it ended, to ask for what it is changes nothing, and
+// all else is a change.
+func TestPropertyReplayTurns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		status := rapid.SampledFrom([]ReplayStatus{ReplayRunning, ReplayPaused, ReplayCancelled, ReplayFinished})
+		is := ReplayRunning
+		for range 10 {
+			to := status.Draw(t, "to")
+			ended := is == ReplayCancelled || is == ReplayFinished
+			changes, err := is.Turn(to)
+			if ended && to != is {
+				require.ErrorIs(t, err, ErrStatus)
+				require.False(t, changes)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, to != is, changes)
+			is = to
+		}
+	})
+}
+
+// A retention that is accepted keeps the contract: what gave up can be sent again, the
+// receivers remember whatever is sent, and a record never outlives its event.
+func TestPropertyRetentionIsOneContract(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		days := func(label string) time.Duration {
+			return time.Duration(rapid.SampledFrom([]int{0, 1, 3, 4, 7, 27, 28, 29, 30, 31, 60, 365}).Draw(t, label)) * day
+		}
+		r := Retention{Reach: days("reach"), Receivers: days("receivers"), Delivered: days("delivered"), Events: days("events"), DeadLetters: days("dead letters")}
+		if rapid.Bool().Draw(t, "for ever") {
+			r.DeadLetters = -1
+		}
+		horizon := days("horizon")
+		full := r.withDefaults()
+		want := full.Reach >= horizon && full.Receivers >= full.Reach+dedup.RetentionMargin &&
+			full.Delivered >= full.Reach && full.Events >= full.Delivered && (full.DeadLetters < 0 || full.DeadLetters >= full.Reach)
+		require.Equal(t, want, len(full.problems(horizon)) == 0, "%+v, horizon %v: %v", full, horizon, full.problems(horizon))
+		if !want {
+			return
+		}
+		oldest, goes := full.notBefore(propertyTime), full.prune(propertyTime)
+		require.False(t, goes.Events.After(oldest), "an event is gone that may be redelivered")
+		require.False(t, goes.Delivered.After(oldest), "a record is gone that may be redelivered")
+		require.False(t, goes.Events.After(goes.Delivered), "a record outlives its event")
+		require.False(t, goes.DeadLetters.After(oldest), "a dead letter is gone that may be replayed")
+		require.Equal(t, full.DeadLetters < 0, goes.DeadLetters.IsZero())
+	})
+}
+
+// A decision depends on what it is given and on nothing else, is due not before now nor
+// before it was asked for, and to fail later is never to be warned less.
+func TestPropertyDecisionsArePure(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Policy{DisableAfter: time.Duration(rapid.IntRange(0, 200).Draw(t, "disable after")) * time.Hour}
+		hours := func(label string, most int) time.Duration {
+			return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Hour
+		}
+		live := Live{Tries: rapid.IntRange(1, 12).Draw(t, "tries"), First: propertyTime.Add(-hours("age", 80)), Single: rapid.Bool().Draw(t, "single"), Notice: rapid.Bool().Draw(t, "notice")}
+		live.Number = live.Tries
+		failing := hours("failing", 200)
+		h := Health{Lane: Lane(rapid.IntRange(0, Lanes-1).Draw(t, "lane")), Streak: rapid.IntRange(0, 20).Draw(t, "streak")}
+		if h.Streak > 0 {
+			h.FailingSince, h.LastFailure = propertyTime.Add(-failing), propertyTime.Add(-min(failing, time.Hour))
+		}
+		r := Result{
+			Class:  rapid.SampledFrom([]Class{ClassNone, ClassTimeout, ClassStatus, ClassInterrupted, ClassBlocked}).Draw(t, "class"),
+			Chance: rapid.Float64Range(0, 0.99).Draw(t, "chance"), StartedAt: propertyTime.Add(-time.Second), Duration: time.Second,
+			RetryAfter: hours("retry after", 30), OwnNetwork: rapid.Bool().Draw(t, "own network"),
+		}
+		d := p.Decide(live, h, r, propertyTime)
+		require.Equal(t, d, p.Decide(live, h, r, propertyTime))
+		switch d.Status {
+		case StatusAwaitingRetry:
+			require.False(t, d.Due.Before(propertyTime))
+			if !d.Uncounted && r.Class != ClassInterrupted {
+				left := 72*time.Hour - propertyTime.Sub(live.First)
+				require.GreaterOrEqual(t, d.Due.Sub(propertyTime), min(r.RetryAfter, 24*time.Hour, left))
+			}
+		case StatusDelivered:
+			require.True(t, r.Class == ClassNone || live.Single)
+		default:
+			require.Equal(t, StatusDeadLettered, d.Status)
+			require.NotEqual(t, ClassNone, r.Class)
+		}
+		if live.Notice {
+			require.Empty(t, d.Notices)
+			require.Empty(t, d.Disable)
+		}
+		require.False(t, r.Class == ClassNone && d.Disable != "", "a success disables")
+
+		// With a result that comes later, what was warned of stays warned of.
+		later := p.Decide(live, h, r, propertyTime.Add(hours("later", 20)))
+		if r.Class != ClassNone && r.Class != ClassInterrupted && !r.OwnNetwork && h.Streak > 0 && later.Health.Streak > 1 {
+			require.True(t, later.Disable != "" || later.Health.Warned >= d.Health.Warned)
+			require.True(t, d.Disable == "" || later.Disable != "")
+		}
+	})
+}
+
+// However it is cut into calls, a rate grants no more than it allows.
+func TestPropertyRateIsNotExceeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Float64Range(0.01, 200).Draw(t, "rate")
+		now, at, granted := propertyTime, time.Time{}, 0
+		for range rapid.IntRange(1, 40).Draw(t, "calls") {
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "pause")))
+			want := rapid.IntRange(0, 50).Draw(t, "want")
+			n, next, again := TakeRate(rate, at, now, want)
+			require.LessOrEqual(t, n, want)
+			require.False(t, again.Before(now))
+			if n < want {
+				if none, _, _ := TakeRate(rate, next, again.Add(-2*time.Microsecond), 1); again.Sub(now) > 2*time.Microsecond {
+					require.Zero(t, none, "more was to be had before")
+				}
+				one, _, _ := TakeRate(rate, next, again, 1)
+				require.Equal(t, 1, one, "none was to be had when it was said")
+			}
+			granted, at = granted+n, next
+			allowed := rate*now.Sub(propertyTime).Seconds() + max(1, rate/10)
+			require.LessOrEqual(t, float64(granted), allowed+1e-6)
+		}
+	})
+}

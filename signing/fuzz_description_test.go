@@ -1,0 +1,68 @@
+package signing_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// Whatever is described is refused with the reasons, or is a scheme: what it signs it
+// verifies, and not with another body, another time or a header more.
+func FuzzDescription(f *testing.F) {
+	f.Add("X-Sig", "sha256=", "", "", "{timestamp}.{body}", "X-Time", "", "", "", "", uint32(0))
+	f.Add("X-Sig", "", "v1", "h", "{timestamp}.{headers}.{body}", "", "t", "", "X-Id", "", uint32(0x10))
+	f.Add("X-Sig", "", "v1", "", "{body}", "", "", "a.b", "", "", uint32(0x200))
+	f.Add("X-Sig", "v0=", "", "", "v0:{id}:{url}{body}", "", "", "", "X-Id", "https://example.com/?a=b", uint32(1))
+	f.Add("X Sig", "\r\n", "t", "t", "{body}{", "x-sig", "t", "t", "X-Sig", "ftp://x", ^uint32(0))
+	keys := ring(f, signing.Key{Secret: textSecret(f, secretA)})
+	f.Fuzz(func(t *testing.T, header, prefix, label, headers, signedText, timeHeader, timeLabel, timeField, idHeader, url string, choices uint32) {
+		s, err := signing.NewDescribed(signing.Description{
+			Name: "own", SignatureHeader: header, SignaturePrefix: prefix, SignatureLabel: label, Separator: []byte{0, ',', ';', '&'}[choices>>8&3],
+			Algorithm: signing.Algorithm(choices & 3), Encoding: signing.Encoding(choices >> 2 & 3), Key: signing.TextKey,
+			Signed: signedText, URL: url, HeadersLabel: headers, TimestampHeader: timeHeader, TimestampLabel: timeLabel, TimestampField: timeField,
+			TimestampFormat: signing.TimestampFormat(choices >> 4 & 3), SignWith: signing.SignWith(choices >> 6 & 3), IDHeader: idHeader,
+		})
+		if err != nil {
+			if s != nil || !strings.HasPrefix(err.Error(), `signing: description of "own": `) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		h := http.Header{}
+		if s.Sign(h, eventID, now, body, keys) != nil {
+			return // Ed25519 without such a key, a body without the time, a prefix that no header can have
+		}
+		for name, values := range h {
+			if len(values) != 1 || strings.ContainsAny(name+values[0], "\r\n\x00") {
+				t.Fatalf("%q: %q cannot be sent", name, values)
+			}
+		}
+		verify := func(body []byte, at time.Time) error {
+			before := s.Precheck(h, at, tolerance)
+			_, err := s.Verify(signing.Message{Header: h, Body: body, URL: url}, keys, at, tolerance)
+			if before != nil && err == nil {
+				t.Fatalf("Precheck refuses with %v what Verify takes", before)
+			}
+			return err
+		}
+		if err := verify(body, now); err != nil {
+			t.Fatalf("%q does not verify what it signed: %v", h, err)
+		}
+		if verify(append([]byte{' '}, body...), now) == nil {
+			t.Fatal("another body verifies")
+		}
+		if (timeHeader != "" || timeLabel != "") && verify(body, now.Add(tolerance+2*time.Second)) == nil {
+			t.Fatal("it verifies outside the window")
+		}
+		for name := range h {
+			h.Add(name, h.Get(name))
+			if verify(body, now) == nil && http.CanonicalHeaderKey(header) == name {
+				t.Fatalf("%s is there twice, and it verifies", name)
+			}
+			h[name] = h[name][:1]
+		}
+	})
+}
