@@ -1,0 +1,295 @@
+package linear_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	leaseTime = 150 * time.Millisecond
+	events    = 40
+	steps     = 24 // of each worker
+)
+
+// What is done with a delivery.
+const (
+	claims     = "claims"
+	records    = "records"
+	releases   = "releases"
+	interrupts = "interrupts" // finds a lease that has ended
+)
+
+// leaseOp is what is done with one delivery. Times are in nanoseconds:
+// Call and Return on the processes' clock, At and Due on the database's.
+type leaseOp struct {
+	Client       int
+	Key          sender.DeliveryKey
+	Kind         string
+	Token        int64
+	Call, Return int64
+
+	At    int64 // when it was done
+	Lost  bool  // the result changed nothing
+	Ended bool  // it was a success
+	Due   int64 // if it was not: when it is to be claimed again
+}
+
+// leaseState is a delivery.
+type leaseState struct {
+	token  int64 // the last one given
+	leased bool
+	until  int64 // the lease
+	due    int64
+	ended  bool
+}
+
+// leases is what claims and results may do to a delivery, one after the other.
+var leases = porcupine.Model{
+	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+		by := map[sender.DeliveryKey][]porcupine.Operation{}
+		for _, op := range history {
+			key := op.Input.(leaseOp).Key
+			by[key] = append(by[key], op)
+		}
+		for _, part := range by {
+			parts = append(parts, part)
+		}
+		return parts
+	},
+	Init: func() any { return leaseState{} },
+	Step: func(state, input, _ any) (bool, any) {
+		s, op := state.(leaseState), input.(leaseOp)
+		current := s.leased && s.token == op.Token
+		switch op.Kind {
+		case claims:
+			return !s.ended && !s.leased && op.At >= s.due && op.Token == s.token+1, leaseState{token: op.Token, leased: true, until: op.At + int64(leaseTime)}
+		case releases: // of whatever effect
+			if current {
+				s = leaseState{token: s.token - 1}
+			}
+			return true, s
+		case interrupts:
+			return current && op.At >= s.until, leaseState{token: s.token, due: op.Due}
+		}
+		if op.Lost {
+			return !current, s
+		}
+		return current, leaseState{token: s.token, due: op.Due, ended: op.Ended}
+	},
+	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
+}
+
+func decide(_ sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	switch r.Class {
+	case sender.ClassNone:
+		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+	case sender.ClassInterrupted:
+		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+	}
+	return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
+}
+
+// dispatch claims, records, releases, and now and then is later than its lease. With a
+// defect it gives every result the token that is the present one.
+func dispatch(ctx context.Context, o order, p *place) (any, error) {
+	var mu sync.Mutex
+	var all []leaseOp
+	var wg sync.WaitGroup
+	var errs []error
+	for i := range workers {
+		wg.Go(func() {
+			w := leaseWorker{place: p, client: o.Process*workers + i, defect: o.Defect}
+			err := w.run(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			all, errs = append(all, w.ops...), append(errs, err)
+		})
+	}
+	wg.Wait()
+	return all, errors.Join(errs...)
+}
+
+type leaseWorker struct {
+	*place
+	client int
+	defect bool
+	ops    []leaseOp
+}
+
+func (w *leaseWorker) run(ctx context.Context) error {
+	var have []sender.Claimed
+	for range steps {
+		if _, err := w.store.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 20}); err != nil {
+			return err
+		}
+		time.Sleep(rand.N(20 * time.Millisecond)) // what an attempt takes
+		switch rand.IntN(6) {
+		case 0: // others take over meanwhile
+			time.Sleep(leaseTime + time.Duration(rand.IntN(50))*time.Millisecond)
+		case 1:
+			if err := w.release(ctx, have); err != nil {
+				return err
+			}
+			have = nil
+		}
+		var err error
+		if have, err = w.step(ctx, have); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *leaseWorker) release(ctx context.Context, have []sender.Claimed) error {
+	rs := make([]sender.Release, len(have))
+	for i, c := range have {
+		rs[i] = sender.Release{Key: c.Key, Token: c.Token}
+	}
+	call := clock()
+	err := w.store.Release(ctx, rs)
+	for _, c := range have {
+		w.ops = append(w.ops, leaseOp{Client: w.client, Key: c.Key, Kind: releases, Token: c.Token, Call: call, Return: clock()})
+	}
+	return err
+}
+
+func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender.Claimed, error) {
+	b := sender.Batch{Decide: decide, Claim: sender.ClaimParams{Lease: leaseTime}}
+	for l := range b.Claim.Lanes {
+		b.Claim.Lanes[l] = sender.LaneParams{Slots: 4, PerSubscriber: 4, PerSubscription: 4}
+	}
+	for _, c := range have {
+		r := sender.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At}
+		if rand.IntN(4) > 0 {
+			r.Class, r.StatusCode = sender.ClassStatus, 500
+		}
+		if w.defect {
+			err := w.db.QueryRowContext(ctx, fmt.Sprintf("SELECT number FROM surehook_leases WHERE event = %d AND subscription = %d", c.Key.Event, c.Key.Subscription)).Scan(&r.Token)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return nil, err
+			}
+			r.Number = int(r.Token)
+		}
+		b.Results = append(b.Results, r)
+	}
+	call := clock()
+	c, err := w.store.RecordAndClaim(ctx, b)
+	returned := clock()
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range b.Results {
+		d := c.Recorded[i]
+		op := leaseOp{Client: w.client, Key: r.Key, Kind: records, Token: have[i].Token, Call: call, Return: returned, At: c.Now.UnixNano(), Lost: d.Lost}
+		if !d.Lost {
+			op.Ended, op.Due = d.Decision.Status == sender.StatusDelivered, d.Decision.Due.UnixNano()
+		}
+		w.ops = append(w.ops, op)
+	}
+	for _, d := range c.Interrupted {
+		w.ops = append(w.ops, leaseOp{
+			Client: w.client, Key: d.Result.Key, Kind: interrupts, Token: d.Result.Token, Call: call, Return: returned, At: c.Now.UnixNano(), Due: d.Decision.Due.UnixNano(),
+		})
+	}
+	for _, d := range c.Claimed {
+		w.ops = append(w.ops, leaseOp{Client: w.client, Key: d.Key, Kind: claims, Token: d.Token, Call: call, Return: returned, At: d.At.UnixNano()})
+	}
+	return c.Claimed, nil
+}
+
+func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
+	t.Helper()
+	k, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	reg, err := sender.NewRegistry(p.store, k, nil)
+	require.NoError(t, err)
+	_, _, err = reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	for range 3 {
+		_, err = reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/"})
+		require.NoError(t, err)
+	}
+	pub, err := sender.NewPublisher[*sql.Tx](p.store, nil)
+	require.NoError(t, err)
+	all := make([]sender.Event, events)
+	for i := range all {
+		all[i] = sender.Event{Type: "thing.made", Object: sender.Object{Type: "thing", ID: fmt.Sprint(i)}}
+	}
+	_, err = pub.PublishMany(t.Context(), all)
+	require.NoError(t, err)
+	o.Task = "leases"
+	var ops []porcupine.Operation
+	var lost, released int
+	ended, taken := map[sender.DeliveryKey]bool{}, 0
+	for _, op := range histories[leaseOp](t, o) {
+		ops = append(ops, porcupine.Operation{ClientId: op.Client, Input: op, Call: op.Call, Return: op.Return})
+		switch {
+		case op.Lost:
+			lost++
+		case op.Ended:
+			ended[op.Key] = true
+		case op.Kind == claims:
+			taken++
+		case op.Kind == releases:
+			released++
+		}
+	}
+	t.Logf("%d operations on deliveries, %d claims, %d results too late, %d releases, %d ended", len(ops), taken, lost, released, len(ended))
+	require.NotZero(t, lost, "results that came too late")
+	require.NotZero(t, released)
+	require.NotEmpty(t, ended)
+	return ops
+}
+
+// What several processes see of leases is what one of them could have seen: one holds a
+// delivery at a time, from one claim to the end of its lease, numbers rise by one, a
+// result counts if and only if its token is the present one, nothing is claimed before
+// it is due, and nothing that has ended.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, o order, p *place) {
+		ops := leaseHistory(t, o, p)
+		require.Equal(t, porcupine.Ok, linearizable(leases, ops))
+
+		// It would be noticed if they were otherwise.
+		for name, change := range map[string]func(op *leaseOp) bool{
+			"a late result that counts":      func(op *leaseOp) bool { was := op.Lost; op.Lost = false; return was },
+			"a result in time that does not": func(op *leaseOp) bool { was := op.Kind == records && !op.Lost; op.Lost = true; return was },
+			"a number that is given twice":   func(op *leaseOp) bool { op.Token--; return op.Kind == claims && op.Token > 0 },
+			"a lease that ends early":        func(op *leaseOp) bool { op.At -= int64(time.Minute); return op.Kind == interrupts },
+			"a claim before it is due":       func(op *leaseOp) bool { op.At -= int64(time.Minute); return op.Kind == claims && op.Token > 1 },
+		} {
+			changed, n := slices.Clone(ops), 0
+			for i := range changed {
+				if op := changed[i].Input.(leaseOp); change(&op) {
+					changed[i].Input = op
+					n++
+				}
+			}
+			require.NotZero(t, n, name)
+			require.Equal(t, porcupine.Illegal, linearizable(leases, changed), name)
+		}
+	})
+}
+
+// Processes that record by whatever token is present are found out.
+func TestLeasesWithoutTokens(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, o order, p *place) {
+		o.Defect = true
+		require.Equal(t, porcupine.Illegal, linearizable(leases, leaseHistory(t, o, p)))
+	})
+}
