@@ -90,7 +90,7 @@ func newWorld(t *testing.T, f flow) *world {
 	require.NoError(t, err)
 	w.dispatcher, err = sender.NewDispatcher(f.faulty.store, keys(t), &sender.DispatcherConfig{
 		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Jitter: backoff.None(), Horizon: 2 * retry}, DisableAfter: retry, FastAnswer: time.Minute},
-		Timeout: f.timeout, Lease: 3 * f.timeout, DrainTimeout: f.timeout, UnguardedTransport: w.endpoint, Logger: quiet,
+		Timeout: f.timeout, Lease: 3 * f.timeout, DrainTimeout: time.Minute, UnguardedTransport: w.endpoint, Logger: quiet,
 	})
 	require.NoError(t, err)
 
