@@ -182,7 +182,7 @@ func (r *run) checkPublished(things []string, deliveries []sender.Delivery) {
 	r.report.Events, r.report.Acknowledged, r.report.Deliveries = len(ids), len(r.events), len(deliveries)
 }
 
-// checkDelivery holds I3, I4, I6 and I7 of one that has ended.
+// checkDelivery holds I3 to I7 of one that has ended.
 func (r *run) checkDelivery(d sender.Delivery) {
 	broke := func(format string, args ...any) {
 		r.witness.broke(d.ID+" of "+d.Event.ID+": "+format, args...)
@@ -219,6 +219,15 @@ func (r *run) checkDelivery(d sender.Delivery) {
 		numbers[p.attempt] = true
 		if p.body != string(d.Body) {
 			broke("I4: attempt %d has other bytes", p.attempt)
+		}
+	}
+	r.mu.Lock()
+	late := r.late[d.Event.ID]
+	r.mu.Unlock()
+	r.report.Late += len(late)
+	for _, number := range late {
+		if number < 1 || number > len(d.Attempts) || d.Attempts[number-1].Class != sender.ClassInterrupted {
+			broke("I5: the result of attempt %d came too late, and has changed something", number)
 		}
 	}
 	for _, a := range d.Attempts {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http/httptrace"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,6 +125,11 @@ func (t *trap) hooks() sender.Hooks {
 			})
 		},
 		AttemptEnd: func(context.Context, *sender.Claimed, *sender.Result) { t.at(answered) },
+		Recorded: func(_ context.Context, r *sender.Recorded) {
+			if r.Lost {
+				tell(toldLate, r.Event.ID, strconv.Itoa(r.Result.Number))
+			}
+		},
 	}
 }
 

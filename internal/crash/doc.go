@@ -11,6 +11,8 @@
 // dispatcher's hooks tell of an attempt; and is killed by the endpoint where a body is
 // to be cut.
 //
+// One more is stopped for longer than its leases hold, and goes on, again and again.
+//
 // What is checked is what the parent knows by itself: which publishes, rollbacks and
 // jobs were acknowledged, told by each process before it goes on; and which POSTs came,
 // with which bytes and signatures. What is broken is told by these names:
@@ -19,6 +21,7 @@
 //   - I2: what was rolled back is never posted.
 //   - I3: posts on the wire are at most the attempts recorded, one for each number.
 //   - I4: a duplicate has the same bytes, and a signature of its own time.
+//   - I5: a result that came after its lease was lost has changed nothing.
 //   - I6: what was delivered is not attempted again, unless it is replayed.
 //   - I7: attempt numbers rise by one.
 //   - I10: an event has an effect if and only if it has a marker, and one of each; no

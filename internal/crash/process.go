@@ -18,6 +18,7 @@ import (
 const (
 	toldEvent = "event" // its id and its object's: it is committed
 	toldJob   = "job"   // its id: it is accepted
+	toldLate  = "late"  // an event's id and an attempt's number, whose result came too late
 	toldURL   = "url"
 	undone    = "undone-" // begins the id of an object whose event is rolled back
 )
@@ -79,6 +80,15 @@ func (p *process) killed() error {
 		}
 	}
 	return fmt.Errorf("it ended by itself, or never got to its point: %w: %s", err, p.said.String())
+}
+
+// stop stops it for longer than its leases hold, and lets it go on.
+func (p *process) stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	time.Sleep(lease + lease/6) // what is tested is that it is away for so long
+	return p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 // kill kills it.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -60,6 +62,8 @@ type Report struct {
 	Posts        int // that came whole
 	Cut          int // and those that did not
 	Jobs         int
+	Stopped      int // processes, for longer than their leases held
+	Late         int // results that came too late
 	DeadLetters  int // notices of them
 	Disabled     int // notices of it
 	Received     int // events that the receiver was sent until it answered with 200
@@ -76,6 +80,7 @@ type run struct {
 	mu     sync.Mutex
 	events map[string]string // those that were acknowledged, and their objects
 	jobs   []string          // likewise
+	late   map[string][]int  // the attempts, by event, whose results came too late
 	report Report
 }
 
@@ -97,7 +102,7 @@ func running(ctx context.Context, cfg Config, kill func(r *run, ctx context.Cont
 	if cfg.Processes == 0 {
 		cfg.Processes = 2
 	}
-	r := &run{cfg: cfg, place: place{cfg.Folder, cfg.DSN}, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)), events: map[string]string{}}
+	r := &run{cfg: cfg, place: place{cfg.Folder, cfg.DSN}, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)), events: map[string]string{}, late: map[string][]int{}}
 	r.report.Kills = map[string]int{}
 	var err error
 	if r.own, err = r.place.open(ctx, nil); err != nil {
@@ -177,8 +182,11 @@ func (r *run) killAll(ctx context.Context) error {
 		}
 		return nil
 	})
+	var lanes sync.WaitGroup
 	for range r.cfg.Processes {
+		lanes.Add(1)
 		group.Go(func() error {
+			defer lanes.Done()
 			for o := range next {
 				if err := r.killSender(ctx, o); err != nil {
 					return fmt.Errorf("%s, to be killed at %q, hit %d: %w", o.Name, o.Point, o.Hit, err)
@@ -187,7 +195,41 @@ func (r *run) killAll(ctx context.Context) error {
 			return nil
 		})
 	}
+	group.Go(func() error {
+		done := make(chan struct{})
+		go func() { lanes.Wait(); close(done) }()
+		return r.stopOne(ctx, done)
+	})
 	return group.Wait()
+}
+
+// stopOne has one more process, which is stopped for longer than its leases hold, and
+// goes on, now and then, and is killed when it is enough or the others are done.
+func (r *run) stopOne(ctx context.Context, done <-chan struct{}) error {
+	o := order{Place: r.place, Name: "stopped", Endpoint: r.witness.url}
+	p, err := o.start(ctx, r.heard)
+	if err != nil {
+		return err
+	}
+	defer p.kill()
+	for range 2 + r.cfg.Kills/8 { // one that is stopped in the middle of writing stops all who use SQLite
+		select {
+		case <-done:
+			p.kill()
+			return p.killed()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(300 * time.Millisecond): // in the middle of whatever it is at then
+			if err := p.stop(); err != nil {
+				return err
+			}
+			r.mu.Lock()
+			r.report.Stopped++
+			r.mu.Unlock()
+		}
+	}
+	p.kill()
+	return p.killed()
 }
 
 func (r *run) killSender(ctx context.Context, o order) error {
@@ -222,5 +264,8 @@ func (r *run) heard(words []string) {
 		r.events[words[1]] = words[2]
 	case len(words) == 2 && words[0] == toldJob:
 		r.jobs = append(r.jobs, words[1])
+	case len(words) == 3 && words[0] == toldLate:
+		number, _ := strconv.Atoi(words[2])
+		r.late[words[1]] = append(r.late[words[1]], number)
 	}
 }
