@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// table is the report for people.
+func (r *report) table() string {
+	var b strings.Builder
+	verdict := "Nothing failed."
+	if r.Failed {
+		verdict = "**Something failed.**"
+	}
+	fmt.Fprintf(&b, "%s %s UTC, commit %s, seed %d, %s of %s that were given. %d cores of %s, %s", verdict, r.Date, r.Commit, r.Seed, r.Took, r.Time, r.Cores, r.CPU, r.Go)
+	if r.Postgres != "" {
+		fmt.Fprintf(&b, ", PostgreSQL %s", r.Postgres)
+	}
+	b.WriteString(".\n\n| part | figure | |\n| --- | --- | --- |\n")
+	for _, p := range r.Parts {
+		for _, f := range p.Figures {
+			fmt.Fprintf(&b, "| %s | %s | %v |\n", p.Part, f.Name, f.Value)
+		}
+		fmt.Fprintf(&b, "| %s | took | %s |\n", p.Part, p.Took)
+		fmt.Fprintf(&b, "| %s | failures | %d |\n", p.Part, len(p.Failures))
+	}
+	if !r.Failed {
+		return b.String()
+	}
+	b.WriteString("\nWhat failed:\n\n")
+	for _, p := range r.Parts {
+		for _, f := range p.Failures {
+			fmt.Fprintf(&b, "- %s: %s", p.Part, strings.ReplaceAll(f.What, "\n", " "))
+			if f.Repeat != "" {
+				fmt.Fprintf(&b, " Again: `%s`", f.Repeat)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// The marks between which a page has the last report.
+const (
+	begin = "<!-- proof: begin; go run ./internal/proof -page TESTING.md writes this -->\n"
+	end   = "<!-- proof: end -->\n"
+)
+
+// into puts the table into a page, between its marks.
+func (r *report) into(page string) error {
+	b, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(b), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		return fmt.Errorf("%s has not the lines between which the report goes:\n%s%s", page, begin, end)
+	}
+	return os.WriteFile(page, []byte(before+begin+"\n"+r.table()+"\n"+end+after), 0o644)
+}
