@@ -58,12 +58,12 @@ func (c *cycle) audit(ctx context.Context, of *event, final bool) (ended, alive 
 		if posts, known := e.done[name]; known && posts == e.highest(name) && over(&d) {
 			continue
 		}
-		full, err := c.judge(ctx, of, &e, s, d.ID, final)
+		full, ends, err := c.judge(ctx, of, &e, s, d.ID, final)
 		switch {
 		case errors.Is(err, sender.ErrNotFound): // pruned meanwhile
 		case err != nil:
 			return false, false, err
-		case over(full):
+		case ends:
 			judged = append(judged, judgement{s, full})
 		default:
 			alive = true
@@ -128,11 +128,12 @@ func (c *cycle) deliveries(ctx context.Context, eventID string) (all []sender.De
 	}
 }
 
-// judge checks one delivery of an event, of which there is a copy that was made before.
-func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string, final bool) (*sender.Delivery, error) {
+// judge checks one delivery of an event, of which there is a copy that was made
+// before, and tells whether it has ended.
+func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string, final bool) (_ *sender.Delivery, ended bool, err error) {
 	d, err := c.history.Delivery(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	e := c.w.snapshot(of)
 	c.w.count("deliveries checked")
@@ -141,9 +142,15 @@ func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string
 		if final {
 			c.w.add("I1", "the delivery of %s has not ended: it is %s", e.describe(s.name), d.Status)
 		}
-		return &d, nil
+		return &d, false, nil
 	}
-	if highest := before.highest(s.name); highest > len(d.Attempts) {
+	highest := before.highest(s.name)
+	// One that reads as cancelled may have had an attempt whose process was lost. It is
+	// recorded when the delivery is swept.
+	if d.Status == sender.StatusCancelled && highest > len(d.Attempts) && !final {
+		return &d, false, nil
+	}
+	if highest > len(d.Attempts) {
 		c.w.add("I3", "%d attempts are on record of %s", len(d.Attempts), before.describe(s.name))
 	}
 	c.wire(&e, s, &d)
@@ -153,7 +160,7 @@ func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string
 	if d.Status == sender.StatusCancelled && !cancelled {
 		c.w.add("I1", "the delivery of %s was cancelled, which nobody asked for", e.describe(s.name))
 	}
-	return &d, nil
+	return &d, true, nil
 }
 
 // over tells whether a delivery has ended, and is not being sent again.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A part that fails, or panics, is a failure of the report with a way to see it again,
+// and keeps no other from running.
+func TestPartsThatFail(t *testing.T) {
+	b := &bench{progress: func(line string) { t.Log(line) }}
+	r := newReport(t.Context(), options{time: time.Minute, seed: 7})
+	for _, p := range []part{
+		{"wrong", 1, func(context.Context, *bench, time.Duration, *result) error { return errors.New("no disk") }},
+		{"panicking", 1, func(context.Context, *bench, time.Duration, *result) error { panic("help") }},
+		{"failing", 1, func(_ context.Context, _ *bench, _ time.Duration, r *result) error {
+			r.figure("seeds", 3)
+			r.fail("seed 2: I5", "go test -seed 2")
+			return nil
+		}},
+		{"good", 1, func(_ context.Context, _ *bench, during time.Duration, r *result) error {
+			r.figure("during", during.String())
+			return nil
+		}},
+	} {
+		r.add(p.play(t.Context(), b, time.Second))
+	}
+	require.True(t, r.Failed)
+	for _, text := range []string{
+		"**Something failed.**", "seed 7", "- wrong: no disk\n", "- panicking: it panicked: help", "- failing: seed 2: I5 Again: `go test -seed 2`",
+		"| failing | seeds | 3 |", "| good | during | 1s |", "| good | failures | 0 |",
+	} {
+		require.Contains(t, r.table(), text)
+	}
+
+	folder := filepath.Join(t.TempDir(), "made")
+	require.NoError(t, r.write(folder))
+	text, err := os.ReadFile(filepath.Join(folder, "proof.json"))
+	require.NoError(t, err)
+	var back report
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.True(t, back.Failed)
+	require.Equal(t, "go test -seed 2", back.Parts[2].Failures[0].Repeat)
+}
+
+func TestNothingFailed(t *testing.T) {
+	r := newReport(t.Context(), options{})
+	r.add(&result{Part: "good"})
+	require.False(t, r.Failed)
+	require.Contains(t, r.table(), "Nothing failed.")
+	require.NotContains(t, r.table(), "What failed")
+}
+
+// The page of this repository has the marks, and what stood between them is replaced.
+func TestIntoPage(t *testing.T) {
+	text, err := os.ReadFile("../../TESTING.md")
+	require.NoError(t, err)
+	page := filepath.Join(t.TempDir(), "TESTING.md")
+	require.NoError(t, os.WriteFile(page, text, 0o600))
+	for _, seed := range []uint64{11, 22} {
+		require.NoError(t, newReport(t.Context(), options{seed: seed}).into(page))
+	}
+	text, err = os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "seed 22")
+	require.NotContains(t, string(text), "seed 11")
+	require.Contains(t, string(text), "# How it is tested")
+	require.NoError(t, os.WriteFile(page, []byte("nothing"), 0o600))
+	require.ErrorContains(t, newReport(t.Context(), options{}).into(page), "has not the lines")
+}
+
+func TestChooseParts(t *testing.T) {
+	parts := all(options{})
+	chosen, err := choose(parts, "soak, crashes")
+	require.NoError(t, err)
+	require.Equal(t, "crashes,soak", names(chosen), "in their own order")
+	chosen, err = choose(parts, "")
+	require.NoError(t, err)
+	require.Len(t, chosen, len(parts))
+	_, err = choose(parts, "soak,luck")
+	require.ErrorContains(t, err, `there is no part "luck": there are crashes,`)
+}
