@@ -68,7 +68,9 @@ func newBrowser(t *testing.T) *browser {
 	require.NoError(t, in.Close())
 	require.NoError(t, out.Close())
 	b := &browser{t: t, to: to, from: bufio.NewReader(from)}
+	stuck := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() }) // not to be reached
 	t.Cleanup(func() {
+		stuck.Stop()
 		_ = b.to.Close() // which ends it
 		killed := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
