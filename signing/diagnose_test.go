@@ -2,11 +2,14 @@ package signing_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -151,6 +154,52 @@ func TestDiagnoseKeysAndSchemes(t *testing.T) {
 	require.NoError(t, signing.Sign(h, []signing.Scheme{signing.StandardWebhooks{}}, "evt_1", time.Now(), []byte("{}"), ring))
 	v = diagnosing(t, nil)
 	require.Contains(t, v.Diagnose(signing.Message{Header: h, Body: []byte("{}")})[0], "right under the scheme standard-webhooks")
+}
+
+// Whichever sender a request is from, a verifier of another one's scheme says so: before
+// the body is read by the header alone, and afterwards because the signature is right.
+func TestDiagnoseForeignSchemes(t *testing.T) {
+	secret, err := signing.ParseSecret(diagnosedSecret)
+	require.NoError(t, err)
+	square, err := signing.NewSquare("https://example.com/webhooks")
+	require.NoError(t, err)
+	twilio, err := signing.NewTwilio("https://example.com/webhooks")
+	require.NoError(t, err)
+	_, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	edwards, err := signing.ParseSecret("whsk_" + base64.StdEncoding.EncodeToString(private.Seed()))
+	require.NoError(t, err)
+	ring, err := signing.NewKeyring(signing.Key{Secret: secret}, signing.Key{Secret: edwards})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		scheme       signing.Scheme
+		before, name string // what is said: of the header, of the signature
+	}{
+		{signing.StandardWebhooks{}, "Standard Webhooks", ""}, {signing.Svix(), "Svix", ""}, {signing.Stripe(), "Stripe", ""},
+		{signing.GitHub(), "GitHub or Meta", ""}, {signing.Meta(), "GitHub or Meta", "github"}, {signing.Slack(), "Slack", ""},
+		{signing.Shopify(), "Shopify", ""}, {signing.Paddle(), "Paddle", ""}, {signing.Zendesk(), "Zendesk", ""},
+		{signing.Linear(), "Linear", ""}, {signing.Discord(), "Discord", ""}, {signing.Hook0(), "hook0", ""},
+		{signing.Hook0Body(), "hook0", ""}, {signing.ConvoySimple(), "Convoy", ""}, {signing.ConvoyAdvanced(), "Convoy", ""},
+		{square, "Square", "Square"}, {twilio, "Twilio", "Twilio"},
+	} {
+		at := time.Now()
+		body := []byte(fmt.Sprintf(`{"webhookTimestamp":%d}`, at.UnixMilli()))
+		h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+		require.NoError(t, signing.Sign(h, []signing.Scheme{c.scheme}, "evt_1", at, body, ring), c.scheme.Name())
+		v, err := signing.NewVerifier(ring, nil)
+		require.NoError(t, err)
+		for want, m := range map[string]signing.Message{
+			c.before:                        {Header: h},
+			cmp.Or(c.name, c.scheme.Name()): {Header: h, Body: body},
+		} {
+			found := v.Diagnose(m)
+			require.Len(t, found, 1, c.scheme.Name())
+			require.Contains(t, found[0], want)
+			require.Contains(t, found[0], "this verifier accepts other")
+		}
+		_, err = v.Verify(signing.Message{Header: h, Body: body})
+		require.ErrorIs(t, err, signing.ErrNotSigned)
+	}
 }
 
 func TestDiagnoseHeaders(t *testing.T) {
