@@ -54,6 +54,26 @@ func (r *Receiver[Tx]) answerTo(res Result, err *Error) Answer {
 	return AnswerTo(res, nil)
 }
 
+// writeAnswer writes what answerTo says, without making it anew for what nearly every
+// request is answered with.
+func (r *Receiver[Tx]) writeAnswer(w http.ResponseWriter, res Result, err *Error) {
+	body, common := commonAnswers[res]
+	if err != nil || !common || r.cfg.Envelope != nil && r.cfg.Envelope.EmptyAnswer {
+		r.answerTo(res, err).write(w)
+		return
+	}
+	w.Header()["Content-Type"] = contentTypeJSON
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(body)
+}
+
+var (
+	contentTypeJSON = []string{"application/json"}
+	commonAnswers   = map[Result][]byte{
+		Applied: AnswerTo(Applied, nil).Body, Duplicate: AnswerTo(Duplicate, nil).Body, Stale: AnswerTo(Stale, nil).Body, Recorded: AnswerTo(Recorded, nil).Body,
+	}
+)
+
 func (a Answer) write(w http.ResponseWriter) {
 	for name, values := range a.Header {
 		w.Header()[name] = values

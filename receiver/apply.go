@@ -139,8 +139,10 @@ func failApply(ctx context.Context, rest Reason, err error) *Error {
 
 // wantedState is what has to be fetched before the event can be applied, or nil.
 func wantedState[Tx any](failure *Error) ThinFunc[Tx] {
-	var wanted *stateWanted[Tx]
-	if failure != nil && failure.Reason == ReasonApply && errors.As(failure.Err, &wanted) {
+	if failure == nil || failure.Reason != ReasonApply { // nearly always
+		return nil
+	}
+	if wanted, ok := errors.AsType[*stateWanted[Tx]](failure.Err); ok {
 		return wanted.thin
 	}
 	return nil

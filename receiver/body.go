@@ -30,7 +30,6 @@ func (r *Receiver[Tx]) readBody(w http.ResponseWriter, req *http.Request, deadli
 		}
 	}
 	body, err := readAll(http.MaxBytesReader(w, req.Body, limit), req.ContentLength, deadline)
-	var over *http.MaxBytesError
 	switch {
 	case err == nil && len(body) == 0 && req.ContentLength > 0, errors.Is(err, http.ErrBodyReadAfterClose):
 		return nil, fail(ReasonBodyConsumed, fmt.Errorf("the body of %d bytes was read before it came here: put the receiver in front of whatever parses bodies", req.ContentLength))
@@ -38,7 +37,7 @@ func (r *Receiver[Tx]) readBody(w http.ResponseWriter, req *http.Request, deadli
 		// The next request on this connection has its own time.
 		_ = conn.SetReadDeadline(time.Time{})
 		return body, nil
-	case errors.As(err, &over):
+	case isOver(err):
 		return nil, tooLarge(limit)
 	case timedOut(err):
 		return nil, fail(ReasonSlow, fmt.Errorf("the body did not arrive in time: %d bytes came", len(body)))
@@ -72,6 +71,11 @@ func readAll(body io.Reader, declared int64, deadline time.Time) ([]byte, error)
 			return buf, err
 		}
 	}
+}
+
+func isOver(err error) bool {
+	var over *http.MaxBytesError
+	return errors.As(err, &over)
 }
 
 func timedOut(err error) bool {

@@ -24,7 +24,7 @@ func (r *Receiver[Tx]) ThinHandler(t ThinFunc[Tx]) http.Handler {
 func (r *Receiver[Tx]) handler(todo work[Tx]) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		res, err := r.serve(w, req, todo)
-		r.answerTo(res, err).write(w)
+		r.writeAnswer(w, res, err)
 	})
 }
 

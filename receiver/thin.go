@@ -87,9 +87,8 @@ func (r *Receiver[Tx]) fetch(ctx context.Context, ev Event, thin ThinFunc[Tx]) (
 		version, apply, err = thin(ctx, ev)
 		return err
 	})
-	var panicked *panicError
 	switch {
-	case errors.As(err, &panicked):
+	case isPanic(err):
 		return 0, nil, fail(ReasonPanic, err)
 	case err != nil && ctx.Err() != nil:
 		return 0, nil, fail(ReasonTimeout, err)

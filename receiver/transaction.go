@@ -63,7 +63,6 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 			return nil
 		})
 	})
-	var panicked *panicError
 	switch {
 	case own != nil:
 		return own
@@ -71,7 +70,7 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 		return nil
 	case err == nil:
 		return fail(ReasonDatabase, errors.New("the InTx returned nil without having run its function"))
-	case errors.As(err, &panicked):
+	case isPanic(err):
 		return fail(ReasonPanic, err)
 	case called:
 		// Even if the time ended meanwhile: that would say that nothing was changed.
@@ -98,6 +97,11 @@ func failDB(ctx context.Context, rest Reason, err error) *Error {
 // must not run for ever.
 func background(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
+}
+
+func isPanic(err error) bool {
+	var p *panicError
+	return errors.As(err, &p)
 }
 
 // contain makes an error of a panic in f.

@@ -40,7 +40,7 @@ func (r *Receiver[Tx]) Wrap(next http.Handler) http.Handler {
 			err != nil && err.Reason == ReasonApply && errors.As(err, &refused):
 			held.write(w)
 		default:
-			r.answerTo(res, err).write(w)
+			r.writeAnswer(w, res, err)
 		}
 	})
 }
