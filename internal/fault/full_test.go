@@ -71,6 +71,8 @@ func TestDiskFull(t *testing.T) {
 		s.publish(t.Context())
 	}
 	d.pages.Store(int64(count(t, db, "PRAGMA page_count")))
+	db.SetMaxIdleConns(0) // nor is it another one on those that there are
+	db.SetMaxIdleConns(2)
 	s.dispatch(t)
 	require.Eventually(t, func() bool { return full.Load() >= 3 }, soon, 5*time.Millisecond, "the disk is full")
 	before := begun.Load()
