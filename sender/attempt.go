@@ -29,58 +29,78 @@ type poster struct {
 	timeout    time.Duration
 	schemes    []signing.Scheme
 	userAgent  []string
+	now        func() time.Time // the local clock: how long attempts take
 }
 
 var jsonType = []string{"application/json"}
 
-// post makes one attempt, at the database's time now. It returns an error, and
-// sends nothing, if the request cannot be signed, or not be sent as the
-// subscription's settings ask.
-func (p *poster) post(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (Result, error) {
-	return p.postAndTake(ctx, c, u, keys, now, nil)
+// posting is an attempt under way: what is sent, and what is known of it before
+// its answer.
+type posting struct {
+	poster    *poster
+	request   *http.Request
+	transport http.RoundTripper
+	own       *ownTransport
+	timeout   time.Duration
+	began     time.Time // on the local clock
+	result    Result
 }
 
-// postAndTake is post with a function that reads the answer's body, unless it is
-// nil. Its error is the attempt's.
-func (p *poster) postAndTake(ctx context.Context, c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time,
-	take func(body io.Reader) error,
-) (Result, error) {
-	r := Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}
-	transport, own, err := p.transports.of(c.Target, u)
-	if err != nil {
-		return r, err
+// prepare makes the request of an attempt, at the database's time now. It returns
+// an error if the request cannot be signed, or not be sent as the subscription's
+// settings ask. Otherwise what it returns is to be sent, or ended.
+func (p *poster) prepare(c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (x posting, err error) {
+	x = posting{poster: p, timeout: p.timeout, result: Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}}
+	if x.transport, x.own, err = p.transports.of(c.Target, u); err != nil {
+		return x, err
 	}
-	defer p.transports.release(own)
-	header, timeout := make(http.Header, 8), p.timeout
+	header := make(http.Header, 8)
 	if s := c.Target.Settings; s != nil {
 		addHeaders(header, s.Headers)
 		if s.Timeout > 0 {
-			timeout = min(timeout, s.Timeout)
+			x.timeout = min(x.timeout, s.Timeout)
 		}
 	}
 	header["Content-Type"] = jsonType
 	header["User-Agent"] = p.userAgent
 	header["Webhook-Attempt"] = []string{strconv.Itoa(c.Number)}
 	if err := signing.Sign(header, p.schemes, c.Event.ID, now, c.Body, keys); err != nil {
-		return r, err
+		x.end()
+		return x, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	// GetBody stays nil: with it the transport could send the request twice. That
 	// the body is a *bytes.Reader lets the transport write headers and body at
 	// once.
-	req := (&http.Request{
+	x.request = &http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(bytes.NewReader(c.Body)), ContentLength: int64(len(c.Body)),
-	}).WithContext(ctx)
+	}
+	x.began = p.now()
+	return x, nil
+}
 
-	began := time.Now()
-	answer, err := transport.RoundTrip(req)
+// send makes the POST. If take is not nil it reads the answer's body, and its error
+// is the attempt's.
+func (x *posting) send(ctx context.Context, take func(body io.Reader) error) Result {
+	defer x.end()
+	ctx, cancel := context.WithTimeout(ctx, x.timeout)
+	defer cancel()
+	answer, err := x.transport.RoundTrip(x.request.WithContext(ctx))
+	return x.conclude(ctx, answer, err, take)
+}
+
+// end lets go of the transport.
+func (x *posting) end() { x.poster.transports.release(x.own) }
+
+// conclude says what came of an attempt, from what RoundTrip returned. take is as for
+// send.
+func (x *posting) conclude(ctx context.Context, answer *http.Response, err error, take func(body io.Reader) error) Result {
+	r := x.result
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
-		r.Duration = time.Since(began)
-		return r, nil
+		r.Duration = x.poster.now().Sub(x.began)
+		return r
 	}
 	defer answer.Body.Close()
 	r.StatusCode = answer.StatusCode
@@ -89,8 +109,8 @@ func (p *poster) postAndTake(ctx context.Context, c *Claimed, u *url.URL, keys *
 	} else {
 		err = read(answer, &r)
 	}
-	r.Duration = time.Since(began)
-	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), now.Add(r.Duration))
+	r.Duration = x.poster.now().Sub(x.began)
+	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), r.StartedAt.Add(r.Duration))
 	switch {
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
 		r.Class, r.Error = ClassRedirect, fmt.Sprintf("answered %d: redirects are not followed", answer.StatusCode)
@@ -99,7 +119,7 @@ func (p *poster) postAndTake(ctx context.Context, c *Claimed, u *url.URL, keys *
 	case err != nil:
 		r.Class, r.Error = classify(ctx, err)
 	}
-	return r, nil
+	return r
 }
 
 // addHeaders adds a subscription's own headers. The library's are set after it, and

@@ -109,7 +109,7 @@ func NewChallenger[Tx any](store Store[Tx], keys *Keys, cfg *ChallengerConfig) (
 	})
 	return &Challenger{
 		keys: keys, network: policy, now: c.Now,
-		post: poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
+		post: poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}, now: time.Now},
 		keyring: func(ctx context.Context, subscriber string) (sealed SealedKeyring, err error) {
 			err = store.InTx(ctx, func(tx Tx) error {
 				sealed, err = store.SubscriberKeyringTx(ctx, tx, subscriber)
@@ -176,13 +176,15 @@ func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, 
 	}
 	claimed.Target = &Target{Subscription: subscriptionID, URL: rawURL, Subscriber: subscriber, Settings: &s}
 	var said string
-	r, err := c.post.postAndTake(ctx, claimed, u, keyring, now, func(answer io.Reader) (err error) {
+	x, err := c.post.prepare(claimed, u, keyring, now)
+	if err != nil {
+		return err
+	}
+	r := x.send(ctx, func(answer io.Reader) (err error) {
 		said, err = readChallenge(answer, token)
 		return err
 	})
 	switch {
-	case err != nil:
-		return err
 	case r.Class == ClassNone && said != "":
 		return &ChallengeError{Class: ClassChallenge, StatusCode: r.StatusCode, Text: said}
 	case r.Class == ClassNone:

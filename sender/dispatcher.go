@@ -98,6 +98,7 @@ type DispatcherConfig struct {
 type Dispatcher struct {
 	store   DispatchStore
 	cfg     DispatcherConfig
+	now     func() time.Time // how long things take, and have to wait
 	post    poster
 	secrets keyrings
 	unsent  unsent
@@ -111,6 +112,10 @@ type Dispatcher struct {
 // NewDispatcher returns a Dispatcher on a store, which opens the secrets that
 // were sealed with keys.
 func NewDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig) (*Dispatcher, error) {
+	return newDispatcher(store, keys, cfg, time.Now)
+}
+
+func newDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now func() time.Time) (*Dispatcher, error) {
 	var c DispatcherConfig
 	if cfg != nil {
 		c = *cfg
@@ -131,9 +136,9 @@ func NewDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig) (*Dis
 		keys: keys, policy: c.Network.policy(), timeout: c.Timeout, places: c.Slots, proxies: c.Proxies, unguarded: c.UnguardedTransport,
 	})
 	return &Dispatcher{
-		store: store, cfg: c,
-		post:    poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}},
-		secrets: keyrings{store: store, keys: keys, opened: map[int64]openKeyring{}},
+		store: store, cfg: c, now: now,
+		post:    poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}, now: now},
+		secrets: keyrings{store: store, keys: keys, now: now, opened: map[int64]openKeyring{}},
 		unsent:  unsent{told: map[int64]time.Time{}},
 	}, nil
 }

@@ -10,14 +10,7 @@ import (
 func (p *pump) drain(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	defer p.giveUp()
-	p.mu.Lock()
-	p.draining = true
-	close(p.drained)
-	for _, a := range p.slots.takeQueues(true) {
-		p.back = append(p.back, givenBack{a: a})
-	}
-	p.mu.Unlock()
-
+	p.stop()
 	ended := make(chan struct{})
 	go func() {
 		p.workers.Wait()
@@ -44,11 +37,29 @@ func (p *pump) drain(ctx context.Context) error {
 	return err
 }
 
+// stop has nothing more begun, and gives back what was not.
+func (p *pump) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.draining = true
+	close(p.drained)
+	for _, a := range p.slots.takeQueues(true) {
+		p.back = append(p.back, givenBack{a: a})
+	}
+}
+
 // settle records and gives back what there is. What the database does not take
 // in time comes back when its lease ends.
 func (p *pump) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.d.cfg.Timeout)
 	defer cancel()
+	for pause := 50 * time.Millisecond; !p.settleOnce(ctx) && ctx.Err() == nil; pause *= 2 {
+		sleep(ctx, pause)
+	}
+}
+
+// settleOnce reports whether everything was recorded.
+func (p *pump) settleOnce(ctx context.Context) bool {
 	if err := p.giveBack(ctx); err != nil {
 		p.d.cfg.Logger.ErrorContext(ctx, "claims could not be given back; they end with their leases", "error", err)
 	}
@@ -56,18 +67,12 @@ func (p *pump) settle(ctx context.Context) {
 	done := p.done
 	p.done = nil
 	p.mu.Unlock()
-	for pause := 50 * time.Millisecond; len(done) > 0; pause *= 2 {
-		_, _, err := p.exchange(ctx, ExpandParams{}, done, ClaimParams{})
-		if err == nil {
-			return
-		}
-		p.d.cfg.Logger.ErrorContext(ctx, "results could not be recorded", "results", len(done), "error", err)
-		if ctx.Err() != nil {
-			return
-		}
-		sleep(ctx, pause)
-		p.mu.Lock()
-		done, p.done = p.done, nil
-		p.mu.Unlock()
+	if len(done) == 0 {
+		return true
 	}
+	_, _, err := p.exchange(ctx, ExpandParams{}, done, ClaimParams{})
+	if err != nil {
+		p.d.cfg.Logger.ErrorContext(ctx, "results could not be recorded", "results", len(done), "error", err)
+	}
+	return err == nil
 }

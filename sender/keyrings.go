@@ -24,6 +24,7 @@ const maxKeyrings = 10_000
 type keyrings struct {
 	store  DispatchStore
 	keys   *Keys
+	now    func() time.Time
 	flight singleflight.Group
 
 	mu     sync.RWMutex
@@ -44,7 +45,7 @@ func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) 
 	k.mu.RLock()
 	o, ok := k.opened[t.SubscriberNumber]
 	k.mu.RUnlock()
-	if ok && o.version >= t.KeyringVersion && (o.err == nil || time.Now().Before(o.again)) {
+	if ok && o.version >= t.KeyringVersion && (o.err == nil || k.now().Before(o.again)) {
 		return o.keyring, o.err
 	}
 	// Not by the number alone: a load that began for an earlier claim may have read
@@ -62,7 +63,7 @@ func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) 
 		}
 		o := openKeyring{version: sealed.Version}
 		if o.keyring, o.err = k.keys.keyring(sealed); o.err != nil {
-			o.again = time.Now().Add(secretPause)
+			o.again = k.now().Add(secretPause)
 		}
 		k.keep(t.SubscriberNumber, o)
 		return o.keyring, o.err

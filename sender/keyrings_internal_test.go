@@ -32,7 +32,7 @@ func newKeyringBed(t *testing.T, loads int) (*keyrings, *keyringStore, func(vers
 	for range loads {
 		store.answers = append(store.answers, make(chan SealedKeyring, 1))
 	}
-	return &keyrings{store: store, keys: keys, opened: map[int64]openKeyring{}}, store, func(version int64, secret signing.Secret) SealedKeyring {
+	return &keyrings{store: store, keys: keys, now: time.Now, opened: map[int64]openKeyring{}}, store, func(version int64, secret signing.Secret) SealedKeyring {
 		return SealedKeyring{Subscriber: "sub_a", Version: version, Secrets: []SealedSecret{keys.sealSecret("sub_a", "sec_1", secret)}}
 	}
 }

@@ -26,14 +26,14 @@ func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 		return false
 	}
 	failed, answered := a.dial.met(r)
-	p.d.network.observe(a.url.Host, a.Target.Subscriber, failed, answered, time.Now())
+	p.d.network.observe(a.url.Host, a.Target.Subscriber, failed, answered, p.d.now())
 	p.watchNetwork()
 	return failed
 }
 
 // watchNetwork acts on a change of the network's state.
 func (p *pump) watchNetwork() {
-	now := time.Now()
+	now := p.d.now()
 	down := p.d.network.down(now)
 	if down == p.slots.probing {
 		return

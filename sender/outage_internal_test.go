@@ -15,7 +15,7 @@ import (
 // follows, or because the network comes and goes.
 func TestOutageIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &Dispatcher{cfg: DispatcherConfig{}.withDefaults()}
+		d := &Dispatcher{now: time.Now, cfg: DispatcherConfig{}.withDefaults()}
 		var down, up int
 		d.cfg.Hooks.NetworkDown = func(context.Context, time.Time) { down++ }
 		d.cfg.Hooks.NetworkUp = func(context.Context, time.Time) { up++ }

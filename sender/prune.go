@@ -82,7 +82,7 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 // prune does a part of a pass if it is time for it, and reports whether to come back
 // soon.
 func (p *pump) prune(ctx context.Context, busy bool) (soon bool) {
-	g, now := &p.pruning, time.Now()
+	g, now := &p.pruning, p.d.now()
 	if !g.began && now.Before(g.next) || busy && now.Sub(g.last) < pruneWhileBusy || ctx.Err() != nil {
 		return false
 	}
@@ -90,7 +90,7 @@ func (p *pump) prune(ctx context.Context, busy bool) (soon bool) {
 		return g.began
 	}
 	over, err := g.batch(ctx, p.d)
-	g.last = time.Now()
+	g.last = p.d.now()
 	g.took = g.last.Sub(now)
 	switch {
 	case err != nil && ctx.Err() == nil:

@@ -41,9 +41,10 @@ const (
 type pump struct {
 	d       *Dispatcher
 	stats   Stats
-	results chan struct{} // capacity 1: there is something to record, or to give back
-	noticed chan struct{} // capacity 1: there are new notices
-	resting chan *attempt // to workers that have nothing to do
+	launch  func(a *attempt) // has somebody make an attempt, and finish it
+	results chan struct{}    // capacity 1: there is something to record, or to give back
+	noticed chan struct{}    // capacity 1: there are new notices
+	resting chan *attempt    // to workers that have nothing to do
 	workers sync.WaitGroup
 	drained chan struct{}   // closed once nothing more is begun
 	wire    context.Context // the attempts'
@@ -54,10 +55,11 @@ type pump struct {
 	pruning                                 pruning
 	lastStep, lastScan, lastTrim, lastSweep time.Time
 	lookForReplays                          time.Time // not before, while there is other work
+	idle, pause                             time.Duration
 
 	mu        sync.Mutex
 	slots     *slots
-	onWire    map[*attempt]struct{}
+	onWire    []*attempt
 	done      []*attempt // their results are to be recorded
 	firstDone time.Time
 	back      []givenBack
@@ -76,21 +78,22 @@ func newPump(d *Dispatcher) *pump {
 	eighth := max(1, d.cfg.Slots/8)
 	proven := d.cfg.Slots - 2*eighth
 	p := &pump{
-		d: d, results: make(chan struct{}, 1), noticed: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}), onWire: map[*attempt]struct{}{},
+		d: d, results: make(chan struct{}, 1), noticed: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}),
 		slots: newSlots(slotsConfig{
 			places:          [Lanes]int{LaneNew: eighth, LaneProven: proven, LaneProbation: eighth},
 			perSubscription: min(d.cfg.PerSubscription, proven),
 			prefetch:        16,
 			hardLimit:       2 * d.cfg.Slots,
 		}),
-		outage: d.network.since(),
+		outage: d.network.since(), idle: minIdle,
 	}
+	p.launch = p.toWorker
 	p.stepSize, p.claimSize = stepSize, stepSize
 	if large, ok := d.store.(LargeSteps); ok {
 		p.stepSize = max(stepSize, large.StepSize())
 		p.claimSize = 2 * p.stepSize
 	}
-	p.slots.probing = d.network.down(time.Now()) // as another run found it
+	p.slots.probing = d.network.down(d.now()) // as another run found it
 	return p
 }
 
@@ -102,33 +105,42 @@ func (p *pump) begin(ctx context.Context) {
 
 func (p *pump) run(ctx context.Context) {
 	p.begin(ctx)
-	idle, pause := minIdle, time.Duration(0)
 	for ctx.Err() == nil {
-		s, err := p.step(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			pause = longerPause(pause)
-			p.d.cfg.Logger.ErrorContext(ctx, "the database failed; the dispatcher tries again", "error", err, "in", pause)
-			sleep(ctx, pause)
-			continue
-		case s.busy():
-			idle = minIdle
-		default:
-			idle = min(2*idle, p.d.cfg.MaxIdle)
+		switch wait, whatever := p.round(ctx); {
+		case whatever:
+			sleep(ctx, wait)
+		case wait > 0:
+			p.rest(ctx, wait)
 		}
-		pause = 0
-		if p.prune(ctx, s.busy()) {
-			idle = minIdle
-		}
-		if s.goOn {
-			continue
-		}
-		most := min(idle, s.untilDue(p.d.cfg.MaxIdle))
-		if p.wired() { // what begins to hang is to be noticed, however long it may rest
-			most = min(most, slowScanEvery)
-		}
-		p.rest(ctx, most)
 	}
+}
+
+// round makes a step, and says how long to wait before the next one: at most, or,
+// after a failure of the database, whatever happens.
+func (p *pump) round(ctx context.Context) (wait time.Duration, whatever bool) {
+	s, err := p.step(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		p.pause = longerPause(p.pause)
+		p.d.cfg.Logger.ErrorContext(ctx, "the database failed; the dispatcher tries again", "error", err, "in", p.pause)
+		return p.pause, true
+	case s.busy():
+		p.idle = minIdle
+	default:
+		p.idle = min(2*p.idle, p.d.cfg.MaxIdle)
+	}
+	p.pause = 0
+	if p.prune(ctx, s.busy()) {
+		p.idle = minIdle
+	}
+	if s.goOn {
+		return 0, false
+	}
+	wait = min(p.idle, s.untilDue(p.d.cfg.MaxIdle))
+	if p.wired() { // what begins to hang is to be noticed, however long it may rest
+		wait = min(wait, slowScanEvery)
+	}
+	return wait, false
 }
 
 // once steps until nothing more is due.
@@ -181,7 +193,7 @@ func (s stepped) untilDue(most time.Duration) time.Duration {
 // is room for.
 func (p *pump) step(ctx context.Context) (stepped, error) {
 	var s stepped
-	p.lastStep = time.Now()
+	p.lastStep = p.d.now()
 	p.reportNetwork(ctx)
 	if err := p.giveBack(ctx); err != nil {
 		return s, err
@@ -192,6 +204,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.mu.Unlock()
 	slots := limitClaim(&params, p.claimSize)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
+	asked := p.d.now()
 	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
 	if err != nil {
 		return s, err
@@ -199,7 +212,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	s.expanded = expanded.Events + expanded.Deliveries
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
-	p.accept(claims.Claimed)
+	p.accept(claims.Claimed, asked)
 	replaysGoOn, err := p.stepReplays(ctx, slots-len(claims.Claimed), &s)
 	if err != nil {
 		return s, err
@@ -208,7 +221,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 		if s.swept, err = p.d.store.Sweep(ctx, sweepBatch); err != nil {
 			return s, err
 		}
-		p.lastSweep = time.Now()
+		p.lastSweep = p.d.now()
 	}
 	// More to expand is gone on with at once only while the wire could take it.
 	s.goOn = more || replaysGoOn || len(claims.Claimed) == slots && slots >= flushResults || s.swept == sweepBatch || expanded.More && p.hungry()
@@ -216,7 +229,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 }
 
 func (p *pump) sweepNow(busy bool) bool {
-	since := time.Since(p.lastSweep)
+	since := p.d.now().Sub(p.lastSweep)
 	return since >= sweepWhileBusy || !busy && (p.toTheEnd || since >= sweepWhileIdle)
 }
 
@@ -373,7 +386,7 @@ func (p *pump) wired() bool {
 
 // rest waits until a step is worth its commit.
 func (p *pump) rest(ctx context.Context, most time.Duration) {
-	began := time.Now()
+	until := p.d.now().Add(most)
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for {
@@ -383,26 +396,33 @@ func (p *pump) rest(ctx context.Context, most time.Duration) {
 		case <-timer.C:
 			return
 		case <-p.d.store.Woken():
-			if wait := stepGap - time.Since(p.lastStep); wait > 0 {
+			if wait := p.lastStep.Add(stepGap).Sub(p.d.now()); wait > 0 {
 				sleep(ctx, wait)
 			}
 			return
 		case <-p.results:
-			p.mu.Lock()
-			done, first, wire, back := len(p.done), p.firstDone, p.slots.wire, len(p.back)
-			p.mu.Unlock()
-			if done >= flushResults || wire == 0 || back > 0 {
+			now := p.d.now()
+			if at := p.recordAt(now, until); at.After(now) {
+				timer.Reset(at.Sub(now))
+			} else {
 				return
-			}
-			if done > 0 {
-				left := min(flushAfter-time.Since(first), most-time.Since(began))
-				if left <= 0 {
-					return
-				}
-				timer.Reset(left)
 			}
 		}
 	}
+}
+
+// recordAt is when a step is worth its commit that was to be made at until, now that
+// there is something to record, or to give back.
+func (p *pump) recordAt(now, until time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case len(p.done) >= flushResults || p.slots.wire == 0 || len(p.back) > 0:
+		return now
+	case len(p.done) > 0 && p.firstDone.Add(flushAfter).Before(until):
+		return p.firstDone.Add(flushAfter)
+	}
+	return until
 }
 
 // longerPause is how long to leave a failing database alone, after one of that long.

@@ -1,14 +1,11 @@
 package sender
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // stepReplays admits what replays have to send, as far as a claim has left slots: it
 // has found nothing else for them. It reports whether to claim again at once.
 func (p *pump) stepReplays(ctx context.Context, spare int, s *stepped) (goOn bool, err error) {
-	now := time.Now()
+	now := p.d.now()
 	if spare <= 0 || s.busy() && now.Before(p.lookForReplays) {
 		return false, nil
 	}

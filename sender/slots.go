@@ -1,7 +1,9 @@
 package sender
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -81,8 +83,10 @@ type attempt struct {
 	sub     *subSlots
 	account Lane // the lane whose places it takes
 	dial    dialing
+	asked   time.Time // for it: its lease began no earlier; on the local clock
 	claimed time.Time // on the local clock
 	started time.Time // on the local clock; zero while it is queued
+	nth     int       // among those that are on the wire
 	slow    bool
 
 	result  Result // once it was made
@@ -221,24 +225,35 @@ func (s *slots) recorded(a *attempt) { a.sub.unrecorded-- }
 // for what they have places for, or of all subscriptions, and returns what was
 // in them, to be given back.
 func (s *slots) takeQueues(all bool) []*attempt {
+	var from []*subSlots
+	for _, sub := range s.subs {
+		if len(sub.queue) > s.keeps(sub, all) {
+			from = append(from, sub)
+		}
+	}
+	slices.SortFunc(from, func(a, b *subSlots) int { return cmp.Compare(a.number, b.number) })
 	var taken []*attempt
 	s.crowded = false
-	for _, sub := range s.subs {
-		keep := sub.places
-		if all {
-			keep = 0
-		} else if sub.lane != LaneProbation {
-			continue
-		}
-		if len(sub.queue) > keep {
-			taken = append(taken, sub.queue[keep:]...)
-			sub.queue = sub.queue[:keep:keep]
-			if keep == 0 {
-				s.withdraw(sub)
-			}
+	for _, sub := range from {
+		keep := s.keeps(sub, all)
+		taken = append(taken, sub.queue[keep:]...)
+		sub.queue = sub.queue[:keep:keep]
+		if keep == 0 {
+			s.withdraw(sub)
 		}
 	}
 	return taken
+}
+
+// keeps is how much of its queue takeQueues leaves to a subscription.
+func (*slots) keeps(sub *subSlots, all bool) int {
+	switch {
+	case all:
+		return 0
+	case sub.lane == LaneProbation:
+		return sub.places
+	}
+	return len(sub.queue)
 }
 
 // claim says how much may be claimed now, and of whom how much.

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// accept queues what was claimed and starts what may start.
-func (p *pump) accept(claimed []Claimed) {
-	now := time.Now()
+// accept queues what was claimed, by a call that began at asked, and starts what may
+// start.
+func (p *pump) accept(claimed []Claimed, asked time.Time) {
+	now := p.d.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	parsed := map[*Target]*url.URL{}
@@ -24,21 +25,26 @@ func (p *pump) accept(claimed []Claimed) {
 		if own := claimed[i].Event.URL; own != "" {
 			u, _ = url.Parse(own)
 		}
-		p.slots.add(&attempt{Claimed: claimed[i], url: u, claimed: now})
+		p.slots.add(&attempt{Claimed: claimed[i], url: u, asked: asked, claimed: now})
 	}
 	p.start()
 	p.scan(now)
 }
 
-// start puts on the wire what may go there, each attempt on a goroutine of its
-// own: one that rests if there is one, since its stack has grown already.
+// start puts on the wire what may go there.
 func (p *pump) start() {
 	for a := p.take(); a != nil; a = p.take() {
-		select {
-		case p.resting <- a:
-		default:
-			p.workers.Go(func() { p.work(a) })
-		}
+		p.launch(a)
+	}
+}
+
+// toWorker makes an attempt on a goroutine of its own: one that rests if there is
+// one, since its stack has grown already.
+func (p *pump) toWorker(a *attempt) {
+	select {
+	case p.resting <- a:
+	default:
+		p.workers.Go(func() { p.work(a) })
 	}
 }
 
@@ -48,21 +54,26 @@ func (p *pump) take() *attempt {
 	if p.draining {
 		return nil
 	}
-	latest := p.d.cfg.Lease - p.d.cfg.Timeout - p.d.cfg.Lease/6
 	for {
 		a := p.slots.next()
 		if a == nil {
 			return nil
 		}
-		if time.Since(a.claimed) <= latest {
-			a.started = time.Now()
-			p.onWire[a] = struct{}{}
+		if now := p.d.now(); p.inTime(a, now) {
+			a.started = now
+			a.nth, p.onWire = len(p.onWire), append(p.onWire, a)
 			return a
 		}
 		p.slots.offWire(a)
 		p.back = append(p.back, givenBack{a: a})
 		p.signal()
 	}
+}
+
+// inTime tells whether an attempt that begins now ends, and is recorded, while its
+// lease lasts.
+func (p *pump) inTime(a *attempt, now time.Time) bool {
+	return now.Sub(a.asked) <= p.d.cfg.Lease-p.d.cfg.Timeout-p.d.cfg.Lease/6
 }
 
 // scan looks, now and then, for attempts that take long, and gives back what
@@ -77,7 +88,7 @@ func (p *pump) scan(now time.Time) {
 	}
 	p.lastScan = now
 	found := false
-	for a := range p.onWire {
+	for _, a := range p.onWire {
 		if !a.slow && now.Sub(a.started) > p.d.cfg.Policy.FastAnswer {
 			p.slots.slowed(a)
 			found = true
@@ -113,39 +124,61 @@ func (p *pump) work(a *attempt) {
 // attempt makes one attempt, and leaves its result in it. If made is false nothing was
 // sent, and the delivery is given back, due at due.
 func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
-	ctx, d := p.wire, p.d
-	now := a.At.Add(time.Since(a.claimed))
+	d := p.d
 	defer func() {
 		if v := recover(); v != nil {
-			d.cfg.Logger.ErrorContext(ctx, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
-			a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: now, Duration: time.Since(a.started),
+			d.cfg.Logger.ErrorContext(p.wire, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
+			a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: a.timeAt(a.started), Duration: d.now().Sub(a.started),
 				Class: ClassProtocol, Error: "the attempt panicked", Chance: d.cfg.Chance()}
 			made = true
 		}
 	}()
+	ctx, x, due, ok := p.prepare(a)
+	if !ok {
+		return due, false
+	}
+	a.result = x.send(ctx, nil)
+	return time.Time{}, p.made(ctx, a)
+}
+
+// timeAt is the database's time at a time of the local clock.
+func (a *attempt) timeAt(local time.Time) time.Time { return a.At.Add(local.Sub(a.claimed)) }
+
+// prepare makes the request of an attempt. If ok is false it cannot be sent, and is to
+// be given back, due at due.
+func (p *pump) prepare(a *attempt) (ctx context.Context, x posting, due time.Time, ok bool) {
+	ctx, d := p.wire, p.d
 	keyring, err := d.secrets.of(ctx, a.Target)
+	local := d.now() // after the database was asked for the secret, which can have taken long
+	if err == nil && !p.inTime(a, local) {
+		return ctx, x, time.Time{}, false
+	}
+	now := a.timeAt(local)
 	if err == nil && a.url == nil {
 		err = errors.New("sender: the subscription's URL cannot be parsed")
 	}
 	if err == nil {
 		ctx = withDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
-		a.result, err = d.post.post(ctx, &a.Claimed, a.url, keyring, now)
+		x, err = d.post.prepare(&a.Claimed, a.url, keyring, now)
 	}
-	if err != nil {
-		if ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, time.Now()) {
-			d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
-				"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
-		}
-		return now.Add(pauseAfter(err)), false
+	if err != nil && ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, d.now()) {
+		d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
+			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
 	}
+	return ctx, x, now.Add(pauseAfter(err)), err == nil
+}
+
+// made reports whether what is in a.result came of an attempt, rather than of its
+// being given up by a drain.
+func (p *pump) made(ctx context.Context, a *attempt) bool {
 	if p.wire.Err() != nil && a.result.Class != ClassNone {
-		return time.Time{}, false
+		return false
 	}
-	a.result.Chance = d.cfg.Chance()
-	if hook := d.cfg.Hooks.AttemptEnd; hook != nil {
-		d.guarded(ctx, "AttemptEnd", func() { hook(ctx, &a.Claimed, &a.result) })
+	a.result.Chance = p.d.cfg.Chance()
+	if hook := p.d.cfg.Hooks.AttemptEnd; hook != nil {
+		p.d.guarded(ctx, "AttemptEnd", func() { hook(ctx, &a.Claimed, &a.result) })
 	}
-	return time.Time{}, true
+	return true
 }
 
 // attemptStart calls the hook, and returns the attempt's context.
@@ -167,11 +200,13 @@ func (d *Dispatcher) attemptStart(ctx context.Context, c *Claimed) context.Conte
 func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.onWire, a)
+	last := len(p.onWire) - 1
+	p.onWire[a.nth], p.onWire[last].nth = p.onWire[last], a.nth
+	p.onWire[last], p.onWire = nil, p.onWire[:last]
 	if made {
 		p.slots.finished(a, a.result.Class, a.result.Duration, p.d.cfg.Policy.FastAnswer)
 		if len(p.done) == 0 {
-			p.firstDone = time.Now()
+			p.firstDone = p.d.now()
 		}
 		a.failed = p.observe(a, &a.result)
 		p.done = append(p.done, a)

@@ -1,0 +1,80 @@
+package sender_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// slowStore answers late.
+type slowStore struct {
+	sender.DispatchStore
+	claim, keyring time.Duration // the next one takes so long
+}
+
+func (s *slowStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	c, err := s.DispatchStore.RecordAndClaim(ctx, b)
+	if len(c.Claimed) > 0 {
+		time.Sleep(s.claim)
+		s.claim = 0
+	}
+	return c, err
+}
+
+func (s *slowStore) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
+	time.Sleep(s.keyring)
+	s.keyring = 0
+	return s.DispatchStore.Keyring(ctx, subscriber)
+}
+
+// A lease begins with the claim, however long it takes until its answer is there, and
+// until the secret is: nothing is posted under one that does not outlast the attempt.
+func TestSlowDatabaseUsesUpTheLease(t *testing.T) {
+	for name, store := range map[string]*slowStore{
+		"claim":   {claim: 45 * time.Second},
+		"keyring": {keyring: 45 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				endpoint := sendertest.NewRoundTripper()
+				_, secret := b.subscribe("sub_a", "http://endpoint/")
+				store.DispatchStore = b.store
+				began := time.Now()
+				b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: endpoint}))
+				b.publish("sub_a")
+				time.Sleep(44 * time.Second)
+				require.Empty(t, endpoint.Requests())
+				time.Sleep(2 * time.Second)
+				posts := endpoint.Requests()
+				require.Len(t, posts, 1)
+				require.Len(t, b.delivery().Attempts, 1, "it was given back, and claimed anew")
+				require.WithinRange(t, b.delivery().Attempts[0].StartedAt, began.Add(45*time.Second), began.Add(46*time.Second))
+				require.NoError(t, posts[0].Verify(secret))
+			})
+		})
+	}
+}
+
+// What is signed is the time of the POST, and not that of the claim, nor that before
+// the secret was there.
+func TestSlowKeyringDoesNotAgeTheSignature(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper()
+		b.subscribe("sub_a", "http://endpoint/")
+		b.start(b.dispatcherOn(&slowStore{DispatchStore: b.store, keyring: 30 * time.Second}, sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		b.publish("sub_a")
+		time.Sleep(31 * time.Second)
+		post := endpoint.Requests()[0]
+		require.Equal(t, strconv.FormatInt(post.ReceivedAt.Unix(), 10), post.Header.Get("Webhook-Timestamp"))
+		require.Equal(t, b.delivery().Attempts[0].StartedAt.Unix(), post.ReceivedAt.Unix())
+	})
+}
