@@ -31,7 +31,7 @@ var (
 		"modernc.org/sqlite/...", "github.com/mattn/go-sqlite3/...", "github.com/ncruces/go-sqlite3/...",
 		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...",
 	}
-	programs = []string{"examples/...", "internal/bench/...", "internal/crash", "internal/proof/..."}
+	programs = []string{"examples/...", "internal/bench/...", "internal/crash", "internal/proof/...", "internal/simulation"}
 	kits     = []string{"dedup/deduptest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/jobs/jobstest"}
 )
 

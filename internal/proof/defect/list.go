@@ -254,7 +254,7 @@ var ofWire = []Defect{
 	{
 		Name: "an attempt may take for ever",
 		File: "sender/attempt.go", Tests: []string{"./sender"},
-		Old: "ctx, cancel := context.WithTimeout(ctx, timeout)\n", New: "ctx, cancel := context.WithTimeout(ctx, 20*timeout)\n",
+		Old: "ctx, cancel := context.WithTimeout(ctx, x.timeout)\n", New: "ctx, cancel := context.WithTimeout(ctx, 20*x.timeout)\n",
 	},
 	{
 		Name: "the dialled address is not looked at",

@@ -1,0 +1,153 @@
+package simulation_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/surehook/surehook/internal/simulation"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+)
+
+// breakage is a store, or a policy, that breaks an invariant.
+type breakage struct {
+	name, breaks string
+	batch        func(b *sender.Batch)                   // before it is handed to the store
+	claims       func(b *sender.Batch, c *sender.Claims) // after that
+	decide       func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision
+	release      bool // is repeated
+	commits      bool // what should be rolled back
+	redelivers   bool // what nobody has asked for
+}
+
+type decideFunc = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision
+
+var breakages = []breakage{
+	{name: "a timeout counts as success", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		if r.Class == sender.ClassTimeout {
+			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		}
+		return decide(l, h, r, now)
+	}},
+	{name: "a failure is final", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		d := decide(l, h, r, now)
+		if r.StatusCode == 410 {
+			d.Status = sender.StatusDeadLettered
+		}
+		return d
+	}},
+	{name: "the horizon is forgotten", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		l.First = now
+		return decide(l, h, r, now)
+	}},
+	{name: "Retry-After is ignored", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		r.RetryAfter = 0
+		return decide(l, h, r, now)
+	}},
+	{name: "a retry does not wait", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		d := decide(l, h, r, now)
+		d.Due = now
+		return d
+	}},
+	{name: "an attempt is posted under the number before", breaks: "I7", claims: func(_ *sender.Batch, c *sender.Claims) {
+		for i := range c.Claimed {
+			c.Claimed[i].Number = max(1, c.Claimed[i].Number-1)
+		}
+	}},
+	{name: "the body changes with the attempts", breaks: "I4", claims: func(_ *sender.Batch, c *sender.Claims) {
+		for i := range c.Claimed {
+			if x := &c.Claimed[i]; x.Number > 1 {
+				x.Body = append(x.Body, ' ')
+			}
+		}
+	}},
+	{name: "the database's time is not taken", breaks: "I4", claims: func(_ *sender.Batch, c *sender.Claims) {
+		for i := range c.Claimed {
+			c.Claimed[i].At = c.Claimed[i].At.Add(-time.Hour)
+		}
+	}},
+	{name: "a result is taken whose lease was lost", breaks: "I5", claims: func(_ *sender.Batch, c *sender.Claims) {
+		for i := range c.Recorded {
+			c.Recorded[i].Lost = false
+		}
+	}},
+	{name: "leases end early", breaks: "I5", batch: func(b *sender.Batch) { b.Claim.Lease /= 10 }},
+	{name: "a release is repeated", breaks: "I5", release: true},
+	{name: "what is rolled back is committed", breaks: "I2", commits: true},
+	{name: "what was delivered is sent again", breaks: "I6", redelivers: true},
+}
+
+// broken is a database in memory with a breakage.
+type broken struct {
+	simulation.Database[*memory.Tx]
+	how breakage
+}
+
+func breaking(b breakage) simulation.Database[*memory.Tx] { return broken{simulation.Memory(), b} }
+
+func (b broken) Open(ctx context.Context, now func() time.Time) (sender.Store[*memory.Tx], error) {
+	s, err := b.Database.Open(ctx, now)
+	return &brokenStore{Store: s, how: b.how}, err
+}
+
+type brokenStore struct {
+	sender.Store[*memory.Tx]
+	how      breakage
+	released []sender.Release
+}
+
+func (s *brokenStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	if s.how.batch != nil {
+		s.how.batch(&b)
+	}
+	if own := b.Decide; s.how.decide != nil && own != nil {
+		b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			return s.how.decide(l, h, r, now, own)
+		}
+	}
+	c, err := s.Store.RecordAndClaim(ctx, b)
+	if s.how.claims != nil {
+		s.how.claims(&b, &c)
+	}
+	if len(s.released) > 0 { // as if its answer had been lost
+		_ = s.Release(ctx, s.released)
+		s.released = nil
+	}
+	return c, err
+}
+
+func (s *brokenStore) InTx(ctx context.Context, fn func(*memory.Tx) error) error {
+	if !s.how.commits {
+		return s.Store.InTx(ctx, fn)
+	}
+	var own error
+	if err := s.Store.InTx(ctx, func(tx *memory.Tx) error {
+		own = fn(tx)
+		return nil
+	}); err != nil {
+		return err
+	}
+	return own
+}
+
+func (s *brokenStore) Sweep(ctx context.Context, limit int) (int, error) {
+	if s.how.redelivers {
+		ended, _, err := s.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusDelivered, Limit: 1})
+		if err != nil {
+			return 0, err
+		}
+		for _, d := range ended {
+			if err := s.Redeliver(ctx, d.ID, time.Time{}); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return s.Store.Sweep(ctx, limit)
+}
+
+func (s *brokenStore) Release(ctx context.Context, rs []sender.Release) error {
+	if s.how.release {
+		s.released = rs
+	}
+	return s.Store.Release(ctx, rs)
+}

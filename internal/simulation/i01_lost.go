@@ -1,0 +1,77 @@
+package simulation
+
+import (
+	"github.com/surehook/surehook/sender"
+)
+
+// I1: a committed publish is never lost. Each delivery ends delivered, dead-lettered
+// or cancelled, or it is still pending, awaiting retry or held. None counts as
+// delivered that was not answered with 2xx, none is given up before its horizon, nor
+// tried on after it, and none is cancelled or held but by the owner's will.
+
+// checkDecision holds a decision against the rules of the schedule's end.
+func (w *world) checkDecision(d *delivery, r *sender.Result, dec *sender.Decision) {
+	horizon := w.config.Policy.Backoff.Horizon
+	d.stood += dec.Stands
+	switch dec.Status {
+	case sender.StatusDelivered:
+		if r.Class == sender.ClassNone {
+			if p := d.posts[r.Number]; p == nil || !p.acked {
+				w.violated("I1", "%s counts as delivered by attempt %d, which was not answered with 2xx", d.name, r.Number)
+			}
+			d.delivered = true
+		}
+		if !d.delivered {
+			w.violated("I1", "%s counts as delivered, and never was", d.name)
+		}
+	case sender.StatusDeadLettered:
+		if age := w.now.Sub(d.firstLeast); age < horizon {
+			w.violated("I1", "%s is given up after %v, before its horizon, %v", d.name, age, horizon)
+		}
+	case sender.StatusAwaitingRetry:
+		if d.single {
+			w.violated("I6", "%s was delivered, and awaits a retry after it was sent again", d.name)
+		}
+		if age := w.now.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && age >= horizon {
+			w.violated("I1", "%s is tried on after %v, past its horizon, %v", d.name, age, horizon)
+		}
+		if r.Class == sender.ClassNone {
+			w.violated("I1", "%s awaits a retry after an attempt that succeeded", d.name)
+		}
+	}
+}
+
+// checkStatus holds the status of a delivery against that of its subscription.
+func (w *world) checkStatus(d *delivery, got *sender.Delivery) {
+	holds := d.sub.status == sender.SubscriptionPaused || d.sub.status == sender.SubscriptionDisabled
+	switch {
+	case got.Status == sender.StatusCancelled && !d.mayCancel:
+		w.violated("I1", "%s is cancelled, and nobody has asked for it", d.name)
+	case !terminal(got.Status) && holds != (got.Status == sender.StatusHeld):
+		w.violated("I1", "%s is %s, and its subscription is %s", d.name, got.Status, d.sub.status)
+	case !terminal(got.Status) && !holds && !got.InFlight && got.NextAttemptAt.IsZero():
+		w.violated("I1", "%s is %s, and nothing is planned", d.name, got.Status)
+	}
+}
+
+// missing are the deliveries that there should be and are not.
+func (w *world) missing() (names []string) {
+	type key struct {
+		e *event
+		s *subscription
+	}
+	there := map[key]bool{}
+	for _, d := range w.deliveries {
+		there[key{d.event, d.sub}] = true
+	}
+	for _, e := range w.events {
+		for _, s := range w.subs {
+			if s.gets(e) && !there[key{e, s}] {
+				if name := e.name + "→" + s.name; !w.skipped(e, s) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}

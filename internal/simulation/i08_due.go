@@ -1,0 +1,45 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// I8: no POST before it is due, nor before its clamped Retry-After.
+
+// mostRetryAfter is what of a Retry-After counts.
+const mostRetryAfter = 24 * time.Hour
+
+// keepWaiting notes how long an endpoint asks to be left alone with a delivery, and how
+// long the policy does at least.
+func (w *world) keepWaiting(d *delivery, r *sender.Result) {
+	d.notBefore = time.Time{}
+	if r.Class == sender.ClassNone || d.firstLeast.IsZero() {
+		return
+	}
+	least := time.Minute * 4 / 5 // after the first attempt, with the jitter of a fifth
+	from := w.now
+	if p := d.posts[r.Number]; r.StatusCode != 0 && p != nil && p.retryAfter > 0 {
+		if asked := min(p.retryAfter, mostRetryAfter); p.answeredAt.Add(asked).After(from.Add(least)) {
+			from, least = p.answeredAt, asked
+			w.counts["Retry-After"]++
+		}
+	}
+	d.notBefore = minTime(d.firstLeast.Add(w.config.Policy.Backoff.Horizon), from.Add(least))
+}
+
+func (w *world) checkDue(d *delivery, what string) {
+	if due := d.due; w.now.Before(due) {
+		w.violated("I8", "%s is %s before it is due, at %v", d.name, what, due.Sub(begins))
+	}
+	if at := d.notBefore; w.now.Before(at) {
+		w.violated("I8", "%s is %s before it was asked for, at %v", d.name, what, at.Sub(begins))
+	}
+}
+
+// hurry is that somebody has it sent at once.
+func (d *delivery) hurry() {
+	d.due, d.notBefore = time.Time{}, time.Time{}
+	d.firstMost = time.Time{} // it begins anew, if it was not under way
+}

@@ -1,0 +1,202 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// process is one of those that dispatch. It crashes and begins anew, and its clock is
+// nobody else's.
+type process struct {
+	w    *world
+	no   int
+	loop *sender.Loop // nil: it does not run
+
+	life    int           // raised when it begins, and when it ends
+	off     time.Duration // how far its clock is ahead
+	stalled time.Time     // until when it does nothing
+	behind  time.Duration // how far it may be, with its idea of the time
+	plan    int           // raised when it is planned anew when to go on
+	planned time.Time
+
+	busy    bool // it waits for a call of the database
+	waiting []func()
+	dying   bool
+}
+
+// clock is the process's own. What it measures with it is monotonic, so it is off by
+// the same all the time, but while the process is suspended.
+func (p *process) clock() time.Time { return p.w.now.Add(p.off) }
+
+// start has the process run.
+func (p *process) start() {
+	if p.loop != nil {
+		return
+	}
+	w := p.w
+	p.life++
+	p.off, p.behind = 0, 0
+	if !w.calm && !w.cfg.NoFaults {
+		p.off = time.Duration(w.rand.Int64N(int64(20*365*24*time.Hour)) - int64(10*365*24*time.Hour)).Truncate(time.Microsecond)
+	}
+	p.stalled, p.planned, p.waiting = time.Time{}, time.Time{}, nil
+	w.say("process %d begins", p.no)
+	p.act(func() {
+		store, err := w.open()
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		cfg := w.config
+		loop, err := sender.NewLoop(newProcessStore(p, store), w.keys, &cfg, p.clock)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		if err := loop.Ready(w.ctx); err != nil { // it begins when the database is there
+			w.at(w.between(50*time.Millisecond, 5*time.Second), p.start)
+			return
+		}
+		p.loop = loop
+	})
+}
+
+// crash ends it: what it was about to do, it never does.
+func (p *process) crash() {
+	w := p.w
+	w.say("process %d crashes", p.no)
+	p.loop = nil
+	p.life++
+	w.at(w.between(time.Millisecond, time.Minute), p.start)
+}
+
+// act has the process do something, and everything that follows from it at once. If it
+// is busy, or stalled, it does so later; if it crashes first, never.
+func (p *process) act(do func()) {
+	w, life := p.w, p.life
+	if p.busy {
+		p.waiting = append(p.waiting, func() { p.ifAlive(life, do) })
+		return
+	}
+	if p.stalled.After(w.now) {
+		w.queue.add(p.stalled, func() { p.ifAlive(life, do) })
+		return
+	}
+	p.busy = true
+	crashed := p.guarded(func() {
+		do()
+		for p.loop != nil {
+			a := p.loop.Begin()
+			if a == nil {
+				break
+			}
+			w.send(p, a)
+		}
+	})
+	p.busy = false
+	if crashed {
+		p.waiting = nil
+		p.crash()
+		return
+	}
+	waiting := p.waiting
+	p.waiting = nil
+	for _, do := range waiting {
+		w.at(0, do)
+	}
+	w.hint()
+	p.goOn()
+}
+
+// guarded reports whether the process died on the way. Other panics go on.
+func (p *process) guarded(do func()) (died bool) {
+	defer func() {
+		if p.dying {
+			p.dying, died = false, true
+			_ = recover() // what the process panicked with in place of dying
+		}
+	}()
+	do()
+	return false
+}
+
+// die ends the process in the middle of what it does.
+func (p *process) die() {
+	p.dying = true
+	panic("simulation: the process dies here")
+}
+
+func (p *process) ifAlive(life int, do func()) {
+	if p.life == life {
+		p.act(do)
+	}
+}
+
+// goOn plans the next step.
+func (p *process) goOn() {
+	if p.loop == nil {
+		return
+	}
+	at := p.loop.Next().Add(-p.off)
+	if at.Before(p.w.now) {
+		at = p.w.now
+	}
+	if at.Equal(p.planned) {
+		return
+	}
+	p.planned = at
+	p.plan++
+	plan, life := p.plan, p.life
+	p.w.queue.add(at, func() {
+		if p.life == life && p.plan == plan {
+			p.act(p.step)
+		}
+	})
+}
+
+func (p *process) step() {
+	p.planned = time.Time{}
+	p.loop.Step(p.w.ctx)
+	if p.w.steps%8 == 0 {
+		p.w.lookAround()
+	}
+}
+
+// hint tells processes that something may be due, as far as hints arrive.
+func (w *world) hint() {
+	select {
+	case <-w.woken:
+	default:
+		return
+	}
+	for _, p := range w.processes {
+		if p.loop != nil && !w.fault(lostHint) {
+			life := p.life
+			w.at(w.between(time.Microsecond, 10*time.Millisecond), func() {
+				p.ifAlive(life, func() { p.loop.Woken() })
+			})
+		}
+	}
+}
+
+// weather is what happens to a process by itself.
+func (p *process) weather() {
+	w := p.w
+	if p.loop == nil || p.busy {
+		return
+	}
+	switch {
+	case w.fault(crashAnywhere):
+		p.crash()
+	case w.fault(stall):
+		p.stalled = w.now.Add(w.between(10*time.Millisecond, 3*w.config.Lease))
+		w.say("process %d stalls until %v", p.no, p.stalled.Sub(begins))
+	case w.fault(suspension):
+		d := w.between(10*time.Millisecond, 3*w.config.Lease)
+		p.stalled = w.now.Add(d)
+		p.off -= d
+		p.behind += d
+		w.say("process %d is suspended until %v", p.no, p.stalled.Sub(begins))
+	}
+}

@@ -1,0 +1,116 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/sender"
+)
+
+// producer publishes, each event under an idempotency key, until it has an answer.
+type producer struct {
+	w    *world
+	left int
+	made int
+	seen map[string]*event // by idempotency key: what was committed under it
+	open int               // that were begun and have no answer yet
+}
+
+func newProducer(w *world) producer {
+	return producer{w: w, left: w.cfg.Events, seen: map[string]*event{}}
+}
+
+func (p *producer) begin() { p.w.at(0, p.some) }
+
+// some publishes some, and comes back for more, so that all is published in time.
+func (p *producer) some() {
+	w := p.w
+	if p.left == 0 {
+		return
+	}
+	n := 1
+	if w.rand.IntN(4) == 0 { // a burst
+		n = min(p.left, 1+w.rand.IntN(40))
+	}
+	for range n {
+		p.left--
+		p.one()
+	}
+	left := w.lasts*9/10 - w.now.Sub(begins)
+	w.at(w.between(time.Microsecond, max(time.Millisecond, 2*left/time.Duration(p.left+1))), p.some)
+}
+
+func (p *producer) one() {
+	w := p.w
+	p.made++
+	e := sender.Event{
+		Type:   []string{"thing.changed", "thing.gone", "other.changed"}[w.rand.IntN(3)],
+		Object: sender.Object{Type: "thing", ID: fmt.Sprint(w.rand.IntN(6))}, Data: fmt.Appendf(nil, `{"n":%d}`, p.made),
+		IdempotencyKey: fmt.Sprint("k", p.made), OccurredAt: w.now,
+	}
+	if w.rand.IntN(4) == 0 {
+		e.Subscriber = w.owners[w.rand.IntN(len(w.owners))].id
+	}
+	p.open++
+	p.try(e)
+}
+
+// try publishes once, and again if it does not learn that it was committed.
+func (p *producer) try(e sender.Event) {
+	w := p.w
+	again := func() { w.at(w.between(time.Millisecond, 10*time.Minute), func() { p.try(e) }) }
+	if w.away.After(w.now) || w.fault(failBefore) {
+		again()
+		return
+	}
+	rollBack := w.fault(rolledBack)
+	ref, err := w.publish(e, rollBack)
+	first := p.seen[e.IdempotencyKey]
+	switch {
+	case rollBack && errors.Is(err, errRolledBack):
+		if !ref.Duplicate {
+			w.undone[ref.ID] = true
+		}
+		w.say("%s is rolled back", e.IdempotencyKey)
+		again()
+		return
+	case err != nil:
+		w.fail(err)
+		return
+	case first == nil && ref.Duplicate, first != nil && (!ref.Duplicate || ref.ID != first.id || ref.Version != first.version):
+		w.violated("I1", "%s was published twice: %+v after %+v", e.IdempotencyKey, ref, first)
+		return
+	case first == nil:
+		p.committed(e, ref)
+	}
+	w.hint()
+	switch {
+	case w.fault(unknownPublish):
+		w.say("%s is published, and its producer does not know", e.IdempotencyKey)
+		again()
+		return
+	case w.fault(crashedPublish):
+		w.say("%s is published, and its producer dies", e.IdempotencyKey)
+	}
+	p.open--
+}
+
+// committed notes what was.
+func (p *producer) committed(e sender.Event, ref sender.Ref) {
+	w := p.w
+	known := &event{
+		name: fmt.Sprint("e", p.made), id: ref.ID, kind: e.Type, object: dedup.Object(e.Object), version: ref.Version, at: w.now,
+	}
+	known.name = "e" + e.IdempotencyKey[1:]
+	for _, o := range w.owners {
+		if o.id == e.Subscriber {
+			known.to = o
+		}
+	}
+	w.events, w.eventByID[known.id] = append(w.events, known), known
+	w.committed++
+	p.seen[e.IdempotencyKey] = known
+	w.say("%s is published, version %d of %s", known.name, known.version, known.object.ID)
+}

@@ -1,0 +1,306 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/sender"
+)
+
+// records are what the simulation knows for itself.
+type records struct {
+	events     []*event
+	eventByID  map[string]*event
+	undone     map[string]bool // ids of events that were rolled back
+	subByID    map[string]*subscription
+	deliveries []*delivery
+	byKey      map[sender.DeliveryKey]*delivery
+	notices    int
+}
+
+func newRecords() records {
+	return records{eventByID: map[string]*event{}, undone: map[string]bool{}, subByID: map[string]*subscription{}, byKey: map[sender.DeliveryKey]*delivery{}}
+}
+
+// event is one that was committed.
+type event struct {
+	name    string
+	id      string
+	kind    string
+	object  dedup.Object
+	version int64
+	to      *owner // nil: for all
+	body    []byte // as it was posted first
+	at      time.Time
+	notice  bool
+}
+
+// delivery is what is known of one.
+type delivery struct {
+	w     *world
+	name  string
+	id    string
+	event *event
+	sub   *subscription
+
+	status sender.Status // as it was read last
+	live   bool
+	posts  map[int]*post // by the attempt's number
+
+	// I1
+	firstMost, firstLeast time.Time // between which its present schedule began
+	stood                 time.Duration
+	mayCancel             bool // its subscription was resumed without it
+	delivered             bool // it was, once
+	// I5
+	leased     *lease
+	taken      []sender.Attempt // those that were recorded, by number, class and status
+	succeeded  bool             // since it was cancelled
+	replayable bool             // I6: a replay may take it
+	redeliver  bool             // I6: somebody has asked for it
+	single     bool             // I6: and it was delivered before
+	// I8
+	due       time.Time // as was stored
+	notBefore time.Time // as its endpoint has asked
+}
+
+// lease is what a claim gives.
+type lease struct {
+	token int64
+	until time.Time
+	by    *process
+	life  int
+}
+
+func (l *lease) String() string {
+	if l == nil {
+		return "it is not leased"
+	}
+	return fmt.Sprintf("it is leased to process %d under the token %d", l.by.no, l.token)
+}
+
+// post is one POST.
+type post struct {
+	d          *delivery
+	number     int
+	at         time.Time
+	timeout    time.Duration
+	acked      bool          // with 2xx, in whole
+	retryAfter time.Duration // that was asked for,
+	answeredAt time.Time     // at this time
+}
+
+func (p *post) answered(a answer, at time.Time) {
+	if a.status >= 200 && a.status < 300 && !a.broken {
+		p.acked = true
+	}
+	p.retryAfter, p.answeredAt = a.retryAfter, at
+}
+
+func (d *delivery) say(format string, args ...any) {
+	d.w.say("%s "+format, append([]any{d.name}, args...)...)
+}
+
+// eventName is the simulation's own name of an event.
+func (w *world) eventName(id string) string {
+	if e := w.eventByID[id]; e != nil {
+		return e.name
+	}
+	return "an event that is not known"
+}
+
+// deliveryOf finds what is known of a delivery, when the store first speaks of it.
+func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscription string) *delivery {
+	if d := w.byKey[key]; d != nil {
+		return d
+	}
+	e := w.eventByID[info.ID]
+	if e == nil {
+		if !info.Notice {
+			w.violated("I2", "there is a delivery of an event that nobody has published: it was rolled back: %v", w.undone[info.ID])
+		}
+		e = &event{name: fmt.Sprint("n", w.notices), id: info.ID, kind: info.Type, object: dedup.Object(info.Object), at: info.CreatedAt, notice: true}
+		w.notices++
+		w.eventByID[e.id] = e
+	}
+	s := w.subByID[subscription]
+	d := &delivery{w: w, name: e.name + "→" + s.name, event: e, sub: s, status: sender.StatusPending, live: true, posts: map[int]*post{}}
+	if !e.notice && !s.gets(e) {
+		w.violated("I1", "%s is a delivery to a subscription that does not ask for it", d.name)
+	}
+	page, _, err := w.history.Deliveries(w.ctx, sender.DeliveryQuery{Event: e.id, Subscription: s.id})
+	w.fail(err)
+	if len(page) != 1 {
+		w.violated("I1", "%s is there %d times", d.name, len(page))
+		return d
+	}
+	d.id = page[0].ID
+	d.mayCancel = w.skipped(e, s)
+	w.byKey[key], w.deliveries = d, append(w.deliveries, d)
+	return d
+}
+
+// expanded notes what a call of the store has expanded.
+func (p *process) expanded(x sender.Expanded) {
+	if x.Events+x.Deliveries > 0 {
+		p.w.say("process %d expands %d events, %d deliveries", p.no, x.Events, x.Deliveries)
+	}
+}
+
+// exchanged notes what a batch has done: in the order in which the store does it.
+func (p *process) exchanged(b *sender.Batch, c *sender.Claims) {
+	w := p.w
+	touched := make([]*delivery, 0, len(b.Results)+len(c.Claimed))
+	for i := range b.Results {
+		r, rec := &b.Results[i], &c.Recorded[i]
+		d := w.byKey[r.Key]
+		d.say("%d is recorded by process %d: %q %d, lost: %v, %s", r.Number, p.no, r.Class, r.StatusCode, rec.Lost, rec.Decision.Status)
+		w.recorded(d, r, rec)
+		touched = append(touched, d)
+	}
+	for i := range c.Interrupted {
+		rec := &c.Interrupted[i]
+		d := w.deliveryOf(rec.Result.Key, rec.Event, rec.Target.Subscription)
+		d.say("%d is found lost by process %d: %s", rec.Result.Number, p.no, rec.Decision.Status)
+		w.interrupted(d, rec)
+		touched = append(touched, d)
+	}
+	for i := range c.Claimed {
+		x := &c.Claimed[i]
+		d := w.deliveryOf(x.Key, x.Event, x.Target.Subscription)
+		d.say("%d is claimed by process %d", x.Number, p.no)
+		w.claimed(p, d, x, b.Claim.Lease)
+		touched = append(touched, d)
+	}
+	for _, d := range touched {
+		w.look(d)
+	}
+}
+
+// recorded is that a result was handed to the store.
+func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Recorded) {
+	w.checkFence(d, r.Token, rec.Lost)
+	if rec.Lost {
+		w.counts["result lost"]++
+		return
+	}
+	d.took(r.Number, r.Class, r.StatusCode)
+	w.checkDecision(d, r, &rec.Decision)
+	if r.OwnNetwork {
+		w.counts["own network"]++
+	}
+	w.keepWaiting(d, r)
+	w.holdIf(d.sub, &rec.Decision)
+}
+
+// interrupted is that the store has found an attempt lost.
+func (w *world) interrupted(d *delivery, rec *sender.Recorded) {
+	w.checkLeaseEnded(d)
+	w.counts["interrupted"]++
+	d.took(rec.Result.Number, sender.ClassInterrupted, 0)
+	w.checkDecision(d, &rec.Result, &rec.Decision)
+	w.holdIf(d.sub, &rec.Decision)
+}
+
+// took ends the lease with a result.
+func (d *delivery) took(number int, class sender.Class, status int) {
+	d.leased = nil
+	d.taken = append(d.taken, sender.Attempt{Number: number, Class: class, StatusCode: status})
+	d.succeeded = d.succeeded || class == sender.ClassNone
+}
+
+// holdIf notes that a decision has disabled a subscription.
+func (w *world) holdIf(s *subscription, dec *sender.Decision) {
+	if dec.Disable != "" && s.status == sender.SubscriptionActive {
+		w.say("%s is disabled", s.name)
+		w.counts["disabled by failing"]++
+		s.status = sender.SubscriptionDisabled
+	}
+}
+
+// claimed is that the store has given out a delivery.
+func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Duration) {
+	w.checkClaim(d, c)
+	w.checkDue(d, "claimed")
+	if d.firstMost.IsZero() {
+		d.firstMost, d.firstLeast = c.At, minTime(d.firstLeast, c.At)
+	}
+	d.leased = &lease{token: c.Token, until: c.At.Add(term), by: p, life: p.life}
+}
+
+// minTime is the earlier of two times, of which a may be zero.
+func minTime(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// released notes what was given back.
+func (p *process) released(rs []sender.Release) {
+	for _, r := range rs {
+		d := p.w.byKey[r.Key]
+		d.say("is given back by process %d", p.no)
+		if d.leased != nil && d.leased.token == r.Token {
+			d.leased = nil
+			d.firstMost = time.Time{} // the schedule may begin with the next claim
+		}
+		p.w.look(d)
+	}
+}
+
+// swept looks for attempts whose deliveries were cancelled and which have come to no
+// end of their own: the sweep has found them lost.
+func (w *world) swept() {
+	for _, d := range w.deliveries {
+		if l := d.leased; l != nil && d.mayCancel && !l.until.After(w.now) {
+			got, err := w.history.Delivery(w.ctx, d.id)
+			w.fail(err)
+			if err == nil && terminal(got.Status) && len(got.Attempts) > len(d.taken) {
+				d.say("%d is swept away", l.token)
+				d.took(int(l.token), sender.ClassInterrupted, 0)
+			}
+			w.look(d)
+		}
+	}
+}
+
+// look reads a delivery, and holds what there is against what there should be.
+func (w *world) look(d *delivery) {
+	if w.broken != nil {
+		return
+	}
+	got, err := w.history.Delivery(w.ctx, d.id)
+	if err != nil {
+		w.violated("I1", "%s is there no more: %v", d.name, err)
+		return
+	}
+	w.checkNumbers(d, &got)
+	w.checkPosts(d)
+	w.checkStatus(d, &got)
+	w.checkTerminal(d, got.Status)
+	before := d.status
+	d.status = got.Status
+	if live := !terminal(got.Status); live != d.live {
+		d.live, d.single = live, live && before == sender.StatusDelivered
+		if !live {
+			d.firstMost, d.firstLeast, d.stood, d.succeeded = time.Time{}, time.Time{}, 0, false
+			d.due, d.notBefore = time.Time{}, time.Time{}
+		}
+	}
+	if len(d.taken) > 0 && d.leased == nil && d.live {
+		d.due = got.NextAttemptAt
+	}
+}
+
+func terminal(s sender.Status) bool {
+	return s == sender.StatusDelivered || s == sender.StatusDeadLettered || s == sender.StatusCancelled
+}
+
+// lookAround looks at some delivery, whatever has touched it.
+func (w *world) lookAround() {
+	if len(w.deliveries) > 0 {
+		w.look(w.deliveries[w.rand.IntN(len(w.deliveries))])
+	}
+}

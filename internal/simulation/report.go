@@ -1,0 +1,29 @@
+package simulation
+
+// Add sums up the reports of several runs. Seed and Hash stay.
+func (r *Report) Add(other Report) {
+	r.Events += other.Events
+	r.Deliveries += other.Deliveries
+	r.Attempts += other.Attempts
+	r.Steps += other.Steps
+	r.Virtual += other.Virtual
+	if r.Counts == nil {
+		r.Counts = map[string]int{}
+	}
+	for what, n := range other.Counts {
+		r.Counts[what] += n
+	}
+}
+
+// Happens lists all that Report.Counts can have in it. In enough runs all of it
+// happens; whoever runs many should see to that.
+func Happens() []string {
+	all := []string{
+		"disabled by failing", "result lost", "interrupted", "own network", "Retry-After",
+		"end delivered", "end dead_lettered", "end cancelled", ends[effected], ends[stale], ends[deadLettered],
+	}
+	for _, k := range often {
+		all = append(all, k.name)
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package simulation
+
+import (
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// mostDrains bounds how often everything may take a horizon to come to its end.
+const mostDrains = 6
+
+// settle ends the faults, and has everything come to its end: first by itself, and
+// then what was given up is sent again, once each, until nothing is left but what was
+// delivered or cancelled.
+func (w *world) settle() {
+	w.calm = true
+	w.away, w.down = time.Time{}, time.Time{}
+	w.say("the faults stop")
+	w.config.MaxIdle = time.Hour
+	for _, p := range w.processes { // which wait longer while nothing is to be done
+		p.loop = nil
+		p.life++
+		p.start()
+	}
+	for _, s := range w.subs {
+		s.trouble, s.skew = nil, 0
+		w.fail(s.open())
+	}
+	for range mostDrains {
+		for _, s := range w.subs {
+			w.resume(s, sender.Resume{Force: true})
+		}
+		w.run(w.now.Add(w.config.Policy.Backoff.Horizon + 3*time.Hour))
+		if w.broken != nil || w.failed != nil {
+			return
+		}
+		if w.remains() == 0 {
+			break
+		}
+	}
+	w.ended()
+}
+
+// remains looks at everything, has sent again what is dead-lettered, and returns how
+// many deliveries are not at their end.
+func (w *world) remains() (n int) {
+	w.hint()
+	n = w.producer.open + len(w.missing())
+	for _, d := range w.deliveries {
+		w.look(d)
+		if d.status == sender.StatusDeadLettered {
+			w.counts["end "+string(d.status)]++
+			w.redeliver(d)
+		}
+		if d.live {
+			n++
+		}
+	}
+	return n
+}
+
+// ended checks what there is in the end.
+func (w *world) ended() {
+	if left := w.producer.open; left > 0 {
+		w.violated("I1", "%d events could not be published", left)
+	}
+	if missing := w.missing(); len(missing) > 0 {
+		w.violated("I1", "there are no deliveries of %s", strings.Join(missing, ", "))
+	}
+	for _, d := range w.deliveries {
+		w.look(d)
+		w.counts["end "+string(d.status)]++
+		switch d.status {
+		case sender.StatusDelivered:
+			if d.sub.ends[d.event.id] == 0 {
+				w.violated("I1", "%s is delivered, and its receiver knows nothing of it", d.name)
+			}
+		case sender.StatusCancelled:
+		default:
+			w.violated("I1", "%s is %s in the end", d.name, d.status)
+		}
+		d.sub.compare(d.event)
+		w.counts[ends[d.sub.ends[d.event.id]]]++
+	}
+	w.say("the end")
+}
+
+var ends = [...]string{0: "not received", effected: "applied", stale: "stale", deadLettered: "set aside"}

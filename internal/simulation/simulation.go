@@ -1,0 +1,131 @@
+package simulation
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Config says what to simulate. Zero fields mean the defaults.
+type Config struct {
+	// Seed decides everything. Different seeds also differ in what faults there are, how
+	// many, and how long it all takes.
+	Seed uint64
+
+	// Events is how many are published. The default is 400, which are some 2,000
+	// attempts.
+	Events int
+
+	// NoFaults leaves the faults out, so that posts and attempts must be equal.
+	NoFaults bool
+
+	// Watch, if not nil, is given every line of the trace.
+	Watch func(line string)
+}
+
+// Database is what the processes of a simulation share, and nobody else uses: an
+// empty one for every run.
+type Database[Tx any] interface {
+	// Open returns a store as a process has it that begins. now is the time of its
+	// rows, which never falls.
+	Open(ctx context.Context, now func() time.Time) (sender.Store[Tx], error)
+	// Set tells what now returns, whenever that has changed.
+	Set(ctx context.Context, now time.Time) error
+}
+
+// Report is what happened in a run.
+type Report struct {
+	Seed       uint64
+	Events     int // committed
+	Deliveries int
+	Attempts   int // POSTs
+	Steps      int // in which something happened, the invariants being checked after each
+	Virtual    time.Duration
+	Hash       string         // over all that happened: of the same seed always the same
+	Counts     map[string]int // of what happened, by its name
+}
+
+// Violation is an invariant that did not hold.
+type Violation struct {
+	Seed      uint64
+	Invariant string // as I5
+	Text      string
+	At        time.Duration // of virtual time
+	Trace     []string      // the last that happened before
+}
+
+// Error implements error.
+func (v *Violation) Error() string {
+	text := fmt.Sprintf("seed %d, after %v: %s does not hold: %s\nThe last that happened:", v.Seed, v.At, v.Invariant, v.Text)
+	for _, line := range v.Trace {
+		text += "\n  " + line
+	}
+	return text
+}
+
+// Run simulates one seed. The error is a *Violation, or says what kept it from
+// running.
+func Run[Tx any](ctx context.Context, db Database[Tx], cfg Config) (Report, error) {
+	if cfg.Events == 0 {
+		cfg.Events = 400
+	}
+	w := newWorld(ctx, cfg)
+	if err := serve(w, db); err != nil {
+		return Report{}, err
+	}
+	if err := w.build(); err != nil {
+		return Report{}, err
+	}
+	w.live()
+	w.settle()
+	r := Report{
+		Seed: cfg.Seed, Events: w.committed, Deliveries: len(w.deliveries), Attempts: w.attempts, Steps: w.steps,
+		Virtual: w.now.Sub(begins), Hash: hex.EncodeToString(w.trace.hash.Sum(nil)), Counts: w.counts,
+	}
+	if w.broken != nil {
+		w.broken.Seed = cfg.Seed
+		return r, w.broken
+	}
+	return r, w.failed
+}
+
+// serve gives the world what depends on the type of a transaction.
+func serve[Tx any](w *world, db Database[Tx]) error {
+	open := func() (sender.Store[Tx], error) { return db.Open(w.ctx, w.clock) }
+	w.set = func() error { return db.Set(w.ctx, w.now) }
+	if err := w.set(); err != nil {
+		return err
+	}
+	store, err := open()
+	if err != nil {
+		return err
+	}
+	pub, err := sender.NewPublisher[Tx](store, &sender.PublisherConfig{Now: w.clock})
+	if err != nil {
+		return err
+	}
+	if w.registry, err = sender.NewRegistry(store, w.keys, &sender.RegistryConfig{Now: w.clock}); err != nil {
+		return err
+	}
+	if w.history, err = sender.NewHistory(store, &sender.HistoryConfig{Now: w.clock}); err != nil {
+		return err
+	}
+	if w.replays, err = sender.NewReplays(store, &sender.ReplaysConfig{Now: w.clock}); err != nil {
+		return err
+	}
+	w.open = func() (sender.DispatchStore, error) { return open() }
+	w.woken = store.Woken()
+	w.publish = func(e sender.Event, rollBack bool) (ref sender.Ref, err error) {
+		err = pub.InTx(w.ctx, func(tx Tx) (err error) {
+			if ref, err = pub.PublishTx(w.ctx, tx, e); err == nil && rollBack {
+				err = errRolledBack
+			}
+			return err
+		})
+		return ref, err
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/signing"
+)
+
+var begins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// quiet is nobody's log.
+var quiet = slog.New(slog.DiscardHandler)
+
+// registry is a sender.Registry of any transaction type.
+type registry interface {
+	CreateSubscriber(ctx context.Context, n sender.NewSubscriber) (sender.Subscriber, signing.Secret, error)
+	Subscribe(ctx context.Context, n sender.NewSubscription) (sender.Subscription, error)
+	Subscription(ctx context.Context, id string) (sender.Subscription, error)
+	Pause(ctx context.Context, id string) error
+	Disable(ctx context.Context, id, reason string) error
+	Resume(ctx context.Context, id string, take sender.Resume) error
+	RotateSecret(ctx context.Context, subscriber string, r *sender.Rotation) (signing.Secret, time.Time, error)
+	RetireSecret(ctx context.Context, subscriber string) error
+}
+
+// world is everything there is. Whatever happens in it happens in one goroutine.
+type world struct {
+	cfg   Config
+	ctx   context.Context
+	rand  *rand.Rand
+	now   time.Time // the database's
+	queue queue
+	depth int // of what happens while a call of the database lasts
+	trace trace
+
+	odds   [kinds]float64
+	calm   bool // faults have stopped
+	counts map[string]int
+
+	// The service.
+	keys     *sender.Keys
+	set      func() error // tells the database the time
+	open     func() (sender.DispatchStore, error)
+	woken    <-chan struct{}
+	publish  func(e sender.Event, rollBack bool) (sender.Ref, error)
+	registry registry
+	history  *sender.History
+	replays  *sender.Replays
+	config   sender.DispatcherConfig
+	lasts    time.Duration // until the faults stop
+	away     time.Time     // until when the database is
+	down     time.Time     // until when the processes' network is
+
+	owners    []*owner
+	subs      []*subscription
+	processes []*process
+	producer  producer
+
+	// What the invariants are held against.
+	records
+
+	steps, attempts, committed int
+	broken                     *Violation
+	failed                     error // what should not fail did
+}
+
+func newWorld(ctx context.Context, cfg Config) *world {
+	w := &world{
+		cfg: cfg, ctx: ctx, now: begins, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), trace: newTrace(cfg.Watch),
+		counts: map[string]int{}, records: newRecords(),
+	}
+	w.keys, w.failed = sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
+	return w
+}
+
+func (w *world) clock() time.Time { return w.now }
+
+// build makes the service, its subscribers and their endpoints.
+func (w *world) build() error {
+	w.drawFaults()
+	timeout := w.between(50*time.Millisecond, 5*time.Second)
+	w.lasts = w.between(time.Minute, 10*24*time.Hour)
+	horizon := []time.Duration{time.Hour, 12 * time.Hour, 72 * time.Hour}[w.rand.IntN(3)]
+	w.config = sender.DispatcherConfig{
+		Policy:  sender.Policy{Backoff: backoff.Policy{Horizon: horizon}, FastAnswer: timeout / 5, DisableAfter: max(w.lasts/30, time.Minute)},
+		Timeout: timeout, Lease: 3*timeout + w.between(time.Millisecond, time.Minute),
+		Slots: 4 << w.rand.IntN(6), PerSubscription: 1 << w.rand.IntN(6),
+		MaxIdle: min(max(w.lasts/500, 100*time.Millisecond), 5*time.Minute),
+		Logger:  quiet, Chance: w.rand.Float64,
+		Retention: sender.Retention{Delivered: 400 * 24 * time.Hour, Events: 400 * 24 * time.Hour},
+	}
+	for i := range 2 + w.rand.IntN(3) {
+		if err := w.addOwner(fmt.Sprintf("sub_%d", i)); err != nil {
+			return err
+		}
+	}
+	for i := range 4 + w.rand.IntN(5) {
+		if err := w.addSubscription(i); err != nil {
+			return err
+		}
+	}
+	for i := range 2 + w.rand.IntN(3) {
+		p := &process{w: w, no: i}
+		w.processes = append(w.processes, p)
+		w.at(0, p.start)
+	}
+	w.producer = newProducer(w)
+	return nil
+}
+
+// at has something happen after a while.
+func (w *world) at(after time.Duration, do func()) {
+	w.queue.add(w.now.Add(max(after, 0).Truncate(time.Microsecond)), do)
+}
+
+// run lets happen what is to happen until a time.
+func (w *world) run(until time.Time) {
+	for w.broken == nil && w.failed == nil {
+		h, ok := w.queue.next(until)
+		if !ok {
+			w.advance(until)
+			return
+		}
+		w.advance(h.at)
+		h.do()
+		w.steps++
+		if w.steps%4096 == 0 && w.ctx.Err() != nil {
+			w.fail(w.ctx.Err())
+		}
+	}
+}
+
+func (w *world) advance(to time.Time) {
+	if to.After(w.now) {
+		w.now = to
+		w.fail(w.set())
+	}
+}
+
+// meanwhile lets others go on while somebody waits, in the middle of something.
+func (w *world) meanwhile(d time.Duration) {
+	if w.depth < 3 {
+		w.depth++
+		w.run(w.now.Add(d))
+		w.depth--
+	}
+}
+
+// fail notes what should not fail, but did.
+func (w *world) fail(err error) {
+	if err != nil && w.failed == nil {
+		w.failed = err
+	}
+}
+
+// violated notes an invariant that does not hold.
+func (w *world) violated(invariant, format string, args ...any) {
+	if w.broken == nil {
+		w.broken = &Violation{Invariant: invariant, Text: fmt.Sprintf(format, args...), At: w.now.Sub(begins), Trace: w.trace.lines()}
+	}
+}
+
+// live is the time of the faults.
+func (w *world) live() {
+	w.producer.begin()
+	w.at(w.lasts/1000, w.weather)
+	w.run(begins.Add(w.lasts))
+}
+
+// weather changes what lasts for a while.
+func (w *world) weather() {
+	if w.calm {
+		return
+	}
+	w.at(w.between(w.lasts/10000, w.lasts/100), w.weather)
+	if w.fault(databaseAway) {
+		w.away = w.now.Add(w.between(10*time.Millisecond, w.lasts/20))
+	}
+	if w.fault(networkDown) {
+		w.down = w.now.Add(w.between(time.Second, w.lasts/10))
+	}
+	for _, p := range w.processes {
+		p.weather()
+	}
+	for _, s := range w.subs {
+		s.weather()
+	}
+	w.operate()
+}
