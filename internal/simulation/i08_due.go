@@ -26,7 +26,7 @@ func (w *world) keepWaiting(d *delivery, r *sender.Result) {
 			w.counts["Retry-After"]++
 		}
 	}
-	d.notBefore = minTime(d.firstLeast.Add(w.config.Policy.Backoff.Horizon), from.Add(least))
+	d.notBefore = minTime(d.firstLeast.Add(w.config.Policy.Backoff.Horizon), from.Add(least)).Truncate(time.Microsecond)
 }
 
 func (w *world) checkDue(d *delivery, what string) {

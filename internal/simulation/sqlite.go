@@ -1,0 +1,30 @@
+package simulation
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sqlite"
+)
+
+// SQLite is an empty database of SQLite, for one run. Each process has a store of its
+// own in it, with what that remembers.
+func SQLite(db *sql.DB) Database[*sql.Tx] { return &inSQLite{db: db} }
+
+type inSQLite struct {
+	db       *sql.DB
+	migrated bool
+}
+
+func (d *inSQLite) Open(ctx context.Context, now func() time.Time) (sender.Store[*sql.Tx], error) {
+	store, err := sqlite.New(d.db, &sqlite.Config{Now: now})
+	if err != nil || d.migrated {
+		return store, err
+	}
+	d.migrated = true
+	return store, store.Migrate(ctx)
+}
+
+func (*inSQLite) Set(context.Context, time.Time) error { return nil }
