@@ -31,7 +31,7 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 		return err
 	}
 	defer db.close()
-	l := &link{DispatchStore: db.store, stall: c.cfg.lease() * 3 / 2, w: c.w, calm: &c.ends.calm, rng: rand.New(rand.NewPCG(rng.Uint64(), 1))}
+	l := &link{DispatchStore: db.store, lease: c.cfg.lease(), w: c.w, calm: &c.ends.calm, rng: rand.New(rand.NewPCG(rng.Uint64(), 1))}
 	p, err := c.cfg.policy()
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ var (
 // stalls for longer than a lease, and can be cut for good, as if the process were lost.
 type link struct {
 	sender.DispatchStore
-	stall time.Duration
+	lease time.Duration
 	w     *witness
 	calm  *atomic.Bool
 	cut   atomic.Bool
@@ -48,10 +48,12 @@ func (l *link) through(ctx context.Context, call func() error) error {
 	if l.cut.Load() {
 		return errCut
 	}
-	drawn := 1000
+	drawn, stall := 1000, time.Duration(0)
 	if !l.calm.Load() {
 		l.mu.Lock()
-		drawn = l.rng.IntN(1000)
+		// Somewhat longer than a lease: what comes late then often meets the next claim
+		// in flight.
+		drawn, stall = l.rng.IntN(1000), l.lease+time.Duration(l.rng.Float64()*float64(l.lease)/3)
 		l.mu.Unlock()
 	}
 	switch {
@@ -61,10 +63,10 @@ func (l *link) through(ctx context.Context, call func() error) error {
 	case drawn < 8:
 		l.w.count("faults: store's answer lost after the effect")
 		return errors.Join(call(), errDrawn)
-	case drawn < 10:
+	case drawn < 14:
 		l.w.count("faults: store stalled beyond the lease")
 		select {
-		case <-time.After(l.stall):
+		case <-time.After(stall):
 		case <-ctx.Done():
 		}
 	}
