@@ -30,6 +30,7 @@ func all(o options) []part {
 		{"database", 2, database(o)},
 		{"defects", 3, defects(o)},
 		{"soak", 4, soaks(o)},
+		{"simulation", 6, simulations(o)},
 	}
 }
 

@@ -193,7 +193,7 @@ func (c *cycle) finish(ctx context.Context) error {
 // lastReplay sends nothing: with the end of a replay those before it forget what came
 // too late for them, which is a row for each attempt that was in flight when they ended.
 func (c *cycle) lastReplay(ctx context.Context) error {
-	r, err := c.again.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{EventType: "nothing.at.all"}, By: "soak"})
+	r, err := c.again.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered, EventType: "nothing.at.all"}, By: "soak"})
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ const (
 	growResidentShare = 0.5
 	growResident      = 64 << 20
 
-	// Under load: the median of the last quarter beside that of the first.
+	// Under load: the median of the last third beside that of the first, once what is
+	// kept for longest, twice the reach, is there and goes.
 	growUnderLoadShare = 0.3
 	growUnderLoad      = 16 << 20
 	growRowsUnderLoad  = 2000
@@ -140,12 +141,14 @@ func (f *findings) grown(start, end Sample) {
 }
 
 // rising compares the beginning of a load with its end.
-func (f *findings) rising(samples []Sample) {
-	if len(samples) < trendSamples {
+func (f *findings) rising(samples []Sample, reach time.Duration) {
+	full := slices.IndexFunc(samples, func(s Sample) bool { return s.At > 5*reach/2 })
+	if full < 0 || len(samples)-full < trendSamples {
 		return
 	}
-	quarter := len(samples) / 4
-	first, last := samples[quarter:2*quarter], samples[len(samples)-quarter:]
+	samples = samples[full:]
+	third := len(samples) / 3
+	first, last := samples[:third], samples[len(samples)-third:]
 	for _, figure := range []struct {
 		name string
 		of   func(s Sample) float64
@@ -159,7 +162,7 @@ func (f *findings) rising(samples []Sample) {
 	} {
 		a, b := median(first, figure.of), median(last, figure.of)
 		if b > a*(1+growUnderLoadShare)+figure.more {
-			f.add("I12", "under load the "+figure.name+" rose from %.0f to %.0f, medians of the second and the last quarter", a, b)
+			f.add("I12", "under load the "+figure.name+" rose from %.0f to %.0f, medians of the first and the last third", a, b)
 		}
 	}
 }

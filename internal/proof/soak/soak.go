@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	}
 	if err == nil {
 		f.grown(ends[0], ends[1])
-		f.rising(report.Samples)
+		f.rising(report.Samples, full.Reach)
 	}
 	if all := n.all(); all["events pruned before they were checked"] > all["events acknowledged"]/20 {
 		f.add("run", "%d of %d events were pruned before they were checked: give it more time, or a longer reach",
