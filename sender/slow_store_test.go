@@ -3,6 +3,7 @@ package sender_test
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,12 @@ import (
 type slowStore struct {
 	sender.DispatchStore
 	claim, keyring time.Duration // the next one takes so long
+	released       atomic.Int64
+}
+
+func (s *slowStore) Release(ctx context.Context, rs []sender.Release) error {
+	s.released.Add(int64(len(rs)))
+	return s.DispatchStore.Release(ctx, rs)
 }
 
 func (s *slowStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
@@ -55,6 +62,7 @@ func TestSlowDatabaseUsesUpTheLease(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				posts := endpoint.Requests()
 				require.Len(t, posts, 1)
+				require.EqualValues(t, 1, store.released.Load())
 				require.Len(t, b.delivery().Attempts, 1, "it was given back, and claimed anew")
 				require.WithinRange(t, b.delivery().Attempts[0].StartedAt, began.Add(45*time.Second), began.Add(46*time.Second))
 				require.NoError(t, posts[0].Verify(secret))
