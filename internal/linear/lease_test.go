@@ -173,7 +173,7 @@ func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender
 	}
 	for _, c := range have {
 		r := sender.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At}
-		if rand.IntN(4) > 0 {
+		if rand.IntN(4) > 0 || w.defect { // then nothing ends
 			r.Class, r.StatusCode = sender.ClassStatus, 500
 		}
 		if w.defect {
@@ -225,6 +225,9 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 	pub, err := sender.NewPublisher[*sql.Tx](p.store, nil)
 	require.NoError(t, err)
 	all := make([]sender.Event, events)
+	if o.Defect { // so few that each is always held by somebody, whose token is taken
+		all = all[:6]
+	}
 	for i := range all {
 		all[i] = sender.Event{Type: "thing.made", Object: sender.Object{Type: "thing", ID: fmt.Sprint(i)}}
 	}
@@ -250,7 +253,7 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 	t.Logf("%d operations on deliveries, %d claims, %d results too late, %d releases, %d ended", len(ops), taken, lost, released, len(ended))
 	require.NotZero(t, lost, "results that came too late")
 	require.NotZero(t, released)
-	require.NotEmpty(t, ended)
+	require.Equal(t, o.Defect, len(ended) == 0)
 	return ops
 }
 
