@@ -33,6 +33,8 @@ func TestPropertyRetryAfterOnlyLengthens(t *testing.T) {
 		if !again {
 			return
 		}
+		left := p.Horizon - s.Age
+		require.Equal(t, min(p.Jitter.Apply(p.WithDefaults().Schedule.Delay(s.Attempt), chance), left), plain)
 		require.GreaterOrEqual(t, asked, plain)
 		require.LessOrEqual(t, s.Age+asked, p.Horizon)
 		want := min(s.RetryAfter, p.WithDefaults().MaxRetryAfter, p.Horizon-s.Age)

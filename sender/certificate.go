@@ -35,6 +35,9 @@ func (c ClientCertificate) String() string { return "[client certificate]" }
 // Format writes String, whatever the verb.
 func (c ClientCertificate) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
+// MarshalJSON shows nothing of the certificate: it is given, and never given back.
+func (c ClientCertificate) MarshalJSON() ([]byte, error) { return []byte(`"` + c.String() + `"`), nil }
+
 // LogValue shows nothing of the certificate.
 func (c ClientCertificate) LogValue() slog.Value { return slog.StringValue(c.String()) }
 

@@ -6,6 +6,8 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -16,11 +18,21 @@ import (
 )
 
 // SealingKey encrypts secrets at rest. Its id is stored beside what it sealed,
-// so that keys can be rotated.
+// so that keys can be rotated. Printing or logging it shows the id alone; encoding it,
+// as JSON for one, does not hide the key.
 type SealingKey struct {
 	ID  string // 1 to 128 bytes of UTF-8 without control characters or '|'
 	Key []byte // 32 bytes
 }
+
+// String shows the id alone.
+func (k SealingKey) String() string { return fmt.Sprintf("[sealing key %q]", k.ID) }
+
+// Format writes String, whatever the verb.
+func (k SealingKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
+
+// LogValue shows the id alone.
+func (k SealingKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // Keys seals and opens secrets at rest with AES-256-GCM under random nonces
 // (NIST SP 800-38D). What is sealed is bound to its subscriber and its own id,

@@ -21,6 +21,7 @@ func FuzzFeedAnswer(f *testing.F) {
 	f.Add(200, "application/json", []byte(`{"data":[{"id":"evt_1"}],"next_cursor":"c"}`))
 	f.Add(200, "application/json; charset=utf-8", []byte(`{"data":[],"next_cursor":"c","next_cursor":"d"}`))
 	f.Add(200, "application/json", []byte(`{"data":null,"next_cursor":"c"}`))
+	f.Add(200, "application/json", []byte(`{"data":[]}`))
 	f.Add(200, "text/html", []byte(`<html>`))
 	f.Add(410, "application/problem+json", []byte(`{"type":"x/cursor-expired","next_cursor":"e"}`))
 	f.Add(429, "", []byte(`{"detail":"`+strings.Repeat("é", 200)+`"}`))
