@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/receiver/inbox"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 // some transactions fail and are run again.
 type Store[Tx any] struct {
 	sql statements
-	in  func(Tx) (session, error)
+	in  func(Tx) pgtx.Tx
 }
 
 var (
@@ -39,13 +40,13 @@ var (
 
 // New returns a store for the transactions of pgx. The tables must be there: see
 // [Migrate]. A nil config is an empty one; the error matches [inbox.ErrInvalid].
-func New(cfg *Config) (*Store[pgx.Tx], error) { return newStore(cfg, inPgx) }
+func New(cfg *Config) (*Store[pgx.Tx], error) { return newStore(cfg, pgtx.Pgx) }
 
 // NewSQL returns a store for the transactions of a *sql.DB, whatever its driver. It
 // is New otherwise.
-func NewSQL(cfg *Config) (*Store[*sql.Tx], error) { return newStore(cfg, inSQL) }
+func NewSQL(cfg *Config) (*Store[*sql.Tx], error) { return newStore(cfg, pgtx.SQL) }
 
-func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], error) {
+func newStore[Tx any](cfg *Config, in func(Tx) pgtx.Tx) (*Store[Tx], error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
@@ -57,25 +58,25 @@ func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], er
 
 // RecordTx implements [inbox.Store].
 func (s *Store[Tx]) RecordTx(ctx context.Context, tx Tx, r inbox.Record) (fresh bool, err error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err = errors.Join(err, inbox.CheckRecord(r)); err != nil {
 		return false, err
 	}
-	err = in.row(ctx, s.sql.record, []any{r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body}, &fresh)
+	err = in.Row(ctx, s.sql.record, []any{r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body}, &fresh)
 	return fresh && err == nil, wrap("recording an event", err)
 }
 
 // ClaimTx implements [inbox.Store].
 func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err = errors.Join(err, inbox.CheckClaim(limit, lease)); err != nil {
 		return nil, err
 	}
 	var claims []inbox.Claim
-	err = in.rows(ctx, s.sql.claimLines, []any{limit, lease.Microseconds()}, func(scan func(...any) error) error {
+	err = in.Rows(ctx, s.sql.claimLines, []any{limit, lease.Microseconds()}, func(row pgtx.Row) error {
 		var c inbox.Claim
 		defer func() { claims = append(claims, c) }()
-		return scan(&c.Scope, &c.Line, &c.Token)
+		return row.Scan(&c.Scope, &c.Line, &c.Token)
 	})
 	if err != nil {
 		return nil, wrap("claiming lines", err)
@@ -85,9 +86,9 @@ func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Du
 		var age int64
 		// In a statement of its own, whose snapshot is younger than the line's lock: it
 		// sees all that was committed to the line before.
-		err := in.row(ctx, s.sql.claimEvent, []any{c.Scope, c.Line}, &c.ID, &c.Type, &c.Version, &c.Body, &c.Attempt, &age)
+		err := in.Row(ctx, s.sql.claimEvent, []any{c.Scope, c.Line}, &c.ID, &c.Type, &c.Version, &c.Body, &c.Attempt, &age)
 		if errors.Is(err, sql.ErrNoRows) { // somebody has removed events by hand
-			if _, err = in.exec(ctx, s.sql.removeLine, c.Scope, c.Line); err == nil {
+			if _, err = in.Exec(ctx, s.sql.removeLine, c.Scope, c.Line); err == nil {
 				continue
 			}
 		}
@@ -104,11 +105,11 @@ func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Du
 func (s *Store[Tx]) FinishTx(ctx context.Context, tx Tx, c inbox.Claim) error {
 	in, err := s.held(ctx, tx, c, 0)
 	if err == nil {
-		_, err = in.exec(ctx, s.sql.removeEvent, c.Scope, c.ID)
+		_, err = in.Exec(ctx, s.sql.removeEvent, c.Scope, c.ID)
 	}
 	if err == nil {
 		// The line is locked: whoever records into it waits, and makes it anew.
-		_, err = in.exec(ctx, s.sql.removeLine, c.Scope, c.Line)
+		_, err = in.Exec(ctx, s.sql.removeLine, c.Scope, c.Line)
 	}
 	return wrap("removing an event", err)
 }
@@ -117,19 +118,19 @@ func (s *Store[Tx]) FinishTx(ctx context.Context, tx Tx, c inbox.Claim) error {
 func (s *Store[Tx]) RetryTx(ctx context.Context, tx Tx, c inbox.Claim, after time.Duration, reason string) error {
 	in, err := s.held(ctx, tx, c, after)
 	if err == nil {
-		_, err = in.exec(ctx, s.sql.putBack, c.Scope, c.ID, reason)
+		_, err = in.Exec(ctx, s.sql.putBack, c.Scope, c.ID, reason)
 	}
 	return wrap("putting an event back", err)
 }
 
 // StatusTx implements [inbox.Store].
 func (s *Store[Tx]) StatusTx(ctx context.Context, tx Tx) (status inbox.Status, err error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err != nil {
 		return status, err
 	}
 	var oldest sql.NullInt64
-	err = in.row(ctx, s.sql.status, nil, &status.Events, &status.Failing, &oldest)
+	err = in.Row(ctx, s.sql.status, nil, &status.Events, &status.Failing, &oldest)
 	if oldest.Valid {
 		status.Oldest = time.UnixMicro(oldest.Int64).UTC()
 	}
@@ -138,12 +139,12 @@ func (s *Store[Tx]) StatusTx(ctx context.Context, tx Tx) (status inbox.Status, e
 
 // held ends a claim by making its line due after a while, or returns
 // inbox.ErrLeaseLost.
-func (s *Store[Tx]) held(ctx context.Context, tx Tx, c inbox.Claim, after time.Duration) (session, error) {
-	in, err := s.in(tx)
+func (s *Store[Tx]) held(ctx context.Context, tx Tx, c inbox.Claim, after time.Duration) (pgtx.Tx, error) {
+	in, err := s.session(tx)
 	if err != nil {
 		return nil, err
 	}
-	n, err := in.exec(ctx, s.sql.release, c.Scope, c.Line, c.Token, after.Microseconds())
+	n, err := in.Exec(ctx, s.sql.release, c.Scope, c.Line, c.Token, after.Microseconds())
 	if err == nil && n == 0 {
 		err = inbox.ErrLeaseLost
 	}
