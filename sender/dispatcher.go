@@ -100,7 +100,7 @@ type Dispatcher struct {
 	cfg     DispatcherConfig
 	now     func() time.Time // how long things take, and have to wait
 	post    poster
-	secrets keyrings
+	secrets *keyrings
 	unsent  unsent
 	running atomic.Bool
 
@@ -138,7 +138,7 @@ func newDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now f
 	return &Dispatcher{
 		store: store, cfg: c, now: now,
 		post:    poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}, now: now},
-		secrets: keyrings{store: store, keys: keys, now: now, opened: map[int64]openKeyring{}},
+		secrets: newKeyrings(store, keys, now),
 		unsent:  unsent{told: map[int64]time.Time{}},
 	}, nil
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/surehook/surehook/signing"
 )
@@ -16,19 +16,28 @@ import (
 // secrets.
 var errKeyringUnread = errors.New("sender: the secrets could not be read")
 
-// maxKeyrings bounds how many opened keyrings are kept in memory.
-const maxKeyrings = 10_000
+const (
+	// maxKeyrings bounds how many opened keyrings are kept in memory.
+	maxKeyrings = 10_000
+	// keyringLoads is how many loads may run at a time. What is wanted meanwhile waits,
+	// and is read together: a thousand new subscribers must not take all of the
+	// database's connections from the dispatcher. With a second one, a load that hangs
+	// holds up nobody else.
+	keyringLoads = 2
+)
 
 // keyrings opens subscribers' secrets and keeps them by the version that a claim
 // names, so that a rotation holds from the next claim on.
 type keyrings struct {
-	store  DispatchStore
-	keys   *Keys
-	now    func() time.Time
-	flight singleflight.Group
+	store DispatchStore
+	keys  *Keys
+	now   func() time.Time
+	loads chan struct{} // one for each that runs
 
 	mu     sync.RWMutex
-	opened map[int64]openKeyring // by the subscriber's number
+	opened map[int64]openKeyring    // by the subscriber's number
+	wanted map[int64]*wantedKeyring // of which no load has begun,
+	loaded map[int64]*wantedKeyring // and those of which the last one has, and not ended
 }
 
 // openKeyring is a keyring, or why it could not be opened.
@@ -37,6 +46,21 @@ type openKeyring struct {
 	keyring *signing.Keyring
 	err     error
 	again   time.Time // when to look at it again, if it could not be opened
+}
+
+// wantedKeyring is one that some wait for.
+type wantedKeyring struct {
+	least int64         // the newest version that a claim named before the load
+	done  chan struct{} // closed once the others are set
+	openKeyring
+	unread error // why it was not loaded
+}
+
+func newKeyrings(store DispatchStore, keys *Keys, now func() time.Time) *keyrings {
+	return &keyrings{
+		store: store, keys: keys, now: now, loads: make(chan struct{}, keyringLoads),
+		opened: map[int64]openKeyring{}, wanted: map[int64]*wantedKeyring{}, loaded: map[int64]*wantedKeyring{},
+	}
 }
 
 // of returns the keyring of a target: of the version that the claim named, or a
@@ -48,30 +72,87 @@ func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) 
 	if ok && o.version >= t.KeyringVersion && (o.err == nil || k.now().Before(o.again)) {
 		return o.keyring, o.err
 	}
-	// Not by the number alone: a load that began for an earlier claim may have read
-	// what was there before a rotation.
-	v, err, _ := k.flight.Do(fmt.Sprint(t.SubscriberNumber, " ", t.KeyringVersion), func() (any, error) {
-		sealed, err := k.store.Keyring(ctx, t.SubscriberNumber)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			err = fmt.Errorf("%w: %w", errKeyringUnread, err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if sealed.Version < t.KeyringVersion {
-			return nil, fmt.Errorf("sender: the store returned version %d of the keyring of %q, older than the claim's, %d", sealed.Version, sealed.Subscriber, t.KeyringVersion)
-		}
-		o := openKeyring{version: sealed.Version}
-		if o.keyring, o.err = k.keys.keyring(sealed); o.err != nil {
-			o.again = k.now().Add(secretPause)
-		}
-		k.keep(t.SubscriberNumber, o)
-		return o.keyring, o.err
-	})
-	if err != nil {
-		return nil, err
+	w := k.want(t)
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+	case k.loads <- struct{}{}:
+		k.load(ctx)
 	}
-	return v.(*signing.Keyring), nil
+	select {
+	case <-w.done: // by this load, or by one that has begun before
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errKeyringUnread, ctx.Err())
+	}
+	switch {
+	case w.unread != nil:
+		return nil, w.unread
+	case w.version < t.KeyringVersion:
+		return nil, fmt.Errorf("sender: the store returned version %d of the keyring of %q, older than the claim's, %d", w.version, t.Subscriber, t.KeyringVersion)
+	}
+	return w.keyring, w.err
+}
+
+// want joins those who wait for a subscriber's keyring. A load that has begun is only
+// joined if it began for a claim of that version: it may have read what was there
+// before a rotation.
+func (k *keyrings) want(t *Target) *wantedKeyring {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w := k.loaded[t.SubscriberNumber]; w != nil && w.least >= t.KeyringVersion {
+		return w
+	}
+	w := k.wanted[t.SubscriberNumber]
+	if w == nil {
+		w = &wantedKeyring{done: make(chan struct{})}
+		k.wanted[t.SubscriberNumber] = w
+	}
+	w.least = max(w.least, t.KeyringVersion)
+	return w
+}
+
+// load reads and opens all that is wanted.
+func (k *keyrings) load(ctx context.Context) {
+	defer func() { <-k.loads }()
+	k.mu.Lock()
+	batch := k.wanted
+	k.wanted = map[int64]*wantedKeyring{}
+	maps.Copy(k.loaded, batch)
+	k.mu.Unlock()
+	if len(batch) == 0 {
+		return // others were quicker
+	}
+	err := errKeyringUnread
+	defer func() { // also if the store panics
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for number, w := range batch {
+			if k.loaded[number] == w {
+				delete(k.loaded, number)
+			}
+			if w.keyring == nil && w.err == nil && w.unread == nil {
+				w.unread = err
+			}
+			close(w.done)
+		}
+	}()
+	found, failed := k.store.Keyrings(ctx, slices.Sorted(maps.Keys(batch)))
+	if failed != nil {
+		err = fmt.Errorf("%w: %w", errKeyringUnread, failed)
+		return
+	}
+	for number, w := range batch {
+		sealed, ok := found[number]
+		if !ok {
+			w.unread = fmt.Errorf("%w: subscriber number %d", ErrNotFound, number)
+			continue
+		}
+		w.version = sealed.Version
+		if w.keyring, w.err = k.keys.keyring(sealed); w.err != nil {
+			w.again = k.now().Add(secretPause)
+		}
+		k.keep(number, w.openKeyring)
+	}
 }
 
 // keep remembers what was loaded, unless something better is there: loads do not

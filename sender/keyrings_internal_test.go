@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,8 +21,8 @@ type keyringStore struct {
 	answers []chan SealedKeyring
 }
 
-func (s *keyringStore) Keyring(context.Context, int64) (SealedKeyring, error) {
-	return <-s.answers[s.loads.Add(1)-1], nil
+func (s *keyringStore) Keyrings(context.Context, []int64) (map[int64]SealedKeyring, error) {
+	return map[int64]SealedKeyring{5: <-s.answers[s.loads.Add(1)-1]}, nil
 }
 
 func newKeyringBed(t *testing.T, loads int) (*keyrings, *keyringStore, func(version int64, secret signing.Secret) SealedKeyring) {
@@ -32,7 +33,7 @@ func newKeyringBed(t *testing.T, loads int) (*keyrings, *keyringStore, func(vers
 	for range loads {
 		store.answers = append(store.answers, make(chan SealedKeyring, 1))
 	}
-	return &keyrings{store: store, keys: keys, now: time.Now, opened: map[int64]openKeyring{}}, store, func(version int64, secret signing.Secret) SealedKeyring {
+	return newKeyrings(store, keys, time.Now), store, func(version int64, secret signing.Secret) SealedKeyring {
 		return SealedKeyring{Subscriber: "sub_a", Version: version, Secrets: []SealedSecret{keys.sealSecret("sub_a", "sec_1", secret)}}
 	}
 }
@@ -144,4 +145,106 @@ func TestUnsent(t *testing.T) {
 		u.tell(i, noon.Add(time.Hour))
 		require.LessOrEqual(t, len(u.told), maxUnsent)
 	}
+}
+
+// gatedStore holds loads up until it is told how many to let go.
+type gatedStore struct {
+	DispatchStore
+	keys    *Keys
+	asked   [][]int64
+	running atomic.Int64
+	most    int64
+	gate    chan struct{}
+}
+
+func (s *gatedStore) Keyrings(_ context.Context, numbers []int64) (map[int64]SealedKeyring, error) {
+	s.most = max(s.most, s.running.Add(1))
+	defer s.running.Add(-1)
+	s.asked = append(s.asked, numbers)
+	<-s.gate
+	found := map[int64]SealedKeyring{}
+	for _, no := range numbers {
+		if no == 13 {
+			panic("a bug of the store")
+		}
+		id := fmt.Sprint("sub_", no)
+		if no != 7 {
+			found[no] = SealedKeyring{Subscriber: id, Version: no, Secrets: []SealedSecret{s.keys.sealSecret(id, "sec_1", signing.GenerateSecret())}}
+		}
+	}
+	return found, nil
+}
+
+// Many that are wanted at once take few loads of the database, and no more than two
+// of its connections. Each gets its own, or why there is none.
+func TestKeyringsAreLoadedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := NewKeys(sealingKey("1", 1))
+		require.NoError(t, err)
+		store := &gatedStore{keys: keys, gate: make(chan struct{})}
+		k := newKeyrings(store, keys, time.Now)
+		type got struct {
+			number  int64
+			keyring *signing.Keyring
+			err     error
+		}
+		all := make(chan got, 600)
+		for number := range int64(300) {
+			for range 2 {
+				if number == 13 {
+					continue
+				}
+				go func() {
+					keyring, err := k.of(t.Context(), &Target{SubscriberNumber: number, KeyringVersion: number})
+					all <- got{number, keyring, err}
+				}()
+			}
+			if number < keyringLoads {
+				synctest.Wait() // so that its load begins
+			}
+		}
+		synctest.Wait()
+		require.Len(t, store.asked, keyringLoads)
+		close(store.gate)
+		for range cap(all) - 2 {
+			g := <-all
+			if g.number == 7 {
+				require.ErrorIs(t, g.err, ErrNotFound)
+				continue
+			}
+			require.NoError(t, g.err, "subscriber %d", g.number)
+			require.NotNil(t, g.keyring)
+		}
+		require.EqualValues(t, keyringLoads, store.most)
+		require.LessOrEqual(t, len(store.asked), 2*keyringLoads)
+
+		// Who waits for a load does not wait for ever.
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range keyringLoads {
+			k.loads <- struct{}{}
+		}
+		_, err = k.of(ctx, &Target{SubscriberNumber: 400})
+		require.ErrorIs(t, err, errKeyringUnread)
+		for range keyringLoads {
+			<-k.loads
+		}
+
+		// Nor for one that panicked.
+		ended := make(chan struct{})
+		k.mu.Lock()
+		w := &wantedKeyring{done: make(chan struct{})}
+		k.wanted[13] = w
+		k.mu.Unlock()
+		go func() {
+			defer close(ended)
+			defer func() { _ = recover() }()
+			_, _ = k.of(t.Context(), &Target{SubscriberNumber: 13})
+		}()
+		<-ended
+		<-w.done
+		require.ErrorIs(t, w.unread, errKeyringUnread)
+		_, err = k.of(t.Context(), &Target{SubscriberNumber: 14, KeyringVersion: 1})
+		require.NoError(t, err, "others go on")
+	})
 }

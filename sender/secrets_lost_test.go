@@ -65,15 +65,15 @@ func TestKeysLost(t *testing.T) {
 	})
 }
 
-// loads counts how often keyrings are read.
+// loads counts the keyrings that are read.
 type loads struct {
 	sender.DispatchStore
 	n atomic.Int64
 }
 
-func (s *loads) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
-	s.n.Add(1)
-	return s.DispatchStore.Keyring(ctx, subscriber)
+func (s *loads) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
+	s.n.Add(int64(len(subscribers)))
+	return s.DispatchStore.Keyrings(ctx, subscribers)
 }
 
 // journal is a log that may be read while it is written.
@@ -176,11 +176,11 @@ type hiccup struct {
 	asked atomic.Int64
 }
 
-func (s *hiccup) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
+func (s *hiccup) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
 	if s.asked.Add(1) == 1 {
-		return sender.SealedKeyring{}, errors.New("the connection broke")
+		return nil, errors.New("the connection broke")
 	}
-	return s.DispatchStore.Keyring(ctx, subscriber)
+	return s.DispatchStore.Keyrings(ctx, subscribers)
 }
 
 // A secret that could not be read, for once, holds its deliveries up for a moment.

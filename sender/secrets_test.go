@@ -308,8 +308,8 @@ func (s *generations) RecordAndClaim(ctx context.Context, b sender.Batch) (sende
 	return c, err
 }
 
-func (s *generations) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
-	k, err := s.DispatchStore.Keyring(ctx, subscriber)
+func (s *generations) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
+	k, err := s.DispatchStore.Keyrings(ctx, subscribers)
 	time.Sleep(7 * time.Millisecond)
 	return k, err
 }

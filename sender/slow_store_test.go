@@ -35,10 +35,10 @@ func (s *slowStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.
 	return c, err
 }
 
-func (s *slowStore) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
+func (s *slowStore) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
 	time.Sleep(s.keyring)
 	s.keyring = 0
-	return s.DispatchStore.Keyring(ctx, subscriber)
+	return s.DispatchStore.Keyrings(ctx, subscribers)
 }
 
 // A lease begins with the claim, however long it takes until its answer is there, and

@@ -200,9 +200,9 @@ type DispatchStore interface {
 	// deliveries it ended.
 	Sweep(ctx context.Context, limit int) (int, error)
 
-	// Keyring returns the sealed secrets of the subscriber with a number, as in
-	// Target.SubscriberNumber.
-	Keyring(ctx context.Context, subscriber int64) (SealedKeyring, error)
+	// Keyrings returns the sealed secrets of the subscribers with these numbers, as in
+	// Target.SubscriberNumber, by their numbers. Who is not there is left out.
+	Keyrings(ctx context.Context, subscribers []int64) (map[int64]SealedKeyring, error)
 
 	NotifierStore
 	RetentionStore

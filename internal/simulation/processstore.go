@@ -114,8 +114,8 @@ func (s *processStore) Sweep(ctx context.Context, limit int) (int, error) {
 	})
 }
 
-func (s *processStore) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
-	return call(s, "keyring", func() (sender.SealedKeyring, error) { return s.DispatchStore.Keyring(ctx, subscriber) })
+func (s *processStore) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
+	return call(s, "keyrings", func() (map[int64]sender.SealedKeyring, error) { return s.DispatchStore.Keyrings(ctx, subscribers) })
 }
 
 func (s *processStore) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (sender.ReplayStep, error) {

@@ -82,16 +82,18 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *Tx, id string) (k s
 	return k, err
 }
 
-// Keyring implements sender.DispatchStore.
-func (s *Store) Keyring(ctx context.Context, no int64) (k sender.SealedKeyring, err error) {
+// Keyrings implements sender.DispatchStore.
+func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
+	found = make(map[int64]sender.SealedKeyring, len(subscribers))
 	err = s.inTx(ctx, func(*Tx) error {
-		if no < 1 || no > int64(len(s.subscribers)) || s.subscribers[no-1].keyring.Version == 0 {
-			return fmt.Errorf("%w: subscriber number %d", sender.ErrNotFound, no)
+		for _, no := range subscribers {
+			if no >= 1 && no <= int64(len(s.subscribers)) && s.subscribers[no-1].keyring.Version != 0 {
+				found[no] = s.subscribers[no-1].sealed()
+			}
 		}
-		k = s.subscribers[no-1].sealed()
 		return nil
 	})
-	return k, err
+	return found, err
 }
 
 // CreateSubscriptionTx implements sender.RegistryStore.

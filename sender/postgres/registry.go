@@ -58,7 +58,7 @@ func (s *Store[Tx]) SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (
 	if err != nil {
 		return sender.SealedKeyring{}, err
 	}
-	found, err := w.keyrings(keyringOfID, soughtID(id))
+	found, _, err := w.keyrings(keyringOfID, soughtID(id))
 	switch {
 	case err != nil:
 		return sender.SealedKeyring{}, fail("reading a keyring", err)
@@ -68,20 +68,17 @@ func (s *Store[Tx]) SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (
 	return found[0], nil
 }
 
-// Keyring implements sender.DispatchStore.
-func (c *core) Keyring(ctx context.Context, subscriber int64) (k sender.SealedKeyring, err error) {
+// Keyrings implements sender.DispatchStore.
+func (c *core) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
 	err = c.read(ctx, func(w *work) error {
-		found, err := w.keyrings(keyringOfNumber, subscriber)
-		switch {
-		case err != nil:
-			return fail("reading a keyring", err)
-		case len(found) == 0:
-			return fmt.Errorf("%w: subscriber number %d", sender.ErrNotFound, subscriber)
+		list, numbers, err := w.keyrings(keyringsOf, subscribers)
+		found = make(map[int64]sender.SealedKeyring, len(list))
+		for i, k := range list {
+			found[numbers[i]] = k
 		}
-		k = found[0]
-		return nil
+		return fail("reading keyrings", err)
 	})
-	return k, err
+	return found, err
 }
 
 // soughtID is an id that somebody asks for, or "", which is nobody's, if it can be no

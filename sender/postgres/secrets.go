@@ -18,10 +18,10 @@ const (
 	// Keyrings are read in one statement, so that the secrets are those of the version.
 	selectKeyrings = `SELECT o.no, o.id, o.keyring_version, coalesce(s.position, -1), coalesce(s.id, ''), s.sealed, coalesce(s.sealing_key, ''), s.not_before, s.not_after
 		FROM surehook_subscribers o LEFT JOIN surehook_secrets s ON s.subscriber = o.no WHERE `
-	inOrder         = ` ORDER BY o.no, s.position`
-	keyringOfID     = selectKeyrings + `o.id = $1 AND o.deleted = 0` + inOrder
-	keyringOfNumber = selectKeyrings + `o.no = $1 AND o.deleted < 2` + inOrder
-	keyringsUnder   = selectKeyrings + `o.deleted < 2 AND o.no IN (SELECT DISTINCT subscriber FROM surehook_secrets
+	inOrder       = ` ORDER BY o.no, s.position`
+	keyringOfID   = selectKeyrings + `o.id = $1 AND o.deleted = 0` + inOrder
+	keyringsOf    = selectKeyrings + `o.no = ANY($1) AND o.deleted < 2` + inOrder
+	keyringsUnder = selectKeyrings + `o.deleted < 2 AND o.no IN (SELECT DISTINCT subscriber FROM surehook_secrets
 		WHERE sealing_key = $1 AND subscriber > $2 ORDER BY subscriber LIMIT $3)` + inOrder
 
 	// A SELECT DISTINCT would read the whole index.
@@ -66,9 +66,8 @@ func (w *work) insertSecrets(subscriber int64, secrets []sender.SealedSecret) er
 	return w.many(w.ctx, qs, func(int, rows) error { return nil })
 }
 
-// keyrings reads some, with all their secrets.
-func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring, err error) {
-	last := int64(0)
+// keyrings reads some, with all their secrets, and the numbers of their subscribers.
+func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring, numbers []int64, err error) {
 	err = w.each(func(r rows) (bool, error) {
 		var no, position int64
 		var k sender.SealedKeyring
@@ -77,8 +76,8 @@ func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring,
 		if err := r.Scan(&no, &k.Subscriber, &k.Version, &position, &sec.ID, &sec.Sealed, &sec.Key, &notBefore, &notAfter); err != nil {
 			return false, err
 		}
-		if no != last {
-			last, list = no, append(list, k)
+		if n := len(numbers); n == 0 || numbers[n-1] != no {
+			list, numbers = append(list, k), append(numbers, no)
 		}
 		if position >= 0 {
 			sec.NotBefore, sec.NotAfter = notBefore.time(), notAfter.time()
@@ -87,7 +86,7 @@ func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring,
 		}
 		return true, nil
 	}, query, args...)
-	return list, err
+	return list, numbers, err
 }
 
 // KeyringsTx implements sender.SecretStore.
@@ -102,7 +101,7 @@ func (s *Store[Tx]) KeyringsTx(ctx context.Context, tx Tx, key, after string, li
 			return nil, err
 		}
 	}
-	list, err = w.keyrings(keyringsUnder, key, from, int64(limit))
+	list, _, err = w.keyrings(keyringsUnder, key, from, int64(limit))
 	return list, fail("listing keyrings", err)
 }
 

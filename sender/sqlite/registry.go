@@ -78,13 +78,22 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *sql.Tx, id string) 
 
 const selectKeyring = `SELECT id, keyring_version FROM surehook_subscribers WHERE no = ? AND deleted < 2`
 
-// Keyring implements sender.DispatchStore.
-func (s *Store) Keyring(ctx context.Context, subscriber int64) (k sender.SealedKeyring, err error) {
+// Keyrings implements sender.DispatchStore.
+func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
+	found = make(map[int64]sender.SealedKeyring, len(subscribers))
 	err = s.read(ctx, func(w *work) error {
-		k, err = w.keyring(subscriber)
-		return err
+		for _, no := range subscribers {
+			k, err := w.keyring(no)
+			switch {
+			case err == nil:
+				found[no] = k
+			case !errors.Is(err, sender.ErrNotFound):
+				return err
+			}
+		}
+		return nil
 	})
-	return k, err
+	return found, err
 }
 
 func (w *work) keyring(no int64) (k sender.SealedKeyring, err error) {

@@ -49,7 +49,7 @@ type broken struct {
 	closeTx          func(ctx context.Context, tx tx, id string) error
 	noSubscriberTx   func(ctx context.Context, tx tx, id string) error
 	subscriptionTx   func(ctx context.Context, tx tx, id string) (sender.Subscription, error)
-	keyring          func(ctx context.Context, subscriber int64) (sender.SealedKeyring, error)
+	keyrings         func(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error)
 	sweep            func(ctx context.Context, limit int) (int, error)
 }
 
@@ -102,11 +102,11 @@ func (b *broken) SubscriptionTx(ctx context.Context, tx tx, id string) (sender.S
 	return b.Store.SubscriptionTx(ctx, tx, id)
 }
 
-func (b *broken) Keyring(ctx context.Context, subscriber int64) (sender.SealedKeyring, error) {
-	if b.keyring != nil {
-		return b.keyring(ctx, subscriber)
+func (b *broken) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
+	if b.keyrings != nil {
+		return b.keyrings(ctx, subscribers)
 	}
-	return b.Store.Keyring(ctx, subscriber)
+	return b.Store.Keyrings(ctx, subscribers)
 }
 
 func (b *broken) Sweep(ctx context.Context, limit int) (int, error) {

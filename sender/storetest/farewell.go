@@ -84,7 +84,7 @@ func farewellSends[Tx any](w *world[Tx]) {
 		w.equal(c.Event.ID, d.ID, "event of what is still to be sent")
 		w.equal(c.Target.Subscriber, owner, "subscriber in the Target")
 		w.sweep(100)
-		k, err := w.Store.Keyring(w.ctx, number)
+		k, err := w.keyringOf(number)
 		w.noError(err, "reading the keyring of a deleted subscriber while %d attempts are in flight", 2-i)
 		w.equal([]any{k.Subscriber, k.Version, len(k.Secrets), string(k.Secrets[0].Sealed)}, []any{owner, c.Target.KeyringVersion, 1, "sealed " + owner}, "keyring: subscriber, version, number of secrets, and secret")
 		w.record(result(c, sender.ClassNone))
@@ -92,7 +92,7 @@ func farewellSends[Tx any](w *world[Tx]) {
 	w.sweep(100)
 	w.gone(first, "of a deleted subscriber that has nothing left")
 	w.gone(second, "of a deleted subscriber that has nothing left")
-	_, err := w.Store.Keyring(w.ctx, number)
+	_, err := w.keyringOf(number)
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a deleted subscriber that has nothing left")
 	w.equal(w.statuses(first), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses in the end")
 	w.equal(w.delivery(d.ID, first).Subscriber, owner, "Subscriber of a delivery in the end")
@@ -117,7 +117,7 @@ func farewellHeld[Tx any](w *world[Tx]) {
 	w.endsSwept()
 	w.record(result(c, sender.ClassNone))
 	w.endsSwept()
-	_, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	_, err := w.keyringOf(c.Target.SubscriberNumber)
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring after the last subscription was deleted")
 }
 
@@ -127,10 +127,10 @@ func farewellAlone[Tx any](w *world[Tx]) {
 	w.record(result(c, sender.ClassNone))
 	w.unsubscribe(sub)
 	w.sweep(100)
-	_, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	_, err := w.keyringOf(c.Target.SubscriberNumber)
 	w.noError(err, "reading the keyring of a subscriber whose subscriptions were deleted")
 	w.deleteSubscriber(c.Target.Subscriber)
-	_, err = w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	_, err = w.keyringOf(c.Target.SubscriberNumber)
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a subscriber that was deleted after its subscriptions")
 }
 
@@ -146,7 +146,7 @@ func farewellRolledBack[Tx any](w *world[Tx]) {
 	w.publish(d)
 	w.expand()
 	c := w.claimOne()
-	k, err := w.Store.Keyring(w.ctx, c.Target.SubscriberNumber)
+	k, err := w.keyringOf(c.Target.SubscriberNumber)
 	w.noError(err, "reading a keyring after a deletion that rolled back")
 	w.equal(k.Secrets[0].ID, "sec_"+owner, "id of the secret")
 	w.inTx(func(tx Tx) error {

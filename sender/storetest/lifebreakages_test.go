@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -178,12 +179,10 @@ var lifeBreakages = map[string]breakage{
 	}},
 	"secrets kept": {[]string{"life/delete subscriber, what is still to be sent"}, func(b *broken, _ *harness) {
 		kept := map[int64]sender.SealedKeyring{}
-		b.keyring = func(ctx context.Context, no int64) (sender.SealedKeyring, error) {
-			k, err := b.Store.Keyring(ctx, no)
-			if err == nil {
-				kept[no] = k
-			}
-			return kept[no], nil
+		b.keyrings = func(ctx context.Context, numbers []int64) (map[int64]sender.SealedKeyring, error) {
+			found, err := b.Store.Keyrings(ctx, numbers)
+			maps.Copy(kept, found)
+			return kept, err
 		}
 	}},
 	"secrets destroyed too early": {[]string{"life/delete subscriber, what is still to be sent"}, func(b *broken, _ *harness) {
@@ -192,11 +191,28 @@ var lifeBreakages = map[string]breakage{
 			deleted = true
 			return b.Store.DeleteSubscriberTx(ctx, tx, id)
 		}
-		b.keyring = func(ctx context.Context, no int64) (sender.SealedKeyring, error) {
+		b.keyrings = func(ctx context.Context, numbers []int64) (map[int64]sender.SealedKeyring, error) {
 			if deleted {
-				return sender.SealedKeyring{}, sender.ErrNotFound
+				return nil, nil
 			}
-			return b.Store.Keyring(ctx, no)
+			return b.Store.Keyrings(ctx, numbers)
+		}
+	}},
+	"keyrings of the first only": {[]string{"secrets/of several"}, func(b *broken, _ *harness) {
+		b.keyrings = func(ctx context.Context, numbers []int64) (map[int64]sender.SealedKeyring, error) {
+			return b.Store.Keyrings(ctx, numbers[:min(len(numbers), 1)])
+		}
+	}},
+	"keyrings mixed up": {[]string{"secrets/of several"}, func(b *broken, _ *harness) {
+		b.keyrings = func(ctx context.Context, numbers []int64) (map[int64]sender.SealedKeyring, error) {
+			found, err := b.Store.Keyrings(ctx, numbers)
+			for _, no := range numbers {
+				if k, ok := found[no]; ok {
+					k.Secrets = found[slices.Max(slices.Collect(maps.Keys(found)))].Secrets
+					found[no] = k
+				}
+			}
+			return found, err
 		}
 	}},
 	"uncounted counts":     {[]string{"record/uncounted", "random/seed 1"}, onDecision(func(dec *sender.Decision) { dec.Uncounted = false })},

@@ -77,12 +77,12 @@ func registryKeyring[Tx any](w *world[Tx]) {
 	w.publish(w.draft("a.b"))
 	w.expand()
 	target := w.claimOne().Target
-	byNumber, err := w.Store.Keyring(w.ctx, target.SubscriberNumber)
+	byNumber, err := w.keyringOf(target.SubscriberNumber)
 	w.noError(err, "reading the keyring of subscriber number %d", target.SubscriberNumber)
 	same(byNumber)
 	w.equal(byNumber.Version, k.Version, "version of the keyring by number")
 	w.equal(target.KeyringVersion, k.Version, "version of the keyring in the Target")
-	_, err = w.Store.Keyring(w.ctx, target.SubscriberNumber+1000)
+	_, err = w.keyringOf(target.SubscriberNumber + 1000)
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of an unknown number")
 }
 

@@ -13,6 +13,7 @@ import (
 func secretsRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"replaced", "SetSecretsTx replaces one subscriber's secrets, in their order, and raises its keyring's version; what is claimed after the commit names it.", secretsReplaced[Tx]},
+		{"of several", "Keyrings reads those of several subscribers, each with its own secrets, and leaves out who is not there.", secretsOfSeveral[Tx]},
 		{"changed in between", "SetSecretsTx changes nothing under a version that is not the present one (ErrConflict), or for an unknown subscriber (ErrNotFound).", secretsConflict[Tx]},
 		{"by several at a time", "Of several changes of one version one is made; the others get ErrConflict.", secretsConcurrently[Tx]},
 		{"rolled back", "What was changed or sealed anew in a transaction that rolled back was not.", secretsRolledBack[Tx]},
@@ -43,6 +44,16 @@ func (w *world[Tx]) keyring(subscriber string) (k sender.SealedKeyring) {
 		return err
 	})
 	return k
+}
+
+// keyringOf reads a keyring by the number of its subscriber, as the dispatcher does.
+func (w *world[Tx]) keyringOf(number int64) (sender.SealedKeyring, error) {
+	found, err := w.Store.Keyrings(w.ctx, []int64{number})
+	k, ok := found[number]
+	if err == nil && !ok {
+		err = sender.ErrNotFound
+	}
+	return k, err
 }
 
 func (w *world[Tx]) setSecrets(subscriber string, version int64, secrets ...sender.SealedSecret) error {
@@ -90,7 +101,7 @@ func secretsReplaced[Tx any](w *world[Tx]) {
 	after := w.keyring(owner)
 	w.sameSecrets(after, want...)
 	w.check(after.Version > before.Version, "the version of the keyring was %d and is %d after a change", before.Version, after.Version)
-	byNumber, err := w.Store.Keyring(w.ctx, target.SubscriberNumber)
+	byNumber, err := w.keyringOf(target.SubscriberNumber)
 	w.noError(err, "reading a keyring by number")
 	w.equal(byNumber, after, "keyring by number")
 
@@ -106,6 +117,30 @@ func secretsReplaced[Tx any](w *world[Tx]) {
 	w.check(last.Version > after.Version, "the version of the keyring was %d and is %d after a change back", after.Version, last.Version)
 	w.sameSecrets(w.keyring(other), first)
 	w.equal(w.keyring(other).Version, before.Version, "version of another subscriber's keyring")
+}
+
+func secretsOfSeveral[Tx any](w *world[Tx]) {
+	none, err := w.Store.Keyrings(w.ctx, nil)
+	w.noError(err, "reading no keyrings")
+	w.equal(len(none), 0, "number of no keyrings")
+	want := map[int64]sender.SealedKeyring{}
+	var numbers []int64
+	for range 5 {
+		owner := w.subscriberWith(sealed("sec_1", "one of "+w.name(""), ""), sealed("sec_2", "two", ""))
+		w.subscribe(owner, "*")
+		d := w.draft("a.b")
+		d.Subscriber = owner
+		w.publish(d)
+		w.expand()
+		c := w.claimOne()
+		w.record(result(c, sender.ClassNone))
+		numbers = append(numbers, c.Target.SubscriberNumber)
+		want[c.Target.SubscriberNumber] = w.keyring(owner)
+	}
+	slices.Reverse(numbers)
+	got, err := w.Store.Keyrings(w.ctx, append(numbers, numbers[0]+1000, 0, -1))
+	w.noError(err, "reading several keyrings")
+	w.equal(got, want, "keyrings of several subscribers by number, of which three are nobody's")
 }
 
 func secretsConflict[Tx any](w *world[Tx]) {

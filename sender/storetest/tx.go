@@ -185,7 +185,7 @@ func txContext[Tx any](w *world[Tx]) {
 		},
 		"Release":    func() error { return w.Store.Release(ctx, []sender.Release{{Key: c.Key, Token: c.Token}}) },
 		"Sweep":      func() error { _, err := w.Store.Sweep(ctx, 10); return err },
-		"Keyring":    func() error { _, err := w.Store.Keyring(ctx, c.Target.SubscriberNumber); return err },
+		"Keyrings":   func() error { _, err := w.Store.Keyrings(ctx, []int64{c.Target.SubscriberNumber}); return err },
 		"Delivery":   func() error { _, err := w.Store.Delivery(ctx, id); return err },
 		"Deliveries": func() error { _, _, err := w.Store.Deliveries(ctx, sender.DeliveryQuery{}); return err },
 		"Redeliver":  func() error { return w.Store.Redeliver(ctx, id, time.Time{}) },
