@@ -26,13 +26,26 @@ import (
 // commas, names postgres.
 func DSN(t testing.TB) string {
 	t.Helper()
+	return dsnOf(t, shared)
+}
+
+// FastDSN is DSN for tests that commit very often, and whose machine need not survive: a
+// server that is started for them has its data in memory, where the system has a place
+// for that.
+func FastDSN(t testing.TB) string {
+	t.Helper()
+	return dsnOf(t, sharedFast)
+}
+
+func dsnOf(t testing.TB, start func() (*Server, error)) string {
+	t.Helper()
 	if dsn := os.Getenv("SUREHOOK_TEST_POSTGRES"); dsn != "" {
 		return dsn
 	}
 	if err := Missing(); err != nil {
 		t.Skipf("NOT TESTED on PostgreSQL: %v", err)
 	}
-	server, err := shared()
+	server, err := start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +82,20 @@ func With(dsn string, settings ...string) string {
 	return base + "?" + strings.ReplaceAll(values.Encode(), "+", "%20")
 }
 
-var shared = sync.OnceValues(func() (*Server, error) { return Start(Options{Durable: true}) })
+var (
+	shared     = sync.OnceValues(func() (*Server, error) { return Start(Options{Durable: true}) })
+	sharedFast = sync.OnceValues(func() (*Server, error) { return Start(Options{Durable: true, Folder: InMemory()}) })
+)
+
+// InMemory is a folder whose files are in memory, or "" if there is none.
+func InMemory() string {
+	const folder = "/dev/shm"
+	probe, err := os.MkdirTemp(folder, "surehook-")
+	if err != nil || os.Remove(probe) != nil {
+		return ""
+	}
+	return folder
+}
 
 // Schema makes an empty schema and returns its name, which no other test has. It
 // is dropped with all that is in it when the test ends, so what t has begun in it

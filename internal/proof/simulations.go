@@ -2,79 +2,183 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	_ "modernc.org/sqlite" // the driver
 
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/simulation"
 )
 
-// simulations runs seed after seed in virtual time, one on each core, for as long as
-// there is time.
+// databaseEvents are how many events a seed publishes on a database: fewer than in
+// memory, as it should come to its end within seconds.
+const databaseEvents = 100
+
+// simulated is a store on which seeds are simulated.
+type simulated struct {
+	name   string
+	weight float64 // of its share in the time
+	run    func(ctx context.Context, seed uint64) (simulation.Report, error)
+	cpu    func() time.Duration // that was used so far, by whoever takes part
+	repeat string               // what TestSeed is told, beside the seed
+}
+
+// simulations runs seed after seed in virtual time, one on each core, on one store
+// after the other, for as long as there is time.
 func simulations(o options) func(ctx context.Context, b *bench, during time.Duration, r *result) error {
 	return func(ctx context.Context, b *bench, during time.Duration, r *result) error {
-		ctx, cancel := context.WithTimeout(ctx, during)
-		defer cancel()
-		rng := rand.New(rand.NewPCG(o.seed, 3))
-		var (
-			mu    sync.Mutex
-			sum   simulation.Report
-			seeds int
-			told  = time.Now()
-		)
-		next := func() uint64 {
-			mu.Lock()
-			defer mu.Unlock()
-			return rng.Uint64() >> 1 // go test takes it as a signed number
+		// Its garbage is much more than what lives, and lives short.
+		defer debug.SetGCPercent(debug.SetGCPercent(800))
+		folder, err := os.MkdirTemp(pgtest.InMemory(), "surehook-simulation-")
+		if err != nil {
+			return err
 		}
-		var group errgroup.Group
-		for range runtime.NumCPU() {
-			group.Go(func() error {
-				for ctx.Err() == nil {
-					seed := next()
-					report, err := simulation.Run(ctx, simulation.Memory(), simulation.Config{Seed: seed})
-					if ctx.Err() != nil {
-						break // it was broken off
-					}
-					mu.Lock()
-					seeds++
-					sum.Add(report)
-					if time.Since(told) > 10*time.Second {
-						told = time.Now()
-						b.progress(fmt.Sprintf("simulation: %d seeds, %d attempts", seeds, sum.Attempts))
-					}
-					if err != nil {
-						r.violated(seed, err)
-					}
-					failed := len(r.Failures) >= 10
-					mu.Unlock()
-					if failed {
-						return errors.New("ten seeds have failed: that is enough")
-					}
+		defer os.RemoveAll(folder)
+		stores := []simulated{inMemory(), onSQLite(folder)}
+		server, err := pgtest.Start(pgtest.Options{Durable: true, Folder: pgtest.InMemory()})
+		if err != nil {
+			r.fail(fmt.Sprintf("NOT TESTED on PostgreSQL: %v", err), "")
+		} else {
+			defer func() {
+				if err := server.Stop(); err != nil {
+					b.progress(err.Error())
 				}
-				return nil
-			})
+			}()
+			stores = append(stores, onPostgres(server))
 		}
-		err := group.Wait()
-		took := time.Since(r.began)
-		r.figure("memory: seeds", seeds)
-		r.figure("memory: attempts", sum.Attempts)
-		r.figure("memory: attempts a second", int(float64(sum.Attempts)/took.Seconds()))
-		r.figure("memory: events", sum.Events)
-		r.figure("memory: deliveries", sum.Deliveries)
-		r.figure("memory: steps, the invariants being checked after each", sum.Steps)
-		r.figure("memory: virtual time", sum.Virtual.Round(time.Hour).String())
-		r.Details = append(r.Details, sum.Counts)
-		return err
+		total := 0.0
+		for _, s := range stores {
+			total += s.weight
+		}
+		rng := rand.New(rand.NewPCG(o.seed, 3))
+		var errs []error
+		for _, s := range stores {
+			errs = append(errs, s.simulate(ctx, b, time.Duration(float64(during)*s.weight/total), r, rng))
+		}
+		return errors.Join(errs...)
 	}
 }
 
-// violated notes a seed that failed. It fails again, bit for bit.
-func (r *result) violated(seed uint64, err error) {
-	r.fail(fmt.Sprintf("seed %d: %v", seed, err), fmt.Sprintf("go test ./internal/simulation -run TestSeed -seed %d -v", seed))
+// simulate runs seeds on one store.
+func (s *simulated) simulate(ctx context.Context, b *bench, during time.Duration, r *result, rng *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(ctx, during)
+	defer cancel()
+	var (
+		mu            sync.Mutex
+		sum           simulation.Report
+		seeds, failed int
+		began, used   = time.Now(), s.cpu()
+		told          = began
+	)
+	next := func() uint64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return rng.Uint64() >> 1 // go test takes it as a signed number
+	}
+	var group errgroup.Group
+	for range runtime.NumCPU() {
+		group.Go(func() error {
+			for ctx.Err() == nil {
+				seed := next()
+				report, err := s.run(ctx, seed)
+				mu.Lock()
+				sum.Add(report)
+				if ctx.Err() != nil { // it was broken off, and had no violation before
+					mu.Unlock()
+					break
+				}
+				seeds++
+				if time.Since(told) > 10*time.Second {
+					told = time.Now()
+					b.progress(fmt.Sprintf("simulation: %s: %d seeds, %d attempts", s.name, seeds, sum.Attempts))
+				}
+				if err != nil {
+					failed++
+					r.fail(fmt.Sprintf("%s, seed %d: %v", s.name, seed, err), s.again(seed))
+				}
+				enough := failed >= 10
+				mu.Unlock()
+				if enough {
+					return fmt.Errorf("%s: ten seeds have failed: that is enough", s.name)
+				}
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	took, cpu := time.Since(began), s.cpu()-used
+	r.figure(s.name+": seeds to their end", seeds)
+	r.figure(s.name+": attempts", sum.Attempts)
+	r.figure(s.name+": attempts a second", int(float64(sum.Attempts)/took.Seconds()))
+	r.figure(s.name+": attempts a second of CPU time", int(float64(sum.Attempts)/cpu.Seconds()))
+	r.figure(s.name+": events", sum.Events)
+	r.figure(s.name+": deliveries", sum.Deliveries)
+	r.figure(s.name+": steps, the invariants being checked after each", sum.Steps)
+	r.figure(s.name+": virtual time", sum.Virtual.Round(time.Hour).String())
+	r.Details = append(r.Details, map[string]any{"store": s.name, "counts": sum.Counts})
+	if err == nil && sum.Attempts == 0 {
+		r.fail(fmt.Sprintf("%s: there was no time for anything in %v", s.name, during.Round(time.Second)), "")
+	}
+	return err
+}
+
+// again is how to see a seed again: it does the same, bit for bit.
+func (s *simulated) again(seed uint64) string {
+	return fmt.Sprintf("go test ./internal/simulation -run TestSeed -seed %d%s -v", seed, s.repeat)
+}
+
+func inMemory() simulated {
+	return simulated{name: "memory", weight: 2, cpu: ownCPU, run: func(ctx context.Context, seed uint64) (simulation.Report, error) {
+		return simulation.Run(ctx, simulation.Memory(), simulation.Config{Seed: seed})
+	}}
+}
+
+func onSQLite(folder string) simulated {
+	run := func(ctx context.Context, seed uint64) (r simulation.Report, err error) {
+		path := filepath.Join(folder, fmt.Sprint(seed))
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
+		db, err := sql.Open("sqlite", simulation.SQLiteFile(filepath.Join(path, "simulation.db")))
+		if err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		return simulation.Run(ctx, simulation.SQLite(db), simulation.Config{Seed: seed, Events: databaseEvents})
+	}
+	return simulated{name: "SQLite", weight: 2, cpu: ownCPU, run: run, repeat: fmt.Sprintf(" -store sqlite -events %d", databaseEvents)}
+}
+
+func onPostgres(server *pgtest.Server) simulated {
+	run := func(ctx context.Context, seed uint64) (r simulation.Report, err error) {
+		db, err := simulation.Postgres(ctx, server.DSN())
+		if err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		return simulation.Run(ctx, db, simulation.Config{Seed: seed, Events: databaseEvents})
+	}
+	cpu := func() time.Duration { return ownCPU() + server.CPU() }
+	return simulated{name: "PostgreSQL", weight: 3, cpu: cpu, run: run, repeat: fmt.Sprintf(" -store postgres -events %d", databaseEvents)}
+}
+
+// ownCPU is what this process has used.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

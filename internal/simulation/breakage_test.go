@@ -85,8 +85,8 @@ type broken struct {
 
 func breaking(b breakage) simulation.Database[*memory.Tx] { return broken{simulation.Memory(), b} }
 
-func (b broken) Open(ctx context.Context, now func() time.Time) (sender.Store[*memory.Tx], error) {
-	s, err := b.Database.Open(ctx, now)
+func (b broken) Open(ctx context.Context, now, local func() time.Time) (sender.Store[*memory.Tx], error) {
+	s, err := b.Database.Open(ctx, now, local)
 	return &brokenStore{Store: s, how: b.how}, err
 }
 

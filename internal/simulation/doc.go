@@ -10,6 +10,9 @@
 // another from a queue that is ordered by virtual time. So a seed that fails, fails
 // again, bit for bit, which the hash over all that happened shows.
 //
+// The store is in memory, in SQLite or in PostgreSQL. The last one's connections are
+// real, and break in the middle of transactions and at their commits: see InPostgres.
+//
 // The invariants are held against records that the simulation keeps for itself, of
 // what it has published, what it has seen on the wire, and what the calls of the
 // store returned: each in a file of its own, i01_… to i11_…, while things happen. In

@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/surehook/surehook/dedup"
-	dedupmemory "github.com/surehook/surehook/dedup/memory"
-	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -16,7 +13,7 @@ import (
 // there may be trouble.
 type endpoint struct {
 	s       *subscription
-	store   *dedupmemory.Store
+	store   receiving
 	handler http.Handler
 	skew    time.Duration // of its clock
 	trouble func(w *world) answer
@@ -37,7 +34,7 @@ func (e *endpoint) clock() time.Time { return e.s.w.now.Add(e.skew) }
 // open makes the receiver, as one that begins to run would have it.
 func (e *endpoint) open() error {
 	if e.store == nil {
-		e.store, e.applied = dedupmemory.New(), newApplied()
+		e.store, e.applied = e.s.w.receiving(), newApplied()
 	}
 	keyring, err := signing.NewKeyring(e.s.owner.keys(e.s.w.now)...)
 	if err != nil {
@@ -47,14 +44,8 @@ func (e *endpoint) open() error {
 	if err != nil {
 		return err
 	}
-	rcv, err := receiver.New(verifier, e.inTx, dedup.Store[*dedupmemory.Tx](&markers{e.store, e}), &receiver.Config{
-		Now: e.clock, Logger: quiet, NoDiagnosis: true, Retention: 60 * 24 * time.Hour, Timeout: time.Hour,
-	})
-	if err != nil {
-		return err
-	}
-	e.handler = rcv.Handler(e.apply)
-	return nil
+	e.handler, err = e.store.handler(e, verifier)
+	return err
 }
 
 // receive is what an endpoint does about a request.

@@ -38,6 +38,9 @@ const (
 	unknownCommit
 	wrongClock // of a receiver
 	operated   // by the operator: not a fault, but it comes at any time
+	brokenLink // to a database that has one: in a call of a dispatcher,
+	brokenWork // in one that records, publishes or receives
+	lateCommit // of a publish, there: others go on while its transaction is open
 	kinds
 )
 
@@ -75,6 +78,9 @@ var often = [kinds]struct {
 	unknownCommit:    {"receiver's commit unknown", 0.03},
 	wrongClock:       {"receiver's clock wrong", 0.002},
 	operated:         {"operated", 0.05},
+	brokenLink:       {"connection broken", 0.002},
+	brokenWork:       {"connection broken at work", 0.03},
+	lateCommit:       {"publish committed late", 0.05},
 }
 
 var (

@@ -29,6 +29,9 @@ func (w *world) checkClaim(d *delivery, c *sender.Claimed) {
 	if d.leased != nil {
 		w.violated("I5", "%s is claimed while its attempt %d is leased until %v", d.name, d.leased.token, d.leased.until.Sub(begins))
 	}
+	if d.gone {
+		w.violated("I6", "%s is claimed, and was forgotten", d.name)
+	}
 	if !d.live && !d.redeliver && !d.replayable {
 		w.violated("I6", "%s is claimed, and is %s", d.name, d.status)
 	}

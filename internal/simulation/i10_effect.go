@@ -1,10 +1,7 @@
 package simulation
 
 import (
-	"context"
-
 	"github.com/surehook/surehook/dedup"
-	dedupmemory "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 )
 
@@ -111,19 +108,23 @@ func (e *endpoint) checkEffects() {
 
 func (e *endpoint) compare(ev *event) {
 	w := e.s.w
-	_, want := e.ends[ev.id]
-	err := e.store.InTx(w.ctx, func(tx *dedupmemory.Tx) error {
-		fresh, err := e.store.Mark(w.ctx, tx, "default", ev.id, w.now)
-		if err == nil && fresh == want {
-			w.violated("I10", "%s has the marker of %s: %v, and should: %v", e.s.name, ev.name, !fresh, want)
-		}
-		version, err := e.store.Version(w.ctx, tx, "default", ev.object)
-		if err == nil && version != e.versions[ev.object] {
-			w.violated("I10", "%s has version %d of %v, and should have %d", e.s.name, version, ev.object, e.versions[ev.object])
-		}
-		return errRolledBack
-	})
-	if err == nil || context.Cause(w.ctx) != nil {
-		w.fail(errNotThere)
+	how, want := e.ends[ev.id]
+	got, err := e.store.stored(e, ev)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	if got.marked != want {
+		w.violated("I10", "%s has the marker of %s: %v, and should: %v", e.s.name, ev.name, got.marked, want)
+	}
+	if got.version != e.versions[ev.object] {
+		w.violated("I10", "%s has version %d of %v, and should have %d", e.s.name, got.version, ev.object, e.versions[ev.object])
+	}
+	effects := 0
+	if how == effected {
+		effects = 1
+	}
+	if got.effects != effects {
+		w.violated("I10", "%s has %d effects of %s, and should have %d", e.s.name, got.effects, ev.name, effects)
 	}
 }

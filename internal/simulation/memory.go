@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	dedupmemory "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/memory"
 )
@@ -13,11 +14,15 @@ func Memory() Database[*memory.Tx] { return &inMemory{} }
 
 type inMemory struct{ store *memory.Store }
 
-func (m *inMemory) Open(_ context.Context, now func() time.Time) (_ sender.Store[*memory.Tx], err error) {
+func (m *inMemory) Open(_ context.Context, now, _ func() time.Time) (_ sender.Store[*memory.Tx], err error) {
 	if m.store == nil { // it outlives its processes
 		m.store, err = memory.New(&memory.Config{Now: now})
 	}
 	return m.store, err
 }
 
-func (*inMemory) Set(context.Context, time.Time) error { return nil }
+// inMemoryReceiving is an application whose effects are what the endpoint has noted.
+func inMemoryReceiving() receiving {
+	store := dedupmemory.New()
+	return &application[*dedupmemory.Tx]{store: store, inTx: store.InTx}
+}

@@ -20,7 +20,7 @@ func (w *world) skipped(e *event, s *subscription) bool {
 }
 
 func (r resumed) leaves(e *event) bool {
-	return !e.at.After(r.at) && (r.take.None || e.at.Before(r.take.Since))
+	return !e.at.After(r.at) && (r.take.None || e.created.Before(r.take.Since))
 }
 
 // operate is what an owner or the operator may do at any time.
@@ -142,6 +142,13 @@ func (w *world) rotate(o *owner) {
 // redeliver has one sent again.
 func (w *world) redeliver(d *delivery) {
 	err := w.history.Redeliver(w.ctx, d.id)
+	if errors.Is(err, sender.ErrNotFound) {
+		w.look(d)
+		if !d.gone {
+			w.violated("I1", "%s cannot be redelivered, and is there", d.name)
+		}
+		return
+	}
 	if errors.Is(err, sender.ErrCancelled) && d.mayCancel {
 		return
 	}
@@ -169,7 +176,7 @@ func (w *world) replay(s *subscription) {
 	}
 	w.say("%d of %s are replayed", r.Matched, s.name)
 	for _, d := range w.deliveries {
-		if d.sub == s && !d.live {
+		if d.sub == s && !d.live && !d.gone {
 			d.replayable = true
 		}
 	}

@@ -43,7 +43,7 @@ func (p *process) start() {
 	p.stalled, p.planned, p.waiting = time.Time{}, time.Time{}, nil
 	w.say("process %d begins", p.no)
 	p.act(func() {
-		store, err := w.open()
+		store, err := w.open(p.clock)
 		if err != nil {
 			w.fail(err)
 			return

@@ -32,8 +32,16 @@ func newProcessStore(p *process, store sender.DispatchStore) sender.DispatchStor
 	return s
 }
 
+// effects are what a call has: known is told of its result, whether the process learns
+// of it or not, and unknown when it was committed, and nobody can say what it was.
+type effects[T any] struct {
+	known   func(T)
+	unknown func()
+	link    kind // how its connection may break
+}
+
 // call makes one call, with what befalls it.
-func call[T any](s *processStore, name string, do func() (T, error)) (result T, err error) {
+func call[T any](s *processStore, name string, of effects[T], do func() (T, error)) (result T, err error) {
 	p, w := s.p, s.p.w
 	var none T
 	if w.fault(crashBefore) {
@@ -47,10 +55,20 @@ func call[T any](s *processStore, name string, do func() (T, error)) (result T, 
 		w.say("process %d: %s fails", p.no, name)
 		return none, errAway
 	}
-	if result, err = do(); err != nil {
+	mend := w.mayBreak(of.link)
+	result, err = do()
+	if broke, committed := mend(); broke && err != nil {
+		w.say("process %d loses its connection during %s, committed: %v", p.no, name, committed)
+		if committed {
+			of.unknown()
+		}
+		return none, err
+	}
+	if err != nil {
 		w.fail(err) // the database itself is never at fault
 		return none, err
 	}
+	of.known(result)
 	if w.fault(crashAfter) {
 		w.say("process %d dies after %s", p.no, name)
 		p.die()
@@ -66,64 +84,59 @@ func call[T any](s *processStore, name string, do func() (T, error)) (result T, 
 	return result, nil
 }
 
+// without are of calls of whose effects nothing is recorded.
+func without[T any]() effects[T] { return effects[T]{func(T) {}, func() {}, brokenLink} }
+
+// same are of those that have one effect, whatever they return.
+func same[T any](effect func()) effects[T] {
+	return effects[T]{func(T) { effect() }, effect, brokenLink}
+}
+
 func (s *processStore) Check(ctx context.Context) error {
-	_, err := call(s, "check", func() (struct{}, error) { return struct{}{}, s.DispatchStore.Check(ctx) })
+	_, err := call(s, "check", without[struct{}](), func() (struct{}, error) { return struct{}{}, s.DispatchStore.Check(ctx) })
 	return err
 }
 
 func (s *processStore) SealingKeys(ctx context.Context) ([]string, error) {
-	return call(s, "sealing keys", func() ([]string, error) { return s.DispatchStore.SealingKeys(ctx) })
+	return call(s, "sealing keys", without[[]string](), func() ([]string, error) { return s.DispatchStore.SealingKeys(ctx) })
 }
 
 func (s *processStore) Expand(ctx context.Context, x sender.ExpandParams) (sender.Expanded, error) {
-	return call(s, "expand", func() (sender.Expanded, error) {
-		done, err := s.DispatchStore.Expand(ctx, x)
-		s.p.expanded(done)
-		return done, err
-	})
+	return call(s, "expand", effects[sender.Expanded]{s.p.expanded, func() {}, brokenLink}, func() (sender.Expanded, error) { return s.DispatchStore.Expand(ctx, x) })
 }
 
 func (s *processStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
-	return call(s, "record and claim", func() (sender.Claims, error) {
-		c, err := s.DispatchStore.RecordAndClaim(ctx, b)
-		if err == nil {
-			s.p.exchanged(&b, &c)
-		}
-		return c, err
-	})
+	of, b := s.p.exchange(b)
+	return call(s, "record and claim", of, func() (sender.Claims, error) { return s.DispatchStore.RecordAndClaim(ctx, b) })
 }
 
 func (s *processStore) Release(ctx context.Context, rs []sender.Release) error {
-	_, err := call(s, "release", func() (struct{}, error) {
-		err := s.DispatchStore.Release(ctx, rs)
-		if err == nil {
-			s.p.released(rs)
-		}
-		return struct{}{}, err
+	_, err := call(s, "release", same[struct{}](func() { s.p.released(rs) }), func() (struct{}, error) {
+		return struct{}{}, s.DispatchStore.Release(ctx, rs)
 	})
 	return err
 }
 
 func (s *processStore) Sweep(ctx context.Context, limit int) (int, error) {
-	return call(s, "sweep", func() (int, error) {
-		n, err := s.DispatchStore.Sweep(ctx, limit)
-		if n > 0 {
-			s.p.w.swept()
-		}
-		return n, err
-	})
+	n, err := call(s, "sweep", same[int](s.p.w.swept), func() (int, error) { return s.DispatchStore.Sweep(ctx, limit) })
+	if err != nil { // it may have done a part
+		s.p.w.swept()
+	}
+	return n, err
 }
 
 func (s *processStore) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
-	return call(s, "keyrings", func() (map[int64]sender.SealedKeyring, error) { return s.DispatchStore.Keyrings(ctx, subscribers) })
+	return call(s, "keyrings", without[map[int64]sender.SealedKeyring](), func() (map[int64]sender.SealedKeyring, error) {
+		return s.DispatchStore.Keyrings(ctx, subscribers)
+	})
 }
 
 func (s *processStore) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (sender.ReplayStep, error) {
-	return call(s, "step replays", func() (sender.ReplayStep, error) { return s.DispatchStore.StepReplays(ctx, limit, announce) })
+	return call(s, "step replays", without[sender.ReplayStep](), func() (sender.ReplayStep, error) { return s.DispatchStore.StepReplays(ctx, limit, announce) })
 }
 
 func (s *processStore) Prune(ctx context.Context, x sender.PruneParams) (sender.Pruned, error) {
-	return call(s, "prune", func() (sender.Pruned, error) { return s.DispatchStore.Prune(ctx, x) })
+	return call(s, "prune", without[sender.Pruned](), func() (sender.Pruned, error) { return s.DispatchStore.Prune(ctx, x) })
 }
 
 // stepper is a processStore whose database does it all in one transaction.
@@ -133,13 +146,14 @@ type stepper struct {
 }
 
 func (s *stepper) Step(ctx context.Context, x sender.ExpandParams, b sender.Batch) (expanded sender.Expanded, _ sender.Claims, _ error) {
-	claims, err := call(s.processStore, "step", func() (sender.Claims, error) {
-		done, c, err := s.inner.Step(ctx, x, b)
-		if err == nil {
-			expanded = done
-			s.p.expanded(done)
-			s.p.exchanged(&b, &c)
-		}
+	of, b := s.p.exchange(b)
+	exchanged := of.known
+	of.known = func(c sender.Claims) {
+		s.p.expanded(expanded)
+		exchanged(c)
+	}
+	claims, err := call(s.processStore, "step", of, func() (c sender.Claims, err error) {
+		expanded, c, err = s.inner.Step(ctx, x, b)
 		return c, err
 	})
 	if err != nil {

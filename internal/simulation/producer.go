@@ -11,11 +11,11 @@ import (
 
 // producer publishes, each event under an idempotency key, until it has an answer.
 type producer struct {
-	w    *world
-	left int
-	made int
-	seen map[string]*event // by idempotency key: what was committed under it
-	open int               // that were begun and have no answer yet
+	w     *world
+	left  int
+	made  int
+	seen  map[string]*event // by idempotency key: what was committed under it
+	begun int               // that have no answer yet
 }
 
 func newProducer(w *world) producer {
@@ -53,22 +53,49 @@ func (p *producer) one() {
 	if w.rand.IntN(4) == 0 {
 		e.Subscriber = w.owners[w.rand.IntN(len(w.owners))].id
 	}
-	p.open++
-	p.try(e)
+	late := w.links != nil && w.fault(lateCommit)
+	if late { // others would wait for the object's version
+		e.Object.ID = fmt.Sprint("late-", p.made)
+	}
+	p.begun++
+	p.try(e, late)
 }
 
-// try publishes once, and again if it does not learn that it was committed.
-func (p *producer) try(e sender.Event) {
+// try publishes once, and again if it does not learn that it was committed. What is
+// late is published in a transaction that stays open while others go on.
+func (p *producer) try(e sender.Event, late bool) {
 	w := p.w
-	again := func() { w.at(w.between(time.Millisecond, 10*time.Minute), func() { p.try(e) }) }
+	if first := p.seen[e.IdempotencyKey]; first != nil && w.now.Sub(first.created) > w.config.Retention.Events/2 {
+		p.begun-- // the key may be forgotten soon
+		return
+	}
+	again := func() { w.at(w.between(time.Millisecond, 10*time.Minute), func() { p.try(e, late) }) }
 	if w.away.After(w.now) || w.fault(failBefore) {
 		again()
 		return
 	}
-	rollBack := w.fault(rolledBack)
-	ref, err := w.publish(e, rollBack)
+	created, rollBack, open := w.now, w.fault(rolledBack), time.Duration(0)
+	mend := func() (bool, bool) { return false, false }
+	if late { // meanwhile it is others' calls that break
+		open = w.between(time.Millisecond, w.lasts/20)
+		w.say("%s is published, in a transaction that stays open for %v", e.IdempotencyKey, open)
+	} else {
+		mend = w.mayBreak(brokenWork)
+	}
+	ref, err := w.publish(e, rollBack, open)
+	broke, committed := mend()
 	first := p.seen[e.IdempotencyKey]
 	switch {
+	case broke && err != nil:
+		w.say("%s: the connection breaks, committed: %v", e.IdempotencyKey, committed)
+		switch {
+		case committed && first == nil:
+			p.committed(e, ref, created)
+		case !committed && !ref.Duplicate:
+			w.undone[ref.ID] = true
+		}
+		again()
+		return
 	case rollBack && errors.Is(err, errRolledBack):
 		if !ref.Duplicate {
 			w.undone[ref.ID] = true
@@ -83,7 +110,7 @@ func (p *producer) try(e sender.Event) {
 		w.violated("I1", "%s was published twice: %+v after %+v", e.IdempotencyKey, ref, first)
 		return
 	case first == nil:
-		p.committed(e, ref)
+		p.committed(e, ref, created)
 	}
 	w.hint()
 	switch {
@@ -94,14 +121,14 @@ func (p *producer) try(e sender.Event) {
 	case w.fault(crashedPublish):
 		w.say("%s is published, and its producer dies", e.IdempotencyKey)
 	}
-	p.open--
+	p.begun--
 }
 
 // committed notes what was.
-func (p *producer) committed(e sender.Event, ref sender.Ref) {
+func (p *producer) committed(e sender.Event, ref sender.Ref, created time.Time) {
 	w := p.w
 	known := &event{
-		name: fmt.Sprint("e", p.made), id: ref.ID, kind: e.Type, object: dedup.Object(e.Object), version: ref.Version, at: w.now,
+		name: fmt.Sprint("e", p.made), id: ref.ID, kind: e.Type, object: dedup.Object(e.Object), version: ref.Version, at: w.now, created: created,
 	}
 	known.name = "e" + e.IdempotencyKey[1:]
 	for _, o := range w.owners {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,10 +31,13 @@ type event struct {
 	kind    string
 	object  dedup.Object
 	version int64
-	to      *owner // nil: for all
-	body    []byte // as it was posted first
-	at      time.Time
+	to      *owner    // nil: for all
+	body    []byte    // as it was posted first
+	at      time.Time // of its commit
+	created time.Time // as the database has it
 	notice  bool
+
+	deliveries map[string][]string // their ids, by subscription, as they were read
 }
 
 // delivery is what is known of one.
@@ -46,6 +50,8 @@ type delivery struct {
 
 	status sender.Status // as it was read last
 	live   bool
+	gone   bool          // it was forgotten
+	lastAt time.Time     // when it was claimed last
 	posts  map[int]*post // by the attempt's number
 
 	// I1
@@ -120,7 +126,7 @@ func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscr
 		if !info.Notice {
 			w.violated("I2", "there is a delivery of an event that nobody has published: it was rolled back: %v", w.undone[info.ID])
 		}
-		e = &event{name: fmt.Sprint("n", w.notices), id: info.ID, kind: info.Type, object: dedup.Object(info.Object), at: info.CreatedAt, notice: true}
+		e = &event{name: fmt.Sprint("n", w.notices), id: info.ID, kind: info.Type, object: dedup.Object(info.Object), at: info.CreatedAt, created: info.CreatedAt, notice: true}
 		w.notices++
 		w.eventByID[e.id] = e
 	}
@@ -129,13 +135,19 @@ func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscr
 	if !e.notice && !s.gets(e) {
 		w.violated("I1", "%s is a delivery to a subscription that does not ask for it", d.name)
 	}
-	page, _, err := w.history.Deliveries(w.ctx, sender.DeliveryQuery{Event: e.id, Subscription: s.id})
-	w.fail(err)
-	if len(page) != 1 {
-		w.violated("I1", "%s is there %d times", d.name, len(page))
+	if e.deliveries[s.id] == nil { // of all its subscriptions at once, as far as they are there
+		page, _, err := w.history.Deliveries(w.ctx, sender.DeliveryQuery{Event: e.id})
+		w.fail(err)
+		e.deliveries = map[string][]string{}
+		for i := range page {
+			e.deliveries[page[i].Subscription] = append(e.deliveries[page[i].Subscription], page[i].ID)
+		}
+	}
+	if ids := e.deliveries[s.id]; len(ids) != 1 {
+		w.violated("I1", "%s is there %d times", d.name, len(ids))
 		return d
 	}
-	d.id = page[0].ID
+	d.id = e.deliveries[s.id][0]
 	d.mayCancel = w.skipped(e, s)
 	w.byKey[key], w.deliveries = d, append(w.deliveries, d)
 	return d
@@ -226,6 +238,7 @@ func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Du
 	if d.firstMost.IsZero() {
 		d.firstMost, d.firstLeast = c.At, minTime(d.firstLeast, c.At)
 	}
+	d.lastAt = c.At
 	d.leased = &lease{token: c.Token, until: c.At.Add(term), by: p, life: p.life}
 }
 
@@ -268,12 +281,16 @@ func (w *world) swept() {
 
 // look reads a delivery, and holds what there is against what there should be.
 func (w *world) look(d *delivery) {
-	if w.broken != nil {
+	if w.broken != nil || d.gone {
 		return
 	}
 	got, err := w.history.Delivery(w.ctx, d.id)
-	if err != nil {
-		w.violated("I1", "%s is there no more: %v", d.name, err)
+	switch {
+	case errors.Is(err, sender.ErrNotFound):
+		w.forgotten(d)
+		return
+	case err != nil:
+		w.fail(err)
 		return
 	}
 	w.checkNumbers(d, &got)

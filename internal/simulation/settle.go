@@ -46,7 +46,7 @@ func (w *world) settle() {
 // many deliveries are not at their end.
 func (w *world) remains() (n int) {
 	w.hint()
-	n = w.producer.open + len(w.missing())
+	n = w.producer.begun + len(w.missing())
 	for _, d := range w.deliveries {
 		w.look(d)
 		if d.status == sender.StatusDeadLettered {
@@ -62,7 +62,7 @@ func (w *world) remains() (n int) {
 
 // ended checks what there is in the end.
 func (w *world) ended() {
-	if left := w.producer.open; left > 0 {
+	if left := w.producer.begun; left > 0 {
 		w.violated("I1", "%d events could not be published", left)
 	}
 	if missing := w.missing(); len(missing) > 0 {
@@ -83,6 +83,7 @@ func (w *world) ended() {
 		d.sub.compare(d.event)
 		w.counts[ends[d.sub.ends[d.event.id]]]++
 	}
+	w.checkRollups()
 	w.say("the end")
 }
 

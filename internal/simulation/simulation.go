@@ -30,10 +30,8 @@ type Config struct {
 // empty one for every run.
 type Database[Tx any] interface {
 	// Open returns a store as a process has it that begins. now is the time of its
-	// rows, which never falls.
-	Open(ctx context.Context, now func() time.Time) (sender.Store[Tx], error)
-	// Set tells what now returns, whenever that has changed.
-	Set(ctx context.Context, now time.Time) error
+	// rows, which never falls; local is the process's own clock, which can be off.
+	Open(ctx context.Context, now, local func() time.Time) (sender.Store[Tx], error)
 }
 
 // Report is what happened in a run.
@@ -94,15 +92,15 @@ func Run[Tx any](ctx context.Context, db Database[Tx], cfg Config) (Report, erro
 
 // serve gives the world what depends on the type of a transaction.
 func serve[Tx any](w *world, db Database[Tx]) error {
-	open := func() (sender.Store[Tx], error) { return db.Open(w.ctx, w.clock) }
-	w.set = func() error { return db.Set(w.ctx, w.now) }
-	if err := w.set(); err != nil {
-		return err
-	}
-	store, err := open()
+	store, err := db.Open(w.ctx, w.clock, w.clock)
 	if err != nil {
 		return err
 	}
+	w.receiving = inMemoryReceiving
+	if own, ok := any(db).(receivers); ok {
+		w.receiving = own.receiving
+	}
+	w.links, _ = any(db).(breaker)
 	pub, err := sender.NewPublisher[Tx](store, &sender.PublisherConfig{Now: w.clock})
 	if err != nil {
 		return err
@@ -116,11 +114,15 @@ func serve[Tx any](w *world, db Database[Tx]) error {
 	if w.replays, err = sender.NewReplays(store, &sender.ReplaysConfig{Now: w.clock}); err != nil {
 		return err
 	}
-	w.open = func() (sender.DispatchStore, error) { return open() }
+	w.open = func(local func() time.Time) (sender.DispatchStore, error) { return db.Open(w.ctx, w.clock, local) }
 	w.woken = store.Woken()
-	w.publish = func(e sender.Event, rollBack bool) (ref sender.Ref, err error) {
+	w.publish = func(e sender.Event, rollBack bool, open time.Duration) (ref sender.Ref, err error) {
 		err = pub.InTx(w.ctx, func(tx Tx) (err error) {
-			if ref, err = pub.PublishTx(w.ctx, tx, e); err == nil && rollBack {
+			ref, err = pub.PublishTx(w.ctx, tx, e)
+			if open > 0 {
+				w.meanwhile(open)
+			}
+			if err == nil && rollBack {
 				err = errRolledBack
 			}
 			return err

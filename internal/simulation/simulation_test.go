@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"iter"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -20,7 +21,10 @@ import (
 var (
 	oneSeed  = flag.Int64("seed", -1, "the seed that TestSeed simulates, and shows")
 	attempts = flag.Int("attempts", 500_000, "how many attempts TestHalfAMillionAttempts makes")
-	from     = flag.Uint64("from", 0, "the first seed of TestHalfAMillionAttempts")
+	from     = flag.Uint64("from", 0, "the first seed of those tests that take many")
+	seeds    = flag.Uint64("seeds", 3, "how many seeds TestSQLite and TestPostgres simulate")
+	events   = flag.Int("events", 40, "how many events these publish in each, and TestSeed")
+	store    = flag.String("store", "memory", "where TestSeed simulates: memory, sqlite or postgres")
 )
 
 // The seeds are the same in every run of the tests, so that nothing fails by chance.
@@ -69,13 +73,40 @@ func TestHalfAMillionAttempts(t *testing.T) {
 	}
 }
 
+// seedsOf are those of a test on a database.
+func seedsOf() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		last := *from + *seeds
+		if raceEnabled { // there are no goroutines to race: it is about the code's own
+			last = *from + 1
+		}
+		for seed := *from; seed < last && yield(seed); seed++ {
+		}
+	}
+}
+
 // TestSeed shows what happens under one seed.
 func TestSeed(t *testing.T) {
 	if *oneSeed < 0 {
 		return
 	}
 	cfg := simulation.Config{Seed: uint64(*oneSeed), Watch: func(line string) { t.Log(line) }}
-	_, err := simulation.Run(t.Context(), simulation.Memory(), cfg)
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "events" {
+			cfg.Events = *events
+		}
+	})
+	var err error
+	switch *store {
+	case "memory":
+		_, err = simulation.Run(t.Context(), simulation.Memory(), cfg)
+	case "sqlite":
+		_, err = onSQLite(t, cfg)
+	case "postgres":
+		_, err = onPostgres(t, cfg)
+	default:
+		t.Fatalf("there is no store %q", *store)
+	}
 	require.NoError(t, err)
 }
 

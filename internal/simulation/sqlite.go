@@ -9,6 +9,12 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
+// SQLiteFile is how the driver is told of a file: each commit is durable, as the store
+// demands it. In a file system in memory that costs little.
+func SQLiteFile(path string) string {
+	return "file:" + path + "?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)"
+}
+
 // SQLite is an empty database of SQLite, for one run. Each process has a store of its
 // own in it, with what that remembers.
 func SQLite(db *sql.DB) Database[*sql.Tx] { return &inSQLite{db: db} }
@@ -18,7 +24,7 @@ type inSQLite struct {
 	migrated bool
 }
 
-func (d *inSQLite) Open(ctx context.Context, now func() time.Time) (sender.Store[*sql.Tx], error) {
+func (d *inSQLite) Open(ctx context.Context, now, _ func() time.Time) (sender.Store[*sql.Tx], error) {
 	store, err := sqlite.New(d.db, &sqlite.Config{Now: now})
 	if err != nil || d.migrated {
 		return store, err
@@ -26,5 +32,3 @@ func (d *inSQLite) Open(ctx context.Context, now func() time.Time) (sender.Store
 	d.migrated = true
 	return store, store.Migrate(ctx)
 }
-
-func (*inSQLite) Set(context.Context, time.Time) error { return nil }

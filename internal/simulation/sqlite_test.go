@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -9,28 +10,38 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/simulation"
 )
 
-// The same seeds on SQLite, where each process has a store of its own. Each commit is
-// synced, so there are fewer.
+// onSQLite simulates one seed on a database of its own.
+func onSQLite(t *testing.T, cfg simulation.Config) (simulation.Report, error) {
+	t.Helper()
+	folder, err := os.MkdirTemp(pgtest.InMemory(), "surehook-simulation-") //nolint:usetesting // it is in memory
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.RemoveAll(folder)) }()
+	db, err := sql.Open("sqlite", simulation.SQLiteFile(filepath.Join(folder, "simulation.db")))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	return simulation.Run(t.Context(), simulation.SQLite(db), cfg)
+}
+
+// The same seeds on SQLite, where each process has a store of its own.
 func TestSQLite(t *testing.T) {
-	seeds, sum, began := uint64(4), simulation.Report{}, time.Now()
-	if raceEnabled {
-		seeds = 1
-	}
-	run := func(seed uint64) simulation.Report {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "simulation.db")+
-			"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)")
+	sum, began := simulation.Report{}, time.Now()
+	for seed := range seedsOf() {
+		r, err := onSQLite(t, simulation.Config{Seed: seed, Events: *events})
 		require.NoError(t, err)
-		r, err := simulation.Run(t.Context(), simulation.SQLite(db), simulation.Config{Seed: seed, Events: 40})
-		require.NoError(t, err)
-		require.NoError(t, db.Close())
-		return r
+		sum.Add(r)
 	}
-	for seed := range seeds {
-		sum.Add(run(seed))
-	}
-	require.Equal(t, run(0), run(0), "bit for bit")
 	t.Logf("%d attempts, %.0f a second: %v", sum.Attempts, float64(sum.Attempts)/time.Since(began).Seconds(), sum.Counts)
+}
+
+func TestSQLiteReplaysBitForBit(t *testing.T) {
+	cfg := simulation.Config{Seed: 1, Events: *events}
+	first, err := onSQLite(t, cfg)
+	require.NoError(t, err)
+	again, err := onSQLite(t, cfg)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
 }

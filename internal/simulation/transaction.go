@@ -9,21 +9,63 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/dedup"
-	dedupmemory "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/signing"
 )
 
 func newBody(b []byte) io.Reader { return bytes.NewReader(b) }
 
-// inTx runs the receiver's transactions: the application's database, with what can
-// befall it.
-func (e *endpoint) inTx(ctx context.Context, fn func(*dedupmemory.Tx) error) error {
+// receiving is the application's database behind an endpoint, of any transaction type.
+type receiving interface {
+	// handler is what the application mounts.
+	handler(e *endpoint, v *signing.Verifier) (http.Handler, error)
+	// stored reads what there is of an event.
+	stored(e *endpoint, ev *event) (storedEvent, error)
+}
+
+// storedEvent is what an application's database has of an event.
+type storedEvent struct {
+	marked  bool
+	version int64 // of its object
+	effects int
+}
+
+// dedupStore is what all stores of dedup have.
+type dedupStore[Tx any] interface {
+	dedup.Store[Tx]
+	dedup.DeadLetters[Tx]
+}
+
+// application is a receiving.
+type application[Tx any] struct {
+	store dedupStore[Tx]
+	inTx  receiver.InTx[Tx]
+	// The application's own effects: nil if its database has none but the markers.
+	effect  func(ctx context.Context, tx Tx, scope, event string) error
+	effects func(ctx context.Context, tx Tx, scope, event string) (int, error)
+}
+
+func (a *application[Tx]) handler(e *endpoint, v *signing.Verifier) (http.Handler, error) {
+	in := func(ctx context.Context, fn func(Tx) error) error { return a.transaction(ctx, e, fn) }
+	rcv, err := receiver.New(v, in, dedup.Store[Tx](&markers[Tx]{a.store, e}), &receiver.Config{
+		Scope: e.s.name, Now: e.clock, Logger: quiet, NoDiagnosis: true, Retention: 60 * 24 * time.Hour, Timeout: time.Hour,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rcv.Handler(func(ctx context.Context, tx Tx, ev receiver.Event) error { return a.apply(ctx, tx, e, ev) }), nil
+}
+
+// transaction runs the receiver's, with what can befall it.
+func (a *application[Tx]) transaction(ctx context.Context, e *endpoint, fn func(Tx) error) error {
 	w := e.s.w
 	if w.fault(lostBegin) {
 		return errAway
 	}
+	mend := w.mayBreak(brokenWork)
+	defer mend() // also if the handler panics
 	e.applied.begin()
-	err := e.store.InTx(ctx, func(tx *dedupmemory.Tx) error {
+	err := a.inTx(ctx, func(tx Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -32,6 +74,13 @@ func (e *endpoint) inTx(ctx context.Context, fn func(*dedupmemory.Tx) error) err
 		}
 		return nil
 	})
+	if broke, committed := mend(); broke && err != nil {
+		w.say("%s loses its database, committed: %v", e.s.name, committed)
+		if committed {
+			e.committed()
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -43,12 +92,17 @@ func (e *endpoint) inTx(ctx context.Context, fn func(*dedupmemory.Tx) error) err
 }
 
 // apply is the application's handler. Its effect is in the transaction.
-func (e *endpoint) apply(_ context.Context, _ *dedupmemory.Tx, ev receiver.Event) error {
+func (a *application[Tx]) apply(ctx context.Context, tx Tx, e *endpoint, ev receiver.Event) error {
 	w := e.s.w
 	if w.fault(handlerError) {
 		return errHandler
 	}
 	e.effect(ev)
+	if a.effect != nil {
+		if err := a.effect(ctx, tx, e.s.name, ev.ID); err != nil {
+			return err
+		}
+	}
 	switch { // what was done is to be undone
 	case w.fault(handlerError):
 		return errHandler
@@ -60,40 +114,71 @@ func (e *endpoint) apply(_ context.Context, _ *dedupmemory.Tx, ev receiver.Event
 	return nil
 }
 
+func (a *application[Tx]) stored(e *endpoint, ev *event) (s storedEvent, err error) {
+	w := e.s.w
+	undone := a.inTx(w.ctx, func(tx Tx) error {
+		var fresh bool
+		if fresh, err = a.store.Mark(w.ctx, tx, e.s.name, ev.id, w.now); err != nil {
+			return err
+		}
+		s.marked = !fresh
+		if s.version, err = a.store.Version(w.ctx, tx, e.s.name, ev.object); err != nil {
+			return err
+		}
+		if a.effects != nil {
+			if s.effects, err = a.effects(w.ctx, tx, e.s.name, ev.id); err != nil {
+				return err
+			}
+		} else if e.ends[ev.id] == effected { // it is its own record
+			s.effects = 1
+		}
+		return errRolledBack
+	})
+	if err == nil && !errors.Is(undone, errRolledBack) {
+		err = errors.Join(errNotUndone, undone)
+	}
+	return s, err
+}
+
+var errNotUndone = errors.New("simulation: a transaction was not rolled back")
+
 // markers is the receiver's store. It notes what the receiver does in a transaction,
 // of which the endpoint's own record is kept.
-type markers struct {
-	*dedupmemory.Store
+type markers[Tx any] struct {
+	dedupStore[Tx]
 	e *endpoint
 }
 
-func (m *markers) Mark(ctx context.Context, tx *dedupmemory.Tx, scope, id string, at time.Time) (bool, error) {
-	fresh, err := m.Store.Mark(ctx, tx, scope, id, at)
+func (m *markers[Tx]) Mark(ctx context.Context, tx Tx, scope, id string, at time.Time) (bool, error) {
+	fresh, err := m.dedupStore.Mark(ctx, tx, scope, id, at)
 	if err == nil {
 		m.e.marked(id, fresh)
 	}
 	return fresh, err
 }
 
-func (m *markers) Advance(ctx context.Context, tx *dedupmemory.Tx, scope string, o dedup.Object, version int64) (bool, error) {
-	newer, err := m.Store.Advance(ctx, tx, scope, o, version)
+func (m *markers[Tx]) Advance(ctx context.Context, tx Tx, scope string, o dedup.Object, version int64) (bool, error) {
+	newer, err := m.dedupStore.Advance(ctx, tx, scope, o, version)
 	if err == nil {
 		m.e.advanced(o, version, newer)
 	}
 	return newer, err
 }
 
-// MarkAndAdvance hides what the store does in one step, so that both are noted.
-func (m *markers) MarkAndAdvance(ctx context.Context, tx *dedupmemory.Tx, scope, id string, at time.Time, o dedup.Object, version int64) (fresh, newer bool, err error) {
-	if fresh, err = m.Mark(ctx, tx, scope, id, at); err != nil || !fresh {
-		return false, false, err
+// MarkAndAdvance is in one step where the store can do it.
+func (m *markers[Tx]) MarkAndAdvance(ctx context.Context, tx Tx, scope, id string, at time.Time, o dedup.Object, version int64) (fresh, newer bool, err error) {
+	fresh, newer, err = dedup.MarkAndAdvance[Tx](ctx, m.dedupStore, tx, scope, id, at, o, version)
+	if err == nil {
+		m.e.marked(id, fresh)
+		if fresh {
+			m.e.advanced(o, version, newer)
+		}
 	}
-	newer, err = m.Advance(ctx, tx, scope, o, version)
-	return err == nil, newer, err
+	return fresh, newer, err
 }
 
-func (m *markers) SetAside(ctx context.Context, tx *dedupmemory.Tx, letter dedup.DeadLetter) error {
-	err := m.Store.SetAside(ctx, tx, letter)
+func (m *markers[Tx]) SetAside(ctx context.Context, tx Tx, letter dedup.DeadLetter) error {
+	err := m.dedupStore.SetAside(ctx, tx, letter)
 	if err == nil {
 		m.e.setAside(letter.ID)
 	}
@@ -123,5 +208,3 @@ func (a *answering) Write(b []byte) (int, error) {
 
 // SetReadDeadline is for http.ResponseController: the body is there already.
 func (*answering) SetReadDeadline(time.Time) error { return nil }
-
-var errNotThere = errors.New("simulation: it is not there")

@@ -45,18 +45,19 @@ type world struct {
 	counts map[string]int
 
 	// The service.
-	keys     *sender.Keys
-	set      func() error // tells the database the time
-	open     func() (sender.DispatchStore, error)
-	woken    <-chan struct{}
-	publish  func(e sender.Event, rollBack bool) (sender.Ref, error)
-	registry registry
-	history  *sender.History
-	replays  *sender.Replays
-	config   sender.DispatcherConfig
-	lasts    time.Duration // until the faults stop
-	away     time.Time     // until when the database is
-	down     time.Time     // until when the processes' network is
+	keys      *sender.Keys
+	open      func(local func() time.Time) (sender.DispatchStore, error)
+	links     breaker // nil: there are none
+	woken     <-chan struct{}
+	publish   func(e sender.Event, rollBack bool, open time.Duration) (sender.Ref, error)
+	registry  registry
+	history   *sender.History
+	replays   *sender.Replays
+	receiving func() receiving // the database of an application that begins
+	config    sender.DispatcherConfig
+	lasts     time.Duration // until the faults stop
+	away      time.Time     // until when the database is
+	down      time.Time     // until when the processes' network is
 
 	owners    []*owner
 	subs      []*subscription
@@ -92,9 +93,9 @@ func (w *world) build() error {
 		Policy:  sender.Policy{Backoff: backoff.Policy{Horizon: horizon}, FastAnswer: timeout / 5, DisableAfter: max(w.lasts/30, time.Minute)},
 		Timeout: timeout, Lease: 3*timeout + w.between(time.Millisecond, time.Minute),
 		Slots: 4 << w.rand.IntN(6), PerSubscription: 1 << w.rand.IntN(6),
-		MaxIdle: min(max(w.lasts/500, 100*time.Millisecond), 5*time.Minute),
+		MaxIdle: min(max(w.lasts/time.Duration(min(100+w.cfg.Events, 500)), 100*time.Millisecond), 5*time.Minute),
 		Logger:  quiet, Chance: w.rand.Float64,
-		Retention: sender.Retention{Delivered: 400 * 24 * time.Hour, Events: 400 * 24 * time.Hour},
+		Retention: w.drawRetention(horizon),
 	}
 	for i := range 2 + w.rand.IntN(3) {
 		if err := w.addOwner(fmt.Sprintf("sub_%d", i)); err != nil {
@@ -140,7 +141,6 @@ func (w *world) run(until time.Time) {
 func (w *world) advance(to time.Time) {
 	if to.After(w.now) {
 		w.now = to
-		w.fail(w.set())
 	}
 }
 

@@ -120,7 +120,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
 	}
 	e.after(func(committed bool) {
 		if committed {
-			e.floors.outbox.found(from, least)
+			e.floors.outbox.found(from, least, e.core.now())
 			e.floors.expanded(e.x)
 		}
 	})

@@ -31,8 +31,7 @@ type floors struct {
 }
 
 // outboxFloor is a lower bound of seq. A sequence is not the order of the commits, so
-// it lags by
-// producersLate.
+// it lags by producersLate.
 type outboxFloor struct {
 	mu       sync.Mutex
 	floor    int64
@@ -42,10 +41,10 @@ type outboxFloor struct {
 }
 
 // from is where to begin.
-func (f *outboxFloor) from() int64 {
+func (f *outboxFloor) from(now time.Time) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := time.Now(); now.After(f.rescanAt) {
+	if now.After(f.rescanAt) {
 		f.rescanAt = now.Add(rescanEvery)
 		return 0
 	}
@@ -53,13 +52,13 @@ func (f *outboxFloor) from() int64 {
 }
 
 // found notes what a scan from somewhere has found first; 0: nothing.
-func (f *outboxFloor) found(from, first int64) {
+func (f *outboxFloor) found(from, first int64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if first != 0 && first < f.floor {
 		f.floor, f.next = first, first
 	}
-	if now := time.Now(); first > f.next && now.After(f.nextAt) {
+	if first > f.next && now.After(f.nextAt) {
 		f.floor, f.next, f.nextAt = f.next, first, now.Add(producersLate)
 	}
 }
@@ -71,10 +70,10 @@ type turnFloor struct {
 	rescanAt time.Time
 }
 
-func (f *turnFloor) from() moment {
+func (f *turnFloor) from(now time.Time) moment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := time.Now(); f.floor == none || now.After(f.rescanAt) {
+	if f.floor == none || now.After(f.rescanAt) {
 		f.rescanAt = now.Add(rescanEvery)
 		return always
 	}

@@ -44,7 +44,7 @@ func (c *core) floorsNow() (f floorsNow) {
 	for lane := range f {
 		f[lane] = always
 		if !c.floors.off {
-			f[lane] = c.floors.turns[lane].from()
+			f[lane] = c.floors.turns[lane].from(c.now())
 		}
 	}
 	return f

@@ -34,7 +34,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	f := c.floorsNow()
 	from := int64(0)
 	if !c.floors.off {
-		from = c.floors.outbox.from()
+		from = c.floors.outbox.from(c.now())
 	}
 	if len(in.Results)+len(in.Notices) == 0 {
 		var now, next moment

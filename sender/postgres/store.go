@@ -24,6 +24,11 @@ type Config struct {
 	// a transaction does not matter. Empty: they name none, and the search_path says
 	// where.
 	Schema string
+
+	// Now is this process's own clock. By it the hints age that it keeps of where to look
+	// for work; what is stored and compared is of the database's. It may be off, and
+	// should not jump. The default is time.Now.
+	Now func() time.Time
 }
 
 // Store is a sender.Store in a PostgreSQL database, for transactions of type Tx. It
@@ -76,6 +81,7 @@ type core struct {
 	pool   *pgxpool.Pool
 	schema string
 	clock  string // what statements read the database's time from
+	now    func() time.Time
 	woken  chan struct{}
 	shard  int64 // of this store's rollups
 
@@ -91,9 +97,12 @@ type core struct {
 }
 
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
-	c := &core{pool: pool, clock: "clock_timestamp()", woken: make(chan struct{}, 1), shard: rand.Int64()}
+	c := &core{pool: pool, clock: "clock_timestamp()", now: time.Now, woken: make(chan struct{}, 1), shard: rand.Int64()}
 	if cfg != nil {
 		c.schema = cfg.Schema
+		if cfg.Now != nil {
+			c.now = cfg.Now
+		}
 	}
 	var errs []error
 	if pool == nil {
@@ -106,7 +115,7 @@ func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 		return nil, err
 	}
 	// Turns order what is due at one time. Other processes' are about as late.
-	c.turns.Store(time.Now().UnixNano())
+	c.turns.Store(c.now().UnixNano())
 	return c, nil
 }
 

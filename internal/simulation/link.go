@@ -1,0 +1,171 @@
+package simulation
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// breaker is a Database whose connections break where they are told to.
+type breaker interface {
+	// breakAt has the connection break that the next call works on, when something is sent
+	// the n-th time: before that is sent, or after it was answered in full, and before the
+	// answer arrives.
+	breakAt(n int, answered bool)
+	// mend ends that, and returns whether one broke, and had a commit in the answer that
+	// was lost.
+	mend() (broke, committed bool)
+	// leases are all that is claimed, by event and subscription.
+	leases(ctx context.Context) ([]sender.Claimed, error)
+}
+
+// receivers is a Database that those who receive have one of, too.
+type receivers interface {
+	receiving() receiving
+}
+
+// sends is within how many messages of a call a connection breaks, if it does.
+const sends = 10
+
+// mayBreak draws whether the connection breaks that the next call works on. mend ends
+// it, and may be called again.
+func (w *world) mayBreak(k kind) (mend func() (broke, committed bool)) {
+	if w.links == nil || !w.fault(k) {
+		return func() (bool, bool) { return false, false }
+	}
+	w.links.breakAt(w.rand.IntN(sends), w.rand.IntN(2) == 0)
+	return sync.OnceValues(w.links.mend)
+}
+
+var errBroken = errors.New("simulation: the connection breaks")
+
+// links are the connections to a PostgreSQL server. What breaks, breaks for real: the
+// server has ended the connection's transaction before the client learns of anything.
+type links struct {
+	mu        sync.Mutex
+	armed     bool
+	left      int // messages until it breaks
+	answered  bool
+	broke     bool
+	committed bool
+}
+
+func (l *links) breakAt(n int, answered bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed, l.left, l.answered = true, n, answered
+}
+
+func (l *links) mend() (broke, committed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	broke, committed = l.broke, l.committed
+	l.armed, l.broke, l.committed = false, false, false
+	return broke, committed
+}
+
+// breaks counts what is sent, and tells whether now is the time.
+func (l *links) breaks() (now, answered bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.armed {
+		return false, false
+	}
+	if l.left--; l.left >= 0 {
+		return false, false
+	}
+	l.armed, l.broke = false, true
+	return true, l.answered
+}
+
+// link is a connection. Only one that is in use can break: not one that is opened, or
+// that cancels what another one did.
+type link struct {
+	net.Conn
+	of *links
+
+	mu     sync.Mutex
+	inUse  bool
+	losing *answerReader // what is read is lost
+	told   string        // which time it was told of
+}
+
+func (l *link) use(is bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inUse = is
+}
+
+func (l *link) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inUse {
+		switch now, answered := l.of.breaks(); {
+		case now && !answered:
+			l.shut()
+			return 0, errBroken
+		case now:
+			l.losing = &answerReader{}
+		}
+	}
+	return l.Conn.Write(b)
+}
+
+func (l *link) Read(b []byte) (int, error) {
+	for {
+		n, err := l.Conn.Read(b)
+		l.mu.Lock()
+		losing := l.losing
+		l.mu.Unlock()
+		if losing == nil || err != nil {
+			return n, err
+		}
+		if losing.whole(b[:n]) {
+			l.of.mu.Lock()
+			l.of.committed = losing.committed
+			l.of.mu.Unlock()
+			l.shut()
+			return 0, errBroken
+		}
+	}
+}
+
+// shut closes the connection, and waits until its server process is gone, and all
+// locks with it.
+func (l *link) shut() {
+	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, l.Conn) // to its end
+	}
+	_ = l.Conn.Close()
+}
+
+// answerReader reads an answer of the server: messages of a letter, a length and a
+// body, the last one being ReadyForQuery.
+type answerReader struct {
+	left      []byte
+	committed bool
+}
+
+func (r *answerReader) whole(b []byte) bool {
+	const head = 5
+	r.left = append(r.left, b...)
+	for len(r.left) >= head {
+		size := 1 + int(binary.BigEndian.Uint32(r.left[1:head]))
+		if len(r.left) < size {
+			return false
+		}
+		kind, body := r.left[0], r.left[head:size]
+		if kind == 'C' && string(body) == "COMMIT\x00" {
+			r.committed = true
+		}
+		if r.left = r.left[size:]; kind == 'Z' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,55 @@
+package simulation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/simulation"
+)
+
+// onPostgres simulates one seed in a schema of its own.
+func onPostgres(t *testing.T, cfg simulation.Config) (simulation.Report, error) {
+	t.Helper()
+	db, err := simulation.Postgres(t.Context(), pgtest.FastDSN(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	return simulation.Run(t.Context(), db, cfg)
+}
+
+// The same on PostgreSQL, where connections break for real, and the receivers' markers
+// and effects are in tables, too. Others: -from 1000 -seeds 100.
+func TestPostgres(t *testing.T) {
+	sum, began := simulation.Report{}, time.Now()
+	for seed := range seedsOf() {
+		r, err := onPostgres(t, simulation.Config{Seed: seed, Events: *events})
+		require.NoError(t, err)
+		sum.Add(r)
+	}
+	if *from == 0 && *seeds >= 3 && !raceEnabled {
+		require.Positive(t, sum.Counts["connection broken"])
+		require.Positive(t, sum.Counts["connection broken at work"])
+	}
+	t.Logf("%d attempts, %.0f a second: %v", sum.Attempts, float64(sum.Attempts)/time.Since(began).Seconds(), sum.Counts)
+}
+
+// The same seed is the same there, too, though connections, ids and transaction numbers
+// are others.
+func TestPostgresReplaysBitForBit(t *testing.T) {
+	var lines []string
+	cfg := simulation.Config{Seed: 1, Events: *events, Watch: func(line string) { lines = append(lines, line) }}
+	first, err := onPostgres(t, cfg)
+	require.NoError(t, err)
+	n := 0
+	cfg.Watch = func(line string) {
+		if n < len(lines) && lines[n] != line {
+			t.Fatalf("it has %q where it had %q", line, lines[n])
+		}
+		n++
+	}
+	again, err := onPostgres(t, cfg)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+}

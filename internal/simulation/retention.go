@@ -1,0 +1,42 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Beside the invariants: what is forgotten has ended, and is past its time; and it does
+// not come back.
+
+// drawRetention has half of the seeds forget what has ended, as soon as they may.
+func (w *world) drawRetention(horizon time.Duration) sender.Retention {
+	const long = 400 * 24 * time.Hour
+	if w.cfg.NoFaults || w.rand.IntN(2) == 0 {
+		return sender.Retention{Delivered: long, Events: long, Rollups: long}
+	}
+	delivered := horizon + w.between(time.Second, 24*time.Hour)
+	return sender.Retention{
+		Reach: horizon, Delivered: delivered, Events: delivered + w.between(time.Second, 24*time.Hour), DeadLetters: -1, Rollups: long,
+	}
+}
+
+// forgotten is called when a delivery is there no more.
+func (w *world) forgotten(d *delivery) {
+	last := d.event.created
+	if !d.lastAt.IsZero() {
+		last = d.lastAt
+	}
+	switch age, keep := w.now.Sub(last), w.config.Retention.Delivered; {
+	case d.live && !d.mayCancel, d.leased != nil, d.status == sender.StatusDeadLettered:
+		w.violated("I1", "%s is there no more, and was %s", d.name, d.status)
+	case age < keep:
+		w.violated("retention", "%s is there no more after %v, and is to be kept for %v", d.name, age, keep)
+	}
+	if d.live {
+		d.status, d.live = sender.StatusCancelled, false
+	}
+	d.gone = true
+	w.counts["forgotten"]++
+	d.say("is forgotten")
+}

@@ -1,0 +1,40 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Beside the invariants: what the rollups count is what was recorded, whatever was
+// lost on the way.
+func (w *world) checkRollups() {
+	const week = 7 * 24 * time.Hour // no more can be asked for at once
+	var got, want sender.Rollup
+	for from := begins; !from.After(w.now); from = from.Add(week) {
+		all, err := w.history.Rollups(w.ctx, from, from.Add(week))
+		w.fail(err)
+		for i := range all {
+			got.Merge(&all[i])
+		}
+	}
+	for _, d := range w.deliveries {
+		for i := range d.taken {
+			switch a := &d.taken[i]; a.Class {
+			case sender.ClassNone:
+				want.Delivered++
+			case sender.ClassInterrupted:
+				want.Interrupted++
+			default:
+				want.Failed++
+			}
+		}
+	}
+	if n := got.Attempts(); n != want.Attempts() || got.Delivered != want.Delivered {
+		w.violated("rollups", "they count %d attempts, of which %d have succeeded, and there were %d and %d",
+			n, got.Delivered, want.Attempts(), want.Delivered)
+	}
+	if w.cfg.NoFaults && got.Published != int64(len(w.events)) {
+		w.violated("rollups", "they count %d events, and there were %d", got.Published, len(w.events))
+	}
+}

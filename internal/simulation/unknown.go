@@ -1,0 +1,83 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// decided is a decision that was made in a batch.
+type decided struct {
+	result   sender.Result
+	decision sender.Decision
+}
+
+// exchange returns what is to be recorded of a batch, and the batch with which that
+// can be told if its answer is lost: it notes what is decided.
+func (p *process) exchange(b sender.Batch) (effects[sender.Claims], sender.Batch) {
+	var all []decided
+	if decide := b.Decide; decide != nil && p.w.links != nil {
+		b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			d := decide(l, h, r, now)
+			all = append(all, decided{r, d})
+			return d
+		}
+	}
+	link := brokenLink
+	if len(b.Results) > 0 {
+		link = brokenWork
+	}
+	return effects[sender.Claims]{
+		link:    link,
+		known:   func(c sender.Claims) { p.exchanged(&b, &c) },
+		unknown: func() { p.exchanged(&b, p.learn(&b, all)) },
+	}, b
+}
+
+// learn finds out what a batch has done that was committed: what was decided about is
+// recorded or was found lost, and what is leased, and was not, is claimed.
+func (p *process) learn(b *sender.Batch, all []decided) *sender.Claims {
+	w := p.w
+	c := &sender.Claims{Recorded: make([]sender.Recorded, len(b.Results))}
+	for i := range c.Recorded {
+		c.Recorded[i].Lost = true
+	}
+	for i := range all {
+		d := &all[i]
+		d.decision.Status = w.became(d)
+		if d.result.Class == sender.ClassInterrupted {
+			c.Interrupted = append(c.Interrupted, sender.Recorded{Result: d.result, Decision: d.decision, Target: &sender.Target{}})
+			continue
+		}
+		for j := range b.Results {
+			if r := &b.Results[j]; r.Key == d.result.Key && r.Token == d.result.Token {
+				c.Recorded[j] = sender.Recorded{Decision: d.decision}
+				break // a second one comes too late
+			}
+		}
+	}
+	leases, err := w.links.leases(w.ctx)
+	w.fail(err)
+	for i := range leases {
+		l := &leases[i]
+		if d := w.byKey[l.Key]; d == nil || d.leased == nil || d.leased.token != l.Token {
+			c.Claimed = append(c.Claimed, *l)
+		}
+	}
+	return c
+}
+
+// became is the status that a decision has led to: the store may know better, as what
+// was cancelled stays so.
+func (w *world) became(d *decided) sender.Status {
+	known := w.byKey[d.result.Key]
+	if known == nil {
+		return d.decision.Status
+	}
+	got, err := w.history.Delivery(w.ctx, known.id)
+	w.fail(err)
+	if terminal(got.Status) {
+		return got.Status
+	}
+	return d.decision.Status
+}
