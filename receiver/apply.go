@@ -35,13 +35,20 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 	ctx, cancel := background(ctx, deadline)
 	defer cancel()
 
-	version, apply := ev.Version, todo.apply
+	// All that the transactions change, in one piece: they run elsewhere, so that each
+	// variable would be a piece of its own on the heap.
+	t := struct {
+		ev      Event
+		version int64
+		apply   HandlerFunc[Tx]
+		res     Result
+	}{ev: ev, version: ev.Version, apply: todo.apply}
 	if todo.thin != nil {
-		version, apply, failure = r.prepare(ctx, ev, todo.thin)
+		t.version, t.apply, failure = r.prepare(ctx, ev, todo.thin)
 	}
 	run := func() *Error {
 		return r.transact(ctx, func(tx Tx) (err *Error) {
-			if res, err = r.applyTx(ctx, tx, ev, version, apply); err == nil {
+			if t.res, err = r.applyTx(ctx, tx, t.ev, t.version, t.apply); err == nil {
 				err = todo.finish(ctx, tx)
 			}
 			return err
@@ -51,7 +58,7 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 		failure = run()
 	}
 	if thin := wantedState[Tx](failure); thin != nil {
-		if version, apply, failure = r.fetch(ctx, ev, thin); failure == nil {
+		if t.version, t.apply, failure = r.fetch(ctx, ev, thin); failure == nil {
 			failure = run()
 		}
 	}
@@ -65,15 +72,10 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 		return Ignored, nil, nil
 	}
 	if failure == nil || r.deadLetters == nil || !isPermanent(failure) {
-		return res, nil, failure
+		return t.res, nil, failure
 	}
 	cause = failure.Err
-	failure = r.transact(ctx, func(tx Tx) (err *Error) {
-		if res, err = r.setAsideTx(ctx, tx, ev, cause); err == nil {
-			err = todo.finish(ctx, tx)
-		}
-		return err
-	})
+	res, failure = r.setAside(ctx, ev, cause, todo)
 	return res, cause, failure
 }
 

@@ -15,10 +15,11 @@ import (
 // allocated before bytes have come.
 const firstBuffer = 64 << 10
 
-// readBody reads the whole body, at most limit bytes of it, until deadline.
-func (r *Receiver[Tx]) readBody(w http.ResponseWriter, req *http.Request, deadline time.Time) ([]byte, *Error) {
-	limit := r.cfg.MaxBodyBytes
-	conn := http.NewResponseController(w)
+// readBody reads the whole body, at most MaxBodyBytes of it, until from.readBy.
+func (r *Receiver[Tx]) readBody(from *connection) (body []byte, failure *Error) {
+	defer func() { from.arrived = failure == nil }()
+	limit, req, deadline := r.cfg.MaxBodyBytes, from.req, from.readBy
+	conn := http.NewResponseController(from.w)
 	if req.Body == nil {
 		return nil, nil
 	}
@@ -29,7 +30,7 @@ func (r *Receiver[Tx]) readBody(w http.ResponseWriter, req *http.Request, deadli
 			})
 		}
 	}
-	body, err := readAll(http.MaxBytesReader(w, req.Body, limit), req.ContentLength, deadline)
+	body, err := readAll(http.MaxBytesReader(from.w, req.Body, limit), req.ContentLength, deadline)
 	switch {
 	case err == nil && len(body) == 0 && req.ContentLength > 0, errors.Is(err, http.ErrBodyReadAfterClose):
 		return nil, fail(ReasonBodyConsumed, fmt.Errorf("the body of %d bytes was read before it came here: put the receiver in front of whatever parses bodies", req.ContentLength))

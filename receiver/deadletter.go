@@ -37,6 +37,16 @@ func isPermanent(e *Error) bool {
 	return (e.Reason == ReasonApply || e.Reason == ReasonFetch || e.Reason == ReasonUnknownType) && errors.As(e.Err, &p)
 }
 
+func (r *Receiver[Tx]) setAside(ctx context.Context, ev Event, cause error, todo work[Tx]) (res Result, failure *Error) {
+	failure = r.transact(ctx, func(tx Tx) (err *Error) {
+		if res, err = r.setAsideTx(ctx, tx, ev, cause); err == nil {
+			err = todo.finish(ctx, tx)
+		}
+		return err
+	})
+	return res, failure
+}
+
 func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause error) (Result, *Error) {
 	at := r.cfg.Now()
 	fresh, err := r.store.Mark(ctx, tx, ev.Scope, ev.ID, at)

@@ -24,11 +24,8 @@ func decode(body []byte) (Event, error) {
 	if !utf8.Valid(body) {
 		return ev, errors.New("the body is not valid UTF-8")
 	}
-	if !validJSON(body) {
-		return ev, errors.New("the body is not one JSON value")
-	}
 	top := newFields("id", "type", "occurred_at", "object", "version", "data")
-	err := members(body, func(name, value []byte) error {
+	err := validObject(body, func(name, value []byte) error {
 		known, err := top.add(name)
 		if err != nil {
 			return err

@@ -34,30 +34,33 @@ func (r *Receiver[Tx]) handler(todo work[Tx]) http.Handler {
 func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo work[Tx]) (Result, *Error) {
 	start := time.Now()
 	deadline := start.Add(r.cfg.Timeout)
-	readBy := readDeadline(req.Context(), start, deadline)
-	arrived := req.ContentLength == 0
+	conn := connection{w: w, req: req, readBy: readDeadline(req.Context(), start, deadline), arrived: req.ContentLength == 0}
 	res, err := r.pass(req.Context(), incoming{
 		method:   req.Method,
 		url:      req.RequestURI,
 		header:   req.Header,
 		size:     req.ContentLength,
 		deadline: deadline,
-		read: func() ([]byte, *Error) {
-			body, err := r.readBody(w, req, readBy)
-			arrived = err == nil
-			return body, err
-		},
+		conn:     &conn,
 	}, todo)
-	if !arrived && req.ProtoMajor == 1 {
+	if !conn.arrived && req.ProtoMajor == 1 {
 		// On HTTP/1 the server would otherwise read on, without a limit of time, to
 		// keep the connection.
 		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(readBy)
+		_ = http.NewResponseController(w).SetReadDeadline(conn.readBy)
 	}
 	if err != nil && aborted(err) {
 		panic(http.ErrAbortHandler)
 	}
 	return res, err
+}
+
+// connection is where the body of a request comes from.
+type connection struct {
+	w       http.ResponseWriter
+	req     *http.Request
+	readBy  time.Time
+	arrived bool // the body, whole
 }
 
 func aborted(err error) bool {

@@ -34,7 +34,7 @@ func (r *Receiver[Tx]) receive(ctx context.Context, m signing.Message, todo work
 		header:   canonical(m.Header),
 		size:     int64(len(m.Body)),
 		deadline: time.Now().Add(r.cfg.Timeout),
-		read:     func() ([]byte, *Error) { return m.Body, nil },
+		body:     m.Body,
 	}, todo)
 	if err != nil {
 		return "", err

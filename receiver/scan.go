@@ -15,7 +15,7 @@ import (
 func members(raw []byte, member func(name, value []byte) error) error {
 	i := space(raw, 0)
 	if i == len(raw) || raw[i] != '{' {
-		return errors.New("it is not a JSON object")
+		return errNotObject
 	}
 	i = space(raw, i+1)
 	for i < len(raw) && raw[i] == '"' {

@@ -41,38 +41,40 @@ func (r *Receiver[Tx]) transact(ctx context.Context, step func(Tx) *Error) *Erro
 // runOnce believes step rather than inTx: an inTx that swallows an error, or that
 // never calls its function, does not turn a failure into a success.
 func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error {
-	var own *Error
-	called := false
+	var is struct {
+		called bool
+		failed *Error
+	}
 	err := contain(func() error {
 		return r.inTx(ctx, func(tx Tx) error {
-			called = true
+			is.called = true
 			// Caught here, so that even an inTx that does not expect panics rolls back.
 			err := contain(func() error {
-				own = step(tx)
+				is.failed = step(tx)
 				return nil
 			})
 			if err != nil {
-				own = fail(ReasonPanic, err)
+				is.failed = fail(ReasonPanic, err)
 			}
-			if own == nil && ctx.Err() != nil {
-				own = fail(ReasonTimeout, ctx.Err())
+			if is.failed == nil && ctx.Err() != nil {
+				is.failed = fail(ReasonTimeout, ctx.Err())
 			}
-			if own != nil {
-				return own
+			if is.failed != nil {
+				return is.failed
 			}
 			return nil
 		})
 	})
 	switch {
-	case own != nil:
-		return own
-	case err == nil && called:
+	case is.failed != nil:
+		return is.failed
+	case err == nil && is.called:
 		return nil
 	case err == nil:
 		return fail(ReasonDatabase, errors.New("the InTx returned nil without having run its function"))
 	case isPanic(err):
 		return fail(ReasonPanic, err)
-	case called:
+	case is.called:
 		// Even if the time ended meanwhile: that would say that nothing was changed.
 		return failDB(context.WithoutCancel(ctx), ReasonCommit, err)
 	default:

@@ -1,6 +1,9 @@
 package receiver
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // maxNesting is encoding/json's own limit.
 const maxNesting = 10_000
@@ -13,6 +16,29 @@ func validJSON(raw []byte) bool {
 	return ok && space(raw, i) == len(raw)
 }
 
+// validObject is members for bytes that may be no JSON: it checks while it reads, so
+// that what was called for counts only if there is no error. Either way member sees
+// nothing but valid names and values.
+func validObject(raw []byte, member func(name, value []byte) error) error {
+	i := space(raw, 0)
+	if i == len(raw) || raw[i] != '{' {
+		if validJSON(raw) {
+			return errNotObject
+		}
+		return errNotJSON
+	}
+	i, ok, err := validMembers(raw, i+1, 1, member)
+	if err == nil && !(ok && space(raw, i) == len(raw)) {
+		err = errNotJSON
+	}
+	return err
+}
+
+var (
+	errNotJSON   = errors.New("the body is not one JSON value")
+	errNotObject = errors.New("it is not a JSON object")
+)
+
 // The functions below return the offset behind what they have accepted.
 
 func validValue(raw []byte, i, depth int) (int, bool) {
@@ -23,7 +49,8 @@ func validValue(raw []byte, i, depth int) (int, bool) {
 	case '"':
 		return validString(raw, i)
 	case '{':
-		return validMembers(raw, i+1, depth+1)
+		end, ok, _ := validMembers(raw, i+1, depth+1, nil)
+		return end, ok
 	case '[':
 		return validElements(raw, i+1, depth+1)
 	case 't':
@@ -37,38 +64,47 @@ func validValue(raw []byte, i, depth int) (int, bool) {
 	}
 }
 
-func validMembers(raw []byte, i, depth int) (int, bool) {
+// validMembers calls member, unless it is nil, for each member with the name's and the
+// value's text, and ends with its error.
+func validMembers(raw []byte, i, depth int, member func(name, value []byte) error) (end int, ok bool, err error) {
 	if depth > maxNesting {
-		return i, false
+		return i, false, nil
 	}
 	i = space(raw, i)
 	if i < len(raw) && raw[i] == '}' {
-		return i + 1, true
+		return i + 1, true, nil
 	}
 	for i < len(raw) && raw[i] == '"' {
-		var ok bool
+		begin := i
 		if i, ok = validString(raw, i); !ok {
-			return i, false
+			return i, false, nil
 		}
+		name := raw[begin:i]
 		if i = space(raw, i); i >= len(raw) || raw[i] != ':' {
-			return i, false
+			return i, false, nil
 		}
-		if i, ok = validValue(raw, space(raw, i+1), depth); !ok {
-			return i, false
+		begin = space(raw, i+1)
+		if i, ok = validValue(raw, begin, depth); !ok {
+			return i, false, nil
+		}
+		if member != nil {
+			if err = member(name, raw[begin:i]); err != nil {
+				return i, false, err
+			}
 		}
 		if i = space(raw, i); i >= len(raw) {
-			return i, false
+			return i, false, nil
 		}
 		switch raw[i] {
 		case '}':
-			return i + 1, true
+			return i + 1, true, nil
 		case ',':
 			i = space(raw, i+1)
 		default:
-			return i, false
+			return i, false, nil
 		}
 	}
-	return i, false
+	return i, false, nil
 }
 
 func validElements(raw []byte, i, depth int) (int, bool) {

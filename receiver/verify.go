@@ -13,14 +13,15 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// incoming is a request whose body has not been read yet.
+// incoming is a request. Its body is there, or still to be read from a connection.
 type incoming struct {
 	method   string
 	url      string
 	header   http.Header
 	size     int64 // as declared, or -1
 	deadline time.Time
-	read     func() ([]byte, *Error)
+	body     []byte
+	conn     *connection // nil: the body is there
 }
 
 // verify goes through the steps up to a decoded event: the cheap ones first, and
@@ -40,9 +41,11 @@ func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answe
 	if err := r.verifier.Precheck(in.header); err != nil {
 		return ev, nil, r.diagnose(fail(reasonOf(err), err), in, nil)
 	}
-	body, failure := in.read()
-	if failure != nil {
-		return ev, nil, failure
+	body := in.body
+	if in.conn != nil {
+		if body, failure = r.readBody(in.conn); failure != nil {
+			return ev, nil, failure
+		}
 	}
 	verified, facts, scope, err := r.checkSignature(ctx, in, body)
 	if err != nil {
