@@ -12,11 +12,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/receiver"
@@ -140,48 +138,4 @@ func takeTurns(b *testing.B, times int, bare, receiver func()) {
 	b.ReportMetric(median(0), "bare-ns")
 	b.ReportMetric(median(1), "receiver-ns")
 	b.ReportMetric(median(1)/median(0), "receiver:bare")
-}
-
-// BenchmarkGroup compares 64 concurrent deliveries in transactions of their own with
-// the same in shared ones.
-func BenchmarkGroup(b *testing.B) {
-	b.Run("sqlite", func(b *testing.B) {
-		bed, _ := onSQLite(b)
-		benchmarkGroup(b, bed, receiver.SQLExec, 1)
-	})
-	b.Run("postgres", func(b *testing.B) {
-		benchmarkGroup[pgx.Tx](b, onPostgres(b, "read committed"), pgxExec, 4)
-	})
-}
-
-func benchmarkGroup[Tx any](b *testing.B, bed bed[Tx], exec receiver.Exec[Tx], transactions int) {
-	group, err := receiver.NewGroup(bed.inTx, exec, &receiver.GroupConfig{Transactions: transactions})
-	require.NoError(b, err)
-	for _, way := range []struct {
-		name string
-		inTx receiver.InTx[Tx]
-	}{{"plain", bed.inTx}, {"group", group.InTx}} {
-		b.Run(way.name, func(b *testing.B) {
-			rcv := newReceiver(b, way.inTx, bed.store, nil)
-			snd := receivertest.NewSender(b, testSecret, nil)
-			messages := make([]signing.Message, b.N)
-			for i := range messages {
-				ev := newEvent(1)
-				ev.Object.ID = ev.ID
-				messages[i] = snd.Request(ev).Message()
-			}
-			var next atomic.Int64
-			b.SetParallelism(32) // of two processors: 64
-			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if res, err := rcv.Receive(context.Background(), messages[next.Add(1)-1], bed.effect); err != nil || res != receiver.Applied {
-						b.Error(res, err)
-						return
-					}
-				}
-			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
-		})
-	}
 }

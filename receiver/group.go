@@ -56,6 +56,9 @@ type GroupConfig struct {
 // closed, or SQLite has rolled back by itself), nothing is committed, and the others
 // are run again in another one.
 //
+// Each savepoint costs a trip to a server's database, which is most of what sharing
+// saves, unless the InTx lets it go with the marker, as dedup/postgres.InTx does.
+//
 // The price: a function that is slow keeps those waiting that share its transaction,
 // and what locks a function takes are held until the common commit. Functions must
 // heed their context, and must not use the savepoint "surehook".

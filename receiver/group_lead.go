@@ -3,13 +3,8 @@ package receiver
 import (
 	"context"
 	"errors"
-)
 
-const (
-	savepoint         = "SAVEPOINT surehook"
-	releaseSavepoint  = "RELEASE SAVEPOINT surehook"
-	nextSavepoint     = releaseSavepoint + "; " + savepoint
-	rollbackSavepoint = "ROLLBACK TO SAVEPOINT surehook"
+	"github.com/surehook/surehook/internal/savepoint"
 )
 
 // errNothingLeft ends a transaction in which every function failed.
@@ -79,9 +74,9 @@ func (s *shared[Tx]) run(ctx context.Context, tx Tx) error {
 		var err error
 		switch {
 		case i == 0:
-			err = s.group.exec(ctx, tx, savepoint)
+			err = s.group.exec(ctx, tx, savepoint.Set)
 		case last >= 0:
-			err = s.release(ctx, tx, last, nextSavepoint)
+			err = s.release(ctx, tx, last, savepoint.Next)
 		}
 		if err != nil {
 			return err
@@ -90,12 +85,12 @@ func (s *shared[Tx]) run(ctx context.Context, tx Tx) error {
 			continue
 		}
 		last = -1 // its savepoint is the next one's
-		if err := s.group.exec(ctx, tx, rollbackSavepoint); err != nil {
+		if err := s.group.exec(ctx, tx, savepoint.Back); err != nil {
 			return err
 		}
 	}
 	if last >= 0 {
-		if err := s.release(ctx, tx, last, releaseSavepoint); err != nil {
+		if err := s.release(ctx, tx, last, savepoint.Release); err != nil {
 			return err
 		}
 	}
@@ -115,7 +110,7 @@ func (s *shared[Tx]) release(ctx context.Context, tx Tx, i int, how string) erro
 	if err == nil {
 		return nil
 	}
-	if again := s.group.exec(ctx, tx, rollbackSavepoint); again != nil {
+	if again := s.group.exec(ctx, tx, savepoint.Back); again != nil {
 		return err
 	}
 	s.failed[i] = err

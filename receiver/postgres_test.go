@@ -3,6 +3,7 @@ package receiver_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,12 @@ import (
 // level.
 func onPostgres(t testing.TB, level string) bed[pgx.Tx] {
 	t.Helper()
+	b, _ := onPostgresPool(t, level)
+	return b
+}
+
+func onPostgresPool(t testing.TB, level string) (bed[pgx.Tx], *pgxpool.Pool) {
+	t.Helper()
 	return openPostgres(t, postgresURL(t, level))
 }
 
@@ -32,7 +39,7 @@ func postgresURL(t testing.TB, level string) string {
 	return pgtest.With(pgtest.DSN(t), "search_path", schema, "default_transaction_isolation", level, "pool_max_conns", "32")
 }
 
-func openPostgres(t testing.TB, url string) bed[pgx.Tx] {
+func openPostgres(t testing.TB, url string) (bed[pgx.Tx], *pgxpool.Pool) {
 	t.Helper()
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, url)
@@ -56,7 +63,7 @@ func openPostgres(t testing.TB, url string) bed[pgx.Tx] {
 			return n
 		},
 		secret: testSecret,
-	}
+	}, pool
 }
 
 func pgxExec(ctx context.Context, tx pgx.Tx, statements string) error {
@@ -68,20 +75,26 @@ func pgxExec(ctx context.Context, tx pgx.Tx, statements string) error {
 // savepoint: also one that the function keeps quiet about costs it alone its work.
 func TestGroupOnPostgres(t *testing.T) {
 	for _, level := range []string{"read committed", "serializable"} {
-		t.Run(level, func(t *testing.T) {
-			b := onPostgres(t, level)
-			group, err := receiver.NewGroup(b.inTx, pgxExec, &receiver.GroupConfig{Transactions: 2})
-			require.NoError(t, err)
-			testGroup(t, newReceiver(t, group.InTx, b.store, nil), b)
-			rcv := newReceiver(t, group.InTx, b.store, nil)
-			ev := newEvent(1)
-			ev.Object.ID = "quiet"
-			a := newSender(t).Request(ev).Serve(rcv.Handler(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
-				_, _ = tx.Exec(ctx, "SELECT 1/0")
-				return nil
-			}))
-			require.Equal(t, 503, a.Status)
-			require.Equal(t, state{}, b.state(t, ev))
-		})
+		for _, later := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, begun with the marker: %t", level, later), func(t *testing.T) {
+				b, pool := onPostgresPool(t, level)
+				inTx := b.inTx
+				if later {
+					inTx = postgres.InTx(pool, pgx.TxOptions{})
+				}
+				group, err := receiver.NewGroup(inTx, pgxExec, &receiver.GroupConfig{Transactions: 2})
+				require.NoError(t, err)
+				testGroup(t, newReceiver(t, group.InTx, b.store, nil), b)
+				rcv := newReceiver(t, group.InTx, b.store, nil)
+				ev := newEvent(1)
+				ev.Object.ID = "quiet"
+				a := newSender(t).Request(ev).Serve(rcv.Handler(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
+					_, _ = tx.Exec(ctx, "SELECT 1/0")
+					return nil
+				}))
+				require.Equal(t, 503, a.Status)
+				require.Equal(t, state{}, b.state(t, ev))
+			})
+		}
 	}
 }

@@ -68,7 +68,7 @@ func sqliteRounds(t *testing.T, way, path string) (bed[*sql.Tx], func() receiver
 }
 
 func postgresRounds(t *testing.T, way, url string) (bed[pgx.Tx], func() receiver.InTx[pgx.Tx]) {
-	b := openPostgres(t, url)
+	b, _ := openPostgres(t, url)
 	if way == "group" {
 		return b, func() receiver.InTx[pgx.Tx] { return grouped(t, b.inTx, pgxExec) }
 	}

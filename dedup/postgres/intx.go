@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,8 @@ import (
 // marker's, and so costs it one trip to the server less. fn's transaction must not
 // be used by two goroutines at a time, as no pgx.Tx may be. With a nil pool it is
 // nil, which receiver.New refuses.
+//
+// In a receiver.Group the savepoint of each function goes with its marker, too.
 //
 // It is committed if fn returns nil, and rolled back if fn returns an error, which
 // InTx then returns, or panics. What fn begins with large objects, CopyFrom, Prepare
@@ -40,43 +43,66 @@ func InTx(pool *pgxpool.Pool, opts pgx.TxOptions) func(ctx context.Context, fn f
 type laterTx struct {
 	conn  *pgx.Conn
 	opts  pgx.TxOptions
-	begun pgx.Tx // nil: there was none yet
-	ended bool   // without having begun
+	begun pgx.Tx   // nil: there was none yet
+	ended bool     // without having begun
+	led   string   // the statement that it began with, which the connection knows
+	owed  []string // savepoints to be set or released before anything else; see savepoint
 }
 
 var _ pgx.Tx = (*laterTx)(nil)
 
-// begin begins the transaction, if it has not begun.
+// begin begins the transaction, if it has not begun, and pays what is owed.
 func (t *laterTx) begin(ctx context.Context) (pgx.Tx, error) {
-	switch {
-	case t.begun != nil:
-		return t.begun, nil
-	case t.ended:
+	if t.ended {
 		return nil, pgx.ErrTxClosed
 	}
-	tx, err := t.conn.BeginTx(ctx, t.opts)
-	if err == nil {
+	if t.begun == nil {
+		tx, err := t.conn.BeginTx(ctx, t.opts)
+		if err != nil {
+			return nil, err
+		}
 		t.begun = tx
 	}
-	return tx, err
+	return t.begun, t.pay(ctx)
 }
 
-// first sends a statement with which the transaction begins. The result that is next
-// is the statement's.
-func (t *laterTx) first(ctx context.Context, queued ...*pgx.QueuedQuery) pgx.BatchResults {
+// along sends statements behind what must precede them, on one trip. The result that is
+// next is the first statement's.
+func (t *laterTx) along(ctx context.Context, queued ...*pgx.QueuedQuery) pgx.BatchResults {
 	var b pgx.Batch
-	b.BeginTx(t.opts)
+	if t.begun == nil {
+		b.BeginTx(t.opts)
+		t.led = queued[0].SQL
+	}
+	for _, statement := range t.owed {
+		b.Queue(statement)
+	}
+	ahead := b.Len()
 	b.QueuedQueries = append(b.QueuedQueries, queued...)
-	results := t.conn.SendBatch(ctx, &b)
-	t.begun = results.Tx()
-	_, _ = results.Exec() // its error is the next one's too
+	var results pgx.BatchResults
+	if t.begun == nil {
+		results = t.conn.SendBatch(ctx, &b)
+		t.begun = results.Tx()
+	} else {
+		results = t.begun.SendBatch(ctx, &b)
+	}
+	var err error
+	for range ahead {
+		_, failed := results.Exec()
+		err = cmp.Or(err, failed)
+	}
+	if err == nil { // it is the next result's error, too
+		t.owed = nil
+	}
 	return results
 }
 
-// goesFirst tells whether the transaction can begin with a statement. A batch takes
-// none with options of its own.
-func (t *laterTx) goesFirst(args []any) bool {
-	if t.begun != nil || t.ended {
+// goesAlong tells whether a statement can go with what must precede it. A batch takes
+// none with options of its own. Nor does it take one behind a savepoint that the
+// connection may not know: batches are prepared before they are run, so that one that
+// cannot be prepared would keep the savepoint from being set.
+func (t *laterTx) goesAlong(sql string, args []any) bool {
+	if t.ended || t.begun != nil && (t.owed == nil || sql != t.led) {
 		return false
 	}
 	for _, arg := range args {
@@ -89,14 +115,17 @@ func (t *laterTx) goesFirst(args []any) bool {
 }
 
 func (t *laterTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if !t.goesFirst(args) {
+	if tag, done := t.savepoint(sql); done {
+		return tag, nil
+	}
+	if !t.goesAlong(sql, args) {
 		tx, err := t.begin(ctx)
 		if err != nil {
 			return pgconn.CommandTag{}, err
 		}
 		return tx.Exec(ctx, sql, args...)
 	}
-	results := t.first(ctx, &pgx.QueuedQuery{SQL: sql, Arguments: args})
+	results := t.along(ctx, &pgx.QueuedQuery{SQL: sql, Arguments: args})
 	tag, err := results.Exec()
 	if closed := results.Close(); err == nil {
 		err = closed
@@ -105,14 +134,14 @@ func (t *laterTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 }
 
 func (t *laterTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if !t.goesFirst(args) {
+	if !t.goesAlong(sql, args) {
 		tx, err := t.begin(ctx)
 		if err != nil {
 			return failed(err).Query()
 		}
 		return tx.Query(ctx, sql, args...)
 	}
-	results := t.first(ctx, &pgx.QueuedQuery{SQL: sql, Arguments: args})
+	results := t.along(ctx, &pgx.QueuedQuery{SQL: sql, Arguments: args})
 	r, err := results.Query()
 	if err != nil {
 		_ = results.Close()
@@ -122,20 +151,20 @@ func (t *laterTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 }
 
 func (t *laterTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if !t.goesFirst(args) {
+	if !t.goesAlong(sql, args) {
 		tx, err := t.begin(ctx)
 		if err != nil {
 			return failed(err).QueryRow()
 		}
 		return tx.QueryRow(ctx, sql, args...)
 	}
-	results := t.first(ctx, &pgx.QueuedQuery{SQL: sql, Arguments: args})
+	results := t.along(ctx, &pgx.QueuedQuery{SQL: sql, Arguments: args})
 	return firstRow{results.QueryRow(), results}
 }
 
 func (t *laterTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if t.begun == nil && !t.ended && b.Len() > 0 {
-		return t.first(ctx, b.QueuedQueries...)
+		return t.along(ctx, b.QueuedQueries...)
 	}
 	tx, err := t.begin(ctx)
 	if err != nil {
@@ -188,7 +217,7 @@ func (t *laterTx) Rollback(ctx context.Context) error { return t.end(ctx, pgx.Tx
 func (t *laterTx) end(ctx context.Context, how func(pgx.Tx, context.Context) error) error {
 	switch {
 	case t.begun != nil:
-		return how(t.begun, ctx)
+		return how(t.begun, ctx) // which ends what savepoints there are
 	case t.ended:
 		return pgx.ErrTxClosed
 	}

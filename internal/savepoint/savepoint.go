@@ -1,0 +1,11 @@
+// Package savepoint has the statements by which a receiver's functions share a
+// transaction. Whoever runs transactions can tell by them what is meant.
+package savepoint
+
+const (
+	Set     = "SAVEPOINT surehook"
+	Release = "RELEASE SAVEPOINT surehook"
+	// Next ends one function's savepoint and sets the next one's.
+	Next = Release + "; " + Set
+	Back = "ROLLBACK TO SAVEPOINT surehook"
+)
