@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/surehook/surehook/dedup"
 )
@@ -47,6 +48,10 @@ func New[Tx any](verifier Verifier, inTx InTx[Tx], store dedup.Store[Tx], cfg *C
 	r.deadLetters, _ = store.(dedup.DeadLetters[Tx])
 	return r, nil
 }
+
+// Timeout is what Config.Timeout says, or its default: whoever holds an event while the
+// receiver applies it must hold it for longer.
+func (r *Receiver[Tx]) Timeout() time.Duration { return r.cfg.Timeout }
 
 func (r *Receiver[Tx]) log() *slog.Logger {
 	if r.cfg.Logger != nil {

@@ -110,6 +110,17 @@ func onPostgresSQL(t testing.TB) base[*sql.Tx] {
 	}, db}
 }
 
+// hasty is a store whose leases are short, whatever is asked for: they end during the
+// receiver's Timeout, as they do for a process that stands still.
+type hasty[Tx any] struct {
+	inbox.Store[Tx]
+	lease time.Duration
+}
+
+func (h hasty[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, _ time.Duration) ([]inbox.Claim, error) {
+	return h.Store.ClaimTx(ctx, tx, limit, h.lease)
+}
+
 // ends counts what became of events.
 type ends struct {
 	mu     sync.Mutex

@@ -24,8 +24,8 @@ type Config struct {
 	Ordered bool
 
 	// Lease is for how long an event is kept from others while it is being applied. It
-	// must exceed the receiver's Config.Timeout, which bounds that. What a killed
-	// process held waits for as long.
+	// must exceed the receiver's Config.Timeout, which bounds that: New checks it. What a
+	// killed process held waits for as long.
 	// Defaults to 1 min.
 	Lease time.Duration
 

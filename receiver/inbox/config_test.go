@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/receiver/inbox"
+	"github.com/surehook/surehook/signing"
 )
 
 // All that is wrong is said at once, in a line for each, and nothing starts.
@@ -23,4 +24,16 @@ func TestNewReportsEverything(t *testing.T) {
 		require.Contains(t, err.Error(), want)
 	}
 	require.Len(t, said, 9)
+}
+
+// While the receiver may still be applying an event, nobody else must get it.
+func TestLeaseOutlastsTheTimeout(t *testing.T) {
+	open := onSQLite(t)
+	rcv := newReceiver(t, open, signing.GenerateSecret(), nil)
+	require.Equal(t, 8*time.Second, rcv.Timeout())
+	_, err := inbox.New(rcv, open.inTx, open.store, open.effect, &inbox.Config{Lease: rcv.Timeout(), Workers: -1})
+	require.ErrorContains(t, err, "Lease is 8s and the receiver's Timeout 8s")
+	require.ErrorContains(t, err, "Workers is -1")
+	_, err = inbox.New(rcv, open.inTx, open.store, open.effect, &inbox.Config{Lease: rcv.Timeout() + 1})
+	require.NoError(t, err)
 }

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -48,6 +49,10 @@ func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store
 		if need.missing {
 			errs = append(errs, errors.New("inbox: "+need.what))
 		}
+	}
+	// A lease of less than nothing is reported already.
+	if rcv != nil && in.cfg.Lease >= 0 && in.cfg.Lease <= rcv.Timeout() {
+		errs = append(errs, fmt.Errorf("inbox: Lease is %v and the receiver's Timeout %v: it must be longer, or others apply an event that is still being applied", in.cfg.Lease, rcv.Timeout()))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

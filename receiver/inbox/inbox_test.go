@@ -229,6 +229,7 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 	calls, lost := 0, 0
 	var mu sync.Mutex
 	stolen := make(chan struct{}, 8)
+	open.store = hasty[Tx]{open.store, 200 * time.Millisecond}
 	b = newBed(t, open, func(ctx context.Context, tx Tx, ev receiver.Event) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -239,7 +240,7 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 			}
 		}
 		return b.effect(ctx, tx, ev)
-	}, inbox.Config{Lease: 200 * time.Millisecond, Hooks: inbox.Hooks{LeaseLost: func(context.Context, inbox.Claim) {
+	}, inbox.Config{Hooks: inbox.Hooks{LeaseLost: func(context.Context, inbox.Claim) {
 		mu.Lock()
 		lost++
 		mu.Unlock()

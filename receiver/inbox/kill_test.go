@@ -72,7 +72,7 @@ func killed[Tx any](t *testing.T, open base[Tx], env string) {
 		c.kill()
 	}
 	require.Positive(t, within, "none ever died with an event in its hands")
-	b := newBed(t, open, nil, inbox.Config{Lease: childLease})
+	b := newBed(t, open, nil, inbox.Config{})
 	left := b.status().Events
 	// Not by how many have ended: a copy that was recorded after the effect is left too,
 	// and ends as a duplicate, which the bed does not count.
@@ -169,7 +169,7 @@ func TestKillChild(t *testing.T) {
 func takeUntilKilled[Tx any](t *testing.T, open base[Tx]) {
 	secret := signing.GenerateSecret()
 	rcv := newReceiver(t, open, secret, &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)})
-	in, err := inbox.New(rcv, open.inTx, open.store, open.effect, &inbox.Config{Workers: 2, Lease: childLease, Logger: quiet})
+	in, err := inbox.New(rcv, open.inTx, hasty[Tx]{open.store, childLease}, open.effect, &inbox.Config{Workers: 2, Logger: quiet})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
