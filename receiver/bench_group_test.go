@@ -38,7 +38,7 @@ func BenchmarkGroup(b *testing.B) {
 		b.Setenv("SUREHOOK_TEST_POSTGRES", server.DSN())
 		for _, transactions := range []int{1, 2, 4} {
 			b.Run(fmt.Sprintf("transactions=%d", transactions), func(b *testing.B) {
-				bed, pool := onPostgresPool(b, "read committed")
+				bed, pool := onPostgres(b, "read committed")
 				ways := groupWays(b, bed, bed.inTx, pgxExec, transactions)
 				later := groupWays[pgx.Tx](b, bed, postgres.InTx(pool, pgx.TxOptions{}), pgxExec, transactions)
 				for name, way := range later {

@@ -18,13 +18,7 @@ import (
 
 // onPostgres is a bed in a schema of its own, whose transactions have the isolation
 // level.
-func onPostgres(t testing.TB, level string) bed[pgx.Tx] {
-	t.Helper()
-	b, _ := onPostgresPool(t, level)
-	return b
-}
-
-func onPostgresPool(t testing.TB, level string) (bed[pgx.Tx], *pgxpool.Pool) {
+func onPostgres(t testing.TB, level string) (bed[pgx.Tx], *pgxpool.Pool) {
 	t.Helper()
 	return openPostgres(t, postgresURL(t, level))
 }
@@ -77,7 +71,7 @@ func TestGroupOnPostgres(t *testing.T) {
 	for _, level := range []string{"read committed", "serializable"} {
 		for _, later := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, begun with the marker: %t", level, later), func(t *testing.T) {
-				b, pool := onPostgresPool(t, level)
+				b, pool := onPostgres(t, level)
 				inTx := b.inTx
 				if later {
 					inTx = postgres.InTx(pool, pgx.TxOptions{})

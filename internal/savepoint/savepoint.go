@@ -2,6 +2,8 @@
 // transaction. Whoever runs transactions can tell by them what is meant.
 package savepoint
 
+// What is done with the savepoint: in this order, but that Back may come at any time
+// after Set and leaves it set.
 const (
 	Set     = "SAVEPOINT surehook"
 	Release = "RELEASE SAVEPOINT surehook"
