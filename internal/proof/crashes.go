@@ -16,21 +16,18 @@ var stores = []string{"sqlite", "postgres"}
 
 // crashes kills processes at every point, round by round, on each store.
 func crashes(o options) func(ctx context.Context, b *bench, during time.Duration, r *result) error {
-	return func(ctx context.Context, b *bench, during time.Duration, r *result) error {
+	return func(ctx context.Context, b *bench, _ time.Duration, r *result) error {
 		rng := rand.New(rand.NewPCG(o.seed, 1))
-		for i, store := range stores {
-			end := r.began.Add(during * time.Duration(i+1) / time.Duration(len(stores)))
+		for _, store := range stores {
+			began := time.Now()
 			var sum crash.Report
 			survived, failed := 0, 0
-			for round := 0; survived < o.kills && (round == 0 || time.Now().Before(end)) && ctx.Err() == nil; round++ {
+			for survived < o.kills && failed <= mostFailed && ctx.Err() == nil {
 				cfg := crash.Config{Seed: rng.Uint64(), Kills: min(len(crash.Points()), o.kills-survived)}
 				report, err := crashOnce(ctx, b, store, cfg)
 				if err != nil {
 					r.fail(fmt.Sprintf("%s, seed %d: %v", store, cfg.Seed, err), "go test -run TestKilledAtEveryPoint/"+store+" ./internal/crash")
 					failed++
-					if failed > 3 {
-						break // it will not get better
-					}
 					continue
 				}
 				for _, n := range report.Kills {
@@ -40,6 +37,8 @@ func crashes(o options) func(ctx context.Context, b *bench, during time.Duration
 				b.progress(fmt.Sprintf("crashes: %s survived %d of %d kills", store, survived, o.kills))
 			}
 			r.figure(store+": kills survived", survived)
+			r.figure(store+": kills a minute", int(float64(survived)/time.Since(began).Minutes()))
+			r.enough(store+": kills", survived, o.kills)
 			r.figure(store+": events committed", sum.Events)
 			r.figure(store+": attempts on record", sum.Attempts)
 			r.figure(store+": of them interrupted", sum.Interrupted)
@@ -48,6 +47,16 @@ func crashes(o options) func(ctx context.Context, b *bench, during time.Duration
 		}
 		r.figure("points at which processes are killed", len(crash.Points()))
 		return nil
+	}
+}
+
+// mostFailed is after how many failures a part gives up: it will not get better.
+const mostFailed = 3
+
+// enough is a failure if something was not done as often as it was to be.
+func (r *result) enough(what string, done, wanted int) {
+	if done < wanted {
+		r.fail(fmt.Sprintf("%s: %d of %d", what, done, wanted), "")
 	}
 }
 
@@ -74,19 +83,17 @@ func crashOnce(ctx context.Context, b *bench, store string, cfg crash.Config) (_
 
 // database kills a PostgreSQL server while processes work on it.
 func database(o options) func(ctx context.Context, b *bench, during time.Duration, r *result) error {
-	return func(ctx context.Context, b *bench, during time.Duration, r *result) error {
+	return func(ctx context.Context, b *bench, _ time.Duration, r *result) error {
 		rng := rand.New(rand.NewPCG(o.seed, 2))
 		var sum crash.Report
-		survived := 0
+		survived, failed := 0, 0
 		const atOnce = 10
-		for round := 0; survived < o.databaseKills && (round == 0 || time.Since(r.began) < during) && ctx.Err() == nil; round++ {
+		for survived < o.databaseKills && failed <= mostFailed && ctx.Err() == nil {
 			cfg := crash.Config{Seed: rng.Uint64(), Kills: min(atOnce, o.databaseKills-survived)}
 			report, err := databaseOnce(ctx, cfg)
 			if err != nil {
 				r.fail(fmt.Sprintf("seed %d: %v", cfg.Seed, err), "go test -run TestDatabaseKilled ./internal/crash")
-				if round > 2 {
-					break
-				}
+				failed++
 				continue
 			}
 			survived += cfg.Kills
@@ -94,6 +101,8 @@ func database(o options) func(ctx context.Context, b *bench, during time.Duratio
 			b.progress(fmt.Sprintf("database: %d of %d kills survived", survived, o.databaseKills))
 		}
 		r.figure("postgres: kills of the database survived", survived)
+		r.figure("postgres: kills of the database a minute", int(float64(survived)/time.Since(r.began).Minutes()))
+		r.enough("postgres: kills of the database", survived, o.databaseKills)
 		r.figure("postgres: events committed", sum.Events)
 		r.figure("postgres: of them acknowledged", sum.Acknowledged)
 		r.figure("postgres: posts that came whole", sum.Posts)

@@ -15,9 +15,9 @@ import (
 	"github.com/surehook/surehook/internal/proof/defect"
 )
 
-// defects tries all of them, some side by side, for as long as there is time.
+// defects tries all of them, some side by side.
 func defects(o options) func(ctx context.Context, b *bench, during time.Duration, r *result) error {
-	return func(ctx context.Context, b *bench, during time.Duration, r *result) error {
+	return func(ctx context.Context, b *bench, _ time.Duration, r *result) error {
 		root, err := moduleRoot(ctx)
 		if err != nil {
 			return err
@@ -29,9 +29,6 @@ func defects(o options) func(ctx context.Context, b *bench, during time.Duration
 		group.SetLimit(max(o.parallel, 1))
 		for _, d := range list {
 			group.Go(func() error {
-				if ctx.Err() != nil || time.Since(r.began) > during {
-					return nil
-				}
 				out, err := d.Try(ctx, root)
 				if ctx.Err() != nil {
 					return nil
@@ -56,9 +53,7 @@ func defects(o options) func(ctx context.Context, b *bench, during time.Duration
 		r.figure("defects", len(list))
 		r.figure("tried", tried)
 		r.figure("caught", caught)
-		if tried < len(list) {
-			r.fail(fmt.Sprintf("there was time to try %d of %d defects", tried, len(list)), "")
-		}
+		r.enough("defects tried", tried, len(list))
 		return err
 	}
 }

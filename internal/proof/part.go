@@ -14,24 +14,35 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// part is one kind of proof. It runs for about a time, notes figures and failures, and
-// returns what kept it from going on, which is a failure, too.
+// part is one kind of proof. It runs for about a time if it has a weight, notes figures
+// and failures, and returns what kept it from going on, which is a failure, too.
 type part struct {
 	name   string
-	weight float64 // of its share in the time
+	weight float64 // minutes of an hour that it goes on for; 0: it ends when all of it is done
 	run    func(ctx context.Context, b *bench, during time.Duration, r *result) error
 }
 
-// all are the parts in the order in which they run. Those that end when they are done
-// come first, and leave their time to those that go on for as long as there is some.
+// all are the parts in the order in which they run. Those that end when all of it is
+// done come first, take as long as they take, and leave the rest to those that go on
+// for as long as there is time.
 func all(o options) []part {
 	return []part{
-		{"crashes", 3, crashes(o)},
-		{"database", 2, database(o)},
-		{"defects", 3, defects(o)},
-		{"soak", 4, soaks(o)},
-		{"simulation", 6, simulations(o)},
+		{"crashes", 0, crashes(o)},
+		{"database", 0, database(o)},
+		{"defects", 0, defects(o)},
+		{"soak", 20, soaks(o)},
+		{"simulation", 10, simulations(o)},
 	}
+}
+
+// share is how long the first of the parts that are left goes on: what is left of the
+// time, by weight, and its minutes of each hour even if those before took longer.
+func share(parts []part, left, whole time.Duration) time.Duration {
+	weight := parts[0].weight
+	if weight == 0 {
+		return 0
+	}
+	return max(time.Duration(float64(left)*weight/weights(parts)), time.Duration(float64(whole)*weight/60), time.Second)
 }
 
 func names(parts []part) string {

@@ -50,6 +50,26 @@ func TestPartsThatFail(t *testing.T) {
 	require.Equal(t, "go test -seed 2", back.Parts[2].Failures[0].Repeat)
 }
 
+// Parts that end by themselves are not bounded by the time; the others share what is
+// left of it, and have their minutes of each hour in any case.
+func TestShare(t *testing.T) {
+	parts := []part{{"kills", 0, nil}, {"soak", 20, nil}, {"simulation", 10, nil}}
+	require.Zero(t, share(parts, time.Hour, time.Hour))
+	require.Equal(t, 30*time.Minute, share(parts[1:], 45*time.Minute, time.Hour))
+	require.Equal(t, 20*time.Minute, share(parts[1:], 10*time.Minute, time.Hour), "those before were slow")
+	require.Equal(t, 10*time.Minute, share(parts[2:], -time.Minute, time.Hour))
+	require.Equal(t, 5*time.Minute, share(parts[1:2], 5*time.Minute, 5*time.Minute), "it is alone")
+}
+
+// What was not done as often as it was to be is a failure.
+func TestEnough(t *testing.T) {
+	r := &result{progress: func(line string) { t.Log(line) }}
+	r.enough("kills", 700, 700)
+	require.Empty(t, r.Failures)
+	r.enough("kills", 699, 700)
+	require.Equal(t, "kills: 699 of 700", r.Failures[0].What)
+}
+
 func TestNothingFailed(t *testing.T) {
 	r := newReport(t.Context(), options{})
 	r.add(&result{Part: "good"})

@@ -52,8 +52,9 @@ type Config struct {
 	// Defaults to 500 ms.
 	Timeout time.Duration
 
-	// Drain is how long it may take after the load until everything is delivered.
-	// Defaults to 2 min.
+	// Drain is how long it may take after the load until everything is delivered. It
+	// takes a second or two where nothing else runs.
+	// Defaults to 5 min.
 	Drain time.Duration
 
 	// Progress, if set, is told how it goes, in lines.
@@ -68,6 +69,11 @@ func (c *Config) lease() time.Duration        { return 3 * c.Timeout }
 func (c *Config) horizon() time.Duration      { return 7 * c.Timeout }
 func (c *Config) disableAfter() time.Duration { return 8 * c.Timeout }
 
+// patience is how long something can go unlooked at and still be on record, whatever
+// became of it: what has ended is kept for the reach from when its last attempt began,
+// and an attempt can take until its lease ends, and its record as long again.
+func (c *Config) patience() time.Duration { return max(c.Reach-3*c.lease(), c.Reach/2) }
+
 // objects is how many objects publishers share.
 func (c *Config) objects() int { return min(max(int(c.Rate/2), 3), 20) }
 
@@ -78,7 +84,7 @@ func (c Config) withDefaults() (*Config, error) {
 	c.Seed = cmp.Or(c.Seed, 1)
 	c.Rate = cmp.Or(c.Rate, 25)
 	c.Reach = cmp.Or(c.Reach, min(max(c.Time/6, 10*time.Second), time.Minute))
-	c.Drain = cmp.Or(c.Drain, 2*time.Minute)
+	c.Drain = cmp.Or(c.Drain, 5*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, 500*time.Millisecond)
 	if c.Progress == nil {
 		c.Progress = func(string) {}

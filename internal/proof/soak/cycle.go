@@ -143,6 +143,7 @@ func (c *cycle) furnish() (err error) {
 // register makes the owners and the subscriptions that stay.
 func (c *cycle) register(ctx context.Context) error {
 	for n := range 3 {
+		c.w.makes("surehook_subscribers")
 		o := &owner{id: fmt.Sprintf("sub_%d-%d", c.number, n)}
 		_, secret, err := c.registry.CreateSubscriber(ctx, sender.NewSubscriber{ID: o.id})
 		if err != nil {
@@ -153,7 +154,14 @@ func (c *cycle) register(ctx context.Context) error {
 			return err
 		}
 		c.owners = append(c.owners, o)
-		c.ends.add(&slot{name: "jobs-" + o.id, owner: o, temper: temper{status: 10, lost: 10}})
+		callbacks := &slot{name: "jobs-" + o.id, owner: o, temper: temper{status: 10, lost: 10}}
+		c.ends.add(callbacks)
+		c.w.makes("surehook_subscriptions")
+		to, err := c.registry.Callback(ctx, o.id, callbacks.url) // an implicit one, which is paused, disabled and resumed like others
+		if err != nil {
+			return err
+		}
+		callbacks.subscription = to.Subscription
 	}
 	for i, t := range tempers {
 		s := &slot{name: fmt.Sprintf("%s-%d", t.name, c.number), owner: c.owners[i%len(c.owners)], types: split(t.types), temper: t.temper}
@@ -183,6 +191,8 @@ func (c *cycle) watch(ctx context.Context) error {
 			if err != nil || time.Since(c.began) > c.load {
 				continue
 			}
+			figures := c.w.figures.all()
+			s.Done = figures["events acknowledged"] + figures["posts"]
 			c.mu.Lock()
 			c.samples = append(c.samples, s)
 			c.mu.Unlock()

@@ -75,12 +75,7 @@ func newEndpoints(ctx context.Context, w *witness, db *applying, cfg *Config, lo
 	if err != nil {
 		return nil, err
 	}
-	nobody, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	h.closed = "http://" + nobody.Addr().String() + "/hooks/"
-	_ = nobody.Close()
+	h.closed = "http://127.0.0.1:1/hooks/" // of the ports that nobody is given by chance
 	h.url = "http://" + listener.Addr().String() + "/hooks/"
 	h.server = &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelInfo)}
 	go func() { _ = h.server.Serve(listener) }()
@@ -207,10 +202,14 @@ func (h *endpoints) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	switch drawn {
 	case failing:
 		h.w.count("faults: 5xx")
-		http.Error(rw, "in trouble", http.StatusInternalServerError+number%4)
+		status := http.StatusInternalServerError + number%4
+		h.w.note(p, func(p *post) { p.status = status })
+		http.Error(rw, "in trouble", status)
 	case asking:
 		h.w.count("faults: 429 with Retry-After")
-		h.w.note(p, func(p *post) { p.retryAfter, p.answered = time.Second, time.Now() })
+		h.w.note(p, func(p *post) {
+			p.status, p.retryAfter, p.answered = http.StatusTooManyRequests, time.Second, time.Now()
+		})
 		rw.Header().Set("Retry-After", "1")
 		http.Error(rw, "too much", http.StatusTooManyRequests)
 	case resetting:
@@ -269,6 +268,7 @@ func (x *watched) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (x *watched) WriteHeader(status int) {
+	x.h.w.note(x.post, func(p *post) { p.status = status })
 	if status >= 200 && status < 300 {
 		x.h.w.note(x.post, func(p *post) { p.accepted = true })
 		id := x.r.Header.Get("Webhook-Id")

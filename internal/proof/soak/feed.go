@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -16,11 +16,32 @@ import (
 type reader struct {
 	cursor   string
 	versions map[sender.Object]int64
-	gaps     atomic.Int64 // times that events were pruned before they were read
+	mu       sync.Mutex
+	read     time.Time // when a page was last asked for that came; zero: not in this cycle
+	gap      time.Time // when it was last told that events were pruned before they were read
+}
+
+// excuses tells whether an event may have been pruned before it could be read.
+func (r *reader) excuses(e *event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return e.began.Before(r.gap)
+}
+
+// expired notes that events were pruned before they were read. It tells since when
+// nothing was read.
+func (r *reader) expired(next string) (since time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since = time.Since(r.read)
+	r.gap, r.cursor = time.Now(), next
+	clear(r.versions)
+	return since
 }
 
 func (c *cycle) read(ctx context.Context) error {
 	rng := c.cfg.rng("reader")
+	c.feed.read = time.Time{} // all was pruned since
 	for ctx.Err() == nil {
 		db, err := c.place.openSending(ctx)
 		if err != nil {
@@ -44,14 +65,15 @@ func (c *cycle) pages(ctx context.Context, db *sending) error {
 	}
 	defer r.Drain()
 	for ctx.Err() == nil {
+		asked := time.Now()
 		page, err := r.Page(ctx, feed.Query{Viewer: sender.Operator, After: c.feed.cursor, Limit: 50, Wait: time.Second})
 		var expired *feed.ExpiredError
 		switch {
 		case errors.As(err, &expired):
 			c.w.count("gaps in the feed, told as such")
-			c.feed.gaps.Add(1)
-			c.feed.cursor = expired.Next
-			clear(c.feed.versions)
+			if since := c.feed.expired(expired.Next); since < c.cfg.patience() {
+				c.w.add("feed", "it told of a gap, and %v before a page came", since)
+			}
 			continue
 		case err != nil && ctx.Err() != nil:
 			return nil
@@ -68,7 +90,9 @@ func (c *cycle) pages(ctx context.Context, db *sending) error {
 			}
 			c.w.fed(e.ID, stored)
 		}
-		c.feed.cursor = page.Next
+		c.feed.mu.Lock()
+		c.feed.cursor, c.feed.read = page.Next, asked
+		c.feed.mu.Unlock()
 	}
 	return nil
 }

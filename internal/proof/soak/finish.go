@@ -86,7 +86,7 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 	if err != nil {
 		return "", err
 	}
-	unread := c.w.some(func(e *event) bool { return e.outcome == committed && e.inFeed == 0 })
+	unread := c.w.some(func(e *event) bool { return e.outcome == committed && e.inFeed == 0 && !c.feed.excuses(e) })
 	switch {
 	case counts.Live+counts.Held+counts.Unexpanded > 0:
 		return fmt.Sprintf("%d deliveries are live, %d held, %d events not expanded", counts.Live, counts.Held, counts.Unexpanded), nil
@@ -94,7 +94,7 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 		return fmt.Sprintf("%d replays are not finished", len(c.replays)), nil
 	case running > 0:
 		return fmt.Sprintf("%d jobs have not ended", running), nil
-	case len(unread) > 0 && c.feed.gaps.Load() == 0:
+	case len(unread) > 0:
 		return fmt.Sprintf("%d events were not read from the feed", len(unread)), nil
 	}
 	return left, nil
@@ -144,22 +144,49 @@ func (c *cycle) converged(ctx context.Context, last []*event) error {
 	return nil
 }
 
+// newest checks that the receivers' library and the application, which wrote in the
+// same transactions, have the same versions of all objects.
+func (c *cycle) newest(ctx context.Context) error {
+	const all = "SELECT scope || ' ' || object_type || '/' || object_id || ' ' || version FROM surehook_dedup_versions"
+	library, err := column[string](ctx, c.applies.base, all)
+	if err != nil {
+		return err
+	}
+	application, err := column[string](ctx, c.applies.base, "SELECT scope || ' ' || object || ' ' || version FROM soak_states")
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, v := range application {
+		there[v] = true
+	}
+	for _, v := range library {
+		if !there[v] {
+			c.w.add("I10", "the receivers' store has this version, and the application has another: %s", v)
+		}
+		delete(there, v)
+	}
+	for v := range there {
+		c.w.add("I10", "the application has this version, and the receivers' store has another: %s", v)
+	}
+	return nil
+}
+
 // finish checks everything for the last time, and ends the subscriptions.
 func (c *cycle) finish(ctx context.Context) error {
 	for _, e := range c.w.some(func(e *event) bool { return e.id != "" && e.outcome != undone }) {
+		c.look(e)
 		if _, _, err := c.audit(ctx, e, true); err != nil {
 			return err
 		}
-		if e.outcome == committed && e.inFeed == 0 && c.feed.gaps.Load() == 0 {
+		if e.outcome == committed && e.inFeed == 0 && !c.feed.excuses(e) {
 			c.w.add("feed", "event %s (nonce %d) never came in the feed", e.id, e.nonce)
 		}
 	}
-	if err := c.things(ctx); err != nil {
+	if err := c.things(ctx, c.w.some(func(*event) bool { return true })); err != nil {
 		return err
 	}
-	if c.feed.gaps.Load() == 0 {
-		c.w.checkCallbacks()
-	}
+	c.checkCallbacks()
 	if err := c.lastReplay(ctx); err != nil {
 		return err
 	}
@@ -193,6 +220,7 @@ func (c *cycle) finish(ctx context.Context) error {
 // lastReplay sends nothing: with the end of a replay those before it forget what came
 // too late for them, which is a row for each attempt that was in flight when they ended.
 func (c *cycle) lastReplay(ctx context.Context) error {
+	c.w.makes("surehook_replays")
 	r, err := c.again.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered, EventType: "nothing.at.all"}, By: "soak"})
 	if err != nil {
 		return err
@@ -211,6 +239,9 @@ func (c *cycle) lastReplay(ctx context.Context) error {
 // empty prunes all that can be pruned, as if much time had passed. Nothing works any
 // more.
 func (c *cycle) empty(ctx context.Context) error {
+	if err := c.newest(ctx); err != nil {
+		return err
+	}
 	if err := c.acknowledge(ctx); err != nil {
 		return err
 	}

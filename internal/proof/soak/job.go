@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,10 +18,11 @@ import (
 
 // job is what the witness knows of one.
 type job struct {
-	id        string
-	callback  bool
-	announced int // job.completed events in the feed
-	ended     bool
+	id       string
+	callback string // the slot to which its completion is posted; "": it is not
+	began    time.Time
+	looked   time.Time // when it was last seen
+	ended    bool
 }
 
 const steps = 3
@@ -118,11 +120,19 @@ func (c *cycle) submit(ctx context.Context) error {
 		}
 		first, err := j.Submit(ctx, s)
 		if err != nil {
-			c.w.count("jobs whose submission failed")
+			if ctx.Err() == nil {
+				c.w.add("jobs", "a submission failed: %v", err)
+			}
 			continue
 		}
-		c.w.submitted(&job{id: first.ID, callback: s.CallbackURL != ""})
-		if again, err := j.Submit(ctx, s); err == nil && (again.ID != first.ID || !again.Duplicate) {
+		now := time.Now()
+		c.w.submitted(&job{id: first.ID, callback: s.CallbackURL[strings.LastIndex(s.CallbackURL, "/")+1:], began: now, looked: now})
+		again, err := j.Submit(ctx, s)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			c.w.add("jobs", "a submission failed: %v", err)
+		case again.ID != first.ID || !again.Duplicate:
 			c.w.add("jobs", "a repeated submission made job %s of what was %s", again.ID, first.ID)
 		}
 		if rng.IntN(8) == 0 {
@@ -153,12 +163,7 @@ func (c *cycle) checkJobs(ctx context.Context) (running int, err error) {
 	for _, known := range list {
 		now, err := c.jobs.Get(ctx, jobs.Key{ID: known.id})
 		if errors.Is(err, jobs.ErrNotFound) {
-			c.w.mu.Lock()
-			delete(c.w.jobs, known.id)
-			if !known.ended {
-				c.w.count("jobs pruned before they were checked")
-			}
-			c.w.mu.Unlock()
+			c.lose(known)
 			if err := c.dropSteps(ctx, known.id); err != nil {
 				return 0, err
 			}
@@ -167,6 +172,9 @@ func (c *cycle) checkJobs(ctx context.Context) (running int, err error) {
 		if err != nil {
 			return 0, err
 		}
+		c.w.mu.Lock()
+		known.looked = time.Now()
+		c.w.mu.Unlock()
 		if !now.Status.Finished() {
 			running++
 			continue
@@ -194,19 +202,53 @@ func (c *cycle) checkJobs(ctx context.Context) (running int, err error) {
 	return running, nil
 }
 
-// checkCallbacks looks, at the end, whether each job that ended was announced once.
-func (w *witness) checkCallbacks() {
+// lose forgets a job that is not on record any more. Finished ones are kept for the reach.
+func (c *cycle) lose(j *job) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	since := time.Since(j.looked)
+	switch {
+	case c.w.jobs[j.id] != j: // somebody else did
+		return
+	case j.ended:
+		c.announced(j)
+	case since < c.cfg.patience():
+		c.w.add("jobs", "job %s is gone, and had not ended %v before", j.id, since)
+	default:
+		c.w.count("jobs pruned before they were checked")
+	}
+	delete(c.w.jobs, j.id)
+	delete(c.w.told, j.id)
+}
+
+// announced checks that a job that ended was announced once, if it was to be. It is
+// called with the witness's lock held.
+func (c *cycle) announced(j *job) {
+	want := 0
+	if j.callback != "" {
+		want = 1
+	}
+	if told := c.w.told[j.id]; told > want || told < want && !c.feed.excuses(&event{began: j.began}) {
+		c.w.add("jobs", "the completion of job %s was announced %d times, not %d", j.id, told, want)
+	}
+}
+
+func (c *cycle) checkCallbacks() {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	for _, j := range c.w.jobs {
+		c.announced(j)
+	}
+}
+
+// callback is the slot to which a job's completion is posted.
+func (w *witness) callback(id string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, j := range w.jobs {
-		want := 0
-		if j.callback {
-			want = 1
-		}
-		if j.announced != want {
-			w.add("jobs", "the completion of job %s was announced %d times, not %d", j.id, j.announced, want)
-		}
+	if j := w.jobs[id]; j != nil {
+		return j.callback
 	}
+	return ""
 }
 
 func (c *cycle) dropSteps(ctx context.Context, id string) error {
@@ -241,6 +283,7 @@ func (c *cycle) dropJobs(ctx context.Context) error {
 		}
 		c.w.mu.Lock()
 		clear(c.w.jobs)
+		clear(c.w.told)
 		c.w.mu.Unlock()
 		return c.db.exec(ctx, tx, "DELETE FROM soak_steps")
 	})

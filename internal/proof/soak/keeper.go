@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,9 @@ func (c *cycle) prunes(ctx context.Context) error {
 			return err
 		}
 		c.vacate()
+		if err := c.kept(ctx); err != nil {
+			return err
+		}
 		return c.forget(ctx)
 	})
 }
@@ -61,9 +65,7 @@ func (c *cycle) auditAll(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			c.w.mu.Lock()
-			e.checked = true // a post that comes meanwhile takes it back
-			c.w.mu.Unlock()
+			c.look(e)
 			ended, alive, err := c.audit(ctx, e, false)
 			c.w.mu.Lock()
 			defer c.w.mu.Unlock()
@@ -75,6 +77,15 @@ func (c *cycle) auditAll(ctx context.Context) error {
 		})
 	}
 	return some.Wait()
+}
+
+// look notes that an event is about to be audited, and takes it for checked: a post
+// that comes meanwhile takes that back.
+func (c *cycle) look(e *event) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	e.gap = e.gap || !e.checked && time.Since(e.looked) >= c.cfg.patience()
+	e.looked, e.checked = time.Now(), true
 }
 
 // vacate removes the slots whose subscriptions went long ago.
@@ -105,21 +116,63 @@ func (c *cycle) forget(ctx context.Context) error {
 		gone = append(gone, e)
 		c.farewell(e)
 	}
+	if err := c.things(ctx, gone); err != nil {
+		return err
+	}
 	return c.drop(ctx, gone)
 }
 
-// farewell looks at an event for the last time: it is not in the library any more.
+// farewell looks at an event for the last time: it is not in the library any more. It
+// was looked at all along, and so must have been seen to end in order.
 func (c *cycle) farewell(of *event) {
 	e := c.w.snapshot(of)
+	if e.outcome != committed {
+		return
+	}
 	switch {
-	case e.outcome != committed:
-	case !e.checked && time.Since(e.alive) < c.cfg.Reach-2*time.Second:
-		c.w.add("I1", "event %s (nonce %d) was pruned, and a delivery of it had not ended %v before", e.id, e.nonce, time.Since(e.alive))
-	case !e.checked:
+	case e.checked:
+	case e.gap || time.Since(e.looked) >= c.cfg.patience():
 		c.w.count("events pruned before they were checked")
-	case e.inFeed == 0 && c.feed.gaps.Load() == 0:
+	case !e.alive.IsZero():
+		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and a delivery of it had not ended %v before", e.id, e.nonce, e.kind, time.Since(e.alive))
+	default:
+		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and not all deliveries of it were ever seen", e.id, e.nonce, e.kind)
+	}
+	if e.inFeed == 0 && !c.feed.excuses(&e) {
 		c.w.add("feed", "event %s (nonce %d) was pruned, and never came in the feed", e.id, e.nonce)
 	}
+}
+
+// kept looks whether some of what is not past its time is still there.
+func (c *cycle) kept(ctx context.Context) error {
+	young := c.w.some(func(e *event) bool {
+		return e.id != "" && e.outcome == committed && e.nonce != 0 && time.Since(e.began) < c.cfg.patience()
+	})
+	for range min(len(young), 20) {
+		e := c.w.snapshot(young[c.ends.intN(len(young))])
+		asked := time.Now()
+		_, err := c.history.Event(ctx, e.id)
+		switch {
+		case errors.Is(err, sender.ErrNotFound):
+			c.w.add("I1", "event %s is gone %v after it was published", e.id, asked.Sub(e.began))
+		case err != nil:
+			return err
+		}
+		deliveries, err := c.deliveries(ctx, e.id)
+		if err != nil {
+			return err
+		}
+		there := map[string]bool{}
+		for _, d := range deliveries {
+			there[path.Base(d.URL)] = true
+		}
+		for name := range e.done {
+			if !there[name] {
+				c.w.add("I1", "the record is gone of %s, %v after it was published", e.describe(name), asked.Sub(e.began))
+			}
+		}
+	}
+	return nil
 }
 
 // drop deletes what the soak's own tables and the receivers have of events.
@@ -176,6 +229,7 @@ func (c *cycle) acknowledge(ctx context.Context) error {
 			return err
 		}
 		for _, n := range page {
+			c.w.search("a notice", fmt.Append(nil, n))
 			if _, err := c.history.Acknowledge(ctx, n.ID, ""); but(err, sender.ErrNotFound) != nil {
 				return err
 			}
@@ -185,7 +239,7 @@ func (c *cycle) acknowledge(ctx context.Context) error {
 
 // things checks that the changes of the publishers' own were committed with their
 // events, and rolled back with them.
-func (c *cycle) things(ctx context.Context) error {
+func (c *cycle) things(ctx context.Context, of []*event) error {
 	nonces, err := column[int64](ctx, c.db.base, "SELECT nonce FROM soak_things")
 	if err != nil {
 		return err
@@ -194,8 +248,10 @@ func (c *cycle) things(ctx context.Context) error {
 	for _, n := range nonces {
 		there[uint64(n)] = true
 	}
-	for _, e := range c.w.some(func(e *event) bool { return e.nonce != 0 && e.changes }) {
+	for _, one := range of {
+		e := c.w.snapshot(one)
 		switch {
+		case e.nonce == 0 || !e.changes:
 		case e.outcome == undone && there[e.nonce]:
 			c.w.add("I2", "the change with nonce %d is there, which was rolled back", e.nonce)
 		case e.outcome == committed && !there[e.nonce]:

@@ -119,14 +119,19 @@ func (o *operator) stopOrGo(ctx context.Context) error {
 
 // resume makes a subscription active, without what is beyond the reach.
 func (c *cycle) resume(ctx context.Context, s *slot, take sender.Resume) error {
-	if take != (sender.Resume{}) {
-		s.shear()
+	do := func() error {
+		resume := func() error {
+			return s.act(&s.resumes, func() error { return c.registry.Resume(ctx, s.subscription, take) })
+		}
+		if take == (sender.Resume{}) {
+			return resume()
+		}
+		return s.shear(take.Since, resume)
 	}
-	err := s.act(&s.resumes, func() error { return c.registry.Resume(ctx, s.subscription, take) })
+	err := do()
 	if errors.Is(err, sender.ErrRetention) {
-		s.shear()
 		take = sender.Resume{Since: time.Now().Add(-c.cfg.Reach / 2)}
-		err = s.act(&s.resumes, func() error { return c.registry.Resume(ctx, s.subscription, take) })
+		err = do()
 	}
 	return err
 }
@@ -168,9 +173,10 @@ func (o *operator) replay(ctx context.Context) error {
 
 func (c *cycle) replayAll(ctx context.Context, s *slot, n sender.NewReplay) error {
 	s.mu.Lock()
-	s.replays = append(s.replays, span{from: time.Now()})
+	s.replays = append(s.replays, span{what: string(n.Filter.Status), from: time.Now()})
 	at := len(s.replays) - 1
 	s.mu.Unlock()
+	c.w.makes("surehook_replays")
 	r, err := c.again.Create(ctx, n)
 	if err != nil {
 		s.endReplay(at)
@@ -246,6 +252,7 @@ func (c *cycle) join(ctx context.Context, s *slot) error {
 		url = c.ends.closed + s.name
 	}
 	began := time.Now()
+	c.w.makes("surehook_subscriptions")
 	sub, err := c.registry.Subscribe(ctx, sender.NewSubscription{
 		Subscriber: s.owner.id, URL: url, EventTypes: s.types, Settings: sender.Settings{Rate: s.rate, MaxInFlight: s.atOnce},
 	})
@@ -291,6 +298,6 @@ func (o *operator) leave(ctx context.Context) error {
 // test sends a test event.
 func (o *operator) test(ctx context.Context) error {
 	o.w.count("operator: test event")
-	_, err := o.registry.SendTest(ctx, o.one(whichever).subscription)
+	_, err := o.registry.SendTest(ctx, o.one(func(s *slot) bool { return len(s.types) > 0 }).subscription)
 	return but(err, sender.ErrStatus)
 }

@@ -82,7 +82,7 @@ func (p *publisher) one(ctx context.Context) {
 	default:
 		e, ev := p.fresh()
 		ref, err := p.inTx(ctx, e, ev, nil)
-		p.acknowledged(e, ref, err)
+		p.acknowledged(ctx, e, ref, err)
 	}
 }
 
@@ -104,9 +104,10 @@ func (p *publisher) inTx(ctx context.Context, e *event, ev sender.Event, fail er
 	return ref, err
 }
 
-func (p *publisher) acknowledged(e *event, ref sender.Ref, err error) {
-	if err != nil { // ctx ended, or the database is away: it may have committed
+func (p *publisher) acknowledged(ctx context.Context, e *event, ref sender.Ref, err error) {
+	if err != nil { // ctx ended: it may have committed
 		p.w.count("publishes whose end is not known")
+		p.failed(ctx, err)
 		p.w.end(e, unknown, ref)
 		return
 	}
@@ -114,12 +115,20 @@ func (p *publisher) acknowledged(e *event, ref sender.Ref, err error) {
 	p.w.end(e, committed, ref)
 }
 
+// failed notes that a publish failed, for which there is no reason: nothing stands
+// between publishers and their database.
+func (p *publisher) failed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		p.w.add("publish", "a publish failed: %v", err)
+	}
+}
+
 // undone publishes and rolls back.
 func (p *publisher) undone(ctx context.Context) {
 	e, ev := p.fresh()
 	ref, err := p.inTx(ctx, e, ev, errUndo)
 	if !errors.Is(err, errUndo) {
-		p.acknowledged(e, ref, err)
+		p.acknowledged(ctx, e, ref, err)
 		if err == nil {
 			p.w.add("I2", "a transaction whose function failed was committed")
 		}
@@ -134,17 +143,22 @@ func (p *publisher) repeated(ctx context.Context) {
 	e, ev := p.fresh()
 	ev.IdempotencyKey, ev.KeyScope = fmt.Sprint(e.nonce), p.scope()
 	first, err := p.pub.Publish(ctx, ev)
-	p.acknowledged(e, first, err)
+	p.acknowledged(ctx, e, first, err)
 	if err != nil {
 		return
 	}
 	again, err := p.pub.Publish(ctx, ev)
-	if err == nil && (!again.Duplicate || again.ID != first.ID || again.Version != first.Version) {
+	if err != nil {
+		p.failed(ctx, err)
+	} else if !again.Duplicate || again.ID != first.ID || again.Version != first.Version {
 		p.w.add("I1", "a repeated publish under one key made %s, version %d, of what was %s, version %d", again.ID, again.Version, first.ID, first.Version)
 	}
 	ev.Data = json.RawMessage(`"another"`)
-	if _, err := p.pub.Publish(ctx, ev); err == nil {
+	switch _, err := p.pub.Publish(ctx, ev); {
+	case err == nil:
 		p.w.add("I1", "another content was published under a key that was in use")
+	case !errors.Is(err, sender.ErrIdempotencyKey):
+		p.failed(ctx, err)
 	}
 	p.w.count("publishes repeated under their keys")
 }
@@ -169,13 +183,13 @@ func (p *publisher) versioned(ctx context.Context) {
 			p.w.add("I10", "version %d was published over version %d", ev.Version, last)
 			p.w.end(e, committed, ref)
 		default:
-			p.w.end(e, unknown, ref)
+			p.acknowledged(ctx, e, ref, err)
 		}
 		return
 	}
 	p.given[e.object.ID] = ev.Version // it may have committed, whatever is answered
 	ref, err := p.inTx(ctx, e, ev, nil)
-	p.acknowledged(e, ref, err)
+	p.acknowledged(ctx, e, ref, err)
 }
 
 // many publishes three at once.
@@ -190,21 +204,28 @@ func (p *publisher) many(ctx context.Context) {
 		refs = make([]sender.Ref, len(es))
 	}
 	for i, e := range es {
-		p.acknowledged(e, refs[i], err)
+		p.acknowledged(ctx, e, refs[i], err)
 	}
 }
+
+// patient is for how long a publish is waited for by who must hear of it.
+const patient = time.Minute
 
 // hasty gives up before it has heard, and asks again under the same key until it has.
 func (p *publisher) hasty(ctx context.Context) {
 	e, ev := p.fresh()
 	ev.IdempotencyKey, ev.KeyScope = fmt.Sprint(e.nonce), p.scope()
-	for patience := time.Duration(p.rng.IntN(4)) * time.Millisecond; ; patience = 10 * time.Second {
+	for patience := time.Duration(p.rng.IntN(4)) * time.Millisecond; ; patience = patient {
 		hasty, cancel := context.WithTimeout(ctx, patience)
 		ref, err := p.pub.Publish(hasty, ev)
+		late := hasty.Err() != nil
 		cancel()
 		if err == nil || ctx.Err() != nil {
-			p.acknowledged(e, ref, err)
+			p.acknowledged(ctx, e, ref, err)
 			return
+		}
+		if !late || patience == patient {
+			p.failed(ctx, err)
 		}
 		p.w.count("publishes asked for again, because their end was not known")
 	}

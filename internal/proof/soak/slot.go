@@ -1,12 +1,14 @@
 package soak
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -53,8 +55,11 @@ type slot struct {
 	at           bool      // closed at once: what was pending is cancelled
 	resumes      []span
 	replays      []span
-	shorn        bool // resumed without some of what was held
+	shears       []shear
 }
+
+// shear is a resume without some of what was held: what was published before a time.
+type shear struct{ before, ended time.Time } // ended is zero while it goes on
 
 // owner is a subscriber, and what its receivers verify with.
 type owner struct {
@@ -142,10 +147,44 @@ func (s *slot) act(list *[]span, do func() error) error {
 	return err
 }
 
-func (s *slot) shear() {
+// shear runs a resume that takes not all: nothing, or what was published since a time.
+// If it fails, but for having done nothing, it stays open what it did.
+func (s *slot) shear(since time.Time, do func() error) error {
+	s.mu.Lock()
+	s.shears = append(s.shears, shear{before: time.Now().Add(time.Hour)})
+	at := len(s.shears) - 1
+	s.mu.Unlock()
+	err := do()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shorn = true
+	switch now := time.Now(); {
+	case errors.Is(err, sender.ErrRetention):
+		s.shears[at] = shear{ended: now}
+	case err == nil && since.IsZero():
+		s.shears[at] = shear{now, now}
+	case err == nil:
+		s.shears[at] = shear{since, now}
+	}
+	return err
+}
+
+// cancelled tells whether somebody asked for a delivery to be cancelled: by ending the
+// subscription at once, or by resuming it without what was published before a time. A
+// delivery that was attempted after that had not been among what was held.
+func (s *slot) cancelled(d *sender.Delivery) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at || slices.ContainsFunc(s.shears, func(x shear) bool {
+		return !d.CreatedAt.After(x.before.Add(time.Millisecond)) &&
+			(len(d.Attempts) == 0 || x.ended.IsZero() || !d.Attempts[len(d.Attempts)-1].StartedAt.After(x.ended))
+	})
+}
+
+// replayed tells whether a replay of what is of a status was under way.
+func (s *slot) replayed(of sender.Status, from, to time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.replays, func(a span) bool { return a.what == string(of) && a.overlaps(from, to) })
 }
 
 func (s *slot) endReplay(at int) {

@@ -3,78 +3,14 @@ package soak
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/jobs"
 )
-
-// outcome is what a publisher knows of what it published.
-type outcome int
-
-const (
-	trying    outcome = iota // it has not heard yet
-	committed                // it was acknowledged
-	undone                   // it rolled back
-	unknown                  // it will never know
-)
-
-// event is one that somebody published: a publisher, who put a nonce in it, or the
-// library itself (notices, completed jobs, tests), which has none.
-type event struct {
-	nonce   uint64
-	outcome outcome
-	id      string
-	version int64
-	kind    string // its type
-	object  sender.Object
-	to      string // the subscriber that it is for; "": everyone
-	began   time.Time
-	acked   time.Time
-
-	sum     [sha256.Size]byte // of the body, once it was seen
-	seen    bool
-	inFeed  int
-	wires   map[string]*wire // by slot
-	told    map[string]*told // by subscription
-	again   []span           // redelivered, by subscription id in span.what
-	changes bool             // it was published with a change of the application's own
-	checked bool             // all its deliveries have ended, as they must
-	done    map[string]int   // by slot: the delivery had ended in order, after so many posts. Its record may be pruned
-	alive   time.Time        // when some had not
-}
-
-// wire is what came over the wire of one delivery.
-type wire struct{ posts []*post }
-
-// post is one POST as the endpoint saw it.
-type post struct {
-	number     int
-	at         time.Time
-	signed     int64 // the timestamp
-	accepted   bool  // the receiver answered 2xx
-	retryAfter time.Duration
-	answered   time.Time // when that was answered
-}
-
-// told is what the dispatchers' hooks told of a delivery.
-type told struct {
-	lost []sender.Result
-	end  int // number of the last attempt that was decided to be final
-}
-
-// span is a time during which an operator's act took place.
-type span struct {
-	what     string
-	from, to time.Time // to is zero while it goes on
-}
-
-func (s span) overlaps(from, to time.Time) bool {
-	return !s.from.After(to) && (s.to.IsZero() || !s.to.Before(from))
-}
 
 // witness knows what happened, and says what must not have. It is safe for concurrent use.
 type witness struct {
@@ -86,11 +22,14 @@ type witness struct {
 	ids     map[string]*event
 	next    uint64
 	jobs    map[string]*job
-	secrets []string // texts that must not be anywhere
+	told    map[string]int         // completions in the feed, by the job's id
+	objects map[sender.Object]bool // all that were ever published
+	made    map[string]int64       // rows by design, by table: see keeps
+	secrets []string               // texts that must not be anywhere
 }
 
 func newWitness(f *findings, n *figures) *witness {
-	return &witness{findings: f, figures: n, nonces: map[uint64]*event{}, ids: map[string]*event{}, jobs: map[string]*job{}}
+	return &witness{findings: f, figures: n, nonces: map[uint64]*event{}, ids: map[string]*event{}, jobs: map[string]*job{}, told: map[string]int{}, objects: map[sender.Object]bool{}, made: map[string]int64{}}
 }
 
 // begin notes that an event is about to be published, and gives it a nonce.
@@ -98,6 +37,7 @@ func (w *witness) begin(e *event) *event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next++
+	e.looked = time.Now()
 	e.nonce, e.began, e.wires, e.told = w.next, time.Now(), map[string]*wire{}, map[string]*told{}
 	w.nonces[e.nonce] = e
 	return e
@@ -108,6 +48,7 @@ func (w *witness) end(e *event, o outcome, ref sender.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.outcome, e.acked = o, time.Now()
+	w.objects[e.object] = true
 	switch o {
 	case committed:
 		if e.id != "" && e.id != ref.ID {
@@ -150,11 +91,11 @@ func (w *witness) known(c content, body []byte) *event {
 	e := w.nonces[c.Data.Nonce]
 	if e == nil || c.Data.Nonce == 0 {
 		if e = w.ids[c.ID]; e == nil {
-			e = &event{outcome: committed, id: c.ID, version: c.Version, kind: c.Type, object: c.Object, began: time.Now(), acked: time.Now(), wires: map[string]*wire{}, told: map[string]*told{}}
+			e = &event{outcome: committed, id: c.ID, version: c.Version, kind: c.Type, object: c.Object, began: time.Now(), acked: time.Now(), looked: time.Now(), wires: map[string]*wire{}, told: map[string]*told{}}
 			if ours(c.Type) {
 				w.add("I2", "event %s, nonce %d, was seen, which nobody published or which was pruned", c.ID, c.Data.Nonce)
 			}
-			w.ids[c.ID] = e
+			w.ids[c.ID], w.objects[c.Object] = e, true
 		}
 	}
 	sum := sha256.Sum256(body)
@@ -204,7 +145,8 @@ func (w *witness) posted(slot string, number int, signed int64, body []byte) *po
 	if late := time.Since(time.Unix(signed, 0)); late > time.Minute || late < -2*time.Second {
 		w.add("I4", "attempt %d of event %s to %s has a timestamp that is %v old", number, c.ID, slot, late)
 	}
-	d.posts, e.checked = append(d.posts, p), false
+	d.posts = append(d.posts, p)
+	e.unchecked()
 	return p
 }
 
@@ -243,7 +185,8 @@ func (w *witness) redelivers(eventID, subscription string, do func() error) erro
 	e, at := w.ids[eventID], 0
 	if e != nil {
 		at = len(e.again)
-		e.again, e.checked = append(e.again, span{what: subscription, from: time.Now()}), false
+		e.again = append(e.again, span{what: subscription, from: time.Now()})
+		e.unchecked()
 	}
 	w.mu.Unlock()
 	err := do()
@@ -253,6 +196,13 @@ func (w *witness) redelivers(eventID, subscription string, do func() error) erro
 		w.mu.Unlock()
 	}
 	return err
+}
+
+// makes notes that a row is about to be made that stays by design.
+func (w *witness) makes(table string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.made[table]++
 }
 
 // conceal has all logs searched for a secret from now on.
@@ -301,8 +251,8 @@ func (w *witness) fed(id string, body []byte) {
 	if e.inFeed++; e.inFeed > 1 {
 		w.add("feed", "event %s was in the feed twice", id)
 	}
-	if j := w.jobs[c.Object.ID]; j != nil && c.Type == "job.completed" {
-		j.announced++
+	if c.Type == jobs.CompletedType {
+		w.told[c.Object.ID]++
 	}
 }
 
@@ -330,15 +280,4 @@ func (w *witness) forget(e *event) {
 	defer w.mu.Unlock()
 	delete(w.nonces, e.nonce)
 	delete(w.ids, e.id)
-}
-
-// describe says what is known of a delivery.
-func (e *event) describe(slot string) string {
-	text := fmt.Sprintf("event %s to %s", e.id, slot)
-	if d := e.wires[slot]; d != nil {
-		for _, p := range d.posts {
-			text += fmt.Sprintf("; post %d at %s", p.number, p.at.Format("15:04:05.000"))
-		}
-	}
-	return text
 }

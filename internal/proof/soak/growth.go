@@ -1,0 +1,152 @@
+package soak
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// What may grow from the end of one cycle to the end of the next.
+const (
+	// The runtime and the drivers keep some things for ever: timers' goroutines,
+	// statement caches, pools.
+	growGoroutines  = 3
+	growDescriptors = 3
+	// A heap's live size moves by what caches and pools have at the time, which is
+	// bounded: 512 statements for each connection, 16 KiB buffers of connections.
+	growHeap = 8 << 20
+	// What is resident follows the highest heap there was, which the scavenger
+	// returns late: half as much again, and a floor.
+	growResidentShare = 0.5
+	growResident      = 64 << 20
+
+	// Under load: the least of the last third beside the least of the first, once what
+	// is kept for longest, twice the reach, is there and goes. A wave of faults has a
+	// trough, and a leak has none.
+	growUnderLoadShare = 0.3
+	growHeapUnderLoad  = 4 << 20
+	growResidentUnder  = 16 << 20
+	growCountUnderLoad = 100
+	growRowsUnderLoad  = 200
+	// It takes so many samples to tell a trend from a wave.
+	trendSamples = 24
+)
+
+// keeps are the tables that keep rows by design, and how many at most: of what the
+// witness knows was made, and of what others have.
+var keeps = map[string]func(w *witness, rows map[string]int64) int64{
+	// Versions of objects are kept for ever.
+	"surehook_objects": func(w *witness, _ map[string]int64) int64 { return int64(len(w.objects)) },
+	// So are receivers', and the states that they were applied to: see newest.
+	"surehook_dedup_versions": func(_ *witness, rows map[string]int64) int64 { return rows["soak_states"] },
+	"soak_states":             func(_ *witness, rows map[string]int64) int64 { return rows["surehook_dedup_versions"] },
+	// Ids are never in use again.
+	"surehook_subscribers":   func(w *witness, _ map[string]int64) int64 { return w.made["surehook_subscribers"] },
+	"surehook_subscriptions": func(w *witness, _ map[string]int64) int64 { return w.made["surehook_subscriptions"] },
+	"surehook_heads":         func(_ *witness, rows map[string]int64) int64 { return rows["surehook_subscriptions"] },
+	"surehook_turns":         func(_ *witness, rows map[string]int64) int64 { return sender.Lanes * rows["surehook_subscribers"] },
+	// Operators' acts stay on record.
+	"surehook_replays": func(w *witness, _ map[string]int64) int64 { return w.made["surehook_replays"] },
+}
+
+// waits are the tables of what waits to be done: of that publishers let there be so
+// much, when the machine is too slow for their rate.
+var waits = []string{"surehook_outbox", "surehook_pending", "surehook_waiting", "surehook_leases"}
+
+// stayed checks what is left by design. Nothing works any more.
+func (w *witness) stayed(s *Sample) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, table := range slices.Sorted(maps.Keys(keeps)) {
+		if most := keeps[table](w, s.Rows); s.Rows[table] > most {
+			w.add("I12", "%s has %d rows, of which %d are by design", table, s.Rows[table], most)
+		}
+	}
+}
+
+// grown compares two cycles' ends.
+func (f *findings) grown(start, end Sample) {
+	if end.Goroutines > start.Goroutines+growGoroutines {
+		f.add("I12", "%d goroutines were left after the load, %d before", end.Goroutines, start.Goroutines)
+	}
+	if end.Descriptors > start.Descriptors+growDescriptors {
+		f.add("I12", "%d descriptors were left open after the load, %d before", end.Descriptors, start.Descriptors)
+	}
+	if end.Heap > start.Heap+growHeap {
+		f.add("I12", "%d bytes of heap were live after the load, %d before", end.Heap, start.Heap)
+	}
+	if limit := start.Resident + growResident + uint64(growResidentShare*float64(start.Resident)); end.Resident > limit {
+		f.add("I12", "%d bytes were resident after the load, %d before", end.Resident, start.Resident)
+	}
+	for _, table := range slices.Sorted(maps.Keys(end.Rows)) {
+		if keeps[table] == nil && end.Rows[table] > start.Rows[table] {
+			f.add("I12", "%s had %d rows after the load, %d before", table, end.Rows[table], start.Rows[table])
+		}
+	}
+}
+
+// rising compares the beginning of a load with its end. It tells whether there were
+// enough samples for that.
+func (f *findings) rising(samples []Sample, reach time.Duration) (told bool) {
+	full := slices.IndexFunc(samples, func(s Sample) bool { return s.At > 5*reach/2 })
+	if full < 0 || len(samples)-full < trendSamples {
+		return false
+	}
+	third := (len(samples) - full) / 3
+	first, last := samples[full:full+third], samples[len(samples)-third:]
+	for _, figure := range []struct {
+		name string
+		of   func(s Sample) float64
+		more float64
+	}{
+		{"bytes of live heap", func(s Sample) float64 { return float64(s.Heap) }, growHeapUnderLoad},
+		{"resident bytes", func(s Sample) float64 { return float64(s.Resident) }, growResidentUnder},
+		{"goroutines", func(s Sample) float64 { return float64(s.Goroutines) }, growCountUnderLoad},
+		{"descriptors", func(s Sample) float64 { return float64(s.Descriptors) }, growCountUnderLoad},
+	} {
+		a, b := least(first, figure.of), least(last, figure.of)
+		if b > a*(1+growUnderLoadShare)+figure.more {
+			f.add("I12", "under load the "+figure.name+" rose from %.0f to %.0f, the least of the first and of the last third", a, b)
+		}
+	}
+	// What is to go in its time is as much as was done in that time.
+	busier := max(1, doneBefore(samples, last, reach)/max(1, doneBefore(samples, first, reach)))
+	for table := range last[0].Rows {
+		if keeps[table] != nil || strings.HasSuffix(table, "migrations") {
+			continue
+		}
+		more := growRowsUnderLoad
+		if slices.Contains(waits, table) {
+			more += maxBacklog
+		}
+		rows := func(s Sample) float64 { return float64(s.Rows[table]) }
+		a, b := least(first, rows), least(last, rows)
+		if b > a*(1+growUnderLoadShare)*busier+float64(more) {
+			f.add("I12", "under load the rows of "+table+" rose from %.0f to %.0f, the least of the first and of the last third, while %.1f times as much was done", a, b, busier)
+		}
+	}
+	return true
+}
+
+// doneBefore is how much was done while the rows that some samples have came to be.
+func doneBefore(all, some []Sample, reach time.Duration) float64 {
+	before := all[0]
+	for _, s := range all {
+		if s.At <= some[0].At-2*reach {
+			before = s
+		}
+	}
+	end := some[len(some)-1]
+	return float64(end.Done-before.Done) / (end.At - before.At).Seconds()
+}
+
+func least(samples []Sample, of func(s Sample) float64) float64 {
+	least := of(samples[0])
+	for _, s := range samples {
+		least = min(least, of(s))
+	}
+	return least
+}

@@ -1,0 +1,149 @@
+package soak
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// judge checks one delivery of an event, of which there is a copy that was made
+// before, and tells whether it has ended.
+func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string, final bool) (_ *sender.Delivery, ended bool, err error) {
+	d, err := c.history.Delivery(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	e := c.w.snapshot(of)
+	c.w.count("deliveries checked")
+	c.order(&e, s, &d)
+	if !over(&d) {
+		if final {
+			c.w.add("I1", "the delivery of %s has not ended: it is %s", e.describe(s.name), d.Status)
+		}
+		return &d, false, nil
+	}
+	highest := before.highest(s.name)
+	// One that reads as cancelled may have had an attempt whose process was lost. It is
+	// recorded when the delivery is swept.
+	if d.Status == sender.StatusCancelled && highest > len(d.Attempts) && !final {
+		return &d, false, nil
+	}
+	if highest > len(d.Attempts) {
+		c.w.add("I3", "%d attempts are on record of %s", len(d.Attempts), before.describe(s.name))
+	}
+	c.wire(&e, s, &d)
+	if d.Status == sender.StatusCancelled && !s.cancelled(&d) {
+		c.w.add("I1", "the delivery of %s was cancelled, which nobody asked for", e.describe(s.name))
+	}
+	return &d, true, nil
+}
+
+// over tells whether a delivery has ended, and is not being sent again.
+func over(d *sender.Delivery) bool {
+	switch d.Status {
+	case sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled:
+		return !d.InFlight && d.NextAttemptAt.IsZero()
+	default:
+		return false
+	}
+}
+
+// order checks what a delivery's record says by itself.
+func (c *cycle) order(e *event, s *slot, d *sender.Delivery) {
+	told := e.told[d.Subscription]
+	for i, a := range d.Attempts {
+		if a.Number != i+1 {
+			c.w.add("I7", "attempt %d of %s has the number %d", i+1, e.describe(s.name), a.Number)
+			return
+		}
+		c.w.search("an attempt's record", []byte(a.Error))
+		if i == 0 {
+			continue
+		}
+		before := d.Attempts[i-1]
+		acted := func(list *[]span) bool { return s.acted(list, before.StartedAt, a.StartedAt) }
+		redelivered := slices.ContainsFunc(e.again, func(r span) bool {
+			return r.what == d.Subscription && r.overlaps(before.StartedAt, a.StartedAt)
+		})
+		again := redelivered || acted(&s.replays)
+		is := sender.StatusDeadLettered
+		if before.Class == sender.ClassNone || slices.ContainsFunc(d.Attempts[:i], succeeded) {
+			is = sender.StatusDelivered
+		}
+		if (before.Class == sender.ClassNone || told != nil && told.end == before.Number) && !redelivered && !s.replayed(is, before.StartedAt, a.StartedAt) {
+			c.w.add("I6", "the delivery of %s ended with attempt %d, and was attempted again", e.describe(s.name), before.Number)
+		}
+		if early := before.NextAttemptAt.Sub(a.StartedAt); early > time.Millisecond && !again && !acted(&s.resumes) {
+			c.w.add("I8", "attempt %d of %s began %v before it was due", a.Number, e.describe(s.name), early)
+		}
+	}
+	if told == nil {
+		return
+	}
+	for _, r := range told.lost {
+		if r.Number > len(d.Attempts) {
+			continue
+		}
+		// If the answer to recording it was lost, it was recorded the first time.
+		if a := d.Attempts[r.Number-1]; a.Class != sender.ClassInterrupted && (a.Class != r.Class || a.StatusCode != r.StatusCode) {
+			c.w.add("I5", "a late result of attempt %d of %s changed its record to %q", r.Number, e.describe(s.name), a.Class)
+		}
+	}
+}
+
+// wire checks the record of a delivery that has ended against what was posted.
+func (c *cycle) wire(e *event, s *slot, d *sender.Delivery) {
+	posts := map[int]*post{}
+	if w := e.wires[s.name]; w != nil {
+		for _, p := range w.posts {
+			posts[p.number] = p
+		}
+	}
+	for i, a := range d.Attempts {
+		p := posts[a.Number]
+		if a.StatusCode != 0 && (p == nil || p.status != a.StatusCode) {
+			c.w.add("I3", "attempt %d of %s is recorded as answered with %d, which it was not", a.Number, e.describe(s.name), a.StatusCode)
+		}
+		if p != nil {
+			// It tells whole seconds.
+			if old := a.StartedAt.Sub(time.Unix(p.signed+1, 0)); old > time.Millisecond {
+				c.w.add("I4", "attempt %d of %s has a timestamp from %v before it began", a.Number, e.describe(s.name), old)
+			}
+		}
+		if a.Class == sender.ClassNone && (p == nil || !p.accepted) {
+			c.w.add("I11", "attempt %d of %s is recorded as a success, and was not answered with 2xx", a.Number, e.describe(s.name))
+		}
+		if i == 0 {
+			continue
+		}
+		last := posts[a.Number-1]
+		if p == nil || last == nil || last.retryAfter == 0 || d.Attempts[i-1].StatusCode != 429 {
+			continue
+		}
+		if early := last.answered.Add(last.retryAfter).Sub(p.at); early > time.Millisecond && !c.lastChance(d.Attempts[:i]) &&
+			!s.acted(&s.resumes, last.at, p.at) && !s.acted(&s.replays, last.at, p.at) &&
+			!slices.ContainsFunc(e.again, func(r span) bool { return r.what == d.Subscription && r.overlaps(last.at, p.at) }) {
+			c.w.add("I8", "attempt %d of %s came %v before its Retry-After", a.Number, e.describe(s.name), early)
+		}
+	}
+	ok := slices.ContainsFunc(d.Attempts, succeeded)
+	if ok != (d.Status == sender.StatusDelivered) {
+		c.w.add("I1", "the delivery of %s is %s, and that an attempt of it succeeded is %v", e.describe(s.name), d.Status, ok)
+	}
+}
+
+func succeeded(a sender.Attempt) bool { return a.Class == sender.ClassNone }
+
+// lastChance tells whether the attempt after these was due at the horizon, to which
+// every delay is shortened that would cross it: so long after the first attempt of a
+// schedule, which begins anew with a redelivery. An attempt can begin as much
+// as a lease after it was claimed, from when the horizon counts.
+func (c *cycle) lastChance(attempts []sender.Attempt) bool {
+	due := attempts[len(attempts)-1].NextAttemptAt
+	return slices.ContainsFunc(attempts, func(a sender.Attempt) bool {
+		short := a.StartedAt.Add(c.cfg.horizon()).Sub(due)
+		return short > -time.Millisecond && short < c.cfg.lease()
+	})
+}
