@@ -72,6 +72,6 @@ func (r *result) soaked(s *soak.Report) {
 	}
 	r.figure(store+"from the end of the faults until all was delivered", s.Drain.Round(time.Millisecond).String())
 	for _, f := range s.Findings {
-		r.fail(store+f.String(), fmt.Sprintf("go run ./internal/proof -parts soak -time %v -seed %d", 2*s.Load, s.Seed))
+		r.fail(store+f.String(), fmt.Sprintf("go run ./internal/proof -parts soak -time %v -seed %d", s.Load*time.Duration(len(stores))*10/8, s.Seed))
 	}
 }

@@ -44,7 +44,7 @@ type Config struct {
 	Rate float64
 
 	// Reach is how long records, events and dead letters are kept before they are pruned.
-	// Defaults to a sixth of Time, from 10 s to 1 min.
+	// Defaults to a sixth of Time, from 20 s to 1 min.
 	Reach time.Duration
 
 	// Timeout bounds an attempt, and is the sender's tempo: leases, retries and the time
@@ -83,7 +83,7 @@ func (c Config) withDefaults() (*Config, error) {
 	c.WarmUp = cmp.Or(c.WarmUp, min(c.Time/10, time.Minute))
 	c.Seed = cmp.Or(c.Seed, 1)
 	c.Rate = cmp.Or(c.Rate, 25)
-	c.Reach = cmp.Or(c.Reach, min(max(c.Time/6, 10*time.Second), time.Minute))
+	c.Reach = cmp.Or(c.Reach, min(max(c.Time/6, 20*time.Second), time.Minute))
 	c.Drain = cmp.Or(c.Drain, 5*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, 500*time.Millisecond)
 	if c.Progress == nil {

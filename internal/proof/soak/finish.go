@@ -63,7 +63,7 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 			return "", err
 		}
 		if now.Status != sender.SubscriptionActive {
-			if err := c.resume(ctx, s, sender.Resume{}); err != nil {
+			if err := c.resume(ctx, s, sender.Resume{Force: true}); err != nil {
 				return "", err
 			}
 			left = "subscriptions are resumed"

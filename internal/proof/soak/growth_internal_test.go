@@ -56,7 +56,7 @@ func TestWhatRisesIsFound(t *testing.T) {
 		"resident":         func(s *Sample, at float64) { s.Resident += uint64(at * 200_000) },
 		"goroutines":       func(s *Sample, at float64) { s.Goroutines += int(at) },
 		"descriptors":      func(s *Sample, at float64) { s.Descriptors += int(at) },
-		"surehook_notices": func(s *Sample, at float64) { s.Rows["surehook_notices"] += int64(2 * at) },
+		"surehook_notices": func(s *Sample, at float64) { s.Rows["surehook_notices"] += int64(5 * at) },
 	} {
 		_, found := trend(load(change))
 		require.Len(t, found, 1, text)

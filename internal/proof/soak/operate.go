@@ -123,7 +123,7 @@ func (c *cycle) resume(ctx context.Context, s *slot, take sender.Resume) error {
 		resume := func() error {
 			return s.act(&s.resumes, func() error { return c.registry.Resume(ctx, s.subscription, take) })
 		}
-		if take == (sender.Resume{}) {
+		if !take.None && take.Since.IsZero() {
 			return resume()
 		}
 		return s.shear(take.Since, resume)

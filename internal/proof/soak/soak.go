@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	if err == nil {
 		f.grown(ends[0], ends[1])
 		w.stayed(&ends[1])
-		if !f.rising(report.Samples, full.Reach) && full.Time >= time.Minute {
+		if !f.rising(report.Samples, full.Reach) && full.Time >= 2*time.Minute {
 			f.add("run", "%d samples are too few to tell what grew under load", len(report.Samples))
 		}
 	}

@@ -186,13 +186,15 @@ func (w *witness) redelivers(eventID, subscription string, do func() error) erro
 	if e != nil {
 		at = len(e.again)
 		e.again = append(e.again, span{what: subscription, from: time.Now()})
-		e.unchecked()
 	}
 	w.mu.Unlock()
 	err := do()
 	if e != nil {
 		w.mu.Lock()
 		e.again[at].to = time.Now()
+		if err == nil { // if it was pruned, there is nothing to look at again
+			e.unchecked()
+		}
 		w.mu.Unlock()
 	}
 	return err
