@@ -84,6 +84,8 @@ func (c *cycle) run(ctx context.Context) (err error) {
 	defer rest()
 	keeper.start(c.audits)
 	keeper.start(c.prunes)
+	keeper.start(c.acknowledges)
+	keeper.start(c.forgets)
 	keeper.start(c.watch)
 
 	c.began = time.Now()

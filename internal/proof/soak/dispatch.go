@@ -36,9 +36,15 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 	if err != nil {
 		return err
 	}
+	slots, patience := 48, time.Duration(1)
+	calm := c.ends.calm.Load()
+	keep := c.cfg.retention()
+	if calm { // what is left is to come through, on however busy a machine
+		slots, patience, keep.DeadLetters = 8, 4, -1
+	}
 	d, err := sender.NewDispatcher(l.wire(), c.keys, &sender.DispatcherConfig{
-		Policy: p, Timeout: c.cfg.Timeout, Lease: c.cfg.lease(), Slots: 48, PerSubscription: 8, MaxIdle: 20 * time.Millisecond,
-		Network: sender.Network{AllowPrivateNetworks: true}, Retention: c.cfg.retention(), Logger: c.log,
+		Policy: p, Timeout: patience * c.cfg.Timeout, Lease: patience * c.cfg.lease(), Slots: slots, PerSubscription: 8, MaxIdle: 20 * time.Millisecond,
+		Network: sender.Network{AllowPrivateNetworks: true}, Retention: keep, Logger: c.log,
 		Notifier: c.notify,
 		Hooks: sender.Hooks{
 			Recorded: func(_ context.Context, r *sender.Recorded) { c.w.recorded(r) },
@@ -59,6 +65,9 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 	mean := min(max(c.load/8, 500*time.Millisecond), 20*time.Second)
 	life := time.NewTimer(time.Duration((0.5 + rng.Float64()) * float64(mean)))
 	defer life.Stop()
+	if calm {
+		return c.last(ctx, done)
+	}
 	select {
 	case err := <-done: // only ctx or a database that is not fit ends it
 		if ctx.Err() == nil {
@@ -68,10 +77,9 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 	case <-ctx.Done():
 		return <-done // in good order: nothing may be given up
 	case <-c.calmed:
-		return c.last(ctx, done)
 	case <-life.C:
 	}
-	if rng.IntN(3) == 0 {
+	if !c.ends.calm.Load() && rng.IntN(3) == 0 {
 		c.w.count("dispatchers cut off")
 		l.cut.Store(true)
 	}

@@ -253,40 +253,6 @@ func reset(rw http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// watched looks into the database, from another connection, at the moment when a
-// receiver answers 2xx.
-type watched struct {
-	http.ResponseWriter
-	h     *endpoints
-	r     *http.Request
-	scope string
-	post  *post
-}
-
-// Unwrap is for http.ResponseController.
-func (x *watched) Unwrap() http.ResponseWriter { return x.ResponseWriter }
-
-// WriteHeader implements http.ResponseWriter.
-func (x *watched) WriteHeader(status int) {
-	x.h.w.note(x.post, func(p *post) { p.status = status })
-	if status >= 200 && status < 300 {
-		x.h.w.note(x.post, func(p *post) { p.accepted = true })
-		id := x.r.Header.Get("Webhook-Id")
-		if x.h.intN(4) == 0 {
-			marked, err := x.h.db.marked(context.WithoutCancel(x.r.Context()), x.scope, id)
-			switch {
-			case err != nil:
-				x.h.w.count("looks into the database that failed")
-			case !marked:
-				x.h.w.add("I11", "event %s was answered with 2xx at %s before its marker was committed", id, x.scope)
-			default:
-				x.h.w.count("2xx seen after the commit")
-			}
-		}
-	}
-	x.ResponseWriter.WriteHeader(status)
-}
-
 // marked tells whether an event has a marker.
 func (a *applying) marked(ctx context.Context, scope, id string) (bool, error) {
 	n, err := column[int64](ctx, a.base, "SELECT count(*) FROM surehook_dedup_markers WHERE scope = $1 AND id = $2", scope, id)

@@ -53,10 +53,10 @@ var keeps = map[string]func(w *witness, rows map[string]int64) int64{
 	"surehook_replays": func(w *witness, _ map[string]int64) int64 { return w.made["surehook_replays"] },
 }
 
-// waits are the tables of what waits to be done, and of what was given up or left
-// behind by a resume meanwhile: of that publishers let there be so much, when the
-// machine is too slow for their rate.
-var waits = []string{"surehook_outbox", "surehook_pending", "surehook_waiting", "surehook_leases", "surehook_ended"}
+// waits are the tables of what waits to be done, of what was given up or left behind
+// by a resume meanwhile, and of notices of that, which wait to be read: of all that
+// publishers let there be so much, when the machine is too slow for their rate.
+var waits = []string{"surehook_outbox", "surehook_pending", "surehook_waiting", "surehook_leases", "surehook_ended", "surehook_notices"}
 
 // stayed checks what is left by design. Nothing works any more.
 func (w *witness) stayed(s *Sample) {

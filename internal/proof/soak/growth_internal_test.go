@@ -52,11 +52,11 @@ func TestNothingRises(t *testing.T) {
 
 func TestWhatRisesIsFound(t *testing.T) {
 	for text, change := range map[string]func(s *Sample, at float64){
-		"live heap":        func(s *Sample, at float64) { s.Heap += uint64(at * 30_000) },
-		"resident":         func(s *Sample, at float64) { s.Resident += uint64(at * 200_000) },
-		"goroutines":       func(s *Sample, at float64) { s.Goroutines += int(at) },
-		"descriptors":      func(s *Sample, at float64) { s.Descriptors += int(at) },
-		"surehook_notices": func(s *Sample, at float64) { s.Rows["surehook_notices"] += int64(5 * at) },
+		"live heap":     func(s *Sample, at float64) { s.Heap += uint64(at * 30_000) },
+		"resident":      func(s *Sample, at float64) { s.Resident += uint64(at * 200_000) },
+		"goroutines":    func(s *Sample, at float64) { s.Goroutines += int(at) },
+		"descriptors":   func(s *Sample, at float64) { s.Descriptors += int(at) },
+		"surehook_keys": func(s *Sample, at float64) { s.Rows["surehook_keys"] += int64(5 * at) },
 	} {
 		_, found := trend(load(change))
 		require.Len(t, found, 1, text)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// audits and prunes run side by side, each as often as it can, until ctx ends.
+// audits, prunes, acknowledges and forgets run side by side, each as often as it can, until ctx ends.
 func (c *cycle) audits(ctx context.Context) error {
 	return c.often(ctx, "auditing", func(ctx context.Context) error {
 		if err := c.auditAll(ctx); err != nil {
@@ -27,8 +28,8 @@ func (c *cycle) audits(ctx context.Context) error {
 
 func (c *cycle) prunes(ctx context.Context) error {
 	return c.often(ctx, "pruning", func(ctx context.Context) error {
-		if err := c.acknowledge(ctx); err != nil {
-			return err
+		if c.ends.calm.Load() { // what was given up is to be sent again, however long it takes
+			return nil
 		}
 		if _, err := c.pruner.Prune(ctx); err != nil {
 			return err
@@ -36,9 +37,16 @@ func (c *cycle) prunes(ctx context.Context) error {
 		if _, err := c.jobs.Prune(ctx); err != nil {
 			return err
 		}
-		if err := c.applies.pruneMarkers(ctx, time.Now().Add(-2*c.cfg.Reach)); err != nil {
-			return err
-		}
+		return c.applies.pruneMarkers(ctx, time.Now().Add(-2*c.cfg.Reach))
+	})
+}
+
+func (c *cycle) acknowledges(ctx context.Context) error {
+	return c.often(ctx, "acknowledging", c.acknowledge)
+}
+
+func (c *cycle) forgets(ctx context.Context) error {
+	return c.often(ctx, "forgetting", func(ctx context.Context) error {
 		c.vacate()
 		if err := c.kept(ctx); err != nil {
 			return err
@@ -102,18 +110,17 @@ func (c *cycle) vacate() {
 
 // forget lets go of events that were pruned.
 func (c *cycle) forget(ctx context.Context) error {
-	var gone []*event
-	for _, e := range c.w.some(func(e *event) bool { return time.Since(e.began) > c.cfg.Reach+500*time.Millisecond }) {
-		if e.id != "" {
-			_, err := c.history.Event(ctx, e.id)
-			if err == nil {
-				continue
-			}
-			if !errors.Is(err, sender.ErrNotFound) {
-				return err
-			}
-		}
-		gone = append(gone, e)
+	old := c.w.some(func(e *event) bool { return time.Since(e.began) > c.cfg.Reach+500*time.Millisecond })
+	ids, err := column[string](ctx, c.db.base, "SELECT id FROM surehook_events")
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{}
+	for _, id := range ids {
+		kept[id] = true
+	}
+	gone := slices.DeleteFunc(old, func(e *event) bool { return kept[c.w.idOf(e)] })
+	for _, e := range gone {
 		c.farewell(e)
 	}
 	if err := c.things(ctx, gone); err != nil {
@@ -228,11 +235,17 @@ func (c *cycle) acknowledge(ctx context.Context) error {
 		if err != nil || len(page) == 0 {
 			return err
 		}
+		some, inner := errgroup.WithContext(ctx)
+		some.SetLimit(4)
 		for _, n := range page {
-			c.w.search("a notice", fmt.Append(nil, n))
-			if _, err := c.history.Acknowledge(ctx, n.ID, ""); but(err, sender.ErrNotFound) != nil {
-				return err
-			}
+			some.Go(func() error {
+				c.w.search("a notice", fmt.Append(nil, n))
+				_, err := c.history.Acknowledge(inner, n.ID, "")
+				return but(err, sender.ErrNotFound)
+			})
+		}
+		if err := some.Wait(); err != nil {
+			return err
 		}
 	}
 }

@@ -276,6 +276,12 @@ func (w *witness) some(choose func(e *event) bool) (chosen []*event) {
 	return chosen
 }
 
+func (w *witness) idOf(e *event) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return e.id
+}
+
 // forget drops an event that the library has pruned.
 func (w *witness) forget(e *event) {
 	w.mu.Lock()
