@@ -3,7 +3,9 @@ package soak
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -12,16 +14,18 @@ import (
 
 // audit checks all that is known of an event against what the library and the
 // receivers say of it. It tells whether all its deliveries have ended, at the end of
-// which they must have, and whether some are alive.
-func (c *cycle) audit(ctx context.Context, of *event, final bool) (ended, alive bool, err error) {
+// which they must have.
+func (c *cycle) audit(ctx context.Context, of *event, final bool) (ended bool, err error) {
 	e := c.w.snapshot(of)
 	deliveries, err := c.deliveries(ctx, e.id)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	asked := time.Now()
 	var judged []judgement
+	alive := false
 	found := map[string]bool{}
+	last, resent := "", true
 	for _, d := range deliveries {
 		name := path.Base(d.URL)
 		s := c.ends.slot(name)
@@ -40,18 +44,23 @@ func (c *cycle) audit(ctx context.Context, of *event, final bool) (ended, alive 
 		case errors.Is(err, sender.ErrNotFound): // pruned meanwhile, and so it is missing
 			delete(found, name)
 		case err != nil:
-			return false, false, err
+			return false, err
 		case ends:
 			judged = append(judged, judgement{s, full})
 		default:
 			alive = true
+			last = fmt.Sprintf("%s, %s, %d attempts, due %v", name, full.Status, len(full.Attempts), full.NextAttemptAt)
+			resent = resent && slices.ContainsFunc(full.Attempts, succeeded)
 		}
 	}
+	if alive {
+		c.w.stillAlive(of, last, resent)
+	}
 	if err := c.effects(ctx, of, judged); err != nil {
-		return false, false, err
+		return false, err
 	}
 	c.stray(&e, found, asked)
-	return c.missing(&e, found, final) && !alive, alive, nil
+	return c.missing(&e, found, final) && !alive, nil
 }
 
 // stray looks for posts of deliveries that are not on record. What was posted a while

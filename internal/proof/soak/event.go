@@ -43,6 +43,8 @@ type event struct {
 	checked bool             // all its deliveries have ended, as they must
 	done    map[string]int   // by slot: the delivery had ended in order, after so many posts. Its record may be pruned
 	alive   time.Time        // when some had not
+	last    string           // which, when it was last seen
+	resent  bool             // of them only some that had been delivered before, and are kept no longer if that is called off
 	looked  time.Time        // when it was last looked at, or last began to need it
 	gap     bool             // it was not looked at for so long that what had ended may have been pruned
 }
@@ -66,6 +68,14 @@ func (e *event) unchecked() {
 	if e.checked {
 		e.checked, e.looked = false, time.Now()
 	}
+}
+
+// stillAlive notes that some deliveries have not ended, one of them, and whether all of
+// them had been delivered before.
+func (w *witness) stillAlive(e *event, last string, resent bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.alive, e.last, e.resent = time.Now(), last, resent
 }
 
 // told is what the dispatchers' hooks told of a delivery.

@@ -176,7 +176,7 @@ func (c *cycle) newest(ctx context.Context) error {
 func (c *cycle) finish(ctx context.Context) error {
 	for _, e := range c.w.some(func(e *event) bool { return e.id != "" && e.outcome != undone }) {
 		c.look(e)
-		if _, _, err := c.audit(ctx, e, true); err != nil {
+		if _, err := c.audit(ctx, e, true); err != nil {
 			return err
 		}
 		if e.outcome == committed && e.inFeed == 0 && !c.feed.excuses(e) {

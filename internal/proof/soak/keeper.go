@@ -74,13 +74,10 @@ func (c *cycle) auditAll(ctx context.Context) error {
 				return nil
 			}
 			c.look(e)
-			ended, alive, err := c.audit(ctx, e, false)
+			ended, err := c.audit(ctx, e, false)
 			c.w.mu.Lock()
 			defer c.w.mu.Unlock()
 			e.checked = e.checked && ended && err == nil
-			if alive {
-				e.alive = time.Now()
-			}
 			return but(err, context.Canceled)
 		})
 	}
@@ -138,10 +135,10 @@ func (c *cycle) farewell(of *event) {
 	}
 	switch {
 	case e.checked:
-	case e.gap || time.Since(e.looked) >= c.cfg.patience():
+	case e.gap || e.resent || time.Since(e.looked) >= c.cfg.patience():
 		c.w.count("events pruned before they were checked")
 	case !e.alive.IsZero():
-		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and a delivery of it had not ended %v before", e.id, e.nonce, e.kind, time.Since(e.alive))
+		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and a delivery of it had not ended %v before: %s", e.id, e.nonce, e.kind, time.Since(e.alive), e.last)
 	default:
 		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and not all deliveries of it were ever seen", e.id, e.nonce, e.kind)
 	}
