@@ -36,14 +36,14 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	slots, patience := 48, time.Duration(1)
+	patience := time.Duration(1)
 	calm := c.ends.calm.Load()
 	keep := c.cfg.retention()
 	if calm { // what is left is to come through, on however busy a machine
-		slots, patience, keep.DeadLetters = 8, 4, -1
+		patience, keep.DeadLetters = 4, -1
 	}
 	d, err := sender.NewDispatcher(l.wire(), c.keys, &sender.DispatcherConfig{
-		Policy: p, Timeout: patience * c.cfg.Timeout, Lease: patience * c.cfg.lease(), Slots: slots, PerSubscription: 8, MaxIdle: 20 * time.Millisecond,
+		Policy: p, Timeout: patience * c.cfg.Timeout, Lease: patience * c.cfg.lease(), Slots: 48, PerSubscription: 8, MaxIdle: 20 * time.Millisecond,
 		Network: sender.Network{AllowPrivateNetworks: true}, Retention: keep, Logger: c.log,
 		Notifier: c.notify,
 		Hooks: sender.Hooks{
