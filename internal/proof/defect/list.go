@@ -57,12 +57,12 @@ var ofReceiver = []Defect{
 	{
 		Name: "the answer is 2xx although the commit failed",
 		File: "receiver/transaction.go", Tests: []string{"./receiver"},
-		Old: "\tcase called:\n", New: "\tcase called:\n\t\treturn nil\n\tcase err != nil && called:\n",
+		Old: "\tcase is.called:\n", New: "\tcase is.called:\n\t\treturn nil\n\tcase err != nil && is.called:\n",
 	},
 	{
 		Name: "what a handler did before it panicked is committed",
 		File: "receiver/transaction.go", Tests: []string{"./receiver"},
-		Old: "own = fail(ReasonPanic, err)\n\t\t\t}", New: "own = nil\n\t\t\t}",
+		Old: "is.failed = fail(ReasonPanic, err)\n\t\t\t}", New: "is.failed = nil\n\t\t\t}",
 	},
 	{
 		Name: "duplicates are applied",
