@@ -97,7 +97,7 @@ var ofReceiver = []Defect{
 	{
 		Name: "a body of any size is read",
 		File: "receiver/body.go", Tests: []string{"./receiver"},
-		Old: "http.MaxBytesReader(w, req.Body, limit)", New: "http.MaxBytesReader(w, req.Body, limit<<20)",
+		Old: "http.MaxBytesReader(from.w, req.Body, limit)", New: "http.MaxBytesReader(from.w, req.Body, limit<<20)",
 	},
 	{
 		Name: "the signature's verdict is not heeded",
