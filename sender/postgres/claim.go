@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -88,7 +89,7 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 		for _, s := range due[lane] {
 			all = append(all, s.heads...)
 			for _, h := range s.heads {
-				most = max(most, min(p.Slots, roomOf(h.subscription, b.Claim.SubscriptionRoom, p.PerSubscription)))
+				most = max(most, min(p.Slots, turns.Room(h.subscription, b.Claim.SubscriptionRoom, p.PerSubscription)))
 			}
 		}
 	}
@@ -124,20 +125,20 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 // subscriptions. What one leaves of its share goes to those behind it.
 func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnKey]bool) {
 	p := c.Claim.Lanes[lane]
-	turns := min(len(due), turnsAtOnce(p.Slots))
+	atOnce := min(len(due), turns.AtOnce(p.Slots))
 	for i, s := range due {
 		if p.Slots <= 0 {
 			break
 		}
-		most := min(share(p.Slots, turns-i), roomOf(s.subscriber, p.SubscriberRoom, p.PerSubscriber))
-		heads := min(len(s.heads), turnsAtOnce(most))
+		most := min(turns.Share(p.Slots, atOnce-i), turns.Room(s.subscriber, p.SubscriberRoom, p.PerSubscriber))
+		heads := min(len(s.heads), turns.AtOnce(most))
 		given := 0
 		for j, h := range s.heads {
 			if given == most {
 				break
 			}
-			room := roomOf(h.subscription, c.Claim.SubscriptionRoom, p.PerSubscription)
-			given += c.choose(lane, h, min(room, share(most-given, heads-j)))
+			room := turns.Room(h.subscription, c.Claim.SubscriptionRoom, p.PerSubscription)
+			given += c.choose(lane, h, min(room, turns.Share(most-given, heads-j)))
 		}
 		p.Slots -= given
 		served[turnKey{lane, s.subscriber}] = true
@@ -415,14 +416,4 @@ func (c *claiming) after() error {
 		h.nextDue = max(next, c.now)
 	}
 	return nil
-}
-
-// share is a fair part of slots for the first of so many; for one behind them, all.
-func share(slots, of int) int { return (slots + max(of, 1) - 1) / max(of, 1) }
-
-func roomOf(no int64, rooms map[int64]int, otherwise int) int {
-	if room, ok := rooms[no]; ok {
-		return room
-	}
-	return otherwise
 }

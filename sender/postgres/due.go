@@ -5,12 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 )
-
-// perTurn is how many deliveries a subscriber may be given in a turn when more have
-// work than there are slots: what a turn costs is shared by so many.
-const perTurn = 8
 
 // selectDue finds the subscribers of a lane whose turn it is, and locks the first of
 // each one's subscriptions that are due and that nobody else has locked. It also
@@ -39,15 +36,9 @@ func (b *batch) dueQuery(lane sender.Lane, from moment) query {
 	p := &b.Claim.Lanes[lane]
 	full := withoutRoom(b.Claim.SubscriptionRoom) // those of whom all are full have a turn, and use none of the slots
 	return query{b.text(selectDue), []any{
-		int16(lane), from, turnsAtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
+		int16(lane), from, turns.AtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
 		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription),
 	}}
-}
-
-// turnsAtOnce is how many subscribers are served in a claim of so many slots.
-func turnsAtOnce(slots int) int {
-	const few = 32 // have all of them a turn at once
-	return max(min(slots, few), (slots+perTurn-1)/perTurn)
 }
 
 func withoutRoom(rooms map[int64]int) []int64 {
@@ -122,8 +113,8 @@ func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
 		h := b.heads.by[no]
 		lane := h.health.Lane
 		if there[h] || !h.open || h.nextDue > b.now || b.Claim.Lanes[lane].Slots <= 0 ||
-			roomOf(h.subscriber, b.Claim.Lanes[lane].SubscriberRoom, b.Claim.Lanes[lane].PerSubscriber) <= 0 ||
-			roomOf(no, b.Claim.SubscriptionRoom, b.Claim.Lanes[lane].PerSubscription) <= 0 {
+			turns.Room(h.subscriber, b.Claim.Lanes[lane].SubscriberRoom, b.Claim.Lanes[lane].PerSubscriber) <= 0 ||
+			turns.Room(no, b.Claim.SubscriptionRoom, b.Claim.Lanes[lane].PerSubscription) <= 0 {
 			continue
 		}
 		i := slices.IndexFunc(due[lane], func(s dueSubscriber) bool { return s.subscriber == h.subscriber })

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -64,12 +65,12 @@ func (b *batch) claim(lane sender.Lane) error {
 	heads := dueHeads{batch: b, lane: lane, subscribers: due}
 	var served []int64
 	var claims []*claimed
-	turns := min(len(due), turnsAtOnce(p.Slots))
+	atOnce := min(len(due), turns.AtOnce(p.Slots))
 	for i, subscriber := range due {
 		if p.Slots <= 0 {
 			break
 		}
-		most := min(share(p.Slots, turns-i), roomOf(subscriber, p.SubscriberRoom, p.PerSubscriber))
+		most := min(turns.Share(p.Slots, atOnce-i), turns.Room(subscriber, p.SubscriberRoom, p.PerSubscriber))
 		of, err := heads.of(i, most+len(b.Claim.SubscriptionRoom), p.Slots)
 		if err != nil {
 			return err
@@ -99,21 +100,21 @@ func (b *batch) claim(lane sender.Lane) error {
 func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscription int) ([]*claimed, error) {
 	left := 0
 	for _, h := range due {
-		if roomOf(h.subscription, b.Claim.SubscriptionRoom, perSubscription) > 0 {
+		if turns.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription) > 0 {
 			left++
 		}
 	}
-	left = min(left, turnsAtOnce(most))
+	left = min(left, turns.AtOnce(most))
 	given := 0
 	for _, h := range due {
-		room := roomOf(h.subscription, b.Claim.SubscriptionRoom, perSubscription)
+		room := turns.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription)
 		if room <= 0 {
 			continue
 		}
 		if given == most {
 			break
 		}
-		c, err := b.claimSubscription(h, min(room, share(most-given, left)))
+		c, err := b.claimSubscription(h, min(room, turns.Share(most-given, left)))
 		if err != nil {
 			return nil, err
 		}
@@ -356,30 +357,10 @@ func (w *work) numbers(query string, args ...any) (all []int64, err error) {
 	return all, err
 }
 
-// perTurn is how many deliveries one is given in a turn when more have work than there
-// are slots: what a turn costs is shared by so many.
-const perTurn = 8
-
-// turnsAtOnce is how many are served in a claim of so many slots.
-func turnsAtOnce(slots int) int {
-	const few = 32 // have all of them a turn at once
-	return max(min(slots, few), (slots+perTurn-1)/perTurn)
-}
-
-// share is a fair part of slots for the first of so many; for one behind them, all.
-func share(slots, of int) int { return (slots + max(of, 1) - 1) / max(of, 1) }
-
-func roomOf(no int64, rooms map[int64]int, otherwise int) int {
-	if room, ok := rooms[no]; ok {
-		return room
-	}
-	return otherwise
-}
-
 func withRoom(all []int64, rooms map[int64]int, otherwise int) []int64 {
 	some := all[:0]
 	for _, no := range all {
-		if roomOf(no, rooms, otherwise) > 0 {
+		if turns.Room(no, rooms, otherwise) > 0 {
 			some = append(some, no)
 		}
 	}
