@@ -15,6 +15,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/migrate"
+	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/receiver/catchup"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 // safe for concurrent use and holds nothing but its statements' text.
 type Store[Tx any] struct {
 	get, set string
-	in       func(Tx) (session, error)
+	in       func(Tx) pgtx.Tx // nil for nil
 }
 
 var (
@@ -37,48 +38,16 @@ var (
 	_ catchup.CursorStore[*sql.Tx] = (*Store[*sql.Tx])(nil)
 )
 
-// session is a transaction of either kind.
-type session struct {
-	exec func(ctx context.Context, query string, args ...any) error
-	row  func(ctx context.Context, query string, args ...any) interface{ Scan(into ...any) error }
-}
-
 // New returns a store for the transactions of pgx. The table must be there: see
 // [Migrate]. A nil config is an empty one; the error matches [catchup.ErrInvalid].
 func New(cfg *Config) (*Store[pgx.Tx], error) {
-	return newStore(cfg, func(tx pgx.Tx) (session, error) {
-		if tx == nil {
-			return session{}, errNoTx
-		}
-		return session{
-			exec: func(ctx context.Context, query string, args ...any) error {
-				_, err := tx.Exec(ctx, query, args...)
-				return err
-			},
-			row: func(ctx context.Context, query string, args ...any) interface{ Scan(into ...any) error } {
-				return tx.QueryRow(ctx, query, args...)
-			},
-		}, nil
-	})
+	return newStore(cfg, pgtx.Pgx)
 }
 
 // NewSQL returns a store for the transactions of a *sql.DB, whatever its driver. It
 // is New otherwise.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
-	return newStore(cfg, func(tx *sql.Tx) (session, error) {
-		if tx == nil {
-			return session{}, errNoTx
-		}
-		return session{
-			exec: func(ctx context.Context, query string, args ...any) error {
-				_, err := tx.ExecContext(ctx, query, args...)
-				return err
-			},
-			row: func(ctx context.Context, query string, args ...any) interface{ Scan(into ...any) error } {
-				return tx.QueryRowContext(ctx, query, args...)
-			},
-		}, nil
-	})
+	return newStore(cfg, pgtx.SQL)
 }
 
 var errNoTx = fmt.Errorf("%w: the transaction is nil", catchup.ErrInvalid)
@@ -89,7 +58,7 @@ const (
 		ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`
 )
 
-func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], error) {
+func newStore[Tx any](cfg *Config, in func(Tx) pgtx.Tx) (*Store[Tx], error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
@@ -105,14 +74,21 @@ func newStore[Tx any](cfg *Config, in func(Tx) (session, error)) (*Store[Tx], er
 	return &Store[Tx]{get: named(get), set: named(set), in: in}, nil
 }
 
+func (s *Store[Tx]) session(tx Tx) (pgtx.Tx, error) {
+	if in := s.in(tx); in != nil {
+		return in, nil
+	}
+	return nil, errNoTx
+}
+
 // Cursor implements [catchup.CursorStore].
 func (s *Store[Tx]) Cursor(ctx context.Context, tx Tx, name string) (cursor string, err error) {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err = errors.Join(err, catchup.CheckName(name)); err != nil {
 		return "", err
 	}
-	err = in.row(ctx, s.get, name).Scan(&cursor)
-	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, pgx.ErrNoRows) {
+	err = in.Row(ctx, s.get, []any{name}, &cursor)
+	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
 	if err != nil {
@@ -123,11 +99,11 @@ func (s *Store[Tx]) Cursor(ctx context.Context, tx Tx, name string) (cursor stri
 
 // SetCursor implements [catchup.CursorStore].
 func (s *Store[Tx]) SetCursor(ctx context.Context, tx Tx, name, cursor string) error {
-	in, err := s.in(tx)
+	in, err := s.session(tx)
 	if err = errors.Join(err, catchup.CheckName(name), catchup.CheckCursor(cursor)); err != nil {
 		return err
 	}
-	if err := in.exec(ctx, s.set, name, cursor); err != nil {
+	if _, err := in.Exec(ctx, s.set, name, cursor); err != nil {
 		return fmt.Errorf("postgres: storing a cursor: %w", err)
 	}
 	return nil
