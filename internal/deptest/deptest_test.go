@@ -126,7 +126,7 @@ var rules = []rule{
 	{
 		name:    "pgx",
 		from:    []string{"./..."},
-		but:     append([]string{"internal/pgtx", "dedup/postgres", "receiver/catchup/postgres", "receiver/inbox/postgres", "sender/postgres", "sender/jobs/postgres"}, programs...),
+		but:     append([]string{"internal/pgtx", "dedup/postgres", "receiver/catchup/postgres", "receiver/inbox/postgres", "sender/internal/pgrun", "sender/postgres", "sender/jobs/postgres"}, programs...),
 		never:   []string{"github.com/jackc/..."},
 		because: "who does not use PostgreSQL must not link its driver",
 	},

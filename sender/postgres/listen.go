@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/surehook/surehook/sender/internal/pgrun"
 )
 
 const (
@@ -81,7 +83,7 @@ func (c *core) Listen(ctx context.Context) {
 		if c.listen(ctx) {
 			wait = relistenMin
 		}
-		sleep(ctx, wait)
+		pgrun.Sleep(ctx, wait)
 		wait = min(2*wait, relistenMax)
 	}
 }

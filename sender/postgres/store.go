@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pgrun"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -72,7 +73,7 @@ func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
 	return &Store[*sql.Tx]{
 		core: c,
 		in:   func(tx *sql.Tx) (conn, bool) { return sqlConn{tx}, tx != nil },
-		run:  func(ctx context.Context, fn func(tx *sql.Tx) error) error { return inSQL(ctx, pool, fn) },
+		run:  func(ctx context.Context, fn func(tx *sql.Tx) error) error { return pgrun.SQL(ctx, pool, fn) },
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pgrun"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
@@ -53,7 +54,7 @@ func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
 // driver, in their transactions. Its own are on a pool of pgx, to the same database.
 func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
 	return newStore("NewSQL", pool, cfg, pgtx.SQL, func(ctx context.Context, fn func(tx *sql.Tx) error) error {
-		return runSQL(ctx, pool, fn)
+		return pgrun.SQL(ctx, pool, fn)
 	})
 }
 

@@ -1,0 +1,88 @@
+// Package pgrun runs transactions on PostgreSQL for the stores of the sending side.
+package pgrun
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// How often a transaction is run that must be run again, and how long the wait is at
+	// most before the second run, and before the later ones.
+	runs     = 20
+	pause    = time.Millisecond
+	pauseMax = 100 * time.Millisecond
+)
+
+// Again runs a transaction, and what PostgreSQL aborts of it because of others, or
+// what returns an error that matches sender.ErrRetryTx, again: up to twenty times in
+// all, within about a second.
+func Again(ctx context.Context, run func() error) error {
+	var err error
+	most := pause
+	for n := range runs {
+		if n > 0 {
+			Sleep(ctx, rand.N(most))
+			most = min(2*most, pauseMax)
+		}
+		if err = run(); err == nil {
+			return nil
+		}
+		if dberr.Classify(err) == dberr.Retry {
+			err = Fail("running a transaction", err)
+		}
+		if !errors.Is(err, sender.ErrRetryTx) {
+			break
+		}
+	}
+	return err
+}
+
+// Sleep returns after the time, or when ctx ends.
+func Sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// SQL runs fn in a transaction of database/sql on a pool's connection. It keeps no
+// *sql.DB: one has a goroutine that ends when it is closed, and a store is never
+// closed.
+func SQL(ctx context.Context, pool *pgxpool.Pool, fn func(tx *sql.Tx) error) error {
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }() // the pool stays open
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // also if fn panics; after a commit it does nothing
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Fail says what an error came of. One that another transaction caused matches
+// sender.ErrRetryTx.
+func Fail(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if dberr.Classify(err) == dberr.Retry && !errors.Is(err, sender.ErrRetryTx) {
+		return fmt.Errorf("postgres: %s: %w: %w", doing, sender.ErrRetryTx, err)
+	}
+	return fmt.Errorf("postgres: %s: %w", doing, err)
+}
