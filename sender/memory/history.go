@@ -2,18 +2,12 @@ package memory
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-)
-
-// Bounds of a page of deliveries.
-const (
-	pageDefault = 50
-	pageMax     = 200
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 // Delivery implements sender.HistoryStore.
@@ -32,14 +26,7 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 // Deliveries implements sender.HistoryStore. It looks at every delivery of the
 // subscription, of the event, or of all, until the page is full.
 func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit := q.Limit
-	if limit == 0 {
-		limit = pageDefault
-	}
-	if limit < 1 || limit > pageMax {
-		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
-	}
-	after, err := parseCursor(q.Cursor)
+	limit, after, err := cursor.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -49,7 +36,7 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		examined := 0
 		for d := range s.newestFirst(q, after) {
 			if asked := d.asked(&q); len(page) == limit && asked || examined == sender.MaxExamined {
-				next = cursor(sender.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
+				next = cursor.OfDelivery(sender.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
 				return nil
 			} else if asked {
 				page = append(page, d.summary(now))
@@ -120,25 +107,4 @@ func all(ds []*delivery, visit func(*delivery) bool) bool {
 		}
 	}
 	return true
-}
-
-var cursors = base64.RawURLEncoding.Strict()
-
-func cursor(k sender.DeliveryKey) string {
-	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d", k.Event, k.Subscription))
-}
-
-// parseCursor returns the zero key for an empty cursor.
-func parseCursor(text string) (k sender.DeliveryKey, err error) {
-	if text == "" {
-		return k, nil
-	}
-	b, err := cursors.DecodeString(text)
-	if err == nil {
-		_, err = fmt.Sscanf(string(b), "%d.%d", &k.Event, &k.Subscription)
-	}
-	if err != nil || k.Event < 1 || k.Subscription < 1 || cursor(k) != text {
-		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-	}
-	return k, nil
 }

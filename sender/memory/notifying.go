@@ -3,11 +3,12 @@ package memory
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 // notifying is how far a notice is on its way to a notifier.
@@ -18,22 +19,11 @@ type notifying struct {
 
 // Notices implements sender.HistoryStore.
 func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
-	limit := q.Limit
-	if limit == 0 {
-		limit = pageDefault
-	}
-	if limit < 1 || limit > pageMax {
-		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
+	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	if err != nil {
+		return nil, "", err
 	}
 	err = s.inTx(ctx, func(*Tx) error {
-		before := s.noticed + 1
-		if q.Cursor != "" {
-			n, err := strconv.ParseInt(q.Cursor, 36, 64)
-			if err != nil || n < 1 || strconv.FormatInt(n, 36) != q.Cursor {
-				return fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-			}
-			before = n
-		}
 		last := before
 		for _, n := range slices.Backward(s.notices) {
 			switch {
@@ -42,7 +32,7 @@ func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sende
 				continue
 			}
 			if len(page) == limit {
-				next = strconv.FormatInt(last, 36)
+				next = cursor.OfNumber(last)
 				return nil
 			}
 			page, last = append(page, n.Notice), n.no

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 // lookAtMost is how many deliveries and events a batch looks at, in limits.
@@ -33,7 +33,7 @@ func (s *Store) Prune(ctx context.Context, p sender.PruneParams) (out sender.Pru
 		w.remove()
 		out = w.out
 		if more {
-			out.Cursor = strconv.FormatInt(next, 10)
+			out.Cursor = cursor.Decimal(next)
 		}
 		return nil
 	})
@@ -47,11 +47,7 @@ func parsePassCursor(text string, limit int) (no int64, err error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, limit)
 	}
-	if text == "" {
-		return 0, nil
-	}
-	no, err = strconv.ParseInt(text, 10, 64)
-	if err != nil || no < 1 || strconv.FormatInt(no, 10) != text {
+	if text != "" && (!cursor.ReadDecimal(text, &no) || no < 1) {
 		return 0, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
 	}
 	return no, nil

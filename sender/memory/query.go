@@ -2,14 +2,13 @@ package memory
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 func (e *event) stored() sender.StoredEvent {
@@ -32,7 +31,7 @@ func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, e
 
 // Events implements sender.QueryStore.
 func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
-	limit, before, err := place(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -40,7 +39,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 		for examined, e := range backward(s.events[:s.after(before-1)]) {
 			matches := q.Matches(e.info, e.to.subscriber)
 			if matches && len(page) == limit || examined == sender.MaxExamined {
-				next = numberCursor(e.no + 1)
+				next = cursor.OfNumber(e.no + 1)
 				return nil
 			}
 			if matches {
@@ -65,7 +64,7 @@ func backward[T any](list []T) func(yield func(int, T) bool) {
 
 // Subscriptions implements sender.QueryStore.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
-	limit, after, err := place(q.Limit, q.Cursor, 0)
+	limit, after, err := cursor.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -73,7 +72,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 		for examined, sub := range s.subscriptions[min(after, int64(len(s.subscriptions))):] {
 			asked := !sub.deleted && q.Matches(sub.Subscription)
 			if asked && len(page) == limit || examined == sender.MaxExamined {
-				next = numberCursor(sub.no - 1)
+				next = cursor.OfNumber(sub.no - 1)
 				return nil
 			}
 			if asked {
@@ -83,27 +82,4 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 		return nil
 	})
 	return page, next, err
-}
-
-// place is the limit of a page, and the number from which on it is read: first, if
-// there is no cursor.
-func place(limit int, cursor string, first int64) (n int, from int64, err error) {
-	if n = cmp.Or(limit, pageDefault); n < 1 || n > pageMax {
-		return 0, 0, fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, limit, pageMax)
-	}
-	if cursor == "" {
-		return n, first, nil
-	}
-	b, err := cursors.DecodeString(cursor)
-	if err == nil {
-		from, err = strconv.ParseInt(string(b), 10, 64)
-	}
-	if err != nil || from < 1 || numberCursor(from) != cursor {
-		return 0, 0, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-	}
-	return n, from, nil
-}
-
-func numberCursor(no int64) string {
-	return cursors.EncodeToString(strconv.AppendInt(nil, no, 10))
 }

@@ -6,19 +6,14 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 // Redact implements sender.RetentionStore.
 func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
-	if p.Limit < 1 {
-		return out, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, p.Limit)
-	}
-	var from, upTo int64
-	if p.Cursor != "" {
-		_, err := fmt.Sscanf(p.Cursor, "%d.%d", &from, &upTo)
-		if err != nil || from < 1 || upTo <= from || fmt.Sprintf("%d.%d", from, upTo) != p.Cursor {
-			return out, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
-		}
+	from, upTo, err := pass.NewRedact(&p)
+	if err != nil {
+		return out, err
 	}
 	err = s.inTx(ctx, func(tx *Tx) error {
 		if p.Subscriber != "" && s.subscriber[p.Subscriber] == nil {
@@ -30,7 +25,7 @@ func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.R
 		found := 0
 		for _, e := range s.events[s.after(from):s.after(upTo)] {
 			if found == p.Limit {
-				out.Cursor = fmt.Sprintf("%d.%d", from, upTo)
+				out.Cursor = pass.Redacted(from, upTo)
 				return nil
 			}
 			from = e.no

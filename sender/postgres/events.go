@@ -1,16 +1,14 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 const (
@@ -50,7 +48,7 @@ func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err 
 
 // Events implements sender.QueryStore.
 func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
-	limit, before, err := place(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -82,7 +80,7 @@ func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.S
 
 // Subscriptions implements sender.QueryStore.
 func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
-	limit, after, err := place(q.Limit, q.Cursor, 0)
+	limit, after, err := cursor.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -137,7 +135,7 @@ func list[T any](w *work, limit int, at int64, matches func(*T) bool, scan func(
 			n := &some[i]
 			if matches(&n.row) {
 				if len(page) == limit {
-					return page, numberCursor(at), nil
+					return page, cursor.OfNumber(at), nil
 				}
 				page = append(page, n.row)
 			}
@@ -148,28 +146,5 @@ func list[T any](w *work, limit int, at int64, matches func(*T) bool, scan func(
 		}
 		examined += look
 	}
-	return page, numberCursor(at), nil
-}
-
-// place is the limit of a page, and the number from which on it is read: first, if
-// there is no cursor.
-func place(limit int, cursor string, first int64) (n int, from int64, err error) {
-	if n = cmp.Or(limit, pageDefault); n < 1 || n > pageMax {
-		return 0, 0, fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, limit, pageMax)
-	}
-	if cursor == "" {
-		return n, first, nil
-	}
-	b, err := cursors.DecodeString(cursor)
-	if err == nil {
-		from, err = strconv.ParseInt(strings.TrimSuffix(string(b), "."), 10, 64)
-	}
-	if err != nil || from < 1 || numberCursor(from) != cursor {
-		return 0, 0, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-	}
-	return n, from, nil
-}
-
-func numberCursor(no int64) string {
-	return cursors.EncodeToString(append(strconv.AppendInt(nil, no, 10), '.'))
+	return page, cursor.OfNumber(at), nil
 }

@@ -1,22 +1,18 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
-// Bounds of a page of a list.
 const (
-	pageDefault = 50
-	pageMax     = 200
 	// A list that has not filled its page looks further, at ever more at a time.
 	lookMax = 1000
 )
@@ -53,11 +49,7 @@ func aboutDelivery(id string, err error) error {
 // Deliveries implements sender.HistoryStore: by event, newest first, then by
 // subscription, oldest first.
 func (c *core) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit := cmp.Or(q.Limit, pageDefault)
-	if limit < 1 || limit > pageMax {
-		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
-	}
-	after, err := parseCursor(q.Cursor)
+	limit, after, err := cursor.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
 	if err != nil {
 		return nil, "", err
 	}
@@ -98,7 +90,7 @@ func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery,
 				d := found[e.DeliveryKey]
 				if d != nil && (q.Status == "" || d.Status == q.Status) && (q.Class == "" || d.LastErrorClass == q.Class) {
 					if len(page) == limit {
-						return page, cursor(after), nil
+						return page, cursor.OfDelivery(after), nil
 					}
 					page = append(page, d.Delivery)
 				}
@@ -107,7 +99,7 @@ func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery,
 			some = some[n:]
 		}
 	}
-	return page, cursor(after), nil
+	return page, cursor.OfDelivery(after), nil
 }
 
 // firstLikely are the keys of the first most likely entries, and how many entries
@@ -205,25 +197,3 @@ func (w *work) scope(q *sender.DeliveryQuery) (sc scope, known bool, err error) 
 
 // selectOwner finds a deleted subscriber too.
 const selectOwner = `SELECT no FROM surehook_subscribers WHERE id = $1`
-
-var cursors = base64.RawURLEncoding.Strict()
-
-// cursor ends with a dot, so that none is the beginning of another one.
-func cursor(k sender.DeliveryKey) string {
-	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d.", k.Event, k.Subscription))
-}
-
-// parseCursor returns the key that a page follows.
-func parseCursor(text string) (k sender.DeliveryKey, err error) {
-	if text == "" {
-		return sender.DeliveryKey{Event: math.MaxInt64}, nil
-	}
-	b, err := cursors.DecodeString(text)
-	if err == nil {
-		_, err = fmt.Sscanf(string(b), "%d.%d.", &k.Event, &k.Subscription)
-	}
-	if err != nil || k.Event < 1 || k.Subscription < 1 || cursor(k) != text {
-		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-	}
-	return k, nil
-}

@@ -1,16 +1,15 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 const (
@@ -43,16 +42,9 @@ func scanNotice(r interface{ Scan(...any) error }) (n noticeRow, err error) {
 
 // Notices implements sender.HistoryStore.
 func (c *core) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
-	limit := cmp.Or(q.Limit, pageDefault)
-	if limit < 1 || limit > pageMax {
-		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
-	}
-	before := int64(math.MaxInt64)
-	if q.Cursor != "" {
-		before, err = strconv.ParseInt(q.Cursor, 36, 64)
-		if err != nil || before < 1 || strconv.FormatInt(before, 36) != q.Cursor {
-			return nil, "", fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-		}
+	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	if err != nil {
+		return nil, "", err
 	}
 	if !storable(q.Subscription) || !storable(q.Subscriber) || !storable(string(q.Kind)) {
 		return nil, "", nil
@@ -65,7 +57,7 @@ func (c *core) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender
 				return false, err
 			}
 			if len(page) == limit {
-				next = strconv.FormatInt(before, 36)
+				next = cursor.OfNumber(before)
 				return false, nil
 			}
 			page, before = append(page, n.Notice), n.no

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 const (
@@ -17,81 +17,30 @@ const (
 		WHERE r.minute = u.minute AND r.shard = u.shard`
 )
 
-// pruneCursor is how far a pass is: in one of its steps, after a delivery or an event.
-type pruneCursor struct {
-	step                int
-	event, subscription int64
-}
-
-func (c pruneCursor) String() string { return fmt.Sprintf("%d.%d.%d", c.step, c.event, c.subscription) }
-
-func parsePruneCursor(text string) (c pruneCursor, err error) {
-	if text == "" {
-		return c, nil
-	}
-	_, err = fmt.Sscanf(text, "%d.%d.%d", &c.step, &c.event, &c.subscription)
-	if err != nil || c.String() != text || c.step < 0 || c.step >= len(pruneSteps) || c.event < 0 || c.subscription < 0 {
-		return c, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
-	}
-	return c, nil
-}
-
 // pruning is one Prune at work.
 type pruning struct {
 	*core
 	ctx context.Context
-	sender.PruneParams
-	at  pruneCursor
-	out sender.Pruned
-}
-
-// pruneSteps are a pass. Each removes what it finds first after p.at, if anything was
-// before its time, and returns whether it may have left some. Those of deliveries come
-// before that of their events.
-var pruneSteps = []struct {
-	before func(p *sender.PruneParams) time.Time
-	run    func(p *pruning, before moment) (more bool, err error)
-}{
-	{func(p *sender.PruneParams) time.Time { return p.DeadLetters }, (*pruning).deadLetters},
-	{func(p *sender.PruneParams) time.Time { return p.Delivered }, (*pruning).cancelled},
-	{func(p *sender.PruneParams) time.Time { return p.Delivered }, (*pruning).delivered},
-	{func(p *sender.PruneParams) time.Time { return p.Events }, (*pruning).events},
-	{func(p *sender.PruneParams) time.Time { return p.Notices }, (*pruning).notices},
-	{func(p *sender.PruneParams) time.Time { return p.Rollups }, (*pruning).rollups},
+	*pass.Prune
 }
 
 // Prune implements sender.RetentionStore. It looks for what is to go in a transaction
 // that only reads and locks nothing, and removes it in another one. What it frees is
 // used again once it is vacuumed; the tables do not shrink.
 func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
-	if params.Limit < 1 {
-		return sender.Pruned{}, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, params.Limit)
-	}
-	at, err := parsePruneCursor(params.Cursor)
+	batch, err := pass.NewPrune(params)
 	if err != nil {
 		return sender.Pruned{}, err
 	}
-	p := &pruning{core: c, ctx: ctx, PruneParams: params, at: at}
-	for ; p.at.step < len(pruneSteps); p.at = (pruneCursor{step: p.at.step + 1}) {
-		step := pruneSteps[p.at.step]
-		before := step.before(&params)
-		if before.IsZero() {
-			continue
-		}
-		more, err := step.run(p, momentOf(before))
-		if err != nil {
-			return sender.Pruned{}, fail("pruning", err)
-		}
-		if more {
-			p.out.Cursor = p.at.String()
-			break
-		}
-		if done := p.out.Deliveries + p.out.DeadLetters + p.out.Events + p.out.Notices + p.out.Rollups; done > 0 && p.at.step+1 < len(pruneSteps) {
-			p.out.Cursor = pruneCursor{step: p.at.step + 1}.String()
-			break
-		}
+	p := &pruning{core: c, ctx: ctx, Prune: batch}
+	at := func(step func(before moment) (bool, error)) pass.Step {
+		return func(before time.Time) (bool, error) { return step(momentOf(before)) }
 	}
-	return p.out, nil
+	out, err := p.Run(pass.Steps{
+		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups),
+	})
+	return out, fail("pruning", err)
 }
 
 // look is read under the settings of the store's own transactions: so it never reads
@@ -125,7 +74,7 @@ func (p *pruning) notices(before moment) (more bool, err error) {
 		return false, err
 	}
 	n, err := p.remove(deleteNotices, all)
-	p.out.Notices += n
+	p.Out.Notices += n
 	return len(all) == p.Limit, err
 }
 
@@ -145,6 +94,6 @@ func (p *pruning) rollups(before moment) (more bool, err error) {
 		return false, err
 	}
 	n, err := p.remove(deleteRollups, minutes, shards)
-	p.out.Rollups += n
+	p.Out.Rollups += n
 	return len(minutes) == p.Limit, err
 }

@@ -34,11 +34,11 @@ const (
 )
 
 func (p *pruning) deadLetters(before moment) (bool, error) {
-	return p.ends(sender.StatusDeadLettered, before, &p.out.DeadLetters)
+	return p.ends(sender.StatusDeadLettered, before, &p.Out.DeadLetters)
 }
 
 func (p *pruning) cancelled(before moment) (bool, error) {
-	return p.ends(sender.StatusCancelled, before, &p.out.Deliveries)
+	return p.ends(sender.StatusCancelled, before, &p.Out.Deliveries)
 }
 
 func (p *pruning) ends(status sender.Status, before moment, removed *int) (more bool, err error) {
@@ -98,14 +98,14 @@ func (p *pruning) delivered(before moment) (more bool, err error) {
 		looked := 0
 		return w.each(func(r rows) (bool, error) {
 			var goes bool
-			err := r.Scan(&p.at.event, &p.at.subscription, &goes)
+			err := r.Scan(&p.At.Event, &p.At.Subscription, &goes)
 			if goes {
-				old = append(old, sender.DeliveryKey{Event: p.at.event, Subscription: p.at.subscription})
+				old = append(old, sender.DeliveryKey{Event: p.At.Event, Subscription: p.At.Subscription})
 			}
 			looked++
 			more = looked == pruneLook*p.Limit || len(old) == p.Limit
 			return !more, err
-		}, selectOldRecords, p.at.event, p.at.subscription, until, before, pruneLook*p.Limit)
+		}, selectOldRecords, p.At.Event, p.At.Subscription, until, before, pruneLook*p.Limit)
 	})
 	if err != nil || len(old) == 0 {
 		return more, err
@@ -120,7 +120,7 @@ func (p *pruning) delivered(before moment) (more bool, err error) {
 		}
 		return w.deleteAttempts(still)
 	})
-	p.out.Deliveries += len(still)
+	p.Out.Deliveries += len(still)
 	return more, err
 }
 

@@ -42,7 +42,7 @@ func (p *pruning) events(before moment) (more bool, err error) {
 			var size int
 			var keeps bool
 			err := r.Scan(&e.position, &e.no, &size, &keeps)
-			p.at.event = e.position
+			p.At.Event = e.position
 			if !keeps {
 				old = append(old, e)
 				bytes += size
@@ -50,7 +50,7 @@ func (p *pruning) events(before moment) (more bool, err error) {
 			looked++
 			more = looked == pruneLook*p.Limit || len(old) == p.Limit || bytes >= pruneBytes
 			return !more, err
-		}, selectOldEvents, p.at.event, until, before, pruneLook*p.Limit)
+		}, selectOldEvents, p.At.Event, until, before, pruneLook*p.Limit)
 		if err != nil || len(old) == 0 {
 			return err
 		}
@@ -82,6 +82,6 @@ func (p *pruning) events(before moment) (more bool, err error) {
 		n, err = w.exec(deleteEvents, nos)
 		return err
 	})
-	p.out.Events += int(n)
+	p.Out.Events += int(n)
 	return more, err
 }

@@ -1,16 +1,14 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 const (
@@ -46,7 +44,7 @@ func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err
 
 // Events implements sender.QueryStore.
 func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
-	limit, before, err := place(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -66,7 +64,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 			}
 			if q.Matches(e.EventInfo, e.Subscriber) {
 				if len(page) == limit {
-					next = numberCursor(before)
+					next = cursor.OfNumber(before)
 					return false, nil
 				}
 				page = append(page, e)
@@ -76,7 +74,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 			return true, nil
 		}, selectEvents, low, before, sender.MaxExamined)
 		if examined == sender.MaxExamined {
-			next = numberCursor(before)
+			next = cursor.OfNumber(before)
 		}
 		return err
 	})
@@ -88,7 +86,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 
 // Subscriptions implements sender.QueryStore.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
-	limit, after, err := place(q.Limit, q.Cursor, 0)
+	limit, after, err := cursor.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -113,7 +111,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 			}
 			if q.Matches(n) {
 				if len(page) == limit {
-					next = numberCursor(after)
+					next = cursor.OfNumber(after)
 					return false, nil
 				}
 				page = append(page, n)
@@ -123,7 +121,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 			return true, nil
 		}, query+` AND s.no > ? ORDER BY s.no LIMIT ?`, append(args, after, sender.MaxExamined)...)
 		if examined == sender.MaxExamined {
-			next = numberCursor(after)
+			next = cursor.OfNumber(after)
 		}
 		return err
 	})
@@ -131,27 +129,4 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 		return nil, "", fail("listing subscriptions", err)
 	}
 	return page, next, nil
-}
-
-// place is the limit of a page, and the number from which on it is read: first, if
-// there is no cursor.
-func place(limit int, cursor string, first int64) (n int, from int64, err error) {
-	if n = cmp.Or(limit, pageDefault); n < 1 || n > pageMax {
-		return 0, 0, fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, limit, pageMax)
-	}
-	if cursor == "" {
-		return n, first, nil
-	}
-	b, err := cursors.DecodeString(cursor)
-	if err == nil {
-		from, err = strconv.ParseInt(string(b), 10, 64)
-	}
-	if err != nil || from < 1 || numberCursor(from) != cursor {
-		return 0, 0, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-	}
-	return n, from, nil
-}
-
-func numberCursor(no int64) string {
-	return base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, no, 10))
 }

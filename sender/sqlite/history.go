@@ -1,10 +1,8 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -12,12 +10,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-)
-
-// Bounds of a page of deliveries.
-const (
-	pageDefault = 50
-	pageMax     = 200
+	"github.com/surehook/surehook/sender/internal/cursor"
 )
 
 // Delivery implements sender.HistoryStore.
@@ -53,11 +46,7 @@ func aboutDelivery(id string, err error) error {
 // Deliveries implements sender.HistoryStore: by event, newest first, then by
 // subscription, oldest first.
 func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit := cmp.Or(q.Limit, pageDefault)
-	if limit < 1 || limit > pageMax {
-		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, q.Limit, pageMax)
-	}
-	after, err := parseCursor(q.Cursor)
+	limit, after, err := cursor.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
 	if err != nil {
 		return nil, "", err
 	}
@@ -98,7 +87,7 @@ func (w *work) deliveries(q *sender.DeliveryQuery, sc scope, after sender.Delive
 				}
 				if err == nil && (q.Status == "" || d.Status == q.Status) && (q.Class == "" || d.LastErrorClass == q.Class) {
 					if len(page) == limit {
-						return page, cursor(after), nil
+						return page, cursor.OfDelivery(after), nil
 					}
 					page = append(page, d.Delivery)
 				}
@@ -106,7 +95,7 @@ func (w *work) deliveries(q *sender.DeliveryQuery, sc scope, after sender.Delive
 			after = c.DeliveryKey
 		}
 	}
-	return page, cursor(after), nil
+	return page, cursor.OfDelivery(after), nil
 }
 
 // unlikely marks candidates whose events or last attempts are not meant, which is
@@ -191,25 +180,4 @@ func (w *work) between(since, until time.Time) (low, high int64, err error) {
 		high, err = w.lastBefore(micros(until))
 	}
 	return low, high, err
-}
-
-var cursors = base64.RawURLEncoding.Strict()
-
-func cursor(k sender.DeliveryKey) string {
-	return cursors.EncodeToString(fmt.Appendf(nil, "%d.%d", k.Event, k.Subscription))
-}
-
-// parseCursor returns the key that a page follows.
-func parseCursor(text string) (k sender.DeliveryKey, err error) {
-	if text == "" {
-		return sender.DeliveryKey{Event: math.MaxInt64}, nil
-	}
-	b, err := cursors.DecodeString(text)
-	if err == nil {
-		_, err = fmt.Sscanf(string(b), "%d.%d", &k.Event, &k.Subscription)
-	}
-	if err != nil || k.Event < 1 || k.Subscription < 1 || cursor(k) != text {
-		return k, fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-	}
-	return k, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 const (
@@ -57,81 +58,30 @@ var selectLiveEvents = []string{
 	`SELECT event FROM surehook_leases WHERE event >= ?1 AND event <= ?2`,
 }
 
-// pruneCursor is how far a pass is: in one of its steps, after a delivery or an event.
-type pruneCursor struct {
-	step                int
-	event, subscription int64
-}
-
-func (c pruneCursor) String() string { return fmt.Sprintf("%d.%d.%d", c.step, c.event, c.subscription) }
-
-func parsePruneCursor(text string) (c pruneCursor, err error) {
-	if text == "" {
-		return c, nil
-	}
-	_, err = fmt.Sscanf(text, "%d.%d.%d", &c.step, &c.event, &c.subscription)
-	if err != nil || c.String() != text || c.step < 0 || c.step >= len(pruneSteps) || c.event < 0 || c.subscription < 0 {
-		return c, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
-	}
-	return c, nil
-}
-
 // pruning is one Prune at work.
 type pruning struct {
 	s   *Store
 	ctx context.Context
-	sender.PruneParams
-	at  pruneCursor
-	out sender.Pruned
-}
-
-// pruneSteps are a pass. Each removes what it finds first after p.at, if anything was
-// before its time, and returns whether it may have left some. Those of deliveries come
-// before that of their events.
-var pruneSteps = []struct {
-	before func(p *sender.PruneParams) time.Time
-	run    func(p *pruning, before int64) (more bool, err error)
-}{
-	{func(p *sender.PruneParams) time.Time { return p.DeadLetters }, (*pruning).deadLetters},
-	{func(p *sender.PruneParams) time.Time { return p.Delivered }, (*pruning).cancelled},
-	{func(p *sender.PruneParams) time.Time { return p.Delivered }, (*pruning).delivered},
-	{func(p *sender.PruneParams) time.Time { return p.Events }, (*pruning).events},
-	{func(p *sender.PruneParams) time.Time { return p.Notices }, (*pruning).notices},
-	{func(p *sender.PruneParams) time.Time { return p.Rollups }, (*pruning).rollups},
+	*pass.Prune
 }
 
 // Prune implements sender.RetentionStore. It looks for what is to go in a
 // transaction that only reads, and takes the write lock to remove it. The pages that
 // it frees are used again; the file does not shrink.
 func (s *Store) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
-	if params.Limit < 1 {
-		return sender.Pruned{}, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, params.Limit)
-	}
-	at, err := parsePruneCursor(params.Cursor)
+	batch, err := pass.NewPrune(params)
 	if err != nil {
 		return sender.Pruned{}, err
 	}
-	p := &pruning{s: s, ctx: ctx, PruneParams: params, at: at}
-	for ; p.at.step < len(pruneSteps); p.at = (pruneCursor{step: p.at.step + 1}) {
-		step := pruneSteps[p.at.step]
-		before := step.before(&params)
-		if before.IsZero() {
-			continue
-		}
-		more, err := step.run(p, micros(before))
-		if err != nil {
-			return sender.Pruned{}, fail("pruning", err)
-		}
-		if more {
-			p.out.Cursor = p.at.String()
-			break
-		}
-		if done := p.out.Deliveries + p.out.DeadLetters + p.out.Events + p.out.Notices + p.out.Rollups; done > 0 && p.at.step+1 < len(pruneSteps) {
-			p.out.Cursor = pruneCursor{step: p.at.step + 1}.String()
-			break
-		}
+	p := &pruning{s: s, ctx: ctx, Prune: batch}
+	at := func(step func(before int64) (bool, error)) pass.Step {
+		return func(before time.Time) (bool, error) { return step(micros(before)) }
 	}
-	return p.out, nil
+	out, err := p.Run(pass.Steps{
+		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups),
+	})
+	return out, fail("pruning", err)
 }
 
 // found reads numbers, and reports whether there may be more of them.
@@ -144,11 +94,11 @@ func (p *pruning) found(query string, args ...any) (all []int64, more bool, err 
 }
 
 func (p *pruning) deadLetters(before int64) (bool, error) {
-	return p.ends(sender.StatusDeadLettered, before, &p.out.DeadLetters)
+	return p.ends(sender.StatusDeadLettered, before, &p.Out.DeadLetters)
 }
 
 func (p *pruning) cancelled(before int64) (bool, error) {
-	return p.ends(sender.StatusCancelled, before, &p.out.Deliveries)
+	return p.ends(sender.StatusCancelled, before, &p.Out.Deliveries)
 }
 
 func (p *pruning) ends(status sender.Status, before int64, removed *int) (more bool, err error) {
@@ -208,14 +158,14 @@ func (p *pruning) delivered(before int64) (more bool, err error) {
 		looked := 0
 		err = w.each(func(rows *sql.Rows) (bool, error) {
 			var goes bool
-			err := rows.Scan(&p.at.event, &p.at.subscription, &goes)
+			err := rows.Scan(&p.At.Event, &p.At.Subscription, &goes)
 			if goes {
-				old = append(old, sender.DeliveryKey{Event: p.at.event, Subscription: p.at.subscription})
+				old = append(old, sender.DeliveryKey{Event: p.At.Event, Subscription: p.At.Subscription})
 			}
 			looked++
 			more = looked == pruneLook*p.Limit || len(old) == p.Limit
 			return !more, err
-		}, selectOldRecords, p.at.event, p.at.subscription, until, before, pruneLook*p.Limit)
+		}, selectOldRecords, p.At.Event, p.At.Subscription, until, before, pruneLook*p.Limit)
 		return err
 	})
 	if err != nil || len(old) == 0 {
@@ -226,7 +176,7 @@ func (p *pruning) delivered(before int64) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		p.out.Deliveries += len(still)
+		p.Out.Deliveries += len(still)
 		return w.execs(deleteAttempts, keyList(still))
 	})
 	return more, err
@@ -243,15 +193,15 @@ func (p *pruning) events(before int64) (more bool, err error) {
 		err = w.each(func(rows *sql.Rows) (bool, error) {
 			var size int
 			var keeps bool
-			err := rows.Scan(&p.at.event, &size, &keeps)
+			err := rows.Scan(&p.At.Event, &size, &keeps)
 			if !keeps {
-				old = append(old, p.at.event)
+				old = append(old, p.At.Event)
 				bytes += size
 			}
 			looked++
 			more = looked == pruneLook*p.Limit || len(old) == p.Limit || bytes >= pruneBytes
 			return !more, err
-		}, selectOldEvents, p.at.event, until, before, pruneLook*p.Limit)
+		}, selectOldEvents, p.At.Event, until, before, pruneLook*p.Limit)
 		if err != nil || len(old) == 0 {
 			return err
 		}
@@ -281,7 +231,7 @@ func (p *pruning) events(before int64) (more bool, err error) {
 			return err
 		}
 		n, err := w.count(deleteEvents, list(old))
-		p.out.Events += n
+		p.Out.Events += n
 		return err
 	})
 	return more, err
@@ -294,7 +244,7 @@ func (p *pruning) notices(before int64) (more bool, err error) {
 	}
 	err = p.s.write(p.ctx, func(w *work) error {
 		n, err := w.count(deleteNotices, list(all))
-		p.out.Notices += n
+		p.Out.Notices += n
 		return err
 	})
 	return more, err
@@ -311,7 +261,7 @@ func (p *pruning) rollups(before int64) (more bool, err error) {
 	}
 	err = p.s.write(p.ctx, func(w *work) error {
 		n, err := w.count(deleteRollups, keyList(all))
-		p.out.Rollups += n
+		p.Out.Rollups += n
 		return err
 	})
 	return len(all) == p.Limit, err

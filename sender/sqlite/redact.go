@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 const (
@@ -37,10 +38,7 @@ const (
 // The bytes that it removes are in the file, and in its WAL, until their pages are
 // used again: PRAGMA secure_delete overwrites them, and VACUUM leaves them out.
 func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
-	if p.Limit < 1 {
-		return out, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, p.Limit)
-	}
-	from, upTo, err := parseRedactCursor(p.Cursor)
+	from, upTo, err := pass.NewRedact(&p)
 	if err != nil {
 		return out, err
 	}
@@ -72,21 +70,8 @@ func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.R
 	if err != nil {
 		return sender.Redacted{}, fail("redacting", err)
 	}
-	if to < upTo {
-		out.Cursor = fmt.Sprintf("%d.%d", to, upTo)
-	}
+	out.Cursor = pass.Redacted(to, upTo)
 	return out, nil
-}
-
-func parseRedactCursor(text string) (from, upTo int64, err error) {
-	if text == "" {
-		return 0, 0, nil
-	}
-	_, err = fmt.Sscanf(text, "%d.%d", &from, &upTo)
-	if err != nil || from < 0 || upTo <= from || fmt.Sprintf("%d.%d", from, upTo) != text {
-		return 0, 0, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
-	}
-	return from, upTo, nil
 }
 
 // everSubscriber returns the number of a subscriber that may be deleted, and 0 for "".

@@ -1,0 +1,107 @@
+package pass_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
+)
+
+// Batch by batch, a pass takes each step to its end, deliveries before their events,
+// and then it is over. What nothing is to go of is left alone.
+func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
+	names := []string{"dead letters", "cancelled", "delivered", "events", "notices", "rollups"}
+	rapid.Check(t, func(t *rapid.T) {
+		at := func(label string) time.Time {
+			return rapid.SampledFrom([]time.Time{{}, time.Unix(1, 0), time.Unix(2, 0)}).Draw(t, label)
+		}
+		params := sender.PruneParams{
+			Delivered: at("delivered"), DeadLetters: at("dead letters"), Events: at("events"), Notices: at("notices"), Rollups: at("rollups"),
+			Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
+		}
+		times := []time.Time{params.DeadLetters, params.Delivered, params.Delivered, params.Events, params.Notices, params.Rollups}
+		left := rapid.SliceOfN(rapid.IntRange(0, 12), 6, 6).Draw(t, "left")
+		want := 0
+		for i, n := range left {
+			if !times[i].IsZero() {
+				want += n
+			}
+		}
+		removed, furthest, over := 0, 0, false
+		for range 100 {
+			p, err := pass.NewPrune(params)
+			require.NoError(t, err)
+			step := func(i int) pass.Step {
+				return func(before time.Time) (bool, error) {
+					require.Equal(t, times[i], before, names[i])
+					require.False(t, before.IsZero(), names[i])
+					require.GreaterOrEqual(t, i, furthest, "%s are gone back to", names[i])
+					if i > furthest {
+						require.Zero(t, p.At, "a step begins at its beginning")
+					}
+					furthest = i
+					n := min(left[i], params.Limit)
+					left[i] -= n
+					removed += n
+					p.Out.Rollups += n
+					p.At.Event += int64(n)
+					return n == params.Limit, nil
+				}
+			}
+			before := removed
+			out, err := p.Run(pass.Steps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Rollups: step(5)})
+			require.NoError(t, err)
+			require.Equal(t, removed-before, out.Rollups)
+			require.LessOrEqual(t, out.Rollups, params.Limit, "a batch is one step's")
+			if params.Cursor = out.Cursor; out.Cursor == "" {
+				over = true
+				break
+			}
+		}
+		require.True(t, over, "it has no end")
+		require.Equal(t, want, removed)
+	})
+}
+
+func TestPruneFails(t *testing.T) {
+	broken := errors.New("broken on purpose")
+	p, err := pass.NewPrune(sender.PruneParams{Notices: time.Unix(1, 0), Limit: 1})
+	require.NoError(t, err)
+	out, err := p.Run(pass.Steps{Notices: func(time.Time) (bool, error) {
+		p.Out.Notices = 1
+		return true, broken
+	}})
+	require.ErrorIs(t, err, broken)
+	require.Zero(t, out)
+}
+
+func TestNoCursor(t *testing.T) {
+	for _, text := range []string{"0", "0.0.0", "0.0.", "6.0.0.", "-1.0.0.", "0.0.0.0.", "00.0.0.", "0.-1.0.", "0.0.+1.", "0.0.0.\n", "\x00"} {
+		_, err := pass.NewPrune(sender.PruneParams{Limit: 1, Cursor: text})
+		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
+	}
+	for _, text := range []string{"1", "1.2", "2.2.", "3.2.", "-1.2.", "1.2.3.", "01.2.", "1.2. "} {
+		_, _, err := pass.NewRedact(&sender.RedactParams{Limit: 1, Cursor: text})
+		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
+	}
+	_, err := pass.NewPrune(sender.PruneParams{})
+	require.ErrorIs(t, err, sender.ErrInvalid, "no limit")
+	_, _, err = pass.NewRedact(&sender.RedactParams{})
+	require.ErrorIs(t, err, sender.ErrInvalid, "no limit")
+}
+
+func TestRedact(t *testing.T) {
+	from, upTo, err := pass.NewRedact(&sender.RedactParams{Limit: 1})
+	require.NoError(t, err)
+	require.Zero(t, from)
+	require.Zero(t, upTo)
+	from, upTo, err = pass.NewRedact(&sender.RedactParams{Limit: 1, Cursor: pass.Redacted(3, 9)})
+	require.NoError(t, err)
+	require.Equal(t, []int64{3, 9}, []int64{from, upTo})
+	require.Empty(t, pass.Redacted(9, 9), "it has looked at all")
+}
