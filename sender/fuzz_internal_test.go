@@ -69,6 +69,7 @@ func FuzzClientCertificate(f *testing.F) {
 	f.Add(key, certificate)
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"))
 	f.Add([]byte(nil), []byte("hunter2 hunter2 hunter2 hunter2"))
+	f.Add(certificate, []byte("hunter2 hunter2 hunter2 hunter2"))
 	keys, err := NewKeys(SealingKey{ID: "1", Key: make([]byte, 32)})
 	if err != nil {
 		f.Fatal(err)
@@ -97,6 +98,9 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("X-A", "b\r\nWebhook-Id: c")
 	f.Add("webhook_ID", "x")
 	f.Add("Transfer-Encoding", "chunked")
+	f.Add("user-agent", "x")
+	f.Add("HOST", "x")
+	f.Add("x-\u00e9", "k")
 	f.Add("X-\u212a", "k")
 	f.Add("x-tab", "a\tb\u0085")
 	f.Add("Content-Length:", "0")
@@ -176,6 +180,16 @@ func FuzzIdempotencyBinding(f *testing.F) {
 		if e.hash() != same.hash() {
 			t.Fatal("when it happened is a part of it")
 		}
+		for name, change := range map[string]func(e *Event){
+			"type": func(e *Event) { e.Type += "x" }, "object's type": func(e *Event) { e.Object.Type += "x" }, "object": func(e *Event) { e.Object.ID += "x" },
+			"subscriber": func(e *Event) { e.Subscriber += "x" }, "subscription": func(e *Event) { e.Subscription += "x" }, "URL": func(e *Event) { e.URL += "x" },
+			"version": func(e *Event) { e.Version++ }, "data": func(e *Event) { e.Data = append(bytes.Clone(e.Data), 'x') },
+		} {
+			other := e
+			if change(&other); e.hash() == other.hash() {
+				t.Fatalf("the %s is no part of it", name)
+			}
+		}
 		// A byte moved from one field to the next makes another event.
 		fields := []*string{&same.Type, &same.Object.Type, &same.Object.ID, &same.Subscriber, &same.Subscription, &same.URL}
 		i := int(which) % (len(fields) - 1)
@@ -194,6 +208,7 @@ func FuzzIdempotencyBinding(f *testing.F) {
 func FuzzProxyAnswer(f *testing.F) {
 	for _, s := range []string{
 		"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 204 \r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "",
+		"HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n\x16\x03\x01", "HTTP/1.1 302 Found\r\n\r\n", "HTTP/1.1 200 OK\r\n",
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 302 Found\r\nLocation: http://x\r\n\r\n", "\x16\x03\x01",
 	} {
 		f.Add([]byte(s))
@@ -212,7 +227,10 @@ func FuzzProxyAnswer(f *testing.F) {
 			}
 			return
 		}
-		if !strings.HasPrefix(string(answer), "HTTP/1.") && !strings.HasPrefix(string(answer), "HTTP/2") && !strings.HasPrefix(string(answer), "HTTP/") || conn.answer.Len() != 0 {
+		head, ended := strings.CutSuffix(strings.ReplaceAll(string(answer), "\r\n", "\n"), "\n\n")
+		line, _, _ := strings.Cut(head, "\n")
+		status := strings.Fields(line)
+		if !ended || strings.Contains(head, "\n\n") || len(status) < 2 || !strings.HasPrefix(status[0], "HTTP/") || len(status[1]) != 3 || status[1][0] != '2' {
 			t.Fatalf("a tunnel by %q", answer)
 		}
 	})

@@ -41,7 +41,12 @@ func TestPropertySlotsAreSharedFairly(t *testing.T) {
 					require.LessOrEqual(t, a.sub.wire, maxIn[a.sub.number])
 					wire = append(wire, a)
 				}
-				require.Nil(t, s.next())
+				for _, sub := range s.subs {
+					lane := &s.lane[sub.lane]
+					could := len(sub.queue) > 0 && !s.full() && sub.wire < sub.places &&
+						lane.wire < s.places(sub.lane) && lane.by[sub.subscriber].wire < s.perSubscriber(sub.lane)
+					require.False(t, could, "subscription %d waits, and could go", sub.number)
+				}
 			},
 			"finish": func(t *rapid.T) {
 				if len(wire) == 0 {
@@ -259,6 +264,7 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 		h := Health{Lane: Lane(rapid.IntRange(0, Lanes-1).Draw(t, "lane")), Streak: rapid.IntRange(0, 20).Draw(t, "streak")}
 		if h.Streak > 0 {
 			h.FailingSince, h.LastFailure = propertyTime.Add(-failing), propertyTime.Add(-min(failing, time.Hour))
+			h.Warned = rapid.SampledFrom([]int{0, 50, 75, 90}).Draw(t, "warned")
 		}
 		r := Result{
 			Class:  rapid.SampledFrom([]Class{ClassNone, ClassTimeout, ClassStatus, ClassInterrupted, ClassBlocked}).Draw(t, "class"),
@@ -285,6 +291,12 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 			require.Empty(t, d.Disable)
 		}
 		require.False(t, r.Class == ClassNone && d.Disable != "", "a success disables")
+		if r.Class != ClassNone && h.Streak > 0 {
+			require.GreaterOrEqual(t, d.Health.Warned, h.Warned, "what was warned of is forgotten")
+		}
+		for _, n := range d.Notices {
+			require.True(t, n.Kind != NoticeFailing || n.Percent > h.Warned, "warned of %d %% after %d %%", n.Percent, h.Warned)
+		}
 
 		// With a result that comes later, what was warned of stays warned of.
 		later := p.Decide(live, h, r, propertyTime.Add(hours("later", 20)))
@@ -300,8 +312,13 @@ func TestPropertyRateIsNotExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(0.01, 200).Draw(t, "rate")
 		now, at, granted := propertyTime, time.Time{}, 0
+		soonest := now
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "pause")))
+			if rapid.Bool().Draw(t, "as soon as it may") {
+				now = soonest
+			} else {
+				now = now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "pause")))
+			}
 			want := rapid.IntRange(0, 50).Draw(t, "want")
 			n, next, again := TakeRate(rate, at, now, want)
 			require.LessOrEqual(t, n, want)
@@ -313,7 +330,7 @@ func TestPropertyRateIsNotExceeded(t *testing.T) {
 				one, _, _ := TakeRate(rate, next, again, 1)
 				require.Equal(t, 1, one, "none was to be had when it was said")
 			}
-			granted, at = granted+n, next
+			granted, at, soonest = granted+n, next, again
 			allowed := rate*now.Sub(propertyTime).Seconds() + max(1, rate/10)
 			require.LessOrEqual(t, float64(granted), allowed+1e-6)
 		}

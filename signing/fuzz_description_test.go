@@ -17,6 +17,12 @@ func FuzzDescription(f *testing.F) {
 	f.Add("X-Sig", "", "v1", "", "{body}", "", "", "a.b", "", "", uint32(0x200))
 	f.Add("X-Sig", "v0=", "", "", "v0:{id}:{url}{body}", "", "", "", "X-Id", "https://example.com/?a=b", uint32(1))
 	f.Add("X Sig", "\r\n", "t", "t", "{body}{", "x-sig", "t", "t", "X-Sig", "ftp://x", ^uint32(0))
+	// One mistake each.
+	f.Add("X-Sig", "", "", "", "{timestamp}.{body}", "x-sig", "", "", "", "", uint32(0))
+	f.Add("X Sig", "", "", "", "{timestamp}.{body}", "X-Time", "", "", "", "", uint32(0))
+	f.Add("X-Sig", "", "v,1", "", "{timestamp}.{body}", "", "t", "", "", "", uint32(0))
+	f.Add("X-Sig", "", "t", "", "{timestamp}.{body}", "", "t", "", "", "", uint32(0))
+	f.Add("X-Sig", "", "", "", "{body}", "X-Time", "", "", "", "", uint32(0))
 	keys := ring(f, signing.Key{Secret: textSecret(f, secretA)})
 	f.Fuzz(func(t *testing.T, header, prefix, label, headers, signedText, timeHeader, timeLabel, timeField, idHeader, url string, choices uint32) {
 		s, err := signing.NewDescribed(signing.Description{
@@ -56,6 +62,18 @@ func FuzzDescription(f *testing.F) {
 		}
 		if (timeHeader != "" || timeLabel != "") && verify(body, now.Add(tolerance+2*time.Second)) == nil {
 			t.Fatal("it verifies outside the window")
+		}
+		if timeHeader != "" {
+			later := http.Header{}
+			if err := s.Sign(later, eventID, now.Add(time.Minute), body, keys); err != nil {
+				t.Fatal(err)
+			}
+			was := h.Get(timeHeader)
+			h.Set(timeHeader, later.Get(timeHeader))
+			if verify(body, now) == nil {
+				t.Fatal("it verifies under another time")
+			}
+			h.Set(timeHeader, was)
 		}
 		for name := range h {
 			h.Add(name, h.Get(name))

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/surehook/surehook/signing"
 )
@@ -18,6 +21,9 @@ func FuzzSchemeHeaders(f *testing.F) {
 	f.Add(uint8(3), "t=1700000000,v1="+strings.Repeat("0f", 32), "1700000000", int64(1700000000), []byte("{}"))
 	f.Add(uint8(8), "ts=1;h1=;h1=x;;ts=2", "", int64(0), []byte{})
 	f.Add(uint8(9), "EiqWE3SXTPQpPulBV6OSuuGziIishZNc1VwNZYqZrHU=", "2023-11-14T22:13:20.5+01:00", int64(1)<<62, []byte("\xff"))
+	for which := range senders(f) { // what is malformed, and long enough to be told from other text
+		f.Add(uint8(which), "not a signature of any scheme", "1700000000", int64(1700000000), []byte("{}"))
+	}
 	f.Add(uint8(14), "t=1700000000,h=x-a  x-b,v1="+strings.Repeat("0", 64), "x", int64(-1), []byte(`{"webhookTimestamp":1}`))
 	all := senders(f)
 	f.Fuzz(func(t *testing.T, which uint8, signature, timestamp string, clock int64, body []byte) {
@@ -53,6 +59,10 @@ func FuzzSignatureLists(f *testing.F) {
 	f.Add("v1=0f,", ",,t")
 	f.Add("t=1700000000,", "")
 	f.Add("t=,t,", "")
+	f.Add("", strings.Repeat(",v1=00", 15)) // as many signatures as there may be, one more, and the same of parts
+	f.Add("", strings.Repeat(",v1=00", 16))
+	f.Add("", strings.Repeat(",v2=00", 30))
+	f.Add("", strings.Repeat(",v2=00", 31))
 	f.Add("v1=x,v1=y,v2=z=,", ",v1="+strings.Repeat("0", 64))
 	f.Fuzz(func(t *testing.T, before, after string) {
 		keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
@@ -86,7 +96,7 @@ func FuzzSignatureLists(f *testing.F) {
 // Each format of times takes what it writes itself, and no other text for the same
 // signature.
 func FuzzTimestamps(f *testing.F) {
-	for _, text := range []string{"1700000000", "1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20.5+00:00", "", "-1", "0", "９"} {
+	for _, text := range []string{"1700000000", "1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20.5+00:00", "", "-1", "0", "９", "01700000000", "170000000000x", "1700000000-00", "2023-11-14T2:13:20Z", "2023-11-14T22:13:20,5Z"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -107,6 +117,9 @@ func FuzzTimestamps(f *testing.F) {
 				}
 				continue
 			}
+			if !timestampForms[format].MatchString(text) {
+				t.Fatalf("%q is taken for a time", text)
+			}
 			again := http.Header{}
 			if err := s.Sign(again, "", v.Timestamp, body, keys); err != nil {
 				t.Fatal(err)
@@ -124,11 +137,25 @@ func FuzzTimestamps(f *testing.F) {
 	})
 }
 
-// Facts are read as encoding/json reads them, or not at all.
+var timestampForms = map[signing.TimestampFormat]*regexp.Regexp{
+	signing.UnixSeconds: regexp.MustCompile(`^[1-9][0-9]{0,10}$`),
+	signing.UnixMillis:  regexp.MustCompile(`^[1-9][0-9]{3,13}$`),
+	signing.RFC3339Time: regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$`),
+}
+
+// A fact is read as encoding/json reads it, if its name is there once, in whatever
+// spelling, and it is a text or a plain number; and otherwise not at all.
 func FuzzFacts(f *testing.F) {
 	f.Add([]byte(`{"id":"evt_1","type":"a.b","created":1}`))
 	f.Add([]byte(`{"id":"\u0065","i\u0064":1}`))
 	f.Add([]byte(" {\"a\":[{\"id\":\"x\"},\"}\"],\"id\" : 12 }\n"))
+	f.Add([]byte(`{"a":"\"","b":"\\","id":"x"}`))
+	f.Add([]byte(`{"a":"\",\"id\":\"y\"","id":"x"}`))
+	f.Add([]byte("{\"id\":\"\xff\"}"))
+	f.Add([]byte(`{"id":"\ud800"}`))
+	f.Add([]byte(`{"id":-1}`))
+	f.Add([]byte(`{"id":1e3}`))
+	f.Add([]byte(`{"a":{"id":1},"id":null}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		text, found := signing.JSONText(doc, "id")
 		var all map[string]json.RawMessage
@@ -146,7 +173,44 @@ func FuzzFacts(f *testing.F) {
 		if found && want != text && want != json.Number(text) {
 			t.Fatalf("%q is found where %v is", text, want)
 		}
+		if there := timesNamed(t, doc, "id") == 1 && plainFact(all["id"], want); found != there {
+			t.Fatalf("it is %v that %s is found in %q", found, all["id"], doc)
+		}
 	})
+}
+
+// timesNamed is how often an object, which is valid, has a name.
+func timesNamed(t *testing.T, object []byte, name string) (n int) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for d.More() {
+		got, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got == name {
+			n++
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// plainFact tells whether a value is a text of which nothing had to be replaced, or a
+// number in digits alone.
+func plainFact(raw []byte, value any) bool {
+	switch v := value.(type) {
+	case string:
+		return utf8.Valid(raw) && (!strings.ContainsRune(v, utf8.RuneError) || !bytes.ContainsRune(raw, '\\'))
+	case json.Number:
+		return strings.Trim(v.String(), "0123456789") == ""
+	}
+	return false
 }
 
 // Of forms that are the same to net/url, the signature is the same; with a parameter
@@ -154,6 +218,8 @@ func FuzzFacts(f *testing.F) {
 func FuzzTwilioForms(f *testing.F) {
 	f.Add([]byte("A=1&B=2"), []byte("C=3"))
 	f.Add([]byte("a%20b=+&&="), []byte("%zz"))
+	f.Add([]byte("A=2&A=1&A=10"), []byte("%4"))
+	f.Add([]byte("a=%4"), []byte{})
 	f.Fuzz(func(t *testing.T, form, more []byte) {
 		keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
 		s, err := signing.NewTwilio("https://example.com/sms")
@@ -172,12 +238,14 @@ func FuzzTwilioForms(f *testing.F) {
 		if _, err := s.Verify(same, keys, now, tolerance); err != nil {
 			t.Fatalf("%q in another order, %q: %v", form, same.Body, err)
 		}
-		other := append(append(bytes.Clone(form), "&\x01="...), more...)
-		if bytes.Contains(form, []byte("\x01")) || bytes.Contains(form, []byte("%01")) {
-			return
-		}
-		if _, err := s.Verify(signing.Message{Header: h, Body: other}, keys, now, tolerance); err == nil {
-			t.Fatalf("%q passes for %q", other, form)
+		for _, name := range []string{"\x01", "\xff"} { // before all others, and behind them
+			if bytes.Contains(form, []byte(name)) || bytes.Contains(bytes.ToLower(form), fmt.Appendf(nil, "%%%02x", name)) {
+				continue
+			}
+			other := append(append(bytes.Clone(form), "&"+name+"="...), more...)
+			if _, err := s.Verify(signing.Message{Header: h, Body: other}, keys, now, tolerance); err == nil {
+				t.Fatalf("%q passes for %q", other, form)
+			}
 		}
 	})
 }
