@@ -28,6 +28,7 @@ func FuzzSealed(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add([]byte{}, []byte{}, "", uint16(0), byte(0))
+	f.Add([]byte{}, []byte("x"), "", uint16(0), byte(3))
 	f.Add([]byte{sealedFormat, 3, 'n', 'e', 'w'}, []byte("whsec_x"), "surehook secret|sub_a|key_1", uint16(1), byte(1))
 	f.Add([]byte{sealedFormat, 255}, bytes.Repeat([]byte{0}, 200), "surehook certificate|wsub_a", uint16(5), byte(0x80))
 	f.Add([]byte{2, 3, 'o', 'l', 'd'}, []byte("x"), "|", uint16(200), byte(3))

@@ -14,6 +14,8 @@ import (
 // Precheck and Verify answer alike, and nothing that was not signed verifies.
 func FuzzPrecheck(f *testing.F) {
 	f.Add("Webhook-Id", eventID, "1700000000", publishedV1, strings.Repeat("0f", 32), int64(1700000000))
+	f.Add("Webhook-Id", eventID, "1700000000", publishedV1a, strings.Repeat("0f", 32), int64(1700000000))
+	f.Add("Webhook-Id", eventID, "1700000000", publishedV1, strings.Repeat("0f", 32), int64(1700000400))
 	f.Add("webhook-id", "a.b", "+1", "v1, v1a,x ,, v1", "", int64(-1))
 	f.Add("WEBHOOK-SIGNATURE", "", "99999999999", publishedV1a, "F", int64(1)<<62)
 	keys := ringOf(f, publishedHMAC, publishedPublic)
@@ -81,7 +83,7 @@ func flipped(body []byte, where uint, flip byte) []byte {
 
 // A secret is given back as it was, or refused without a trace of it.
 func FuzzParseSecret(f *testing.F) {
-	for _, text := range []string{"", publishedHMAC, publishedPrivate, publishedSeed, publishedPublic, plainText, "whsec_" + b64(64), "v1,whsec_", "whsk_", "[secret 00000000]"} {
+	for _, text := range []string{"", publishedHMAC, publishedPrivate, publishedSeed, publishedPublic, plainText, " " + plainText, plainText + "\n", plainText + " " + plainText, "whsec_" + b64(64), "v1,whsec_", "whsk_", "[secret 00000000]"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -90,6 +90,9 @@ func TestPropertyWindow(t *testing.T) {
 		within := time.Duration(rapid.Int64Range(1, 3600).Draw(t, "tolerance")) * time.Second
 		signedAt := time.Unix(rapid.Int64Range(1, 9_999_999_999).Draw(t, "signed at"), 0)
 		off := rapid.Int64Range(-4000, 4000).Draw(t, "off")
+		if edge := int64(within / time.Second); rapid.Bool().Draw(t, "at the edge") {
+			off = rapid.SampledFrom([]int64{-edge - 1, -edge, edge, edge + 1}).Draw(t, "off the edge")
+		}
 		m := signing.Message{Header: http.Header{}, Body: body}
 		require.NoError(t, signing.TimestampBody{}.Sign(m.Header, eventID, signedAt, m.Body, keys))
 		readAt := signedAt.Add(time.Duration(off) * time.Second)

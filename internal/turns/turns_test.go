@@ -44,6 +44,7 @@ func TestPropertySharesAreFair(t *testing.T) {
 		if enough {
 			require.Zero(t, left)
 			require.LessOrEqual(t, slices.Max(given)-slices.Min(given), 1)
+			require.Equal(t, slices.Max(given), given[0], "who is first gets more")
 		}
 		require.Equal(t, left, turns.Share(left, 0), "one behind them gets what is left")
 	})

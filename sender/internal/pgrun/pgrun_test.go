@@ -17,7 +17,7 @@ import (
 
 var (
 	serialization = &pgconn.PgError{Code: "40001"}
-	broken        = errors.New("broken on purpose")
+	errBroken     = errors.New("broken on purpose")
 )
 
 func TestAgain(t *testing.T) {
@@ -29,8 +29,8 @@ func TestAgain(t *testing.T) {
 		"at once":                {[]error{nil}, 1, nil},
 		"aborted twice":          {[]error{serialization, fmt.Errorf("x: %w", serialization), nil}, 3, nil},
 		"asked for":              {[]error{sender.ErrRetryTx, nil}, 2, nil},
-		"broken":                 {[]error{broken}, 1, broken},
-		"aborted, then broken":   {[]error{serialization, broken}, 2, broken},
+		"broken":                 {[]error{errBroken}, 1, errBroken},
+		"aborted, then broken":   {[]error{serialization, errBroken}, 2, errBroken},
 		"aborted for ever":       {[]error{serialization}, 20, sender.ErrRetryTx},
 		"asks for it for ever":   {[]error{sender.ErrRetryTx}, 20, sender.ErrRetryTx},
 		"of what is no abortion": {[]error{&pgconn.PgError{Code: "23505"}}, 1, &pgconn.PgError{}},
@@ -71,7 +71,7 @@ func TestAgainDoesNotWaitForWhoIsGone(t *testing.T) {
 
 func TestFail(t *testing.T) {
 	require.NoError(t, pgrun.Fail("reading", nil))
-	require.EqualError(t, pgrun.Fail("reading", broken), "postgres: reading: broken on purpose")
+	require.EqualError(t, pgrun.Fail("reading", errBroken), "postgres: reading: broken on purpose")
 	err := pgrun.Fail("reading", pgrun.Fail("locking", serialization))
 	require.ErrorIs(t, err, sender.ErrRetryTx)
 	require.ErrorIs(t, err, serialization)
