@@ -19,6 +19,9 @@
 // commits, in the driver's words. Package receiver runs it again in all of these
 // cases.
 //
+// A transaction that marks, advances, sets aside or discards is durable once it has
+// committed: synchronous_commit is set to on for it if it is off, in the same trip.
+//
 // Set a lock_timeout, or a deadline in the context, so that a transaction that
 // hangs somewhere else does not keep all who wait for it: a second or two.
 //

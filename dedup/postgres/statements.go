@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pgtx"
 )
 
 // statements are the texts with the names of one schema.
@@ -25,15 +26,21 @@ func statementsIn(schema string) statements {
 	}
 }
 
+// What a caller acknowledges is durable, whatever the server's setting is: each
+// statement that changes a row on its behalf returns pgtx.Durable for it, which nobody
+// reads. What changes nothing needs nothing: what others have committed durably, nobody
+// sees before it is on the disk.
 const (
 	mark = `
 INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES ($1, $2, $3)
-ON CONFLICT (scope, id) DO NOTHING`
+ON CONFLICT (scope, id) DO NOTHING
+RETURNING ` + pgtx.Durable
 
 	advance = `
 INSERT INTO surehook_dedup_versions AS v (scope, object_type, object_id, version) VALUES ($1, $2, $3, $4)
 ON CONFLICT (scope, object_type, object_id) DO UPDATE SET version = excluded.version
-WHERE excluded.version > v.version`
+WHERE excluded.version > v.version
+RETURNING ` + pgtx.Durable
 
 	// The second part reads the first, so the marker is locked before the version;
 	// and both look for conflicts in what is committed by then, not in what was
@@ -42,7 +49,7 @@ WHERE excluded.version > v.version`
 WITH marked AS (
 	INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES ($1, $2, $3)
 	ON CONFLICT (scope, id) DO NOTHING
-	RETURNING scope
+	RETURNING scope, ` + pgtx.Durable + `
 ), advanced AS (
 	INSERT INTO surehook_dedup_versions AS v (scope, object_type, object_id, version)
 	SELECT scope, $4::text, $5::text, $6::bigint FROM marked
@@ -70,7 +77,8 @@ DELETE FROM surehook_dedup_markers WHERE ctid = ANY (ARRAY(
 INSERT INTO surehook_dedup_dead_letters (` + letterColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (scope, id) DO UPDATE SET type = excluded.type, object_type = excluded.object_type,
 	object_id = excluded.object_id, version = excluded.version, body = excluded.body,
-	reason = excluded.reason, at = excluded.at`
+	reason = excluded.reason, at = excluded.at
+RETURNING ` + pgtx.Durable
 
 	letter = `SELECT ` + letterColumns + ` FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2`
 
@@ -78,5 +86,5 @@ ON CONFLICT (scope, id) DO UPDATE SET type = excluded.type, object_type = exclud
 SELECT ` + letterColumns + ` FROM surehook_dedup_dead_letters
 WHERE scope = $1 AND id > $2 ORDER BY id LIMIT $3`
 
-	discard = `DELETE FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2`
+	discard = `DELETE FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2 RETURNING ` + pgtx.Durable
 )

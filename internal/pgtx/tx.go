@@ -9,6 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Durable is an expression that makes the transaction durable in which it is evaluated:
+// synchronous_commit, if it is off, is on until its end. What is stricter, or less strict
+// but safe from a crash of the server, stays. It is NULL or text, and costs less than a
+// setting that is set whatever it is.
+const Durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+
 // Tx is a caller's transaction. Arguments are scalars, times and []byte: of more than
 // that, drivers of database/sql have notions of their own.
 type Tx interface {

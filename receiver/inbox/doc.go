@@ -15,8 +15,8 @@
 // A 2xx is written after the event has been committed to the inbox, and only then.
 // What was acknowledged is applied, becomes a dead letter beside the markers, or is
 // still in the inbox, with the error of its last attempt: nothing else happens to it.
-// With SQLite that needs PRAGMA synchronous to be FULL, and with PostgreSQL
-// synchronous_commit to be on, as they are by default.
+// With SQLite that needs PRAGMA synchronous to be FULL, as it is by default; with
+// PostgreSQL, transactions that record have synchronous_commit set to on if it is off.
 //
 // An event leaves the inbox in the transaction that takes it: its marker, its version,
 // its effect and the removal are committed together. A duplicate finds the event in the

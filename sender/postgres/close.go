@@ -16,7 +16,7 @@ const (
 			FROM mark WHERE status = 'active' AND `
 	closeOne = closeSubscriptions + `no = $1 RETURNING no)` + wakeThem
 	closeAll = closeSubscriptions + `subscriber = $1 RETURNING no)` + wakeThem
-	wakeThem = ` INSERT INTO surehook_wakes (subscription) SELECT no FROM s`
+	wakeThem = ` INSERT INTO surehook_wakes (subscription) SELECT no FROM s RETURNING ` + durable
 
 	// dropSubscriptions ends subscriptions now. What is live of them is swept later.
 	dropSubscriptions = `WITH s AS (UPDATE surehook_subscriptions SET status = 'deleted', version = version + 1 WHERE `
@@ -32,7 +32,7 @@ const (
 	deleteSubscriber = `WITH o AS (UPDATE surehook_subscribers o SET
 			deleted = CASE WHEN needed THEN 1 ELSE 2 END, keyring_version = keyring_version + CASE WHEN needed THEN 0 ELSE 1 END
 			FROM (SELECT EXISTS (SELECT 1 FROM surehook_subscriptions WHERE subscriber = $1 AND status <> 'swept') AS needed) n
-			WHERE o.no = $1 RETURNING o.no, o.deleted)
+			WHERE o.no = $1 RETURNING o.no, o.deleted, ` + durable + `)
 		DELETE FROM surehook_secrets USING o WHERE subscriber = o.no AND o.deleted = 2`
 )
 

@@ -29,8 +29,8 @@
 //
 // PublishTx and the registry work in READ COMMITTED, REPEATABLE READ and SERIALIZABLE
 // transactions. Under the last two, what loses against another transaction comes back
-// matching [sender.ErrRetryTx], and [Store.InTx] runs it again. PublishTx sets
-// synchronous_commit to on, for the transaction, if it is off.
+// matching [sender.ErrRetryTx], and [Store.InTx] runs it again. Both set
+// synchronous_commit to on, for the transaction, if it is off and they change something.
 //
 // # Hints
 //

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	holdSubscription = `UPDATE surehook_subscriptions SET status = $2, held_at = {now}, disabled_reason = $3, version = version + 1 WHERE no = $1`
+	holdSubscription = `UPDATE surehook_subscriptions SET status = $2, held_at = {now}, disabled_reason = $3, version = version + 1 WHERE no = $1 RETURNING ` + durable
 
 	// leaving finds the last position that a resume does not take. $2: it takes none;
 	// $3: it takes what was published since. feed.newest never falls, so halving finds
@@ -35,8 +35,7 @@ const (
 			FROM leaves WHERE no = $1 RETURNING no, epoch),
 		l AS (INSERT INTO surehook_left (subscription, epoch, event, snapshot, xid, seq, published_before)
 			SELECT s.no, s.epoch, leaves.position, mark.snapshot, mark.xid, mark.seq, CASE WHEN NOT $2 THEN $3 END
-			FROM s, leaves, mark WHERE $2 OR $3 IS NOT NULL)
-		INSERT INTO surehook_wakes (subscription) SELECT no FROM s`
+			FROM s, leaves, mark WHERE $2 OR $3 IS NOT NULL)` + wakeThem
 
 	// What asker.gets and asker.left say of an event ev and a subscription s, one of
 	// whose patterns is p.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/surehook/surehook/internal/pgtx"
 )
 
 // own are the settings of the store's own transactions. Left alone, the planner
@@ -22,9 +24,10 @@ const byIndex = `set_config('enable_hashjoin', 'off', true), set_config('enable_
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
 	set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// durable makes the transaction durable that it runs in. A setting that is changed
-// costs more than one that is read.
-const durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+// durable makes the transaction durable that it runs in. Statements that change
+// something on a caller's behalf return it with the row that they change, which nobody
+// reads.
+const durable = pgtx.Durable
 
 const (
 	beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	insertSubscriber = `WITH o AS (INSERT INTO surehook_subscribers (id, created_at, keyring_version) VALUES ($1, $2, 1) ON CONFLICT (id) DO NOTHING RETURNING no),
+	insertSubscriber = `WITH o AS (INSERT INTO surehook_subscribers (id, created_at, keyring_version) VALUES ($1, $2, 1) ON CONFLICT (id) DO NOTHING RETURNING no, ` + durable + `),
 		t AS (INSERT INTO surehook_turns (lane, subscriber) SELECT lane, o.no FROM o, generate_series(0, $3::bigint - 1) lane)
 		SELECT no FROM o`
 	selectSubscriber   = `SELECT created_at FROM surehook_subscribers WHERE id = $1 AND deleted = 0`

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	raiseKeyring  = `UPDATE surehook_subscribers SET keyring_version = keyring_version + 1 WHERE no = $1 AND keyring_version = $2 AND deleted = 0`
+	raiseKeyring  = `UPDATE surehook_subscribers SET keyring_version = keyring_version + 1 WHERE no = $1 AND keyring_version = $2 AND deleted = 0 RETURNING ` + durable
 	deleteSecrets = `DELETE FROM surehook_secrets WHERE subscriber = $1`
 	insertSecret  = `INSERT INTO surehook_secrets (subscriber, position, id, sealed, sealing_key, not_before, not_after) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	updateSealed  = `UPDATE surehook_secrets SET sealed = $1, sealing_key = $2 WHERE subscriber = $3 AND id = $4 AND sealed = $5`
+	updateSealed  = `UPDATE surehook_secrets SET sealed = $1, sealing_key = $2 WHERE subscriber = $3 AND id = $4 AND sealed = $5 RETURNING ` + durable
 
 	// Keyrings are read in one statement, so that the secrets are those of the version.
 	selectKeyrings = `SELECT o.no, o.id, o.keyring_version, coalesce(s.position, -1), coalesce(s.id, ''), s.sealed, coalesce(s.sealing_key, ''), s.not_before, s.not_after

@@ -20,7 +20,7 @@ const (
 	lockSubscriber     = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR KEY SHARE`
 	insertSubscription = `WITH ` + markNow + `,
 		s AS (INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status, implicit)
-			VALUES ($1, $2, $3, $4::text, $5, $6, $7, 'active', $8) ON CONFLICT DO NOTHING RETURNING no, subscriber),
+			VALUES ($1, $2, $3, $4::text, $5, $6, $7, 'active', $8) ON CONFLICT DO NOTHING RETURNING no, subscriber, ` + durable + `),
 		h AS (INSERT INTO surehook_heads (subscription, subscriber) SELECT no, subscriber FROM s),
 		p AS (INSERT INTO surehook_patterns (pattern, subscriber, subscription, since_snapshot, since_xid, since_seq)
 			SELECT j.value, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM json_array_elements_text($4::text::json) j, s, mark ON CONFLICT DO NOTHING)
@@ -34,8 +34,7 @@ const (
 			WHERE no = $1 RETURNING no, subscriber),
 		d AS (DELETE FROM surehook_patterns p USING s WHERE p.subscription = s.no AND NOT EXISTS (SELECT 1 FROM j WHERE j.pattern = p.pattern)),
 		p AS (INSERT INTO surehook_patterns (pattern, subscriber, subscription, since_snapshot, since_xid, since_seq)
-			SELECT j.pattern, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM j, s, mark ON CONFLICT DO NOTHING)
-		INSERT INTO surehook_wakes (subscription) SELECT no FROM s`
+			SELECT j.pattern, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM j, s, mark ON CONFLICT DO NOTHING)` + wakeThem
 
 	// A resume that the dispatchers have not seen yet has ended the failing time already.
 	selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,

@@ -54,6 +54,7 @@ var errNoTx = fmt.Errorf("%w: the transaction is nil", catchup.ErrInvalid)
 
 const (
 	get = `SELECT cursor FROM surehook_catchup_cursors WHERE name = $1`
+	// It makes no commit durable, as markers do: a cursor that is lost is read from again.
 	set = `INSERT INTO surehook_catchup_cursors (name, cursor) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`
 )

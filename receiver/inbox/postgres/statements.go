@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pgtx"
 )
 
 type statements struct {
@@ -29,7 +30,7 @@ const (
 	// (REPEATABLE READ), fails: for that, the line must be written, though with what it has.
 	record = `WITH fresh AS (
 			INSERT INTO surehook_inbox_events (scope, id, line, type, version, body) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (scope, id) DO NOTHING RETURNING 1
+			ON CONFLICT (scope, id) DO NOTHING RETURNING 1, ` + pgtx.Durable + `
 		), line AS (
 			INSERT INTO surehook_inbox_lines AS l (scope, line, due_at) SELECT $1, $3, clock_timestamp() FROM fresh
 			ON CONFLICT (scope, line) DO UPDATE SET due_at = l.due_at

@@ -175,3 +175,23 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// What is recorded is durable also where the server's setting would let commits be lost.
+func TestDurable(t *testing.T) {
+	pool, _, cfg := open(t, "read committed")
+	store, err := postgres.New(cfg)
+	require.NoError(t, err)
+	for set, want := range map[string]string{"off": "on", "on": "on", "local": "local", "remote_write": "remote_write", "remote_apply": "remote_apply"} {
+		require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = "+set)
+			require.NoError(t, err)
+			fresh, err := store.RecordTx(t.Context(), tx, inbox.Record{Scope: "s", ID: set, Line: "l", Type: "t", Version: 1, Body: []byte("x")})
+			require.NoError(t, err)
+			require.True(t, fresh)
+			var commit string
+			require.NoError(t, tx.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&commit))
+			require.Equal(t, want, commit)
+			return nil
+		}))
+	}
+}

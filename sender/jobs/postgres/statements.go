@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/surehook/surehook/internal/pgtx"
+
 // texts are the statements as they are sent.
 type texts struct {
 	insert, selectKey, due, now, lock, one, update, prune string
@@ -13,14 +15,11 @@ const (
 	whole     = narrow + `, j.state, i.input`
 	withInput = ` FROM surehook_jobs j JOIN surehook_job_inputs i ON i.no = j.no `
 	owned     = `WHERE j.id = $1 AND ($2::text = '' OR j.owner = $2::text)`
-
-	// durable makes the transaction durable that it runs in.
-	durable = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 )
 
 func newTexts(sent func(string) string) texts {
 	return texts{
-		insert: sent(`WITH at AS MATERIALIZED (SELECT {now} AS now, ` + durable + `),
+		insert: sent(`WITH at AS MATERIALIZED (SELECT {now} AS now, ` + pgtx.Durable + `),
 			j AS (INSERT INTO surehook_jobs (id, kind, owner, callback_url, status, due, token, tries, cancel_requested, error, created_at,
 					key_scope, idempotency_key, hash)
 				SELECT $1::text, $2::text, $3::text, $4::text, 'queued', at.now, 0, 0, false, '', at.now, $5::text, $6::text, $7::bytea FROM at
@@ -35,7 +34,7 @@ func newTexts(sent func(string) string) texts {
 		one:  sent(`SELECT ` + whole + withInput + owned),
 		list: sent(`SELECT ` + narrow + `, NULL::bytea, NULL::bytea FROM surehook_jobs j `), candidates: sent(`FROM surehook_jobs`),
 		update: sent(`UPDATE surehook_jobs SET status = $2, due = $3, token = $4, tries = $5, cancel_requested = $6,
-			done = $7, total = $8, state = $9, result = $10, error = $11, started_at = $12, finished_at = $13 WHERE id = $1`),
+			done = $7, total = $8, state = $9, result = $10, error = $11, started_at = $12, finished_at = $13 WHERE id = $1 RETURNING ` + pgtx.Durable),
 		prune: sent(`WITH old AS MATERIALIZED (SELECT no FROM surehook_jobs WHERE finished_at < {now} - $1::bigint * interval '1 microsecond'
 				ORDER BY finished_at, no LIMIT $2 FOR UPDATE SKIP LOCKED),
 			i AS (DELETE FROM surehook_job_inputs WHERE no IN (SELECT no FROM old))

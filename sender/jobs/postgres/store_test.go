@@ -111,20 +111,43 @@ func TestUnfit(t *testing.T) {
 	require.ErrorContains(t, err, "at most 63")
 }
 
-// A job is durable also where the server's setting would let commits be lost.
+// What is done with a job is durable also where the server's setting would let commits
+// be lost: it was accepted, its steps were saved, it was cancelled.
 func TestDurable(t *testing.T) {
-	pool := openPool(t, "synchronous_commit", "off")
+	pool := openPool(t)
 	s, err := postgres.New(pool, &postgres.Config{Schema: schema(t, pool)})
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(t.Context()))
 	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
-		_, _, err := s.InsertTx(t.Context(), tx, jobs.Record{Job: jobs.Job{ID: "job_1", Kind: "work", Input: []byte("1")}})
-		require.NoError(t, err)
-		var commit string
-		require.NoError(t, tx.QueryRow(t.Context(), `SHOW synchronous_commit`).Scan(&commit))
-		require.Equal(t, "on", commit)
-		return nil
+		_, _, err := s.InsertTx(t.Context(), tx, jobs.Record{Job: jobs.Job{ID: "job_0", Kind: "work", Input: []byte("1")}})
+		return err
 	}))
+	for name, call := range map[string]func(tx pgx.Tx, set string) error{
+		"insert": func(tx pgx.Tx, set string) error {
+			_, _, err := s.InsertTx(t.Context(), tx, jobs.Record{Job: jobs.Job{ID: "job_" + set, Kind: "work", Input: []byte("1")}})
+			return err
+		},
+		"update": func(tx pgx.Tx, _ string) error {
+			r, _, err := s.LockTx(t.Context(), tx, jobs.Key{ID: "job_0"})
+			require.NoError(t, err)
+			r.State = []byte("a step")
+			return s.UpdateTx(t.Context(), tx, r)
+		},
+	} {
+		for set, want := range map[string]string{"off": "on", "on": "on", "local": "local", "remote_write": "remote_write", "remote_apply": "remote_apply"} {
+			t.Run(name+", "+set, func(t *testing.T) {
+				require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+					_, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = "+set)
+					require.NoError(t, err)
+					require.NoError(t, call(tx, set))
+					var commit string
+					require.NoError(t, tx.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&commit))
+					require.Equal(t, want, commit)
+					return nil
+				}))
+			})
+		}
+	}
 }
 
 // What is due is found without looking at what is not.
