@@ -56,9 +56,8 @@ type flight struct {
 	printed bytes.Buffer // what values look like to whoever prints them
 }
 
-// In the database lie, as SECURITY.md says, the callback URLs, the values of headers and
-// the events.
-var inDatabase = []string{"a header's value", "a callback URL's query", "an event's data"}
+// In the database lie, as SECURITY.md says, the callback URLs and the events.
+var inDatabase = []string{"a callback URL's query", "an event's data"}
 
 func newFlight(t *testing.T) *flight {
 	f := &flight{t: t, sealing: make([]byte, 32), header: "Bearer " + rand.Text(), query: rand.Text(), password: rand.Text(), payload: rand.Text()}

@@ -56,7 +56,10 @@ func (p *poster) prepare(c *Claimed, u *url.URL, keys *signing.Keyring, now time
 	}
 	header := make(http.Header, 8)
 	if s := c.Target.Settings; s != nil {
-		addHeaders(header, s.Headers)
+		if err := addHeaders(header, p.transports.keys, c.Target.Subscription, s.Headers); err != nil {
+			x.end()
+			return x, err
+		}
 		if s.Timeout > 0 {
 			x.timeout = min(x.timeout, s.Timeout)
 		}
@@ -122,14 +125,20 @@ func (x *posting) conclude(ctx context.Context, answer *http.Response, err error
 	return r
 }
 
-// addHeaders adds a subscription's own headers. The library's are set after it, and
-// replace what has their names.
-func addHeaders(header http.Header, own map[string]string) {
+// addHeaders adds a subscription's own headers, with their values opened. The library's
+// are set after it, and replace what has their names.
+func addHeaders(header http.Header, keys *Keys, subscription string, own map[string]string) error {
 	for name, value := range own {
-		if !refusedHeader(name) {
-			header[http.CanonicalHeaderKey(name)] = []string{value}
+		if refusedHeader(name) {
+			continue
 		}
+		plain, err := keys.openHeader(subscription, name, value)
+		if err != nil {
+			return fmt.Errorf("%w (the header %q of subscription %q)", err, name, subscription)
+		}
+		header[http.CanonicalHeaderKey(name)] = []string{plain}
 	}
+	return nil
 }
 
 // buffers are what answers are read into.

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/surehook/surehook/internal/ident"
 )
 
@@ -105,14 +107,20 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("X-\u212a", "k")
 	f.Add("x-tab", "a\tb\u0085")
 	f.Add("Content-Length:", "0")
+	f.Add("X-Sealed", "\x01AQ")
+	keys, err := NewKeys(SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, name, value string) {
 		s := Settings{Headers: map[string]string{name: value}}
-		if s.check(settingsLimits{timeout: time.Second}) != nil {
+		if s.check(settingsLimits{timeout: time.Second}) != nil || isSealed(value) {
 			return
 		}
+		keys.sealHeaders("wsub_a", s.Headers)
 		r := httptest.NewRequest(http.MethodPost, "http://endpoint/", nil)
 		r.Header = http.Header{}
-		addHeaders(r.Header, s.Headers)
+		if err := addHeaders(r.Header, keys, "wsub_a", s.Headers); err != nil {
+			t.Fatal(err)
+		}
 		r.Header["User-Agent"] = []string{"surehook"}
 		var wire bytes.Buffer
 		if err := r.Write(&wire); err != nil {

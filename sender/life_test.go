@@ -37,7 +37,7 @@ func TestUpdate(t *testing.T) {
 
 	got, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"other.*"}})
 	require.NoError(t, err)
-	require.Equal(t, "Bearer x", got.Settings.Headers["Authorization"])
+	require.Contains(t, got.Settings.Headers, "Authorization")
 	b.publish("sub_a")
 	_, err = d.RunOnce(t.Context())
 	require.NoError(t, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 const (
@@ -14,8 +16,9 @@ const (
 )
 
 // Rewrap seals with the current sealing key all that is sealed with another, and
-// returns how many secrets and client certificates that were. After it an older key can be done without,
-// once no process seals with it any more and Rewrap finds nothing. It works in
+// returns how many secrets, client certificates and values of headers that were. After
+// it an older key can be done without, once no process seals with it any more and
+// Rewrap finds nothing. It works in
 // small transactions: interrupted, it goes on where it was when it is called
 // again. It disturbs neither deliveries nor rotations.
 //
@@ -37,7 +40,7 @@ func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 			return rewrapped, err
 		}
 	}
-	n, err := r.rewrapCertificates(ctx, &failed)
+	n, err := r.rewrapSettings(ctx, &failed)
 	rewrapped += n
 	if err != nil {
 		return rewrapped, err
@@ -71,30 +74,50 @@ func (r *Registry[Tx]) batchwise(ctx context.Context, failed *unopened,
 	}
 }
 
-// rewrapCertificates does so for client certificates. Few subscriptions have one, so
-// it looks at all of them.
-func (r *Registry[Tx]) rewrapCertificates(ctx context.Context, failed *unopened) (rewrapped int, err error) {
+// rewrapSettings does so for what is sealed of subscriptions' settings. It looks at all
+// of them: few have any such thing.
+func (r *Registry[Tx]) rewrapSettings(ctx context.Context, failed *unopened) (rewrapped int, err error) {
 	return r.batchwise(ctx, failed, func(tx Tx, after string) (done int, last string, errs []error, err error) {
 		page, err := r.store.SubscriptionsTx(ctx, tx, "", after, rewrapAtOnce)
 		for _, s := range page {
 			last = s.ID
-			sealed := s.Settings.SealedCertificate
-			if key, _ := keyOf(sealed); len(sealed) == 0 || key == r.keys.current {
+			n, unopened := r.keys.renewSettings(s.ID, &s.Settings)
+			errs = append(errs, unopened...)
+			if n == 0 {
 				continue
 			}
-			renewed, err := r.keys.renewFor(certificateOf(s.ID), sealed)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%w (client certificate of subscription %q)", err, s.ID))
-				continue
-			}
-			s.Settings.SealedCertificate = renewed
 			if err := r.store.UpdateSubscriptionTx(ctx, tx, s); err != nil {
 				return 0, "", nil, err
 			}
-			done++
+			done += n
 		}
 		return done, last, errs, err
 	})
+}
+
+// renewSettings seals what a subscription's settings hold, and returns how much was not
+// sealed with the current key, and what cannot be opened.
+func (k *Keys) renewSettings(subscription string, s *Settings) (done int, unopened []error) {
+	if key, _ := keyOf(s.SealedCertificate); len(s.SealedCertificate) > 0 && key != k.current {
+		renewed, err := k.renewFor(certificateOf(subscription), s.SealedCertificate)
+		if err != nil {
+			unopened = append(unopened, fmt.Errorf("%w (client certificate of subscription %q)", err, subscription))
+		} else {
+			s.SealedCertificate = renewed
+			done++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		renewed, changed, err := k.renewHeader(subscription, name, s.Headers[name])
+		if err != nil {
+			unopened = append(unopened, fmt.Errorf("%w (the header %q of subscription %q)", err, name, subscription))
+		}
+		if changed {
+			s.Headers[name] = renewed
+			done++
+		}
+	}
+	return done, unopened
 }
 
 // rewrapSecrets does so for all secrets that are sealed with a key.

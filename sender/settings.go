@@ -15,8 +15,9 @@ import (
 // mean what the dispatcher does for all.
 //
 // The values of headers and the certificate are secrets of the subscription's
-// owner: printing or logging Settings shows the headers' names alone. Encoding
-// them, as JSON for one, does not: that is how stores keep them.
+// owner: printing or logging Settings shows the headers' names alone. A Registry seals
+// both before they are stored, so that nobody reads them again but the Dispatcher.
+// Encoding Settings, as JSON for one, shows what they have: that is how stores keep them.
 type Settings struct {
 	// Headers are sent with every attempt, besides the library's own. At most 32,
 	// of 8 KiB in all. Names are those of RFC 9110, section 5.1, and values have no
@@ -24,6 +25,10 @@ type Settings struct {
 	// connection (Connection, Host, Transfer-Encoding …), to the body
 	// (Content-Type …), to the library (User-Agent, all of Webhook-…), and
 	// Idempotency-Key, with which an HTTP client may send a request twice.
+	//
+	// A subscription that is stored has its values sealed, each bound to the
+	// subscription and the header: who changes Settings that they have read hands
+	// back as they are the values that are to stay.
 	Headers map[string]string
 
 	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000.

@@ -92,7 +92,14 @@ func TestSettingsRefused(t *testing.T) {
 			require.Equal(t, 1, strings.Count(err.Error(), ErrInvalid.Error()), "one problem, said once: %v", err)
 		})
 	}
-	err := Settings{Headers: map[string]string{"Host": "a", "X-A": "\n"}, MaxInFlight: -1, Rate: -1, Timeout: -1, Proxy: "x"}.check(settingsLimits{})
+	keys, err := NewKeys(SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
+	require.NoError(t, err)
+	for _, excess := range []int{0, 1} { // what is sealed counts as what is sent
+		sealed := header("X-Big", strings.Repeat("v", maxHeaderBytes-len("X-Big")+excess))
+		keys.sealHeaders("wsub_a", sealed.Headers)
+		require.Equal(t, excess > 0, sealed.check(testLimits) != nil)
+	}
+	err = Settings{Headers: map[string]string{"Host": "a", "X-A": "\n"}, MaxInFlight: -1, Rate: -1, Timeout: -1, Proxy: "x"}.check(settingsLimits{})
 	require.Equal(t, 6, strings.Count(err.Error(), ErrInvalid.Error()), "all at once: %v", err)
 	require.ErrorContains(t, err, "there are none (RegistryConfig.Proxies)")
 }

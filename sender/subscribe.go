@@ -110,6 +110,9 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err := n.Settings.check(r.limits); err != nil {
 		errs = append(errs, err)
 	}
+	if err := r.keys.checkSealed(n.Settings.Headers, s); err != nil {
+		errs = append(errs, err)
+	}
 	if len(n.Settings.SealedCertificate) > 0 {
 		errs = append(errs, fmt.Errorf("%w subscription: settings: a sealed certificate belongs to the subscription that it was sealed for: give ClientCertificate", ErrInvalid))
 	}
@@ -130,6 +133,7 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	}
 	s.URL, s.EventTypes, s.Description, s.Settings = u.String(), types, n.Description, n.Settings.normalised()
 	s.Settings.SealedCertificate = certificate
+	r.keys.sealHeaders(s.ID, s.Settings.Headers)
 	return s, nil
 }
 

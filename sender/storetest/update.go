@@ -21,7 +21,7 @@ func updateRules[Tx any]() []rule[Tx] {
 
 func customSettings() sender.Settings {
 	return sender.Settings{
-		Headers: map[string]string{"X-Tenant": "a'b\"c ü", "Authorization": "sealed"}, MaxInFlight: 7, Rate: 2.5,
+		Headers: map[string]string{"X-Tenant": "a'b\"c ü", "Authorization": "\x01sealed"}, MaxInFlight: 7, Rate: 2.5,
 		Timeout: 1500 * time.Millisecond, Proxy: "eu", SealedCertificate: []byte("\x00\xff certificate"),
 	}
 }

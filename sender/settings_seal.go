@@ -1,0 +1,100 @@
+package sender
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// sealedMark begins a header's value that is sealed. Values that are given cannot: they
+// have no control characters but tabs.
+const sealedMark = "\x01"
+
+// sealOverhead is what a seal adds to a value, besides the id of the key: the format,
+// the length of the id, the nonce and the tag.
+const sealOverhead = 2 + 12 + 16
+
+// isSealed tells a value as it is stored from one as it is given.
+func isSealed(value string) bool { return strings.HasPrefix(value, sealedMark) }
+
+// headerOf is what a sealed value is bound to, so that it cannot be moved to another
+// subscription, or sent under another name. An id has no separator in it; a name may.
+func headerOf(subscription, name string) string {
+	return "surehook header|" + subscription + "|" + http.CanonicalHeaderKey(name)
+}
+
+// sealHeaders seals, in place, the values that are not sealed yet.
+func (k *Keys) sealHeaders(subscription string, headers map[string]string) {
+	for name, value := range headers {
+		if !isSealed(value) {
+			headers[name] = k.sealHeader(subscription, name, value)
+		}
+	}
+}
+
+func (k *Keys) sealHeader(subscription, name, value string) string {
+	return sealedMark + base64.RawStdEncoding.EncodeToString(k.sealFor(headerOf(subscription, name), []byte(value)))
+}
+
+// openHeader returns a value as it was given. One that is not sealed is in a database
+// of before values were sealed, or of a store that Subscribe did not write.
+func (k *Keys) openHeader(subscription, name, value string) (string, error) {
+	if !isSealed(value) {
+		return value, nil
+	}
+	sealed, err := sealedHeader(value)
+	if err != nil {
+		return "", err
+	}
+	plain, err := k.openFor(headerOf(subscription, name), sealed)
+	return string(plain), err
+}
+
+// renewHeader returns a value sealed with the current key, and whether it was not.
+func (k *Keys) renewHeader(subscription, name, value string) (renewed string, changed bool, err error) {
+	if sealed, err := sealedHeader(value); err == nil {
+		if id, err := keyOf(sealed); err == nil && id == k.current {
+			return value, false, nil
+		}
+	}
+	plain, err := k.openHeader(subscription, name, value)
+	if err != nil {
+		return value, false, err
+	}
+	return k.sealHeader(subscription, name, plain), true, nil
+}
+
+// sealedHeader returns the bytes of a sealed value.
+func sealedHeader(value string) ([]byte, error) {
+	text, ok := strings.CutPrefix(value, sealedMark)
+	sealed, err := base64.RawStdEncoding.DecodeString(text)
+	if !ok || err != nil {
+		return nil, fmt.Errorf("%w: a header's value is not in a format that this version knows", ErrSealed)
+	}
+	return sealed, nil
+}
+
+// valueBytes is how many bytes a value has as it is sent.
+func valueBytes(value string) int {
+	sealed, err := sealedHeader(value)
+	if err != nil {
+		return len(value)
+	}
+	id, _ := keyOf(sealed)
+	return max(0, len(sealed)-sealOverhead-len(id))
+}
+
+// checkSealed refuses sealed values that are not of this subscription and header. What
+// is stored already stays, also if no key opens it.
+func (k *Keys) checkSealed(given map[string]string, s Subscription) error {
+	for name, value := range given {
+		if !isSealed(value) || !isToken(name) || s.Settings.Headers[http.CanonicalHeaderKey(name)] == value {
+			continue
+		}
+		if _, err := k.openHeader(s.ID, name, value); err != nil {
+			return fmt.Errorf("%w subscription: settings: the header %q has a value that was sealed for another subscription or header: give it as it is to be sent", ErrInvalid, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package sender_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// stored is what the database has of a subscription's settings.
+func (b *bed) stored(id string) sender.Settings {
+	b.t.Helper()
+	var s sender.Subscription
+	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) (err error) {
+		s, err = b.store.SubscriptionTx(b.t.Context(), tx, id)
+		return err
+	}))
+	return s.Settings
+}
+
+// overwrite puts settings into the database as somebody does who has no keys.
+func (b *bed) overwrite(id string, set sender.Settings) {
+	b.t.Helper()
+	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) error {
+		s, err := b.store.SubscriptionTx(b.t.Context(), tx, id)
+		s.Settings = set
+		return errors.Join(err, b.store.UpdateSubscriptionTx(b.t.Context(), tx, s))
+	}))
+}
+
+// posted publishes an event, and returns what the one post of it had for a header, or
+// "" if none was sent.
+func (b *bed) posted(keys *sender.Keys, header string) string {
+	b.t.Helper()
+	endpoint := sendertest.NewRoundTripper()
+	b.publish("sub_a")
+	d, err := sender.NewDispatcher(b.store, keys, &sender.DispatcherConfig{Network: private, UnguardedTransport: endpoint})
+	require.NoError(b.t, err)
+	_, err = d.RunOnce(b.t.Context())
+	require.NoError(b.t, err)
+	posts := endpoint.Requests()
+	if len(posts) == 0 {
+		return ""
+	}
+	require.Len(b.t, posts, 1)
+	return posts[0].Header.Get(header)
+}
+
+// The values of headers are nowhere but in the posts: not in the database, nor in what
+// a registry returns.
+func TestHeadersAreSealed(t *testing.T) {
+	b := newBed(t)
+	s, _ := b.subscribe("sub_a", "http://endpoint/")
+	set := sender.Settings{Headers: map[string]string{"authorization": "Bearer hunter2", "X-Tenant": "hunter2", "X-Empty": ""}}
+	updated, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
+	require.NoError(t, err)
+	read, err := b.reg.Subscription(t.Context(), s.ID)
+	require.NoError(t, err)
+	require.Equal(t, "Bearer hunter2", set.Headers["authorization"], "the caller's map is the caller's")
+	for _, got := range []sender.Settings{updated.Settings, read.Settings, b.stored(s.ID)} {
+		require.Len(t, got.Headers, 3)
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "hunter2")
+		require.NotEmpty(t, got.Headers["X-Empty"])
+	}
+	require.Equal(t, "Bearer hunter2", b.posted(b.keys, "Authorization"))
+
+	other, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: set})
+	require.NoError(t, err)
+	require.NotEqual(t, other.Settings.Headers["X-Tenant"], read.Settings.Headers["X-Tenant"], "nobody sees that they are equal")
+}
+
+// Who changes settings hands back what is to stay, sealed as it was read.
+func TestSealedHeadersAreHandedBack(t *testing.T) {
+	b := newBed(t)
+	s, _ := b.subscribe("sub_a", "http://endpoint/")
+	set := sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}}
+	first, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
+	require.NoError(t, err)
+
+	change := first.Settings
+	change.Headers = maps.Clone(change.Headers)
+	change.Headers["X-New"], change.MaxInFlight = "new", 3
+	second, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &change})
+	require.NoError(t, err)
+	require.Equal(t, first.Settings.Headers["Authorization"], second.Settings.Headers["Authorization"])
+	require.Equal(t, "Bearer hunter2", b.posted(b.keys, "Authorization"))
+	require.Equal(t, "new", b.posted(b.keys, "X-New"))
+
+	// What was read before it was sealed anew is still its own.
+	renewing, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), &sender.RegistryConfig{Network: private})
+	require.NoError(t, err)
+	_, err = renewing.Rewrap(t.Context())
+	require.NoError(t, err)
+	_, err = renewing.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &first.Settings})
+	require.NoError(t, err)
+	require.Equal(t, "Bearer hunter2", b.posted(keysOf(t, "2", "1"), "Authorization"))
+
+	for name, headers := range map[string]map[string]string{
+		"another header":  {"X-Other": first.Settings.Headers["Authorization"]},
+		"changed":         {"Authorization": first.Settings.Headers["Authorization"] + "A"},
+		"no sealed value": {"Authorization": "\x01hunter2"},
+	} {
+		_, err = renewing.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: headers}})
+		require.ErrorIs(t, err, sender.ErrInvalid, name)
+		require.ErrorContains(t, err, "give it as it is to be sent", name)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	_, err = renewing.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: first.Settings})
+	require.ErrorIs(t, err, sender.ErrInvalid, "another subscription")
+}
+
+// A value that cannot be opened is not sent, and nothing without it; and it is in the
+// way of no other change.
+func TestSealedHeadersThatDoNotOpen(t *testing.T) {
+	b := newBed(t)
+	s, _ := b.subscribe("sub_a", "http://endpoint/")
+	subscribed, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: map[string]string{"Authorization": "a", "X-B": "b"}}})
+	require.NoError(t, err)
+	sealed := subscribed.Settings.Headers
+	for name, headers := range map[string]map[string]string{
+		"moved to another header": {"Authorization": sealed["X-B"]},
+		"cut off":                 {"Authorization": sealed["Authorization"][:30]},
+		"not sealed text":         {"Authorization": "\x01*"},
+	} {
+		b.overwrite(s.ID, sender.Settings{Headers: headers})
+		require.Empty(t, b.posted(b.keys, "Content-Type"), name)
+	}
+
+	b.overwrite(s.ID, subscribed.Settings)
+	rotated, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), &sender.RegistryConfig{Network: private})
+	require.NoError(t, err)
+	_, _, err = rotated.RotateSecret(t.Context(), "sub_a", nil)
+	require.NoError(t, err)
+	lost, err := sender.NewRegistry(b.store, keysOf(t, "2"), &sender.RegistryConfig{Network: private})
+	require.NoError(t, err)
+	description := "new"
+	after, err := lost.Update(t.Context(), s.ID, sender.SubscriptionChange{Description: &description})
+	require.NoError(t, err)
+	require.Equal(t, sealed, after.Settings.Headers)
+	_, err = lost.Rewrap(t.Context())
+	require.ErrorIs(t, err, sender.ErrSealed)
+	require.ErrorContains(t, err, `the header "Authorization" of subscription`)
+}
+
+// All values are sealed with the current key after a Rewrap, those too that were never
+// sealed: such are sent as they are until then.
+func TestRewrapSealsHeaders(t *testing.T) {
+	b := newBed(t)
+	s, _ := b.subscribe("sub_a", "http://endpoint/")
+	b.overwrite(s.ID, sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}, MaxInFlight: 3})
+	require.Equal(t, "Bearer hunter2", b.posted(b.keys, "Authorization"))
+	for _, keys := range []*sender.Keys{b.keys, keysOf(t, "2", "1")} {
+		before := b.stored(s.ID)
+		reg, err := sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Network: private})
+		require.NoError(t, err)
+		n, err := reg.Rewrap(t.Context())
+		require.NoError(t, err)
+		require.Positive(t, n)
+		after := b.stored(s.ID)
+		require.NotEqual(t, before.Headers, after.Headers)
+		require.NotContains(t, after.Headers["Authorization"], "hunter2")
+		require.Equal(t, 3, after.MaxInFlight)
+		require.Equal(t, "Bearer hunter2", b.posted(keys, "Authorization"))
+		n, err = reg.Rewrap(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+	require.Equal(t, "Bearer hunter2", b.posted(keysOf(t, "2"), "Authorization"), "the first key can be done without")
+}
