@@ -219,6 +219,7 @@ func FuzzProxyAnswer(f *testing.F) {
 		"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 204 \r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "",
 		"HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n\x16\x03\x01", "HTTP/1.1 302 Found\r\n\r\n", "HTTP/1.1 200 OK\r\n",
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 302 Found\r\nLocation: http://x\r\n\r\n", "\x16\x03\x01",
+		"HTTP/1.1 101", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
 	} {
 		f.Add([]byte(s))
 	}

@@ -115,12 +115,17 @@ var ofDedup = []Defect{
 	{
 		Name: "an older version is newer, on PostgreSQL",
 		File: "dedup/postgres/statements.go", Tests: []string{"./dedup/postgres"},
-		Old: "WHERE excluded.version > v.version`\n", New: "WHERE excluded.version <> v.version`\n",
+		Old: "WHERE excluded.version > v.version\nRETURNING ` + pgtx.Durable\n", New: "WHERE excluded.version <> v.version\nRETURNING ` + pgtx.Durable\n",
 	},
 	{
 		Name: "the marker stays after a rollback",
 		File: "dedup/memory/tx.go", Tests: []string{"./dedup/memory"},
 		Old: "if commit {\n\t\tmerge(s.markers, tx.markers)", New: "merge(s.markers, tx.markers)\n\tif commit {",
+	},
+	{
+		Name: "a marker is not durable where the server does not wait for its disk, on PostgreSQL",
+		File: "dedup/postgres/statements.go", Tests: []string{"./dedup/postgres"},
+		Old: "DO NOTHING\nRETURNING ` + pgtx.Durable\n", New: "DO NOTHING`\n",
 	},
 	{
 		Name: "markers are pruned before their time",
@@ -241,6 +246,16 @@ var ofStores = []Defect{
 }
 
 var ofWire = []Defect{
+	{
+		Name: "results are dropped that could not be recorded",
+		File: "sender/pump.go", Tests: []string{"./sender"},
+		Old: "p.done = append(done[:len(done):len(done)], p.done...)", New: "done = append(done[:len(done):len(done)], p.done...)",
+	},
+	{
+		Name: "the values of headers are stored as they are",
+		File: "sender/subscribe.go", Tests: []string{"./sender"},
+		Old: "\tr.keys.sealHeaders(s.ID, s.Settings.Headers)\n", New: "",
+	},
 	{
 		Name: "a redirect is a success",
 		File: "sender/attempt.go", Tests: []string{"./sender"},
