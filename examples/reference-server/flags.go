@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type options struct {
 	timeout                  time.Duration
 	allowPrivate, workers    bool
 	showVersion              bool
+	level                    slog.Level // the least that is logged
 }
 
 // maxTimeout is how long an attempt may take. Receivers give themselves less, so
@@ -47,6 +49,7 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 	f.DurationVar(&disableAfter, "disable-after", 120*time.Hour, "continuous failure for this long disables a subscription")
 	f.BoolVar(&o.allowPrivate, "allow-private-networks", false, "callback URLs may lead to loopback and private addresses, and use http")
 	f.BoolVar(&o.workers, "workers", true, "false: serve the API only")
+	f.TextVar(&o.level, "log-level", slog.LevelInfo, "the least `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 
 	// The environment first, so that the command line has the last word.
