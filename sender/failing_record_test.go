@@ -61,7 +61,7 @@ func TestResultsOutlastFailuresOfTheDatabase(t *testing.T) {
 						require.EqualValues(t, len(endpoint.Requests()), recorded.Load(), "what was posted was recorded before the end")
 						b.start(b.dispatcherOn(store, cfg))
 					}
-					time.Sleep(10 * time.Minute) // leases have ended
+					time.Sleep(10 * time.Minute)                                           // leases have ended
 					require.Equal(t, events, len(endpoint.Requests()), "posted once each") //nolint:testifylint // Len would print them all
 					require.EqualValues(t, failures, store.failed.Load())
 					require.EqualValues(t, events, recorded.Load(), "told once each")
