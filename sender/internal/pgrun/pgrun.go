@@ -19,14 +19,15 @@ import (
 const (
 	// How often a transaction is run that must be run again, and how long the wait is at
 	// most before the second run, and before the later ones.
-	runs     = 20
+	runs     = 50
 	pause    = time.Millisecond
 	pauseMax = 100 * time.Millisecond
 )
 
 // Again runs a transaction, and what PostgreSQL aborts of it because of others, or
-// what returns an error that matches sender.ErrRetryTx, again: up to twenty times in
-// all, within about a second.
+// what returns an error that matches sender.ErrRetryTx, again: up to fifty times in
+// all, within some seconds. Of sixteen that change one row under REPEATABLE READ, one
+// commits and the others begin anew.
 func Again(ctx context.Context, run func() error) error {
 	var err error
 	most := pause

@@ -8,7 +8,7 @@ import (
 
 // InTx implements jobs.Store. The transaction has the isolation level that is the
 // database's default. What PostgreSQL aborts because of other transactions is run
-// again, up to twenty times in all, within about a second.
+// again, up to fifty times in all, within some seconds.
 func (s *Store[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 	return pgrun.Again(ctx, func() error { return s.run(ctx, fn) })
 }
