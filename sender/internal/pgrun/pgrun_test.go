@@ -31,8 +31,8 @@ func TestAgain(t *testing.T) {
 		"asked for":              {[]error{sender.ErrRetryTx, nil}, 2, nil},
 		"broken":                 {[]error{errBroken}, 1, errBroken},
 		"aborted, then broken":   {[]error{serialization, errBroken}, 2, errBroken},
-		"aborted for ever":       {[]error{serialization}, 20, sender.ErrRetryTx},
-		"asks for it for ever":   {[]error{sender.ErrRetryTx}, 20, sender.ErrRetryTx},
+		"aborted for ever":       {[]error{serialization}, 50, sender.ErrRetryTx},
+		"asks for it for ever":   {[]error{sender.ErrRetryTx}, 50, sender.ErrRetryTx},
 		"of what is no abortion": {[]error{&pgconn.PgError{Code: "23505"}}, 1, &pgconn.PgError{}},
 	} {
 		t.Run(name, func(t *testing.T) {
