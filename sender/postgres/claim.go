@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
@@ -55,10 +56,16 @@ const (
 			coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), '')`
 )
 
+// turnStands is how long a turn is left where it is of which nothing has room here: to
+// move it in every claim costs as much as some deliveries do. For ever it cannot stay,
+// since scans begin at the oldest one, and what others have left behind there is dead.
+const turnStands = time.Second
+
 // claiming is a claim at work.
 type claiming struct {
 	*batch
 	found map[*head]*candidates
+	full  map[int64]bool // subscribers that have a subscription without room
 	takes []*take
 	until moment
 }
@@ -78,7 +85,7 @@ type take struct {
 
 // claimAll claims in all lanes, and returns the subscribers that were served.
 func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, error) {
-	c := claiming{batch: b, until: b.now.plus(b.Claim.Lease)}
+	c := claiming{batch: b, until: b.now.plus(b.Claim.Lease), full: b.full()}
 	b.alsoDue(&due)
 	served := map[turnKey]bool{}
 	var all []*head
@@ -129,6 +136,9 @@ func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnK
 	for i, s := range due {
 		if p.Slots <= 0 {
 			break
+		}
+		if len(s.heads) == 0 && c.full[s.subscriber] && s.due > c.now.plus(-turnStands) {
+			continue
 		}
 		most := min(turns.Share(p.Slots, atOnce-i), turns.Room(s.subscriber, p.SubscriberRoom, p.PerSubscriber))
 		heads := min(len(s.heads), turns.AtOnce(most))

@@ -52,6 +52,20 @@ func withoutRoom(rooms map[int64]int) []int64 {
 	return none
 }
 
+// full are the subscribers, as far as they are known, that have a subscription without
+// room.
+func (b *batch) full() map[int64]bool {
+	full := map[int64]bool{}
+	b.targets.Lock()
+	defer b.targets.Unlock()
+	for no, room := range b.Claim.SubscriptionRoom {
+		if t := b.targets.by[no]; room <= 0 && t != nil {
+			full[t.SubscriberNumber] = true
+		}
+	}
+	return full
+}
+
 // alone are those that have room, if the others have none; otherwise nil.
 func alone(rooms map[int64]int, otherwise int) []int64 {
 	if otherwise > 0 {

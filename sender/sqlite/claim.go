@@ -82,6 +82,9 @@ func (b *batch) claim(lane sender.Lane) error {
 		for _, c := range claims[before:] {
 			p.Slots -= c.used
 		}
+		if len(of) > 0 && len(claims) == before {
+			continue // what is due has no room here; to move its turn each time would cost as much as deliveries do
+		}
 		served = append(served, subscriber)
 	}
 	if len(served) == 0 {

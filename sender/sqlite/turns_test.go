@@ -32,3 +32,45 @@ func TestTurnsStayWhole(t *testing.T) {
 	}
 	require.Len(t, seen, owners)
 }
+
+// Where nothing that is due has room, a turn stays where it is: to move it in every
+// claim would cost as much as deliveries do. With room it is served at once.
+func TestTurnsWithoutRoomStand(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "turns.db"), "")
+	s := newStore(t, db, time.Now)
+	publish(t, s, 400, 100, register(t, s, 2))
+	expandAll(t, s)
+	var claimed []sender.Claimed
+	var full *sender.Target
+	next := func(room int) map[string]int {
+		b := batchOf(claimed, 20)
+		if full != nil {
+			b.Claim.SubscriptionRoom = map[int64]int{full.SubscriptionNo: room}
+		}
+		c, err := s.RecordAndClaim(t.Context(), b)
+		require.NoError(t, err)
+		claimed = c.Claimed
+		of := map[string]int{}
+		for i := range claimed {
+			of[claimed[i].Target.Subscription]++
+		}
+		return of
+	}
+	turn := func() (turn int64) {
+		require.NoError(t, db.QueryRow(`SELECT turn FROM surehook_turns WHERE subscriber = ? AND next_due IS NOT NULL ORDER BY next_due LIMIT 1`, full.SubscriberNumber).Scan(&turn))
+		return turn
+	}
+	require.Len(t, next(0), 2)
+	for i := range claimed {
+		if claimed[i].Target.Subscription == "wsub_0" {
+			full = claimed[i].Target
+		}
+	}
+	next(0) // what was recorded puts it into another lane
+	stood := turn()
+	for range 3 {
+		require.Equal(t, map[string]int{"wsub_1": 20}, next(0))
+		require.Equal(t, stood, turn())
+	}
+	require.Positive(t, next(20)["wsub_0"])
+}
