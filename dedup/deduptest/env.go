@@ -26,6 +26,10 @@ type env[Tx any] struct {
 // one is never judged by time.
 const window = 50 * time.Millisecond
 
+// beginning is how long the other transaction is given to begin, which takes a
+// connection. Where there is one writer, it does not.
+const beginning = 500 * time.Millisecond
+
 var (
 	errGivenUp = errors.New("given up on purpose")
 	// day is when the suite's events happen; to prune, it uses times long before.
@@ -197,16 +201,25 @@ func (e *env[Tx]) during(commit bool, first func(Tx) error, second func(tx Tx, o
 			return err
 		}
 		set(true)
+		begun := make(chan struct{})
 		if done == nil { // not again when this transaction must be run again
 			done = make(chan error, 1)
-			go func() { done <- e.run(func(tx Tx) error { return second(tx, open) }) }()
+			var once sync.Once
+			go func() {
+				done <- e.run(func(tx Tx) error {
+					once.Do(func() { close(begun) })
+					return second(tx, open)
+				})
+			}()
 		}
-		timer := time.NewTimer(window)
-		defer timer.Stop()
+		select {
+		case <-begun:
+		case <-time.After(beginning):
+		}
 		select {
 		case err := <-done:
 			done <- err
-		case <-timer.C:
+		case <-time.After(window):
 		}
 		set(false)
 		if !commit {
