@@ -13,7 +13,7 @@ import (
 func TestDeliveryRecord(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		s := start(t, p, "-schedule", "50ms", "-jitter", "0", "-horizon", "150ms")
+		s := start(t, p, "-schedule", "50ms,1h", "-jitter", "0", "-horizon", "2s") // a second attempt, and a last one
 		c, other := s.customer("c"), s.customer("other")
 		e, operators := newEndpoint(t), newEndpoint(t)
 		e.with(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of order", http.StatusBadGateway) })

@@ -310,7 +310,7 @@ func (r *reply) data() []object {
 // eventually asks again and again until what comes back is right.
 func eventually[T any](t *testing.T, what string, ask func() T, right func(T) bool) T {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(90 * time.Second); ; { // a killed process keeps a job for 30 s
 		got := ask()
 		if right(got) {
 			return got
