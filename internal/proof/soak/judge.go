@@ -34,8 +34,9 @@ func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string
 		c.w.add("I3", "%d attempts are on record of %s", len(d.Attempts), before.describe(s.name))
 	}
 	c.wire(&e, s, &d)
-	if d.Status == sender.StatusCancelled && !s.cancelled(&d) {
-		c.w.add("I1", "the delivery of %s was cancelled, which nobody asked for", e.describe(s.name))
+	if d.Status == sender.StatusCancelled && !s.cancelled(&d, c.cfg.lease()) {
+		c.w.add("I1", "the delivery of %s was cancelled, which nobody asked for: made %s, %d attempts, parts were left behind %s", e.describe(s.name),
+			d.CreatedAt.Format("15:04:05.000"), len(d.Attempts), s.sheared())
 	}
 	return &d, true, nil
 }

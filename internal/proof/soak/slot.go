@@ -2,6 +2,7 @@ package soak
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -170,14 +171,29 @@ func (s *slot) shear(since time.Time, do func() error) error {
 
 // cancelled tells whether somebody asked for a delivery to be cancelled: by ending the
 // subscription at once, or by resuming it without what was published before a time. A
-// delivery that was attempted after that had not been among what was held.
-func (s *slot) cancelled(d *sender.Delivery) bool {
+// delivery that was attempted after that, and not claimed before, which is at most a
+// lease ago, had not been among what was held.
+func (s *slot) cancelled(d *sender.Delivery, lease time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.at || slices.ContainsFunc(s.shears, func(x shear) bool {
 		return !d.CreatedAt.After(x.before.Add(time.Millisecond)) &&
-			(len(d.Attempts) == 0 || x.ended.IsZero() || !d.Attempts[len(d.Attempts)-1].StartedAt.After(x.ended))
+			(len(d.Attempts) == 0 || x.ended.IsZero() || !d.Attempts[len(d.Attempts)-1].StartedAt.After(x.ended.Add(lease)))
 	})
+}
+
+// sheared lists when resumes have left something behind.
+func (s *slot) sheared() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := "never"
+	for i, x := range s.shears {
+		if i == 0 {
+			text = "at"
+		}
+		text += fmt.Sprintf(" %s (before %s)", x.ended.Format("15:04:05.000"), x.before.Format("15:04:05.000"))
+	}
+	return text
 }
 
 // replayed tells whether a replay of what is of a status was under way.

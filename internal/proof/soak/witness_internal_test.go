@@ -79,10 +79,11 @@ func TestCancelledByWhom(t *testing.T) {
 	held := &sender.Delivery{CreatedAt: since.Add(-time.Second)}
 	taken := &sender.Delivery{CreatedAt: since.Add(time.Second)}
 	tried := &sender.Delivery{CreatedAt: since.Add(-time.Second), Attempts: []sender.Attempt{{StartedAt: time.Now().Add(time.Minute)}}}
+	claimed := &sender.Delivery{CreatedAt: since.Add(-time.Second), Attempts: []sender.Attempt{{StartedAt: time.Now().Add(time.Second / 2)}}}
 	var got []bool
 	look := func() {
-		for _, d := range []*sender.Delivery{held, taken, tried} {
-			got = append(got, s.cancelled(d))
+		for _, d := range []*sender.Delivery{held, taken, tried, claimed} {
+			got = append(got, s.cancelled(d, time.Second))
 		}
 	}
 	look()
@@ -91,11 +92,11 @@ func TestCancelledByWhom(t *testing.T) {
 	require.ErrorIs(t, (&slot{}).shear(since, func() error { return sender.ErrRetention }), sender.ErrRetention)
 	s.at = true
 	look()
-	want := []bool{false, false, false, true, true, true, true, false, false, true, true, true}
+	want := []bool{false, false, false, false, true, true, true, true, true, false, false, true, true, true, true, true}
 	require.Empty(t, cmp.Diff(want, got), "before, meanwhile, afterwards, and when it was closed at once")
 	refused := &slot{}
 	_ = refused.shear(since, func() error { return sender.ErrRetention })
-	require.False(t, refused.cancelled(held), "it did nothing")
+	require.False(t, refused.cancelled(held, time.Second), "it did nothing")
 }
 
 // A job that is gone had ended, and was announced once if it was to be.
