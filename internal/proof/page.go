@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/surehook/surehook/internal/proof/defect"
 )
 
 // table is the report for people.
@@ -25,6 +27,20 @@ func (r *report) table() string {
 		fmt.Fprintf(&b, "| %s | took | %s |\n", p.Part, p.Took)
 		fmt.Fprintf(&b, "| %s | failures | %d |\n", p.Part, len(p.Failures))
 	}
+	planted := false
+	for _, p := range r.Parts {
+		for _, d := range p.Details {
+			out, ok := d.(defect.Outcome)
+			if !ok {
+				continue
+			}
+			if !planted {
+				b.WriteString("\n| planted | caught by |\n| --- | --- |\n")
+				planted = true
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", out.Defect, catcher(out))
+		}
+	}
 	if !r.Failed {
 		return b.String()
 	}
@@ -39,6 +55,19 @@ func (r *report) table() string {
 		}
 	}
 	return b.String()
+}
+
+// catcher names the tests that found a defect, each without the path of the module.
+func catcher(out defect.Outcome) string {
+	if !out.Caught {
+		return "**nothing**"
+	}
+	var by []string
+	for _, test := range out.By {
+		pkg, name, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(test, "github.com/surehook/surehook"), "/"), " ")
+		by = append(by, strings.TrimSpace("`"+name+"` "+pkg))
+	}
+	return strings.Join(by, ", ")
 }
 
 // The marks between which a page has the last report.

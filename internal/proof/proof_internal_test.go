@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/proof/defect"
 )
 
 // A part that fails, or panics, is a failure of the report with a way to see it again,
@@ -76,6 +78,17 @@ func TestNothingFailed(t *testing.T) {
 	require.False(t, r.Failed)
 	require.Contains(t, r.table(), "Nothing failed.")
 	require.NotContains(t, r.table(), "What failed")
+}
+
+// The page says of each defect which test found it.
+func TestWhichTestFoundIt(t *testing.T) {
+	r := newReport(t.Context(), options{})
+	r.add(&result{Part: "defects", Details: []any{
+		defect.Outcome{Defect: "a wrong sign", Caught: true, By: []string{"github.com/surehook/surehook/sender TestSign/one"}},
+		defect.Outcome{Defect: "of all", Caught: true, By: []string{"github.com/surehook/surehook TestAll"}},
+		defect.Outcome{Defect: "no sign"},
+	}})
+	require.Contains(t, r.table(), "| planted | caught by |\n| --- | --- |\n| a wrong sign | `TestSign/one` sender |\n| of all | `TestAll` |\n| no sign | **nothing** |\n")
 }
 
 // The page of this repository has the marks, and what stood between them is replaced.
