@@ -111,7 +111,10 @@ func TestDatabaseInTrouble(t *testing.T) {
 		t.Helper()
 		before := acknowledged()
 		require.Eventually(t, func() bool { return acknowledged() >= before+5 }, soon, 5*time.Millisecond, "%s: it recovers by itself", what)
-		require.Eventually(t, func() bool { return s.pending() < 5 }, soon, 5*time.Millisecond, "%s: it dispatches again", what)
+		require.Eventually(t, func() bool {
+			s.lookUp(t.Context())
+			return s.pending() < 5
+		}, soon, 20*time.Millisecond, "%s: it dispatches again", what)
 	}
 	// lasts is how long each trouble does, and calm how often a dispatcher may ask
 	// in that time. One that asks again at once does so thousands of times.
