@@ -19,12 +19,20 @@ func onPostgres(t *testing.T, cfg simulation.Config) (simulation.Report, error) 
 	return simulation.Run(t.Context(), db, cfg)
 }
 
+// eventsOnPostgres are fewer under the race detector: what runs is one goroutine.
+func eventsOnPostgres() int {
+	if raceEnabled {
+		return min(*events, 20)
+	}
+	return *events
+}
+
 // The same on PostgreSQL, where connections break for real, and the receivers' markers
 // and effects are in tables, too. Others: -from 1000 -seeds 100.
 func TestPostgres(t *testing.T) {
 	sum, began := simulation.Report{}, time.Now()
 	for seed := range seedsOf() {
-		r, err := onPostgres(t, simulation.Config{Seed: seed, Events: *events})
+		r, err := onPostgres(t, simulation.Config{Seed: seed, Events: eventsOnPostgres()})
 		require.NoError(t, err)
 		sum.Add(r)
 	}
@@ -39,7 +47,7 @@ func TestPostgres(t *testing.T) {
 // are others.
 func TestPostgresReplaysBitForBit(t *testing.T) {
 	var lines []string
-	cfg := simulation.Config{Seed: 1, Events: *events, Watch: func(line string) { lines = append(lines, line) }}
+	cfg := simulation.Config{Seed: 1, Events: eventsOnPostgres(), Watch: func(line string) { lines = append(lines, line) }}
 	first, err := onPostgres(t, cfg)
 	require.NoError(t, err)
 	n := 0
