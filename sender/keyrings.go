@@ -34,10 +34,10 @@ type keyrings struct {
 	now   func() time.Time
 	loads chan struct{} // one for each that runs
 
-	mu     sync.RWMutex
-	opened map[int64]openKeyring    // by the subscriber's number
-	wanted map[int64]*wantedKeyring // of which no load has begun,
-	loaded map[int64]*wantedKeyring // and those of which the last one has, and not ended
+	mu      sync.RWMutex
+	opened  map[int64]openKeyring    // by the subscriber's number
+	wanted  map[int64]*wantedKeyring // of which no load has begun,
+	loading map[int64]*wantedKeyring // and those of which the last one has, and not ended
 }
 
 // openKeyring is a keyring, or why it could not be opened.
@@ -59,7 +59,7 @@ type wantedKeyring struct {
 func newKeyrings(store DispatchStore, keys *Keys, now func() time.Time) *keyrings {
 	return &keyrings{
 		store: store, keys: keys, now: now, loads: make(chan struct{}, keyringLoads),
-		opened: map[int64]openKeyring{}, wanted: map[int64]*wantedKeyring{}, loaded: map[int64]*wantedKeyring{},
+		opened: map[int64]openKeyring{}, wanted: map[int64]*wantedKeyring{}, loading: map[int64]*wantedKeyring{},
 	}
 }
 
@@ -99,7 +99,7 @@ func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) 
 func (k *keyrings) want(t *Target) *wantedKeyring {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if w := k.loaded[t.SubscriberNumber]; w != nil && w.least >= t.KeyringVersion {
+	if w := k.loading[t.SubscriberNumber]; w != nil && w.least >= t.KeyringVersion {
 		return w
 	}
 	w := k.wanted[t.SubscriberNumber]
@@ -117,7 +117,7 @@ func (k *keyrings) load(ctx context.Context) {
 	k.mu.Lock()
 	batch := k.wanted
 	k.wanted = map[int64]*wantedKeyring{}
-	maps.Copy(k.loaded, batch)
+	maps.Copy(k.loading, batch)
 	k.mu.Unlock()
 	if len(batch) == 0 {
 		return // others were quicker
@@ -127,8 +127,8 @@ func (k *keyrings) load(ctx context.Context) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for number, w := range batch {
-			if k.loaded[number] == w {
-				delete(k.loaded, number)
+			if k.loading[number] == w {
+				delete(k.loading, number)
 			}
 			if w.keyring == nil && w.err == nil && w.unread == nil {
 				w.unread = err
