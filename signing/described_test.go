@@ -214,7 +214,7 @@ func TestNewDescribedReportsAllProblems(t *testing.T) {
 	})
 	for _, problem := range []string{
 		"it needs a Name", `"a b"`, "TimestampHeader and IDHeader are the same header", "exclude each other", "must stand alone", "Separator is '|'",
-		`the label "v 1" must have no space`, `the label "v 1" is used twice`, "only one of TimestampHeader", "must have {timestamp}", "must have {headers}",
+		`the label "v 1" must have visible`, `the label "v 1" is used twice`, "only one of TimestampHeader", "must have {timestamp}", "must have {headers}",
 		"must have {url}", "must be a whole URL", "MaxTolerance is 1ms",
 	} {
 		require.ErrorContains(t, err, problem)
@@ -240,6 +240,21 @@ func TestNewDescribedReportsAllProblems(t *testing.T) {
 		_, err := signing.NewDescribed(d)
 		require.ErrorContains(t, err, problem)
 	}
+	for _, text := range []string{"v1\x00=", "v1\r\n", "\tv1", "vé=", "v\x7f"} { // what no header can have
+		d := good
+		d.SignaturePrefix = text
+		_, err := signing.NewDescribed(d)
+		require.ErrorContains(t, err, "SignaturePrefix is ", text)
+		d.SignaturePrefix, d.SignatureLabel = "", strings.TrimSuffix(text, "=")
+		_, err = signing.NewDescribed(d)
+		require.ErrorContains(t, err, "must have visible", text)
+	}
+	good.SignaturePrefix = " v1="
+	_, err = signing.NewDescribed(good)
+	require.ErrorContains(t, err, "SignaturePrefix is ", "net/http takes the space away")
+	good.SignaturePrefix = "HMAC v1 "
+	_, err = signing.NewDescribed(good)
+	require.NoError(t, err)
 	for _, url := range []string{"", "example.com", "ftp://example.com/", "https://", "https://example.com/#x", "://"} {
 		_, err := signing.NewSquare(url)
 		require.Error(t, err, url)

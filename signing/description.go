@@ -18,7 +18,8 @@ type Description struct {
 	Name string
 
 	// SignatureHeader carries the signature. Without a SignatureLabel its value is
-	// SignaturePrefix and the encoded signature, and nothing else.
+	// SignaturePrefix and the encoded signature, and nothing else. Prefix and labels are
+	// visible ASCII characters, the prefix with spaces between them or at its end.
 	SignatureHeader string
 	SignaturePrefix string
 
@@ -157,6 +158,9 @@ func (d *Description) check() error {
 	if d.Algorithm > Ed25519 || d.Encoding > Base64 || d.Key > DecodedKey || d.TimestampFormat > RFC3339Time || d.SignWith > EveryKey {
 		wrong("its Algorithm, Encoding, Key, TimestampFormat and SignWith must be constants of this package")
 	}
+	if strings.HasPrefix(d.SignaturePrefix, " ") || strings.ContainsFunc(d.SignaturePrefix, func(r rune) bool { return r != ' ' && !visible(r) }) {
+		wrong("SignaturePrefix is %q: a header's value begins with a visible ASCII character, and has such and spaces alone", d.SignaturePrefix)
+	}
 	d.checkLabels(wrong)
 	d.checkTime(wrong)
 	d.checkSigned(wrong)
@@ -187,8 +191,8 @@ func (d *Description) checkLabels(wrong func(string, ...any)) {
 		if label == "" {
 			continue
 		}
-		if strings.ContainsAny(label, "=,; ") {
-			wrong("the label %q must have no space, comma, semicolon or equals sign", label)
+		if strings.ContainsFunc(label, func(r rune) bool { return !visible(r) || strings.ContainsRune("=,;", r) }) {
+			wrong("the label %q must have visible ASCII characters alone, and no comma, semicolon or equals sign", label)
 		}
 		if seen[label] {
 			wrong("the label %q is used twice", label)
@@ -196,6 +200,9 @@ func (d *Description) checkLabels(wrong func(string, ...any)) {
 		seen[label] = true
 	}
 }
+
+// visible is what every server takes in the value of a header (RFC 9110, section 5.5).
+func visible(r rune) bool { return r > ' ' && r <= '~' }
 
 func (d *Description) checkTime(wrong func(string, ...any)) {
 	places := 0

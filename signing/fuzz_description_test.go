@@ -18,6 +18,7 @@ func FuzzDescription(f *testing.F) {
 	f.Add("X-Sig", "v0=", "", "", "v0:{id}:{url}{body}", "", "", "", "X-Id", "https://example.com/?a=b", uint32(1))
 	f.Add("X Sig", "\r\n", "t", "t", "{body}{", "x-sig", "t", "t", "X-Sig", "ftp://x", ^uint32(0))
 	// One mistake each.
+	f.Add("X-Sig", "s\x00\x016=", "", "", "{timestamp}.{body}", "X-Time", "", "", "", "", uint32(0))
 	f.Add("X-Sig", "", "", "", "{timestamp}.{body}", "x-sig", "", "", "", "", uint32(0))
 	f.Add("X Sig", "", "", "", "{timestamp}.{body}", "X-Time", "", "", "", "", uint32(0))
 	f.Add("X-Sig", "", "v,1", "", "{timestamp}.{body}", "", "t", "", "", "", uint32(0))
@@ -39,10 +40,10 @@ func FuzzDescription(f *testing.F) {
 		}
 		h := http.Header{}
 		if s.Sign(h, eventID, now, body, keys) != nil {
-			return // Ed25519 without such a key, a body without the time, a prefix that no header can have
+			return // Ed25519 without such a key, a body without the time
 		}
 		for name, values := range h {
-			if len(values) != 1 || strings.ContainsAny(name+values[0], "\r\n\x00") {
+			if len(values) != 1 || strings.ContainsFunc(name+values[0], func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Fatalf("%q: %q cannot be sent", name, values)
 			}
 		}
