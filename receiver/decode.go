@@ -40,10 +40,9 @@ func decode(body []byte) (Event, error) {
 		case "version":
 			ev.Version, err = decodeVersion(value)
 		case "occurred_at":
-			var at string
-			if at, err = text(value); err == nil {
-				err = ev.OccurredAt.UnmarshalText([]byte(at))
-				if err != nil {
+			var at []byte
+			if at, err = unquoted(value); err == nil {
+				if err = ev.OccurredAt.UnmarshalText(at); err != nil {
 					err = errors.New("it is not a time as in RFC 3339")
 				}
 			}

@@ -111,19 +111,26 @@ func skipValue(raw []byte, i int) int {
 
 // text is the string that a JSON string's text stands for.
 func text(raw []byte) (string, error) {
+	s, err := unquoted(raw)
+	return string(s), err
+}
+
+// unquoted is text in place, if there is nothing to be replaced in it: s must not be
+// changed.
+func unquoted(raw []byte) (s []byte, err error) {
 	if len(raw) < 2 || raw[0] != '"' {
-		return "", errors.New("it is not a JSON string")
+		return nil, errors.New("it is not a JSON string")
 	}
 	inner := raw[1 : len(raw)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner), nil
+		return inner, nil
 	}
 	if loneSurrogate(inner) {
-		return "", errors.New(`it has half of a surrogate pair (\ud800 to \udfff)`)
+		return nil, errors.New(`it has half of a surrogate pair (\ud800 to \udfff)`)
 	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err
+	var t string
+	err = json.Unmarshal(raw, &t)
+	return []byte(t), err
 }
 
 // loneSurrogate finds what encoding/json would silently replace by U+FFFD, which

@@ -3,6 +3,7 @@ package receiver
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 )
 
 // maxNesting is encoding/json's own limit.
@@ -167,25 +168,34 @@ func validString(raw []byte, i int) (int, bool) {
 }
 
 // plain returns the offset of the first quotation mark, backslash or control
-// character from i on, or the end. It looks at eight bytes at a time.
+// character from i on, or the end. It looks at sixteen bytes at a time.
 func plain(raw []byte, i int) int {
-	const (
-		ones = 0x0101010101010101
-		high = 0x8080808080808080
-	)
-	for ; i+8 <= len(raw); i += 8 {
-		x := binary.LittleEndian.Uint64(raw[i:])
-		quote, slash := x^('"'*ones), x^('\\'*ones)
-		// Each term has a byte's high bit set if some byte is below 0x20, a quotation
-		// mark or a backslash, and is 0 if none is.
-		if ((x-0x20*ones)&^x|(quote-ones)&^quote|(slash-ones)&^slash)&high != 0 {
+	for ; i+16 <= len(raw); i += 16 {
+		if special(binary.LittleEndian.Uint64(raw[i:]))|special(binary.LittleEndian.Uint64(raw[i+8:])) != 0 {
 			break
+		}
+	}
+	for ; i+8 <= len(raw); i += 8 {
+		if found := special(binary.LittleEndian.Uint64(raw[i:])); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
 		}
 	}
 	for i < len(raw) && raw[i] != '"' && raw[i] != '\\' && raw[i] >= 0x20 {
 		i++
 	}
 	return i
+}
+
+// special has the high bit of a byte of x set, the first of them in memory's order, if
+// some byte is below 0x20, a quotation mark or a backslash, and is 0 if none is. What is
+// set behind the first means nothing: the subtractions borrow from there.
+func special(x uint64) uint64 {
+	const (
+		ones = 0x0101010101010101
+		high = 0x8080808080808080
+	)
+	quote, slash := x^('"'*ones), x^('\\'*ones)
+	return ((x-0x20*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & high
 }
 
 func validWord(raw []byte, i int, word string) (int, bool) {
