@@ -128,14 +128,17 @@ const (
 	selectOperator = `SELECT coalesce((SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0), 0)`
 
 	askerColumns = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch`
-	// The orders name the whole of an index, so that no other one is taken.
+	// Rows are compared where equations would say the same: of an order, what is equal to
+	// something is left out, and any index that has the last column would then do as well
+	// for a planner that has no statistics, such as that of everyone's subscriptions for a
+	// question about one subscriber's.
 	selectAskers = `SELECT q.i, p.* FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS q(pattern, subscriber, after, i)
 		CROSS JOIN LATERAL (SELECT ` + askerColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
-			WHERE p.pattern = q.pattern AND p.subscriber = q.subscriber AND p.subscription > q.after
-			ORDER BY p.pattern, p.subscriber, p.subscription LIMIT $5) p`
+			WHERE (p.subscriber, p.pattern, p.subscription) > (q.subscriber, q.pattern, q.after) AND (p.subscriber, p.pattern) <= (q.subscriber, q.pattern)
+			ORDER BY p.subscriber, p.pattern, p.subscription LIMIT $5) p`
 	selectAllAskers = `SELECT q.i, p.* FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS q(pattern, subscriber, after, i)
 		CROSS JOIN LATERAL (SELECT ` + askerColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
-			WHERE p.pattern = q.pattern AND p.subscription > q.after AND q.subscriber = 0
+			WHERE (p.pattern, p.subscription) > (q.pattern, q.after) AND p.pattern <= q.pattern AND q.subscriber = 0
 			ORDER BY p.pattern, p.subscription LIMIT $5) p`
 	selectAddressed = `SELECT no, NULL, NULL, NULL::bigint, status, until_snapshot::text, until_xid::text, until_seq, epoch FROM surehook_subscriptions WHERE no = ANY($1)`
 

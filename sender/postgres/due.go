@@ -10,18 +10,22 @@ import (
 )
 
 // selectDue finds the subscribers of a lane whose turn it is, and locks the first of
-// each one's subscriptions that are due and that nobody else has locked. It also
-// returns those of which none is.
+// each one's subscriptions that are due and that nobody else has locked: no more than
+// there are slots, however many turns are looked at because there is no room for some.
+// It also returns the subscribers of which none is, up to the last that has one.
 const selectDue = `WITH now AS MATERIALIZED (SELECT {now} AS at), t AS MATERIALIZED (
-		SELECT subscriber, next_due, turn, low FROM surehook_turns
+		SELECT subscriber, next_due, turn, low, row_number() OVER (ORDER BY next_due, turn) AS i FROM surehook_turns
 		WHERE lane = $1 AND next_due < 'infinity' AND next_due <= (SELECT at FROM now) AND next_due >= $2 AND subscriber <> ALL($4) AND ($7::bigint[] IS NULL OR subscriber = ANY($7))
-		ORDER BY next_due, turn LIMIT $3)
-	SELECT t.subscriber, t.next_due, t.turn, h.subscription IS NOT NULL, h.*
-	FROM t LEFT JOIN LATERAL (
-		SELECT ` + headColumns + ` FROM surehook_heads h
-		WHERE h.lane = $1 AND h.subscriber = t.subscriber AND h.next_due < 'infinity' AND h.next_due <= (SELECT at FROM now) AND h.next_due >= t.low
-			AND h.subscription <> ALL($5) AND ($8::bigint[] IS NULL OR h.subscription = ANY($8))
-		ORDER BY h.next_due, h.turn LIMIT (SELECT ($6 + count(*) - 1) / greatest(count(*), 1) FROM t) FOR UPDATE SKIP LOCKED) h ON true`
+		ORDER BY next_due, turn LIMIT $3),
+	h AS MATERIALIZED (
+		SELECT t.i, h.* FROM t CROSS JOIN LATERAL (
+			SELECT ` + headColumns + ` FROM surehook_heads h
+			WHERE h.lane = $1 AND h.subscriber = t.subscriber AND h.next_due < 'infinity' AND h.next_due <= (SELECT at FROM now) AND h.next_due >= t.low
+				AND h.subscription <> ALL($5) AND ($8::bigint[] IS NULL OR h.subscription = ANY($8))
+			ORDER BY h.next_due, h.turn LIMIT (SELECT ($6 + count(*) - 1) / greatest(count(*), 1) FROM t) FOR UPDATE SKIP LOCKED) h
+		LIMIT $6)
+	SELECT t.subscriber, t.next_due, t.turn, h.i IS NOT NULL, h.* FROM t LEFT JOIN h ON h.i = t.i
+	WHERE (SELECT count(*) FROM h) < $6 OR t.i <= (SELECT max(i) FROM h)`
 
 // dueSubscriber is one whose turn it is, with its subscriptions that are due, in the
 // order of theirs.
@@ -84,7 +88,7 @@ func alone(rooms map[int64]int, otherwise int) []int64 {
 func scanDue(r rows, all *[]dueSubscriber, put func(head) *head, least *moment) error {
 	var s dueSubscriber
 	var there bool
-	first := []any{&s.subscriber, &s.due, &s.turn, &there}
+	first := []any{&s.subscriber, &s.due, &s.turn, &there, nil}
 	if err := r.Scan(append(first, make([]any, headWidth)...)...); err != nil {
 		return err
 	}

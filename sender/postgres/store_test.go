@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,55 +118,82 @@ func (s *schemas) advance(t *testing.T, name string) func(time.Duration) {
 	}
 }
 
+// How much of the suite is run for one way of callers' transactions.
+const (
+	nothing = iota
+	callers // of what is done in them
+	whole
+)
+
+// much tells how much is run for a driver and an isolation level. Each driver and each
+// level gets the whole suite, but not each with each, unless SUREHOOK_EVERY=1. What the
+// race detector can find does not depend on either, so it is given less, and other ones.
+func much(driver, isolation string) int {
+	wholes := []string{"pgx read committed", "sql repeatable read", "pgx serializable"}
+	least := callers
+	if raceEnabled {
+		wholes, least = []string{"pgx repeatable read", "sql serializable"}, nothing
+	}
+	if os.Getenv("SUREHOOK_EVERY") == "1" || slices.Contains(wholes, driver+" "+isolation) {
+		return whole
+	}
+	return least
+}
+
+// suite runs the suite, or what of it is about callers' transactions.
+func suite[Tx any](t *testing.T, much int, open func(t *testing.T) storetest.Harness[Tx]) {
+	if much == whole {
+		storetest.Run(t, open)
+	} else {
+		storetest.RunCallers(t, open)
+	}
+}
+
 func TestStore(t *testing.T) {
-	// What the race detector can find does not depend on how callers' transactions are
-	// isolated, so it is given less; without it all run.
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
 		level := strings.ReplaceAll(isolation, " ", "_")
-		t.Run("pgx_"+level, func(t *testing.T) {
-			t.Parallel()
-			if raceEnabled && isolation != "read committed" {
-				return
-			}
-			all := newSchemas(t)
-			pool := openPool(t, "default_transaction_isolation", isolation)
-			storetest.Run(t, func(t *testing.T) storetest.Harness[pgx.Tx] {
-				name := all.take(t)
-				store, err := postgres.New(pool, &postgres.Config{Schema: name})
-				require.NoError(t, err)
-				store.SetClock(clockOf(name))
-				return storetest.Harness[pgx.Tx]{
-					Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
-					Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
-						tx, err := pool.Begin(t.Context())
-						require.NoError(t, err)
-						return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
-					},
-				}
+		if much := much("pgx", isolation); much != nothing {
+			t.Run("pgx_"+level, func(t *testing.T) {
+				t.Parallel()
+				all := newSchemas(t)
+				pool := openPool(t, "default_transaction_isolation", isolation)
+				suite(t, much, func(t *testing.T) storetest.Harness[pgx.Tx] {
+					name := all.take(t)
+					store, err := postgres.New(pool, &postgres.Config{Schema: name})
+					require.NoError(t, err)
+					store.SetClock(clockOf(name))
+					return storetest.Harness[pgx.Tx]{
+						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+						Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
+							tx, err := pool.Begin(t.Context())
+							require.NoError(t, err)
+							return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
+						},
+					}
+				})
 			})
-		})
-		t.Run("sql_"+level, func(t *testing.T) {
-			t.Parallel()
-			if raceEnabled && isolation != "serializable" {
-				return
-			}
-			all := newSchemas(t)
-			pool := openPool(t, "default_transaction_isolation", isolation)
-			db := stdlib.OpenDBFromPool(pool)
-			storetest.Run(t, func(t *testing.T) storetest.Harness[*sql.Tx] {
-				name := all.take(t)
-				store, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
-				require.NoError(t, err)
-				store.SetClock(clockOf(name))
-				return storetest.Harness[*sql.Tx]{
-					Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
-					Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
-						tx, err := db.BeginTx(t.Context(), nil)
-						require.NoError(t, err)
-						return tx, tx.Commit, tx.Rollback
-					},
-				}
+		}
+		if much := much("sql", isolation); much != nothing {
+			t.Run("sql_"+level, func(t *testing.T) {
+				t.Parallel()
+				all := newSchemas(t)
+				pool := openPool(t, "default_transaction_isolation", isolation)
+				db := stdlib.OpenDBFromPool(pool)
+				suite(t, much, func(t *testing.T) storetest.Harness[*sql.Tx] {
+					name := all.take(t)
+					store, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
+					require.NoError(t, err)
+					store.SetClock(clockOf(name))
+					return storetest.Harness[*sql.Tx]{
+						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+						Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
+							tx, err := db.BeginTx(t.Context(), nil)
+							require.NoError(t, err)
+							return tx, tx.Commit, tx.Rollback
+						},
+					}
+				})
 			})
-		})
+		}
 	}
 }
