@@ -10,7 +10,7 @@ import (
 
 // migrated names something that each migration makes, by which it is seen: those who
 // migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_leases", "surehook_secrets_key", "surehook_replays", "surehook_rollups", "surehook_keys_event", "surehook_feed_pruned", "surehook_subscriptions_implicit"}
+var migrated = [...]string{"surehook_leases", "surehook_secrets_key", "surehook_replays", "surehook_rollups", "surehook_keys_event", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_events_apart"}
 
 // Check implements sender.DispatchStore.
 func (s *Store) Check(ctx context.Context) error {

@@ -21,7 +21,7 @@ const (
 
 	// leasePending takes rows of [subscription, the event after which, the one up to
 	// which, epoch].
-	leasePending = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, epoch)
+	leasePending = `INSERT OR FAIL INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, epoch)
 		SELECT p.subscription, p.event, ?1, 1, 1, ?2, 0, ?2, 0, j.value ->> 3 FROM json_each(?3) j CROSS JOIN surehook_pending p
 		WHERE p.subscription = j.value ->> 0 AND p.event > j.value ->> 1 AND p.event <= j.value ->> 2`
 	// Pending ones are claimed from the first event on.

@@ -18,7 +18,7 @@ const (
 )
 
 // newPending inserts many rows.
-var newPending = newManyRows(`INSERT INTO surehook_pending (subscription, event, due) VALUES `, `(?, ?, ?)`)
+var newPending = newManyRows(`INSERT OR FAIL INTO surehook_pending (subscription, event, due) VALUES `, `(?, ?, ?)`)
 
 // expansion is one Expand at work.
 type expansion struct {

@@ -15,7 +15,7 @@ const (
 	selectLeft = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
 
-const insertAttempts = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `
+const insertAttempts = `INSERT OR FAIL INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `
 
 // newAttempts inserts many attempts, and newSucceeded many that succeeded: what is
 // the same in all is not handed over for each.

@@ -74,7 +74,7 @@ func dispatch(p string) error {
 // A process that is killed at any moment of a replay leaves nobody out, and sends
 // to nobody twice but what it was at.
 func TestReplayKilled(t *testing.T) {
-	members := 100_000
+	members := 20_000
 	if raceEnabled { // it makes SQLite many times slower
 		members = 8_000
 	}

@@ -44,6 +44,10 @@ type chunk struct {
 
 // newManyRows makes a statement of a head and a text for each row. An execution costs
 // as much as several rows do.
+//
+// What inserts many rows says OR FAIL: otherwise SQLite copies each page that it
+// changes, to undo the statement alone if a row is refused, and here all is rolled back
+// then. It must not run in a caller's transaction.
 func newManyRows(head, row string) *manyRows {
 	m := &manyRows{columns: strings.Count(row, "?")}
 	for _, n := range [...]int{64, 8, 1} {
