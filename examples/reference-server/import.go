@@ -58,6 +58,7 @@ type importState struct {
 type badRow struct {
 	index   int
 	message string
+	taken   bool // its id, by another transaction it may be
 }
 
 func (b *badRow) Error() string { return b.message }
@@ -73,7 +74,8 @@ func (s *service) importSubscribers(ctx context.Context, run *jobs.Run[*sql.Tx])
 	if err != nil {
 		return nil, err
 	}
-	end := 0 // of the step, if it is to be shorter
+	end := 0   // of the step, if it is to be shorter
+	seen := -1 // the entry whose id was found to be taken
 	for state.Next < len(in.Subscribers) {
 		if end <= state.Next {
 			end = min(state.Next+importStep, len(in.Subscribers))
@@ -83,6 +85,11 @@ func (s *service) importSubscribers(ctx context.Context, run *jobs.Run[*sql.Tx])
 		switch {
 		case errors.As(err, &bad) && bad.index > state.Next:
 			end = bad.index // without it, and those behind it
+			continue
+		case errors.As(err, &bad) && bad.taken && seen != bad.index:
+			// By one who was creating it when it was looked for: it is there to be
+			// updated now.
+			seen = bad.index
 			continue
 		case errors.As(err, &bad):
 			next, err = s.importFailed(ctx, run, len(in.Subscribers), state, bad, in.Subscribers[bad.index].ID)
@@ -157,7 +164,7 @@ func (s *service) importRow(ctx context.Context, tx *sql.Tx, row ImportedSubscri
 	}
 	_, _, err = s.insertSubscriber(ctx, tx, NewSubscriber(row), "")
 	if errors.Is(err, sender.ErrExists) {
-		return false, &badRow{message: "id: it was in use before, and is never in use again"}
+		return false, &badRow{message: "id: it was in use before, and is never in use again", taken: true}
 	}
 	return true, err
 }

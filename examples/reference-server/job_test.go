@@ -200,6 +200,48 @@ func TestImport(t *testing.T) {
 	})
 }
 
+// Two imports of one subscriber at the same time: one creates it, the other updates it,
+// as if it had come later.
+func TestImportsOfTheSame(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p)
+		together := func(do func()) { do() }
+		if p.driver == "pgx" { // on SQLite a transaction that writes has no other beside it
+			together = func(do func()) {
+				tx, err := p.open(t).BeginTx(t.Context(), nil)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, tx.Rollback()) }()
+				_, err = tx.ExecContext(t.Context(), "LOCK TABLE server_subscribers IN SHARE MODE")
+				require.NoError(t, err)
+				do()
+				// One waits for the lock, and one for what that one will have made.
+				eventually(t, "two who wait", func() (n int) {
+					require.NoError(t, tx.QueryRowContext(t.Context(), `WITH first AS (SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))
+						SELECT count(*) FROM pg_stat_activity WHERE pid IN (TABLE first) OR pg_blocking_pids(pid) && ARRAY(TABLE first)`).Scan(&n))
+					return n
+				}, func(n int) bool { return n >= 2 })
+			}
+		}
+		var submitted []string
+		together(func() {
+			for _, name := range []string{"one", "other"} {
+				submitted = append(submitted, s.submit(operatorToken, "import_subscribers", object{"subscribers": []object{{"id": "sub_same", "name": name}}}))
+			}
+		})
+		did := map[string]float64{}
+		for _, id := range submitted {
+			for what, n := range s.finished(operatorToken, id)["result"].(object) {
+				if n, counted := n.(float64); counted {
+					did[what] += n
+				}
+			}
+		}
+		require.Equal(t, map[string]float64{"created": 1, "updated": 1, "failed": 0}, did)
+		require.InDelta(t, 2, s.get(operatorToken, "/subscribers/sub_same").is(http.StatusOK)["version"], 0)
+	})
+}
+
 func TestReplayJob(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
