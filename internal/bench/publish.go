@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,39 +87,64 @@ func waysToPublish[Tx any](p *place[Tx]) []published[Tx] {
 	body := post.Data(post.Size)
 	// Its id is made as that of an event is, and it has the same index.
 	plain := func(ctx context.Context, tx Tx, _ *sender.Publisher[Tx], _ int) error {
-		return p.exec(ctx, tx, "INSERT INTO plain (id, body) VALUES ($1, $2)", newid.New("evt_", time.Now()), body)
+		return p.exec(ctx, tx, insertPlain, newid.New("evt_", time.Now()), body)
+	}
+	// What an event with a version cannot do without, and nothing else.
+	row := func(ctx context.Context, tx Tx, _ *sender.Publisher[Tx], row int) error {
+		id := newid.New("evt_", time.Now())
+		if p.Kind == onPostgres.name {
+			return p.exec(ctx, tx, raiseAndInsert, row, id, body)
+		}
+		if err := p.exec(ctx, tx, raise, row); err != nil {
+			return err
+		}
+		return p.exec(ctx, tx, insertPlain, id, body)
+	}
+	sample := event(0, "", post.Size)
+	of := func(row int) sender.Event {
+		e := sample
+		e.Object.ID = strconv.Itoa(row)
+		return e
 	}
 	// Whoever holds the row's lock takes the next version: so they rise.
 	var version atomic.Int64
 	give := func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error {
-		e := event(row, "", post.Size)
+		e := of(row)
 		e.Object.Type, e.Version = "given", version.Add(1)
 		_, err := pub.PublishTx(ctx, tx, e)
 		return err
 	}
 	assign := func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error {
-		_, err := pub.PublishTx(ctx, tx, event(row, "", post.Size))
+		_, err := pub.PublishTx(ctx, tx, of(row))
 		return err
 	}
 	key := func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error {
-		e := event(row, "", post.Size)
+		e := of(row)
 		e.IdempotencyKey = newid.New("key_", time.Now())
 		_, err := pub.PublishTx(ctx, tx, e)
 		return err
 	}
 	return []published[Tx]{
 		{name: "plain INSERT", write: plain},
+		{name: "plain INSERT, and a version's UPDATE", write: row},
 		{name: "event, version given", least: 0.9, aim: 1, write: give},
 		{name: "event, version assigned", least: 0.78, aim: 0.9, write: assign},
 		{name: "event, version assigned, idempotency key", least: 0.7, aim: 0.9, write: key},
 	}
 }
 
+const (
+	insertPlain    = "INSERT INTO plain (id, body) VALUES ($1, $2)"
+	raise          = "UPDATE versions SET version = version + 1 WHERE id = $1"
+	raiseAndInsert = "WITH v AS (" + raise + " RETURNING version) INSERT INTO plain (id, body) SELECT $2, $3 FROM v"
+)
+
 // applicationTables makes the tables of an application of its own.
 func (p *place[Tx]) applicationTables(ctx context.Context) error {
 	return p.inTx(ctx, func(tx Tx) error {
 		for _, statement := range []string{
 			"CREATE TABLE business (id BIGINT PRIMARY KEY, n BIGINT NOT NULL)",
+			"CREATE TABLE versions (id BIGINT PRIMARY KEY, version BIGINT NOT NULL)",
 			"CREATE TABLE plain (id TEXT PRIMARY KEY, body " + p.bytes + " NOT NULL)",
 			"CREATE TABLE effects (id TEXT PRIMARY KEY, body " + p.bytes + " NOT NULL)",
 		} {
@@ -127,8 +153,10 @@ func (p *place[Tx]) applicationTables(ctx context.Context) error {
 			}
 		}
 		for i := range rows {
-			if err := p.exec(ctx, tx, "INSERT INTO business (id, n) VALUES ($1, 0)", i); err != nil {
-				return err
+			for _, statement := range []string{"INSERT INTO business (id, n) VALUES ($1, 0)", "INSERT INTO versions (id, version) VALUES ($1, 0)"} {
+				if err := p.exec(ctx, tx, statement, i); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
