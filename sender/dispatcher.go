@@ -25,8 +25,9 @@ type DispatcherConfig struct {
 	// backoff.Reference: 1 min, 5 min, 30 min, 2 h, then every 12 h, for 72 h.
 	Policy Policy
 
-	// Timeout bounds an attempt, from the dial to the end of the answer. The
-	// default is 10 s; 5 to 10 are sensible, more than 30 is refused.
+	// Timeout bounds an attempt, from the dial to the end of the answer, and each
+	// read of secrets before it. The default is 10 s; 5 to 10 are sensible, more
+	// than 30 is refused.
 	Timeout time.Duration
 
 	// Slots is how many attempts may be on the wire at a time. The default is
@@ -138,7 +139,7 @@ func newDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now f
 	return &Dispatcher{
 		store: store, cfg: c, now: now,
 		post:    poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}, now: now},
-		secrets: newKeyrings(store, keys, now),
+		secrets: newKeyrings(store, keys, now, c.Timeout),
 		unsent:  unsent{told: map[int64]time.Time{}},
 	}, nil
 }

@@ -29,10 +29,11 @@ const (
 // keyrings opens subscribers' secrets and keeps them by the version that a claim
 // names, so that a rotation holds from the next claim on.
 type keyrings struct {
-	store DispatchStore
-	keys  *Keys
-	now   func() time.Time
-	loads chan struct{} // one for each that runs
+	store   DispatchStore
+	keys    *Keys
+	now     func() time.Time
+	timeout time.Duration // of a load; 0: none
+	loads   chan struct{} // one for each that runs
 
 	mu      sync.RWMutex
 	opened  map[int64]openKeyring    // by the subscriber's number
@@ -56,9 +57,9 @@ type wantedKeyring struct {
 	unread error // why it was not loaded
 }
 
-func newKeyrings(store DispatchStore, keys *Keys, now func() time.Time) *keyrings {
+func newKeyrings(store DispatchStore, keys *Keys, now func() time.Time, timeout time.Duration) *keyrings {
 	return &keyrings{
-		store: store, keys: keys, now: now, loads: make(chan struct{}, keyringLoads),
+		store: store, keys: keys, now: now, timeout: timeout, loads: make(chan struct{}, keyringLoads),
 		opened: map[int64]openKeyring{}, wanted: map[int64]*wantedKeyring{}, loading: map[int64]*wantedKeyring{},
 	}
 }
@@ -111,9 +112,16 @@ func (k *keyrings) want(t *Target) *wantedKeyring {
 	return w
 }
 
-// load reads and opens all that is wanted.
+// load reads and opens all that is wanted, in time: those who wait for it hold slots and
+// leases, and a connection on which nobody answers must not hold them for as long as the
+// dispatcher runs.
 func (k *keyrings) load(ctx context.Context) {
 	defer func() { <-k.loads }()
+	if k.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, k.timeout)
+		defer cancel()
+	}
 	k.mu.Lock()
 	batch := k.wanted
 	k.wanted = map[int64]*wantedKeyring{}

@@ -33,7 +33,7 @@ func newKeyringBed(t *testing.T, loads int) (*keyrings, *keyringStore, func(vers
 	for range loads {
 		store.answers = append(store.answers, make(chan SealedKeyring, 1))
 	}
-	return newKeyrings(store, keys, time.Now), store, func(version int64, secret signing.Secret) SealedKeyring {
+	return newKeyrings(store, keys, time.Now, time.Minute), store, func(version int64, secret signing.Secret) SealedKeyring {
 		return SealedKeyring{Subscriber: "sub_a", Version: version, Secrets: []SealedSecret{keys.sealSecret("sub_a", "sec_1", secret)}}
 	}
 }
@@ -182,7 +182,7 @@ func TestKeyringsAreLoadedTogether(t *testing.T) {
 		keys, err := NewKeys(sealingKey("1", 1))
 		require.NoError(t, err)
 		store := &gatedStore{keys: keys, gate: make(chan struct{})}
-		k := newKeyrings(store, keys, time.Now)
+		k := newKeyrings(store, keys, time.Now, time.Minute)
 		type got struct {
 			number  int64
 			keyring *signing.Keyring
@@ -247,4 +247,82 @@ func TestKeyringsAreLoadedTogether(t *testing.T) {
 		_, err = k.of(t.Context(), &Target{SubscriberNumber: 14, KeyringVersion: 1})
 		require.NoError(t, err, "others go on")
 	})
+}
+
+// silentStore does not answer the first loads: their connections hang.
+type silentStore struct {
+	gatedStore
+	silent, ended atomic.Int64
+}
+
+func (s *silentStore) Keyrings(ctx context.Context, numbers []int64) (map[int64]SealedKeyring, error) {
+	if s.silent.Add(-1) < 0 {
+		return s.gatedStore.Keyrings(ctx, numbers)
+	}
+	defer s.ended.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A database that does not answer costs an attempt no more than a load's time, however
+// long the dispatcher runs, and then the next one goes to another connection.
+func TestLoadOfKeyringsThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := NewKeys(sealingKey("1", 1))
+		require.NoError(t, err)
+		store := &silentStore{gatedStore: gatedStore{keys: keys, gate: make(chan struct{})}}
+		store.silent.Store(keyringLoads)
+		close(store.gate)
+		d, err := newDispatcher(store, keys, &DispatcherConfig{Timeout: 7 * time.Second}, time.Now)
+		require.NoError(t, err)
+		k := d.secrets
+		begun := time.Now()
+		of := func(number int64) error {
+			_, err := k.of(t.Context(), &Target{SubscriberNumber: number, KeyringVersion: number})
+			return err
+		}
+		hung := make(chan error)
+		for number := range int64(keyringLoads) {
+			go func() { hung <- of(number) }()
+			synctest.Wait() // so that each has a load of its own
+		}
+		joined := make(chan error)
+		go func() { joined <- of(0) }()
+		waits := make(chan error)
+		go func() { waits <- of(20) }()
+		for range keyringLoads {
+			err := <-hung
+			require.ErrorIs(t, err, errKeyringUnread)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.ErrorIs(t, <-joined, errKeyringUnread, "who waits for the same load")
+		require.NoError(t, <-waits, "who waited for one to end")
+		require.Equal(t, 7*time.Second, time.Since(begun))
+		require.EqualValues(t, keyringLoads, store.ended.Load())
+		require.NoError(t, of(0), "it is loaded anew")
+	})
+}
+
+// A Loop's time is its driver's: it sets no timer, however long a load takes.
+func TestALoopsLoadsHaveNoTimer(t *testing.T) {
+	keys, err := NewKeys(sealingKey("1", 1))
+	require.NoError(t, err)
+	store := &deadlines{}
+	l, err := NewLoop(store, keys, nil, time.Now)
+	require.NoError(t, err)
+	_, err = l.p.d.secrets.of(t.Context(), claimAt(1))
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Equal(t, []bool{false}, store.had)
+}
+
+// deadlines notes which loads have one.
+type deadlines struct {
+	DispatchStore
+	had []bool
+}
+
+func (s *deadlines) Keyrings(ctx context.Context, _ []int64) (map[int64]SealedKeyring, error) {
+	_, ok := ctx.Deadline()
+	s.had = append(s.had, ok)
+	return nil, nil
 }

@@ -11,7 +11,8 @@ import (
 // by itself. Between the driver's calls it is the same code that Run runs, but it
 // starts no goroutine, sets no timer and opens no connection, so with the same
 // calls, the same answers of the store and the same DispatcherConfig.Chance it does
-// the same. It is for one goroutine at a time.
+// the same. A store that does not answer is waited for. It is for one goroutine at a
+// time.
 //
 // The driver calls Step whenever Next has come, and Woken when the store hints that
 // something may be due; after each call has all attempts begun, by Begin; makes their
@@ -32,6 +33,7 @@ func NewLoop(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now func() 
 	if err != nil {
 		return nil, err
 	}
+	d.secrets.timeout = 0 // it is the driver who knows what time it is
 	l := &Loop{p: newPump(d), next: now()}
 	l.p.begin(context.Background())
 	l.p.launch = func(a *attempt) { l.begun = append(l.begun, a) }

@@ -8,10 +8,19 @@ import (
 
 const (
 	// Results are recorded together: once there are so many, or so long after the
-	// first of them, or at once if nothing else is on the wire. A commit costs
-	// much more than a row in it.
+	// first of them, or at once if nothing else is on the wire that is about to
+	// answer. A commit costs much more than a row in it.
 	flushResults = 192
 	flushAfter   = 5 * time.Millisecond
+
+	// While endpoints that answer fast are at work, a step claims no more than so much
+	// in each of the other lanes, or a share of what it records: thirty first attempts
+	// that begin at once delay all that is on its way. With fewer of them in a step it is
+	// their steps that do.
+	unprovenClaims = 12
+	unprovenShare  = 4
+	// They are at work for so long after their last answer.
+	provenRest = time.Second
 
 	// Steps that a wake-up asks for keep this distance, so that a burst of
 	// publishes is claimed together.
@@ -62,6 +71,8 @@ type pump struct {
 	onWire    []*attempt
 	done      []*attempt // their results are to be recorded
 	firstDone time.Time
+	proven    bool      // a proven endpoint's is among them,
+	answered  time.Time // and when the last one of these came
 	back      []givenBack
 	draining  bool
 	outage    time.Time // since when our own network is or was down
@@ -201,6 +212,9 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.mu.Lock()
 	done, more := p.takeDone()
 	params := p.slots.claim()
+	if p.d.now().Sub(p.answered) < provenRest {
+		paceUnproven(&params, len(done))
+	}
 	p.mu.Unlock()
 	slots := limitClaim(&params, p.claimSize)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
@@ -238,6 +252,7 @@ func (p *pump) sweepNow(busy bool) bool {
 func (p *pump) takeDone() (done []*attempt, more bool) {
 	n := min(len(p.done), p.claimSize)
 	done, p.done = p.done[:n:n], p.done[n:]
+	p.proven = p.proven && len(p.done) > 0
 	return done, len(p.done) >= flushResults
 }
 
@@ -249,6 +264,14 @@ func limitClaim(p *ClaimParams, most int) (slots int) {
 		slots += p.Lanes[l].Slots
 	}
 	return slots
+}
+
+// paceUnproven spreads what is claimed of the lanes that are not proven over several
+// steps, of which this one records so many results.
+func paceUnproven(p *ClaimParams, recorded int) {
+	for _, l := range [...]Lane{LaneNew, LaneProbation} {
+		p.Lanes[l].Slots = min(p.Lanes[l].Slots, max(unprovenClaims, recorded/unprovenShare))
+	}
 }
 
 // exchange expands, records and claims, and reports what was expanded and recorded.
@@ -417,12 +440,19 @@ func (p *pump) recordAt(now, until time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case len(p.done) >= flushResults || p.slots.wire == 0 || len(p.back) > 0:
+	case len(p.done) >= flushResults || p.nothingNears() || len(p.back) > 0:
 		return now
 	case len(p.done) > 0 && p.firstDone.Add(flushAfter).Before(until):
 		return p.firstDone.Add(flushAfter)
 	}
 	return until
+}
+
+// nothingNears reports whether no result is to be expected soon that could be recorded
+// with those that wait. What proven endpoints have answered does not wait for others
+// that perhaps never answer.
+func (p *pump) nothingNears() bool {
+	return p.slots.wire == 0 || p.proven && p.slots.lane[LaneProven].wire == 0
 }
 
 // longerPause is how long to leave a failing database alone, after one of that long.

@@ -173,11 +173,16 @@ func TestSecretThatCannotBeOpened(t *testing.T) {
 // hiccup is a database that does not answer once, when it is asked for a keyring.
 type hiccup struct {
 	sender.DispatchStore
+	hangs bool // until nobody waits any more
 	asked atomic.Int64
 }
 
 func (s *hiccup) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
 	if s.asked.Add(1) == 1 {
+		if s.hangs {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
 		return nil, errors.New("the connection broke")
 	}
 	return s.DispatchStore.Keyrings(ctx, subscribers)
@@ -192,6 +197,22 @@ func TestSecretThatCannotBeRead(t *testing.T) {
 		b.publish("sub_a")
 		b.start(b.dispatcherOn(&hiccup{DispatchStore: b.store}, sender.DispatcherConfig{UnguardedTransport: endpoint}))
 		time.Sleep(900 * time.Millisecond)
+		require.Empty(t, endpoint.Requests())
+		time.Sleep(time.Second)
+		require.Len(t, endpoint.Requests(), 1)
+		require.Equal(t, 1, b.delivery().Attempts[0].Number, "nothing was attempted before")
+	})
+}
+
+// A connection on which nobody answers holds them up for an attempt's time.
+func TestReadOfASecretHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		endpoint := sendertest.NewRoundTripper()
+		b.subscribe("sub_a", "http://endpoint/")
+		b.publish("sub_a")
+		b.start(b.dispatcherOn(&hiccup{DispatchStore: b.store, hangs: true}, sender.DispatcherConfig{UnguardedTransport: endpoint, Timeout: 5 * time.Second}))
+		time.Sleep(5900 * time.Millisecond)
 		require.Empty(t, endpoint.Requests())
 		time.Sleep(time.Second)
 		require.Len(t, endpoint.Requests(), 1)

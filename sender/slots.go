@@ -30,6 +30,9 @@ import (
 //     moves to the probation lane's account while it is still there: a proven
 //     endpoint that begins to hang gives its places back after that time and not
 //     only after the attempt's timeout.
+//   - The last eighth of the proven lane's places, and of what may be held for them, is
+//     for subscriptions that have nothing there: those that are at work may all become
+//     slow together.
 //   - For proven subscriptions more is claimed than there are places, so that
 //     the wire does not idle while the database works.
 type slots struct {
@@ -104,6 +107,12 @@ var probePlaces = [Lanes]int{LaneNew: 1, LaneProven: 2, LaneProbation: 1}
 
 const mostProbes = 4
 
+// idleShare is what part of the proven lane is for subscriptions that have nothing there.
+const idleShare = 8
+
+// mostHolding is how many subscriptions may hold something where that is done with claims.
+const mostHolding = 256
+
 func newSlots(cfg slotsConfig) *slots {
 	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}}
 	for l := range s.lane {
@@ -138,25 +147,21 @@ func (s *slots) next() *attempt {
 	if s.full() {
 		return nil
 	}
-	for i := range s.lane {
-		l := Lane(i)
+	for _, l := range [...]Lane{LaneProven, LaneNew, LaneProbation} {
 		lane := &s.lane[l]
 		if lane.wire >= s.places(l) {
 			continue
 		}
-		for range len(lane.ready) {
-			sub := lane.ready[0]
-			lane.ready = append(lane.ready[:0], lane.ready[1:]...)
+		idleOnly := lane.wire >= s.shared(l, s.places(l))
+		for i, sub := range lane.ready {
+			if sub.wire > 0 && idleOnly || sub.wire >= sub.places || lane.by[sub.subscriber].wire >= s.perSubscriber(l) {
+				continue // it keeps its turn
+			}
+			a := sub.queue[0]
+			sub.queue = sub.queue[1:]
+			lane.ready = slices.Delete(lane.ready, i, i+1)
 			sub.ready = false
-			var a *attempt
-			if sub.wire < sub.places && lane.by[sub.subscriber].wire < s.perSubscriber(l) {
-				a = sub.queue[0]
-				sub.queue = sub.queue[1:]
-			}
 			s.offer(sub)
-			if a == nil {
-				continue
-			}
 			s.count(a, 0, -1)
 			a.account = l
 			s.count(a, 1, 1)
@@ -274,11 +279,14 @@ func (s *slots) claim() ClaimParams {
 			p.Lanes[l].SubscriberRoom[subscriber] = p.Lanes[l].PerSubscriber - n.held
 		}
 	}
+	var holding [Lanes]int
 	for _, sub := range s.subs {
 		if sub.held+sub.unrecorded > 0 || sub.parole.holds(s.age) {
 			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.places) - sub.held
+			holding[sub.lane]++
 		}
 	}
+	s.share(&p, &holding)
 	return p
 }
 
@@ -295,6 +303,35 @@ func (s *slots) trim() {
 
 // perSubscriber is how many of a lane's places one subscriber may take.
 func (s *slots) perSubscriber(l Lane) int { return (s.places(l) + 1) / 2 }
+
+// share leaves the last slots of the proven lane to subscriptions that hold nothing. Where
+// very many hold something none holds much, and it would only make the claim longer.
+func (s *slots) share(p *ClaimParams, holding *[Lanes]int) {
+	for i := range p.Lanes {
+		l, held := Lane(i), s.lane[i].held
+		shared := s.shared(l, s.hold(l, s.places(l)))
+		switch {
+		case held < shared:
+			p.Lanes[l].Slots = min(p.Lanes[l].Slots, shared-held)
+		case holding[l] <= mostHolding:
+			for _, sub := range s.subs {
+				if sub.lane == l && sub.held > 0 {
+					p.SubscriptionRoom[sub.number] = min(0, p.SubscriptionRoom[sub.number])
+				}
+			}
+		}
+	}
+}
+
+// shared is how many of so many places of a lane all of its subscriptions may take. The
+// rest is for those that have none: however many the others have earned, and however
+// long they keep them, one that has been idle goes at once.
+func (s *slots) shared(l Lane, all int) int {
+	if l != LaneProven || s.probing {
+		return all
+	}
+	return all - all/idleShare
+}
 
 // places is how many attempts of a lane may be on the wire.
 func (s *slots) places(l Lane) int {

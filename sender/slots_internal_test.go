@@ -101,14 +101,46 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 	require.Equal(t, LaneProbation, s.subs[1].lane, "a fast answer while others are on the wire beyond its places proves nothing")
 }
 
+// However much those at work have earned and hold, one that was idle is claimed, and goes
+// at once.
+func TestSlotsIdleOnesHaveRoom(t *testing.T) {
+	s := testSlots()
+	const shared = 4 * 24 * 7 / 8
+	for i := range shared {
+		sub := int64(1 + i%8)
+		s.add(claimed(sub, sub, LaneProven))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 24-24/idleShare, "the last places are for others")
+	idle := claimed(9, 9, LaneProven)
+	s.add(idle)
+	require.Equal(t, []*attempt{idle}, drive(s))
+	s.finished(idle, ClassNone, time.Millisecond, time.Second)
+	s.recorded(idle)
+
+	p := s.claim()
+	require.Equal(t, 4*24-shared, p.Lanes[LaneProven].Slots)
+	for sub := int64(1); sub <= 8; sub++ {
+		require.Equal(t, 0, p.SubscriptionRoom[sub], "it holds something")
+	}
+	require.NotContains(t, p.SubscriptionRoom, int64(9))
+
+	s.finished(wire[0], ClassNone, time.Millisecond, time.Second)
+	require.Len(t, drive(s), 1, "those at work go on with what is theirs")
+}
+
 func TestSlotsWhatHangsGivesItsPlacesBack(t *testing.T) {
 	s := testSlots()
-	for sub := int64(1); sub <= 8; sub++ {
+	for sub := int64(1); sub <= 7; sub++ {
 		for range 4 {
 			s.add(claimed(sub, sub, LaneProven))
 		}
 	}
 	hanging := drive(s)
+	for sub := int64(8); sub <= 10; sub++ {
+		s.add(claimed(sub, sub, LaneProven))
+	}
+	hanging = append(hanging, drive(s)...)
 	require.Len(t, hanging, 24)
 	s.add(claimed(100, 100, LaneProven))
 	require.Empty(t, drive(s), "the lane is full")
@@ -350,4 +382,23 @@ func contains(list []*attempt, a *attempt) bool {
 		}
 	}
 	return false
+}
+
+// BenchmarkSlotsNext finds nothing that may go: what all proven subscriptions may share
+// of the lane is taken, and each of them has more queued.
+func BenchmarkSlotsNext(b *testing.B) {
+	s := newSlots(slotsConfig{places: [Lanes]int{LaneNew: 32, LaneProven: 384, LaneProbation: 96}, perSubscription: 64, prefetch: 4, hardLimit: 1024})
+	for range 2 {
+		for sub := range int64(336) {
+			s.add(claimed(sub, sub, LaneProven))
+		}
+		drive(s)
+	}
+	require.Equal(b, 336, s.wire)
+	require.Len(b, s.lane[LaneProven].ready, 336)
+	for b.Loop() {
+		if s.next() != nil {
+			b.Fatal("there was none")
+		}
+	}
 }

@@ -46,7 +46,7 @@ func (s *slowStore) Keyrings(ctx context.Context, subscribers []int64) (map[int6
 func TestSlowDatabaseUsesUpTheLease(t *testing.T) {
 	for name, store := range map[string]*slowStore{
 		"claim":   {claim: 45 * time.Second},
-		"keyring": {keyring: 45 * time.Second},
+		"keyring": {claim: 35 * time.Second, keyring: 9 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,17 +54,17 @@ func TestSlowDatabaseUsesUpTheLease(t *testing.T) {
 				endpoint := sendertest.NewRoundTripper()
 				_, secret := b.subscribe("sub_a", "http://endpoint/")
 				store.DispatchStore = b.store
-				began := time.Now()
+				began, slow := time.Now(), store.claim+store.keyring
 				b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: endpoint}))
 				b.publish("sub_a")
-				time.Sleep(44 * time.Second)
+				time.Sleep(slow - time.Second)
 				require.Empty(t, endpoint.Requests())
 				time.Sleep(2 * time.Second)
 				posts := endpoint.Requests()
 				require.Len(t, posts, 1)
 				require.EqualValues(t, 1, store.released.Load())
 				require.Len(t, b.delivery().Attempts, 1, "it was given back, and claimed anew")
-				require.WithinRange(t, b.delivery().Attempts[0].StartedAt, began.Add(45*time.Second), began.Add(46*time.Second))
+				require.WithinRange(t, b.delivery().Attempts[0].StartedAt, began.Add(slow), began.Add(slow+time.Second))
 				require.NoError(t, posts[0].Verify(secret))
 			})
 		})
@@ -78,9 +78,9 @@ func TestSlowKeyringDoesNotAgeTheSignature(t *testing.T) {
 		b := newBed(t)
 		endpoint := sendertest.NewRoundTripper()
 		b.subscribe("sub_a", "http://endpoint/")
-		b.start(b.dispatcherOn(&slowStore{DispatchStore: b.store, keyring: 30 * time.Second}, sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		b.start(b.dispatcherOn(&slowStore{DispatchStore: b.store, keyring: 9 * time.Second}, sender.DispatcherConfig{UnguardedTransport: endpoint}))
 		b.publish("sub_a")
-		time.Sleep(31 * time.Second)
+		time.Sleep(10 * time.Second)
 		post := endpoint.Requests()[0]
 		require.Equal(t, strconv.FormatInt(post.ReceivedAt.Unix(), 10), post.Header.Get("Webhook-Timestamp"))
 		require.Equal(t, b.delivery().Attempts[0].StartedAt.Unix(), post.ReceivedAt.Unix())

@@ -205,8 +205,12 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	p.onWire[last], p.onWire = nil, p.onWire[:last]
 	if made {
 		p.slots.finished(a, a.result.Class, a.result.Duration, p.d.cfg.Policy.FastAnswer)
+		now := p.d.now()
 		if len(p.done) == 0 {
-			p.firstDone = p.d.now()
+			p.firstDone = now
+		}
+		if a.account == LaneProven {
+			p.proven, p.answered = true, now
 		}
 		a.failed = p.observe(a, &a.result)
 		p.done = append(p.done, a)
@@ -219,7 +223,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	if next != nil {
 		p.start()
 	}
-	if n := len(p.done); n == 1 || n == flushResults || p.slots.wire == 0 || !made {
+	if n := len(p.done); n == 1 || n == flushResults || p.nothingNears() || !made {
 		p.signal()
 	}
 	return next
