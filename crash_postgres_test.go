@@ -36,6 +36,7 @@ const (
 // In the end nothing committed is lost, nothing rolled back was sent, each event had
 // one effect, what came too late has changed nothing, and nothing is left over.
 func TestKillPostgres(t *testing.T) {
+	t.Parallel() // most of the time it waits
 	const rounds, processes = 20, 3
 	dsn, schema := crashSchema(t)
 	pool := crashPool(t, dsn, "test")

@@ -3,6 +3,7 @@ package deduptest_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,19 +23,32 @@ func goodPostgres(t *testing.T) (full[pgx.Tx], deduptest.Harness[pgx.Tx]) {
 	return postgresAt(t, pgx.ReadCommitted)
 }
 
-// postgresAt gives a schema of its own: the broken stores run side by side, and
-// some prune. The transactions find it by their search_path, as the statements of
+// postgresAt gives each test a schema of its own: the broken stores run side by side,
+// and some prune. The transactions find it by their search_path, as the statements of
 // the broken ones need it.
 func postgresAt(t *testing.T, level pgx.TxIsoLevel) (full[pgx.Tx], deduptest.Harness[pgx.Tx]) {
+	s, err := postgres.New(nil)
+	require.NoError(t, err)
+	return s, deduptest.Harness[pgx.Tx]{InTx: inLevel(poolOf(t), level)}
+}
+
+// pools are those of the tests that run. To make a schema for each rule would take
+// longer than the rules do.
+var pools sync.Map
+
+func poolOf(t *testing.T) *pgxpool.Pool {
+	if pool, ok := pools.Load(t); ok {
+		return pool.(*pgxpool.Pool)
+	}
 	admin := openPool(t, pgtest.DSN(t))
 	db := stdlib.OpenDBFromPool(admin)
 	t.Cleanup(func() { _ = db.Close() })
 	schema := pgtest.Schema(t, db)
 	require.NoError(t, postgres.Migrate(t.Context(), db, &postgres.Config{Schema: schema}))
 	pool := openPool(t, pgtest.With(pgtest.DSN(t), "search_path", schema))
-	s, err := postgres.New(nil)
-	require.NoError(t, err)
-	return s, deduptest.Harness[pgx.Tx]{InTx: inLevel(pool, level)}
+	pools.Store(t, pool)
+	t.Cleanup(func() { pools.Delete(t) })
+	return pool
 }
 
 func openPool(t *testing.T, dsn string) *pgxpool.Pool {

@@ -54,6 +54,7 @@ func TestStore(t *testing.T) {
 		"rollback journal":         "_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=synchronous(full)",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			path := filepath.Join(t.TempDir(), "a.db")
 			var harness func(t *testing.T) deduptest.Harness[*sql.Tx]
 			harness = func(t *testing.T) deduptest.Harness[*sql.Tx] {

@@ -33,8 +33,8 @@ var transactions = []struct {
 }{
 	{"publish", regexp.MustCompile(`^INSERT INTO things`), ""}, // comes after the event
 	{"expand", regexp.MustCompile(`UPDATE surehook_expanded SET event|INSERT INTO surehook_feed `), ""},
-	{"claim", regexp.MustCompile(`INSERT INTO surehook_leases`), ""},
-	{"record", regexp.MustCompile(`INSERT INTO surehook_attempts`), ""},
+	{"claim", regexp.MustCompile(`INSERT (OR FAIL )?INTO surehook_leases`), ""},
+	{"record", regexp.MustCompile(`INSERT (OR FAIL )?INTO surehook_attempts`), ""},
 	{"dead-letter", regexp.MustCompile(`INSERT INTO surehook_notices`), string(sender.NoticeDeadLettered)},
 	{"disable", regexp.MustCompile(`INSERT INTO surehook_notices`), string(sender.NoticeDisabled)},
 	{"replay", regexp.MustCompile(`UPDATE surehook_replays (r )?SET (position|at) `), ""},

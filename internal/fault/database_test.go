@@ -93,13 +93,17 @@ func TestDatabaseInTrouble(t *testing.T) {
 	t.Cleanup(endpoint.Close)
 	s.dispatch(t)
 
-	ctx, cancel := context.WithCancel(t.Context())
-	published := make(chan struct{})
+	enough, published := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(published)
-		for ctx.Err() == nil {
-			s.publish(ctx)
-			time.Sleep(10 * time.Millisecond) // not to have more than is dispatched
+		for {
+			// Not broken off: of one that was, nobody knows whether it is there.
+			s.publish(t.Context())
+			select {
+			case <-enough:
+				return
+			case <-time.After(10 * time.Millisecond): // not to have more than is dispatched
+			}
 		}
 	}()
 	acknowledged := func() int {
@@ -155,7 +159,7 @@ func TestDatabaseInTrouble(t *testing.T) {
 		require.Less(t, asked, int64(calm), "%s: it asks all the time", what)
 		goesOn(what)
 	}
-	cancel()
+	close(enough)
 	<-published
 	s.settled(t, "in the end")
 	s.history = newService(t, publishing, time.Second).history

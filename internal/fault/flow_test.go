@@ -34,7 +34,7 @@ const (
 	retry = 5 * time.Millisecond
 	// So many failures, and one more, disable.
 	failures = 5
-	tries    = 60
+	tries    = 300
 )
 
 // endpoint is the receiver, called without a network.

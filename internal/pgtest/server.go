@@ -18,7 +18,8 @@ import (
 // Options of a server; the zero value is for tests.
 type Options struct {
 	// Durable leaves the server's defaults for durability alone: a commit is on
-	// the disk. Otherwise nothing is ever waited for.
+	// the disk. Otherwise nothing is ever waited for, and circles of waits are found
+	// soon.
 	Durable bool
 	// SharedBuffers as the server's configuration has it; default 32MB.
 	SharedBuffers string
@@ -138,6 +139,9 @@ func (s *Server) settings(o Options) string {
 	}
 	if !o.Durable {
 		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
+		// What waits in a circle is told so after this time, of which tests would
+		// otherwise wait a second each.
+		set["deadlock_timeout"] = "100ms"
 	}
 	if o.SharedBuffers != "" {
 		set["shared_buffers"] = o.SharedBuffers

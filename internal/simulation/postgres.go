@@ -55,12 +55,10 @@ func Postgres(ctx context.Context, dsn string) (*InPostgres, error) {
 	}
 	cfg.ConnConfig.RuntimeParams["search_path"] = d.schema + ", pg_catalog"
 	cfg.PrepareConn = d.prepare
-	cfg.AfterRelease = func(conn *pgx.Conn) bool {
-		if l, ok := conn.PgConn().Conn().(*link); ok {
-			l.use(false)
-		}
-		return true
-	}
+	// With an AfterRelease, a connection would be released in a goroutine, at a time of its
+	// own, and the next call work on that one or on another, which has prepared other
+	// statements. A ping would be one message more.
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	cfg.MaxConns = 16 // transactions that stay open, one in another
 	cfg.MaxConnLifetime, cfg.MaxConnIdleTime = 24*time.Hour, 24*time.Hour
 	if d.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
@@ -78,13 +76,14 @@ func (d *InPostgres) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) 
 	if !ok {
 		return false, fmt.Errorf("simulation: it is a connection of somebody else: %T", conn.PgConn().Conn())
 	}
+	l.use(false) // to tell it the time
 	if now := d.now().UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano); l.told != now {
 		if _, err := conn.Exec(ctx, `SELECT set_config('simulation.now', $1, false)`, now); err != nil {
 			return false, err
 		}
 		l.told = now
 	}
-	l.use(true)
+	l.use(true) // until it is prepared again: nobody writes on it before
 	return true, nil
 }
 

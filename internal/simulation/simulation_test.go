@@ -23,7 +23,7 @@ var (
 	attempts = flag.Int("attempts", 500_000, "how many attempts TestHalfAMillionAttempts makes")
 	from     = flag.Uint64("from", 0, "the first seed of those tests that take many")
 	seeds    = flag.Uint64("seeds", 3, "how many seeds TestSQLite and TestPostgres simulate")
-	events   = flag.Int("events", 40, "how many events these publish in each, and TestSeed")
+	events   = flag.Int("events", 25, "how many events these publish in each, and TestSeed")
 	store    = flag.String("store", "memory", "where TestSeed simulates: memory, sqlite or postgres")
 )
 
