@@ -78,11 +78,12 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 			}
 		}
 	}
-	counts, err := c.history.Counts(ctx)
+	// Before the counts: a job that ends after them publishes an event they know nothing of.
+	running, err := c.checkJobs(ctx)
 	if err != nil {
 		return "", err
 	}
-	running, err := c.checkJobs(ctx)
+	counts, err := c.history.Counts(ctx)
 	if err != nil {
 		return "", err
 	}
