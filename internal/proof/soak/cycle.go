@@ -40,6 +40,8 @@ type cycle struct {
 	replays  []replaying
 
 	backlog atomic.Int64
+	first   sync.Once
+	loaded  chan struct{} // closed when the first publish was acknowledged
 	calmed  chan struct{} // closed when the faults stop
 	drained time.Duration
 
@@ -89,9 +91,14 @@ func (c *cycle) run(ctx context.Context) (err error) {
 	keeper.start(c.watch)
 
 	c.began = time.Now()
-	loading, end := context.WithTimeout(work, c.load)
+	loading, end := context.WithCancel(work)
 	defer end()
 	loads := &crew{ctx: loading, stop: end}
+	loads.start(func(ctx context.Context) error {
+		defer end()
+		c.lasts(ctx)
+		return nil
+	})
 	for n := range publishers {
 		loads.start(func(ctx context.Context) error { return c.publish(ctx, n) })
 	}
@@ -118,6 +125,20 @@ func (c *cycle) run(ctx context.Context) (err error) {
 		c.w.add("drain", "what works did not stop in good order: %v", err)
 	}
 	return c.empty(ctx)
+}
+
+// lasts returns when the load has had its time, and done something in it: on a machine
+// that is busy a short one may not have come to anything.
+func (c *cycle) lasts(ctx context.Context) {
+	select {
+	case <-time.After(c.load):
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-c.loaded:
+	case <-ctx.Done():
+	}
 }
 
 // furnish makes what works on the database.

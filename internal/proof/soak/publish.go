@@ -112,6 +112,7 @@ func (p *publisher) acknowledged(ctx context.Context, e *event, ref sender.Ref, 
 		return
 	}
 	p.w.count("events acknowledged")
+	p.first.Do(func() { close(p.loaded) })
 	p.w.end(e, committed, ref)
 }
 

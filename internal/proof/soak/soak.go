@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 func (c *cycle) next(number int, load time.Duration) *cycle {
 	return &cycle{
 		cfg: c.cfg, place: c.place, w: c.w, log: c.log, keys: c.keys, feed: c.feed,
-		number: number, load: load, calmed: make(chan struct{}),
+		number: number, load: load, loaded: make(chan struct{}), calmed: make(chan struct{}),
 	}
 }
 
