@@ -25,7 +25,7 @@ const (
 
 // How long a child may take to get to its point. It takes a second or two; this is for
 // machines that are busy with other things.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 type process struct {
 	cmd   *exec.Cmd

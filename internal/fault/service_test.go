@@ -153,7 +153,7 @@ func (s *service) failed(class sender.Class) int {
 }
 
 // soon is how long recovery may take: seconds, on a machine with nothing else to do.
-const soon = time.Minute
+const soon = 5 * time.Minute
 
 // settled waits until everything is delivered, and checks that nothing was lost, and
 // that no attempt was posted twice, or not recorded.
@@ -168,21 +168,23 @@ func (s *service) settled(t *testing.T, what string) {
 // lookUp asks the store about what is pending: if recording a success was committed and
 // its answer lost, the dispatcher records it again, too late, and reports that.
 func (s *service) lookUp(ctx context.Context) {
-	s.mu.Lock()
-	var left []string
-	for id := range s.acknowledged {
-		if !s.delivered[id] {
-			left = append(left, id)
-		}
+	if s.pending() == 0 {
+		return
 	}
-	s.mu.Unlock()
-	for _, id := range left {
-		page, _, err := s.history.Deliveries(ctx, sender.DeliveryQuery{Event: id, Limit: 1})
-		if err == nil && len(page) == 1 && page[0].Status == sender.StatusDelivered {
-			s.mu.Lock()
-			s.delivered[id] = true
-			s.mu.Unlock()
+	for cursor := ""; ; {
+		page, next, err := s.history.Deliveries(ctx, sender.DeliveryQuery{Subscriber: s.name, Status: sender.StatusDelivered, Limit: 200, Cursor: cursor})
+		if err != nil {
+			return
 		}
+		s.mu.Lock()
+		for _, d := range page {
+			s.delivered[d.Event.ID] = true
+		}
+		s.mu.Unlock()
+		if next == "" {
+			return
+		}
+		cursor = next
 	}
 }
 

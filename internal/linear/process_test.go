@@ -139,20 +139,46 @@ func onEach(t *testing.T, test func(t *testing.T, o order, p *place)) {
 	for _, store := range []string{"sqlite", "postgres"} {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			o := order{File: filepath.Join(t.TempDir(), "a.db")}
-			if store == "postgres" {
-				db, err := sql.Open("pgx", pgtest.DSN(t))
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, db.Close()) })
-				o = order{DSN: pgtest.With(pgtest.DSN(t), "search_path", pgtest.Schema(t, db), "pool_max_conns", "8")}
-			}
-			p, err := o.open(t.Context())
-			require.NoError(t, err)
-			t.Cleanup(p.close)
-			require.NoError(t, p.migrate(t.Context()))
+			o, p := fresh(t, store)
 			test(t, o, p)
 		})
 	}
+}
+
+// foundOut runs a task with its defect until its history is found to be illegal, a few
+// times at most: what processes do at the same time is the machine's choice, and one
+// history can look right by chance.
+func foundOut(t *testing.T, illegal func(t *testing.T, o order, p *place) bool) {
+	for _, store := range []string{"sqlite", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			for range 10 {
+				o, p := fresh(t, store)
+				o.Defect = true
+				if illegal(t, o, p) {
+					return
+				}
+			}
+			require.Fail(t, "the defect shows in none of the histories")
+		})
+	}
+}
+
+// fresh makes a database with its tables.
+func fresh(t *testing.T, store string) (order, *place) {
+	t.Helper()
+	o := order{File: filepath.Join(t.TempDir(), "a.db")}
+	if store == "postgres" {
+		db, err := sql.Open("pgx", pgtest.DSN(t))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		o = order{DSN: pgtest.With(pgtest.DSN(t), "search_path", pgtest.Schema(t, db), "pool_max_conns", "8")}
+	}
+	p, err := o.open(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(p.close)
+	require.NoError(t, p.migrate(t.Context()))
+	return o, p
 }
 
 // histories has processes do a task, and returns what they wrote.
