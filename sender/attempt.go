@@ -38,7 +38,9 @@ var jsonType = []string{"application/json"}
 // its answer.
 type posting struct {
 	poster    *poster
-	request   *http.Request
+	url       *url.URL
+	header    http.Header
+	body      []byte
 	transport http.RoundTripper
 	own       *ownTransport
 	timeout   time.Duration
@@ -50,11 +52,11 @@ type posting struct {
 // an error if the request cannot be signed, or not be sent as the subscription's
 // settings ask. Otherwise what it returns is to be sent, or ended.
 func (p *poster) prepare(c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (x posting, err error) {
-	x = posting{poster: p, timeout: p.timeout, result: Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}}
+	x = posting{poster: p, url: u, header: make(http.Header, 8), body: c.Body, timeout: p.timeout, result: Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}}
 	if x.transport, x.own, err = p.transports.of(c.Target, u); err != nil {
 		return x, err
 	}
-	header := make(http.Header, 8)
+	header := x.header
 	if s := c.Target.Settings; s != nil {
 		if err := addHeaders(header, p.transports.keys, c.Target.Subscription, s.Headers); err != nil {
 			x.end()
@@ -71,25 +73,33 @@ func (p *poster) prepare(c *Claimed, u *url.URL, keys *signing.Keyring, now time
 		x.end()
 		return x, err
 	}
-	// GetBody stays nil: with it the transport could send the request twice. That
-	// the body is a *bytes.Reader lets the transport write headers and body at
-	// once.
-	x.request = &http.Request{
-		Method: http.MethodPost, URL: u, Host: u.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(c.Body)), ContentLength: int64(len(c.Body)),
-	}
 	x.began = p.now()
 	return x, nil
+}
+
+// request returns what is sent. GetBody stays nil: with it net/http's transports could
+// send the request twice.
+func (x *posting) request(ctx context.Context) *http.Request {
+	r := http.Request{
+		Method: http.MethodPost, URL: x.url, Host: x.url.Host, Header: x.header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(x.body)), ContentLength: int64(len(x.body)),
+	}
+	return r.WithContext(ctx)
 }
 
 // send makes the POST. If take is not nil it reads the answer's body, and its error
 // is the attempt's.
 func (x *posting) send(ctx context.Context, take func(body io.Reader) error) Result {
 	defer x.end()
-	ctx, cancel := context.WithTimeout(ctx, x.timeout)
-	defer cancel()
-	answer, err := x.transport.RoundTrip(x.request.WithContext(ctx))
+	if x.poster.transports.unguarded != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, x.timeout)
+		defer cancel()
+	} else {
+		ctx = until{ctx, time.Now().Add(x.timeout)}
+	}
+	answer, err := x.transport.RoundTrip(x.request(ctx))
 	return x.conclude(ctx, answer, err, take)
 }
 

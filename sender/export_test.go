@@ -4,8 +4,9 @@ import (
 	"context"
 	"crypto/x509"
 	"net"
-	"net/http"
 	"syscall"
+
+	"github.com/surehook/surehook/sender/internal/http1"
 )
 
 // Trust makes the transports of proxies and client certificates trust roots.
@@ -23,7 +24,7 @@ func (d *Dispatcher) CloseIdle() int {
 	ts := d.post.transports
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if plain, ok := ts.plain.(*http.Transport); ok {
+	if plain, ok := ts.plain.(*http1.Client); ok {
 		plain.CloseIdleConnections()
 	}
 	for e := ts.used.Front(); e != nil; e = e.Next() {

@@ -132,7 +132,7 @@ type Posting struct {
 func (p *Posting) Claimed() *Claimed { return &p.a.Claimed }
 
 // Request is what to send.
-func (p *Posting) Request() *http.Request { return p.x.request.WithContext(p.ctx) }
+func (p *Posting) Request() *http.Request { return p.x.request(p.ctx) }
 
 // Timeout is within what time of its beginning End is to be called, with
 // context.DeadlineExceeded if nothing else has come.

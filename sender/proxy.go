@@ -76,7 +76,7 @@ type proxyError struct {
 func (e *proxyError) Error() string { return e.text }
 func (e *proxyError) Unwrap() error { return e.err }
 
-// dial is for http.Transport.DialContext, which gives it a context without an end.
+// dial is for http1.Client.Dial.
 func (t *tunnel) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()

@@ -5,12 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender/internal/http1"
 )
 
 // maxTries bounds how many of a host's addresses are tried to make one connection. A
@@ -51,26 +51,27 @@ func bounded(dial dialFunc) dialFunc {
 // another.
 //
 //   - No proxy: the guard would see the proxy's address.
-//   - HTTP/1.1 alone: the HTTP/2 client sends a request again on its own, up to
-//     seven times, which would be more POSTs on the wire than recorded attempts.
+//   - HTTP/1.1 alone: the HTTP/2 client of net/http sends a request again on its own,
+//     up to seven times, which would be more POSTs on the wire than recorded attempts.
 //   - Idle connections are closed before most servers close them (60 s and
 //     more), so that a request rarely meets one that is just being closed.
 //   - What the answer is compressed with does not matter: it is kept as it is.
-func newTransport(dialer *net.Dialer, timeout time.Duration, places int) *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	return &http.Transport{
-		Proxy:                  nil,
-		DialContext:            telling(bounded(dialer.DialContext)),
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    timeout,
-		Protocols:              protocols,
-		DisableCompression:     true,
-		MaxIdleConns:           4 * places,
-		MaxIdleConnsPerHost:    places,
-		IdleConnTimeout:        30 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-		WriteBufferSize:        4 << 10,
-		ReadBufferSize:         4 << 10,
+func newTransport(dialer *net.Dialer, places int) *http1.Client {
+	return &http1.Client{
+		Dial:        telling(bounded(dialer.DialContext)),
+		TLS:         &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		MaxIdle:     4 * places,
+		IdleTimeout: 30 * time.Second,
+		MaxHeader:   64 << 10,
 	}
 }
+
+// until is a context with a deadline at which it does not end. For http1.Client that is
+// enough, and a timer for each attempt would cost more than the rest of the context.
+type until struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline implements context.Context.
+func (u until) Deadline() (time.Time, bool) { return u.deadline, true }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender/internal/http1"
 )
 
 // maxTransports bounds how many transports of their own are kept for
@@ -54,7 +55,7 @@ type transportKey struct {
 }
 
 type ownTransport struct {
-	*http.Transport
+	*http1.Client
 	key      transportKey
 	attempts int // under way; guarded by transports.mu
 	evicted  bool
@@ -63,7 +64,7 @@ type ownTransport struct {
 func newTransports(c transportsConfig) *transports {
 	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, most: maxTransports, own: map[transportKey]*list.Element{}}
 	if ts.plain == nil {
-		ts.plain = newTransport(ts.dialer, c.timeout, c.places)
+		ts.plain = newTransport(ts.dialer, c.places)
 	}
 	return ts
 }
@@ -113,14 +114,14 @@ func (ts *transports) take(key transportKey) *ownTransport {
 
 func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
 	s := t.Settings
-	o := &ownTransport{key: key, Transport: newTransport(ts.dialer, ts.timeout, ts.places)}
-	o.TLSClientConfig.RootCAs = ts.roots
+	o := &ownTransport{key: key, Client: newTransport(ts.dialer, ts.places)}
+	o.TLS.RootCAs = ts.roots
 	if s.Proxy != "" {
 		p := ts.proxies[s.Proxy]
 		if p == nil {
 			return nil, fmt.Errorf("sender: subscription %q asks for the proxy %q, which is not among the Proxies of the configuration", t.Subscription, s.Proxy)
 		}
-		o.DialContext = newTunnel(p, ts.policy, ts.timeout, ts.roots, ts.dialer.Resolver).dial
+		o.Dial = newTunnel(p, ts.policy, ts.timeout, ts.roots, ts.dialer.Resolver).dial
 	}
 	if len(s.SealedCertificate) > 0 {
 		certificate, err := ts.keys.openCertificate(t.Subscription, s.SealedCertificate)
@@ -128,7 +129,7 @@ func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
 			return nil, err
 		}
 		// Whatever authorities the server names: its owner has given this one for it.
-		o.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+		o.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 	}
 	return o, nil
 }
@@ -174,7 +175,7 @@ func (ts *transports) release(o *ownTransport) {
 // closeIdle closes the connections that no attempt uses, but for those of a transport
 // that the caller gave, who may use it elsewhere.
 func (ts *transports) closeIdle() {
-	if plain, ok := ts.plain.(*http.Transport); ok && plain != ts.unguarded {
+	if plain, ok := ts.plain.(*http1.Client); ok {
 		plain.CloseIdleConnections()
 	}
 	ts.mu.Lock()

@@ -17,7 +17,7 @@ import (
 type dispatcherParams struct {
 	Database location
 	N        int    // it is asked for how long so many deliveries take; 0: it runs until it is stopped
-	Profile  string // folder for a CPU profile; "": none
+	Profile  string // folder for profiles; "": none
 }
 
 const (
@@ -104,17 +104,25 @@ func (c *counts) hooks(n int64, all chan<- struct{}) sender.Hooks {
 	}
 }
 
-// profile begins a CPU profile.
+// profile begins a CPU profile. What it returns ends it, and writes what has been
+// allocated since the process began beside it.
 func profile(folder string) (stop func(), err error) {
 	if folder == "" {
 		return func() {}, nil
 	}
-	f, err := os.Create(filepath.Join(folder, fmt.Sprintf("dispatcher-%d.prof", os.Getpid())))
+	create := func(what string) (*os.File, error) {
+		return os.Create(filepath.Join(folder, fmt.Sprintf("dispatcher-%d.%s.prof", os.Getpid(), what)))
+	}
+	cpu, err := create("cpu")
 	if err != nil {
 		return nil, err
 	}
 	return func() {
 		pprof.StopCPUProfile()
-		_ = f.Close()
-	}, pprof.StartCPUProfile(f)
+		_ = cpu.Close()
+		if allocs, err := create("allocs"); err == nil {
+			_ = pprof.Lookup("allocs").WriteTo(allocs, 0)
+			_ = allocs.Close()
+		}
+	}, pprof.StartCPUProfile(cpu)
 }

@@ -39,7 +39,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each variant is measured; the medians are shown (default 5, with -quick 1)")
 	flag.BoolVar(&o.quick, "quick", false, "small and short: shows that it runs, and little more")
 	flag.StringVar(&o.jsonFile, "json", "", "write all that was measured to this file, as JSON")
-	flag.StringVar(&o.profile, "profile", "", "write CPU profiles of the dispatchers into this folder")
+	flag.StringVar(&o.profile, "profile", "", "write profiles of the dispatchers, of CPU and of allocations, into this folder")
 	flag.Parse()
 	var err error
 	switch {

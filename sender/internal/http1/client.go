@@ -1,0 +1,194 @@
+package http1
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Client makes requests. It is safe for concurrent use. Its fields must not be changed
+// once it is used.
+type Client struct {
+	// Dial makes a connection to "host:port". Its context ends at the request's deadline,
+	// or with the request's context.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// TLS is for https. Unless it has a ServerName, that is the URL's host.
+	TLS *tls.Config
+	// MaxIdle is how many connections are kept for later, in all. Those that have waited
+	// longest go first.
+	MaxIdle int
+	// IdleTimeout is for how long one is kept that is not used.
+	IdleTimeout time.Duration
+	// MaxHeader bounds an answer's status line and headers, those of interim answers
+	// included, in bytes.
+	MaxHeader int64
+
+	mu       sync.Mutex
+	idle     pool
+	closing  bool // CloseIdleConnections was called, and nothing has begun since
+	sweeping bool // sweep will be called
+}
+
+// RoundTrip implements http.RoundTripper. The request's context holds until the answer's
+// body has been read to its end or closed, which is the caller's duty; its deadline does
+// even if it is one at which the context does not end. Errors are those of the
+// connection, of net/http's reading of the answer, or of the context if it has ended.
+//
+// An httptrace.ClientTrace in the context is told of GotConn, the TLS handshake,
+// WroteHeaders, WroteRequest and GotFirstResponseByte, and by package net of what belongs
+// to dialling.
+func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	trace := httptrace.ContextClientTrace(ctx)
+	cn, err := c.connect(ctx, r.URL, trace)
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	x := &exchange{client: c, conn: cn, ctx: ctx}
+	if ctx.Done() != nil {
+		x.stop = context.AfterFunc(ctx, cn.abort)
+	}
+	answer, err := x.make(r, trace)
+	if err != nil {
+		err = x.why(err)
+		x.end(err)
+		return nil, err
+	}
+	return answer, nil
+}
+
+// CloseIdleConnections closes what is kept, and what would be kept of the requests that
+// are under way, until another one begins.
+func (c *Client) CloseIdleConnections() {
+	c.mu.Lock()
+	c.closing = true
+	all := c.idle.removeOldest(c.idle.n)
+	c.mu.Unlock()
+	closeAll(all)
+}
+
+// connect returns a connection that is kept and looks alive, or a new one, with the
+// deadline of ctx.
+func (c *Client) connect(ctx context.Context, u *url.URL, trace *httptrace.ClientTrace) (*conn, error) {
+	deadline, _ := ctx.Deadline()
+	to := origin{u.Scheme, u.Host}
+	cn, reused := c.take(to), true
+	for cn != nil && (cn.SetDeadline(deadline) != nil || !cn.alive()) {
+		_ = cn.Close()
+		cn = c.take(to)
+	}
+	if cn == nil {
+		var err error
+		if cn, err = c.dial(ctx, to, u, trace); err != nil {
+			return nil, err
+		}
+		reused = false
+		if err := cn.SetDeadline(deadline); err != nil {
+			_ = cn.Close()
+			return nil, err
+		}
+	}
+	if trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{Conn: cn.Conn, Reused: reused, WasIdle: reused})
+	}
+	return cn, nil
+}
+
+func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptrace.ClientTrace) (*conn, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	port := u.Port()
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("http1: the URL's scheme is %q: it must be http or https", u.Scheme)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("http1: the URL has no host")
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	network, err := c.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "https" {
+		return newConn(network, to), nil
+	}
+	config := c.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName = u.Hostname()
+	}
+	if trace != nil && trace.TLSHandshakeStart != nil {
+		trace.TLSHandshakeStart()
+	}
+	secure := tls.Client(network, config)
+	err = secure.HandshakeContext(ctx)
+	if trace != nil && trace.TLSHandshakeDone != nil {
+		trace.TLSHandshakeDone(secure.ConnectionState(), err)
+	}
+	if err != nil {
+		_ = network.Close()
+		return nil, err
+	}
+	return newConn(secure, to), nil
+}
+
+// take returns the connection to an origin that was used last, or nil.
+func (c *Client) take(to origin) *conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closing = false
+	return c.idle.take(to)
+}
+
+// put keeps a connection for later.
+func (c *Client) put(cn *conn) {
+	c.mu.Lock()
+	if c.closing {
+		c.mu.Unlock()
+		_ = cn.Close()
+		return
+	}
+	cn.since = time.Now()
+	c.idle.put(cn)
+	old := c.idle.removeOldest(c.idle.n - c.MaxIdle)
+	if !c.sweeping {
+		c.sweeping = true
+		time.AfterFunc(c.IdleTimeout, c.sweep)
+	}
+	c.mu.Unlock()
+	closeAll(old)
+}
+
+// sweep closes what has been kept for too long.
+func (c *Client) sweep() {
+	c.mu.Lock()
+	old := c.idle.removeSince(time.Now().Add(-c.IdleTimeout))
+	if next := c.idle.oldest; next != nil {
+		time.AfterFunc(time.Until(next.since.Add(c.IdleTimeout)), c.sweep)
+	} else {
+		c.sweeping = false
+	}
+	c.mu.Unlock()
+	closeAll(old)
+}
+
+func closeAll(all []*conn) {
+	for _, cn := range all {
+		_ = cn.Close()
+	}
+}

@@ -1,0 +1,111 @@
+package http1
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"syscall"
+	"time"
+)
+
+// bufferSize is that of a connection's two buffers. A request that fits leaves with one
+// write.
+const bufferSize = 4 << 10
+
+// conn is a connection, of one exchange at a time.
+type conn struct {
+	net.Conn
+	to     origin
+	reader *bufio.Reader
+	writer *bufio.Writer
+	left   int64  // how many bytes may be read yet
+	failed error  // of reading, other than the end
+	abort  func() // ends what is under way; it may be called at any time
+	idle   func() bool
+
+	// Of the pool:
+	since         time.Time
+	older, newer  *conn // of all
+	before, after *conn // of those to the same origin, the older and the newer one
+}
+
+func newConn(network net.Conn, to origin) *conn {
+	cn := &conn{Conn: network, to: to, idle: idle(network)}
+	cn.reader, cn.writer = bufio.NewReaderSize(cn, bufferSize), bufio.NewWriterSize(network, bufferSize)
+	cn.abort = func() { _ = network.SetDeadline(time.Unix(1, 0)) }
+	return cn
+}
+
+// Read reads no more than may be.
+func (cn *conn) Read(p []byte) (int, error) {
+	if cn.left <= 0 {
+		return 0, errHeader
+	}
+	if int64(len(p)) > cn.left {
+		p = p[:cn.left]
+	}
+	n, err := cn.Conn.Read(p)
+	cn.left -= int64(n)
+	if err != nil && err != io.EOF {
+		cn.failed = err
+	}
+	return n, err
+}
+
+var errHeader = fmt.Errorf("http1: the answer's headers are too long")
+
+// alive reports whether a request may be tried: the other side has neither closed the
+// connection nor sent something. TLS may send something on its own, but none that is
+// worth more than a handshake.
+func (cn *conn) alive() bool { return cn.reader.Buffered() == 0 && cn.idle() }
+
+// idle returns what tells whether nothing has come on a connection. Where that cannot be
+// told it says so too.
+func idle(network net.Conn) func() bool {
+	for {
+		if secure, ok := network.(interface{ NetConn() net.Conn }); ok { // a *tls.Conn, through a proxy even two
+			network = secure.NetConn()
+			continue
+		}
+		if c, ok := network.(syscall.Conn); ok {
+			if raw, err := c.SyscallConn(); err == nil {
+				return nothingCame(raw)
+			}
+		}
+		return func() bool { return true }
+	}
+}
+
+func (cn *conn) write(r *http.Request) error {
+	if err := r.Write(cn.writer); err != nil {
+		return err
+	}
+	return cn.writer.Flush()
+}
+
+// read reads an answer up to its body.
+func (cn *conn) read(r *http.Request, most int64, trace *httptrace.ClientTrace) (*http.Response, error) {
+	cn.left = most
+	if trace != nil && trace.GotFirstResponseByte != nil {
+		if _, err := cn.reader.Peek(1); err == nil {
+			trace.GotFirstResponseByte()
+		}
+	}
+	for {
+		answer, err := http.ReadResponse(cn.reader, r)
+		if err != nil && cn.failed != nil {
+			return nil, cn.failed // what came before it looks like an answer that is malformed
+		}
+		if err != nil {
+			return nil, err
+		}
+		if interim := answer.StatusCode >= 100 && answer.StatusCode < 200; !interim || answer.StatusCode == http.StatusSwitchingProtocols {
+			cn.left = math.MaxInt64
+			return answer, nil
+		}
+	}
+}
