@@ -23,7 +23,8 @@ type conn struct {
 	reader *bufio.Reader
 	writer *bufio.Writer
 	left   int64  // how many bytes may be read yet
-	failed error  // of reading, other than the end
+	failed error  // of reading, other than the end,
+	broken error  // and of writing
 	abort  func() // ends what is under way; it may be called at any time
 	idle   func() bool
 
@@ -35,7 +36,7 @@ type conn struct {
 
 func newConn(network net.Conn, to origin) *conn {
 	cn := &conn{Conn: network, to: to, idle: idle(network)}
-	cn.reader, cn.writer = bufio.NewReaderSize(cn, bufferSize), bufio.NewWriterSize(network, bufferSize)
+	cn.reader, cn.writer = bufio.NewReaderSize(cn, bufferSize), bufio.NewWriterSize(cn, bufferSize)
 	cn.abort = func() { _ = network.SetDeadline(time.Unix(1, 0)) }
 	return cn
 }
@@ -80,11 +81,29 @@ func idle(network net.Conn) func() bool {
 	}
 }
 
-func (cn *conn) write(r *http.Request) error {
-	if err := r.Write(cn.writer); err != nil {
-		return err
+// Write implements io.Writer.
+func (cn *conn) Write(p []byte) (int, error) {
+	n, err := cn.Conn.Write(p)
+	if err != nil {
+		cn.broken = err
 	}
-	return cn.writer.Flush()
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom, which bufio uses for what is longer than its buffer.
+func (cn *conn) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{cn}, r)
+}
+
+func (cn *conn) write(r *http.Request) error {
+	err := r.Write(cn.writer)
+	if err == nil {
+		err = cn.writer.Flush()
+	}
+	if cn.broken != nil { // net/http hides it, and says that the body could not be read
+		return cn.broken
+	}
+	return err
 }
 
 // read reads an answer up to its body.

@@ -94,7 +94,7 @@ func (x *exchange) end(err error) {
 		return
 	}
 	x.ended = err
-	keep := x.keep && err == io.EOF && x.conn.reader.Buffered() == 0
+	keep := x.keep && err == io.EOF
 	if x.wrote != nil && keep {
 		_ = x.conn.SetWriteDeadline(time.Now().Add(writtenWithin))
 		keep = <-x.wrote == nil

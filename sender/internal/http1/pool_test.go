@@ -1,0 +1,142 @@
+package http1_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/internal/http1"
+)
+
+// piped returns a client whose servers answer everything, and what tells which of its
+// connections are open, by the host and the order in which they were made.
+func piped(t *testing.T) (c *http1.Client, open func() []string) {
+	type made struct {
+		name   string
+		closed atomic.Bool
+	}
+	var all []*made
+	seen := map[string]int{}
+	c = newClient(t)
+	c.IdleTimeout = 30 * time.Second
+	c.Dial = func(_ context.Context, _, address string) (net.Conn, error) {
+		host, _, _ := net.SplitHostPort(address)
+		seen[host]++
+		m := &made{name: fmt.Sprintf("%s%d", host, seen[host])}
+		all = append(all, m)
+		here, there := net.Pipe()
+		go func() {
+			for r := bufio.NewReader(there); takes(r); {
+				_, _ = io.WriteString(there, ok)
+			}
+			m.closed.Store(true)
+		}()
+		return here, nil
+	}
+	return c, func() []string {
+		synctest.Wait()
+		names := []string{}
+		for _, m := range all {
+			if !m.closed.Load() {
+				names = append(names, m.name)
+			}
+		}
+		return names
+	}
+}
+
+// together makes a request to each host, all at a time.
+func together(t *testing.T, c *http1.Client, hosts ...string) {
+	ends := make([]func(), len(hosts))
+	for i, host := range hosts {
+		ends[i] = begin(t, c, host)
+	}
+	for _, end := range ends {
+		end()
+	}
+}
+
+// begin makes a request, and returns what reads its answer.
+func begin(t *testing.T, c *http1.Client, host string) (end func()) {
+	answer, err := c.RoundTrip(request(t, host))
+	require.NoError(t, err)
+	return func() {
+		_, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+	}
+}
+
+func TestIdleConnectionsAreClosedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, open := piped(t)
+		together(t, c, "a", "a", "b")
+		require.Equal(t, []string{"a1", "a2", "b1"}, open())
+		time.Sleep(20 * time.Second)
+		together(t, c, "a") // on the one that was used last
+		require.Equal(t, []string{"a1", "a2", "b1"}, open())
+		time.Sleep(11 * time.Second)
+		require.Equal(t, []string{"a2"}, open())
+		time.Sleep(19 * time.Second)
+		require.Empty(t, open())
+		together(t, c, "a")
+		require.Equal(t, []string{"a3"}, open())
+		time.Sleep(30 * time.Second)
+		require.Empty(t, open())
+	})
+}
+
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, open := piped(t)
+		c.MaxIdle = 3
+		together(t, c, "a", "b", "a", "c", "d")
+		require.Equal(t, []string{"a2", "c1", "d1"}, open())
+		together(t, c, "a", "e")
+		require.Equal(t, []string{"a2", "d1", "e1"}, open())
+		c.CloseIdleConnections()
+		require.Empty(t, open())
+	})
+}
+
+func TestCloseIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, open := piped(t)
+		together(t, c, "a", "b")
+		under := begin(t, c, "a")
+		c.CloseIdleConnections()
+		require.Equal(t, []string{"a1"}, open())
+		under()
+		require.Empty(t, open())
+
+		first, second := begin(t, c, "a"), begin(t, c, "b")
+		c.CloseIdleConnections()
+		first()
+		require.Equal(t, []string{"b2"}, open())
+		together(t, c, "a") // from now on they are kept again
+		second()
+		require.Equal(t, []string{"b2", "a3"}, open())
+		c.CloseIdleConnections()
+		require.Empty(t, open())
+	})
+}
+
+func TestDeadlineIsOfOneExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, open := piped(t)
+		_, _, err := post(until{t.Context(), time.Now().Add(time.Second)}, c, "http://a/", small)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		_, _, err = post(t.Context(), c, "http://a/", small)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a1"}, open())
+		c.CloseIdleConnections()
+	})
+}
