@@ -67,19 +67,28 @@ func (cn *conn) alive() bool { return cn.reader.Buffered() == 0 && cn.idle() }
 // idle returns what tells whether nothing has come on a connection. Where that cannot be
 // told it says so too.
 func idle(network net.Conn) func() bool {
+	if c, ok := bottom(network).(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			return nothingCame(raw)
+		}
+	}
+	return func() bool { return true }
+}
+
+// bottom is the connection below TLS, of which there may be two layers through a proxy.
+func bottom(network net.Conn) net.Conn {
 	for {
-		if secure, ok := network.(interface{ NetConn() net.Conn }); ok { // a *tls.Conn, through a proxy even two
-			network = secure.NetConn()
-			continue
+		secure, ok := network.(interface{ NetConn() net.Conn })
+		if !ok {
+			return network
 		}
-		if c, ok := network.(syscall.Conn); ok {
-			if raw, err := c.SyscallConn(); err == nil {
-				return nothingCame(raw)
-			}
-		}
-		return func() bool { return true }
+		network = secure.NetConn()
 	}
 }
+
+// cut closes the connection at once. TLS would tell the other side first, and wait for
+// seconds until somebody takes that who takes nothing.
+func (cn *conn) cut() { _ = bottom(cn.Conn).Close() }
 
 // Write implements io.Writer.
 func (cn *conn) Write(p []byte) (int, error) {

@@ -50,7 +50,7 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 	answer, err := x.conn.read(r, x.client.MaxHeader, trace)
 	if err != nil {
 		if x.wrote != nil {
-			_ = x.conn.Close()
+			x.conn.cut()
 			failed = <-x.wrote
 		}
 		if failed != nil && !errors.Is(failed, net.ErrClosed) {
@@ -105,7 +105,7 @@ func (x *exchange) end(err error) {
 	if keep {
 		x.client.put(x.conn)
 	} else {
-		_ = x.conn.Close()
+		x.conn.cut()
 	}
 }
 
