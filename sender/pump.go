@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,6 +63,7 @@ type pump struct {
 	stepSize, claimSize                     int  // how much a step records, and claims
 	toTheEnd                                bool // it ends when nothing is left to do
 	pruning                                 pruning
+	recording                               []Result // the array of those that a step records
 	lastStep, lastScan, lastTrim, lastSweep time.Time
 	lookForReplays                          time.Time // not before, while there is other work
 	idle, pause                             time.Duration
@@ -277,7 +279,9 @@ func paceUnproven(p *ClaimParams, recorded int) {
 // exchange expands, records and claims, and reports what was expanded and recorded.
 func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attempt, params ClaimParams) (Expanded, Claims, error) {
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
-	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: make([]Result, len(done))}
+	p.recording = slices.Grow(p.recording[:0], len(done))[:len(done)]
+	defer clear(p.recording)
+	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: p.recording}
 	p.mu.Lock()
 	p.excuse(done)
 	b.Notices = p.notices
@@ -300,9 +304,7 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 	}
 	p.mu.Unlock()
 	for i, a := range done {
-		r := &claims.Recorded[i]
-		r.Target, r.Event, r.Result = a.Target, a.Event, b.Results[i]
-		p.report(ctx, r)
+		p.report(ctx, &Recorded{Outcome: claims.Recorded[i], Target: a.Target, Event: a.Event, Result: b.Results[i]})
 	}
 	for i := range claims.Interrupted {
 		p.report(ctx, &claims.Interrupted[i])
@@ -351,7 +353,8 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 		p.stats.Failed++
 	}
 	if hook := p.d.cfg.Hooks.Recorded; hook != nil {
-		p.d.guarded(ctx, "Recorded", func() { hook(ctx, r) })
+		kept := *r // by the hook, perhaps: without one nothing is allocated
+		p.d.guarded(ctx, "Recorded", func() { hook(ctx, &kept) })
 	}
 }
 

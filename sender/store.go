@@ -164,7 +164,7 @@ type DispatchStore interface {
 	// Either part may be empty.
 	//
 	// Recording: a result whose Token is not the delivery's present one, or
-	// whose delivery is not leased, changes nothing (Recorded.Lost). Otherwise
+	// whose delivery is not leased, changes nothing (Outcome.Lost). Otherwise
 	// the attempt is stored, b.Decide is called with the rows as they are locked,
 	// and its Decision is stored: the delivery's, the subscription's Health, and the
 	// notices. Results of one subscription are decided in the order given, each with
@@ -279,6 +279,7 @@ const (
 
 // Batch is the work of one RecordAndClaim.
 type Batch struct {
+	// Results are read only until the call returns: the next one's take their place.
 	Results []Result
 	Decide  func(live Live, health Health, r Result, now time.Time) Decision
 	Claim   ClaimParams
@@ -333,7 +334,7 @@ type LaneParams struct {
 type Claims struct {
 	Now time.Time // the database's
 	// Recorded has one entry for each of the batch's results, in their order.
-	Recorded []Recorded
+	Recorded []Outcome
 	Claimed  []Claimed
 	// Interrupted are the attempts that a claim found lost.
 	Interrupted []Recorded
@@ -344,14 +345,18 @@ type Claims struct {
 	NextDue time.Time
 }
 
-// Recorded is what became of a result. For the batch's own results a store may
-// leave Target, Event and Result to the caller, who has them.
-type Recorded struct {
+// Outcome is what became of a result.
+type Outcome struct {
 	Lost     bool // the lease was lost before: nothing was changed
 	Decision Decision
-	Target   *Target
-	Event    EventInfo
-	Result   Result
+}
+
+// Recorded is a result, and what became of it.
+type Recorded struct {
+	Outcome
+	Target *Target
+	Event  EventInfo
+	Result Result
 }
 
 // EventInfo is what logs and hooks say of an event.

@@ -191,7 +191,7 @@ func (p *process) exchanged(b *sender.Batch, c *sender.Claims) {
 }
 
 // recorded is that a result was handed to the store.
-func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Recorded) {
+func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Outcome) {
 	w.checkFence(d, r.Token, rec.Lost)
 	if rec.Lost {
 		w.counts["result lost"]++

@@ -38,7 +38,7 @@ func (p *process) exchange(b sender.Batch) (effects[sender.Claims], sender.Batch
 // recorded or was found lost, and what is leased, and was not, is claimed.
 func (p *process) learn(b *sender.Batch, all []decided) *sender.Claims {
 	w := p.w
-	c := &sender.Claims{Recorded: make([]sender.Recorded, len(b.Results))}
+	c := &sender.Claims{Recorded: make([]sender.Outcome, len(b.Results))}
 	for i := range c.Recorded {
 		c.Recorded[i].Lost = true
 	}
@@ -46,12 +46,12 @@ func (p *process) learn(b *sender.Batch, all []decided) *sender.Claims {
 		d := &all[i]
 		d.decision.Status = w.became(d)
 		if d.result.Class == sender.ClassInterrupted {
-			c.Interrupted = append(c.Interrupted, sender.Recorded{Result: d.result, Decision: d.decision, Target: &sender.Target{}})
+			c.Interrupted = append(c.Interrupted, sender.Recorded{Outcome: sender.Outcome{Decision: d.decision}, Result: d.result, Target: &sender.Target{}})
 			continue
 		}
 		for j := range b.Results {
 			if r := &b.Results[j]; r.Key == d.result.Key && r.Token == d.result.Token {
-				c.Recorded[j] = sender.Recorded{Decision: d.decision}
+				c.Recorded[j] = sender.Outcome{Decision: d.decision}
 				break // a second one comes too late
 			}
 		}

@@ -29,11 +29,11 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 		c.Now = w.now
 		tx.turnRollup(w.now)
 		for _, r := range b.Results {
-			recorded, err := w.record(r)
+			outcome, err := w.record(r)
 			if err != nil {
 				return err
 			}
-			c.Recorded = append(c.Recorded, recorded)
+			c.Recorded = append(c.Recorded, outcome)
 		}
 		for lane := range b.Claim.Lanes {
 			if err := w.claim(sender.Lane(lane), &c); err != nil {
@@ -58,15 +58,13 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 }
 
 // record stores what came of an attempt, if its lease was not lost.
-func (w *batch) record(r sender.Result) (sender.Recorded, error) {
+func (w *batch) record(r sender.Result) (sender.Outcome, error) {
 	d := w.tx.store.deliveries[r.Key]
-	if d == nil {
-		return sender.Recorded{Lost: true, Result: r}, nil
+	if d == nil || !d.holds(r.Token) {
+		return sender.Outcome{Lost: true}, nil
 	}
-	if !d.holds(r.Token) {
-		return sender.Recorded{Lost: true, Result: r, Event: d.event.info, Target: d.target(w.targets)}, nil
-	}
-	return w.settle(d, r)
+	recorded, err := w.settle(d, r)
+	return recorded.Outcome, err
 }
 
 // holds tells whether a delivery is leased under a token. The lease's end does

@@ -159,7 +159,7 @@ func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
 	if len(b.Results) == 0 {
 		return nil
 	}
-	b.out.Recorded = make([]sender.Recorded, len(b.Results))
+	b.out.Recorded = make([]sender.Outcome, len(b.Results))
 	b.attempts = make([]attempt, 0, len(b.Results))
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
@@ -188,6 +188,6 @@ func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.Eve
 	}
 	target := *sub.Target
 	target.Lane = h.health.Lane
-	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Decision: decision, Target: &target, Event: info, Result: r})
+	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Outcome: sender.Outcome{Decision: decision}, Target: &target, Event: info, Result: r})
 	return nil
 }

@@ -38,7 +38,7 @@ func TestDisablingLeavesWhatSomebodyIsChanging(t *testing.T) {
 	expandAll(t, s)
 	claimed := exchange(t, s, batchOf(nil, 2)).Claimed
 	require.Len(t, claimed, 2)
-	fail := func(c sender.Claimed) sender.Recorded {
+	fail := func(c sender.Claimed) sender.Outcome {
 		t.Helper()
 		b := batchOf([]sender.Claimed{c}, 0)
 		b.Results[0].Class = sender.ClassStatus

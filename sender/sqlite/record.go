@@ -185,7 +185,7 @@ func (b *batch) recordAll() error {
 	if err != nil {
 		return err
 	}
-	b.out.Recorded = make([]sender.Recorded, len(b.Results))
+	b.out.Recorded = make([]sender.Outcome, len(b.Results))
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
 		l := taken[i]
@@ -335,7 +335,7 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 	}
 	target := sub.Target
 	target.Lane = h.lane
-	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Decision: decision, Target: &target, Event: d.info, Result: r})
+	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Outcome: sender.Outcome{Decision: decision}, Target: &target, Event: d.info, Result: r})
 	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now, nil
 }
 

@@ -68,7 +68,7 @@ func onDue(change func(due, now time.Time) time.Time) func(*broken, *harness) {
 			c, err := b.Store.RecordAndClaim(ctx, batch)
 			for i, r := range c.Recorded {
 				if r.Decision.Status == sender.StatusAwaitingRetry {
-					c.Recorded[i].Decision.Due = decided[r.Result.Key]
+					c.Recorded[i].Decision.Due = decided[batch.Results[i].Key]
 				}
 			}
 			return c, err

@@ -313,7 +313,7 @@ func result(c sender.Claimed, class sender.Class) sender.Result {
 }
 
 // record records results, all of which must count.
-func (w *world[Tx]) record(results ...sender.Result) []sender.Recorded {
+func (w *world[Tx]) record(results ...sender.Result) []sender.Outcome {
 	w.Helper()
 	recorded := w.tryRecord(results...)
 	for i, r := range recorded {
@@ -322,7 +322,7 @@ func (w *world[Tx]) record(results ...sender.Result) []sender.Recorded {
 	return recorded
 }
 
-func (w *world[Tx]) tryRecord(results ...sender.Result) []sender.Recorded {
+func (w *world[Tx]) tryRecord(results ...sender.Result) []sender.Outcome {
 	w.Helper()
 	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Results: results, Decide: w.decide})
 	w.noError(err, "recording")
