@@ -206,12 +206,20 @@ func (c *claiming) lease() error {
 	}
 	var pending []*take
 	var waits []waiting
-	var arrived []made
 	most := 0
-	by := map[int64]*take{}
+	by := make(map[int64]*take, len(c.takes))
+	n, missing := 0, 0
+	for _, t := range c.takes {
+		n += t.most()
+		missing += min(t.pending, len(c.arrived[t.h]))
+	}
+	all := make([]sender.Claimed, n)
+	arrived := make([]made, 0, missing)
+	n = 0
 	for _, t := range c.takes {
 		by[t.h.subscription] = t
-		t.got = make([]sender.Claimed, 0, max(t.pending, len(t.chosen)))
+		t.got = all[n : n : n+t.most()]
+		n += t.most()
 		if here := c.arrived[t.h]; t.pending > 0 && len(here) > 0 { // nothing else is pending
 			arrived = append(arrived, here[:t.pending]...)
 			c.arrived[t.h] = here[t.pending:]
@@ -228,9 +236,15 @@ func (c *claiming) lease() error {
 	var qs []query
 	var scans []func(r rows) error
 	var redacted []sender.DeliveryKey
-	got := func(cl sender.Claimed) *head {
+	// Rows are scanned into this one.
+	var cl sender.Claimed
+	var single bool
+	var created moment
+	event := []any{&cl.Event.ID, &cl.Event.Type, &cl.Event.Object.Type, &cl.Event.Object.ID, &created, &cl.Event.Notice, &cl.Event.URL, &cl.Body}
+	delivery := append([]any{&cl.Key.Subscription, &cl.Key.Event, &cl.Number, &single}, event...)
+	got := func() *head {
 		t := by[cl.Key.Subscription]
-		cl.Token, cl.At = int64(cl.Number), c.now.time()
+		cl.Token, cl.At, cl.Event.CreatedAt = int64(cl.Number), c.now.time(), created.time()
 		t.h.lease(c.until)
 		if len(cl.Body) == 0 {
 			redacted = append(redacted, cl.Key)
@@ -239,15 +253,10 @@ func (c *claiming) lease() error {
 		}
 		return t.h
 	}
-	pends := func(cl sender.Claimed) {
-		h := got(cl)
+	pends := func() {
+		h := got()
 		h.pending--
 		h.claimedTo = max(h.claimedTo, cl.Key.Event)
-	}
-	scan := func(r rows) (cl sender.Claimed, err error) {
-		var single bool
-		err = scanClaimed(prefixed{r, []any{&cl.Key.Subscription, &cl.Key.Event, &cl.Number, &single}}, &cl.Event, &cl.Body)
-		return cl, err
 	}
 	if len(pending) > 0 {
 		qs = append(qs, query{c.text(leasePending), []any{
@@ -258,9 +267,9 @@ func (c *claiming) lease() error {
 			most, c.until, c.now,
 		}})
 		scans = append(scans, func(r rows) error {
-			cl, err := scan(r)
+			err := r.Scan(delivery...)
 			if err == nil {
-				pends(cl)
+				pends()
 			}
 			return err
 		})
@@ -274,27 +283,34 @@ func (c *claiming) lease() error {
 			c.until, c.now,
 		}})
 		scans = append(scans, func(r rows) error {
-			cl, err := scan(r)
+			err := r.Scan(delivery...)
 			if err == nil {
-				got(cl).waiting--
+				got().waiting--
 			}
 			return err
 		})
 	}
-	events := map[int64]*sender.Claimed{} // of those that have arrived
 	if len(arrived) > 0 {
 		if err := c.execs(insertLeases, column(arrived, func(m made) int64 { return m.Subscription }), column(arrived, func(m made) int64 { return m.Event }),
 			column(arrived, func(m made) int64 { return by[m.Subscription].h.epoch }), column(arrived, func(m made) bool { return m.of.notice }),
 			c.until, c.now); err != nil {
 			return err
 		}
-		qs = append(qs, query{c.text(selectArrived), []any{distinct(column(arrived, func(m made) int64 { return m.of.event }))}})
+		slices.SortFunc(arrived, func(x, y made) int { return cmp.Compare(x.of.event, y.of.event) })
+		qs = append(qs, query{c.text(selectArrived), []any{slices.Compact(column(arrived, func(m made) int64 { return m.of.event }))}})
+		var no int64
+		numbered := append([]any{&no}, event...)
 		scans = append(scans, func(r rows) error {
-			var no int64
-			cl := &sender.Claimed{Number: 1}
-			err := scanClaimed(prefixed{r, []any{&no}}, &cl.Event, &cl.Body)
-			events[no] = cl
-			return err
+			if err := r.Scan(numbered...); err != nil {
+				return err
+			}
+			i, _ := slices.BinarySearchFunc(arrived, no, func(m made, no int64) int { return cmp.Compare(m.of.event, no) })
+			for ; i < len(arrived) && arrived[i].of.event == no; i++ {
+				cl.Key, cl.Number = arrived[i].DeliveryKey, 1
+				pends()
+				missing--
+			}
+			return nil
 		})
 	}
 	if len(qs) == 0 {
@@ -303,38 +319,24 @@ func (c *claiming) lease() error {
 	if err := c.many(c.ctx, qs, func(n int, r rows) error { return scans[n](r) }); err != nil {
 		return err
 	}
-	for _, m := range arrived {
-		cl := events[m.of.event]
-		if cl == nil {
-			return fmt.Errorf("event number %d is missing", m.of.event)
-		}
-		cl.Key = m.DeliveryKey
-		pends(*cl)
+	if missing > 0 {
+		return fmt.Errorf("the events of %d deliveries that have arrived are missing", missing)
 	}
-	c.claimed()
+	c.claimed(all[:0])
 	return c.cancelRedacted(redacted)
 }
 
-// scanClaimed reads eventNames.
-func scanClaimed(r rows, ev *sender.EventInfo, body *[]byte) error {
-	var created moment
-	err := r.Scan(&ev.ID, &ev.Type, &ev.Object.Type, &ev.Object.ID, &created, &ev.Notice, &ev.URL, body)
-	ev.CreatedAt = created.time()
-	return err
-}
+// most is how much may be got.
+func (t *take) most() int { return max(t.pending, len(t.chosen)) }
 
-// claimed puts what was leased in the order in which it was chosen.
-func (c *claiming) claimed() {
-	n := 0
-	for _, t := range c.takes {
-		n += len(t.got)
-	}
-	c.out.Claimed = slices.Grow(c.out.Claimed, n)
+// claimed puts what was leased in the order in which it was chosen. into is where it is
+// already, but for what was not got.
+func (c *claiming) claimed(into []sender.Claimed) {
 	for _, t := range c.takes {
 		if len(t.got) == 0 {
 			continue
 		}
-		place := map[int64]int{}
+		place := make(map[int64]int, len(t.chosen))
 		for i, chosen := range t.chosen {
 			place[chosen.event] = i
 		}
@@ -346,8 +348,9 @@ func (c *claiming) claimed() {
 		for i := range t.got {
 			t.got[i].Target = &target
 		}
-		c.out.Claimed = append(c.out.Claimed, t.got...)
+		into = append(into, t.got...)
 	}
+	c.out.Claimed = into
 }
 
 func (c *claiming) cancelRedacted(keys []sender.DeliveryKey) error {

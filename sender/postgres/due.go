@@ -231,7 +231,7 @@ func (b *batch) lost(all []*head, most int) error {
 		l := &lostLease{}
 		var names []string
 		var created moment
-		err := scanLease(suffixed{r, []any{&names, &created}}, &l.live)
+		err := r.Scan(append(l.columns(), &names, &created)...)
 		if err == nil {
 			l.info = sender.EventInfo{ID: names[0], Type: names[1], Object: sender.Object{Type: names[2], ID: names[3]}, CreatedAt: created.time(), Notice: l.notice, URL: names[4]}
 			leases = append(leases, l)
@@ -266,14 +266,6 @@ func (b *batch) lost(all []*head, most int) error {
 	}
 	return b.flush()
 }
-
-// suffixed reads columns after those that are asked for.
-type suffixed struct {
-	rows
-	last []any
-}
-
-func (s suffixed) Scan(to ...any) error { return s.rows.Scan(append(to, s.last...)...) }
 
 // look finds the candidates of subscriptions of which more than the first pending
 // ones can be due. The others have as many as they count.

@@ -64,10 +64,10 @@ type expansion struct {
 	newest   moment // and the latest time of an event up to there
 
 	made    []made
-	fed     []unexpanded // that have got their positions
-	newests []moment     // as of these
-	done    []int64      // seq of those that are expanded whole
-	cut     *unexpanded  // the one that is not, as it is to be stored
+	fed     []*unexpanded // that have got their positions
+	newests []moment      // as of these
+	done    []int64       // seq of those that are expanded whole
+	cut     *unexpanded   // the one that is not, as it is to be stored
 }
 
 // expand finds events that are not expanded, and decides who gets them: nil if there
@@ -88,10 +88,11 @@ func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
 	least := int64(0)
 	found := make([]unexpanded, 0, events)
 	patterns := map[string][]string{} // they are few
+	var ev unexpanded
+	var xid string
+	columns := []any{&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice}
 	err := e.each(func(r rows) (bool, error) {
-		var ev unexpanded
-		var xid string
-		err := r.Scan(&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice)
+		err := r.Scan(columns...)
 		if err == nil {
 			ev.xid, err = parseXID(xid)
 		}
@@ -111,6 +112,8 @@ func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
 	if err := e.ask(found, all); err != nil {
 		return nil, err
 	}
+	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
+	e.fed, e.newests = make([]*unexpanded, 0, len(found)), make([]moment, 0, len(found))
 	e.x.More = len(found) >= events
 	for i := range found {
 		if e.x.Deliveries >= e.p.Deliveries || !e.next(&found[i], all) {
@@ -157,7 +160,7 @@ func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
 		if ev.position == 0 {
 			e.position = position
 			e.newest = max(e.newest, ev.published)
-			e.fed = append(e.fed, *ev)
+			e.fed = append(e.fed, ev)
 			e.newests = append(e.newests, e.newest)
 		}
 		if whole {
@@ -181,7 +184,7 @@ func (e *expansion) store() error {
 			positions[i] = first + int64(i) + 1
 			late[i] = e.fed[i].published < e.newests[i].plus(-disorder)
 		}
-		if err := e.execs(insertFeed, positions, column(e.fed, func(ev unexpanded) int64 { return ev.event }), e.newests, late); err != nil {
+		if err := e.execs(insertFeed, positions, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late); err != nil {
 			return err
 		}
 		if err := e.execs(updateFeedHead, e.position, e.newest); err != nil {
@@ -216,7 +219,11 @@ func (e *expansion) arrive() error {
 	if e == nil {
 		return nil
 	}
-	e.arrived = make(map[*head][]made, len(e.made))
+	e.arrived = make(map[*head][]made, len(e.heads.by))
+	counts := make(map[int64]int, len(e.heads.by))
+	for _, m := range e.made {
+		counts[m.Subscription]++
+	}
 	for _, m := range e.made {
 		h := e.heads.by[m.Subscription]
 		if h == nil {
@@ -224,22 +231,31 @@ func (e *expansion) arrive() error {
 		}
 		h.pending++
 		h.lower(e.now)
-		e.arrived[h] = append(e.arrived[h], m)
+		here := e.arrived[h]
+		if here == nil {
+			here = make([]made, 0, counts[m.Subscription])
+		}
+		e.arrived[h] = append(here, m)
 	}
 	return nil
 }
 
 // keep puts what has arrived at heads among what is pending there.
 func (b *batch) keep(at func(h *head) bool) error {
-	var all []made
+	var kept []*head
+	n := 0
 	for _, no := range slices.Sorted(maps.Keys(b.heads.by)) {
-		if h := b.heads.by[no]; at(h) {
-			all = append(all, b.arrived[h]...)
-			delete(b.arrived, h)
+		if h := b.heads.by[no]; len(b.arrived[h]) > 0 && at(h) {
+			kept, n = append(kept, h), n+len(b.arrived[h])
 		}
 	}
-	if len(all) == 0 {
+	if n == 0 {
 		return nil
+	}
+	all := make([]made, 0, n)
+	for _, h := range kept {
+		all = append(all, b.arrived[h]...)
+		delete(b.arrived, h)
 	}
 	return b.execs(insertPending, column(all, func(m made) int64 { return m.Subscription }), column(all, func(m made) int64 { return m.Event }),
 		column(all, func(m made) int64 { return m.of.event }), column(all, func(m made) bool { return m.of.notice }), b.now)

@@ -94,10 +94,13 @@ func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
 		})
 	}
 	if len(nos) > 0 {
+		var l live
+		columns := l.columns()
+		taken := make([]live, 0, len(nos))
 		ask(query{b.text(takeLeases), []any{nos, events, tokens}}, func(r rows) error {
-			var l live
-			err := scanLease(r, &l)
-			out.leases[l.key()] = &l
+			err := r.Scan(columns...)
+			taken = append(taken, l)
+			out.leases[l.key()] = &taken[len(taken)-1]
 			return err
 		})
 	}
@@ -151,8 +154,9 @@ func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
 	return out, nil
 }
 
-func scanLease(r rows, l *live) error {
-	return r.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted)
+// columns are where leaseColumns are scanned to.
+func (l *live) columns() []any {
+	return []any{&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted}
 }
 
 func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
@@ -161,6 +165,7 @@ func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
 	}
 	b.out.Recorded = make([]sender.Outcome, len(b.Results))
 	b.attempts = make([]attempt, 0, len(b.Results))
+	b.fresh = make([]sender.DeliveryKey, 0, len(b.Results))
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
 		l := leases[r.Key]

@@ -22,7 +22,7 @@ func (b *batch) release(rs []sender.Release) error {
 	leases := make(map[sender.DeliveryKey]*live, len(rs))
 	err := b.each(func(r rows) (bool, error) {
 		var l live
-		err := scanLease(r, &l)
+		err := r.Scan(l.columns()...)
 		leases[l.key()] = &l
 		return true, err
 	}, takeLeases,

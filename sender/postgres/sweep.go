@@ -195,7 +195,7 @@ func (b *batch) endLost(g *gone, limit int) (n int, err error) {
 	err = b.each(func(r rows) (bool, error) {
 		l := &live{}
 		lost = append(lost, l)
-		return true, scanLease(r, l)
+		return true, r.Scan(l.columns()...)
 	}, deleteGoneLeases, g.leased.of, g.leased.epochs, g.leased.events, b.now, limit)
 	if err != nil {
 		return 0, err
