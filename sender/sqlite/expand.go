@@ -29,7 +29,8 @@ type expansion struct {
 	event        int64 // the last one that is expanded whole
 	subscription int64 // how far the next one is
 
-	made    []any         // rows of newPending
+	made    []any         // rows of newPending,
+	due     any           // of all of them
 	touched map[int64]int // how many each subscription got
 }
 
@@ -50,7 +51,7 @@ func (b *batch) expand(p sender.ExpandParams) error {
 	if p.Events <= 0 {
 		return nil
 	}
-	e := expansion{batch: b, p: p, touched: map[int64]int{}}
+	e := expansion{batch: b, p: p, due: b.now, touched: map[int64]int{}}
 	if err := e.run(); err != nil {
 		return err
 	}
@@ -72,11 +73,12 @@ func (e *expansion) run() error {
 	if err := e.row(selectExpanded).Scan(&e.event, &e.subscription); err != nil {
 		return err
 	}
-	var events []newEvent
+	events := make([]newEvent, 0, min(e.p.Events, 1024)+1)
+	var ev newEvent
 	var eventType sql.RawBytes
+	columns := []any{&ev.seq, &eventType, &ev.subscriber, &ev.subscription, &ev.redacted}
 	err := e.each(func(rows *sql.Rows) (bool, error) {
-		var ev newEvent
-		err := rows.Scan(&ev.seq, &eventType, &ev.subscriber, &ev.subscription, &ev.redacted)
+		err := rows.Scan(columns...)
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
 			ev.eventType = events[n-1].eventType
 		} else {
@@ -88,6 +90,7 @@ func (e *expansion) run() error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
+	e.made = make([]any, 0, len(events)*newPending.columns)
 	for _, ev := range events {
 		if e.x.Events == e.p.Events || e.x.Deliveries >= e.p.Deliveries {
 			e.x.More = true
@@ -157,7 +160,7 @@ func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) 
 }
 
 func (e *expansion) deliver(event, subscription int64) {
-	e.made = append(e.made, subscription, event, e.now)
+	e.made = append(e.made, subscription, event, e.due)
 	e.touched[subscription]++
 	e.x.Deliveries++
 }

@@ -188,8 +188,10 @@ func (hs *heads) storeDue() error {
 // than their subscriptions.
 func (hs *heads) write(changed func(h, was *head) bool) error {
 	var counted change
+	var was head
 	for _, no := range slices.Sorted(maps.Keys(hs.by)) {
-		h, was := hs.by[no], hs.stored[no]
+		h := hs.by[no]
+		was = hs.stored[no]
 		if !h.open {
 			h.nextDue = never
 		}

@@ -57,9 +57,10 @@ func (b *batch) takeLeases(leases []lease) ([]*live, error) {
 		return nil, err
 	}
 	rows := make([]live, 0, len(leases))
+	var l live
+	columns := []any{&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted}
 	err := b.each(func(rs *sql.Rows) (bool, error) {
-		var l live
-		err := rs.Scan(&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.notice, &l.redacted)
+		err := rs.Scan(columns...)
 		rows = append(rows, l)
 		return true, err
 	}, selectLeases, string(append(ranges, ']')))

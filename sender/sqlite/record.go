@@ -186,6 +186,7 @@ func (b *batch) recordAll() error {
 		return err
 	}
 	b.out.Recorded = make([]sender.Outcome, len(b.Results))
+	b.succeeded = make([]any, 0, len(b.Results)*newSucceeded.columns)
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
 		l := taken[i]
