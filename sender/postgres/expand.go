@@ -28,7 +28,8 @@ const (
 
 	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, due)
 		SELECT s, e, n, x, $5 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[]) AS u(s, e, n, x)`
-	insertFeed     = `INSERT INTO surehook_feed (position, event, newest, late) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::boolean[])`
+	insertFeed = `INSERT INTO surehook_feed (position, event, newest, late)
+		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
 	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2`
 	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
 	updateOutbox   = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
@@ -177,14 +178,12 @@ func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
 
 func (e *expansion) store() error {
 	if len(e.fed) > 0 {
-		first := e.position - int64(len(e.fed))
-		positions := make([]int64, len(e.fed))
 		late := make([]bool, len(e.fed))
-		for i := range positions {
-			positions[i] = first + int64(i) + 1
+		for i := range late {
 			late[i] = e.fed[i].published < e.newests[i].plus(-disorder)
 		}
-		if err := e.execs(insertFeed, positions, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late); err != nil {
+		before := e.position - int64(len(e.fed))
+		if err := e.execs(insertFeed, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late, before); err != nil {
 			return err
 		}
 		if err := e.execs(updateFeedHead, e.position, e.newest); err != nil {
