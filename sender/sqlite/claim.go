@@ -164,6 +164,7 @@ func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 
 // finish claims what was found, and what is pending.
 func (b *batch) finish(claims []*claimed) error {
+	defer func() { clear(b.store.found[:cap(b.store.found)]) }()
 	if err := b.findPending(claims); err != nil {
 		return err
 	}

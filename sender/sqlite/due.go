@@ -89,19 +89,25 @@ func (h *head) fresh() bool { return h.waiting == 0 && h.resumedTo < 0 && h.left
 func (b *batch) findPending(claims []*claimed) error {
 	by := make(map[int64]*claimed, len(claims))
 	want := map[int][]int64{}
+	all := 0
 	for _, c := range claims {
 		if c.pending > 0 {
 			by[c.h.subscription] = c
 			want[c.pending] = append(want[c.pending], c.h.subscription)
+			all += c.pending
 		}
 	}
+	b.store.found = slices.Grow(b.store.found[:0], all)
+	room := b.store.found[:all]
 	for n, subscriptions := range want {
-		due, err := b.find(n*len(subscriptions), live{pending: true}, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+		expected := n * len(subscriptions)
+		due, err := b.find(room[:0:expected], live{pending: true}, func(rows *sql.Rows, d *dueDelivery, event []any) error {
 			return rows.Scan(append(event, &d.due, &d.subscription)...)
 		}, selectFirstPending, list(subscriptions), n)
 		if err != nil {
 			return err
 		}
+		room = room[expected:]
 		for len(due) > 0 { // those of a subscription come together: a CROSS JOIN keeps the order
 			same := 1
 			for same < len(due) && due[same].subscription == due[0].subscription {
@@ -122,7 +128,7 @@ func (b *batch) lost(h *head, limit int) (due []dueDelivery, err error) {
 	if h.leased == 0 || h.leasesEnd > b.now {
 		return nil, nil
 	}
-	due, err = b.find(0, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	due, err = b.find(nil, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.claimedAt)...)
 	}, selectLost, h.subscription, b.now, limit)
 	if err == nil && len(due) == 0 {
@@ -144,7 +150,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	if h.pending == 0 {
 		return due, nil
 	}
-	pending, err := b.find(min(limit, int(h.pending)), h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	pending, err := b.find(make([]dueDelivery, 0, min(limit, int(h.pending))), h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		d.pending = true
 		return rows.Scan(append(event, &d.due)...)
 	}, selectPending, h.subscription, h.leftTo, limit)
@@ -160,7 +166,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 }
 
 func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {
-	return b.find(0, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	return b.find(nil, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single)...)
 	}, selectDueWaiting, h.subscription, h.epoch, rank, b.now, limit)
 }
@@ -169,7 +175,7 @@ func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {
 // schedules start anew.
 func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err error) {
 	// Rows of the present epoch, and cancelled ones, are passed over.
-	passed, err := b.find(0, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
+	passed, err := b.find(nil, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		return rows.Scan(append(event, &d.number, &d.single, &d.epoch)...)
 	}, selectResumed, h.subscription, h.resumedTo, limit)
 	if err != nil {
@@ -194,15 +200,14 @@ func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err e
 // template is what is known of a subscription's deliveries.
 func (h *head) template() live { return live{subscription: h.subscription, epoch: h.epoch} }
 
-// find reads deliveries, about as many as expected, each with its event, into copies
-// of a template.
-func (b *batch) find(expected int, template live, scan func(rows *sql.Rows, d *dueDelivery, event []any) error, query string, args ...any) (due []dueDelivery, err error) {
-	due = make([]dueDelivery, 0, expected)
+// find reads deliveries, each with its event, into copies of a template, and appends
+// them to due.
+func (b *batch) find(due []dueDelivery, template live, scan func(rows *sql.Rows, d *dueDelivery, event []any) error, query string, args ...any) ([]dueDelivery, error) {
 	var info string
 	var body sql.RawBytes
 	var room bodies
 	var event [10]any
-	err = b.each(func(rows *sql.Rows) (bool, error) {
+	err := b.each(func(rows *sql.Rows) (bool, error) {
 		due = append(due, dueDelivery{live: template})
 		d := &due[len(due)-1]
 		event[0], event[1], event[2] = &d.event, &info, &body

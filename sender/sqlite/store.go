@@ -35,7 +35,8 @@ type Store struct {
 	prepared  atomic.Pointer[map[string]*sql.Stmt]
 	turns     atomic.Int64   // of heads and subscribers in claims
 	known     known          // belongs to whoever has the turn and holds the write lock,
-	rollup    *sender.Rollup // and so does that of the last minute in which something happened
+	rollup    *sender.Rollup // and so does that of the last minute in which something happened,
+	found     []dueDelivery  // and the array of what a claim finds: it leaves nothing there
 	shard     int64          // of this store's rollups
 }
 
