@@ -269,7 +269,7 @@ var ofWire = []Defect{
 	{
 		Name: "an attempt may take for ever",
 		File: "sender/attempt.go", Tests: []string{"./sender"},
-		Old: "ctx, cancel := context.WithTimeout(ctx, x.timeout)\n", New: "ctx, cancel := context.WithTimeout(ctx, 20*x.timeout)\n",
+		Old: "time.Now().Add(x.timeout)", New: "time.Now().Add(20*x.timeout)",
 	},
 	{
 		Name: "the dialled address is not looked at",
@@ -277,9 +277,14 @@ var ofWire = []Defect{
 		Old: "if err := policy.Control(ctx, network, address, conn); err != nil {", New: "if err := policy.Control(ctx, network, address, conn); err != nil && address == \"\" {",
 	},
 	{
-		Name: "the proxy of the environment is used",
-		File: "sender/transport.go", Tests: []string{"./sender"},
-		Old: "Proxy:                  nil,", New: "Proxy:                  http.ProxyFromEnvironment,",
+		Name: "a kept connection is not looked at",
+		File: "sender/internal/http1/conn.go", Tests: []string{"./sender/internal/http1"},
+		Old: "return cn.reader.Buffered() == 0 && cn.idle()", New: "return true",
+	},
+	{
+		Name: "a connection that was being aborted is kept",
+		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"},
+		Old: "if x.stop != nil && !x.stop() { // the connection is being aborted\n\t\tkeep = false", New: "if x.stop != nil && !x.stop() {\n\t\tkeep = err == io.EOF",
 	},
 	{
 		Name: "a timeout is a success",
