@@ -21,12 +21,18 @@ type dispatcherParams struct {
 }
 
 const (
+	// askWarm has a process do the first of its work, and answer how much is left when it
+	// goes on: connections are made then, statements are prepared, and caches are warm.
+	askWarm    = "warm"
 	askGo      = "go"
 	askProfile = "profile" // to be written, where nothing else ends the run
 )
 
 // counts are what the hooks count.
 type counts struct {
+	warm, all    int64         // deliveries
+	warmed, done chan struct{} // closed once there were so many
+
 	started, ended, delivered, recorded, expanded, others atomic.Int64
 }
 
@@ -46,13 +52,12 @@ func dispatch() error {
 		return parent.Fail(err)
 	}
 	defer func() { _ = closeStore() }()
-	var c counts
-	all := make(chan struct{})
+	c := counts{warm: int64(p.N / 20), all: int64(p.N), warmed: make(chan struct{}), done: make(chan struct{})}
 	keys, err := sealing()
 	if err != nil {
 		return parent.Fail(err)
 	}
-	disp, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{Network: network(), Hooks: c.hooks(int64(p.N), all)})
+	disp, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{Network: network(), Hooks: c.hooks()})
 	if err != nil {
 		return parent.Fail(err)
 	}
@@ -60,23 +65,39 @@ func dispatch() error {
 		return err
 	}
 	ran, profiled := make(chan error, 1), func() {}
+	until := func(reached <-chan struct{}) error {
+		select {
+		case <-reached:
+			return nil
+		case err := <-ran:
+			return fmt.Errorf("%d of %d delivered: %w", c.delivered.Load(), p.N, err)
+		}
+	}
+	var cpu float64
+	var began time.Time
 	return child.Answers(parent, func(question string) (any, error) {
-		if question == askProfile {
+		switch question {
+		case askProfile:
 			profiled()
 			return nil, nil
+		case askWarm:
+			if profiled, err = profile(p.Profile); err != nil {
+				return nil, err
+			}
+			go func() { ran <- disp.Run(ctx) }()
+			if err := until(c.warmed); err != nil {
+				return nil, err
+			}
+			cpu, began = child.CPU(), time.Now()
+			return int64(p.N) - c.delivered.Load(), nil
 		}
-		if profiled, err = profile(p.Profile); err != nil {
+		if p.N == 0 {
+			profiled, err = profile(p.Profile)
+			go func() { ran <- disp.Run(ctx) }()
 			return nil, err
 		}
-		cpu, began := child.CPU(), time.Now()
-		go func() { ran <- disp.Run(ctx) }()
-		if p.N == 0 {
-			return nil, nil
-		}
-		select {
-		case <-all:
-		case err := <-ran:
-			return nil, fmt.Errorf("%d of %d delivered: %w", c.delivered.Load(), p.N, err)
+		if err := until(c.done); err != nil {
+			return nil, err
 		}
 		t := took{Seconds: time.Since(began).Seconds(), CPU: child.CPU() - cpu}
 		profiled()
@@ -84,8 +105,8 @@ func dispatch() error {
 	})
 }
 
-// hooks count what the dispatcher does, and close all once n were delivered.
-func (c *counts) hooks(n int64, all chan<- struct{}) sender.Hooks {
+// hooks count what the dispatcher does.
+func (c *counts) hooks() sender.Hooks {
 	return sender.Hooks{
 		AttemptStart: func(ctx context.Context, _ *sender.Claimed) context.Context {
 			c.started.Add(1)
@@ -94,8 +115,14 @@ func (c *counts) hooks(n int64, all chan<- struct{}) sender.Hooks {
 		AttemptEnd: func(context.Context, *sender.Claimed, *sender.Result) { c.ended.Add(1) },
 		Recorded: func(_ context.Context, r *sender.Recorded) {
 			c.recorded.Add(1)
-			if r.Decision.Status == sender.StatusDelivered && c.delivered.Add(1) == n {
-				close(all)
+			if r.Decision.Status != sender.StatusDelivered {
+				return
+			}
+			switch c.delivered.Add(1) {
+			case c.warm:
+				close(c.warmed)
+			case c.all:
+				close(c.done)
 			}
 		},
 		Expanded: func(_ context.Context, x sender.Expanded) { c.expanded.Add(int64(x.Deliveries)) },

@@ -51,5 +51,5 @@ func (b *bench) riverJobs(ctx context.Context, r *endpoint, variant string, work
 	if err != nil {
 		return nil, err
 	}
-	return drained(p, r, s.cpu, variant, n)
+	return warmDrained(p, r, s.cpu, variant)
 }
