@@ -101,13 +101,19 @@ func newPump(d *Dispatcher) *pump {
 		outage: d.network.since(), idle: minIdle,
 	}
 	p.launch = p.toWorker
-	p.stepSize, p.claimSize = stepSize, stepSize
-	if large, ok := d.store.(LargeSteps); ok {
-		p.stepSize = max(stepSize, large.StepSize())
-		p.claimSize = 2 * p.stepSize
-	}
+	p.resize()
 	p.slots.probing = d.network.down(d.now()) // as another run found it
 	return p
+}
+
+// resize says how large the next step is.
+func (p *pump) resize() {
+	p.stepSize, p.claimSize = stepSize, stepSize
+	if large, ok := p.d.store.(LargeSteps); ok {
+		if size := large.StepSize(); size > 0 {
+			p.stepSize, p.claimSize = size, 2*size
+		}
+	}
 }
 
 // begin gives the attempts a context that outlives ctx, so that they are not cut
@@ -211,6 +217,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	if err := p.giveBack(ctx); err != nil {
 		return s, err
 	}
+	p.resize()
 	p.mu.Lock()
 	done, more := p.takeDone()
 	params := p.slots.claim()

@@ -11,10 +11,11 @@ type Stepper interface {
 	Step(ctx context.Context, p ExpandParams, b Batch) (Expanded, Claims, error)
 }
 
-// LargeSteps is an optional interface of a DispatchStore whose database has several
-// writers at a time. Nobody waits for the end of a transaction there, and each costs
-// round trips, however much is in it: so the steps of a Dispatcher are larger.
+// LargeSteps is an optional interface of a DispatchStore on which larger steps cost less:
+// each has its round trips and its commit, however much is in it. Small ones are for a
+// database with a single writer at a time, where others wait for their end.
 type LargeSteps interface {
-	// StepSize is how many deliveries one call should record, and claim.
+	// StepSize is how many deliveries the next call should record, of how many it may
+	// claim twice as many; 0: as few as elsewhere. It is asked before each call.
 	StepSize() int
 }

@@ -54,6 +54,7 @@ func (s *Store) in(ctx context.Context, tx *sql.Tx) (*work, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
 	}
+	s.asked.Store(s.now())
 	// Preparing them here could wait for the connection that tx holds.
 	var prepared map[string]*sql.Stmt
 	if p := s.prepared.Load(); p != nil {

@@ -31,7 +31,8 @@ type Store struct {
 	turn  *semaphore.Weighted // first come, first served
 	woken chan struct{}
 
-	published atomic.Bool // since the last time that InTx committed
+	asked     atomic.Int64 // when somebody other than a dispatcher wrote last, or was about to
+	published atomic.Bool  // since the last time that InTx committed
 	prepared  atomic.Pointer[map[string]*sql.Stmt]
 	turns     atomic.Int64   // of heads and subscribers in claims
 	known     known          // belongs to whoever has the turn and holds the write lock,
@@ -63,6 +64,11 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 // application that do not go through InTx: begin one after Turn, and call done
 // once it has ended. done may be called more than once. The error is ctx's.
 func (s *Store) Turn(ctx context.Context) (done func(), err error) {
+	s.asked.Store(s.now())
+	return s.takeTurn(ctx)
+}
+
+func (s *Store) takeTurn(ctx context.Context) (done func(), err error) {
 	if err := s.turn.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("sqlite: waiting for a turn to write: %w", err)
 	}

@@ -30,6 +30,7 @@ const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 // [Store.Turn]. A function that returns an error that matches sender.ErrRetryTx is
 // run up to five times in all.
 func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	s.asked.Store(s.now())
 	var err error
 	for range inTxRuns {
 		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
@@ -49,7 +50,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // write runs fn in a transaction that has the write lock.
 func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
-	done, err := s.Turn(ctx)
+	done, err := s.takeTurn(ctx)
 	if err != nil {
 		return err
 	}

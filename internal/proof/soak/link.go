@@ -33,12 +33,18 @@ type link struct {
 func (l *link) wire() sender.DispatchStore {
 	large, many := l.DispatchStore.(sender.LargeSteps)
 	listener, listens := l.DispatchStore.(sender.Listener)
-	if many && listens {
+	switch {
+	case many && listens:
 		return struct {
 			*link
 			sender.LargeSteps
 			sender.Listener
 		}{l, large, listener}
+	case many:
+		return struct {
+			*link
+			sender.LargeSteps
+		}{l, large}
 	}
 	return l
 }
