@@ -2,7 +2,7 @@ package http1
 
 import (
 	"bufio"
-	"fmt"
+	"errors"
 	"io"
 	"math"
 	"net"
@@ -51,13 +51,13 @@ func (cn *conn) Read(p []byte) (int, error) {
 	}
 	n, err := cn.Conn.Read(p)
 	cn.left -= int64(n)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		cn.failed = err
 	}
 	return n, err
 }
 
-var errHeader = fmt.Errorf("http1: the answer's headers are too long")
+var errHeader = errors.New("http1: the answer's headers are too long")
 
 // alive reports whether a request may be tried: the other side has neither closed the
 // connection nor sent something. TLS may send something on its own, but none that is

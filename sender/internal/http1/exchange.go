@@ -74,7 +74,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 	}
 	n, err := x.body.Read(p)
 	if err != nil {
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			err = x.why(err)
 		}
 		x.end(err)
@@ -94,7 +94,7 @@ func (x *exchange) end(err error) {
 		return
 	}
 	x.ended = err
-	keep := x.keep && err == io.EOF
+	keep := x.keep && errors.Is(err, io.EOF)
 	if x.wrote != nil && keep {
 		_ = x.conn.SetWriteDeadline(time.Now().Add(writtenWithin))
 		keep = <-x.wrote == nil
