@@ -29,11 +29,10 @@ func (s *Server) Kill() error {
 	if err != nil {
 		return fmt.Errorf("pgtest: killing a server: its process: %w", err)
 	}
-	all, err := children(pid)
+	all, err := family(pid)
 	if err != nil {
 		return fmt.Errorf("pgtest: killing a server: %w", err)
 	}
-	all = append([]int{pid}, all...)
 	for _, p := range all {
 		if err := syscall.Kill(p, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("pgtest: killing a server: %w", err)
@@ -55,6 +54,28 @@ func (s *Server) Kill() error {
 	}
 	// Where nobody reaps them, a dead server looks like a living one.
 	return errors.Join(os.Remove(file), os.Remove(filepath.Join(s.folder, fmt.Sprintf(".s.PGSQL.%d.lock", s.port))))
+}
+
+// family are a process, which is stopped, and its children: one that went on could have
+// another child meanwhile, which would hold the server's memory beyond its end.
+func family(pid int) ([]int, error) {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(dyingTime); ; time.Sleep(time.Millisecond) {
+		state, _, err := status(pid)
+		if err != nil {
+			return nil, err
+		}
+		if state == 'T' || state == 'Z' {
+			break
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("process %d has not stopped after %s", pid, dyingTime)
+		}
+	}
+	all, err := children(pid)
+	return append([]int{pid}, all...), err
 }
 
 // Restart starts a server again that was killed, and returns when it answers.
