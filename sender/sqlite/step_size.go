@@ -20,6 +20,8 @@ const (
 // StepSize implements sender.LargeSteps. While others write through this store (in InTx,
 // in their Turn, or by what they do in a transaction of their own), a dispatcher's steps
 // are as small as sender.LargeSteps calls it: they wait for each to end.
+// Other processes, and who goes past the store, are not seen: they poll for the lock, and
+// wait for larger steps.
 func (s *Store) StepSize() int {
 	if since := s.now() - s.asked.Load(); since >= 0 && since < aloneAfter.Microseconds() {
 		return 0
