@@ -58,9 +58,9 @@ func NewPublisher[Tx any](store OutboxStore[Tx], cfg *PublisherConfig) (*Publish
 // object, and the idempotency key if there is one.
 //
 // It returns ErrInvalidEvent, a *VersionError, ErrIdempotencyKey or ErrNotFound
-// (an unknown Subscriber or Subscription), before the first of which tx is
-// unchanged. On any other error the caller must roll back; one that matches
-// ErrRetryTx asks for the transaction to be run again.
+// (an unknown Subscriber or Subscription): then nothing was written, and tx can go on.
+// On any other error the caller must roll back; one that matches ErrRetryTx asks for
+// the transaction to be run again.
 //
 // Nothing tells the library of the caller's commit: the dispatcher finds the
 // event when it polls. Wake, after the commit, or InTx bring the first attempt
@@ -74,7 +74,8 @@ func (p *Publisher[Tx]) PublishTx(ctx context.Context, tx Tx, event Event) (Ref,
 }
 
 // PublishManyTx is PublishTx for many events, in one round trip. All are
-// validated before the first is written.
+// validated before the first is written; on every error but ErrInvalidEvent the caller
+// must roll back, since those before the one that was refused may be written.
 func (p *Publisher[Tx]) PublishManyTx(ctx context.Context, tx Tx, events []Event) ([]Ref, error) {
 	drafts, err := p.drafts(events)
 	if err != nil || len(drafts) == 0 {

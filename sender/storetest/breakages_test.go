@@ -140,6 +140,19 @@ var breakages = map[string]breakage{
 			return refs, err
 		}
 	}},
+	"refused version keeps its key": {[]string{"publish/refused version takes no key"}, func(b *broken, _ *harness) {
+		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+			refs, err := b.Store.PublishTx(ctx, tx, drafts)
+			if errors.Is(err, sender.ErrVersion) && drafts[0].Key != "" {
+				taken := drafts[0]
+				taken.Object.ID, taken.Version = "another", 0
+				if _, err := b.Store.PublishTx(ctx, tx, []sender.Draft{taken}); err != nil {
+					return nil, err
+				}
+			}
+			return refs, err
+		}
+	}},
 	"key ignored":           {[]string{"publish/key makes a duplicate", "publish/key with another content"}, onDrafts(func(d *sender.Draft) { d.Key = "" })},
 	"key's content ignored": {[]string{"publish/key with another content"}, onDrafts(func(d *sender.Draft) { d.KeyHash = [32]byte{} })},
 	"key's scope ignored":   {[]string{"publish/key belongs to its scope"}, onDrafts(func(d *sender.Draft) { d.KeyScope = "" })},

@@ -20,6 +20,7 @@ func publishRules[Tx any]() []rule[Tx] {
 		{"versions given", "A given version is stored as the object's last; one that does not exceed it is refused with a *VersionError.", publishGivenVersions[Tx]},
 		{"versions of concurrent publishers", "Concurrent publishes on one object get the versions 1 to n, without repeat or gap.", publishConcurrently[Tx]},
 		{"refused version leaves no trace", "After the roll-back that an error asks for, nothing remains of any draft of the call.", publishRefused[Tx]},
+		{"refused version takes no key", "A single draft that is refused with a *VersionError has written nothing, its key neither: a transaction that goes on can publish under it.", publishRefusedKey[Tx]},
 		{"key makes a duplicate", "A draft whose key is stored with the same content changes nothing, the version included, and its Ref is the first one's with Duplicate set.", publishDuplicate[Tx]},
 		{"key with another content", "A draft whose key is stored with another content is refused with ErrIdempotencyKey.", publishKeyReused[Tx]},
 		{"key belongs to its scope", "The same key in another scope is another key.", publishKeyScope[Tx]},
@@ -193,6 +194,28 @@ func publishRefused[Tx any](w *world[Tx]) {
 	w.equal(w.publish(again, w.draftOn("a.b", two))[0], sender.Ref{ID: again.ID, Version: 1}, "Ref after a call that was refused")
 	w.equal(w.expand(), 3, "deliveries made")
 	w.check(!slices.Contains(w.events(sub), good.ID), "an event of a call that was refused was delivered")
+}
+
+func publishRefusedKey[Tx any](w *world[Tx]) {
+	obj := sender.Object{Type: "thing", ID: "1"}
+	first := w.draftOn("a.b", obj)
+	first.Version = 7
+	w.publish(first)
+	keyed := func(version int64) sender.Draft {
+		d := w.draftOn("a.b", obj)
+		d.Key, d.KeyScope, d.KeyHash = "k", "scope", sha256.Sum256([]byte("content"))
+		d.Version = version
+		return d
+	}
+	tx, commit, _ := w.Begin(w.T)
+	_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{keyed(7)})
+	w.errorIs(err, sender.ErrVersion, "publishing a version again, under a key")
+	later := keyed(8)
+	refs, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{later})
+	w.noError(err, "publishing under the key, in the same transaction")
+	w.equal(refs, []sender.Ref{{ID: later.ID, Version: 8}}, "Refs")
+	w.noError(commit(), "committing")
+	w.equal(w.publish(keyed(9))[0], sender.Ref{ID: later.ID, Version: 8, Duplicate: true}, "Ref under the key that was taken at last")
 }
 
 func publishDuplicate[Tx any](w *world[Tx]) {
