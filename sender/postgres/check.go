@@ -9,7 +9,7 @@ import (
 
 // migrated names something that each migration makes, by which it is seen: those who
 // migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_leases", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_patterns_asked"}
+var migrated = [...]string{"surehook_leases", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_patterns_asked", "surehook_events_id"}
 
 // oldest is the first version of PostgreSQL that is supported, as server_version_num.
 const oldest = 150000

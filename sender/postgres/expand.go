@@ -20,9 +20,10 @@ const (
 
 	// selectUnexpanded begins with what was begun: a subscription gets positions in their
 	// order.
-	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND position IS NOT NULL)
+	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox
+			WHERE current_setting('surehook.expanding') = 'true' AND seq = (SELECT begun FROM surehook_feed_head))
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
-			WHERE current_setting('surehook.expanding') = 'true' AND position IS NULL AND seq >= $2 ORDER BY seq LIMIT $1)`
+			WHERE current_setting('surehook.expanding') = 'true' AND seq <> (SELECT begun FROM surehook_feed_head) AND seq >= $2 ORDER BY seq LIMIT $1)`
 	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice`
 	selectFeedHead = `SELECT position, newest FROM surehook_feed_head`
 
@@ -30,7 +31,7 @@ const (
 		SELECT s, e, n, x, $5 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[]) AS u(s, e, n, x)`
 	insertFeed = `INSERT INTO surehook_feed (position, event, newest, late)
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
-	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2`
+	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
 	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
 	updateOutbox   = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
 )
@@ -186,7 +187,13 @@ func (e *expansion) store() error {
 		if err := e.execs(insertFeed, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late, before); err != nil {
 			return err
 		}
-		if err := e.execs(updateFeedHead, e.position, e.newest); err != nil {
+	}
+	begun := int64(0)
+	if e.cut != nil {
+		begun = e.cut.seq
+	}
+	if len(e.fed)+len(e.done) > 0 || e.cut != nil {
+		if err := e.execs(updateFeedHead, e.position, e.newest, begun); err != nil {
 			return err
 		}
 	}

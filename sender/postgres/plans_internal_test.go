@@ -146,9 +146,8 @@ var atClaims = []string{
 
 // small are what is read whole.
 var small = []string{
-	" on surehook_wakes ",           // what callers have asked for since the last turn
-	" on surehook_feed_head ",       // one row
-	" using surehook_outbox_begun ", // one row at most: the event that the last expansion left off at
+	" on surehook_wakes ",     // what callers have asked for since the last turn
+	" on surehook_feed_head ", // one row
 }
 
 // whole are the steps of a plan that read a table or an index to its end.

@@ -21,19 +21,20 @@ type publishShape struct {
 }
 
 // text is one statement that does all of a publish: it finds the addressee, takes
-// the key, raises the version, and stores the event and its outbox row; each part
-// depends on the one before. What it returns tells which of them failed.
+// the key, raises the version, and stores the event and its outbox row under one
+// number; each part depends on the one before. It returns a row if all was done. It
+// asks for nothing else: each part of a statement costs every publish.
 func (p publishShape) text() string {
 	var with []string
 	addressee, from := "0", ""
 	subscription := "0"
 	if p.subscriber {
-		with = append(with, `a AS (SELECT no FROM surehook_subscribers WHERE id = $9 AND deleted = 0)`)
+		with = append(with, `a AS (`+selectAddressee+`$9)`)
 		addressee, from = "a.no", "a"
 	}
 	if p.subscription {
 		with = append(with, `b AS (SELECT s.no, a.no AS subscriber FROM surehook_subscriptions s JOIN a ON a.no = s.subscriber
-			WHERE s.id = $10 AND s.status IN ('active', 'paused', 'disabled'))`)
+			WHERE s.status IN ('active', 'paused', 'disabled') AND s.id = $10)`)
 		addressee, subscription, from = "b.subscriber", "b.no", "b"
 	}
 	gate := from // what the next part depends on
@@ -42,7 +43,6 @@ func (p publishShape) text() string {
 			ON CONFLICT (scope, key) DO NOTHING RETURNING event)`)
 		gate = "k"
 	}
-	body := `$6::bytea || convert_to(v.version::text, 'UTF8') || $7::bytea`
 	if p.given {
 		with = append(with, `v AS (INSERT INTO surehook_objects AS o (type, id, version) SELECT $3, $4, $5::bigint`+fromClause(gate)+`
 			ON CONFLICT (type, id) DO UPDATE SET version = excluded.version WHERE excluded.version > o.version RETURNING version)`)
@@ -56,30 +56,12 @@ func (p publishShape) text() string {
 	}
 	with = append(with,
 		`e AS (INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body, url)
-			SELECT $1, $2, $3, $4, v.version, `+addressee+`, `+subscription+`, {now}, $8::boolean, `+body+`, $15::text FROM `+tables+`
-			RETURNING no, subscriber, subscription, created_at, notice)`,
-		`x AS (INSERT INTO surehook_outbox (event, patterns, subscriber, subscription, created_at, notice)
-			SELECT no, $14, subscriber, subscription, created_at, notice FROM e)`)
-	found := func(part, table string) string {
-		if table == "" {
-			return "true"
-		}
-		return "EXISTS (SELECT 1 FROM " + part + ")"
-	}
-	key, whom, which := "", "", ""
-	if p.keyed {
-		key = "k"
-	}
-	if p.subscriber {
-		whom = "a"
-	}
-	if p.subscription {
-		which = "b"
-	}
-	text := `WITH ` + strings.Join(with, ",\n") + `
-		SELECT ` + found("a", whom) + `, ` + found("b", which) + `, ` + found("k", key) + `, coalesce((SELECT version FROM v), 0),
-			coalesce((SELECT subscription FROM e), 0), ` + durable
-	return text
+			SELECT $1, $2, $3, $4, v.version, `+addressee+`, `+subscription+`, {now}, $8::boolean, $6::bytea || convert_to(v.version::text, 'UTF8') || $7::bytea, $15::text FROM `+tables+`
+			RETURNING no, version, subscriber, subscription, created_at, notice)`,
+		`x AS (INSERT INTO surehook_outbox (seq, event, patterns, subscriber, subscription, created_at, notice)
+			SELECT no, no, $14, subscriber, subscription, created_at, notice FROM e)`)
+	return `WITH ` + strings.Join(with, ",\n") + `
+		SELECT version, subscription, ` + durable + ` FROM e`
 }
 
 func fromClause(table string) string {
@@ -129,8 +111,16 @@ func renumber(text string) (n numbered) {
 }
 
 const (
+	selectAddressee = `SELECT no FROM surehook_subscribers WHERE deleted = 0 AND id = `
+	// selectWhether tells which of the addressees are there.
+	selectWhether = `WITH a AS (` + selectAddressee + `$1)
+		SELECT EXISTS (SELECT 1 FROM a), EXISTS (SELECT 1 FROM surehook_subscriptions s JOIN a ON a.no = s.subscriber
+			WHERE s.status IN ('active', 'paused', 'disabled') AND s.id = $2)`
 	selectKey = `SELECT e.id, e.version, e.subscription, k.hash FROM surehook_keys k JOIN surehook_events e ON e.id = k.event
 		WHERE k.scope = $1 AND k.key = $2`
+	// leaveKey takes a draft's key back, which it has taken before something else was
+	// refused.
+	leaveKey      = `DELETE FROM surehook_keys WHERE scope = $1 AND key = $2 AND event = $3`
 	selectVersion = `SELECT version FROM surehook_objects WHERE type = $1 AND id = $2`
 )
 
@@ -149,29 +139,29 @@ func (s *Store[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft)
 	return refs, err
 }
 
-// published is what a publish's statement returns.
-type published struct {
-	subscriber, subscription, key bool
-	version, onlySubscription     int64
-}
-
 func (w *work) publish(drafts []sender.Draft) ([]sender.Ref, error) {
 	qs := make([]query, len(drafts))
 	for i := range drafts {
 		qs[i] = w.publishQuery(&drafts[i])
 	}
-	all := make([]published, len(drafts))
+	refs := make([]sender.Ref, len(drafts))
 	err := w.many(w.ctx, qs, func(i int, r rows) error {
-		p := &all[i]
+		ref := sender.Ref{ID: drafts[i].ID}
+		var subscription int64
 		var commit *string // database/sql has no column left out
-		return r.Scan(&p.subscriber, &p.subscription, &p.key, &p.version, &p.onlySubscription, &commit)
+		err := r.Scan(&ref.Version, &subscription, &commit)
+		ref.Delivery = onlyDelivery(ref.ID, subscription)
+		refs[i] = ref
+		return err
 	})
 	if err != nil {
 		return nil, fail("publishing", err)
 	}
-	refs := make([]sender.Ref, len(drafts))
-	for i := range drafts {
-		if refs[i], err = w.ref(&drafts[i], &all[i]); err != nil {
+	for i := range refs {
+		if refs[i].ID != "" {
+			continue
+		}
+		if refs[i], err = w.refused(&drafts[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -194,34 +184,42 @@ func (w *work) publishQuery(d *sender.Draft) query {
 	return query{w.text(n.text), args}
 }
 
-// ref is what has become of a draft.
-func (w *work) ref(d *sender.Draft, p *published) (ref sender.Ref, err error) {
-	if d.Key != "" && !p.key {
-		// Nothing of it was done: the key is known, or there is no addressee.
+// refused is what has become of a draft that was not published: it is known by its key,
+// or something forbids it.
+func (w *work) refused(d *sender.Draft) (ref sender.Ref, err error) {
+	if d.Key != "" {
 		ref, known, err := w.firstOfKey(d)
 		if err != nil || known {
 			return ref, err
 		}
-		if p.subscriber && p.subscription {
-			return ref, fmt.Errorf("postgres: publishing: %w: what was published under key %q is forgotten just now", sender.ErrRetryTx, d.Key)
+		if _, err := w.exec(leaveKey, d.KeyScope, d.Key, d.ID); err != nil {
+			return ref, fail("leaving an idempotency key", err)
 		}
 	}
-	switch {
-	case !p.subscriber:
-		return ref, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, d.Subscriber)
-	case !p.subscription:
-		return ref, fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, d.Subscription, d.Subscriber)
-	case p.version == 0:
-		refused := &sender.VersionError{Object: d.Object, Given: d.Version}
-		if refused.Given == 0 {
-			refused.Given = ident.MaxVersion // there is no next one
+	if d.Subscriber != "" {
+		var subscriber, subscription bool
+		if err := w.row(selectWhether, d.Subscriber, d.Subscription).Scan(&subscriber, &subscription); err != nil {
+			return ref, fail("looking for an addressee", err)
 		}
-		if err := w.row(selectVersion, d.Object.Type, d.Object.ID).Scan(&refused.Stored); err != nil {
-			return ref, fail("reading a version", err)
+		switch {
+		case !subscriber:
+			return ref, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, d.Subscriber)
+		case d.Subscription != "" && !subscription:
+			return ref, fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, d.Subscription, d.Subscriber)
 		}
-		return ref, refused
 	}
-	return sender.Ref{ID: d.ID, Version: p.version, Delivery: onlyDelivery(d.ID, p.onlySubscription)}, nil
+	refusal := &sender.VersionError{Object: d.Object, Given: d.Version}
+	if refusal.Given == 0 {
+		refusal.Given = ident.MaxVersion // there is no next one
+	}
+	err = w.row(selectVersion, d.Object.Type, d.Object.ID).Scan(&refusal.Stored)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return ref, fail("reading a version", err)
+	}
+	if refusal.Stored >= refusal.Given {
+		return ref, refusal
+	}
+	return ref, fmt.Errorf("postgres: publishing: %w: another transaction has just removed what was in the way of event %q", sender.ErrRetryTx, d.ID)
 }
 
 // onlyDelivery is the id of the delivery of an event that is addressed to one
