@@ -39,16 +39,28 @@ func migrateDedup(ctx context.Context, l location) error {
 	return fmt.Errorf("there is no receiver's store of kind %q", l.Kind)
 }
 
-// applying puts each event's effect into a database: with all that a receiver of
-// the library does, or bare, with nothing else.
-func applying(ctx context.Context, l location, bare bool) (http.Handler, error) {
+// applyAs is who puts events' effects into a database.
+type applyAs string
+
+const (
+	applyBare    applyAs = "bare"    // a handler and a transaction of its own, with nothing else
+	applyWhole   applyAs = "whole"   // a receiver of the library
+	applyGrouped applyAs = "grouped" // one whose requests share transactions
+)
+
+// applying puts each event's effect into a database.
+func applying(ctx context.Context, l location, as applyAs) (http.Handler, error) {
 	switch l.Kind {
 	case onSQLite.name:
 		p, err := sqliteAt(l.DSN)
 		if err != nil {
 			return nil, err
 		}
-		return effects(p, p.inTx, dedupsqlite.New(), bare)
+		group, err := receiver.NewGroup(p.inTx, receiver.SQLExec, nil)
+		if err != nil {
+			return nil, err
+		}
+		return effects(p, p.inTx, group.InTx, dedupsqlite.New(), as)
 	case onPostgres.name:
 		p, err := postgresAt(ctx, l.DSN, manyConnections)
 		if err != nil {
@@ -58,17 +70,26 @@ func applying(ctx context.Context, l location, bare bool) (http.Handler, error) 
 		if err != nil {
 			return nil, err
 		}
-		return effects(p, deduppostgres.InTx(p.pool, pgx.TxOptions{}), store, bare)
+		inTx := deduppostgres.InTx(p.pool, pgx.TxOptions{})
+		exec := func(ctx context.Context, tx pgx.Tx, statements string) error {
+			_, err := tx.Exec(ctx, statements)
+			return err
+		}
+		group, err := receiver.NewGroup(inTx, exec, &receiver.GroupConfig{Transactions: 4})
+		if err != nil {
+			return nil, err
+		}
+		return effects(p, inTx, group.InTx, store, as)
 	}
 	return nil, fmt.Errorf("there is no receiver's store of kind %q", l.Kind)
 }
 
 // The bare one runs the transactions that the application runs itself.
-func effects[Tx any](p *place[Tx], inTx receiver.InTx[Tx], store dedup.Store[Tx], bare bool) (http.Handler, error) {
+func effects[Tx any](p *place[Tx], inTx, grouped receiver.InTx[Tx], store dedup.Store[Tx], as applyAs) (http.Handler, error) {
 	effect := func(ctx context.Context, tx Tx, id string, body []byte) error {
 		return p.exec(ctx, tx, "INSERT INTO effects (id, body) VALUES ($1, $2)", id, body)
 	}
-	if bare {
+	if as == applyBare {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 			if err == nil {
@@ -86,6 +107,9 @@ func effects[Tx any](p *place[Tx], inTx receiver.InTx[Tx], store dedup.Store[Tx]
 	verifier, err := signing.NewVerifier(keys, nil)
 	if err != nil {
 		return nil, err
+	}
+	if as == applyGrouped {
+		inTx = grouped
 	}
 	rcv, err := receiver.New(verifier, inTx, store, nil)
 	if err != nil {

@@ -12,15 +12,17 @@ const (
 
 // receiving is what verifying, the marker and the version cost a receiver.
 func receiving[Tx any](k kind[Tx]) scenario {
-	const bare, whole = "the effect alone", "Surehook's receiver"
+	const bare, whole, grouped = "the effect alone", "Surehook's receiver", "Surehook's receiver, with a Group"
 	return scenario{
 		name: "receive-" + k.name,
 		question: "Events applied on " + k.text + " by a receiver that verifies, marks, compares the version, stores the effect and commits, " +
-			"beside the same handler and transaction with the effect alone; 64 connections.",
+			"beside the same handler and transaction with the effect alone; 64 connections. A Group lets concurrent requests share transactions.",
 		columns: []string{applied, receiverCPU, databaseCPU, senderCPU, appliedPerCPU},
 		ratios: []ratio{
 			{figure: applied, of: whole, over: []string{bare}, least: 0.8, aim: 0.95},
 			{figure: appliedPerCPU, of: whole, over: []string{bare}},
+			{figure: applied, of: grouped, over: []string{bare}},
+			{figure: appliedPerCPU, of: grouped, over: []string{bare}},
 		},
 		open: func(ctx context.Context, b *bench) ([]measure, func() error, error) {
 			p, err := k.fresh(ctx, b)
@@ -34,9 +36,9 @@ func receiving[Tx any](k kind[Tx]) scenario {
 				return nil, p.close, err
 			}
 			first := 0 // no event is posted twice
-			with := func(variant string, bare bool) measure {
+			with := func(variant string, as applyAs) measure {
 				return func(ctx context.Context) (_ []sample, err error) {
-					r, err := b.startReceiver(ctx, receiverParams{Apply: &p.location, Bare: bare})
+					r, err := b.startReceiver(ctx, receiverParams{Apply: &p.location, As: as})
 					if err != nil {
 						return nil, err
 					}
@@ -57,7 +59,7 @@ func receiving[Tx any](k kind[Tx]) scenario {
 					return samples, nil
 				}
 			}
-			return []measure{with(bare, true), with(whole, false)}, p.close, nil
+			return []measure{with(bare, applyBare), with(whole, applyWhole), with(grouped, applyGrouped)}, p.close, nil
 		},
 	}
 }

@@ -27,7 +27,7 @@ type endpoint struct {
 type receiverParams struct {
 	Arrivals bool      // note when which event arrives
 	Apply    *location // put each event's effect into a database
-	Bare     bool      // with Apply: the effect alone
+	As       applyAs   // with Apply
 }
 
 const (
@@ -102,7 +102,7 @@ type handler struct {
 func (h *handler) open(ctx context.Context, p receiverParams) (err error) {
 	switch {
 	case p.Apply != nil:
-		h.next, err = applying(ctx, *p.Apply, p.Bare)
+		h.next, err = applying(ctx, *p.Apply, p.As)
 	default:
 		h.next, err = verifying()
 	}
