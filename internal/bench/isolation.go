@@ -58,5 +58,9 @@ func isolated[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string,
 			return nil, err
 		}
 	}
+	// Else what publishing the backlog leaves to the database is measured, too.
+	if err := l.settle(ctx); err != nil {
+		return nil, err
+	}
 	return l.measured(ctx, variant, during)
 }
