@@ -1,6 +1,8 @@
 package crash_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -112,4 +114,23 @@ func TestDatabaseKilled(t *testing.T) {
 		require.ErrorContains(t, err, "I1: ")
 		require.ErrorContains(t, err, "was acknowledged, and is lost")
 	})
+}
+
+// gone is a server that cannot be started again.
+type gone struct{ *pgtest.Server }
+
+func (gone) Restart() error { return errors.New("it does not start") }
+
+// Who waits for answers of a database that does not come back is told so, and not when
+// the time for an answer is over.
+func TestDatabaseDoesNotComeBack(t *testing.T) {
+	pgtest.DSN(t) // skips where there is nothing to start
+	server, err := pgtest.Start(pgtest.Options{Durable: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, server.Stop()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = crash.Database(ctx, crash.Config{DSN: schema(t, server.DSN())}, gone{server})
+	require.ErrorContains(t, err, "it does not start")
+	require.NoError(t, ctx.Err())
 }

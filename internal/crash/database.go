@@ -28,10 +28,15 @@ func Database(ctx context.Context, cfg Config, server Server) (Report, error) {
 }
 
 func (r *run) killDatabase(ctx context.Context, server Server) (err error) {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	at := &address{known: make(chan struct{})}
 	stop := func() error { return nil }
 	var all []*process
 	defer func() {
+		if err != nil {
+			giveUp() // of a server that is not back, nobody gets an answer
+		}
 		err = errors.Join(err, stop())
 		for _, p := range all {
 			p.kill()
