@@ -105,6 +105,10 @@ func TestInTx(t *testing.T) {
 			var id string
 			return tx.QueryRow(ctx, insert+" RETURNING id", pgx.QueryExecModeExec).Scan(&id)
 		},
+		"the connection itself": func(tx pgx.Tx) error {
+			_, err := tx.Conn().Exec(ctx, insert)
+			return err
+		},
 		"SendBatch": func(tx pgx.Tx) error {
 			var b pgx.Batch
 			b.Queue("SELECT 1")

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/pgrun"
 )
@@ -56,9 +57,7 @@ func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
 	return &Store[pgx.Tx]{
 		core: c,
 		in:   func(tx pgx.Tx) (conn, bool) { return pgxConn{tx}, tx != nil },
-		run: func(ctx context.Context, fn func(tx pgx.Tx) error) error {
-			return pgx.BeginFunc(ctx, pool, fn)
-		},
+		run:  pgtx.InTx(pool, pgx.TxOptions{}),
 	}, nil
 }
 

@@ -45,9 +45,7 @@ var (
 // New returns a store for applications that use pgx. The tables must be there before
 // it is used: see [Store.Migrate].
 func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
-	return newStore("New", pool, cfg, pgtx.Pgx, func(ctx context.Context, fn func(tx pgx.Tx) error) error {
-		return pgx.BeginFunc(ctx, pool, fn)
-	})
+	return newStore("New", pool, cfg, pgtx.Pgx, pgtx.InTx(pool, pgx.TxOptions{}))
 }
 
 // NewSQL returns a store for applications that use database/sql, with whatever

@@ -1,4 +1,4 @@
-package postgres
+package pgtx
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // errUnset keeps a group's transaction from going on where a rollback would reach
 // beyond the savepoint that is not there.
-var errUnset = errors.New("dedup/postgres: the transaction failed before its savepoint was set")
+var errUnset = errors.New("the transaction failed before its savepoint was set")
 
 // savepoint takes a statement of a receiver's group and owes it, if it is certain to
 // succeed: it goes along with the next statement, or is not needed at all. It reports
