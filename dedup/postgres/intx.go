@@ -18,8 +18,8 @@ import (
 // In a receiver.Group the savepoint of each function goes with its marker, too.
 //
 // It is committed if fn returns nil, and rolled back if fn returns an error, which
-// InTx then returns, or panics. What fn begins with large objects, CopyFrom, Prepare
-// or a nested transaction begins on a trip of its own.
+// InTx then returns, or panics. What fn begins with large objects, CopyFrom, Prepare,
+// a nested transaction or an Exec without arguments begins on a trip of its own.
 func InTx(pool *pgxpool.Pool, opts pgx.TxOptions) func(ctx context.Context, fn func(pgx.Tx) error) error {
 	return pgtx.InTx(pool, opts)
 }

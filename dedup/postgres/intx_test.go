@@ -71,6 +71,10 @@ func TestInTx(t *testing.T) {
 			}
 			return err
 		},
+		"Exec, of two statements": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "SELECT 1; "+insert)
+			return err
+		},
 		"Exec, in a mode of its own": func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ($1)", pgx.QueryExecModeExec, "it")
 			return err

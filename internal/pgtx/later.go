@@ -110,7 +110,8 @@ func (t *laterTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 	if tag, done := t.savepoint(sql); done {
 		return tag, nil
 	}
-	if !t.goesAlong(sql, args) {
+	// Without arguments it can be several statements, which a batch would refuse.
+	if len(args) == 0 && t.begun == nil || !t.goesAlong(sql, args) {
 		tx, err := t.begin(ctx)
 		if err != nil {
 			return pgconn.CommandTag{}, err

@@ -61,7 +61,7 @@ func TestTripsOfATransaction(t *testing.T) {
 	}{
 		{"a change and an event", func() error {
 			return pub.InTx(t.Context(), func(tx pgx.Tx) error {
-				if _, err := tx.Exec(t.Context(), in(p.schema, `UPDATE {}.test_business SET n = n + 1`)); err != nil {
+				if _, err := tx.Exec(t.Context(), in(p.schema, `UPDATE {}.test_business SET n = n + $1`), 1); err != nil {
 					return err
 				}
 				_, err := pub.PublishTx(t.Context(), tx, event)

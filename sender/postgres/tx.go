@@ -14,8 +14,10 @@ import (
 const ownRuns = 5
 
 // InTx implements sender.OutboxStore. The transaction has the isolation level that
-// is the database's default. What PostgreSQL aborts because of other transactions is
-// run again, up to fifty times in all, within some seconds.
+// is the database's default. With pgx it begins with its first statement, on one trip
+// to the server, unless that is an Exec without arguments. What PostgreSQL aborts
+// because of other transactions is run again, up to fifty times in all, within some
+// seconds.
 func (s *Store[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 	err := pgrun.Again(ctx, func() error { return s.run(ctx, fn) })
 	if err == nil && s.published.Swap(false) {
