@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,17 +21,13 @@ func countedPool(t *testing.T, schema string, mode pgx.QueryExecMode) (*pgxpool.
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "search_path", schema, "pool_max_conns", "1"))
 	require.NoError(t, err)
-	var sent atomic.Int64
-	dial := cfg.ConnConfig.DialFunc
-	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dial(ctx, network, addr)
-		return sends{c, &sent}, err
-	}
+	dial, sent := pgtest.Sends(cfg.ConnConfig.DialFunc, nil)
+	cfg.ConnConfig.DialFunc = dial
 	cfg.ConnConfig.DefaultQueryExecMode = mode
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	return pool, &sent
+	return pool, sent
 }
 
 // share does in tx what a receiver's group does, and returns what became of each

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
-	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,29 +16,14 @@ import (
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
-// sends is a connection that counts what is sent on it.
-type sends struct {
-	net.Conn
-	n *atomic.Int64
-}
-
-func (c sends) Write(b []byte) (int, error) {
-	c.n.Add(1)
-	return c.Conn.Write(b)
-}
-
 // A receiver's transaction is three trips: its beginning with the marker, the effect,
 // and the commit.
 func TestInTxBeginsWithTheFirstStatement(t *testing.T) {
-	var sent atomic.Int64
 	bed := newBed(t)
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "search_path", bed.schema, "pool_max_conns", "1"))
 	require.NoError(t, err)
-	dial := cfg.ConnConfig.DialFunc
-	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dial(ctx, network, addr)
-		return sends{c, &sent}, err
-	}
+	dial, sent := pgtest.Sends(cfg.ConnConfig.DialFunc, nil)
+	cfg.ConnConfig.DialFunc = dial
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	defer pool.Close()

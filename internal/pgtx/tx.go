@@ -1,5 +1,6 @@
 // Package pgtx makes one thing of the two kinds of transactions in which callers work
-// on PostgreSQL: a pgx.Tx, and a *sql.Tx of whatever driver.
+// on PostgreSQL: a pgx.Tx, and a *sql.Tx of whatever driver. It also runs those of pgx
+// that begin with their first statement.
 package pgtx
 
 import (

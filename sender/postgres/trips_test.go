@@ -2,9 +2,6 @@ package postgres_test
 
 import (
 	"bytes"
-	"context"
-	"net"
-	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -16,21 +13,6 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// sends is a connection that counts what is sent on it, but for the notifications that
-// follow a commit.
-type sends struct {
-	net.Conn
-	schema []byte // notifications name it
-	n      *atomic.Int64
-}
-
-func (c sends) Write(b []byte) (int, error) {
-	if !bytes.Contains(b, []byte("pg_notify")) && !(b[0] == 'B' && bytes.Contains(b, c.schema)) {
-		c.n.Add(1)
-	}
-	return c.Conn.Write(b)
-}
-
 // A transaction begins with its first statement, so that one with a change and an event
 // is three trips to the server, and one with events alone is two.
 func TestTripsOfATransaction(t *testing.T) {
@@ -38,14 +20,12 @@ func TestTripsOfATransaction(t *testing.T) {
 	p.exec(t, `CREATE TABLE {}.test_business (n int)`)
 	defer p.exec(t, `DROP TABLE {}.test_business`)
 	p.exec(t, `INSERT INTO {}.test_business VALUES (0)`)
-	var sent atomic.Int64
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "pool_max_conns", "1"))
 	require.NoError(t, err)
-	dial := cfg.ConnConfig.DialFunc
-	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dial(ctx, network, addr)
-		return sends{c, []byte(p.schema), &sent}, err
-	}
+	dial, sent := pgtest.Sends(cfg.ConnConfig.DialFunc, func(b []byte) bool { // but for the notification that follows a commit
+		return !bytes.Contains(b, []byte("pg_notify")) && (b[0] != 'B' || !bytes.Contains(b, []byte(p.schema)))
+	})
+	cfg.ConnConfig.DialFunc = dial
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	defer pool.Close()

@@ -1,0 +1,34 @@
+package pgtest
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+)
+
+// Dial opens a connection, as the DialFunc of pgx does.
+type Dial = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Sends counts what is sent on the connections that are opened by the Dial that it
+// returns: each trip to the server begins with one. What counts says false of is left
+// out; a nil counts says true of all.
+func Sends(dial Dial, counts func(sent []byte) bool) (Dial, *atomic.Int64) {
+	n := &atomic.Int64{}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return sends{c, n, counts}, err
+	}, n
+}
+
+type sends struct {
+	net.Conn
+	n      *atomic.Int64
+	counts func([]byte) bool
+}
+
+func (c sends) Write(b []byte) (int, error) {
+	if c.counts == nil || c.counts(b) {
+		c.n.Add(1)
+	}
+	return c.Conn.Write(b)
+}
