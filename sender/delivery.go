@@ -87,6 +87,13 @@ type Result struct {
 	Chance     float64       // in [0,1), for the jitter of the next delay
 	// OwnNetwork tells that the attempt failed because our own network does.
 	OwnNetwork bool
+	// ProxyFailed tells that the attempt failed because the operator's proxy does: it
+	// hangs, refuses, or wants other credentials.
+	ProxyFailed bool
+	// ClosedIdle tells that the attempt was made on a connection that had been used
+	// before, and that the server closed it before the first byte of an answer: most
+	// likely it was closing it as idle when the request was sent.
+	ClosedIdle bool
 }
 
 // Live is what the row of a delivery that is not at its end remembers for
