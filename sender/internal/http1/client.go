@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/surehook/surehook/sender/internal/lru"
 )
 
 // Client makes requests. It is safe for concurrent use. Its fields must not be changed
@@ -23,14 +27,21 @@ type Client struct {
 	// MaxIdle is how many connections are kept for later, in all. Those that have waited
 	// longest go first.
 	MaxIdle int
-	// IdleTimeout is for how long one is kept that is not used.
+	// IdleTimeout is the most for which one is kept that is not used. Servers that close
+	// theirs earlier are heeded: by the Keep-Alive header of their answers, or by what they
+	// were seen to do.
 	IdleTimeout time.Duration
+	// MaxAge is how old a connection may be that is kept, so that a host's new addresses
+	// are noticed. 0: as old as it gets.
+	MaxAge time.Duration
 	// MaxHeader bounds an answer's status line and headers, those of interim answers
 	// included, in bytes.
 	MaxHeader int64
 
 	mu       sync.Mutex
 	idle     pool
+	watched  map[*conn]bool // see watch
+	habits   *lru.Map[origin, *habit]
 	closing  bool // CloseIdleConnections was called, and nothing has begun since
 	sweeping bool // sweep will be called
 }
@@ -43,17 +54,25 @@ type Client struct {
 // An httptrace.ClientTrace in the context is told of GotConn, the TLS handshake,
 // WroteHeaders, WroteRequest and GotFirstResponseByte, and by package net of what belongs
 // to dialling.
-func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.roundTrip(r, true) }
+
+// Anew makes requests as its client does, on connections that have not been used before.
+type Anew struct{ *Client }
+
+// RoundTrip implements http.RoundTripper.
+func (a Anew) RoundTrip(r *http.Request) (*http.Response, error) { return a.roundTrip(r, false) }
+
+func (c *Client) roundTrip(r *http.Request, reuse bool) (*http.Response, error) {
 	ctx := r.Context()
 	trace := httptrace.ContextClientTrace(ctx)
-	cn, err := c.connect(ctx, r.URL, trace)
+	cn, reused, err := c.connect(ctx, r.URL, reuse, trace)
 	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
 		return nil, err
 	}
-	x := &exchange{client: c, conn: cn, ctx: ctx}
+	x := &exchange{client: c, conn: cn, ctx: ctx, reused: reused}
 	if ctx.Done() != nil {
 		x.stop = context.AfterFunc(ctx, cn.abort)
 	}
@@ -72,35 +91,40 @@ func (c *Client) CloseIdleConnections() {
 	c.mu.Lock()
 	c.closing = true
 	all := c.idle.removeOldest(c.idle.n)
+	all = slices.AppendSeq(all, maps.Keys(c.watched))
+	clear(c.watched)
 	c.mu.Unlock()
 	closeAll(all)
 }
 
 // connect returns a connection that is kept and looks alive, or a new one, with the
 // deadline of ctx.
-func (c *Client) connect(ctx context.Context, u *url.URL, trace *httptrace.ClientTrace) (*conn, error) {
-	deadline, _ := ctx.Deadline()
+func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *httptrace.ClientTrace) (cn *conn, reused bool, err error) {
 	to := origin{u.Scheme, u.Host}
-	cn, reused := c.take(to), true
-	for cn != nil && (cn.SetDeadline(deadline) != nil || !cn.alive()) {
+	if reuse {
+		cn = c.take(to)
+	} else {
+		c.begins()
+	}
+	for cn != nil && !cn.alive() {
+		c.surprised(cn)
 		_ = cn.Close()
 		cn = c.take(to)
 	}
-	if cn == nil {
-		var err error
+	if reused = cn != nil; !reused {
 		if cn, err = c.dial(ctx, to, u, trace); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		reused = false
-		if err := cn.SetDeadline(deadline); err != nil {
-			_ = cn.Close()
-			return nil, err
-		}
+	}
+	deadline, _ := ctx.Deadline()
+	if err := cn.SetDeadline(deadline); err != nil {
+		_ = cn.Close()
+		return nil, false, err
 	}
 	if trace != nil && trace.GotConn != nil {
 		trace.GotConn(httptrace.GotConnInfo{Conn: cn.Conn, Reused: reused, WasIdle: reused})
 	}
-	return cn, nil
+	return cn, reused, nil
 }
 
 func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptrace.ClientTrace) (*conn, error) {
@@ -126,7 +150,7 @@ func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptra
 		return nil, err
 	}
 	if u.Scheme != "https" {
-		return newConn(network, to), nil
+		return c.known(newConn(network, to)), nil
 	}
 	config := c.TLS.Clone()
 	if config.ServerName == "" {
@@ -144,51 +168,5 @@ func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptra
 		_ = network.Close()
 		return nil, err
 	}
-	return newConn(secure, to), nil
-}
-
-// take returns the connection to an origin that was used last, or nil.
-func (c *Client) take(to origin) *conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closing = false
-	return c.idle.take(to)
-}
-
-// put keeps a connection for later.
-func (c *Client) put(cn *conn) {
-	c.mu.Lock()
-	if c.closing {
-		c.mu.Unlock()
-		_ = cn.Close()
-		return
-	}
-	cn.since = time.Now()
-	c.idle.put(cn)
-	old := c.idle.removeOldest(c.idle.n - c.MaxIdle)
-	if !c.sweeping {
-		c.sweeping = true
-		time.AfterFunc(c.IdleTimeout, c.sweep)
-	}
-	c.mu.Unlock()
-	closeAll(old)
-}
-
-// sweep closes what has been kept for too long.
-func (c *Client) sweep() {
-	c.mu.Lock()
-	old := c.idle.removeSince(time.Now().Add(-c.IdleTimeout))
-	if next := c.idle.oldest; next != nil {
-		time.AfterFunc(time.Until(next.since.Add(c.IdleTimeout)), c.sweep)
-	} else {
-		c.sweeping = false
-	}
-	c.mu.Unlock()
-	closeAll(old)
-}
-
-func closeAll(all []*conn) {
-	for _, cn := range all {
-		_ = cn.Close()
-	}
+	return c.known(newConn(secure, to)), nil
 }

@@ -29,6 +29,13 @@ import (
 
 var small = []byte(`{"id":"evt_1"}`)
 
+// inClearAndOverTLS runs a test of servers that are spoken to in each way.
+func inClearAndOverTLS(t *testing.T, name string, test func(t *testing.T, version uint16)) {
+	t.Run(name+", in clear", func(t *testing.T) { test(t, 0) })
+	t.Run(name+", TLS 1.2", func(t *testing.T) { test(t, tls.VersionTLS12) })
+	t.Run(name+", TLS 1.3", func(t *testing.T) { test(t, tls.VersionTLS13) })
+}
+
 func TestConnectionIsUsedAgain(t *testing.T) {
 	for name, answer := range map[string]string{
 		"length":     ok,
@@ -39,9 +46,11 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 		"failure":    "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\nfine",
 		"interim":    "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok,
 		"old":        "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\n\r\nfine",
+		"records":    "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfi" + then + "ne",
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, c := serve(t, answers(answer, answer, answer)), newClient(t)
+		inClearAndOverTLS(t, name, func(t *testing.T, version uint16) {
+			s := serveOver(t, version, answers(answer, answer, answer))
+			c := s.client(t)
 			for range 3 {
 				got, text, err := post(t.Context(), c, s.url(), small)
 				require.NoError(t, err)
@@ -57,13 +66,20 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 
 func TestConnectionIsNotUsedAgain(t *testing.T) {
 	for name, answer := range map[string]string{
-		"close":         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfine",
-		"old":           "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nfine",
-		"more than one": ok + ok,
-		"switch":        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+		"close":                 "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfine",
+		"old":                   "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nfine",
+		"more than one":         ok + ok,
+		"another one":           ok + then + ok,
+		"another one's record":  "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n" + then + ok,
+		"no content, but some":  "HTTP/1.1 204 No Content\r\n\r\n" + then + "ok",
+		"length of characters":  "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n\xc3" + then + "\xa9",
+		"beyond the last chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + then + "\r\n",
+		"switch":                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+		"kept for no time":      "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=0\r\nContent-Length: 4\r\n\r\nfine",
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, c := serve(t, answers(answer), answers(ok)), newClient(t)
+		inClearAndOverTLS(t, name, func(t *testing.T, version uint16) {
+			s := serveOver(t, version, answers(answer), answers(ok))
+			c := s.client(t)
 			_, _, err := post(t.Context(), c, s.url(), small)
 			require.NoError(t, err)
 			got, text, err := post(t.Context(), c, s.url(), small)
@@ -73,8 +89,9 @@ func TestConnectionIsNotUsedAgain(t *testing.T) {
 			require.Equal(t, 2, s.opened())
 		})
 	}
-	t.Run("body left", func(t *testing.T) {
-		s, c := serve(t, answers(ok), answers(ok)), newClient(t)
+	inClearAndOverTLS(t, "body left", func(t *testing.T, version uint16) {
+		s := serveOver(t, version, answers(ok), answers(ok))
+		c := s.client(t)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url(), bytes.NewReader(small))
 		require.NoError(t, err)
 		answer, err := c.RoundTrip(r)
@@ -86,14 +103,23 @@ func TestConnectionIsNotUsedAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, s.opened())
 	})
+	inClearAndOverTLS(t, "asked for another one", func(t *testing.T, version uint16) {
+		s := serveOver(t, version, answers(ok), answers(ok, ok))
+		c := s.client(t)
+		for _, by := range []http.RoundTripper{c, http1.Anew{Client: c}, c} {
+			_, _, err := post(t.Context(), by, s.url(), small)
+			require.NoError(t, err)
+		}
+		require.Equal(t, 2, s.opened())
+	})
 }
 
 // Many servers close what has not been used for some seconds.
 func TestKeptConnectionThatIsClosedOrSpokenOnIsGivenUp(t *testing.T) {
 	for name, last := range map[string]string{"closed": "", "spoken on": ok} {
-		t.Run(name, func(t *testing.T) {
+		inClearAndOverTLS(t, name, func(t *testing.T, version uint16) {
 			sent, go1 := make(chan struct{}), make(chan struct{})
-			s, c := serve(t, func(c net.Conn, r *bufio.Reader) {
+			s := serveOver(t, version, func(c net.Conn, r *bufio.Reader) {
 				takes(r)
 				_, _ = io.WriteString(c, ok)
 				<-go1
@@ -103,7 +129,8 @@ func TestKeptConnectionThatIsClosedOrSpokenOnIsGivenUp(t *testing.T) {
 				}
 				close(sent)
 				_, _ = r.ReadByte()
-			}, answers(ok)), newClient(t)
+			}, answers(ok))
+			c := s.client(t)
 			_, _, err := post(t.Context(), c, s.url(), small)
 			require.NoError(t, err)
 			close(go1)
@@ -165,7 +192,7 @@ func TestHeadersAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, c := serve(t, answers(text)), newClient(t)
 			_, _, err := post(t.Context(), c, s.url(), small)
-			require.Error(t, err)
+			require.ErrorIs(t, err, http1.ErrHeader)
 		})
 	}
 	t.Run("but not the body", func(t *testing.T) {

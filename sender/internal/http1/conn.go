@@ -8,7 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"syscall"
+	"os"
 	"time"
 )
 
@@ -22,20 +22,26 @@ type conn struct {
 	to     origin
 	reader *bufio.Reader
 	writer *bufio.Writer
-	left   int64  // how many bytes may be read yet
-	failed error  // of reading, other than the end,
-	broken error  // and of writing
-	abort  func() // ends what is under way; it may be called at any time
-	idle   func() bool
+	left   int64       // how many bytes may be read yet
+	began  bool        // the first byte of an answer has come
+	failed error       // of reading, other than the end,
+	broken error       // and of writing
+	abort  func()      // ends what is under way; it may be called at any time
+	quiet  func() bool // see socketIsQuiet; nil: that cannot be told
+	layers bool        // TLS stands between the socket and the reader, and can have read ahead
+	made   time.Time
+	habit  *habit // its server's; guarded by the client
 
 	// Of the pool:
-	since         time.Time
-	older, newer  *conn // of all
-	before, after *conn // of those to the same origin, the older and the newer one
+	promised      time.Duration // see promise
+	since, until  time.Time     // it has waited, and may wait
+	older, newer  *conn         // of all
+	before, after *conn         // of those to the same origin, the older and the newer one
 }
 
 func newConn(network net.Conn, to origin) *conn {
-	cn := &conn{Conn: network, to: to, idle: idle(network)}
+	below := bottom(network)
+	cn := &conn{Conn: network, to: to, quiet: socketIsQuiet(below), layers: below != network, made: time.Now()}
 	cn.reader, cn.writer = bufio.NewReaderSize(cn, bufferSize), bufio.NewWriterSize(cn, bufferSize)
 	cn.abort = func() { _ = network.SetDeadline(time.Unix(1, 0)) }
 	return cn
@@ -44,35 +50,56 @@ func newConn(network net.Conn, to origin) *conn {
 // Read reads no more than may be.
 func (cn *conn) Read(p []byte) (int, error) {
 	if cn.left <= 0 {
-		return 0, errHeader
+		cn.failed = ErrHeader
+		return 0, ErrHeader
 	}
 	if int64(len(p)) > cn.left {
 		p = p[:cn.left]
 	}
 	n, err := cn.Conn.Read(p)
 	cn.left -= int64(n)
+	cn.began = cn.began || n > 0
 	if err != nil && !errors.Is(err, io.EOF) {
 		cn.failed = err
 	}
 	return n, err
 }
 
-var errHeader = errors.New("http1: the answer's headers are too long")
+// ErrHeader is matched by the error of a request whose answer's headers are longer than
+// Client.MaxHeader.
+var ErrHeader = errors.New("http1: the answer's headers are too long")
+
+// lookFor is for how long a connection is read from to see whether something has come,
+// where that cannot be seen without waiting.
+const lookFor = time.Millisecond
 
 // alive reports whether a request may be tried: the other side has neither closed the
-// connection nor sent something. TLS may send something on its own, but none that is
-// worth more than a handshake.
-func (cn *conn) alive() bool { return cn.reader.Buffered() == 0 && cn.idle() }
-
-// idle returns what tells whether nothing has come on a connection. Where that cannot be
-// told it says so too.
-func idle(network net.Conn) func() bool {
-	if c, ok := bottom(network).(syscall.Conn); ok {
-		if raw, err := c.SyscallConn(); err == nil {
-			return nothingCame(raw)
-		}
+// connection nor sent something. What it sends unasked could be taken for the next
+// request's answer. TLS may send something on its own, but none that is worth more than a
+// handshake. The connection's deadline is another one afterwards.
+//
+// There are three places to look at: the reader, the socket, and between them TLS, which
+// reads whole records ahead of what it was asked for.
+func (cn *conn) alive() bool {
+	if cn.reader.Buffered() != 0 {
+		return false
 	}
-	return func() bool { return true }
+	until := time.Unix(1, 0) // past: what TLS holds is read, and the socket is not asked
+	switch {
+	case cn.quiet == nil:
+		until = time.Now().Add(lookFor)
+	case !cn.quiet():
+		return false
+	case !cn.layers:
+		return true
+	}
+	if cn.SetReadDeadline(until) != nil {
+		return false
+	}
+	cn.left = 1
+	_, err := cn.reader.Peek(1)
+	cn.failed = nil
+	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // bottom is the connection below TLS, of which there may be two layers through a proxy.
@@ -117,7 +144,7 @@ func (cn *conn) write(r *http.Request) error {
 
 // read reads an answer up to its body.
 func (cn *conn) read(r *http.Request, most int64, trace *httptrace.ClientTrace) (*http.Response, error) {
-	cn.left = most
+	cn.left, cn.began = most, false
 	if trace != nil && trace.GotFirstResponseByte != nil {
 		if _, err := cn.reader.Peek(1); err == nil {
 			trace.GotFirstResponseByte()

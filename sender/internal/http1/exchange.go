@@ -3,11 +3,11 @@ package http1
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"syscall"
 	"time"
 )
 
@@ -24,6 +24,7 @@ type exchange struct {
 	client *Client
 	conn   *conn
 	ctx    context.Context
+	reused bool          // the connection has been used before
 	stop   func() bool   // ends what waits for the end of ctx; nil: nothing does
 	wrote  chan error    // what became of a request that is written beside; nil: it was before
 	body   io.ReadCloser // as net/http reads it
@@ -38,12 +39,12 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 		x.wrote = make(chan error, 1)
 		go func() {
 			err := x.conn.write(r)
-			if err != nil && !closedByPeer(err) {
+			if err != nil && !unread(err) {
 				x.conn.abort() // no answer will come
 			}
 			x.wrote <- err
 		}()
-	} else if failed = x.conn.write(r); failed != nil && !closedByPeer(failed) {
+	} else if failed = x.conn.write(r); failed != nil && !unread(failed) {
 		return nil, failed
 	}
 	// Who has closed while it was written may have said why.
@@ -58,6 +59,7 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 		}
 		return nil, err
 	}
+	x.conn.promised = promise(answer.Header)
 	x.keep = failed == nil && !answer.Close && !r.Close && answer.StatusCode != http.StatusSwitchingProtocols
 	if answer.Body == http.NoBody {
 		x.end(io.EOF)
@@ -109,16 +111,15 @@ func (x *exchange) end(err error) {
 	}
 }
 
-// why is the end of the context, if that is why something failed.
+// why is the end of the context, if that is why something failed, or ErrClosedIdle with
+// what has shown it.
 func (x *exchange) why(err error) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return ended
 	}
+	if x.reused && !x.conn.began && ClosedByPeer(err) {
+		x.client.surprised(x.conn)
+		return fmt.Errorf("%w: %w", ErrClosedIdle, err)
+	}
 	return err
-}
-
-// closedByPeer reports whether writing failed because the other side does not read any
-// more: it may have answered.
-func closedByPeer(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrClosedPipe)
 }

@@ -13,3 +13,10 @@ func (c *Client) Idle() int {
 	defer c.mu.Unlock()
 	return c.idle.n
 }
+
+// Watched is how many connections are kept to learn from them alone.
+func (c *Client) Watched() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.watched)
+}

@@ -2,8 +2,7 @@
 
 package http1
 
-import "syscall"
+import "net"
 
-// nothingCame cannot look without waiting here. A request on a connection that the server
-// has closed fails, and is made again later.
-func nothingCame(syscall.RawConn) func() bool { return func() bool { return true } }
+// socketIsQuiet cannot look at a socket without waiting on these systems: see conn.alive.
+func socketIsQuiet(net.Conn) func() bool { return nil }

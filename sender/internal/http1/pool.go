@@ -77,11 +77,15 @@ func (p *pool) removeOldest(n int) (out []*conn) {
 	return out
 }
 
-// removeSince takes out those that were put in at a time or before.
-func (p *pool) removeSince(at time.Time) (out []*conn) {
-	for p.oldest != nil && !p.oldest.since.After(at) {
-		out = append(out, p.oldest)
-		p.remove(p.oldest)
+// removeUntil takes out those that may not wait any longer.
+func (p *pool) removeUntil(now time.Time) (out []*conn) {
+	for cn := p.oldest; cn != nil; {
+		next := cn.newer
+		if !now.Before(cn.until) {
+			out = append(out, cn)
+			p.remove(cn)
+		}
+		cn = next
 	}
 	return out
 }

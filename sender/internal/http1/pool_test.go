@@ -35,7 +35,7 @@ func piped(t *testing.T) (c *http1.Client, open func() []string) {
 		here, there := net.Pipe()
 		go func() {
 			for r := bufio.NewReader(there); takes(r); {
-				_, _ = io.WriteString(there, ok)
+				_, _ = io.WriteString(there, patient)
 			}
 			m.closed.Store(true)
 		}()
@@ -52,6 +52,9 @@ func piped(t *testing.T) (c *http1.Client, open func() []string) {
 		return names
 	}
 }
+
+// patient is an answer of a server that keeps its connections for long.
+const patient = "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=3600\r\nContent-Length: 4\r\n\r\nfine"
 
 // together makes a request to each host, all at a time.
 func together(t *testing.T, c *http1.Client, hosts ...string) {
@@ -82,13 +85,13 @@ func TestIdleConnectionsAreClosedInTime(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		together(t, c, "a") // on the one that was used last
 		require.Equal(t, []string{"a1", "a2", "b1"}, open())
-		time.Sleep(11 * time.Second)
+		time.Sleep(12 * time.Second) // they are looked for every second
 		require.Equal(t, []string{"a2"}, open())
 		time.Sleep(19 * time.Second)
 		require.Empty(t, open())
 		together(t, c, "a")
 		require.Equal(t, []string{"a3"}, open())
-		time.Sleep(30 * time.Second)
+		time.Sleep(31 * time.Second)
 		require.Empty(t, open())
 	})
 }

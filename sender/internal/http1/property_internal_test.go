@@ -22,7 +22,8 @@ func TestPoolIsAList(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "after")) * time.Second)
-				cn := &conn{to: origin{"http", rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host")}, since: now}
+				until := now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "keeps")) * time.Second)
+				cn := &conn{to: origin{"http", rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host")}, until: until}
 				p.put(cn)
 				list = append(list, cn)
 			},
@@ -41,13 +42,17 @@ func TestPoolIsAList(t *testing.T) {
 				n := rapid.IntRange(-1, 3).Draw(t, "n")
 				drop(p.removeOldest(n), max(0, min(n, len(list))))
 			},
-			"remove since": func(t *rapid.T) {
-				at := now.Add(-time.Duration(rapid.IntRange(0, 5).Draw(t, "before")) * time.Second)
-				n := 0
-				for n < len(list) && !list[n].since.After(at) {
-					n++
+			"remove until": func(t *rapid.T) {
+				var out, rest []*conn
+				for _, cn := range list {
+					if cn.until.After(now) {
+						rest = append(rest, cn)
+					} else {
+						out = append(out, cn)
+					}
 				}
-				drop(p.removeSince(at), n)
+				require.True(t, slices.Equal(out, p.removeUntil(now)))
+				list = rest
 			},
 			"": func(t *rapid.T) {
 				require.Equal(t, len(list), p.n)

@@ -1,0 +1,56 @@
+// Package lru has a map of bounded size, which forgets what was used longest ago.
+package lru
+
+import "container/list"
+
+// Map holds up to a number of entries. It is not safe for concurrent use.
+type Map[K comparable, V any] struct {
+	most int
+	by   map[K]*list.Element
+	used list.List // of entry[K, V], the one used last in front
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+// New returns a Map of at most most entries, which is at least one.
+func New[K comparable, V any](most int) *Map[K, V] {
+	return &Map[K, V]{most: max(1, most), by: map[K]*list.Element{}}
+}
+
+// Get returns a key's value, and makes it the one that was used last.
+func (m *Map[K, V]) Get(key K) (value V, ok bool) {
+	e := m.by[key]
+	if e == nil {
+		return value, false
+	}
+	m.used.MoveToFront(e)
+	return e.Value.(entry[K, V]).value, true
+}
+
+// Put sets a key's value, makes it the one that was used last, and forgets what is
+// beyond the bound.
+func (m *Map[K, V]) Put(key K, value V) {
+	if e := m.by[key]; e != nil {
+		e.Value = entry[K, V]{key, value}
+		m.used.MoveToFront(e)
+		return
+	}
+	if m.used.Len() == m.most {
+		delete(m.by, m.used.Remove(m.used.Back()).(entry[K, V]).key)
+	}
+	m.by[key] = m.used.PushFront(entry[K, V]{key, value})
+}
+
+// Delete forgets a key.
+func (m *Map[K, V]) Delete(key K) {
+	if e := m.by[key]; e != nil {
+		m.used.Remove(e)
+		delete(m.by, key)
+	}
+}
+
+// Len is the number of entries.
+func (m *Map[K, V]) Len() int { return m.used.Len() }
