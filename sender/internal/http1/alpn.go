@@ -1,0 +1,14 @@
+package http1
+
+import (
+	"errors"
+	"net"
+)
+
+// NotOffered reports whether a TLS handshake failed because the server speaks none of the
+// protocols that it was offered: the alert no_application_protocol (RFC 7301, section
+// 3.2). crypto/tls has no name for it.
+func NotOffered(err error) bool {
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "remote error" && alert.Err.Error() == "tls: no application protocol"
+}

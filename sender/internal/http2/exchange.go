@@ -1,0 +1,105 @@
+package http2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/surehook/surehook/sender/internal/http1"
+)
+
+// ErrReset is matched by the error of a request whose stream or connection the server has
+// ended, or refused, before its answer was whole.
+var ErrReset = errors.New("http2: the server ended the stream")
+
+// exchange is a request and its answer, whose body it is.
+type exchange struct {
+	client *Client
+	conn   *conn
+	reused bool // the connection has been answered on before
+	ctx    context.Context
+	cancel context.CancelFunc
+	body   io.ReadCloser
+	ended  error // what Read returns since the exchange has ended
+}
+
+func (x *exchange) make(r *http.Request) (*http.Response, error) {
+	answer, err := x.conn.RoundTrip(r)
+	if err != nil {
+		err = x.why(err, x.reused)
+		x.end(err)
+		return nil, err
+	}
+	x.client.answered(x.conn)
+	x.body, answer.Body = answer.Body, x
+	return answer, nil
+}
+
+// Read implements io.Reader.
+func (x *exchange) Read(p []byte) (int, error) {
+	if x.ended != nil {
+		return 0, x.ended
+	}
+	n, err := x.body.Read(p)
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			err = x.why(err, false)
+		}
+		x.end(err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer. What is left of the body is not read: its stream ends.
+func (x *exchange) Close() error {
+	x.end(http.ErrBodyReadAfterClose)
+	return nil
+}
+
+// end ends the exchange. A connection on which an answer did not come in time may be dead,
+// and is not used again; one whose answer was not read to its end is as good as before.
+func (x *exchange) end(err error) {
+	if x.ended != nil {
+		return
+	}
+	x.ended = err
+	if x.body != nil {
+		_ = x.body.Close()
+	}
+	x.cancel()
+	x.client.put(x.conn, errors.Is(err, io.EOF) || errors.Is(err, http.ErrBodyReadAfterClose))
+}
+
+// why is the end of the context, if that is why something failed, or one of the errors
+// that RoundTrip tells of, with its reason.
+func (x *exchange) why(err error, reused bool) error {
+	if ended := x.ctx.Err(); ended != nil {
+		return ended
+	}
+	switch text := err.Error(); {
+	case says(text, "header list larger", "COMPRESSION_ERROR"): // a single one that is too long
+		return fmt.Errorf("%w: %w", http1.ErrHeader, err)
+	case http1.ClosedByPeer(err) || says(text, "GOAWAY", "conn is closed", "conn not usable", "could not be established", "connection lost"):
+		if reused {
+			return fmt.Errorf("%w: %w", http1.ErrClosedIdle, err)
+		}
+		return fmt.Errorf("%w: %w", ErrReset, err)
+	case says(text, "received from peer"): // of the one stream
+		return fmt.Errorf("%w: %w", ErrReset, err)
+	}
+	return err
+}
+
+// says reports whether an error's text says one of some things. net/http's errors of HTTP/2
+// have neither names nor types that others can know them by.
+func says(text string, any ...string) bool {
+	for _, s := range any {
+		if strings.Contains(text, s) {
+			return true
+		}
+	}
+	return false
+}
