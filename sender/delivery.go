@@ -103,11 +103,12 @@ type Live struct {
 	Number int       // of the attempt that was claimed last
 	Tries  int       // attempts of the present schedule, the one in hand included
 	First  time.Time // when the first attempt of the present schedule was claimed
-	Single bool      // one attempt only: a delivered one that is redelivered
+	Single bool      // one attempt that counts only: a delivered one that is redelivered
 	// Stood is for how long the schedule has stood still, because our own network
-	// failed.
+	// failed, or because a server closed an idle connection.
 	Stood  time.Duration
 	Notice bool // its event is that of a notice
+	Spared bool // what the decision about the attempt before this one set
 }
 
 // Health is what a subscription's row remembers of how its endpoint does.
@@ -130,6 +131,11 @@ type Decision struct {
 	// Live.Tries. Stands is added to Live.Stood.
 	Uncounted bool
 	Stands    time.Duration
+
+	// Spared, when StatusAwaitingRetry, tells that this attempt was forgiven because
+	// its server closed an idle connection: no two in a row are. It is the next
+	// attempt's Claimed.Spared and Live.Spared.
+	Spared bool
 
 	// Disable, if not empty, makes the subscription disabled, and says why.
 	Disable string

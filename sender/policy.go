@@ -41,6 +41,9 @@ func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
 			return d
 		}
 	}
+	if spared(l, r) {
+		return spare(h, r, now)
+	}
 	d := p.deliver(l, r, now)
 	d.Health = p.health(h, r, now)
 	if l.Notice { // or the failure to tell of a notice would be told by notices

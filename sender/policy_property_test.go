@@ -19,7 +19,7 @@ type past struct {
 // Random histories of a subscription's results, against rules that are read off
 // the whole history and not off what a row remembers.
 func TestPolicyHoldsOverRandomHistories(t *testing.T) {
-	var warned, disabled, dead, stood int
+	var warned, disabled, dead, stood, spared int
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		p := sender.Policy{DisableAfter: time.Duration(1+r.IntN(120)) * h}
@@ -29,7 +29,7 @@ func TestPolicyHoldsOverRandomHistories(t *testing.T) {
 		now := t0
 		for range 300 {
 			now = now.Add(time.Duration(r.Int64N(int64(gap) * int64(h))))
-			live := sender.Live{Tries: 1 + r.IntN(12), First: now.Add(-time.Duration(r.Int64N(int64(80 * h)))), Notice: r.IntN(8) == 0, Single: r.IntN(8) == 0}
+			live := sender.Live{Tries: 1 + r.IntN(12), First: now.Add(-time.Duration(r.Int64N(int64(80 * h)))), Notice: r.IntN(8) == 0, Single: r.IntN(8) == 0, Spared: r.IntN(2) == 0}
 			live.Number = live.Tries
 			result := sender.Result{Class: sender.ClassTimeout, StartedAt: now.Add(-time.Second), Duration: time.Duration(r.IntN(2000)) * time.Millisecond, Chance: r.Float64()}
 			switch n := r.IntN(100); {
@@ -40,6 +40,8 @@ func TestPolicyHoldsOverRandomHistories(t *testing.T) {
 			case n < success+20:
 				result.OwnNetwork = true
 				live.Stood = time.Duration(r.Int64N(int64(200 * h)))
+			case n < success+30:
+				result.Class, result.ClosedIdle = sender.ClassReset, true
 			}
 			before := hl
 			d := p.Decide(live, hl, result, now)
@@ -47,9 +49,17 @@ func TestPolicyHoldsOverRandomHistories(t *testing.T) {
 
 			require.False(t, d.Status == sender.StatusAwaitingRetry && d.Due.Before(now), "due in the past")
 			require.GreaterOrEqual(t, d.Stands, time.Duration(0))
-			require.LessOrEqual(t, live.Stood+d.Stands, max(live.Stood, 144*h), "twice the horizon")
+			require.Equal(t, result.ClosedIdle && !live.Spared, d.Spared, "spared exactly by the rule")
+			require.True(t, d.Spared || live.Stood+d.Stands <= max(live.Stood, 144*h), "twice the horizon")
 			require.Equal(t, d.Status == sender.StatusDeadLettered && !live.Notice, has(d.Notices, sender.NoticeDeadLettered))
-			if d.Uncounted {
+			switch {
+			case d.Spared:
+				spared++
+				require.True(t, d.Uncounted)
+				require.Equal(t, sender.StatusAwaitingRetry, d.Status, "it ends nothing")
+				require.InDelta(t, time.Second, d.Due.Sub(now), float64(time.Second/5))
+				require.Empty(t, d.Notices)
+			case d.Uncounted:
 				stood++
 				require.True(t, result.OwnNetwork)
 			}
@@ -60,7 +70,7 @@ func TestPolicyHoldsOverRandomHistories(t *testing.T) {
 			switch {
 			case result.Class == sender.ClassNone:
 				o = past{}
-			case result.Class == sender.ClassInterrupted, result.OwnNetwork && (d.Uncounted || live.Single):
+			case result.Class == sender.ClassInterrupted, result.OwnNetwork && (d.Uncounted || live.Single), d.Spared:
 				require.Equal(t, before, hl, "it says nothing of the endpoint")
 			default:
 				if n := len(o.failures); n > 0 && now.Sub(o.failures[n-1]) > 24*h {
@@ -103,8 +113,8 @@ func TestPolicyHoldsOverRandomHistories(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range []int{warned, disabled, dead, stood} {
-		require.Greater(t, n, 50, "the histories get everywhere: %d warned, %d disabled, %d dead, %d stood", warned, disabled, dead, stood)
+	for _, n := range []int{warned, disabled, dead, stood, spared} {
+		require.Greater(t, n, 50, "the histories get everywhere: %d warned, %d disabled, %d dead, %d stood, %d spared", warned, disabled, dead, stood, spared)
 	}
 }
 

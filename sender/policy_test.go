@@ -48,6 +48,57 @@ func TestPolicyDelivery(t *testing.T) {
 	}
 }
 
+// A server that closes an idle connection as it is used costs a second, and nothing
+// else: once.
+func TestPolicyClosedIdle(t *testing.T) {
+	p := sender.Policy{Backoff: backoff.Policy{Jitter: backoff.None()}}
+	before := sender.Health{Lane: sender.LaneProven, Streak: 4, FailingSince: t0.Add(-119 * h), LastFailure: t0.Add(-h), Warned: 75}
+	closed := sender.Result{Class: sender.ClassReset, ClosedIdle: true, StartedAt: t0.Add(-10 * time.Second), Duration: 10 * time.Second}
+	for _, c := range []struct {
+		name string
+		live sender.Live
+	}{
+		{"the first", sender.Live{First: closed.StartedAt, Tries: 1}},
+		{"a later one", sender.Live{First: t0.Add(-h), Tries: 4}},
+		{"the last one", sender.Live{First: t0.Add(-73 * h), Tries: 11}},
+		{"it has stood for as long as it may", sender.Live{First: t0.Add(-217 * h), Tries: 11, Stood: 144 * h}},
+		{"of a notice", sender.Live{First: t0.Add(-h), Tries: 4, Notice: true}},
+		{"of one that was delivered before", sender.Live{First: closed.StartedAt, Tries: 1, Single: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for chance, delay := range map[float64]time.Duration{0: 800 * time.Millisecond, 0.5: time.Second, 0.75: 1100 * time.Millisecond} {
+				r := closed
+				r.Chance = chance
+				require.Equal(t, sender.Decision{
+					Status: sender.StatusAwaitingRetry, Due: t0.Add(delay), Health: before, Spared: true, Uncounted: true, Stands: 10*time.Second + delay,
+				}, p.Decide(c.live, before, r, t0))
+			}
+		})
+		t.Run(c.name+", and the one before", func(t *testing.T) {
+			c.live.Spared = true
+			broken := closed
+			broken.ClosedIdle = false
+			counted := p.Decide(c.live, before, closed, t0)
+			require.Equal(t, p.Decide(c.live, before, broken, t0), counted, "it counts as any reset does")
+			require.Equal(t, 5, counted.Health.Streak)
+			require.False(t, counted.Spared)
+		})
+	}
+
+	for name, r := range map[string]sender.Result{
+		"a reset on a new connection": {Class: sender.ClassReset},
+		"an answer that broke off":    {Class: sender.ClassStatus, StatusCode: 500, ClosedIdle: true},
+		"a success":                   {ClosedIdle: true},
+		"a lost attempt":              {Class: sender.ClassInterrupted, ClosedIdle: true},
+	} {
+		for _, again := range []bool{false, true} {
+			d := p.Decide(sender.Live{First: t0, Tries: 1, Spared: again}, before, r, t0)
+			require.False(t, d.Spared, "%s is not spared", name)
+			require.False(t, d.Uncounted, name)
+		}
+	}
+}
+
 func TestPolicyHealth(t *testing.T) {
 	p := sender.Policy{}
 	decide := func(h sender.Health, r sender.Result, now time.Time) sender.Health {

@@ -258,7 +258,7 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 		hours := func(label string, most int) time.Duration {
 			return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Hour
 		}
-		live := Live{Tries: rapid.IntRange(1, 12).Draw(t, "tries"), First: propertyTime.Add(-hours("age", 80)), Single: rapid.Bool().Draw(t, "single"), Notice: rapid.Bool().Draw(t, "notice")}
+		live := Live{Tries: rapid.IntRange(1, 12).Draw(t, "tries"), First: propertyTime.Add(-hours("age", 80)), Single: rapid.Bool().Draw(t, "single"), Notice: rapid.Bool().Draw(t, "notice"), Spared: rapid.Bool().Draw(t, "spared")}
 		live.Number = live.Tries
 		failing := hours("failing", 200)
 		h := Health{Lane: Lane(rapid.IntRange(0, Lanes-1).Draw(t, "lane")), Streak: rapid.IntRange(0, 20).Draw(t, "streak")}
@@ -267,12 +267,22 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 			h.Warned = rapid.SampledFrom([]int{0, 50, 75, 90}).Draw(t, "warned")
 		}
 		r := Result{
-			Class:  rapid.SampledFrom([]Class{ClassNone, ClassTimeout, ClassStatus, ClassInterrupted, ClassBlocked}).Draw(t, "class"),
+			Class:  rapid.SampledFrom([]Class{ClassNone, ClassTimeout, ClassStatus, ClassInterrupted, ClassBlocked, ClassReset}).Draw(t, "class"),
 			Chance: rapid.Float64Range(0, 0.99).Draw(t, "chance"), StartedAt: propertyTime.Add(-time.Second), Duration: time.Second,
-			RetryAfter: hours("retry after", 30), OwnNetwork: rapid.Bool().Draw(t, "own network"),
+			RetryAfter: hours("retry after", 30), OwnNetwork: rapid.Bool().Draw(t, "own network"), ClosedIdle: rapid.Bool().Draw(t, "closed idle"),
 		}
 		d := p.Decide(live, h, r, propertyTime)
 		require.Equal(t, d, p.Decide(live, h, r, propertyTime))
+		if d.Spared {
+			require.False(t, live.Spared, "spared twice in a row")
+			require.Equal(t, h, d.Health)
+			require.Equal(t, StatusAwaitingRetry, d.Status)
+			require.True(t, d.Uncounted)
+			require.GreaterOrEqual(t, d.Due.Sub(propertyTime), 800*time.Millisecond)
+			require.LessOrEqual(t, d.Due.Sub(propertyTime), 1200*time.Millisecond)
+			require.Empty(t, d.Notices)
+			require.Empty(t, d.Disable)
+		}
 		switch d.Status {
 		case StatusAwaitingRetry:
 			require.False(t, d.Due.Before(propertyTime))
@@ -300,7 +310,7 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 
 		// With a result that comes later, what was warned of stays warned of.
 		later := p.Decide(live, h, r, propertyTime.Add(hours("later", 20)))
-		if r.Class != ClassNone && r.Class != ClassInterrupted && !r.OwnNetwork && h.Streak > 0 && later.Health.Streak > 1 {
+		if r.Class != ClassNone && r.Class != ClassInterrupted && !r.OwnNetwork && !d.Spared && h.Streak > 0 && later.Health.Streak > 1 {
 			require.True(t, later.Disable != "" || later.Health.Warned >= d.Health.Warned)
 			require.True(t, d.Disable == "" || later.Disable != "")
 		}

@@ -174,7 +174,8 @@ type DispatchStore interface {
 	// notices of kind NoticeDisabled are dropped; so are those of kind
 	// NoticeDeadLettered of a delivery that reads as cancelled. Each notice is stored, and the
 	// event that b.Announce makes of it, if any, is published in the same
-	// transaction.
+	// transaction. Decision.Spared is kept with the delivery until the next decision
+	// about it, or until its schedule starts anew.
 	//
 	// Claiming: deliveries that are due, of subscriptions that are active or
 	// closing, as ClaimParams says, never more of one than its Settings.MaxInFlight
@@ -188,8 +189,8 @@ type DispatchStore interface {
 	RecordAndClaim(ctx context.Context, b Batch) (Claims, error)
 
 	// Release gives claimed deliveries back whose attempts did not begin: the
-	// attempt number is free again, and they are due at Release.Due (zero: at
-	// once). A token that is not the present one changes nothing. Since the next
+	// attempt number is free again, what was spared is kept, and they are due at
+	// Release.Due (zero: at once). A token that is not the present one changes nothing. Since the next
 	// claim may give the same token, a release must never be repeated: if its
 	// answer was lost, the lease ends by itself.
 	Release(ctx context.Context, rs []Release) error
@@ -233,9 +234,9 @@ type HistoryStore interface {
 	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error)
 
 	// Redeliver makes a delivery due at once. One that is live or dead-lettered
-	// starts its schedule anew: its horizon and its number of tries, while the
-	// attempt numbers go on. One that is delivered gets a single attempt
-	// (Live.Single). While an attempt is in flight no second one is started.
+	// starts its schedule anew: its horizon, its number of tries, and nothing is
+	// spared, while the attempt numbers go on. One that is delivered gets a single
+	// attempt (Live.Single), and stays single if that is spared. While an attempt is in flight no second one is started.
 	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if
 	// notBefore is not zero and its event was published before it.
 	Redeliver(ctx context.Context, id string, notBefore time.Time) error
@@ -378,6 +379,9 @@ type Claimed struct {
 	Event  EventInfo
 	Body   []byte
 	At     time.Time // the database's time of the claim
+	// Spared tells that the attempt before was forgiven, because its server closed an
+	// idle connection: this one must be made on a connection of its own.
+	Spared bool
 }
 
 // Target is where a claimed delivery goes. The deliveries of a claim share it.

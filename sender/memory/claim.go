@@ -83,7 +83,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	w.tx.setLive(d, &row)
 	c.Claimed = append(c.Claimed, sender.Claimed{
 		Key: d.key(), Token: int64(row.number), Number: row.number,
-		Target: d.target(w.targets), Event: d.event.info, Body: bytes.Clone(d.event.body), At: w.now,
+		Target: d.target(w.targets), Event: d.event.info, Body: bytes.Clone(d.event.body), At: w.now, Spared: row.spared,
 	})
 	return true, nil
 }

@@ -34,6 +34,7 @@ type live struct {
 	stood  time.Duration
 	leased time.Time // claim of the attempt in hand; zero: none
 	single bool
+	spared bool  // the last attempt was
 	replay int64 // the replay that has admitted it, while it was not claimed since; 0: none
 	// dropped: its subscription was resumed without it while it was leased. It
 	// stands in no line, and ends with the attempt in hand.

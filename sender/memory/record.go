@@ -92,6 +92,7 @@ func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 		attempt.NextAttemptAt = dec.Due
 		row.due, row.leased = dec.Due, time.Time{}
 		row.stood += dec.Stands
+		row.spared = dec.Spared
 		if dec.Uncounted {
 			row.tries--
 		}
@@ -132,7 +133,7 @@ func (w *batch) decide(d *delivery, r sender.Result) (dec sender.Decision, err e
 	case w.Decide != nil && !sub.deleted:
 		dec = w.Decide(sender.Live{
 			Key: r.Key, Number: row.number, Tries: row.tries, First: row.first, Single: row.single,
-			Stood: row.stood, Notice: d.event.info.Notice,
+			Stood: row.stood, Notice: d.event.info.Notice, Spared: row.spared,
 		}, sub.Health, r, w.now)
 	case !d.cancelled():
 		return dec, fmt.Errorf("%w batch: it needs Decide", sender.ErrInvalid)
