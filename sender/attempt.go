@@ -112,6 +112,7 @@ func (x *posting) conclude(ctx context.Context, answer *http.Response, err error
 	r := x.result
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
+		r.ProxyFailed = byProxy(err)
 		r.Duration = x.poster.now().Sub(x.began)
 		return r
 	}

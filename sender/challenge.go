@@ -152,9 +152,9 @@ func (c ChallengerConfig) problems() []error {
 
 // Challenge challenges a URL on behalf of a subscriber's subscription, which need
 // not be stored yet. It returns nil if the token came back in time, and a
-// *ChallengeError if the endpoint is to blame. ErrNotFound: no such subscriber;
-// ErrInvalid: the URL is refused; ErrSealed: a secret or the certificate cannot be
-// opened. It must not be called inside a transaction.
+// *ChallengeError if the endpoint is to blame. ErrProxy: the operator's proxy is;
+// ErrNotFound: no such subscriber; ErrInvalid: the URL is refused; ErrSealed: a secret
+// or the certificate cannot be opened. It must not be called inside a transaction.
 func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, rawURL string, s Settings) error {
 	u, err := c.network.CheckURL(rawURL)
 	if err != nil {
@@ -191,6 +191,8 @@ func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, 
 		return nil
 	case ctx.Err() != nil: // the caller's time was over, and not the endpoint's
 		return fmt.Errorf("sender: the challenge was given up: %w", ctx.Err())
+	case r.ProxyFailed:
+		return fmt.Errorf("%w: %s", ErrProxy, r.Error)
 	}
 	return &ChallengeError{Class: r.Class, StatusCode: r.StatusCode, Text: r.Error}
 }

@@ -35,7 +35,9 @@ func classify(ctx context.Context, err error) (Class, string) {
 	switch {
 	case errors.Is(err, guard.ErrBlocked):
 		return ClassBlocked, "the address may not be called"
-	case errors.As(err, &proxy) && !isDeadline && !isTimeout:
+	case errors.As(err, &proxy) && (isDeadline || isTimeout):
+		return ClassTimeout, proxy.text
+	case errors.As(err, &proxy):
 		return ClassConnect, proxy.text
 	case errors.As(err, &dns) && !isDeadline:
 		return ClassDNS, "the host's name could not be resolved"

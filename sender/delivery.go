@@ -104,8 +104,8 @@ type Live struct {
 	Tries  int       // attempts of the present schedule, the one in hand included
 	First  time.Time // when the first attempt of the present schedule was claimed
 	Single bool      // one attempt that counts only: a delivered one that is redelivered
-	// Stood is for how long the schedule has stood still, because our own network
-	// failed, or because a server closed an idle connection.
+	// Stood is for how long the schedule has stood still: because our own network, or the
+	// operator's proxy, failed, or because a server closed an idle connection.
 	Stood  time.Duration
 	Notice bool // its event is that of a notice
 	Spared bool // what the decision about the attempt before this one set

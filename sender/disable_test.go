@@ -16,6 +16,7 @@ var (
 	failed      = sender.Result{Class: sender.ClassStatus, StatusCode: 500}
 	interrupted = sender.Result{Class: sender.ClassInterrupted}
 	unplugged   = sender.Result{Class: sender.ClassConnect, OwnNetwork: true}
+	proxyFailed = sender.Result{Class: sender.ClassConnect, ProxyFailed: true, Error: "the proxy cannot be reached", StartedAt: t0}
 )
 
 func TestPolicyWarnsAndDisables(t *testing.T) {
@@ -51,6 +52,8 @@ func TestPolicyWarnsAndDisables(t *testing.T) {
 		{name: "a success", health: failing(9, 90, 119*h), result: sender.Result{}, at: 120 * h},
 		{name: "an interrupted attempt", health: failing(9, 90, 119*h), result: interrupted, at: 120 * h, warned: 90},
 		{name: "our own network", health: failing(9, 90, 119*h), result: unplugged, at: 120 * h, warned: 90},
+		{name: "the operator's proxy", health: failing(9, 90, 119*h), result: proxyFailed, at: 120 * h, warned: 90},
+		{name: "the operator's proxy, after it has stood still for as long as may be", live: sender.Live{Stood: 144 * h}, health: failing(9, 90, 119*h), result: proxyFailed, at: 120 * h, warned: 90},
 		{name: "to tell of a notice", live: sender.Live{Notice: true}, health: failing(9, 75, 119*h), result: failed, at: 120 * h, warned: 75},
 		{name: "a redelivered one", live: sender.Live{Single: true}, health: failing(9, 75, 119*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, warned: 75, disable: true},
 		{name: "a time of its own", after: 10 * h, health: failing(9, 0, h), result: failed, at: 10 * h, notice: sender.NoticeDisabled, disable: true},
@@ -113,6 +116,7 @@ func TestPolicyDeadLetterNotice(t *testing.T) {
 	}{
 		{"answered", atHorizon, failed, "it is not attempted any more: 11 attempts without a success, the last one: status, answered 500"},
 		{"not answered", atHorizon, sender.Result{Class: sender.ClassTimeout}, "it is not attempted any more: 11 attempts without a success, the last one: timeout"},
+		{"the operator's proxy", told(func(l *sender.Live) { l.Stood = 144 * h; l.First = l.First.Add(-144 * h) }), proxyFailed, "it is not attempted any more: 11 attempts without a success, the last one: connect, the proxy cannot be reached"},
 		{"interrupted", atHorizon, interrupted, "it is not attempted any more: 11 attempts without a success, the last one: interrupted"},
 		{"delivered", atHorizon, sender.Result{}, ""},
 		{"a redelivered one", told(func(l *sender.Live) { l.Single = true }), failed, ""},
@@ -135,12 +139,14 @@ func TestPolicyDeadLetterNotice(t *testing.T) {
 	require.NotEmpty(t, both.Disable)
 }
 
-// While our own network is down schedules and streaks stand still.
+// While our own network is down, or the operator's proxy fails, schedules and streaks
+// stand still.
 func TestPolicyOwnNetwork(t *testing.T) {
 	p := sender.Policy{Backoff: backoff.Policy{Jitter: backoff.None()}}
 	before := sender.Health{Lane: sender.LaneProven, Streak: 4, FailingSince: t0.Add(-h), LastFailure: t0.Add(-h), Warned: 50}
-	r := unplugged
+	r, proxied := unplugged, proxyFailed
 	r.StartedAt, r.Duration = t0.Add(-10*time.Second), 10*time.Second
+	proxied.StartedAt, proxied.Duration = r.StartedAt, r.Duration
 	for _, c := range []struct {
 		name    string
 		live    sender.Live
@@ -155,6 +161,11 @@ func TestPolicyOwnNetwork(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := p.Decide(c.live, before, r, t0)
+			byProxy := p.Decide(c.live, before, proxied, t0)
+			require.Equal(t, before, byProxy.Health, "nothing of the proxy's is ever the endpoint's")
+			require.Empty(t, byProxy.Notices)
+			byProxy.Health = d.Health
+			require.Equal(t, d, byProxy)
 			require.Equal(t, sender.StatusAwaitingRetry, d.Status)
 			require.Equal(t, c.delay, d.Due.Sub(t0))
 			require.Equal(t, c.counted, !d.Uncounted)
@@ -172,6 +183,8 @@ func TestPolicyOwnNetwork(t *testing.T) {
 
 	single := p.Decide(sender.Live{First: t0, Tries: 1, Single: true}, before, r, t0)
 	require.Equal(t, sender.Decision{Status: sender.StatusDelivered, Health: before}, single, "one attempt is one attempt")
+
+	require.Equal(t, single, p.Decide(sender.Live{First: t0, Tries: 1, Single: true}, before, proxied, t0))
 
 	lost := interrupted
 	lost.OwnNetwork = true

@@ -61,6 +61,15 @@ type DispatcherConfig struct {
 	// Their URLs are http or https, and may hold credentials. They are used by
 	// CONNECT alone, for an address that was resolved and checked here; their own
 	// addresses are not checked.
+	//
+	// A proxy that cannot be reached, hangs, refuses (any status but 2xx and the 5xx that
+	// tell of the target) or wants other credentials is yours to mend: nothing of it is
+	// charged to an endpoint. The delivery's schedule stands still, for at most twice
+	// its horizon. Hooks.ProxyDown, the log and a NoticeProxy tell of a proxy that keeps
+	// failing; then only a few attempts at a time go through it, and the others are put
+	// off. One that says nothing for half of an attempt's time is asked whether it is
+	// alive (OPTIONS *, with Max-Forwards: 0): if it answers, whatever it answers, it is the
+	// endpoint that has not.
 	Proxies map[string]*url.URL
 
 	// UnguardedTransport makes the POSTs instead of the dispatcher's own
@@ -105,9 +114,10 @@ type Dispatcher struct {
 	unsent  unsent
 	running atomic.Bool
 
-	// These two outlast a run, and are guarded by the one that is under way.
+	// These outlast a run, and are guarded by the one that is under way.
 	network     networkWatch
-	networkTold time.Time // when the operator was told last
+	networkTold time.Time            // when the operator was told last
+	proxies     map[string]proxyTold // by name
 }
 
 // NewDispatcher returns a Dispatcher on a store, which opens the secrets that
@@ -141,6 +151,7 @@ func newDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now f
 		post:    poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}, now: now},
 		secrets: newKeyrings(store, keys, now, c.Timeout),
 		unsent:  unsent{told: map[int64]time.Time{}},
+		proxies: map[string]proxyTold{},
 	}, nil
 }
 

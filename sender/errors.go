@@ -54,6 +54,10 @@ var (
 	// *ChallengeError. Nothing was changed.
 	ErrChallenge = errors.New("sender: the challenge was not answered")
 
+	// ErrProxy: the operator's proxy failed, through which a callback URL was to be
+	// challenged. It says nothing of the URL. Nothing was changed.
+	ErrProxy = errors.New("sender: the proxy failed")
+
 	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
 	// be redelivered.
 	ErrCancelled = errors.New("sender: the delivery was cancelled")

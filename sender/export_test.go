@@ -45,6 +45,16 @@ func (c *Challenger) Dial(resolver *net.Resolver, watch func(address string) err
 	c.post.transports.watch(resolver, watch)
 }
 
+// Connect makes the dispatcher connect to the proxy of a name by dial, or to the
+// endpoints that need none if the name is empty.
+func (d *Dispatcher) Connect(proxy string, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	if proxy == "" {
+		d.post.transports.plain.(*http1.Client).Dial = telling(dial)
+		return
+	}
+	d.post.transports.proxyOf(proxy).reach = dial
+}
+
 func (ts *transports) watch(resolver *net.Resolver, watch func(address string) error) {
 	if resolver != nil {
 		ts.dialer.Resolver = resolver

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -223,17 +224,16 @@ func FuzzProxyAnswer(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	u := &tunnel{header: http.Header{"User-Agent": {"surehook"}}}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		conn := &scripted{answer: bytes.NewReader(answer)}
-		err := u.ask(t.Context(), conn, netip.MustParseAddrPort("8.8.8.8:443"))
+		p := &proxy{header: http.Header{"User-Agent": {"surehook"}}, reach: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
+		_, failure := p.connect(t.Context(), netip.MustParseAddrPort("8.8.8.8:443"))
 		if !strings.HasPrefix(conn.asked.String(), "CONNECT 8.8.8.8:443 HTTP/1.1\r\nHost: 8.8.8.8:443\r\n") {
 			t.Fatalf("asked for %q", conn.asked.String())
 		}
-		if err != nil {
-			var p *proxyError
-			if !errors.As(err, &p) || p.text == "" {
-				t.Fatalf("%v", err)
+		if failure != nil {
+			if failure.text == "" {
+				t.Fatalf("%+v", failure)
 			}
 			return
 		}

@@ -42,6 +42,17 @@ type Hooks struct {
 	// NetworkDown.
 	NetworkUp func(ctx context.Context, since time.Time)
 
+	// ProxyDown is called when one of DispatcherConfig.Proxies, by its name, seems to be
+	// failing: two attempts or more have failed by its fault since then, and it has made no
+	// tunnel meanwhile. Such failures are not charged to the endpoints, and only a few
+	// attempts at a time go through it, until ProxyUp. since is a time of this process's
+	// clock.
+	ProxyDown func(ctx context.Context, proxy string, since time.Time)
+
+	// ProxyUp is called when it has made a tunnel again, or when nothing has failed by its
+	// fault for 15 minutes. since is that of ProxyDown.
+	ProxyUp func(ctx context.Context, proxy string, since time.Time)
+
 	// Pruned is called at the end of each pass of pruning, with what it has removed
 	// in all.
 	Pruned func(ctx context.Context, p Pruned)

@@ -111,28 +111,40 @@ func TestDialingMet(t *testing.T) {
 		result           Result
 		begun, connected bool
 		want             string
+		proxied          bool
 	}{
-		{Result{StatusCode: 200}, false, false, answered},
-		{Result{Class: ClassStatus, StatusCode: 500}, true, true, answered},
-		{Result{Class: ClassRedirect, StatusCode: 301}, false, false, answered},
-		{Result{Class: ClassTLS}, true, true, answered},
-		{Result{Class: ClassTLS}, false, false, answered},
-		{Result{Class: ClassReset}, false, false, answered},
-		{Result{Class: ClassProtocol}, false, false, answered},
-		{Result{Class: ClassDNS}, true, false, failed},
-		{Result{Class: ClassConnect}, true, false, failed},
-		{Result{Class: ClassConnect}, false, false, failed},
-		{Result{Class: ClassTimeout}, true, false, failed},                     // while dialling
-		{Result{Class: ClassTimeout}, false, false, neither},                   // after the request was sent
-		{Result{Class: ClassTimeout}, true, true, answered},                    // a new connection, and then nothing
-		{Result{Class: ClassTimeout, StatusCode: 200}, false, false, answered}, // in the middle of the answer
-		{Result{Class: ClassBlocked}, true, false, neither},
+		{Result{StatusCode: 200}, false, false, answered, false},
+		{Result{Class: ClassStatus, StatusCode: 500}, true, true, answered, false},
+		{Result{Class: ClassRedirect, StatusCode: 301}, false, false, answered, false},
+		{Result{Class: ClassTLS}, true, true, answered, false},
+		{Result{Class: ClassTLS}, false, false, answered, false},
+		{Result{Class: ClassReset}, false, false, answered, false},
+		{Result{Class: ClassProtocol}, false, false, answered, false},
+		{Result{Class: ClassDNS}, true, false, failed, false},
+		{Result{Class: ClassConnect}, true, false, failed, false},
+		{Result{Class: ClassConnect}, false, false, failed, false},
+		{Result{Class: ClassTimeout}, true, false, failed, false},                     // while dialling
+		{Result{Class: ClassTimeout}, false, false, neither, false},                   // after the request was sent
+		{Result{Class: ClassTimeout}, true, true, answered, false},                    // a new connection, and then nothing
+		{Result{Class: ClassTimeout, StatusCode: 200}, false, false, answered, false}, // in the middle of the answer
+		{Result{Class: ClassBlocked}, true, false, neither, false},
+
+		{Result{Class: ClassConnect, ProxyFailed: true}, true, false, neither, true},  // the proxy refuses
+		{Result{Class: ClassTimeout, ProxyFailed: true}, true, false, neither, true},  // or hangs,
+		{Result{Class: ClassTimeout, ProxyFailed: true}, false, false, neither, true}, // with a tunnel that it has made
+		{Result{Class: ClassConnect}, true, false, failed, true},                      // the proxy tried in vain
+		{Result{Class: ClassTimeout}, true, false, failed, true},                      // for too long
+		{Result{Class: ClassTimeout}, false, false, neither, true},                    // after it said that somebody accepted
+		{Result{Class: ClassReset}, false, false, neither, true},                      // who then went, or so it seems
+		{Result{Class: ClassTLS}, false, false, answered, true},
+		{Result{Class: ClassStatus, StatusCode: 500}, false, false, answered, true},
+		{Result{StatusCode: 200}, false, false, answered, true},
 	} {
 		var d dialing
 		d.begun.Store(c.begun)
 		d.connected.Store(c.connected)
 		got := neither
-		switch f, a := d.met(&c.result); {
+		switch f, a := d.met(&c.result, c.proxied); {
 		case f && a:
 			got = "both"
 		case f:

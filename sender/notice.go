@@ -20,6 +20,8 @@ const (
 	NoticeDisabled NoticeKind = "subscription.disabled"
 	// NoticeNetwork: our own network seems to be down.
 	NoticeNetwork NoticeKind = "network.unreachable"
+	// NoticeProxy: one of the operator's proxies is failing.
+	NoticeProxy NoticeKind = "proxy.failing"
 	// NoticeReplayFinished: a replay has come to its end.
 	NoticeReplayFinished NoticeKind = "replay.finished"
 )

@@ -25,7 +25,8 @@ func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 	if a.url == nil { // it panicked before it needed one
 		return false
 	}
-	failed, answered := a.dial.met(r)
+	settings := a.Target.Settings
+	failed, answered := a.dial.met(r, settings != nil && settings.Proxy != "")
 	p.d.network.observe(a.url.Host, a.Target.Subscriber, failed, answered, p.d.now())
 	p.watchNetwork()
 	return failed

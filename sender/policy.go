@@ -36,7 +36,7 @@ const mostHorizonsStood = 2
 
 // Decide is the function that a Batch carries. now is the database's time.
 func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
-	if r.OwnNetwork {
+	if r.OwnNetwork || r.ProxyFailed {
 		if d, ok := p.standStill(l, h, r, now); ok {
 			return d
 		}
@@ -45,7 +45,10 @@ func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
 		return spare(h, r, now)
 	}
 	d := p.deliver(l, r, now)
-	d.Health = p.health(h, r, now)
+	d.Health = h
+	if !r.ProxyFailed || r.Class == ClassNone {
+		d.Health = p.health(h, r, now)
+	}
 	if l.Notice { // or the failure to tell of a notice would be told by notices
 		return d
 	}
@@ -53,7 +56,7 @@ func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
 		d.Notices = append(d.Notices, Notice{Kind: NoticeDeadLettered, Detail: fmt.Sprintf(
 			"it is not attempted any more: %d attempts without a success, the last one: %s", l.Number, failure(r))})
 	}
-	if r.Class != ClassNone && r.Class != ClassInterrupted {
+	if r.Class != ClassNone && r.Class != ClassInterrupted && !r.ProxyFailed {
 		p.warn(&d, r, now)
 	}
 	return d
@@ -73,9 +76,9 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 	return Decision{Status: StatusAwaitingRetry, Due: now.Add(delay)}
 }
 
-// standStill decides on an attempt that failed because our own network does: as
-// if it had not been made, for as long as a schedule may stand still. If ok is
-// false it counts like any other.
+// standStill decides on an attempt that failed because our own network or the proxy
+// does: as if it had not been made, for as long as a schedule may stand still. If ok is
+// false it counts in the schedule like any other.
 func (p Policy) standStill(l Live, h Health, r Result, now time.Time) (d Decision, ok bool) {
 	if r.Class == ClassNone || r.Class == ClassInterrupted {
 		return Decision{}, false
@@ -85,7 +88,7 @@ func (p Policy) standStill(l Live, h Health, r Result, now time.Time) (d Decisio
 	}
 	// The age does not matter, since it stands still: not even that of an attempt
 	// that would have been the last. The delay is one of the first two, so that
-	// deliveries go out soon after the network is back.
+	// deliveries go out soon after the network or the proxy is back.
 	delay, _ := p.Backoff.Next(backoff.State{Attempt: min(l.Tries, 2)}, r.Chance)
 	due := now.Add(delay)
 	stands := max(0, due.Sub(r.StartedAt))
@@ -107,8 +110,11 @@ func outcome(r Result) backoff.Outcome {
 
 // failure says for people how an attempt failed.
 func failure(r Result) string {
-	if r.StatusCode != 0 {
+	switch {
+	case r.StatusCode != 0:
 		return fmt.Sprintf("%s, answered %d", r.Class, r.StatusCode)
+	case r.ProxyFailed:
+		return fmt.Sprintf("%s, %s", r.Class, r.Error)
 	}
 	return string(r.Class)
 }

@@ -269,7 +269,8 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 		r := Result{
 			Class:  rapid.SampledFrom([]Class{ClassNone, ClassTimeout, ClassStatus, ClassInterrupted, ClassBlocked, ClassReset}).Draw(t, "class"),
 			Chance: rapid.Float64Range(0, 0.99).Draw(t, "chance"), StartedAt: propertyTime.Add(-time.Second), Duration: time.Second,
-			RetryAfter: hours("retry after", 30), OwnNetwork: rapid.Bool().Draw(t, "own network"), ClosedIdle: rapid.Bool().Draw(t, "closed idle"),
+			RetryAfter: hours("retry after", 30), OwnNetwork: rapid.Bool().Draw(t, "own network"), ProxyFailed: rapid.Bool().Draw(t, "proxy failed"),
+			ClosedIdle: rapid.Bool().Draw(t, "closed idle"),
 		}
 		d := p.Decide(live, h, r, propertyTime)
 		require.Equal(t, d, p.Decide(live, h, r, propertyTime))
@@ -310,7 +311,7 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 
 		// With a result that comes later, what was warned of stays warned of.
 		later := p.Decide(live, h, r, propertyTime.Add(hours("later", 20)))
-		if r.Class != ClassNone && r.Class != ClassInterrupted && !r.OwnNetwork && !d.Spared && h.Streak > 0 && later.Health.Streak > 1 {
+		if r.Class != ClassNone && r.Class != ClassInterrupted && !r.OwnNetwork && !r.ProxyFailed && !d.Spared && h.Streak > 0 && later.Health.Streak > 1 {
 			require.True(t, later.Disable != "" || later.Health.Warned >= d.Health.Warned)
 			require.True(t, d.Disable == "" || later.Disable != "")
 		}

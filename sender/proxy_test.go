@@ -1,7 +1,9 @@
 package sender_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/ssrftest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sendertest"
 )
@@ -166,7 +170,8 @@ func TestGuardThroughProxy(t *testing.T) {
 	require.Empty(t, ep.Requests())
 }
 
-// What the proxy does wrong is told apart from what the endpoint does.
+// What the proxy does wrong is told apart from what the endpoint does, and not charged to
+// it.
 func TestProxyThatFails(t *testing.T) {
 	answering := func(answer string) func(net.Conn) {
 		return func(conn net.Conn) {
@@ -174,20 +179,39 @@ func TestProxyThatFails(t *testing.T) {
 			_, _ = io.WriteString(conn, answer)
 		}
 	}
+	status := func(code int) func(net.Conn) {
+		return answering(fmt.Sprintf("HTTP/1.1 %d Some Words\r\nContent-Length: 0\r\n\r\n", code))
+	}
+	says := func(code int) string { return fmt.Sprintf("the proxy made no connection: it answered %d", code) }
+	hang := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	const proxys, endpoints = true, false
 	for name, c := range map[string]struct {
 		proxy func(net.Conn)
 		class sender.Class
 		says  string
+		fault bool
 	}{
-		"refuses":           {answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 403"},
-		"cannot connect":    {answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy made no connection: it answered 502"},
-		"asks who we are":   {answering("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "the proxy asks for other credentials (407)"},
-		"is none":           {answering("220 smtp ready\r\n"), sender.ClassConnect, "the proxy's answer to CONNECT is not HTTP"},
-		"leaves":            {func(net.Conn) {}, sender.ClassConnect, "the proxy"},
-		"answers at length": {answering("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"), sender.ClassConnect, "is not HTTP"},
-		"says too much":     {answering("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "more than an answer"},
-		"hangs":             {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, sender.ClassTimeout, "no whole answer within the attempt's time"},
-		"is not there":      {nil, sender.ClassConnect, "the proxy cannot be reached"},
+		"forbids":           {status(403), sender.ClassConnect, says(403), proxys},
+		"cannot connect":    {status(502), sender.ClassConnect, says(502), endpoints},
+		"finds nobody":      {status(503), sender.ClassConnect, says(503), endpoints},
+		"waits in vain":     {status(504), sender.ClassConnect, says(504), endpoints},
+		"breaks":            {status(500), sender.ClassConnect, says(500), endpoints},
+		"makes no tunnels":  {status(501), sender.ClassConnect, says(501), proxys},
+		"another version":   {status(505), sender.ClassConnect, says(505), proxys},
+		"wants a login":     {status(511), sender.ClassConnect, says(511), proxys},
+		"is a web server":   {status(400), sender.ClassConnect, says(400), proxys},
+		"is another one":    {status(404), sender.ClassConnect, says(404), proxys},
+		"is a third one":    {status(405), sender.ClassConnect, says(405), proxys},
+		"leads elsewhere":   {status(302), sender.ClassConnect, says(302), proxys},
+		"says go on":        {answering("HTTP/1.1 100 Continue\r\n\r\n"), sender.ClassConnect, says(100), proxys},
+		"asks who we are":   {status(407), sender.ClassConnect, "the proxy asks for other credentials (407)", proxys},
+		"is none":           {answering("220 smtp ready\r\n"), sender.ClassConnect, "the proxy's answer to CONNECT is not HTTP", proxys},
+		"leaves":            {func(net.Conn) {}, sender.ClassConnect, "the proxy broke the connection off", proxys},
+		"answers at length": {answering("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"), sender.ClassConnect, "is not HTTP", proxys},
+		"says too much":     {answering("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "more than an answer", proxys},
+		"hangs":             {hang, sender.ClassTimeout, "the proxy does not answer", proxys},
+		"is not there":      {nil, sender.ClassConnect, "the proxy cannot be reached", proxys},
+		"reaches, and ends": {answering("HTTP/1.1 200 OK\r\n\r\n"), sender.ClassReset, "the connection was closed before the answer was whole", endpoints},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,14 +220,95 @@ func TestProxyThatFails(t *testing.T) {
 			b := newBed(t)
 			b.subscribe("sub_a", "http://127.0.0.1:9/")
 			b.publish("sub_a")
+			var recorded noted[sender.Recorded]
 			_, err := b.settledDispatcher(&sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{
 				Timeout: 400 * time.Millisecond, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}},
+				Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) { recorded.add(*r) }},
 			}).RunOnce(t.Context())
 			require.NoError(t, err)
 			a := b.delivery().Attempts[0]
 			require.Equal(t, c.class, a.Class, a.Error)
 			require.Contains(t, a.Error, c.says)
 			require.NotContains(t, a.Error, at, "nothing of our network")
+			r := recorded.list()[0]
+			require.Equal(t, c.fault == proxys, r.Result.ProxyFailed)
+			require.Equal(t, c.fault == proxys, r.Decision.Uncounted)
+			require.Equal(t, c.fault == proxys, r.Decision.Health == sender.Health{}, "%+v", r.Decision.Health)
+		})
+	}
+}
+
+// A proxy whose own name has no address, or whose certificate is another's, fails, too.
+func TestProxyThatCannotBeFound(t *testing.T) {
+	a := newAuthority(t)
+	certificate := a.server("elsewhere")
+	secure := newConnectProxy(t, &certificate)
+	for says, u := range map[string]*url.URL{
+		"the proxy cannot be reached":             {Scheme: "http", Host: "proxy.example.com:3128"},
+		"the TLS handshake with the proxy failed": secure.url(t),
+	} {
+		b := newBed(t)
+		b.subscribe("sub_a", "http://127.0.0.1:9/")
+		b.publish("sub_a")
+		var recorded noted[sender.Recorded]
+		d := b.settledDispatcher(&sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{
+			Proxies: map[string]*url.URL{"eu": u}, Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) { recorded.add(*r) }},
+		})
+		d.Dial((&ssrftest.Zone{Answers: map[string][][]netip.Addr{"localhost": {one("127.0.0.1")}}}).Resolver(), func(string) error { return nil })
+		d.Trust(a.pool)
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		r := recorded.list()[0].Result
+		require.Equal(t, sender.ClassConnect, r.Class)
+		require.Equal(t, says, r.Error)
+		require.True(t, r.ProxyFailed)
+	}
+}
+
+// A proxy may forbid one of a host's addresses, and connect to another. Where it may try
+// and nobody is there, it is the host's failure.
+func TestProxyThatForbidsSomeAddresses(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second int // statuses, of 11.0.0.1 and 11.0.0.2
+		class         sender.Class
+		says          string
+		fault         bool // the proxy's
+	}{
+		{"forbids the first", 403, 200, sender.ClassReset, "closed", false},
+		{"forbids both", 403, 403, sender.ClassConnect, "403", true},
+		{"forbids the first, and finds nobody at the second", 403, 503, sender.ClassConnect, "503", false},
+		{"finds nobody at the first, and forbids the second", 503, 403, sender.ClassConnect, "503", false},
+		{"wants other credentials for the first", 407, 200, sender.ClassConnect, "407", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at, close := listen(t, func(conn net.Conn) {
+				r, err := http.ReadRequest(bufio.NewReader(conn))
+				if err != nil {
+					return
+				}
+				status := c.first
+				if r.Host == "11.0.0.2:80" {
+					status = c.second
+				}
+				fmt.Fprintf(conn, "HTTP/1.1 %d Words\r\n\r\n", status)
+			})
+			defer close()
+			b := newBed(t)
+			b.subscribe("sub_a", "http://host.example.com/")
+			b.publish("sub_a")
+			var recorded noted[sender.Recorded]
+			d := b.settledDispatcher(&sender.Settings{Proxy: "eu"}, sender.DispatcherConfig{
+				Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}, Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) { recorded.add(*r) }},
+			})
+			zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {one("11.0.0.1", "11.0.0.2")}}}
+			d.Dial(zone.Resolver(), func(string) error { return nil })
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			r := recorded.list()[0].Result
+			require.Equal(t, c.class, r.Class, r.Error)
+			require.Contains(t, r.Error, c.says)
+			require.Equal(t, c.fault, r.ProxyFailed)
 		})
 	}
 }

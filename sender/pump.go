@@ -214,6 +214,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	var s stepped
 	p.lastStep = p.d.now()
 	p.reportNetwork(ctx)
+	p.reportProxies(ctx)
 	if err := p.giveBack(ctx); err != nil {
 		return s, err
 	}

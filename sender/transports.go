@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +35,8 @@ type transports struct {
 
 	mu   sync.Mutex
 	own  map[transportKey]*list.Element
-	used list.List // of *ownTransport, the one used last in front
+	used list.List         // of *ownTransport, the one used last in front
+	made map[string]*proxy // those of proxies that were used, by name
 }
 
 type transportsConfig struct {
@@ -56,13 +59,14 @@ type transportKey struct {
 
 type ownTransport struct {
 	*http1.Client
+	proxy    *proxy // nil: none
 	key      transportKey
 	attempts int // under way; guarded by transports.mu
 	evicted  bool
 }
 
 func newTransports(c transportsConfig) *transports {
-	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, most: maxTransports, own: map[transportKey]*list.Element{}}
+	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
 	if ts.plain == nil {
 		ts.plain = newTransport(ts.dialer, c.places)
 	}
@@ -88,13 +92,22 @@ func (ts *transports) of(t *Target, u *url.URL) (http.RoundTripper, *ownTranspor
 		key.subscription, key.certificate = t.Subscription, sha256.Sum256(s.SealedCertificate)
 	}
 	if o := ts.take(key); o != nil {
-		return o, o, nil
+		return ts.admit(o)
 	}
 	made, err := ts.make(t, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	o := ts.keep(made)
+	return ts.admit(ts.keep(made))
+}
+
+// admit returns a transport for an attempt, unless that must not be made now, because
+// the transport's proxy is failing.
+func (ts *transports) admit(o *ownTransport) (http.RoundTripper, *ownTransport, error) {
+	if o.proxy != nil && !o.proxy.enter() {
+		ts.release(o)
+		return nil, nil, errProxyProbed
+	}
 	return o, o, nil
 }
 
@@ -117,11 +130,10 @@ func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
 	o := &ownTransport{key: key, Client: newTransport(ts.dialer, ts.places)}
 	o.TLS.RootCAs = ts.roots
 	if s.Proxy != "" {
-		p := ts.proxies[s.Proxy]
-		if p == nil {
+		if o.proxy = ts.proxyOf(s.Proxy); o.proxy == nil {
 			return nil, fmt.Errorf("sender: subscription %q asks for the proxy %q, which is not among the Proxies of the configuration", t.Subscription, s.Proxy)
 		}
-		o.Dial = newTunnel(p, ts.policy, ts.timeout, ts.roots, ts.dialer.Resolver).dial
+		o.Dial = unconfirmed(o.proxy.tunnel)
 	}
 	if len(s.SealedCertificate) > 0 {
 		certificate, err := ts.keys.openCertificate(t.Subscription, s.SealedCertificate)
@@ -132,6 +144,32 @@ func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
 		o.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 	}
 	return o, nil
+}
+
+// proxyOf returns the proxy of a name, or nil if the configuration has none.
+func (ts *transports) proxyOf(name string) *proxy {
+	u := ts.proxies[name]
+	if u == nil {
+		return nil
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	p := ts.made[name]
+	if p == nil {
+		p = newProxy(name, u, ts.policy, ts.timeout, ts.roots, ts.dialer.Resolver)
+		ts.made[name] = p
+	}
+	return p
+}
+
+// proxiesMade returns the proxies that were used, in no order.
+func (ts *transports) proxiesMade() []*proxy {
+	if len(ts.proxies) == 0 {
+		return nil
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return slices.Collect(maps.Values(ts.made))
 }
 
 // keep puts a transport in front, or the one that somebody else has made of the
@@ -163,6 +201,9 @@ func (ts *transports) keep(made *ownTransport) *ownTransport {
 func (ts *transports) release(o *ownTransport) {
 	if o == nil {
 		return
+	}
+	if o.proxy != nil {
+		o.proxy.leave()
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

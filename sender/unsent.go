@@ -10,6 +10,9 @@ import (
 // and told once more.
 const maxUnsent = 10_000
 
+// probedPause is how soon a delivery is looked at again whose proxy was failing.
+const probedPause = time.Minute
+
 // unreadPause is how soon a secret is looked at again that could not be read.
 const unreadPause = time.Second
 
@@ -37,8 +40,11 @@ func (u *unsent) tell(subscriber int64, now time.Time) bool {
 // pauseAfter is how long a delivery waits that could not be sent, for want of its
 // secret above all. A database that was away is back soon.
 func pauseAfter(err error) time.Duration {
-	if errors.Is(err, errKeyringUnread) {
+	switch {
+	case errors.Is(err, errKeyringUnread):
 		return unreadPause
+	case errors.Is(err, errProxyProbed):
+		return probedPause
 	}
 	return secretPause
 }

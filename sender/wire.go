@@ -158,10 +158,12 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x posting, due time.Tim
 		err = errors.New("sender: the subscription's URL cannot be parsed")
 	}
 	if err == nil {
-		ctx = withDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
 		x, err = d.post.prepare(&a.Claimed, a.url, keyring, now)
 	}
-	if err != nil && ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, d.now()) {
+	if err == nil {
+		ctx = withDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
+	}
+	if err != nil && !errors.Is(err, errProxyProbed) && ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, d.now()) {
 		d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
 			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
 	}

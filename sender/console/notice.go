@@ -20,7 +20,7 @@ func (c *Console) notices(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
 	v := noticesView{
 		Kind: q.Get("kind"), All: q.Get("all") != "",
-		Kinds: []sender.NoticeKind{sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled, sender.NoticeNetwork, sender.NoticeReplayFinished},
+		Kinds: []sender.NoticeKind{sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled, sender.NoticeNetwork, sender.NoticeProxy, sender.NoticeReplayFinished},
 	}
 	page, next, err := c.History.Notices(ctx, sender.NoticeQuery{Kind: sender.NoticeKind(v.Kind), Unread: !v.All, Cursor: q.Get("cursor"), Limit: pageSize})
 	if err != nil {

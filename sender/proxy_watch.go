@@ -1,0 +1,91 @@
+package sender
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// A proxy is taken to be failing when so many attempts have failed by its fault since
+	// the last tunnel was made through it. The first one may be one address that it
+	// forbids, or a connection that it happened to break off.
+	proxyFailures = 2
+
+	// proxyForget is how long none may have failed by its fault until that it is failing
+	// is no longer believed: it may not be used any more.
+	proxyForget = networkForget
+
+	// mostProxyProbes is how many attempts at a time find out whether a failing proxy
+	// still does. One that hangs would otherwise keep the places of others.
+	mostProxyProbes = mostProbes
+)
+
+// errProxyProbed is why an attempt is not made now through a failing proxy.
+var errProxyProbed = fmt.Errorf("%w: it is failing, and %d attempts at a time find out whether it still does", ErrProxy, mostProxyProbes)
+
+// proxyWatch tells from what is met at a proxy whether it is failing. It is plain
+// bookkeeping: no clock, no locks.
+type proxyWatch struct {
+	failures int
+	first    time.Time // of them
+	last     time.Time
+	why      string // the last one
+}
+
+func (w *proxyWatch) failed(why string, now time.Time) {
+	w.expire(now)
+	if w.failures == 0 {
+		w.first = now
+	}
+	w.failures++
+	w.last, w.why = now, why
+}
+
+// tunnelled is that a tunnel was made, which ends it.
+func (w *proxyWatch) tunnelled() { *w = proxyWatch{} }
+
+func (w *proxyWatch) failing(now time.Time) bool {
+	w.expire(now)
+	return w.failures >= proxyFailures
+}
+
+func (w *proxyWatch) expire(now time.Time) {
+	if now.Sub(w.last) > proxyForget {
+		*w = proxyWatch{}
+	}
+}
+
+func (p *proxy) failed(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watch.failed(why, time.Now())
+}
+
+func (p *proxy) tunnelled() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watch.tunnelled()
+}
+
+// failing reports whether the proxy is failing, since when, and why.
+func (p *proxy) failing(now time.Time) (since time.Time, why string, failing bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	failing = p.watch.failing(now)
+	return p.watch.first, p.watch.why, failing
+}
+
+// enter counts an attempt through the proxy until leave is called, and reports whether
+// it may be made now.
+func (p *proxy) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.underWay++
+	return p.underWay <= mostProxyProbes || !p.watch.failing(time.Now())
+}
+
+func (p *proxy) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.underWay--
+}
