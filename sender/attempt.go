@@ -3,6 +3,7 @@ package sender
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender/internal/http1"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -55,6 +57,9 @@ func (p *poster) prepare(c *Claimed, u *url.URL, keys *signing.Keyring, now time
 	x = posting{poster: p, url: u, header: make(http.Header, 8), body: c.Body, timeout: p.timeout, result: Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}}
 	if x.transport, x.own, err = p.transports.of(c.Target, u); err != nil {
 		return x, err
+	}
+	if c.Spared {
+		x.transport = onNewConnection(x.transport)
 	}
 	header := x.header
 	if s := c.Target.Settings; s != nil {
@@ -110,9 +115,11 @@ func (x *posting) end() { x.poster.transports.release(x.own) }
 // send.
 func (x *posting) conclude(ctx context.Context, answer *http.Response, err error, take func(body io.Reader) error) Result {
 	r := x.result
+	second := spokeHTTP2(answer, err)
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
-		r.ProxyFailed = byProxy(err)
+		r.ProxyFailed, r.ClosedIdle = byProxy(err), errors.Is(err, http1.ErrClosedIdle)
+		r.Error = naming(r.Error, second)
 		r.Duration = x.poster.now().Sub(x.began)
 		return r
 	}
@@ -133,7 +140,16 @@ func (x *posting) conclude(ctx context.Context, answer *http.Response, err error
 	case err != nil:
 		r.Class, r.Error = classify(ctx, err)
 	}
+	r.Error = naming(r.Error, second)
 	return r
+}
+
+// naming adds to what went wrong that it did over HTTP/2, which is not what is usual.
+func naming(text string, second bool) string {
+	if text != "" && second {
+		text += " (over HTTP/2)"
+	}
+	return text
 }
 
 // addHeaders adds a subscription's own headers, with their values opened. The library's

@@ -218,7 +218,7 @@ func challengeOf(subscriber, subscription, token string, now time.Time) (*Claime
 		return nil, err
 	}
 	return &Claimed{
-		Number: 1, Event: EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: now}, Body: d.Body(1), At: now,
+		Number: 1, Spared: true, Event: EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: now}, Body: d.Body(1), At: now,
 	}, nil
 }
 

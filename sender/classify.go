@@ -5,13 +5,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"os"
 	"strings"
 	"syscall"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender/internal/http1"
+	"github.com/surehook/surehook/sender/internal/http2"
 )
 
 // classify names how an attempt that got no whole answer failed. The text is for
@@ -33,6 +35,12 @@ func classify(ctx context.Context, err error) (Class, string) {
 		isDeadline = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded)
 	)
 	switch {
+	case errors.Is(err, http1.ErrClosedIdle):
+		return ClassReset, "the server closed a connection that was kept from an earlier attempt"
+	case errors.Is(err, http1.ErrHeader):
+		return ClassProtocol, fmt.Sprintf("the answer's headers are longer than %d KiB", maxHeader>>10)
+	case errors.Is(err, errNeither):
+		return ClassTLS, "the server offers neither HTTP/1.1 nor HTTP/2"
 	case errors.Is(err, guard.ErrBlocked):
 		return ClassBlocked, "the address may not be called"
 	case errors.As(err, &proxy) && (isDeadline || isTimeout):
@@ -51,11 +59,10 @@ func classify(ctx context.Context, err error) (Class, string) {
 		// These reach a kept-alive connection too, when our own network goes.
 		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN):
 		return ClassConnect, connectText(err)
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
+	case http1.ClosedByPeer(err), errors.Is(err, http2.ErrReset), errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
 		return ClassReset, "the connection was closed before the answer was whole"
 	}
-	return ClassProtocol, "the answer is not HTTP/1.1"
+	return ClassProtocol, notHTTP(err)
 }
 
 func connectText(err error) string {
@@ -66,4 +73,12 @@ func connectText(err error) string {
 		return "the host cannot be reached"
 	}
 	return "no connection could be made"
+}
+
+func notHTTP(err error) string {
+	var over *overHTTP2
+	if errors.As(err, &over) {
+		return "the answer is malformed"
+	}
+	return "the answer is not HTTP/1.1"
 }

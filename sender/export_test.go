@@ -5,8 +5,6 @@ import (
 	"crypto/x509"
 	"net"
 	"syscall"
-
-	"github.com/surehook/surehook/sender/internal/http1"
 )
 
 // Trust makes the transports of proxies and client certificates trust roots.
@@ -24,7 +22,7 @@ func (d *Dispatcher) CloseIdle() int {
 	ts := d.post.transports
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if plain, ok := ts.plain.(*http1.Client); ok {
+	if plain, ok := ts.plain.(*client); ok {
 		plain.CloseIdleConnections()
 	}
 	for e := ts.used.Front(); e != nil; e = e.Next() {
@@ -49,7 +47,7 @@ func (c *Challenger) Dial(resolver *net.Resolver, watch func(address string) err
 // endpoints that need none if the name is empty.
 func (d *Dispatcher) Connect(proxy string, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	if proxy == "" {
-		d.post.transports.plain.(*http1.Client).Dial = telling(dial)
+		d.post.transports.plain.(*client).Dial = telling(dial)
 		return
 	}
 	d.post.transports.proxyOf(proxy).reach = dial

@@ -11,11 +11,15 @@ import (
 
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/sender/internal/http1"
+	"github.com/surehook/surehook/sender/internal/http2"
 )
 
 // maxTries bounds how many of a host's addresses are tried to make one connection. A
 // name can have thousands, which are not all its owner's.
 const maxTries = 8
+
+// maxHeader bounds the headers of an answer, in bytes.
+const maxHeader = 64 << 10
 
 var errTries = errors.New("sender: no more of the host's addresses are tried")
 
@@ -51,19 +55,29 @@ func bounded(dial dialFunc) dialFunc {
 // another.
 //
 //   - No proxy: the guard would see the proxy's address.
-//   - HTTP/1.1 alone: the HTTP/2 client of net/http sends a request again on its own,
-//     up to seven times, which would be more POSTs on the wire than recorded attempts.
-//   - Idle connections are closed before most servers close them (60 s and
-//     more), so that a request rarely meets one that is just being closed.
+//   - HTTP/1.1 is offered alone, because it costs less. HTTP/2 is for who has nothing
+//     else.
+//   - An idle connection is given up before its server closes it, as far as that can be
+//     known, so that a request rarely meets one that is just being closed. An old one
+//     is, so that a host's new addresses are noticed.
 //   - What the answer is compressed with does not matter: it is kept as it is.
-func newTransport(dialer *net.Dialer, places int) *http1.Client {
-	return &http1.Client{
+func newTransport(dialer *net.Dialer, places int, only2 *origins) *client {
+	first := &http1.Client{
 		Dial:        telling(bounded(dialer.DialContext)),
 		TLS:         &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 		MaxIdle:     4 * places,
 		IdleTimeout: 30 * time.Second,
-		MaxHeader:   64 << 10,
+		MaxAge:      5 * time.Minute,
+		MaxHeader:   maxHeader,
 	}
+	second := &http2.Client{
+		// What is set of the other one later holds here, too.
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return first.Dial(ctx, network, address)
+		},
+		TLS: first.TLS, MaxIdle: places, IdleTimeout: first.IdleTimeout, MaxAge: first.MaxAge, MaxHeader: maxHeader,
+	}
+	return &client{Client: first, second: second, only2: only2}
 }
 
 // until is a context with a deadline at which it does not end. For http1.Client that is

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/guard"
-	"github.com/surehook/surehook/sender/internal/http1"
 )
 
 // maxTransports bounds how many transports of their own are kept for
@@ -30,6 +29,7 @@ type transports struct {
 	transportsConfig
 	dialer *net.Dialer
 	plain  http.RoundTripper
+	only2  *origins
 	roots  *x509.CertPool // nil: the system's
 	most   int
 
@@ -58,7 +58,7 @@ type transportKey struct {
 }
 
 type ownTransport struct {
-	*http1.Client
+	*client
 	proxy    *proxy // nil: none
 	key      transportKey
 	attempts int // under way; guarded by transports.mu
@@ -66,9 +66,9 @@ type ownTransport struct {
 }
 
 func newTransports(c transportsConfig) *transports {
-	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
+	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, only2: newOrigins(), most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
 	if ts.plain == nil {
-		ts.plain = newTransport(ts.dialer, c.places)
+		ts.plain = newTransport(ts.dialer, c.places, ts.only2)
 	}
 	return ts
 }
@@ -127,7 +127,7 @@ func (ts *transports) take(key transportKey) *ownTransport {
 
 func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
 	s := t.Settings
-	o := &ownTransport{key: key, Client: newTransport(ts.dialer, ts.places)}
+	o := &ownTransport{key: key, client: newTransport(ts.dialer, ts.places, ts.only2)}
 	o.TLS.RootCAs = ts.roots
 	if s.Proxy != "" {
 		if o.proxy = ts.proxyOf(s.Proxy); o.proxy == nil {
@@ -216,7 +216,7 @@ func (ts *transports) release(o *ownTransport) {
 // closeIdle closes the connections that no attempt uses, but for those of a transport
 // that the caller gave, who may use it elsewhere.
 func (ts *transports) closeIdle() {
-	if plain, ok := ts.plain.(*http1.Client); ok {
+	if plain, ok := ts.plain.(*client); ok {
 		plain.CloseIdleConnections()
 	}
 	ts.mu.Lock()
