@@ -34,7 +34,13 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	store, err := memory.New(nil)
 	require.NoError(t, err)
+	return newBedOn(t, store)
+}
+
+func newBedOn(t *testing.T, store *memory.Store) *bed {
+	t.Helper()
 	b := &bed{t: t, store: store, keys: newKeys(t, "1")}
+	var err error
 	b.reg, err = sender.NewRegistry(store, b.keys, &sender.RegistryConfig{Network: private})
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(store, nil)

@@ -217,7 +217,7 @@ func challengeOf(subscriber, subscription, token string, now time.Time) (*Claime
 	if err != nil {
 		return nil, err
 	}
-	return &Claimed{
+	return &Claimed{ // on a connection of its own, since it is not made again
 		Number: 1, Spared: true, Event: EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: now}, Body: d.Body(1), At: now,
 	}, nil
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
-// mostOrigins bounds how many origins are remembered that offer no HTTP/1.1.
+// mostOrigins bounds how many origins are remembered that do not choose HTTP/1.1.
 const mostOrigins = 1024
 
 // client makes attempts over HTTP/1.1, and over HTTP/2 to the origins that offer nothing
-// else. It dials once more for an origin that turns out to be one of these: nothing was
-// sent to it before.
+// else. Such an origin is known by the TLS handshake: it answers the offer of HTTP/1.1 with
+// the alert no_application_protocol, or it chooses nothing and then chooses HTTP/2 in a
+// handshake that offers that. In neither case was anything sent to it before.
 type client struct {
 	*http1.Client
-	second *http2.Client
-	only2  *origins
+	second  *http2.Client
+	origins *origins
 }
 
 // RoundTrip implements http.RoundTripper. The request's body must be readable still after
@@ -44,33 +45,47 @@ func onNewConnection(t http.RoundTripper) http.RoundTripper {
 	case *client:
 		return anew{t}
 	case *ownTransport:
-		return anew{t.client}
+		return anewThrough{t}
 	}
 	return t
 }
 
+// anewThrough is anew for a transport with a proxy or a certificate.
+type anewThrough struct{ *ownTransport }
+
+// RoundTrip implements http.RoundTripper.
+func (a anewThrough) RoundTrip(r *http.Request) (*http.Response, error) {
+	return a.through(r, anew{a.client})
+}
+
 func (c *client) roundTrip(r *http.Request, first, second http.RoundTripper) (*http.Response, error) {
+	if r.URL.Scheme != "https" {
+		return first.RoundTrip(r)
+	}
 	to := r.URL.Host
-	asked := false
-	if !c.only2.has(to) {
+	var refused error // by a handshake that offered HTTP/1.1
+	if !c.origins.only2(to) {
 		answer, err := first.RoundTrip(r)
-		if !http1.NotOffered(err) {
+		if !http1.NotOffered(err) && !errors.Is(err, http1.ErrNotNegotiated) {
 			return answer, err
 		}
-		asked = true
+		refused = err
 	}
 	answer, err := second.RoundTrip(r)
+	var undialled *http2.DialError
 	switch {
-	case errors.Is(err, http2.ErrNotOffered) && asked:
+	case err == nil || !errors.As(err, &undialled):
+		if refused != nil {
+			c.origins.remember(to, true)
+		}
+	case errors.Is(refused, http1.ErrNotNegotiated): // a server without the extension
+		c.origins.remember(to, false)
+		return first.RoundTrip(r)
+	case errors.Is(err, http2.ErrNotOffered) && refused != nil:
 		return nil, errNeither
 	case errors.Is(err, http2.ErrNotOffered): // any more
-		c.only2.forget(to)
-		if answer, err = first.RoundTrip(r); http1.NotOffered(err) {
-			err = errNeither
-		}
-		return answer, err
-	case asked:
-		c.only2.remember(to)
+		c.origins.forget(to)
+		return c.roundTrip(r, first, second)
 	}
 	if err != nil {
 		err = &overHTTP2{err}
@@ -98,7 +113,8 @@ func spokeHTTP2(answer *http.Response, err error) bool {
 	return answer != nil && answer.ProtoMajor == 2 || errors.As(err, &over)
 }
 
-// origins remembers hosts and ports.
+// origins remembers which hosts and ports speak HTTP/2 alone, true, and which speak
+// HTTP/1.1 although they choose no protocol, false.
 type origins struct {
 	mu  sync.Mutex
 	all *lru.Map[string, bool]
@@ -106,17 +122,27 @@ type origins struct {
 
 func newOrigins() *origins { return &origins{all: lru.New[string, bool](mostOrigins)} }
 
-func (o *origins) has(host string) bool {
+func (o *origins) get(host string) (only2, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, ok := o.all.Get(host)
-	return ok
+	return o.all.Get(host)
 }
 
-func (o *origins) remember(host string) {
+func (o *origins) only2(host string) bool {
+	only2, _ := o.get(host)
+	return only2
+}
+
+// unknown is for http1.Client.Negotiated.
+func (o *origins) unknown(host string) bool {
+	_, known := o.get(host)
+	return !known
+}
+
+func (o *origins) remember(host string, only2 bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.all.Put(host, true)
+	o.all.Put(host, only2)
 }
 
 func (o *origins) forget(host string) {

@@ -11,11 +11,17 @@ import (
 
 // RoundTrip implements http.RoundTripper.
 func (o *ownTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return o.through(r, o.client)
+}
+
+// through makes an attempt by the transport's client, and finds out whether the proxy is to
+// blame if it fails.
+func (o *ownTransport) through(r *http.Request, by http.RoundTripper) (*http.Response, error) {
 	if o.proxy == nil {
-		return o.Client.RoundTrip(r)
+		return by.RoundTrip(r)
 	}
 	silent := o.proxy.doubt(r.Context())
-	answer, err := o.Client.RoundTrip(r)
+	answer, err := by.RoundTrip(r)
 	if err == nil {
 		o.proxy.heard.Add(1)
 	}

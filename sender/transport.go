@@ -61,10 +61,11 @@ func bounded(dial dialFunc) dialFunc {
 //     known, so that a request rarely meets one that is just being closed. An old one
 //     is, so that a host's new addresses are noticed.
 //   - What the answer is compressed with does not matter: it is kept as it is.
-func newTransport(dialer *net.Dialer, places int, only2 *origins) *client {
+func newTransport(dialer *net.Dialer, places int, known *origins) *client {
 	first := &http1.Client{
 		Dial:        telling(bounded(dialer.DialContext)),
 		TLS:         &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		Negotiated:  known.unknown,
 		MaxIdle:     4 * places,
 		IdleTimeout: 30 * time.Second,
 		MaxAge:      5 * time.Minute,
@@ -77,7 +78,7 @@ func newTransport(dialer *net.Dialer, places int, only2 *origins) *client {
 		},
 		TLS: first.TLS, MaxIdle: places, IdleTimeout: first.IdleTimeout, MaxAge: first.MaxAge, MaxHeader: maxHeader,
 	}
-	return &client{Client: first, second: second, only2: only2}
+	return &client{Client: first, second: second, origins: known}
 }
 
 // until is a context with a deadline at which it does not end. For http1.Client that is

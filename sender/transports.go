@@ -27,11 +27,11 @@ const maxTransports = 512
 // ones used last are kept, with their idle connections.
 type transports struct {
 	transportsConfig
-	dialer *net.Dialer
-	plain  http.RoundTripper
-	only2  *origins
-	roots  *x509.CertPool // nil: the system's
-	most   int
+	dialer  *net.Dialer
+	plain   http.RoundTripper
+	origins *origins
+	roots   *x509.CertPool // nil: the system's
+	most    int
 
 	mu   sync.Mutex
 	own  map[transportKey]*list.Element
@@ -66,9 +66,9 @@ type ownTransport struct {
 }
 
 func newTransports(c transportsConfig) *transports {
-	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, only2: newOrigins(), most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
+	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, origins: newOrigins(), most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
 	if ts.plain == nil {
-		ts.plain = newTransport(ts.dialer, c.places, ts.only2)
+		ts.plain = newTransport(ts.dialer, c.places, ts.origins)
 	}
 	return ts
 }
@@ -127,7 +127,7 @@ func (ts *transports) take(key transportKey) *ownTransport {
 
 func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
 	s := t.Settings
-	o := &ownTransport{key: key, client: newTransport(ts.dialer, ts.places, ts.only2)}
+	o := &ownTransport{key: key, client: newTransport(ts.dialer, ts.places, ts.origins)}
 	o.TLS.RootCAs = ts.roots
 	if s.Proxy != "" {
 		if o.proxy = ts.proxyOf(s.Proxy); o.proxy == nil {

@@ -5,6 +5,10 @@ import (
 	"net"
 )
 
+// ErrNotNegotiated is matched by the error of a request whose server has chosen no protocol
+// in the TLS handshake, although it must: see Client.Negotiated. Nothing was sent.
+var ErrNotNegotiated = errors.New("http1: the server chose no protocol")
+
 // NotOffered reports whether a TLS handshake failed because the server speaks none of the
 // protocols that it was offered: the alert no_application_protocol (RFC 7301, section
 // 3.2). crypto/tls has no name for it.

@@ -24,6 +24,9 @@ type Client struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TLS is for https. Unless it has a ServerName, that is the URL's host.
 	TLS *tls.Config
+	// Negotiated reports whether a server must have chosen a protocol in the TLS handshake
+	// (RFC 7301) for its connection to be used. nil: none must.
+	Negotiated func(host string) bool
 	// MaxIdle is how many connections are kept for later, in all. Those that have waited
 	// longest go first.
 	MaxIdle int
@@ -163,6 +166,9 @@ func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptra
 	err = secure.HandshakeContext(ctx)
 	if trace != nil && trace.TLSHandshakeDone != nil {
 		trace.TLSHandshakeDone(secure.ConnectionState(), err)
+	}
+	if err == nil && c.Negotiated != nil && secure.ConnectionState().NegotiatedProtocol == "" && c.Negotiated(to.host) {
+		err = ErrNotNegotiated
 	}
 	if err != nil {
 		_ = network.Close()

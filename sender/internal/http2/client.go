@@ -44,6 +44,15 @@ type Client struct {
 	sweeping bool               // sweep will be called
 }
 
+// DialError is the error of a request for which no connection could be made. Nothing was
+// sent.
+type DialError struct{ err error }
+
+func (e *DialError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *DialError) Unwrap() error { return e.err }
+
 // ErrNotOffered is matched by the error of a request whose server does not speak HTTP/2.
 // Nothing was sent.
 var ErrNotOffered = errors.New("http2: the server does not offer HTTP/2")
@@ -51,8 +60,8 @@ var ErrNotOffered = errors.New("http2: the server does not offer HTTP/2")
 // RoundTrip implements http.RoundTripper. The request's context holds until the answer's
 // body has been read to its end or closed, which is the caller's duty; its deadline does
 // even if it is one at which the context does not end. Errors are those of the connection,
-// of the context if it has ended, or match ErrNotOffered, ErrReset, or one of package
-// http1's.
+// of the context if it has ended, or match ErrReset, or one of package http1's. They are a
+// *DialError, and perhaps match ErrNotOffered, if nothing was sent.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.roundTrip(r, true) }
 
 // Anew makes requests as its client does, on connections that have not been used before.
@@ -72,7 +81,7 @@ func (c *Client) roundTrip(r *http.Request, reuse bool) (*http.Response, error) 
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, err
+		return nil, &DialError{err}
 	}
 	x := &exchange{client: c, conn: cn, reused: reused, ctx: ctx, cancel: cancel}
 	return x.make(r.WithContext(ctx))
