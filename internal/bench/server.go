@@ -27,7 +27,7 @@ func (b *bench) postgres(ctx context.Context) (*server, error) {
 	if b.server != nil {
 		return b.server, nil
 	}
-	s, err := pgtest.Start(pgtest.Options{Durable: true, SharedBuffers: "2GB"})
+	s, err := pgtest.Start(pgtest.Options{Durable: true, SharedBuffers: "2GB", TCP: true})
 	if err != nil {
 		return nil, err
 	}

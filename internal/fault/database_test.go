@@ -51,7 +51,7 @@ func counted(t *testing.T, dsn string, calls *atomic.Int64) *pgxpool.Pool {
 func TestDatabaseInTrouble(t *testing.T) {
 	t.Parallel()
 	pgtest.DSN(t) // skips where there is nothing to start
-	server, err := pgtest.Start(pgtest.Options{Durable: true})
+	server, err := pgtest.Start(pgtest.Options{Durable: true, TCP: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
 	l := newLink(t, server.Address())

@@ -53,7 +53,7 @@ func (s *Server) Kill() error {
 		}
 	}
 	// Where nobody reaps them, a dead server looks like a living one.
-	return errors.Join(os.Remove(file), os.Remove(filepath.Join(s.folder, fmt.Sprintf(".s.PGSQL.%d.lock", s.port))))
+	return errors.Join(os.Remove(file), os.Remove(filepath.Join(s.folder, ".s.PGSQL."+s.port()+".lock")))
 }
 
 // family are a process, which is stopped, and its children: one that went on could have

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,26 +85,32 @@ func start(t *testing.T, o pgtest.Options) (*pgtest.Server, *sql.DB) {
 	return s, open(t, s.DSN())
 }
 
+func overTCP(t *testing.T, s *pgtest.Server) *sql.DB {
+	t.Helper()
+	return open(t, "postgres://postgres@"+s.Address()+"/postgres?sslmode=disable")
+}
+
 func TestStart(t *testing.T) {
 	t.Run("durable", func(t *testing.T) {
-		s, db := start(t, pgtest.Options{Durable: true, SharedBuffers: "64MB", Settings: map[string]string{"application_name": "it's"}})
+		s, db := start(t, pgtest.Options{Durable: true, SharedBuffers: "64MB", TCP: true, Settings: map[string]string{"application_name": "it's"}})
 		require.Equal(t, "on", setting(t, db, "fsync"))
 		require.Equal(t, "on", setting(t, db, "synchronous_commit"))
 		require.Equal(t, "on", setting(t, db, "full_page_writes"))
 		require.Equal(t, "64MB", setting(t, db, "shared_buffers"))
 		require.Equal(t, "it's", setting(t, db, "application_name"))
-		tcp := open(t, "postgres://postgres@"+s.Address()+"/postgres?sslmode=disable")
-		require.Equal(t, setting(t, db, "data_directory"), setting(t, tcp, "data_directory"))
+		require.Equal(t, setting(t, db, "data_directory"), setting(t, overTCP(t, s), "data_directory"))
 
 		folder := filepath.Dir(setting(t, db, "data_directory"))
 		require.DirExists(t, folder)
 		require.NoError(t, s.Stop())
 		require.NoDirExists(t, folder)
-		require.Error(t, tcp.PingContext(t.Context()))
+		require.Error(t, db.PingContext(t.Context()))
 	})
 	t.Run("not durable", func(t *testing.T) {
-		_, db := start(t, pgtest.Options{})
+		s, db := start(t, pgtest.Options{})
 		require.Equal(t, "off", setting(t, db, "fsync"))
+		require.Empty(t, setting(t, db, "listen_addresses"), "a port only for who asks for one")
+		require.Empty(t, s.Address())
 	})
 	t.Run("in vain", func(t *testing.T) {
 		folder := t.TempDir()
@@ -117,9 +124,10 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// A server that is killed keeps what was committed, and can be started again.
+// A server that is killed keeps what was committed and its port, and can be started
+// again.
 func TestKill(t *testing.T) {
-	s, db := start(t, pgtest.Options{Durable: true})
+	s, db := start(t, pgtest.Options{Durable: true, TCP: true})
 	_, err := db.ExecContext(t.Context(), "CREATE TABLE x (a int)")
 	require.NoError(t, err)
 	for range 2 {
@@ -127,8 +135,10 @@ func TestKill(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Kill())
 		require.Error(t, open(t, s.DSN()).PingContext(t.Context()))
+		require.ErrorIs(t, overTCP(t, s).PingContext(t.Context()), syscall.ECONNREFUSED, "nobody else is there")
 		require.NoError(t, s.Restart())
 		require.NoError(t, open(t, s.DSN()).PingContext(t.Context()))
+		require.NoError(t, overTCP(t, s).PingContext(t.Context()))
 	}
 	var n int
 	require.NoError(t, open(t, s.DSN()).QueryRowContext(t.Context(), "SELECT count(*) FROM x").Scan(&n))

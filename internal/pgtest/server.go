@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/surehook/surehook/internal/porttest"
 )
 
 // Options of a server; the zero value is for tests.
@@ -29,13 +29,19 @@ type Options struct {
 	// Folder is where the data goes, in a new folder that is removed at the end;
 	// default os.TempDir(). A user without privileges must be able to get there.
 	Folder string
+	// TCP has the server listen on a port of 127.0.0.1 as well: see [Server.Address].
+	TCP bool
 }
 
-// Server is a PostgreSQL server of this process. It listens on a unix socket and
-// on a port of 127.0.0.1, and asks nobody for a password.
+// socketPort is the end of the name of a server's unix socket. The socket is alone in
+// its folder.
+const socketPort = "5432"
+
+// Server is a PostgreSQL server of this process. It listens on a unix socket, and on
+// TCP if that is asked for, and asks nobody for a password.
 type Server struct {
 	folder string
-	port   int
+	tcp    *porttest.Held // nil without TCP
 	keeper *exec.Cmd
 	stdin  io.WriteCloser
 	said   *bufio.Scanner // by the keeper
@@ -84,8 +90,10 @@ func Start(o Options) (*Server, error) {
 }
 
 func (s *Server) start(o Options, bin string, credential *syscall.Credential) (err error) {
-	if s.port, err = freePort(); err != nil {
-		return err
+	if o.TCP {
+		if s.tcp, err = porttest.Reserve(); err != nil {
+			return err
+		}
 	}
 	if err := os.WriteFile(filepath.Join(s.folder, "settings"), []byte(s.settings(o)), 0o644); err != nil {
 		return err
@@ -131,11 +139,14 @@ func (s *Server) ready() error {
 
 func (s *Server) settings(o Options) string {
 	set := map[string]string{
-		"listen_addresses":        "127.0.0.1",
-		"port":                    strconv.Itoa(s.port),
+		"listen_addresses":        "",
+		"port":                    s.port(),
 		"unix_socket_directories": s.folder,
 		"max_connections":         "300",
 		"shared_buffers":          "32MB",
+	}
+	if s.tcp != nil {
+		set["listen_addresses"] = "127.0.0.1"
 	}
 	if !o.Durable {
 		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
@@ -158,30 +169,39 @@ func (s *Server) settings(o Options) string {
 
 // DSN returns the connection string, as a URL, of the unix socket. See [With].
 func (s *Server) DSN() string {
-	return With("postgres://postgres@/postgres?sslmode=disable&port="+strconv.Itoa(s.port), "host", s.folder)
+	return With("postgres://postgres@/postgres?sslmode=disable&port="+s.port(), "host", s.folder)
 }
 
 // Address returns the host and port of the same server, for a connection that a
-// test wants to lead through something. Its user and database are postgres.
+// test wants to lead through something; "" without [Options.TCP]. Its user and
+// database are postgres. The port is the server's until Stop, also while the server is
+// killed.
 func (s *Server) Address() string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+	if s.tcp == nil {
+		return ""
+	}
+	return s.tcp.Address
+}
+
+// port names the unix socket, too.
+func (s *Server) port() string {
+	if s.tcp == nil {
+		return socketPort
+	}
+	_, port, _ := strings.Cut(s.tcp.Address, ":")
+	return port
 }
 
 // Stop ends the server at once, with all of its connections, and removes its data.
-func (s *Server) Stop() error {
+func (s *Server) Stop() (err error) {
 	if s.keeper != nil {
 		_ = s.stdin.Close()
-		if err := s.keeper.Wait(); err != nil {
-			return errors.Join(fmt.Errorf("pgtest: the server's keeper: %w", err), os.RemoveAll(s.folder))
+		if err = s.keeper.Wait(); err != nil {
+			err = fmt.Errorf("pgtest: the server's keeper: %w", err)
 		}
 	}
-	return os.RemoveAll(s.folder)
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it waits for nothing
-	if err != nil {
-		return 0, err
+	if s.tcp != nil {
+		err = errors.Join(err, s.tcp.Close())
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	return errors.Join(err, os.RemoveAll(s.folder))
 }
