@@ -23,6 +23,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/surehook/surehook/internal/porttest"
 )
 
 // Endpoint is a scripted HTTP/1.1 receiver on a loopback address. It is safe for
@@ -56,9 +58,11 @@ func newEndpoint(t testing.TB, steps []Step) *Endpoint {
 	t.Helper()
 	open, leave := context.WithCancel(context.Background())
 	ep := &Endpoint{script: newScript(steps), t: t, leave: leave}
-	ep.server = httptest.NewUnstartedServer(http.HandlerFunc(ep.serve))
-	ep.server.Config.BaseContext = func(net.Listener) context.Context { return open }
-	ep.server.Config.ErrorLog = log.New(testLog{t}, "", 0)
+	ep.server = &httptest.Server{Listener: porttest.Listen(t), Config: &http.Server{
+		Handler:     http.HandlerFunc(ep.serve),
+		BaseContext: func(net.Listener) context.Context { return open },
+		ErrorLog:    log.New(testLog{t}, "", 0),
+	}}
 	t.Cleanup(ep.Close)
 	return ep
 }
@@ -72,8 +76,9 @@ func (ep *Endpoint) URL() string { return ep.server.URL }
 func (ep *Endpoint) Client() *http.Client { return ep.server.Client() }
 
 // Close breaks off what is under way and returns once nothing of the endpoint
-// runs any more; further connections are refused. The end of the test calls it
-// too; calling it again is harmless.
+// runs any more; further connections are refused until the end of the test: on Linux
+// the system gives its port to nobody else. The end of the test calls it too; calling
+// it again is harmless.
 func (ep *Endpoint) Close() {
 	ep.leave()
 	// The test server's own Close waits for requests that are being answered, and

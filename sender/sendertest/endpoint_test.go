@@ -228,9 +228,30 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 			ep.Close()
 			requireGone(t, "sendertest.(*Endpoint)", "net/http.(*conn).serve")
 			require.Error(t, (<-ended).err)
-			require.Error(t, post(t.Context(), http.DefaultTransport, ep.URL(), "").err, "a closed endpoint refuses")
+			require.ErrorIs(t, post(t.Context(), http.DefaultTransport, ep.URL(), "").err, syscall.ECONNREFUSED, "a closed endpoint refuses")
 			ep.Close() // harmless
 		})
+	}
+}
+
+// Many endpoints are closed, and so many ports asked for that some of theirs would be
+// among them.
+func TestClosedEndpointLeavesItsPortToNobody(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Log("only Linux lets a port be kept")
+		return
+	}
+	closed := map[string]bool{}
+	for range 300 {
+		ep := sendertest.NewEndpoint(t)
+		ep.Close()
+		closed[ep.URL()] = true
+	}
+	for range 2000 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		require.False(t, closed["http://"+l.Addr().String()], l.Addr())
 	}
 }
 
