@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/internal/porttest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sendertest"
 )
@@ -120,15 +121,13 @@ func TestAttemptClasses(t *testing.T) {
 }
 
 func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
-	closed := sendertest.NewEndpoint(t)
-	closed.Close()
 	untrusted := sendertest.NewTLSEndpoint(t)
 	plain := sendertest.NewEndpoint(t)
 	for _, c := range []struct {
 		name, url string
 		class     sender.Class
 	}{
-		{"refused", closed.URL(), sender.ClassConnect},
+		{"refused", "http://" + porttest.Refusing(t), sender.ClassConnect},
 		{"unknown name", "http://name.invalid/", sender.ClassDNS},
 		{"untrusted certificate", untrusted.URL(), sender.ClassTLS},
 		{"no TLS there", "https" + plain.URL()[len("http"):], sender.ClassTLS},

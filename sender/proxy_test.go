@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/porttest"
 	"github.com/surehook/surehook/internal/ssrftest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sendertest"
@@ -316,12 +317,11 @@ func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 // listen serves every connection with a function, or refuses all if it is nil.
 func listen(t *testing.T, serve func(net.Conn)) (address string, stop func()) {
 	t.Helper()
+	if serve == nil {
+		return porttest.Refusing(t), func() {}
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	if serve == nil {
-		_ = l.Close()
-		return l.Addr().String(), func() {}
-	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {

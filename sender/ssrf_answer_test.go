@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/porttest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sendertest"
 )
@@ -94,10 +95,8 @@ func TestNarrowedNetworkFindsNoConnection(t *testing.T) {
 // somebody listens there nor what they say: 107.
 func TestBlockedTellsNothing(t *testing.T) {
 	listens := sendertest.NewEndpoint(t, sendertest.Answer(http.StatusForbidden, nil, "the secret of the inner service"))
-	closed := sendertest.NewEndpoint(t)
-	closed.Close()
 	var texts []string
-	for _, raw := range []string{listens.URL(), closed.URL(), "http://169.254.169.254/", "http://a.example.com/", "http://j.example.com/", "http://10.255.255.255:1/"} {
+	for _, raw := range []string{listens.URL(), "http://" + porttest.Refusing(t), "http://169.254.169.254/", "http://a.example.com/", "http://j.example.com/", "http://10.255.255.255:1/"} {
 		o := locals()
 		b := newBed(t)
 		b.subscribe("sub_a", "http://elsewhere.example/")
