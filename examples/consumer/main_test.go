@@ -22,6 +22,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/surehook/surehook/internal/porttest"
 )
 
 const operatorToken = "the-operators-own-token"
@@ -149,7 +151,7 @@ func newPair(t *testing.T, more ...string) *pair {
 	p := &pair{t: t, dir: t.TempDir()}
 	p.server = launch(t, "reference-server", "-addr", "127.0.0.1:0", "-database", filepath.Join(p.dir, "server.db"), "-operator-token", operatorToken,
 		"-allow-private-networks", "-schedule", "100ms", "-jitter", "0")
-	p.consumer = p.consume("127.0.0.1:0", more...)
+	p.consumer = p.consume(porttest.Reserved(t), more...)
 	return p
 }
 
