@@ -3,7 +3,6 @@ package main_test
 import (
 	"bufio"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/porttest"
 )
 
 // The walk-through of the README runs as it is printed, but for the ports, which
@@ -34,7 +35,7 @@ func TestReadmeWalkThrough(t *testing.T) {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	// 127.0.0.1:0 will not do: the callback URL is registered before anybody listens.
-	ports := strings.NewReplacer("127.0.0.1:8080", free(t), "127.0.0.1:9090", free(t),
+	ports := strings.NewReplacer("127.0.0.1:8080", porttest.Reserved(t), "127.0.0.1:9090", porttest.Reserved(t),
 		"go run ./examples/reference-server", binary+" -addr 127.0.0.1:8080", "go run ./examples/consumer", consumer+" -addr 127.0.0.1:9090 -server http://127.0.0.1:8080")
 	shell := func(block string) string {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", ports.Replace(ports.Replace(block)))
@@ -58,15 +59,6 @@ func TestReadmeWalkThrough(t *testing.T) {
 	require.Contains(t, shell(blocks[6]), `"kind":"replay"`)
 	listening.says(t, "applied subscriber.created sub_ada, version 1")
 	eventually(t, "the delivery", func() string { return shell(blocks[3]) }, func(s string) bool { return strings.Contains(s, `"status":"delivered"`) })
-}
-
-// free is an address that nobody listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
 }
 
 // terminal is a command that runs until the test ends.
