@@ -10,17 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/examples/recipes/recipetest"
+	"github.com/surehook/surehook/internal/porttest"
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
 // The function is started by the framework as the platform starts it: by its target's
 // name. The framework's server ends with the process.
 func TestReceives(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	host, port, err := net.SplitHostPort(porttest.Reserved(t))
 	require.NoError(t, err)
-	host, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
 	t.Setenv("FUNCTION_TARGET", "ReceiveWebhook")
 	go func() { _ = funcframework.StartHostPort(host, port) }()
 	require.Eventually(t, func() bool {
