@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/porttest"
 )
 
 func TestDeliveryRecord(t *testing.T) {
@@ -95,7 +97,7 @@ func TestErrorClasses(t *testing.T) {
 		s := start(t, p, "-timeout", "1s")
 		require.Contains(t, s.logged(), "-timeout is short")
 		c := s.customer("c")
-		slow, redirecting, gone := newEndpoint(t), newEndpoint(t), newEndpoint(t)
+		slow, redirecting := newEndpoint(t), newEndpoint(t)
 		free := make(chan struct{})
 		defer close(free)
 		slow.with(func(_ http.ResponseWriter, r *http.Request) {
@@ -108,9 +110,8 @@ func TestErrorClasses(t *testing.T) {
 		redirecting.with(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, target.URL, http.StatusTemporaryRedirect)
 		})
-		gone.Close()
 		for class, where := range map[string]string{
-			"timeout": slow.URL, "redirect": redirecting.URL, "connect": gone.URL, "dns": "http://nobody.invalid/", "tls": strings.Replace(target.URL, "http:", "https:", 1),
+			"timeout": slow.URL, "redirect": redirecting.URL, "connect": "http://" + porttest.Refusing(t), "dns": "http://nobody.invalid/", "tls": strings.Replace(target.URL, "http:", "https:", 1),
 		} {
 			id := s.subscribe(c.token, where, "order.paid")
 			defer s.remove(c.token, "/subscriptions/"+id)
