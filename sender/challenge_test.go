@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -160,6 +162,33 @@ func TestChallengeBlocked(t *testing.T) {
 	asked, _ := proxy.requests()
 	require.Empty(t, asked)
 	require.Empty(t, ep.Requests())
+}
+
+// A proxy that fails says nothing of the endpoint, and one that does not reach it does.
+func TestChallengeThroughProxyThatFails(t *testing.T) {
+	for answer, blamed := range map[string]bool{"": false, "HTTP/1.1 407 Who\r\n\r\n": false, "HTTP/1.1 503 Nobody there\r\n\r\n": true} {
+		serve := func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 4096))
+			_, _ = io.WriteString(conn, answer)
+		}
+		if answer == "" {
+			serve = nil
+		}
+		at, stop := listen(t, serve)
+		defer stop()
+		b := newBed(t)
+		b.subscribe("sub_a", "http://endpoint/")
+		reg := b.challenged(&sender.ChallengerConfig{Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}}})
+		_, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://127.0.0.1:9/", Settings: sender.Settings{Proxy: "eu"}})
+		require.ErrorContains(t, err, "the proxy ")
+		require.NotContains(t, err.Error(), "hunter2")
+		if blamed {
+			require.ErrorIs(t, err, sender.ErrChallenge)
+		} else {
+			require.ErrorIs(t, err, sender.ErrProxy)
+			require.NotErrorIs(t, err, sender.ErrChallenge)
+		}
+	}
 }
 
 // A challenge shows the certificate that the subscription is to have.

@@ -178,7 +178,7 @@ var ofDecisions = []Defect{
 	{
 		Name: "an outage of our own network counts against the endpoints",
 		File: "sender/policy.go", Tests: []string{"./sender"},
-		Old: "if r.OwnNetwork {", New: "if r.OwnNetwork && l.Number < 0 {",
+		Old: "if r.OwnNetwork || r.ProxyFailed {", New: "if r.ProxyFailed {",
 	},
 }
 
@@ -270,6 +270,16 @@ var ofWire = []Defect{
 		Name: "an attempt may take for ever",
 		File: "sender/attempt.go", Tests: []string{"./sender"},
 		Old: "time.Now().Add(x.timeout)", New: "time.Now().Add(20*x.timeout)",
+	},
+	{
+		Name: "a proxy's failure counts against the endpoint",
+		File: "sender/attempt.go", Tests: []string{"./sender"},
+		Old: "r.ProxyFailed = byProxy(err)\n", New: "r.ProxyFailed = byProxy(err) && x.timeout < 0\n",
+	},
+	{
+		Name: "an endpoint that swallows all is taken for a proxy that hangs",
+		File: "sender/proxy_doubt.go", Tests: []string{"./sender"},
+		Old: "return p.heard.Load() == heard", New: "return p.heard.Load() >= heard",
 	},
 	{
 		Name: "the dialled address is not looked at",
