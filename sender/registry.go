@@ -49,12 +49,16 @@ type Network struct {
 	// AllowPrivateNetworks lets callback URLs lead to loopback, private and all
 	// other addresses, and use http: for development, and for services whose
 	// subscribers are inside. Whoever may register a URL can then make this
-	// process send requests into its own network.
+	// process send requests into its own network. The addresses of clouds' metadata
+	// services, such as 169.254.169.254 and fd00:ec2::254, stay closed, unless Allow
+	// has them.
 	AllowPrivateNetworks bool
 
 	// Allow lists networks that may be called although they are not globally
-	// routable; Deny those that may not, whatever else is said, such as one's own
-	// public addresses.
+	// routable, or are metadata services; Deny those that may not, whatever else is
+	// said, such as one's own public addresses. An address is judged in this order:
+	// Deny, Allow, the metadata services, AllowPrivateNetworks, and whether it is
+	// globally routable.
 	Allow, Deny []netip.Prefix
 }
 

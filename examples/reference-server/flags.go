@@ -47,7 +47,7 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 	f.Float64Var(&jitter, "jitter", 0.2, "each delay is varied by up to this `fraction`")
 	f.DurationVar(&o.timeout, "timeout", maxTimeout, "per attempt, from dial to the end of the response: at most 10s")
 	f.DurationVar(&disableAfter, "disable-after", 120*time.Hour, "continuous failure for this long disables a subscription")
-	f.BoolVar(&o.allowPrivate, "allow-private-networks", false, "callback URLs may lead to loopback and private addresses, and use http")
+	f.BoolVar(&o.allowPrivate, "allow-private-networks", false, "callback URLs may lead to loopback and private addresses, and use http; metadata services of clouds stay closed")
 	f.BoolVar(&o.workers, "workers", true, "false: serve the API only")
 	f.TextVar(&o.level, "log-level", slog.LevelInfo, "the least `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")

@@ -5,10 +5,7 @@ import "net/netip"
 // special4 is the IANA IPv4 Special-Purpose Address Registry (RFC 6890, RFC 8190;
 // https://www.iana.org/assignments/iana-ipv4-special-registry), whole: the few
 // entries that are globally reachable are anycast services that receive no
-// deliveries. To it come multicast (RFC 5771) and Azure's host, which looks
-// public. The metadata services of the clouds are at 169.254.169.254,
-// 169.254.170.2, 169.254.170.23, 100.100.100.200 and 192.0.0.192, in ranges below,
-// and at fd00:ec2::254 and fd20:ce::254, in none of global6.
+// deliveries. To it comes multicast (RFC 5771).
 var special4 = prefixes(
 	"0.0.0.0/8",       // this network, RFC 791
 	"10.0.0.0/8",      // private use, RFC 1918
@@ -28,9 +25,29 @@ var special4 = prefixes(
 	"203.0.113.0/24",  // documentation, RFC 5737
 	"224.0.0.0/4",     // multicast, RFC 5771
 	"240.0.0.0/4",     // reserved, RFC 1112; limited broadcast, RFC 919
+)
 
-	// https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
-	"168.63.129.16/32",
+// metadata is where clouds tell a machine about itself, its credentials included. A
+// name such as metadata.google.internal resolves to one of these. No subscriber is
+// there, so they stay closed where private networks are open. The sources are the
+// clouds' own documents, by the titles that are given here.
+var metadata = prefixes(
+	"169.254.169.254/32",     // AWS "Instance metadata", Google Cloud, Azure "Instance Metadata Service", OpenStack and most others
+	"fd00:ec2::254/128",      // AWS "Instance metadata", over IPv6
+	"169.254.170.2/32",       // AWS "Amazon ECS task metadata endpoint" and "Task IAM role"
+	"169.254.170.23/32",      // AWS "EKS Pod Identity"
+	"fd00:ec2::23/128",       // AWS "EKS Pod Identity", over IPv6
+	"168.63.129.16/32",       // Azure "What is IP address 168.63.129.16?", its WireServer, which looks public
+	"fd20:ce::254/128",       // Google Cloud "About VM metadata", over IPv6
+	"169.254.169.252/32",     // Google Kubernetes Engine "Workload Identity", the server on the node
+	"100.100.100.200/32",     // Alibaba Cloud "Instance metadata"
+	"169.254.0.23/32",        // Tencent Cloud "Instance metadata", metadata.tencentyun.com
+	"192.0.0.192/32",         // Oracle Cloud Infrastructure Classic "Instance metadata"
+	"fd00:c1::a9fe:a9fe/128", // Oracle Cloud Infrastructure "Instance metadata", over IPv6
+	"169.254.42.42/32",       // Scaleway "Instance metadata"
+	"fd00:42::42/128",        // Scaleway, over IPv6
+	"fd00:a9fe:a9fe::1/128",  // Akamai Linode "Metadata service", over IPv6
+	"fe80::a9fe:a9fe/128",    // OpenStack "Metadata service", over IPv6
 )
 
 // global6 is all of IPv6 that is given out as global unicast (RFC 4291 section
@@ -56,6 +73,15 @@ var (
 	sixTo4 = netip.MustParsePrefix("2002::/16")    // RFC 3056 section 2
 )
 
+// lastFour are the prefixes of addresses that end in the IPv4 address that they lead
+// to. Only NAT64 leads to a public one: the others are no global unicast.
+var lastFour = []netip.Prefix{
+	nat64,
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // NAT64 by a local prefix of 96 bits, RFC 8215
+	netip.MustParsePrefix("::ffff:0:0:0/96"), // IPv4-translated, RFC 2765 section 2.1
+	netip.MustParsePrefix("::/96"),           // IPv4-compatible, RFC 4291 section 2.5.5.1
+}
+
 // routable tells whether an address, unmapped and without a zone, is globally
 // routable unicast in its own right. What it embeds is judged elsewhere.
 func routable(a netip.Addr) bool {
@@ -66,7 +92,7 @@ func routable(a netip.Addr) bool {
 }
 
 // embedded returns the IPv4 addresses that packets to an IPv6 address may end at:
-// by its prefix (NAT64, 6to4), and by its interface identifier (ISATAP, RFC 5214
+// by its prefix (lastFour, 6to4), and by its interface identifier (ISATAP, RFC 5214
 // section 6.1). Those that there are not are invalid.
 func embedded(a netip.Addr) (found [2]netip.Addr) {
 	if !a.Is6() {
@@ -74,7 +100,7 @@ func embedded(a netip.Addr) (found [2]netip.Addr) {
 	}
 	b := a.As16()
 	switch {
-	case nat64.Contains(a):
+	case covered(lastFour, a):
 		found[0] = netip.AddrFrom4([4]byte(b[12:16]))
 	case sixTo4.Contains(a):
 		found[0] = netip.AddrFrom4([4]byte(b[2:6]))

@@ -129,6 +129,10 @@ func TestDialByName(t *testing.T) {
 		"A loopback, AAAA public": {
 			answers: ssrftest.Addresses("127.0.0.1", "2606:4700:4700::1111"), blocked: []string{"127.0.0.1"}, public: []string{"2606:4700:4700::1111"},
 		},
+		"metadata, where private networks are allowed": {
+			answers: ssrftest.Addresses("169.254.169.254", "fd00:ec2::254"), blocked: []string{"169.254.169.254", "fd00:ec2::254"},
+			policy: guard.Policy{AllowPrivateNetworks: true},
+		},
 		"public, but denied by the operator": {
 			answers: ssrftest.Addresses("8.8.8.8"), blocked: []string{"8.8.8.8"},
 			policy: guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("8.8.8.8/32")}},

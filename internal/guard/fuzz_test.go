@@ -1,7 +1,9 @@
 package guard_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"net"
 	"net/netip"
@@ -23,17 +25,18 @@ func FuzzAddress(f *testing.F) {
 		"2002:808:808::1", "2002:a9fe:a9fe::1", "2600::5efe:10.0.0.1", "2600::1", "fe80::1%lo", "fd00:ec2::254", "2001:db8::1", "168.63.129.16", "100.64.0.1",
 		"100.127.255.255", "100.128.0.0", "172.31.255.255", "172.32.0.0", "2002:ac1f:1::1", "2002:6440:1::", "2600::200:5efe:172.16.0.1", "2600::100:5efe:172.16.0.1",
 		"2001:1ff::", "2001:200::", "2001:db7::", "2001:db9::", "3fff:fff::", "3fff:1000::", "2620:4f:8000::", "2620:4f:8001::", "64:ff9b:1::808:808", "4000::",
+		"169.254.169.253", "169.254.170.23", "::ffff:0:a9fe:a9fe", "64:ff9b:1:2:3:4:6464:64c8", "::a9fe:2a2a", "2600::5efe:169.254.0.23", "fd20:ce::254", "fd00:c1::a9fe:a9fe",
 		"198.19.0.0", "198.20.0.0", "192.0.0.192", "192.0.1.0", "223.255.255.255", "224.0.0.1", "232.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255", "2001:db8:ffff::1",
 	} {
 		b := netip.MustParseAddr(s).As16()
 		f.Add(b[:], netip.MustParseAddr(s).Zone())
 	}
-	f.Fuzz(func(t *testing.T, bytes []byte, zone string) {
+	f.Fuzz(func(t *testing.T, raw []byte, zone string) {
 		var b [16]byte
-		copy(b[:], bytes)
+		copy(b[:], raw)
 		a := netip.AddrFrom16(b)
-		if len(bytes) == 4 {
-			a = netip.AddrFrom4([4]byte(bytes))
+		if len(raw) == 4 {
+			a = netip.AddrFrom4([4]byte(raw))
 		}
 		err := guard.Policy{}.CheckAddr(a.WithZone(zone))
 		network := "tcp4"
@@ -49,6 +52,10 @@ func FuzzAddress(f *testing.F) {
 		}
 		if public := publicBytes(a.As16()) && (a.Is4() || zone == ""); public != (err == nil) {
 			t.Fatalf("%v is public: %v, and CheckAddr says: %v", a.WithZone(zone), public, err)
+		}
+		closed := metadataBytes(a.As16()) || a.Is6() && zone != ""
+		if err := (guard.Policy{AllowPrivateNetworks: true}).CheckAddr(a.WithZone(zone)); closed != (err != nil) {
+			t.Fatalf("%v is to stay closed: %v, and CheckAddr says where private networks are open: %v", a.WithZone(zone), closed, err)
 		}
 		plain := a.Unmap()
 		if err != nil {
@@ -103,6 +110,40 @@ func public4(b [4]byte) bool {
 		}
 	}
 	return true
+}
+
+// metadataBytes tells what is closed although private networks are open, likewise.
+func metadataBytes(b [16]byte) bool {
+	last4, zeros := [4]byte(b[12:]), func(from, to int) bool { return len(bytes.Trim(b[from:to], "\x00")) == 0 }
+	switch {
+	case zeros(0, 12), // IPv4-compatible
+		zeros(0, 10) && b[10] == 0xff && b[11] == 0xff,                                      // IPv4-mapped
+		zeros(0, 8) && b[8] == 0xff && b[9] == 0xff && zeros(10, 12),                        // IPv4-translated
+		b[0] == 0 && b[1] == 0x64 && b[2] == 0xff && b[3] == 0x9b && zeros(4, 12),           // NAT64
+		b[0] == 0 && b[1] == 0x64 && b[2] == 0xff && b[3] == 0x9b && b[4] == 0 && b[5] == 1, // NAT64 by a local prefix
+		(b[8] == 0 || b[8] == 2) && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:             // ISATAP
+		if metadata4(last4) {
+			return true
+		}
+	}
+	if b[0] == 0x20 && b[1] == 0x02 && metadata4([4]byte(b[2:6])) { // 6to4
+		return true
+	}
+	switch hex.EncodeToString(b[:]) {
+	case "fd000ec2000000000000000000000254", "fd000ec2000000000000000000000023", "fd2000ce000000000000000000000254", "fd0000c10000000000000000a9fea9fe",
+		"fd000042000000000000000000000042", "fd00a9fea9fe00000000000000000001", "fe8000000000000000000000a9fea9fe":
+		return true
+	}
+	return false
+}
+
+func metadata4(b [4]byte) bool {
+	switch b {
+	case [4]byte{169, 254, 169, 254}, [4]byte{169, 254, 169, 252}, [4]byte{169, 254, 170, 2}, [4]byte{169, 254, 170, 23}, [4]byte{169, 254, 0, 23},
+		[4]byte{169, 254, 42, 42}, [4]byte{100, 100, 100, 200}, [4]byte{192, 0, 0, 192}, [4]byte{168, 63, 129, 16}:
+		return true
+	}
+	return false
 }
 
 func nat64(a netip.Addr) (b [16]byte) {

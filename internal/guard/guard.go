@@ -29,18 +29,22 @@ var ErrBlocked = errors.New("guard: blocked")
 // routable unicast addresses. A policy may be used by several goroutines at once
 // while nobody changes its prefixes.
 //
-// An address is judged in this order: Deny, AllowPrivateNetworks, Allow, the
-// built-in rules. An IPv4 address in IPv6 clothes is judged as the IPv4 address
-// (IPv4-mapped). One that IPv6 leads to an IPv4 address (NAT64 by the well-known
-// prefix, 6to4, ISATAP) must pass as what it embeds and as itself. A network's
-// own NAT64 prefix cannot be known here: an operator who has one denies it.
+// An address is judged in this order: Deny; Allow; the metadata services of clouds,
+// which are refused; AllowPrivateNetworks; the other built-in rules. An IPv4 address
+// in IPv6 clothes is judged as the IPv4 address (IPv4-mapped). One that IPv6 leads to
+// an IPv4 address (NAT64 by the well-known prefixes, 6to4, ISATAP, IPv4-translated and
+// IPv4-compatible addresses) must pass as what it embeds and as itself, unless Allow
+// has it as itself. A network's own NAT64 prefix cannot be known here: an operator who
+// has one denies it.
 type Policy struct {
 	// AllowPrivateNetworks lets every address be dialled that is not in Deny,
-	// loopback and private networks included, and URLs have the scheme http.
+	// loopback and private networks included, and URLs have the scheme http. The
+	// addresses at which clouds hand out credentials (see addresses.go) stay closed,
+	// unless Allow has them.
 	AllowPrivateNetworks bool
 
 	// Allow has prefixes that may be dialled although the built-in rules refuse
-	// them.
+	// them, metadata services too.
 	Allow []netip.Prefix
 
 	// Deny has prefixes that may not be dialled, whatever else is said: the
@@ -106,7 +110,7 @@ func (p Policy) allows(a netip.Addr) bool {
 			return false
 		}
 	}
-	if p.AllowPrivateNetworks || covered(p.Allow, a) {
+	if covered(p.Allow, a) {
 		return true
 	}
 	for _, inner := range leadsTo {
@@ -114,7 +118,7 @@ func (p Policy) allows(a netip.Addr) bool {
 			return false
 		}
 	}
-	return routable(a)
+	return !covered(metadata, a) && (p.AllowPrivateNetworks || routable(a))
 }
 
 func (p Policy) denies(a netip.Addr) bool {

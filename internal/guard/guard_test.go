@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,13 +60,37 @@ func TestRangesAreRefusedToTheirEdges(t *testing.T) {
 	}
 }
 
+// The services of clouds that hand out credentials stay closed where private networks
+// are open, in whatever clothes, until they are named.
 func TestMetadataServices(t *testing.T) {
 	t.Parallel()
+	private := guard.Policy{AllowPrivateNetworks: true}
 	for _, s := range []string{
-		"169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "192.0.0.192", "168.63.129.16",
-		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe",
+		"169.254.169.254", "169.254.169.252", "169.254.170.2", "169.254.170.23", "169.254.0.23", "169.254.42.42", "100.100.100.200", "192.0.0.192", "168.63.129.16",
+		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42", "fd00:a9fe:a9fe::1", "fe80::a9fe:a9fe",
 	} {
-		require.ErrorIs(t, guard.Policy{}.CheckAddr(netip.MustParseAddr(s)), guard.ErrBlocked, s)
+		a := netip.MustParseAddr(s)
+		named := guard.Policy{AllowPrivateNetworks: true, Allow: []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}}
+		denied := guard.Policy{AllowPrivateNetworks: true, Allow: named.Allow, Deny: named.Allow}
+		check := func(a netip.Addr) {
+			t.Helper()
+			require.ErrorIs(t, guard.Policy{}.CheckAddr(a), guard.ErrBlocked, a)
+			require.ErrorIs(t, private.CheckAddr(a), guard.ErrBlocked, a)
+			require.NoError(t, named.CheckAddr(a), a)
+			require.ErrorIs(t, denied.CheckAddr(a), guard.ErrBlocked, a)
+		}
+		check(a)
+		for _, neighbour := range []netip.Addr{a.Prev(), a.Next()} {
+			require.NoError(t, private.CheckAddr(neighbour), "of %v", a)
+		}
+		if !a.Is4() {
+			continue
+		}
+		for name, c := range clothes {
+			if !strings.HasPrefix(name, "Teredo") { // whose packets end at a tunnel, not at the address
+				check(netip.MustParseAddr(c.of(halves(s))))
+			}
+		}
 	}
 }
 
@@ -131,6 +156,12 @@ func TestOrderOfTheRules(t *testing.T) {
 		"private networks, loopback":         {guard.Policy{AllowPrivateNetworks: true}, "::1", true},
 		"private networks, Teredo":           {guard.Policy{AllowPrivateNetworks: true}, "2001::1", true},
 		"private networks, embedded":         {guard.Policy{AllowPrivateNetworks: true}, "64:ff9b::7f00:1", true},
+		"private networks, metadata":         {guard.Policy{AllowPrivateNetworks: true}, "169.254.169.254", false},
+		"private networks, its neighbour":    {guard.Policy{AllowPrivateNetworks: true}, "169.254.169.253", true},
+		"metadata within what is allowed":    {guard.Policy{Allow: []netip.Prefix{prefix("169.254.0.0/16")}}, "169.254.169.254", true},
+		"allow before metadata":              {guard.Policy{AllowPrivateNetworks: true, Allow: both}, "fd00:ec2::254", true},
+		"allow of other metadata":            {guard.Policy{AllowPrivateNetworks: true, Allow: both}, "169.254.169.254", false},
+		"allow of the clothes of metadata":   {guard.Policy{AllowPrivateNetworks: true, Allow: []netip.Prefix{prefix("64:ff9b::/96")}}, "64:ff9b::a9fe:a9fe", true},
 		"allow before the built-in rules":    {guard.Policy{Allow: both}, "10.0.0.1", true},
 		"allow before the built-in, IPv6":    {guard.Policy{Allow: both}, "fd00::1", true},
 		"allow of others":                    {guard.Policy{Allow: both}, "192.168.0.1", false},

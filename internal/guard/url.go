@@ -135,7 +135,11 @@ func (p Policy) checkHost(u *url.URL) (string, error) {
 
 func (p Policy) checkLiteral(a netip.Addr) (string, error) {
 	if p.CheckAddr(a) != nil {
-		return "", refuse("give one that is globally routable", "the address %v may not be called", a)
+		remedy := "give one that is globally routable"
+		if p.AllowPrivateNetworks {
+			remedy = "give one that is not denied, and no metadata service"
+		}
+		return "", refuse(remedy, "the address %v may not be called", a)
 	}
 	if a = a.Unmap(); a.Is4() {
 		return a.String(), nil
