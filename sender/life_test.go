@@ -43,7 +43,13 @@ func TestUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, endpoint.Requests(), 1, "it asks for others now")
 
-	got, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{}})
+	_, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{}})
+	require.ErrorIs(t, err, sender.ErrInvalid, "who takes the last one out does not ask for all")
+	require.ErrorContains(t, err, `event types: the list is empty: name one or more, or "*" for all`)
+	kept, err := b.reg.Subscription(t.Context(), s.ID)
+	require.NoError(t, err)
+	require.Equal(t, []string{"other.*"}, kept.EventTypes)
+	got, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"*"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"*"}, got.EventTypes)
 
@@ -52,7 +58,7 @@ func TestUpdate(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.ErrorContains(t, err, "url")
 	require.ErrorContains(t, err, "rate", "all that is wrong is said at once")
-	kept, err := b.reg.Subscription(t.Context(), s.ID)
+	kept, err = b.reg.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, got.URL, kept.URL)
 	_, err = b.reg.Update(t.Context(), "wsub_none", sender.SubscriptionChange{})

@@ -1,6 +1,7 @@
 package sender_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -39,6 +40,7 @@ func TestSubscribe(t *testing.T) {
 		{"no url", sender.NewSubscription{Subscriber: "sub_a"}, sender.ErrInvalid, "url"},
 		{"a type that is none", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{"a.*.b"}}, sender.ErrInvalid, `event type "a.*.b"`},
 		{"an empty type", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{""}}, sender.ErrInvalid, `event type ""`},
+		{"a list of no types", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{}}, sender.ErrInvalid, `event types: the list is empty: name one or more, or "*" for all`},
 		{"too many types", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", EventTypes: make([]string, 101)}, sender.ErrInvalid, "at most 100"},
 		{"a long description", sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", Description: strings.Repeat("d", 1025)}, sender.ErrInvalid, "description"},
 		{"an unknown subscriber", sender.NewSubscription{Subscriber: "sub_x", URL: "https://example.com/"}, sender.ErrNotFound, "sub_x"},
@@ -58,6 +60,23 @@ func TestSubscribe(t *testing.T) {
 	require.NoError(t, strict.Unsubscribe(t.Context(), s.ID))
 	_, err = strict.Subscription(t.Context(), s.ID)
 	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+// Where subscribers are inside, the services that hand out credentials stay closed.
+func TestSubscribeToMetadataService(t *testing.T) {
+	b := newBed(t)
+	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	n := sender.NewSubscription{Subscriber: "sub_a", URL: "http://169.254.169.254/latest/meta-data/"}
+	_, err = b.reg.Subscribe(t.Context(), n)
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.ErrorContains(t, err, "no metadata service")
+	named := private
+	named.Allow = []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}
+	reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Network: named})
+	require.NoError(t, err)
+	_, err = reg.Subscribe(t.Context(), n)
+	require.NoError(t, err)
 }
 
 func TestCreateSubscriber(t *testing.T) {

@@ -28,7 +28,9 @@ type NewSubscription struct {
 	// checked now; the address that is dialled is checked at every attempt. Its
 	// name is not looked up now.
 	URL string
-	// EventTypes are exact types, "prefix.*" or "*"; empty means "*".
+	// EventTypes are exact types, "prefix.*" or "*", up to 100. Nil means "*". A list
+	// that is not nil has one or more: to ask for nothing would be a mistake, and to
+	// take it for everything a worse one.
 	EventTypes  []string
 	Description string // up to 1024 bytes
 	// Settings adjust how its deliveries are posted. SealedCertificate must be
@@ -138,8 +140,11 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 }
 
 func checkEventTypes(types []string) ([]string, error) {
-	if len(types) == 0 {
+	if types == nil {
 		return []string{"*"}, nil
+	}
+	if len(types) == 0 {
+		return nil, fmt.Errorf("%w subscription: event types: the list is empty: name one or more, or \"*\" for all", ErrInvalid)
 	}
 	if len(types) > maxEventTypes {
 		return nil, fmt.Errorf("%w subscription: it asks for %d event types: at most %d are allowed; \"prefix.*\" covers many", ErrInvalid, len(types), maxEventTypes)

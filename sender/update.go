@@ -9,7 +9,7 @@ import (
 // as it is.
 type SubscriptionChange struct {
 	URL         *string
-	EventTypes  []string // as in NewSubscription; not nil and empty: "*"
+	EventTypes  []string // as in NewSubscription: a list that is not nil has one or more
 	Description *string
 	Settings    *Settings // all of them; but the certificate, which has fields of its own
 
@@ -88,8 +88,11 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 		s.Settings.SealedCertificate = nil
 	}
 	types := s.EventTypes
+	if s.Implicit { // it asks for none
+		n.EventTypes = nil
+	}
 	s, err := r.validated(n, s)
-	if s.Implicit { // it asks for none, which would mean all
+	if s.Implicit {
 		s.EventTypes = types
 	}
 	return s, err
