@@ -26,7 +26,7 @@ func rotated(k SealedKeyring, fresh SealedSecret, overlap time.Duration, now tim
 		secrets = append(secrets, s)
 	}
 	if len(secrets) >= maxSecrets {
-		return nil, time.Time{}, fmt.Errorf("%w rotation: %d secrets of subscriber %q are valid, and no more are signed with: wait until one has ended, or retire the older ones",
+		return nil, time.Time{}, fmt.Errorf("%w rotation: %d secrets of subscriber %q are valid, and no more are signed with: wait until one has ended, retire the older ones, or replace all of them without an overlap",
 			ErrInvalid, len(secrets), k.Subscriber)
 	}
 	return append(secrets, fresh), previousUntil, nil

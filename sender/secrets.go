@@ -22,7 +22,7 @@ const (
 // Rotation adjusts a rotation. A nil one and zero fields mean the defaults.
 type Rotation struct {
 	// Overlap is how long the secrets before stay valid. The default is 24 h, the
-	// most 30 days. To end them now, call RetireSecret afterwards.
+	// most 30 days. To have none, call RevokeSecret instead.
 	Overlap time.Duration
 
 	// Secret is the new secret. The default is a generated one.
@@ -36,8 +36,10 @@ type Rotation struct {
 // peace. A secret that ends earlier keeps its end.
 //
 // ErrInvalid: the overlap is too long, the secret cannot sign or is in use
-// already, or four secrets are valid already. ErrNotFound: no such subscriber.
-// ErrSealed: a secret that is still valid cannot be opened, see RevokeSecret.
+// already, or four secrets are valid already, and one of them would lose its
+// overlap. In an emergency call RevokeSecret, which is not refused for their number.
+// ErrNotFound: no such subscriber. ErrSealed: a secret that is still valid cannot be
+// opened, see RevokeSecret.
 // ErrConflict: it was changed by others again and again.
 func (r *Registry[Tx]) RotateSecret(ctx context.Context, subscriber string, rotation *Rotation) (secret signing.Secret, previousValidUntil time.Time, err error) {
 	err = r.changing(ctx, func(tx Tx) error {
@@ -113,7 +115,7 @@ func (r *Registry[Tx]) RetireSecretTx(ctx context.Context, tx Tx, subscriber str
 // be opened: it removes all that the subscriber has and returns a new one, which
 // is secret unless that is zero. There is no overlap: deliveries that are claimed
 // from now on carry signatures with the new one alone, and the owner refuses them
-// until it knows it. ErrInvalid: the secret cannot sign, or is one of those that
+// until it knows it. It does not matter how many secrets are valid. ErrInvalid: the secret cannot sign, or is one of those that
 // it should replace. ErrNotFound: no such subscriber. ErrConflict as in
 // RotateSecret.
 func (r *Registry[Tx]) RevokeSecret(ctx context.Context, subscriber string, secret signing.Secret) (fresh signing.Secret, err error) {

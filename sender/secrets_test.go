@@ -73,9 +73,11 @@ func TestSecretsOverTheWire(t *testing.T) {
 	fourth, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	signedBy(t, post("sub_a"), fourth, third, second, first)
-	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", nil)
-	require.ErrorIs(t, err, sender.ErrInvalid)
-	require.ErrorContains(t, err, "retire the older ones")
+	for _, overlap := range []time.Duration{0, 1} {
+		_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: overlap})
+		require.ErrorIs(t, err, sender.ErrInvalid)
+		require.ErrorContains(t, err, "retire the older ones, or replace all of them without an overlap")
+	}
 	signedBy(t, post("sub_a"), fourth, third, second, first)
 
 	require.NoError(t, b.reg.RetireSecret(t.Context(), "sub_a"))
@@ -86,8 +88,12 @@ func TestSecretsOverTheWire(t *testing.T) {
 	fifth, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	signedBy(t, post("sub_a"), fifth, fourth)
+	for range 2 {
+		_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", nil)
+		require.NoError(t, err)
+	}
 	fresh, err := b.reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
-	require.NoError(t, err)
+	require.NoError(t, err, "four are valid, and none is to stay so")
 	signedBy(t, post("sub_a"), fresh)
 	own = signing.GenerateSecret()
 	fresh, err = b.reg.RevokeSecret(t.Context(), "sub_a", own)

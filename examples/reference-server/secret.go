@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/signing"
 )
 
 // RotateSecret asks for a new signing secret.
 type RotateSecret struct {
-	OverlapSeconds *int64 `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" default:"86400" doc:"For how long the previous secret stays valid."`
+	OverlapSeconds *int64 `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" default:"86400" doc:"For how long the secrets before stay valid. 0 ends all of them at once, and is never refused."`
 }
 
 // RotatedSecret is the answer.
@@ -64,12 +65,11 @@ func (s *server) rotateSecret(ctx context.Context, c caller, in *rotateSecret) (
 		overlap = time.Duration(*in.Body.OverlapSeconds) * time.Second
 	}
 	body, err := once(ctx, s.answers, c, in.Key, overlap, func(tx *sql.Tx) (RotatedSecret, error) {
-		// The library takes no overlap for the default: none is the shortest one, and
-		// a retirement.
-		secret, until, err := s.registry.RotateSecretTx(ctx, tx, in.ID, &sender.Rotation{Overlap: max(overlap, time.Microsecond)})
-		if err == nil && overlap == 0 {
-			err = s.registry.RetireSecretTx(ctx, tx, in.ID)
+		if overlap == 0 { // in an emergency it must not matter how many are valid
+			secret, err := s.registry.RevokeSecretTx(ctx, tx, in.ID, signing.Secret{})
+			return RotatedSecret{secret.Reveal(), time.Now().UTC().Truncate(time.Microsecond)}, err
 		}
+		secret, until, err := s.registry.RotateSecretTx(ctx, tx, in.ID, &sender.Rotation{Overlap: overlap})
 		return RotatedSecret{secret.Reveal(), until}, err
 	})
 	return &answer[RotatedSecret]{body}, err

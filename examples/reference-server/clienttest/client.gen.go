@@ -523,7 +523,7 @@ type NewSubscriber struct {
 type NewSubscription struct {
 	Description *string `json:"description,omitempty"`
 
-	// EventTypes Exact types, prefix.* or *, which is the default.
+	// EventTypes Exact types, prefix.* or *, which is the default when it is left out.
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// SubscriberId For the operator: whose it is. Without it an operator's subscription gets the events of all.
@@ -590,7 +590,7 @@ type PublishedEvent struct {
 
 // RotateSecret defines model for RotateSecret.
 type RotateSecret struct {
-	// OverlapSeconds For how long the previous secret stays valid.
+	// OverlapSeconds For how long the secrets before stay valid. 0 ends all of them at once, and is never refused.
 	OverlapSeconds *int64 `json:"overlap_seconds,omitempty"`
 }
 
@@ -667,8 +667,10 @@ type SubscriptionStatus string
 
 // SubscriptionChange defines model for SubscriptionChange.
 type SubscriptionChange struct {
-	Description *string   `json:"description,omitempty"`
-	EventTypes  *[]string `json:"event_types,omitempty"`
+	Description *string `json:"description,omitempty"`
+
+	// EventTypes Exact types, prefix.* or *.
+	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Resume With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339).
 	Resume *string `json:"resume,omitempty"`
