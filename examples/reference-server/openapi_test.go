@@ -79,6 +79,11 @@ func TestOpenAPI(t *testing.T) {
 	progress := schemas["Job"].(object)["properties"].(object)["progress"]
 	require.Contains(t, progress.(object)["anyOf"], object{"type": "null"}, "a job that has not begun has none")
 	require.Equal(t, false, schemas["NewSubscriber"].(object)["additionalProperties"], "unknown fields are refused")
+	for _, name := range []string{"NewSubscription", "SubscriptionChange"} {
+		types := schemas[name].(object)["properties"].(object)["event_types"].(object)
+		require.InDelta(t, 1, types["minItems"], 0, "an empty list is refused by %s", name)
+		require.NotContains(t, fmt.Sprint(schemas[name].(object)["required"]), "event_types")
+	}
 }
 
 // contract is every call that clients may rely on.

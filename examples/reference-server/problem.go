@@ -123,6 +123,9 @@ func detailOf(d *huma.ErrorDetail) Detail {
 	if m := unparsed.FindStringSubmatch(d.Message); m != nil {
 		return Detail{Location: d.Location + "." + m[1], Message: "it must be an integer without a fraction or an exponent"}
 	}
+	if d.Message == "expected array length >= 1" {
+		return Detail{Location: d.Location, Message: "the list is empty: name one or more, or leave it out"}
+	}
 	return Detail{Location: d.Location, Message: d.Message}
 }
 

@@ -43,7 +43,7 @@ func viewSubscription(s sender.Subscription) Subscription {
 // NewSubscription asks for a subscription.
 type NewSubscription struct {
 	URL          string   `json:"url" doc:"Where events are posted to."`
-	EventTypes   []string `json:"event_types,omitempty" nullable:"false" doc:"Exact types, prefix.* or *, which is the default."`
+	EventTypes   []string `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
 	Description  string   `json:"description,omitempty"`
 	SubscriberID string   `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
 }
@@ -51,7 +51,7 @@ type NewSubscription struct {
 // SubscriptionChange says what is to be another. What is left out stays.
 type SubscriptionChange struct {
 	URL         *string  `json:"url,omitempty"`
-	EventTypes  []string `json:"event_types,omitempty" nullable:"false"`
+	EventTypes  []string `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *."`
 	Description *string  `json:"description,omitempty"`
 	Status      string   `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
 	Resume      string   `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`

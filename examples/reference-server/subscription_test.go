@@ -56,6 +56,12 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		require.Equal(t, []any{"order.*"}, changed["event_types"])
 		require.Empty(t, changed["description"])
 
+		// Who takes the last type out does not ask for all.
+		empty := s.patch(c.token, "/subscriptions/"+id, object{"event_types": []string{}})
+		empty.refused(http.StatusUnprocessableEntity, "body.event_types")
+		require.Equal(t, "body.event_types: the list is empty: name one or more, or leave it out", empty.body["detail"])
+		require.Equal(t, []any{"order.*"}, s.get(c.token, "/subscriptions/"+id).is(http.StatusOK)["event_types"])
+
 		require.Equal(t, http.StatusNoContent, s.remove(c.token, "/subscriptions/"+id).status)
 		s.get(c.token, "/subscriptions/"+id).refused(http.StatusNotFound)
 		require.Len(t, s.get(c.token, "/subscriptions").data(), 2)
