@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -45,9 +46,12 @@ type jobsStore interface {
 	Migrate(ctx context.Context) error
 }
 
-func openDatabase(ctx context.Context, o options) (*database, error) {
+func openDatabase(ctx context.Context, o options, log *slog.Logger) (*database, error) {
 	if o.postgres() {
 		return openPostgres(ctx, o.database)
+	}
+	if err := makePrivate(o.database, log); err != nil {
+		return nil, err
 	}
 	// What has committed survives a loss of power, and a transaction waits for its
 	// turn when it begins.

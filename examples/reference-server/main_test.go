@@ -125,8 +125,14 @@ func start(t *testing.T, p place, flags ...string) *process {
 
 func launch(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	s := &process{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
-	s.cmd.Env = append(os.Environ(), env...)
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	return launchCommand(t, cmd)
+}
+
+func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	s := &process{t: t, cmd: cmd, done: make(chan struct{})}
 	stdout, err := s.cmd.StdoutPipe()
 	require.NoError(t, err)
 	stderr, err := s.cmd.StderrPipe()

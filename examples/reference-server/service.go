@@ -43,7 +43,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 	if err != nil {
 		return nil, err
 	}
-	db, err := openDatabase(ctx, o)
+	db, err := openDatabase(ctx, o, log)
 	if err != nil {
 		return nil, err
 	}
