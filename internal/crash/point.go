@@ -2,12 +2,10 @@ package crash
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
@@ -85,7 +83,7 @@ func (t *trap) due(point string) bool {
 
 // spring kills the process at once: no deferred function runs, no buffer is flushed.
 func (t *trap) spring() {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	killSelf()
 	select {} // the signal is on its way
 }
 

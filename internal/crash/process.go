@@ -84,11 +84,11 @@ func (p *process) killed() error {
 
 // stop stops it for longer than its leases hold, and lets it go on.
 func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := pause(p.cmd.Process); err != nil {
 		return err
 	}
 	time.Sleep(lease + lease/6) // what is tested is that it is away for so long
-	return p.cmd.Process.Signal(syscall.SIGCONT)
+	return resume(p.cmd.Process)
 }
 
 // kill kills it.

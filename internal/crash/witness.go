@@ -53,7 +53,7 @@ func newWitness(secret signing.Secret) (*witness, error) {
 	// Little is taken in before it is read, so that a process can be killed while it
 	// writes.
 	small := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		if own := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) }); own != nil {
+		if own := c.Control(func(fd uintptr) { err = receiveBuffer(fd, 4<<10) }); own != nil {
 			return own
 		}
 		return err

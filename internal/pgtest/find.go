@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 )
 
 var errNoBinaries = errors.New("pgtest: there is no initdb in PATH nor in /usr/lib/postgresql/*/bin: " +
@@ -41,9 +40,12 @@ func binaries() (string, error) {
 	return filepath.Dir(newest), nil
 }
 
+// account is a user of the system.
+type account struct{ uid, gid uint32 }
+
 // unprivileged returns whom to run as: nil for ourselves. PostgreSQL refuses to
 // run as root.
-func unprivileged() (*syscall.Credential, error) {
+func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -60,7 +62,7 @@ func unprivileged() (*syscall.Credential, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pgtest: the group of user %s: %w", name, err)
 		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		return &account{uint32(uid), uint32(gid)}, nil
 	}
 	return nil, errors.New("pgtest: PostgreSQL does not run as root, and there is neither a user postgres nor nobody: run as another user")
 }

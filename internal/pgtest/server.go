@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/surehook/surehook/internal/porttest"
 )
@@ -73,7 +72,7 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	credential, err := unprivileged()
+	as, err := unprivileged()
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +81,14 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
 	s := &Server{folder: folder}
-	if err := s.start(o, bin, credential); err != nil {
+	if err := s.start(o, bin, as); err != nil {
 		_ = s.Stop()
 		return nil, fmt.Errorf("pgtest: starting a server with %s: %w", bin, err)
 	}
 	return s, nil
 }
 
-func (s *Server) start(o Options, bin string, credential *syscall.Credential) (err error) {
+func (s *Server) start(o Options, bin string, as *account) (err error) {
 	if o.TCP {
 		if s.tcp, err = porttest.Reserve(); err != nil {
 			return err
@@ -98,15 +97,15 @@ func (s *Server) start(o Options, bin string, credential *syscall.Credential) (e
 	if err := os.WriteFile(filepath.Join(s.folder, "settings"), []byte(s.settings(o)), 0o644); err != nil {
 		return err
 	}
-	if credential != nil {
-		if err := os.Chown(s.folder, int(credential.Uid), int(credential.Gid)); err != nil {
+	if as != nil {
+		if err := os.Chown(s.folder, int(as.uid), int(as.gid)); err != nil {
 			return err
 		}
 	}
 	s.keeper = exec.Command("/bin/sh", "-c", keeper, "sh", bin, s.folder) //nolint:noctx // it lives until its standard input ends
 	// A session of its own: an interrupt from the keyboard must not reach it
 	// before it has tidied up.
-	s.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credential}
+	s.keeper.SysProcAttr = session(as)
 	s.keeper.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }),
 		"LC_ALL=C", "HOME="+s.folder)
 	s.keeper.Dir = "/"
@@ -123,6 +122,17 @@ func (s *Server) start(o Options, bin string, credential *syscall.Credential) (e
 	}
 	s.said = bufio.NewScanner(out)
 	return s.ready()
+}
+
+// Restart starts a server again that was killed, and returns when it answers.
+func (s *Server) Restart() error {
+	if _, err := io.WriteString(s.stdin, "start\n"); err != nil {
+		return fmt.Errorf("pgtest: restarting a server: %w", err)
+	}
+	if err := s.ready(); err != nil {
+		return fmt.Errorf("pgtest: restarting a server: %w", err)
+	}
+	return nil
 }
 
 // ready waits until the server answers, or its keeper has given up.

@@ -11,12 +11,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/surehook/surehook/internal/cputime"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/simulation"
 )
@@ -139,7 +139,7 @@ func (s *simulated) again(seed uint64) string {
 }
 
 func inMemory() simulated {
-	return simulated{name: "memory", weight: 2, cpu: ownCPU, run: func(ctx context.Context, seed uint64) (simulation.Report, error) {
+	return simulated{name: "memory", weight: 2, cpu: cputime.Used, run: func(ctx context.Context, seed uint64) (simulation.Report, error) {
 		return simulation.Run(ctx, simulation.Memory(), simulation.Config{Seed: seed})
 	}}
 }
@@ -158,7 +158,7 @@ func onSQLite(folder string) simulated {
 		defer func() { err = errors.Join(err, db.Close()) }()
 		return simulation.Run(ctx, simulation.SQLite(db), simulation.Config{Seed: seed, Events: databaseEvents})
 	}
-	return simulated{name: "SQLite", weight: 2, cpu: ownCPU, run: run, repeat: fmt.Sprintf(" -store sqlite -events %d", databaseEvents)}
+	return simulated{name: "SQLite", weight: 2, cpu: cputime.Used, run: run, repeat: fmt.Sprintf(" -store sqlite -events %d", databaseEvents)}
 }
 
 func onPostgres(server *pgtest.Server) simulated {
@@ -170,15 +170,6 @@ func onPostgres(server *pgtest.Server) simulated {
 		defer func() { err = errors.Join(err, db.Close()) }()
 		return simulation.Run(ctx, db, simulation.Config{Seed: seed, Events: databaseEvents})
 	}
-	cpu := func() time.Duration { return ownCPU() + server.CPU() }
+	cpu := func() time.Duration { return cputime.Used() + server.CPU() }
 	return simulated{name: "PostgreSQL", weight: 3, cpu: cpu, run: run, repeat: fmt.Sprintf(" -store postgres -events %d", databaseEvents)}
-}
-
-// ownCPU is what this process has used.
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/surehook/surehook/internal/cputime"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
 )
@@ -21,13 +21,6 @@ const (
 	batchSize = 200
 	bodySize  = 1 << 10
 )
-
-// cpu is what this process has used.
-func cpu() time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
 
 // cycle expands, records what was claimed before, and claims.
 func cycle(s *sqlite.Store, claimed []sender.Claimed) ([]sender.Claimed, error) {
@@ -73,11 +66,11 @@ func (c cycles) run(b *testing.B) {
 			b.StopTimer()
 			publish(b, s, batchSize, bodySize, owners)
 			b.StartTimer()
-			startCPU, start := cpu(), time.Now()
+			startCPU, start := cputime.Used(), time.Now()
 			done += len(claimed)
 			claimed, err = cycle(s, claimed)
 			require.NoError(b, err)
-			used, took = used+cpu()-startCPU, took+time.Since(start)
+			used, took = used+cputime.Used()-startCPU, took+time.Since(start)
 		}
 		b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(done), "cpu-µs/delivery")
 		b.ReportMetric(float64(took.Nanoseconds())/1e3/float64(done), "µs/delivery")
@@ -150,7 +143,7 @@ func BenchmarkPublish(b *testing.B) {
 					CREATE TABLE plain (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE, type TEXT, body BLOB);
 					WITH RECURSIVE r(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM r WHERE i < 999) INSERT INTO business SELECT i, 0 FROM r`)
 				require.NoError(b, err)
-				start := cpu()
+				start := cputime.Used()
 				b.ResetTimer()
 				for i := range b.N {
 					run := func(tx *sql.Tx) error {
@@ -168,7 +161,7 @@ func BenchmarkPublish(b *testing.B) {
 					require.NoError(b, run(tx))
 					require.NoError(b, tx.Commit())
 				}
-				b.ReportMetric(float64((cpu()-start).Nanoseconds())/1e3/float64(b.N), "cpu-µs/op")
+				b.ReportMetric(float64((cputime.Used()-start).Nanoseconds())/1e3/float64(b.N), "cpu-µs/op")
 			})
 		}
 	}

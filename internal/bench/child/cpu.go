@@ -1,12 +1,6 @@
 package child
 
-import "syscall"
+import "github.com/surehook/surehook/internal/cputime"
 
 // CPU is what this process has used so far, in microseconds.
-func CPU() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
-}
+func CPU() float64 { return float64(cputime.Used()) / 1e3 }

@@ -1,10 +1,11 @@
+//go:build unix
+
 package pgtest
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -76,17 +77,6 @@ func family(pid int) ([]int, error) {
 	}
 	all, err := children(pid)
 	return append([]int{pid}, all...), err
-}
-
-// Restart starts a server again that was killed, and returns when it answers.
-func (s *Server) Restart() error {
-	if _, err := io.WriteString(s.stdin, "start\n"); err != nil {
-		return fmt.Errorf("pgtest: restarting a server: %w", err)
-	}
-	if err := s.ready(); err != nil {
-		return fmt.Errorf("pgtest: restarting a server: %w", err)
-	}
-	return nil
 }
 
 // children are the processes whose parent is one.
