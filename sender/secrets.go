@@ -115,9 +115,10 @@ func (r *Registry[Tx]) RetireSecretTx(ctx context.Context, tx Tx, subscriber str
 // be opened: it removes all that the subscriber has and returns a new one, which
 // is secret unless that is zero. There is no overlap: deliveries that are claimed
 // from now on carry signatures with the new one alone, and the owner refuses them
-// until it knows it. It does not matter how many secrets are valid. ErrInvalid: the secret cannot sign, or is one of those that
-// it should replace. ErrNotFound: no such subscriber. ErrConflict as in
-// RotateSecret.
+// until it knows it. It does not matter how many secrets are valid.
+//
+// ErrInvalid: the secret cannot sign, or is one of those that it should replace.
+// ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
 func (r *Registry[Tx]) RevokeSecret(ctx context.Context, subscriber string, secret signing.Secret) (fresh signing.Secret, err error) {
 	err = r.changing(ctx, func(tx Tx) error {
 		fresh, err = r.RevokeSecretTx(ctx, tx, subscriber, secret)

@@ -32,12 +32,12 @@ func makePrivate(path string, log *slog.Logger) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("-database: %w", err)
 	}
-	real, err := filepath.EvalSymlinks(path) // beside which SQLite puts the others
+	file, err := filepath.EvalSymlinks(path) // beside which SQLite puts the others
 	if err != nil {
 		return fmt.Errorf("-database: %w", err)
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if err := tighten(real+suffix, log); err != nil {
+		if err := tighten(file+suffix, log); err != nil {
 			return fmt.Errorf("-database: %w", err)
 		}
 	}
