@@ -48,6 +48,7 @@ type Facts struct {
 
 	Tries  int       // attempts of its present schedule, the one in hand included
 	Single bool      // it was delivered, and is sent a single time more
+	Spared bool      // its last attempt was forgiven: see Decision.Spared
 	Leased time.Time // when the attempt in flight was claimed; zero: none is
 	Lease  time.Time // when its lease ends
 	// Ahead is about how many deliveries of its subscription go before it, if it is

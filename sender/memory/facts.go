@@ -33,7 +33,7 @@ func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error
 		if d.live == nil {
 			return nil
 		}
-		f.Tries, f.Single = d.live.tries, d.live.single
+		f.Tries, f.Single, f.Spared = d.live.tries, d.live.single, d.live.spared
 		if !d.live.leased.IsZero() {
 			f.Leased, f.Lease = d.live.leased, d.live.due
 			return nil

@@ -32,6 +32,7 @@ type live struct {
 	firstAt, claimedAt  moment
 	stood               int64 // microseconds
 	single              bool
+	spared              bool // the attempt before the one in hand was, or the last one
 	pending             bool // it was never claimed
 	notice              bool // its event tells of a notice
 	redacted            bool // its event was
@@ -44,7 +45,7 @@ func (l *live) key() sender.DeliveryKey {
 
 func (l *live) forDecision() sender.Live {
 	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: l.firstAt.time(), Single: l.single,
-		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice}
+		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
 // attempt, waits and ended are rows to be inserted.
@@ -90,7 +91,7 @@ func (w *work) batch(in sender.Batch) *batch {
 func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (d sender.Decision, err error) {
 	cancelled := sub.gone() || sub.leaves(l.epoch, l.event)
 	if l.epoch < h.epoch { // resumed while it was in flight
-		l.tries, l.firstAt, l.stood = 1, l.claimedAt, 0
+		l.tries, l.firstAt, l.stood, l.spared = 1, l.claimedAt, 0, false
 	}
 	if l.redacted {
 		own := *r
@@ -117,6 +118,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (d
 			l.tries--
 		}
 		l.stood += d.Stands.Microseconds()
+		l.spared = d.Spared
 		next = momentOf(d.Due)
 		b.wait(h, l, next, rankFresh, 0)
 	default:
@@ -167,8 +169,8 @@ const (
 		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`
 	insertAttempts = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
 		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[])`
-	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[])`
+	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[])`
 	insertEnded = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
 		SELECT s, e, t, c, $5 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS u(s, e, t, c)`
 )
@@ -225,6 +227,7 @@ func (b *batch) writes() (qs []query) {
 			column(w, func(r waits) int64 { return r.replay }),
 			column(w, func(r waits) int16 { return int16(r.rank) }),
 			column(w, func(r waits) bool { return r.single }),
+			column(w, func(r waits) bool { return r.spared }),
 		}})
 	}
 	if e := b.ends; len(e) > 0 {

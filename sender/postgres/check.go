@@ -3,13 +3,17 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/surehook/surehook/sender"
 )
 
-// migrated names something that each migration makes, by which it is seen: those who
-// migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_leases", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_patterns_asked", "surehook_events_id"}
+// migrated names something that each migration makes, by which it is seen, or a column
+// of it: those who migrate with a tool of their own have no ledger of ours.
+var migrated = [...]string{"surehook_leases", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_patterns_asked", "surehook_events_id", "surehook_waiting.spared"}
+
+const selectMade = `SELECT to_regclass($1) IS NOT NULL
+	AND ($2 = '' OR EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped))`
 
 // oldest is the first version of PostgreSQL that is supported, as server_version_num.
 const oldest = 150000
@@ -30,7 +34,8 @@ func (c *core) Check(ctx context.Context) error {
 		}
 		for i, name := range migrated {
 			var there bool
-			if err := w.row(`SELECT to_regclass($1) IS NOT NULL`, w.text(name)).Scan(&there); err != nil {
+			table, column, _ := strings.Cut(name, ".")
+			if err := w.row(selectMade, w.text(table), column).Scan(&there); err != nil {
 				return fail("looking for the tables", err)
 			}
 			if !there {

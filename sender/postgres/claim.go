@@ -35,10 +35,10 @@ const (
 		ev AS MATERIALIZED (
 			SELECT d.*, ` + eventColumns + ` FROM d CROSS JOIN LATERAL (
 				SELECT * FROM surehook_events WHERE no = (SELECT event FROM surehook_feed WHERE position = d.event) OFFSET 0) e),
-		l AS (INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
+		l AS (INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, stood, epoch, single, spared, notice, redacted)
 			SELECT subscription, event, $5, number + 1, CASE WHEN resumed THEN 1 ELSE tries + 1 END,
-				CASE WHEN resumed THEN $6 ELSE coalesce(first_at, $6) END, $6, CASE WHEN resumed THEN 0 ELSE stood END, present, single, notice, false FROM ev)
-		SELECT subscription, event, number + 1, single, ` + eventNames + ` FROM ev`
+				CASE WHEN resumed THEN $6 ELSE coalesce(first_at, $6) END, $6, CASE WHEN resumed THEN 0 ELSE stood END, present, single, spared AND NOT resumed, notice, false FROM ev)
+		SELECT subscription, event, number + 1, spared AND NOT resumed, ` + eventNames + ` FROM ev`
 
 	// insertLeases leases what has arrived, and was never pending.
 	insertLeases = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
@@ -238,10 +238,9 @@ func (c *claiming) lease() error {
 	var redacted []sender.DeliveryKey
 	// Rows are scanned into this one.
 	var cl sender.Claimed
-	var single bool
 	var created moment
 	event := []any{&cl.Event.ID, &cl.Event.Type, &cl.Event.Object.Type, &cl.Event.Object.ID, &created, &cl.Event.Notice, &cl.Event.URL, &cl.Body}
-	delivery := append([]any{&cl.Key.Subscription, &cl.Key.Event, &cl.Number, &single}, event...)
+	delivery := append([]any{&cl.Key.Subscription, &cl.Key.Event, &cl.Number, &cl.Spared}, event...)
 	got := func() *head {
 		t := by[cl.Key.Subscription]
 		cl.Token, cl.At, cl.Event.CreatedAt = int64(cl.Number), c.now.time(), created.time()
@@ -306,7 +305,7 @@ func (c *claiming) lease() error {
 			}
 			i, _ := slices.BinarySearchFunc(arrived, no, func(m made, no int64) int { return cmp.Compare(m.of.event, no) })
 			for ; i < len(arrived) && arrived[i].of.event == no; i++ {
-				cl.Key, cl.Number = arrived[i].DeliveryKey, 1
+				cl.Key, cl.Number, cl.Spared = arrived[i].DeliveryKey, 1, false
 				pends()
 				missing--
 			}

@@ -56,7 +56,7 @@ const (
 	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, length(e.body) = 0,
 			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, coalesce(d.status, ''),
 			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
-			coalesce(l.single, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false),
+			coalesce(l.single, false), coalesce(l.spared, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false),
 			u.event <= s.left_to AND EXISTS (SELECT 1 FROM surehook_left x WHERE x.subscription = s.no AND x.epoch > l.epoch AND x.event >= u.event)
 		FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 			JOIN surehook_feed f ON f.position = u.event JOIN surehook_events e ON e.no = f.event
@@ -67,11 +67,11 @@ const (
 				FROM surehook_attempts WHERE event = u.event AND subscription = u.subscription) a
 			LEFT JOIN LATERAL (
 				SELECT due, 0 AS number, 0 AS tries, NULL::timestamptz AS first_at, 0::bigint AS stood, NULL::timestamptz AS claimed_at,
-						false AS single, 0::bigint AS epoch, 0 AS rank, true AS pending
+						false AS single, false AS spared, 0::bigint AS epoch, 0 AS rank, true AS pending
 					FROM surehook_pending WHERE subscription = u.subscription AND event = u.event
-				UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, epoch, 0, false
+				UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0, false
 					FROM surehook_leases WHERE subscription = u.subscription AND event = u.event
-				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, epoch, rank, false
+				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, false
 					FROM surehook_waiting WHERE subscription = u.subscription AND event = u.event) l ON true`
 	selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
 		FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number`
@@ -115,7 +115,7 @@ func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err erro
 	var ended sender.Status
 	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Redacted,
 		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &ended,
-		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &d.rank, &l.pending, &d.left)
+		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.left)
 	if err != nil {
 		return k, nil, err
 	}

@@ -78,9 +78,9 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
 	if d.live == nil {
 		return nil
 	}
-	f.Tries, f.Single = d.live.tries, d.live.single
+	f.Tries, f.Single, f.Spared = d.live.tries, d.live.single, d.live.spared
 	if d.live.epoch < q.epoch && !d.live.pending { // resumed since
-		f.Tries = min(f.Tries, 1)
+		f.Tries, f.Spared = min(f.Tries, 1), false
 		if d.live.claimedAt == none {
 			f.Tries = 0
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	restartLease   = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at, stood = 0, epoch = $3 WHERE subscription = $1 AND event = $2`
-	restartWaiting = `UPDATE surehook_waiting SET due = $3, tries = 0, first_at = NULL, stood = 0, epoch = $4, rank = 0 WHERE subscription = $1 AND event = $2`
+	restartLease   = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at, stood = 0, spared = false, epoch = $3 WHERE subscription = $1 AND event = $2`
+	restartWaiting = `UPDATE surehook_waiting SET due = $3, tries = 0, first_at = NULL, stood = 0, spared = false, epoch = $4, rank = 0 WHERE subscription = $1 AND event = $2`
 	deletePending  = `DELETE FROM surehook_pending WHERE subscription = $1 AND event = $2`
 	deleteEnd      = `DELETE FROM surehook_ended WHERE subscription = $1 AND event = $2`
 	lastNumber     = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = $1 AND subscription = $2`

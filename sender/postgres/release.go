@@ -62,7 +62,7 @@ func (b *batch) takeBack(h *head, l *live, due moment) {
 	l.number--
 	l.tries--
 	if l.epoch < h.epoch {
-		l.tries, l.stood, l.firstAt = 0, 0, none
+		l.tries, l.stood, l.firstAt, l.spared = 0, 0, none, false
 	}
 	if l.firstAt == l.claimedAt {
 		l.firstAt = none

@@ -8,16 +8,20 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// migrated names something that each migration makes, by which it is seen: those who
-// migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_leases", "surehook_secrets_key", "surehook_replays", "surehook_rollups", "surehook_keys_event", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_events_apart"}
+// migrated names something that each migration makes, by which it is seen, or a column
+// of it: those who migrate with a tool of their own have no ledger of ours.
+var migrated = [...]string{"surehook_leases", "surehook_secrets_key", "surehook_replays", "surehook_rollups", "surehook_keys_event", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_events_apart", "surehook_waiting.spared"}
+
+const selectMade = `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?1)
+	AND (?2 = '' OR EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2))`
 
 // Check implements sender.DispatchStore.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.read(ctx, func(w *work) error {
 		for i, name := range migrated {
 			var there bool
-			if err := w.row(`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)`, name).Scan(&there); err != nil {
+			table, column, _ := strings.Cut(name, ".")
+			if err := w.row(selectMade, table, column).Scan(&there); err != nil {
 				return fail("looking for the tables", err)
 			}
 			if !there {

@@ -26,8 +26,8 @@ const (
 		WHERE p.subscription = j.value ->> 0 AND p.event > j.value ->> 1 AND p.event <= j.value ->> 2`
 	// Pending ones are claimed from the first event on.
 	deletePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event > ? AND event <= ?`
-	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, epoch)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, number, tries, first_at, stood, claimed_at, single, spared, epoch)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ?`
 )
 
@@ -286,7 +286,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 			return err
 		}
 		c.h.waiting--
-		if err := c.execs(leaseWaiting, d.subscription, d.event, c.leaseEnd(), d.number, d.tries, d.firstAt, d.stood, c.now, d.single, c.h.epoch); err != nil {
+		if err := c.execs(leaseWaiting, d.subscription, d.event, c.leaseEnd(), d.number, d.tries, d.firstAt, d.stood, c.now, d.single, d.spared, c.h.epoch); err != nil {
 			return err
 		}
 	}
@@ -297,7 +297,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 		c.target = &t
 	}
 	c.out.Claimed = append(c.out.Claimed, sender.Claimed{
-		Key: d.key(), Token: d.number, Number: int(d.number), Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now),
+		Key: d.key(), Token: d.number, Number: int(d.number), Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now), Spared: d.spared,
 	})
 	return nil
 }

@@ -57,9 +57,9 @@ const (
 	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
 		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE e.seq = ? AND s.no = ?`
-	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
 	selectSeq  = `SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`
 	selectBody = `SELECT body FROM surehook_events WHERE seq = ?`
 
@@ -100,7 +100,7 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 		}
 	}
 	l, due := live{event: k.Event, subscription: k.Subscription}, int64(0)
-	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.epoch, &l.pending)
+	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.pending)
 	if err == nil && k.Event <= leftTo {
 		err = w.row(selectLeft, k.Subscription, l.epoch, k.Event).Scan(&d.left)
 	}

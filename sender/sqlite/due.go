@@ -24,7 +24,7 @@ const (
 		FROM json_each(?1) j CROSS JOIN surehook_pending p CROSS JOIN surehook_events e
 		WHERE p.subscription = j.value AND e.seq = p.event AND p.event <= (SELECT max(event) FROM
 			(SELECT f.event FROM surehook_pending f WHERE f.subscription = j.value ORDER BY f.event LIMIT ?2 + 0))`
-	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single
+	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single, w.spared
 		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.epoch = ? AND w.rank = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
 	// What waits since an earlier epoch is claimed in the order of the events: each
@@ -32,7 +32,7 @@ const (
 	selectResumed = `SELECT ` + eventColumns + `, w.number, w.single, w.epoch
 		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.event > ? ORDER BY w.event LIMIT ? + 0`
-	selectLost = `SELECT ` + eventColumns + `, l.until, l.number, l.tries, l.first_at, l.stood, l.single, l.epoch, l.claimed_at
+	selectLost = `SELECT ` + eventColumns + `, l.until, l.number, l.tries, l.first_at, l.stood, l.single, l.spared, l.epoch, l.claimed_at
 		FROM surehook_leases l JOIN surehook_events e ON e.seq = l.event
 		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
 
@@ -129,7 +129,7 @@ func (b *batch) lost(h *head, limit int) (due []dueDelivery, err error) {
 		return nil, nil
 	}
 	due, err = b.find(nil, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
-		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.claimedAt)...)
+		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.spared, &d.epoch, &d.claimedAt)...)
 	}, selectLost, h.subscription, b.now, limit)
 	if err == nil && len(due) == 0 {
 		h.leasesEnd, err = b.least(selectLeastUntil, h.subscription)
@@ -167,7 +167,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 
 func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {
 	return b.find(nil, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
-		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single)...)
+		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.spared)...)
 	}, selectDueWaiting, h.subscription, h.epoch, rank, b.now, limit)
 }
 

@@ -68,9 +68,9 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int
 	if d.live == nil {
 		return nil
 	}
-	f.Tries, f.Single = int(d.live.tries), d.live.single
+	f.Tries, f.Single, f.Spared = int(d.live.tries), d.live.single, d.live.spared
 	if d.live.epoch < h.epoch && !d.live.pending { // resumed since
-		f.Tries = min(f.Tries, 1)
+		f.Tries, f.Spared = min(f.Tries, 1), false
 		if d.live.claimedAt == 0 {
 			f.Tries = 0
 		}

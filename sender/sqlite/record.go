@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, spared, epoch, rank)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertEnd  = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at) VALUES (?, ?, ?, ?, ?)`
 	selectLeft = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
@@ -31,6 +31,7 @@ type live struct {
 	firstAt, claimedAt  int64
 	stood               int64
 	single              bool
+	spared              bool // the attempt before the one in hand was, or the last one
 	pending             bool // it was never claimed
 	notice              bool // its event tells of a notice
 	redacted            bool // its event was
@@ -51,7 +52,7 @@ func (l *live) key() sender.DeliveryKey {
 
 func (l *live) forDecision() sender.Live {
 	return sender.Live{Key: l.key(), Number: int(l.number), Tries: int(l.tries), First: timeOf(l.firstAt), Single: l.single,
-		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice}
+		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
 // batch is one RecordAndClaim at work.
@@ -215,7 +216,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 		}
 	}
 	if l.epoch < h.epoch { // resumed while it was in flight
-		l.tries, l.firstAt, l.stood = 1, l.claimedAt, 0
+		l.tries, l.firstAt, l.stood, l.spared = 1, l.claimedAt, 0, false
 	}
 	if l.redacted {
 		cancelled, r.Snippet = true, nil
@@ -240,6 +241,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 			l.tries--
 		}
 		l.stood += d.Stands.Microseconds()
+		l.spared = d.Spared
 		next = micros(d.Due)
 		err = b.wait(h, l, next, rankFresh)
 	default:
@@ -311,7 +313,7 @@ func (b *batch) left(h *head, epoch, event int64) (left bool, err error) {
 func (b *batch) wait(h *head, l *live, due int64, rank int) error {
 	h.waiting++
 	h.lower(due)
-	return b.execs(insertWaiting, l.subscription, l.event, due, l.number, l.tries, l.firstAt, l.stood, l.single, h.epoch, rank)
+	return b.execs(insertWaiting, l.subscription, l.event, due, l.number, l.tries, l.firstAt, l.stood, l.single, l.spared, h.epoch, rank)
 }
 
 func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) error {

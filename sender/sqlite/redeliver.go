@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	restartLease   = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at, stood = 0, epoch = ? WHERE subscription = ? AND event = ?`
-	restartWaiting = `UPDATE surehook_waiting SET due = ?, tries = 0, first_at = 0, stood = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
+	restartLease   = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at, stood = 0, spared = 0, epoch = ? WHERE subscription = ? AND event = ?`
+	restartWaiting = `UPDATE surehook_waiting SET due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
 	deleteEnd      = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
 	lastNumber     = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 )

@@ -51,7 +51,7 @@ func (b *batch) takeBack(l *live, due int64) error {
 	}
 	l.tries--
 	if l.epoch < h.epoch {
-		l.tries, l.stood, l.firstAt = 0, 0, 0
+		l.tries, l.stood, l.firstAt, l.spared = 0, 0, 0, false
 	}
 	if l.firstAt == l.claimedAt {
 		l.firstAt = 0

@@ -93,6 +93,7 @@ type modelDelivery struct {
 	vague     bool // whether first begins anew is not laid down
 	stood     time.Duration
 	single    bool
+	spared    bool
 	attempts  []sender.Class
 }
 
@@ -222,7 +223,7 @@ func (d *modelDelivery) reads() sender.Status {
 
 // end makes a delivery live no more.
 func (d *modelDelivery) end(status sender.Status) {
-	d.status, d.live, d.dropped, d.single, d.leased = status, false, false, false, time.Time{}
+	d.status, d.live, d.dropped, d.single, d.spared, d.leased = status, false, false, false, false, time.Time{}
 }
 
 // cancel ends a delivery that is cancelled. A lost attempt is stored.
@@ -239,7 +240,7 @@ func (d *modelDelivery) cancel() {
 
 // renew starts a live delivery's schedule anew.
 func (d *modelDelivery) renew(now time.Time) {
-	d.tries, d.first, d.stood, d.uncounted, d.vague = 0, time.Time{}, 0, false, false
+	d.tries, d.first, d.stood, d.spared, d.uncounted, d.vague = 0, time.Time{}, 0, false, false, false
 	if d.leased.IsZero() {
 		d.due = now
 	} else {

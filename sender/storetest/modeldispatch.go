@@ -18,6 +18,8 @@ func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time)
 	switch {
 	case r.Class == sender.ClassConnect && !l.Single:
 		dec = sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Minute), Health: h, Uncounted: true, Stands: time.Minute}
+	case r.Class == sender.ClassTLS && !l.Spared:
+		dec = sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Second), Health: h, Uncounted: true, Spared: true}
 	case r.Class == sender.ClassBlocked && !l.Single:
 		dec.Status, dec.Due = sender.StatusDeadLettered, time.Time{}
 	case r.Class == sender.ClassReset:
@@ -95,6 +97,7 @@ func (m *model[Tx]) claimed(claims sender.Claims, slots int) {
 		m.equal([]int64{int64(c.Number), c.Token}, []int64{int64(d.number + 1), int64(d.number + 1)}, "number and token of the attempt")
 		m.sameBody(c.Body, d.event.draft, d.event.version)
 		m.equal(c.Target.URL, d.sub.URL, "URL of the target")
+		m.equal(c.Spared, d.spared, "Spared of attempt %d of %s", c.Number, d.id)
 		d.number++
 		d.tries++
 		if d.first.IsZero() {
@@ -155,8 +158,8 @@ func (m *model[Tx]) record() {
 		recent := m.claims[max(0, len(m.claims)-8):]
 		class := []sender.Class{
 			sender.ClassNone, sender.ClassNone, sender.ClassNone, sender.ClassTimeout, sender.ClassTimeout, sender.ClassStatus, sender.ClassStatus,
-			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked,
-		}[m.rand.IntN(10)]
+			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked, sender.ClassTLS, sender.ClassTLS,
+		}[m.rand.IntN(12)]
 		results = append(results, result(recent[m.rand.IntN(len(recent))], class))
 	}
 	m.settleAll(results)
@@ -192,7 +195,7 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Deci
 		}
 		return
 	}
-	live := sender.Live{Key: d.key, Number: d.number, Tries: d.tries, First: d.first, Single: d.single, Stood: d.stood, Notice: d.event.draft.Notice}
+	live := sender.Live{Key: d.key, Number: d.number, Tries: d.tries, First: d.first, Single: d.single, Stood: d.stood, Notice: d.event.draft.Notice, Spared: d.spared}
 	given := m.given[d.key]
 	if !d.vague {
 		m.sameTime(given.First, live.First, "First at attempt %d of %s", d.number, d.id)
@@ -206,6 +209,7 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Deci
 	if want.Status == sender.StatusAwaitingRetry {
 		d.status, d.due, d.leased = want.Status, want.Due, time.Time{}
 		d.stood += want.Stands
+		d.spared = want.Spared
 		if want.Uncounted {
 			d.tries--
 			d.uncounted = true

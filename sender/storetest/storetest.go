@@ -101,7 +101,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"expand", expandRules[Tx]()},
 		{"claim", claimRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
-		{"record", append(recordRules[Tx](), standstillRules[Tx]()...)},
+		{"record", slices.Concat(recordRules[Tx](), standstillRules[Tx](), spareRules[Tx]())},
 		{"redeliver", redeliverRules[Tx]()},
 		{"replay", replayRules[Tx]()},
 		{"notice", noticeRules[Tx]()},
