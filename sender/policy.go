@@ -41,7 +41,7 @@ func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
 			return d
 		}
 	}
-	if spared(l, r) {
+	if spared(l.Spared, &r) {
 		return spare(h, r, now)
 	}
 	d := p.deliver(l, r, now)

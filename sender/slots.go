@@ -196,6 +196,12 @@ func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 	}
 }
 
+// spared takes an attempt off the wire that was made, and says nothing of its endpoint.
+func (s *slots) spared(a *attempt) {
+	s.count(a, -1, -1)
+	a.sub.unrecorded++
+}
+
 // offWire takes an attempt off the wire that was not made. It is held until
 // forget.
 func (s *slots) offWire(a *attempt) { s.count(a, -1, 0) }

@@ -101,6 +101,29 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 	require.Equal(t, LaneProbation, s.subs[1].lane, "a fast answer while others are on the wire beyond its places proves nothing")
 }
 
+// Many kept connections that are closed together cost a subscription neither places nor
+// its lane.
+func TestSlotsSparedSaysNothing(t *testing.T) {
+	s := testSlots()
+	for range 2 * probationStreak {
+		s.add(claimed(1, 1, LaneProven))
+	}
+	made := 0
+	for wire := drive(s); len(wire) > 0; wire = drive(s) {
+		for _, a := range wire {
+			s.spared(a)
+			s.recorded(a)
+			made++
+		}
+	}
+	require.Equal(t, 2*probationStreak, made)
+	require.Equal(t, LaneProven, s.subs[1].lane)
+	require.Equal(t, firstPlaces[LaneProven], s.subs[1].places)
+	require.Zero(t, s.subs[1].failures)
+	require.Zero(t, s.wire)
+	require.Zero(t, s.subs[1].unrecorded)
+}
+
 // However much those at work have earned and hold, one that was idle is claimed, and goes
 // at once.
 func TestSlotsIdleOnesHaveRoom(t *testing.T) {

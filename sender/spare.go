@@ -14,12 +14,12 @@ const (
 	sparedJitter = 0.2
 )
 
-// spared tells whether an attempt is forgiven: its server closed an idle connection
-// at the moment when the request was sent on it, and nobody is at fault. A second
-// one in a row counts as any failure does, so that an endpoint which always breaks
-// off is not called once a second for ever.
-func spared(l Live, r Result) bool {
-	return r.ClosedIdle && r.Class == ClassReset && !l.Spared
+// spared tells whether an attempt is forgiven: its server closed an idle connection at
+// the moment when the request was sent on it, and nobody is at fault. One that follows
+// such a one (before) counts as any failure does, so that an endpoint which always
+// breaks off is not called once a second for ever.
+func spared(before bool, r *Result) bool {
+	return r.ClosedIdle && r.Class == ClassReset && !before
 }
 
 // spare decides on an attempt that is forgiven: as if it had not been made. The age

@@ -94,6 +94,8 @@ func explain(f *Facts) Why {
 	}
 	due := d.NextAttemptAt
 	switch {
+	case due.After(f.Now) && f.Single && f.Spared:
+		return say(WhySentAgain, due, "%s%s", again, f.awaiting())
 	case due.After(f.Now) && f.Single:
 		return say(WhySentAgain, due, "%sThe attempt is due at %s.", again, at(due))
 	case due.After(f.Now):
@@ -165,6 +167,10 @@ func (f *Facts) awaiting() string {
 		return "No attempt has ended yet. " + next
 	}
 	last := &d.Attempts[len(d.Attempts)-1]
+	if f.Spared {
+		next = fmt.Sprintf("It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt %d is made in its place, and is due at %s.",
+			d.AttemptCount+1, at(d.NextAttemptAt))
+	}
 	return fmt.Sprintf("Attempt %d failed at %s: %s. %s", last.Number, at(last.StartedAt.Add(last.Duration)), failed(last), next)
 }
 

@@ -11,6 +11,7 @@ func TestExplain(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	timeout := Attempt{Number: 1, StartedAt: ago(time.Minute), Duration: 10 * time.Second, Class: ClassTimeout, Error: "no whole answer within the attempt's time"}
+	reset := Attempt{Number: 3, StartedAt: ago(time.Second), Class: ClassReset, Error: "the connection was closed before the answer was whole"}
 	refused := Attempt{Number: 2, StartedAt: ago(30 * time.Second), Class: ClassConnect}
 	ok := Attempt{Number: 2, StartedAt: ago(20 * time.Second), Duration: time.Second, StatusCode: 204}
 	proven := Health{Lane: LaneProven}
@@ -90,6 +91,12 @@ func TestExplain(t *testing.T) {
 			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
 			sentence: "Attempt 1 failed at 2026-11-20T11:59:10Z: timeout, no whole answer within the attempt's time. Attempt 2, the 3rd of its schedule, is due at 2026-11-20T12:01:00Z.",
 		},
+		"awaiting a repetition": {
+			facts: Facts{Status: SubscriptionActive, Tries: 1, Spared: true,
+				Delivery: Delivery{Status: StatusAwaitingRetry, AttemptCount: 3, Attempts: []Attempt{timeout, refused, reset}, NextAttemptAt: now.Add(time.Second)}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Second),
+			sentence: "Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
+		},
 		"given back before its first attempt": {
 			facts:  Facts{Status: SubscriptionActive, Delivery: Delivery{Status: StatusPending, NextAttemptAt: now.Add(time.Minute)}},
 			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
@@ -151,6 +158,12 @@ func TestExplain(t *testing.T) {
 				Delivery: Delivery{Status: StatusAwaitingRetry, AttemptCount: 2, Attempts: []Attempt{timeout, ok}, NextAttemptAt: now}},
 			reason:   WhySentAgain,
 			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. Due since 2026-11-20T12:00:00Z, and waiting for its turn, as the first of its subscription.",
+		},
+		"sent again, and awaiting a repetition": {
+			facts: Facts{Status: SubscriptionActive, Single: true, Spared: true,
+				Delivery: Delivery{Status: StatusAwaitingRetry, AttemptCount: 3, Attempts: []Attempt{timeout, ok, reset}, NextAttemptAt: now.Add(time.Second)}},
+			reason: WhySentAgain, until: now.Add(time.Second),
+			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
 		},
 		"sent again, later": {
 			facts: Facts{Status: SubscriptionActive, Single: true,

@@ -206,7 +206,11 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	p.onWire[a.nth], p.onWire[last].nth = p.onWire[last], a.nth
 	p.onWire[last], p.onWire = nil, p.onWire[:last]
 	if made {
-		p.slots.finished(a, a.result.Class, a.result.Duration, p.d.cfg.Policy.FastAnswer)
+		if spared(a.Spared, &a.result) {
+			p.slots.spared(a)
+		} else {
+			p.slots.finished(a, a.result.Class, a.result.Duration, p.d.cfg.Policy.FastAnswer)
+		}
 		now := p.d.now()
 		if len(p.done) == 0 {
 			p.firstDone = now

@@ -49,6 +49,33 @@ var breakages = []breakage{
 		d.Due = now
 		return d
 	}},
+	{name: "a closed idle connection counts", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		r.ClosedIdle = false
+		return decide(l, h, r, now)
+	}},
+	{name: "a closed idle connection tells of the endpoint", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		d := decide(l, h, r, now)
+		if d.Spared {
+			d.Health.Streak++
+		}
+		return d
+	}},
+	{name: "what is spared does not wait", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		d := decide(l, h, r, now)
+		if d.Spared {
+			d.Due = now
+		}
+		return d
+	}},
+	{name: "two in a row are spared", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		l.Spared = false
+		return decide(l, h, r, now)
+	}},
+	{name: "what is claimed is not told that it was spared", breaks: "I8", claims: func(_ *sender.Batch, c *sender.Claims) {
+		for i := range c.Claimed {
+			c.Claimed[i].Spared = false
+		}
+	}},
 	{name: "an attempt is posted under the number before", breaks: "I7", claims: func(_ *sender.Batch, c *sender.Claims) {
 		for i := range c.Claimed {
 			c.Claimed[i].Number = max(1, c.Claimed[i].Number-1)

@@ -24,6 +24,7 @@ const (
 	unknownPublish // its producer repeats it,
 	crashedPublish // or does not
 	refused        // connections
+	closedIdle     // a kept one, by its server, as the request is sent on it
 	lostRequest
 	lostAnswer
 	lateAnswer // after the deadline
@@ -64,6 +65,7 @@ var often = [kinds]struct {
 	unknownPublish:   {"publish's commit unknown", 0.05},
 	crashedPublish:   {"publish given up", 0.02},
 	refused:          {"connection refused", 0.03},
+	closedIdle:       {"idle connection closed", 0.03},
 	lostRequest:      {"request lost", 0.02},
 	lostAnswer:       {"answer lost", 0.05},
 	lateAnswer:       {"answer late", 0.03},

@@ -13,9 +13,13 @@ const mostRetryAfter = 24 * time.Hour
 
 // keepWaiting notes how long an endpoint asks to be left alone with a delivery, and how
 // long the policy does at least.
-func (w *world) keepWaiting(d *delivery, r *sender.Result) {
+func (w *world) keepWaiting(d *delivery, r *sender.Result, dec *sender.Decision) {
 	d.notBefore = time.Time{}
 	if r.Class == sender.ClassNone || d.firstLeast.IsZero() {
+		return
+	}
+	if dec.Spared {
+		d.notBefore = w.now.Add(leastSpared)
 		return
 	}
 	least := time.Minute * 4 / 5 // after the first attempt, with the jitter of a fifth
@@ -40,6 +44,6 @@ func (w *world) checkDue(d *delivery, what string) {
 
 // hurry is that somebody has it sent at once.
 func (d *delivery) hurry() {
-	d.due, d.notBefore = time.Time{}, time.Time{}
+	d.due, d.notBefore, d.spared = time.Time{}, time.Time{}, false
 	d.firstMost = time.Time{} // it begins anew, if it was not under way
 }

@@ -67,8 +67,10 @@ type delivery struct {
 	redeliver  bool             // I6: somebody has asked for it
 	single     bool             // I6: and it was delivered before
 	// I8
-	due       time.Time // as was stored
-	notBefore time.Time // as its endpoint has asked
+	due       time.Time     // as was stored
+	notBefore time.Time     // as its endpoint has asked
+	spared    bool          // the last attempt of its schedule was
+	health    sender.Health // of its subscription, before what was decided last
 }
 
 // lease is what a claim gives.
@@ -95,6 +97,7 @@ type post struct {
 	acked      bool          // with 2xx, in whole
 	retryAfter time.Duration // that was asked for,
 	answeredAt time.Time     // at this time
+	closedIdle bool          // it met the closing of its connection
 }
 
 func (p *post) answered(a answer, at time.Time) {
@@ -199,10 +202,11 @@ func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Outcome) {
 	}
 	d.took(r.Number, r.Class, r.StatusCode)
 	w.checkDecision(d, r, &rec.Decision)
+	w.checkSpared(d, r, &rec.Decision)
 	if r.OwnNetwork {
 		w.counts["own network"]++
 	}
-	w.keepWaiting(d, r)
+	w.keepWaiting(d, r, &rec.Decision)
 	w.holdIf(d.sub, &rec.Decision)
 }
 
@@ -212,6 +216,7 @@ func (w *world) interrupted(d *delivery, rec *sender.Recorded) {
 	w.counts["interrupted"]++
 	d.took(rec.Result.Number, sender.ClassInterrupted, 0)
 	w.checkDecision(d, &rec.Result, &rec.Decision)
+	w.checkSpared(d, &rec.Result, &rec.Decision)
 	w.holdIf(d.sub, &rec.Decision)
 }
 
@@ -235,6 +240,7 @@ func (w *world) holdIf(s *subscription, dec *sender.Decision) {
 func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Duration) {
 	w.checkClaim(d, c)
 	w.checkDue(d, "claimed")
+	w.checkToldSpared(d, c)
 	if d.firstMost.IsZero() {
 		d.firstMost, d.firstLeast = c.At, minTime(d.firstLeast, c.At)
 	}
@@ -303,7 +309,7 @@ func (w *world) look(d *delivery) {
 		d.live, d.single = live, live && before == sender.StatusDelivered
 		if !live {
 			d.firstMost, d.firstLeast, d.stood, d.succeeded = time.Time{}, time.Time{}, 0, false
-			d.due, d.notBefore = time.Time{}, time.Time{}
+			d.due, d.notBefore, d.spared = time.Time{}, time.Time{}, false
 		}
 	}
 	if len(d.taken) > 0 && d.leased == nil && d.live {

@@ -16,10 +16,16 @@ type decided struct {
 // can be told if its answer is lost: it notes what is decided.
 func (p *process) exchange(b sender.Batch) (effects[sender.Claims], sender.Batch) {
 	var all []decided
-	if decide := b.Decide; decide != nil && p.w.links != nil {
+	b.Results = p.w.ofIdle(b.Results)
+	if decide := b.Decide; decide != nil {
 		b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 			d := decide(l, h, r, now)
-			all = append(all, decided{r, d})
+			if p.w.links != nil {
+				all = append(all, decided{r, d})
+			}
+			if known := p.w.byKey[r.Key]; known != nil {
+				known.health = h
+			}
 			return d
 		}
 	}

@@ -58,6 +58,14 @@ func (w *world) send(p *process, a *sender.Posting) {
 		post.d.say("is refused")
 		end(there, nil, errRefused)
 		return
+	case w.fault(closedIdle):
+		post.d.say("meets the closing of its connection")
+		post.closedIdle = true
+		if w.rand.IntN(4) == 0 { // the server has read it
+			w.at(there, func() { post.d.sub.receive(post, r.Header, body) })
+		}
+		end(there, nil, io.EOF)
+		return
 	case w.fault(lostRequest):
 		post.d.say("is lost on its way")
 		return

@@ -33,6 +33,30 @@ func migrateTo(t *testing.T, n int) *place {
 	return p
 }
 
+// What waits and what is leased when migration 006 is applied has nothing spared, and
+// who does not apply it is told.
+func TestMigrateWhatIsUnderWay(t *testing.T) {
+	p := migrateTo(t, 5)
+	s := p.store(t)
+	err := s.Check(t.Context())
+	require.ErrorIs(t, err, sender.ErrUnfit)
+	require.ErrorContains(t, err, "migration 006 is missing")
+	require.ErrorContains(t, err, "surehook_waiting.spared")
+
+	register(t, s, 1, 2, sender.Settings{})
+	require.NoError(t, publishInTx(t.Context(), s, draft(subscriberID(0))))
+	_, err = s.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
+	require.NoError(t, err)
+	p.exec(t, `WITH d AS (DELETE FROM {}.surehook_pending WHERE (subscription, event) IN (SELECT subscription, event FROM {}.surehook_pending LIMIT 1) RETURNING *),
+			h AS (UPDATE {}.surehook_heads x SET pending = x.pending - 1, waiting = x.waiting + 1, waiting_from = d.due FROM d WHERE x.subscription = d.subscription)
+		INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single) SELECT subscription, event, due, 0, 0, 0, 0, 0, 0, false FROM d`)
+
+	require.NoError(t, s.Migrate(t.Context()))
+	require.NoError(t, s.Check(t.Context()))
+	require.Equal(t, map[string]int{subscriptionID(0, 0): 1, subscriptionID(0, 1): 1}, drainAll(t, s))
+	p.settled(t)
+}
+
 // Before migration 005 an event's row in the outbox had a number of its own. What is
 // there when it is applied, begun or not, is expanded before what comes after it.
 func TestMigrateWithEventsInTheOutbox(t *testing.T) {

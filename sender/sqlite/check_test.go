@@ -43,6 +43,15 @@ func TestCheckNamesWhatToSet(t *testing.T) {
 		require.ErrorIs(t, err, sender.ErrUnfit)
 		require.ErrorContains(t, err, "migration 005 is missing")
 	})
+	t.Run("without the last migration's column", func(t *testing.T) {
+		db := open(t, path(t), fit)
+		s := newStore(t, db, time.Now)
+		_, err := db.ExecContext(t.Context(), "ALTER TABLE surehook_waiting DROP COLUMN spared")
+		require.NoError(t, err)
+		err = s.Check(t.Context())
+		require.ErrorIs(t, err, sender.ErrUnfit)
+		require.ErrorContains(t, err, "migration 009 is missing (there is no surehook_waiting.spared)")
+	})
 	t.Run("not migrated", func(t *testing.T) {
 		db := open(t, path(t), fit)
 		s, err := sqlite.New(db, nil)

@@ -110,7 +110,9 @@ func spareAnew[Tx any](w *world[Tx]) {
 		live := w.sparing()
 
 		w.spare()
+		w.equal(w.facts(d.ID, sub).Spared, true, "Spared of the facts before %s", again.name)
 		again.do(id, sub)
+		w.equal(w.facts(d.ID, sub).Spared, false, "Spared of the facts after %s", again.name)
 		c := w.claimSpared(false, "after "+again.name)
 		w.record(result(c, sender.ClassReset))
 		w.equal([]any{live.Spared, live.Tries}, []any{false, 1}, "Spared and tries at the first decision after %s", again.name)

@@ -180,6 +180,16 @@ var ofDecisions = []Defect{
 		File: "sender/policy.go", Tests: []string{"./sender"},
 		Old: "if r.OwnNetwork || r.ProxyFailed {", New: "if r.ProxyFailed {",
 	},
+	{
+		Name: "a closed idle connection counts against the endpoint",
+		File: "sender/policy.go", Tests: []string{"./sender"},
+		Old: "if spared(l.Spared, &r) {", New: "if spared(l.Spared, &r) && l.Number < 0 {",
+	},
+	{
+		Name: "closed idle connections are spared twice in a row",
+		File: "sender/spare.go", Tests: []string{"./sender"},
+		Old: "r.Class == ClassReset && !before", New: "r.Class == ClassReset && (!before || r.ClosedIdle)",
+	},
 }
 
 var ofStores = []Defect{
@@ -207,6 +217,16 @@ var ofStores = []Defect{
 		Name: "attempt numbers stay, on SQLite",
 		File: "sender/sqlite/claim.go", Tests: []string{"./sender/sqlite"}, Run: store,
 		Old: "\td.number++\n", New: "\td.number = max(d.number, 1)\n",
+	},
+	{
+		Name: "a redelivery keeps what was spared, on SQLite",
+		File: "sender/sqlite/redeliver.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "first_at = 0, stood = 0, spared = 0,", New: "first_at = 0, stood = 0,",
+	},
+	{
+		Name: "what was spared is not stored, on PostgreSQL",
+		File: "sender/postgres/batch.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: "\t\tl.spared = d.Spared\n", New: "\t\tl.spared = false\n",
 	},
 	{
 		Name: "a subscription gets what was published before it, on SQLite",
