@@ -76,7 +76,8 @@ func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (Notic
 
 // Redeliver sends a delivery again, at once, with the same event id and the same
 // bytes. One that is not delivered starts its schedule anew; one that is
-// delivered gets a single attempt, whose failure leaves it delivered. If an
+// delivered gets a single attempt, whose failure leaves it delivered; if its server
+// closed an idle connection just then, another one is made in its place. If an
 // attempt is in flight no second one is started. ErrNotFound; ErrCancelled if it
 // was cancelled with its subscription; ErrRedacted; a *RetentionError if its event was
 // published longer ago than Retention.Reach.

@@ -10,6 +10,9 @@ import (
 
 // Policy decides what an attempt's outcome does to its delivery and to its
 // subscription. It is a value; its decisions depend on their arguments alone.
+//
+// An attempt whose server closed an idle connection just then (Result.ClosedIdle) is
+// made again after about a second, and does not count. No two in a row are spared.
 type Policy struct {
 	// Backoff says when to try again and when to give up. Its zero
 	// value is backoff.Reference.

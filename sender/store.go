@@ -189,10 +189,11 @@ type DispatchStore interface {
 	RecordAndClaim(ctx context.Context, b Batch) (Claims, error)
 
 	// Release gives claimed deliveries back whose attempts did not begin: the
-	// attempt number is free again, what was spared is kept, and they are due at
-	// Release.Due (zero: at once). A token that is not the present one changes nothing. Since the next
-	// claim may give the same token, a release must never be repeated: if its
-	// answer was lost, the lease ends by itself.
+	// attempt number is free again, Decision.Spared of the attempt before is kept,
+	// and they are due at Release.Due (zero: at once). A token that is not the
+	// present one changes nothing. Since the next claim may give the same token, a
+	// release must never be repeated: if its answer was lost, the lease ends by
+	// itself.
 	Release(ctx context.Context, rs []Release) error
 
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because
@@ -234,9 +235,10 @@ type HistoryStore interface {
 	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error)
 
 	// Redeliver makes a delivery due at once. One that is live or dead-lettered
-	// starts its schedule anew: its horizon, its number of tries, and nothing is
-	// spared, while the attempt numbers go on. One that is delivered gets a single
-	// attempt (Live.Single), and stays single if that is spared. While an attempt is in flight no second one is started.
+	// starts its schedule anew: its horizon, its number of tries and what was spared,
+	// while the attempt numbers go on. One that is delivered gets a single attempt
+	// (Live.Single); if that is spared, the one in its place is a single one too.
+	// While an attempt is in flight no second one is started.
 	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if
 	// notBefore is not zero and its event was published before it.
 	Redeliver(ctx context.Context, id string, notBefore time.Time) error

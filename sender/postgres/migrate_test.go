@@ -33,9 +33,8 @@ func migrateTo(t *testing.T, n int) *place {
 	return p
 }
 
-// What waits and what is leased when migration 006 is applied has nothing spared, and
-// who does not apply it is told.
-func TestMigrateWhatIsUnderWay(t *testing.T) {
+// Who does not apply migration 006 is told, and what waits when it is applied goes on.
+func TestMigrateWhatWaits(t *testing.T) {
 	p := migrateTo(t, 5)
 	s := p.store(t)
 	err := s.Check(t.Context())

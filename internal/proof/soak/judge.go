@@ -140,11 +140,18 @@ func succeeded(a sender.Attempt) bool { return a.Class == sender.ClassNone }
 // lastChance tells whether the attempt after these was due at the horizon, to which
 // every delay is shortened that would cross it: so long after the first attempt of a
 // schedule, which begins anew with a redelivery. An attempt can begin as much
-// as a lease after it was claimed, from when the horizon counts.
+// as a lease after it was claimed, from when the horizon counts, and the horizon stands
+// still for one that was spared, as a reset may have been.
 func (c *cycle) lastChance(attempts []sender.Attempt) bool {
 	due := attempts[len(attempts)-1].NextAttemptAt
-	return slices.ContainsFunc(attempts, func(a sender.Attempt) bool {
-		short := a.StartedAt.Add(c.cfg.horizon()).Sub(due)
-		return short > -time.Millisecond && short < c.cfg.lease()
-	})
+	stood := time.Duration(0)
+	for _, a := range slices.Backward(attempts) {
+		if a.Class == sender.ClassReset {
+			stood += a.NextAttemptAt.Sub(a.StartedAt)
+		}
+		if short := a.StartedAt.Add(c.cfg.horizon()).Sub(due); short > -time.Millisecond-stood && short < c.cfg.lease() {
+			return true
+		}
+	}
+	return false
 }
