@@ -146,7 +146,7 @@ func (c *cycle) lastChance(attempts []sender.Attempt) bool {
 	due := attempts[len(attempts)-1].NextAttemptAt
 	stood := time.Duration(0)
 	for _, a := range slices.Backward(attempts) {
-		if a.Class == sender.ClassReset {
+		if a.Class == sender.ClassReset && !a.NextAttemptAt.IsZero() {
 			stood += a.NextAttemptAt.Sub(a.StartedAt)
 		}
 		if short := a.StartedAt.Add(c.cfg.horizon()).Sub(due); short > -time.Millisecond-stood && short < c.cfg.lease() {
