@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/signing"
 )
 
 // Trusted is an event that its sender did not post: it was read from the sender, over
@@ -90,7 +91,15 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 // decodeAgain reads an event without its request.
 func (r *Receiver[Tx]) decodeAgain(body []byte, id, kind string) (Event, *Error) {
 	if e := r.cfg.Envelope; e != nil {
-		return e.again(body, id, kind, r.verifier.(FactVerifier).BodyFacts(body))
+		var facts signing.Facts
+		err := contain(func() error { // a scheme's own reader may miss the headers
+			facts = r.verifier.(FactVerifier).BodyFacts(body)
+			return nil
+		})
+		if err != nil {
+			return Event{}, fail(ReasonPanic, fmt.Errorf("the verifier's BodyFacts: %w", err))
+		}
+		return e.again(body, id, kind, facts)
 	}
 	ev, err := decode(body)
 	if err != nil {

@@ -48,10 +48,13 @@ func (r *Receiver[Tx]) checkSignature(ctx context.Context, in incoming, body []b
 	return v, f, "", err
 }
 
-// verifyFacts reads the facts only if they are wanted: that goes through the body.
+// verifyFacts reads the facts only if they are wanted: that goes through the body. Facts
+// that a verifier of somebody else's has made are of the message here, too: otherwise all
+// events without an id would be one.
 func verifyFacts(verifier Verifier, m signing.Message, wanted bool) (v signing.Verified, f signing.Facts, err error) {
 	if facts, ok := verifier.(FactVerifier); ok && wanted {
-		return facts.VerifyFacts(m)
+		v, f, err = facts.VerifyFacts(m)
+		return v, f.Of(m), err
 	}
 	v, err = verifier.Verify(m)
 	return v, f, err

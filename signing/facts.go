@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -19,7 +20,9 @@ type Facts struct {
 	UnsignedID   Unsigned
 	UnsignedType Unsigned
 
-	body []byte
+	of   []byte // the body of the message that they are of
+	text []byte // what is signed where it is not the body; nil: it is
+	made bool   // of is known, and may be empty
 }
 
 // Unsigned is a text beside the signed bytes. Whoever gets hold of one signed request
@@ -31,12 +34,37 @@ type Unsigned string
 // DedupKey returns what the message is to be deduplicated by: "id-" and the ID if
 // the signature covers one, and otherwise "sha256-" and the SHA-256 of the body in
 // hex. The latter takes two events with the same bytes for one.
+//
+// It is empty, which no store takes, for Facts without an ID that are of no message:
+// those that a [FactReader] has made itself and that have been through neither a
+// [Verifier] nor [Facts.Of].
 func (f Facts) DedupKey() string {
-	if f.ID != "" {
+	switch {
+	case f.ID != "":
 		return "id-" + f.ID
+	case !f.made:
+		return ""
+	case f.text != nil:
+		return hashKey(f.text)
+	default:
+		return hashKey(f.of)
 	}
-	sum := sha256.Sum256(f.body)
+}
+
+func hashKey(signed []byte) string {
+	sum := sha256.Sum256(signed)
 	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// Of returns f as the Facts of m, a message that was verified: without an ID, DedupKey
+// goes by m's own bytes, whatever the Facts were read from. A [Verifier] does it; it is
+// for verifiers of one's own. m.Body must not be changed afterwards.
+func (f Facts) Of(m Message) Facts {
+	if !f.made || !bytes.Equal(f.of, m.Body) {
+		f.text = nil
+	}
+	f.of, f.made = m.Body, true
+	return f
 }
 
 func (f *Facts) none() bool { return f.ID == "" && f.Type == "" && f.Time.IsZero() }
@@ -50,17 +78,21 @@ func (v *Verifier) BodyFacts(body []byte) Facts {
 			continue
 		}
 		if f := reader.Facts(Message{Body: body}, Verified{}); !f.none() {
-			return f
+			return f.Of(Message{Body: body})
 		}
 	}
-	return Facts{body: body}
+	return Facts{}.Of(Message{Body: body})
 }
 
 // FactReader is a [Scheme] that knows where its sender says what an event is.
 type FactReader interface {
 	Scheme
 	// Facts reads a message that Verify has accepted with v as its result. Of any
-	// other, what it returns is worth nothing.
+	// other, what it returns is worth nothing. [Verifier.BodyFacts] calls it with a body
+	// alone.
+	//
+	// It may return nothing but an ID that the signature covers and a Type, say. Without
+	// an ID, the bytes of the message tell the event from others.
 	Facts(m Message, v Verified) Facts
 }
 
@@ -101,7 +133,7 @@ func unsigned(h http.Header, name string) Unsigned {
 }
 
 func factsOf(body []byte, id, eventType, at string) Facts {
-	f := Facts{body: body}
+	f := Facts{}.Of(Message{Body: body})
 	f.ID, _ = jsonText(body, id)
 	f.Type, _ = jsonText(body, eventType)
 	if text, found := jsonText(body, at); found {

@@ -1,6 +1,8 @@
 package signing_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -68,6 +70,56 @@ func TestVerifyFacts(t *testing.T) {
 
 // silent is a scheme of somebody else's, which reads no facts.
 type silent struct{ signing.Scheme }
+
+// reading is a scheme of somebody else's, which reads what facts says.
+type reading struct {
+	signing.Scheme
+	facts func(signing.Message, signing.Verified) signing.Facts
+}
+
+func (r reading) Facts(m signing.Message, v signing.Verified) signing.Facts { return r.facts(m, v) }
+
+// Whatever a scheme's reader has taken its facts from, what tells them from others
+// without an id is the bytes that were verified.
+func TestFactsOfASchemeOfOnesOwn(t *testing.T) {
+	keys := ringOf(t, publishedHMAC)
+	first, second := []byte(`{"no":1}`), []byte(`{"no":2}`)
+	twilio, err := signing.NewTwilio("https://example.com/sms")
+	require.NoError(t, err)
+	kept := signing.GitHub().Facts(signing.Message{Body: first}, signing.Verified{})
+	for name, facts := range map[string]func(signing.Message, signing.Verified) signing.Facts{
+		"no body":         func(signing.Message, signing.Verified) signing.Facts { return signing.Facts{Type: "made"} },
+		"an earlier body": func(signing.Message, signing.Verified) signing.Facts { return kept },
+		"a part of it": func(m signing.Message, v signing.Verified) signing.Facts {
+			return signing.GitHub().Facts(signing.Message{Body: m.Body[:3]}, v)
+		},
+		"another form": func(signing.Message, signing.Verified) signing.Facts {
+			return twilio.Facts(signing.Message{URL: "/sms", Body: []byte("A=1")}, signing.Verified{})
+		},
+		"no form of Twilio's": func(m signing.Message, v signing.Verified) signing.Facts {
+			return twilio.Facts(signing.Message{URL: "/else", Body: m.Body}, v)
+		},
+	} {
+		v := verifier(t, keys, reading{signing.TimestampBody{}, facts})
+		for _, b := range [][]byte{first, second, first} {
+			m := signing.Message{Header: http.Header{}, Body: b}
+			require.NoError(t, signing.TimestampBody{}.Sign(m.Header, eventID, now, b, keys))
+			_, got, err := v.VerifyFacts(m)
+			require.NoError(t, err)
+			want := fmt.Sprintf("sha256-%x", sha256.Sum256(b))
+			require.Equal(t, want, got.DedupKey(), name)
+			require.Equal(t, want, v.BodyFacts(b).DedupKey(), "%s, by the body alone", name)
+		}
+	}
+	require.Empty(t, signing.Facts{Type: "made"}.DedupKey(), "of no message at all")
+	require.Equal(t, fmt.Sprintf("sha256-%x", sha256.Sum256(nil)), signing.Facts{}.Of(signing.Message{}).DedupKey(), "an empty body is one")
+
+	// An id decides alone, and a scheme that hands on what Twilio's says has its key.
+	require.Equal(t, "id-1", signing.Facts{ID: "1"}.Of(signing.Message{Body: first}).DedupKey())
+	m := signing.Message{URL: "/sms", Body: []byte("A=1&B=2")}
+	other := signing.Message{URL: "/sms", Body: []byte("B=2&A=1")}
+	require.Equal(t, twilio.Facts(m, signing.Verified{}).Of(m).DedupKey(), twilio.Facts(other, signing.Verified{}).Of(other).DedupKey())
+}
 
 // What is the same event has one key, and what is another has another.
 func TestDedupKeys(t *testing.T) {

@@ -211,6 +211,9 @@ func (t *Twilio) hashTarget(body []byte) string {
 func (t *Twilio) Facts(m Message, _ Verified) Facts {
 	text := t.text()
 	defer t.giveBack(text)
-	t.fill(text, m.URL, m.Body)
-	return Facts{UnsignedID: unsigned(m.Header, twilioID), body: append([]byte(t.origin[0]), text.signed...)}
+	f := Facts{UnsignedID: unsigned(m.Header, twilioID)}.Of(m)
+	if t.fill(text, m.URL, m.Body) {
+		f.text = append([]byte(t.origin[0]), text.signed...)
+	}
+	return f
 }

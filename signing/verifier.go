@@ -188,16 +188,17 @@ func (v *Verifier) Verify(m Message) (verified Verified, err error) {
 	return verified, err
 }
 
-// VerifyFacts is Verify, and reads what the message says of its event.
+// VerifyFacts is Verify, and reads what the message says of its event. Whatever a
+// [FactReader] returns, without an ID the event is told from others by m.
 func (v *Verifier) VerifyFacts(m Message) (verified Verified, facts Facts, err error) {
 	i, err := v.verify(&m, &verified)
 	if err != nil {
 		return Verified{}, Facts{}, err
 	}
 	if v.facts[i] == nil {
-		return verified, Facts{ID: verified.ID, body: m.Body}, nil
+		return verified, Facts{ID: verified.ID}.Of(m), nil
 	}
-	return verified, v.facts[i].Facts(m, verified), nil
+	return verified, v.facts[i].Facts(m, verified).Of(m), nil
 }
 
 // verify also returns the index of the scheme that has decided.
