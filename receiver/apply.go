@@ -133,7 +133,10 @@ func (r *Receiver[Tx]) applyIf(ctx context.Context, tx Tx, newer bool, ev Event,
 // failApply lets what the database says go before what the application makes of
 // it: a serialization failure that is wrapped in Permanent is not permanent.
 func failApply(ctx context.Context, rest Reason, err error) *Error {
-	if dberr.Classify(err) == dberr.Unavailable {
+	switch {
+	case ctx.Err() == nil && calledPermanent(err):
+		return fail(rest, err)
+	case dberr.Classify(err) == dberr.Unavailable:
 		rest = ReasonDatabase
 	}
 	return failDB(ctx, rest, err)

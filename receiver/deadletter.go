@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/dberr"
 )
 
 // Permanent says of a HandlerFunc's error that no repetition can mend it. The
@@ -17,8 +18,9 @@ import (
 // object's version is not advanced. [Receiver.ApplyDeadLetter] applies it again.
 //
 // With a store that is no dedup.DeadLetters, Permanent changes nothing: the error
-// is answered with 500 like any other. Nor does it if the error is in truth a
-// serialization failure or a database that is away, or if the time is over. Under
+// is answered with 500 like any other. Nor does it if a database says by its own code
+// that the transaction lost against another one or that it is away, or if the time is
+// over. What other services say in similar words counts for nothing. Under
 // [Receiver.Wrap] there is no error to mark. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
@@ -32,9 +34,14 @@ type permanentError struct{ err error }
 func (p *permanentError) Error() string { return p.err.Error() }
 func (p *permanentError) Unwrap() error { return p.err }
 
-func isPermanent(e *Error) bool {
+// calledPermanent reports whether the application says so, and no database contradicts.
+func calledPermanent(err error) bool {
 	var p *permanentError
-	return (e.Reason == ReasonApply || e.Reason == ReasonFetch || e.Reason == ReasonUnknownType) && errors.As(e.Err, &p)
+	return errors.As(err, &p) && !errors.Is(err, dedup.ErrRetryTx) && dberr.Stated(err) == dberr.Other
+}
+
+func isPermanent(e *Error) bool {
+	return (e.Reason == ReasonApply || e.Reason == ReasonFetch || e.Reason == ReasonUnknownType) && calledPermanent(e.Err)
 }
 
 func (r *Receiver[Tx]) setAside(ctx context.Context, ev Event, cause error, todo work[Tx]) (res Result, failure *Error) {

@@ -3,8 +3,12 @@ package receiver_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -16,6 +20,11 @@ import (
 )
 
 var errHopeless = errors.New("no such customer")
+
+type sqliteError int
+
+func (e sqliteError) Error() string { return "busy" }
+func (e sqliteError) Code() int     { return int(e) }
 
 func hopeless[Tx any](effect receiver.HandlerFunc[Tx]) receiver.HandlerFunc[Tx] {
 	return func(ctx context.Context, tx Tx, ev receiver.Event) error {
@@ -72,6 +81,9 @@ func TestPermanentThatIsNot(t *testing.T) {
 		err    error
 		reason receiver.Reason
 	}{
+		"a lock":                {b.inTx, b.store, errors.Join(errHopeless, sqliteError(5)), receiver.ReasonConflict},
+		"a lost connection":     {b.inTx, b.store, driver.ErrBadConn, receiver.ReasonDatabase},
+		"a store's transaction": {b.inTx, b.store, dedup.ErrRetryTx, receiver.ReasonConflict},
 		"no dead letters":       {b.inTx, brokenStore[*sql.Tx]{Store: b.store}, errHopeless, receiver.ReasonApply},
 		"serialization failure": {b.inTx, b.store, pgError("40001"), receiver.ReasonConflict},
 		"database away":         {b.inTx, b.store, pgError("57P01"), receiver.ReasonDatabase},
@@ -83,6 +95,69 @@ func TestPermanentThatIsNot(t *testing.T) {
 		require.Equal(t, c.reason, failure.Reason, name)
 		require.Zero(t, b.rows(t), name)
 	}
+}
+
+// lookAlikes are what others say in the words of a database, with the reason that they
+// have without Permanent.
+var lookAlikes = map[string]struct {
+	err    error
+	reason receiver.Reason
+}{
+	"a body that ends early":       {io.ErrUnexpectedEOF, receiver.ReasonDatabase},
+	"a name that is not known":     {&net.DNSError{Err: "no such host", Name: "crm.example", IsNotFound: true}, receiver.ReasonDatabase},
+	"a service that is away":       {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, receiver.ReasonDatabase},
+	"a text about a locked thing":  {errors.New("the customer's database is locked"), receiver.ReasonConflict},
+	"a status that is like a code": {httpStatus(517), receiver.ReasonApply},
+}
+
+type httpStatus int
+
+func (s httpStatus) Error() string { return fmt.Sprintf("status %d", int(s)) }
+func (s httpStatus) Code() int     { return int(s) }
+
+// Permanent is believed unless the database itself says otherwise, whether the handler,
+// a function that fetches or a member of a Group says it.
+func TestPermanentLookAlikes(t *testing.T) {
+	b, _ := onSQLite(t)
+	group, err := receiver.NewGroup(b.inTx, receiver.SQLExec, nil)
+	require.NoError(t, err)
+	snd := newSender(t)
+	for name, lookAlike := range lookAlikes {
+		for way, inTx := range map[string]receiver.InTx[*sql.Tx]{"alone": b.inTx, "in a group": group.InTx} {
+			runs := 0
+			permanently := func() error { runs++; return fmt.Errorf("reading: %w", receiver.Permanent(lookAlike.err)) }
+			rcv := newReceiver(t, inTx, b.store, nil)
+			for of, h := range map[string]http.Handler{
+				"apply": rcv.Handler(func(context.Context, *sql.Tx, receiver.Event) error { return permanently() }),
+				"fetch": rcv.ThinHandler(func(context.Context, receiver.Event) (int64, receiver.HandlerFunc[*sql.Tx], error) {
+					return 0, nil, permanently()
+				}),
+			} {
+				ev := newEvent(1)
+				runs = 0
+				require.Equal(t, receiver.DeadLettered, snd.Request(ev).Serve(h).Result, "%s, %s, %s", name, way, of)
+				require.Equal(t, 1, runs, "%s, %s, %s", name, way, of)
+				require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev))
+			}
+		}
+		_, err := b.receiver(t, nil).Receive(t.Context(), snd.Request(newEvent(1)).Message(), func(context.Context, *sql.Tx, receiver.Event) error { return lookAlike.err })
+		var failure *receiver.Error
+		require.ErrorAs(t, err, &failure, name)
+		require.Equal(t, lookAlike.reason, failure.Reason, name)
+	}
+}
+
+// A database's own word is believed of a function that fetches, too.
+func TestPermanentFetchThatIsNot(t *testing.T) {
+	b, _ := onSQLite(t)
+	_, err := b.receiver(t, nil).ReceiveThin(t.Context(), newSender(t).Request(newEvent(1)).Message(),
+		func(context.Context, receiver.Event) (int64, receiver.HandlerFunc[*sql.Tx], error) {
+			return 0, nil, receiver.Permanent(pgError("57P01"))
+		})
+	var failure *receiver.Error
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, receiver.ReasonFetch, failure.Reason)
+	require.Zero(t, b.rows(t))
 }
 
 // Somebody else took the event between the two transactions.

@@ -37,17 +37,36 @@ func (k Kind) String() string {
 	}
 }
 
-// Classify looks through everything that err wraps.
+// Classify looks through everything that err wraps: for what Stated knows, and for what
+// is most likely said of a database, although others say it, too: that a connection
+// ended in the middle, an error of the network, the text of a locked database.
 //
-// Postgres drivers name the SQLSTATE (PostgreSQL, appendix A). SQLite drivers
-// give the result code (sqlite.org/rescode.html), whose low byte is the primary
-// one, or only the text. context.DeadlineExceeded is Other although it is a
-// net.Error: it says how long the caller wanted to wait, not what the database
-// is like.
+// context.DeadlineExceeded is Other although it is a net.Error: it says how long the
+// caller wanted to wait, not what the database is like.
 func Classify(err error) Kind {
 	if err == nil {
 		return Other
 	}
+	if k := Stated(err); k != Other {
+		return k
+	}
+	// Before the text: a lost connection must not be taken for a lock.
+	if unreachable(err) {
+		return Unavailable
+	}
+	if saysLocked(err) {
+		return Retry
+	}
+	return Other
+}
+
+// Stated is Classify by nothing but what only a database can have said, looking through
+// everything that err wraps.
+//
+// Postgres drivers name the SQLSTATE (PostgreSQL, appendix A). SQLite drivers give the
+// result code (sqlite.org/rescode.html), whose low byte is the primary one, or only the
+// text, in an error of their own type.
+func Stated(err error) Kind {
 	var pg interface {
 		error
 		SQLState() string
@@ -57,23 +76,19 @@ func Classify(err error) Kind {
 			return k
 		}
 	}
-	var lite interface {
-		error
-		Code() int
+	if k := ofSQLite(err); k != Other {
+		return k
 	}
-	// Errors of other origin have a Code() int too, and HTTP's 517 is also
-	// SQLITE_BUSY_SNAPSHOT: only the type's name tells them apart.
-	if errors.As(err, &lite) && strings.Contains(strings.ToLower(fmt.Sprintf("%T", lite)), "sqlite") {
-		if k := ofSQLiteCode(lite.Code()); k != Other {
-			return k
-		}
-	}
-	// Before the text: a lost connection must not be taken for a lock.
-	if unreachable(err) {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return Unavailable
 	}
-	if text := err.Error(); strings.Contains(text, "database is locked") || strings.Contains(text, "database table is locked") {
-		return Retry
+	// pgx has no other word for a connection that it has given up before.
+	var unsent interface {
+		error
+		SafeToRetry() bool
+	}
+	if errors.As(err, &unsent) && unsent.Error() == "conn closed" {
+		return Unavailable
 	}
 	return Other
 }
@@ -105,6 +120,37 @@ func ofSQLState(state string) Kind {
 	return Other
 }
 
+// ofSQLite looks for errors of an SQLite driver. Errors of other origin have a Code()
+// int too, and HTTP's 517 is also SQLITE_BUSY_SNAPSHOT: only the type's name tells them
+// apart.
+func ofSQLite(err error) Kind {
+	if strings.Contains(strings.ToLower(fmt.Sprintf("%T", err)), "sqlite") {
+		if coded, ok := err.(interface{ Code() int }); ok { //nolint:errorlint // each error of the tree is looked at
+			if k := ofSQLiteCode(coded.Code()); k != Other {
+				return k
+			}
+		} else if saysLocked(err) {
+			return Retry
+		}
+	}
+	switch wrapping := err.(type) { //nolint:errorlint // this is the way through the tree
+	case interface{ Unwrap() error }:
+		return ofSQLite(wrapping.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, each := range wrapping.Unwrap() {
+			if k := ofSQLite(each); k != Other {
+				return k
+			}
+		}
+	}
+	return Other
+}
+
+func saysLocked(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "database is locked") || strings.Contains(text, "database table is locked")
+}
+
 func ofSQLiteCode(code int) Kind {
 	switch code & 0xff {
 	case 5, // SQLITE_BUSY
@@ -118,21 +164,11 @@ func ofSQLiteCode(code int) Kind {
 	return Other
 }
 
+// unreachable is of what services other than the database say, too.
 func unreachable(err error) bool {
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-		return true
-	}
 	// pgx reports a server that closed the connection in the middle of an answer
 	// in these words and no others.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	// Nor has it another word for a connection that it has given up before.
-	var unsent interface {
-		error
-		SafeToRetry() bool
-	}
-	if errors.As(err, &unsent) && unsent.Error() == "conn closed" {
 		return true
 	}
 	var n net.Error

@@ -27,6 +27,18 @@ type sqliteError int
 func (e sqliteError) Error() string { return fmt.Sprintf("code %d", int(e)) }
 func (e sqliteError) Code() int     { return int(e) }
 
+// sqliteText is of an SQLite driver that gives its code in another form.
+type sqliteText string
+
+func (e sqliteText) Error() string { return string(e) }
+func (e sqliteText) Code() uint8   { return 5 }
+
+// unsent is how pgx says that a connection was not used.
+type unsent string
+
+func (e unsent) Error() string     { return string(e) }
+func (e unsent) SafeToRetry() bool { return true }
+
 type httpError int
 
 func (e httpError) Error() string { return fmt.Sprintf("status %d", int(e)) }
@@ -34,61 +46,73 @@ func (e httpError) Code() int     { return int(e) }
 
 func TestClassify(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		want dberr.Kind
+		err       error
+		want      dberr.Kind
+		lookAlike bool // others say it, too
 	}{
-		{nil, dberr.Other},
-		{errors.New("no such table: x"), dberr.Other},
-		{context.Canceled, dberr.Other},
-		{context.DeadlineExceeded, dberr.Other},
-		{sql.ErrNoRows, dberr.Other},
-		{sql.ErrTxDone, dberr.Other},
+		{err: nil, want: dberr.Other},
+		{err: errors.New("no such table: x"), want: dberr.Other},
+		{err: context.Canceled, want: dberr.Other},
+		{err: context.DeadlineExceeded, want: dberr.Other},
+		{err: sql.ErrNoRows, want: dberr.Other},
+		{err: sql.ErrTxDone, want: dberr.Other},
 
-		{pgError("40001"), dberr.Retry},
-		{pgError("40P01"), dberr.Retry},
-		{pgError("55P03"), dberr.Retry},
-		{pgError("40002"), dberr.Other},
-		{pgError("23505"), dberr.Other},
-		{pgError("57014"), dberr.Other},
-		{pgError(""), dberr.Other},
-		{pgError("08006"), dberr.Unavailable},
-		{pgError("53300"), dberr.Unavailable},
-		{pgError("57P01"), dberr.Unavailable},
-		{pgError("57P02"), dberr.Unavailable},
-		{pgError("57P03"), dberr.Unavailable},
-		{pgError("57P05"), dberr.Unavailable},
-		{pgError("25P03"), dberr.Unavailable},
-		{pgError("25P04"), dberr.Unavailable},
-		{pgError("25006"), dberr.Unavailable},
-		{pgError("58030"), dberr.Unavailable},
-		{pgError("25P02"), dberr.Other},
-		{pgError("25001"), dberr.Other},
+		{err: pgError("40001"), want: dberr.Retry},
+		{err: pgError("40P01"), want: dberr.Retry},
+		{err: pgError("55P03"), want: dberr.Retry},
+		{err: pgError("40002"), want: dberr.Other},
+		{err: pgError("23505"), want: dberr.Other},
+		{err: pgError("57014"), want: dberr.Other},
+		{err: pgError(""), want: dberr.Other},
+		{err: pgError("08006"), want: dberr.Unavailable},
+		{err: pgError("53300"), want: dberr.Unavailable},
+		{err: pgError("57P01"), want: dberr.Unavailable},
+		{err: pgError("57P02"), want: dberr.Unavailable},
+		{err: pgError("57P03"), want: dberr.Unavailable},
+		{err: pgError("57P05"), want: dberr.Unavailable},
+		{err: pgError("25P03"), want: dberr.Unavailable},
+		{err: pgError("25P04"), want: dberr.Unavailable},
+		{err: pgError("25006"), want: dberr.Unavailable},
+		{err: pgError("58030"), want: dberr.Unavailable},
+		{err: pgError("25P02"), want: dberr.Other},
+		{err: pgError("25001"), want: dberr.Other},
 
-		{sqliteError(5), dberr.Retry},
-		{sqliteError(5 | 1<<8), dberr.Retry}, // SQLITE_BUSY_RECOVERY
-		{sqliteError(5 | 2<<8), dberr.Retry}, // SQLITE_BUSY_SNAPSHOT
-		{sqliteError(6 | 1<<8), dberr.Retry}, // SQLITE_LOCKED_SHAREDCACHE
-		{sqliteError(10 | 4<<8), dberr.Unavailable},
-		{sqliteError(13), dberr.Unavailable},
-		{sqliteError(14), dberr.Unavailable},
-		{sqliteError(19 | 6<<8), dberr.Other}, // SQLITE_CONSTRAINT_PRIMARYKEY
-		{httpError(517), dberr.Other},
-		{httpError(522), dberr.Other},
+		{err: sqliteError(5), want: dberr.Retry},
+		{err: sqliteError(5 | 1<<8), want: dberr.Retry}, // SQLITE_BUSY_RECOVERY
+		{err: sqliteError(5 | 2<<8), want: dberr.Retry}, // SQLITE_BUSY_SNAPSHOT
+		{err: sqliteError(6 | 1<<8), want: dberr.Retry}, // SQLITE_LOCKED_SHAREDCACHE
+		{err: sqliteError(10 | 4<<8), want: dberr.Unavailable},
+		{err: sqliteError(13), want: dberr.Unavailable},
+		{err: sqliteError(14), want: dberr.Unavailable},
+		{err: sqliteError(19 | 6<<8), want: dberr.Other}, // SQLITE_CONSTRAINT_PRIMARYKEY
+		{err: httpError(517), want: dberr.Other},
+		{err: httpError(522), want: dberr.Other},
 
-		{errors.New("sqlite3: database is locked"), dberr.Retry},
-		{errors.New("database table is locked: x"), dberr.Retry},
+		{err: sqliteText("database is locked"), want: dberr.Retry},
+		{err: sqliteText("no such table"), want: dberr.Other},
+		{err: unsent("conn closed"), want: dberr.Unavailable},
+		{err: unsent("conn busy"), want: dberr.Other},
 
-		{driver.ErrBadConn, dberr.Unavailable},
-		{sql.ErrConnDone, dberr.Unavailable},
-		{io.ErrUnexpectedEOF, dberr.Unavailable},
-		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, dberr.Unavailable},
-		{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, dberr.Unavailable},
-		{&net.OpError{Op: "read", Err: errors.New("database is locked")}, dberr.Unavailable},
+		{err: &net.DNSError{Err: "no such host"}, want: dberr.Unavailable, lookAlike: true},
+		{err: errors.New("sqlite3: database is locked"), want: dberr.Retry, lookAlike: true},
+		{err: errors.New("database table is locked: x"), want: dberr.Retry, lookAlike: true},
+
+		{err: driver.ErrBadConn, want: dberr.Unavailable},
+		{err: sql.ErrConnDone, want: dberr.Unavailable},
+		{err: io.ErrUnexpectedEOF, want: dberr.Unavailable, lookAlike: true},
+		{err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}, want: dberr.Unavailable, lookAlike: true},
+		{err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}, want: dberr.Unavailable, lookAlike: true},
+		{err: &net.OpError{Op: "read", Err: errors.New("database is locked")}, want: dberr.Unavailable, lookAlike: true},
 	} {
 		require.Equal(t, c.want, dberr.Classify(c.err), "%v", c.err)
 		if c.err != nil {
 			wrapped := errors.Join(errors.New("apply failed"), fmt.Errorf("marking: %w", c.err))
 			require.Equal(t, c.want, dberr.Classify(wrapped), "wrapped: %v", c.err)
+			stated := c.want
+			if c.lookAlike {
+				stated = dberr.Other
+			}
+			require.Equal(t, stated, dberr.Stated(wrapped), "stated: %v", c.err)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -62,6 +64,23 @@ func TestFailureIsNotPassedOver(t *testing.T) {
 	require.Equal(t, []string{"", "", ids[3], ids[3], ids[3]}, told)
 	require.Equal(t, []string{"", "", "at 2", "at 2", "at 2"}, at)
 	require.Equal(t, ids, b.effects())
+}
+
+// What is called permanent stops nothing, whatever else its error looks like.
+func TestPermanentIsPassed(t *testing.T) {
+	for _, poison := range []error{errBroken, io.ErrUnexpectedEOF, &net.DNSError{Err: "no such host"}, errors.New("their database is locked")} {
+		b := newBed(t)
+		ids := b.feed.add(3)
+		h := func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+			if ev.ID == ids[1] {
+				return receiver.Permanent(poison)
+			}
+			return effect(ctx, tx, ev)
+		}
+		b.run(b.catchup(h, catchup.Config{}), func() bool { return b.cursor() == "at 3" })
+		require.Equal(t, []string{ids[0], ids[2]}, b.effects(), poison)
+		require.Equal(t, ids[1:2], column(t, b.db, "SELECT id FROM surehook_dedup_dead_letters"))
+	}
 }
 
 // The cursor commits with the last effect, or neither does.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -266,10 +268,26 @@ func stealLine[Tx any](ctx context.Context, tx Tx, store inbox.Store[Tx]) error 
 }
 
 func permanent[Tx any](t *testing.T, open base[Tx]) {
-	b := newBed(t, open, func(context.Context, Tx, receiver.Event) error { return receiver.Permanent(errPoison) }, inbox.Config{})
-	ev := receivertest.NewEvent("thing", "a", 1)
-	b.post(ev)
-	b.run(func() bool { return b.ends.of(receiver.DeadLettered) == 1 })
-	require.Equal(t, errPoison.Error(), b.letter(ev.ID).Reason)
+	reasons := []error{errPoison, io.ErrUnexpectedEOF, &net.DNSError{Err: "no such host"}, errors.New("their database is locked")}
+	runs := map[string]int{}
+	var mu sync.Mutex
+	b := newBed(t, open, func(_ context.Context, _ Tx, ev receiver.Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		runs[ev.ID]++
+		return receiver.Permanent(reasons[ev.Version-1])
+	}, inbox.Config{})
+	want := map[string]int{}
+	var events []receivertest.Event
+	for i := range reasons {
+		ev := receivertest.NewEvent("thing", fmt.Sprint(i), int64(i+1))
+		b.post(ev)
+		events, want[ev.ID] = append(events, ev), 1
+	}
+	b.run(func() bool { return b.ends.of(receiver.DeadLettered) == len(events) })
+	require.Equal(t, want, runs, "each was tried once")
+	for i, ev := range events {
+		require.Equal(t, reasons[i].Error(), b.letter(ev.ID).Reason)
+	}
 	require.Zero(t, b.status().Events)
 }
