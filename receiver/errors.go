@@ -23,7 +23,7 @@ const (
 	ReasonSlow            Reason = "slow"             // 408: the body did not arrive in time
 	ReasonSignature       Reason = "signature"        // 401: no valid key's signature
 	ReasonDecode          Reason = "decode"           // 400: verified, but not an event
-	ReasonIDMismatch      Reason = "id_mismatch"      // 400: the signed header names another id than the body
+	ReasonIDMismatch      Reason = "id_mismatch"      // 400: the signed header, or what kept the event, names another id than the body
 
 	// ReasonBodyConsumed: something in front of the receiver has read the body
 	// already, so that the signed bytes are gone. The receiver must come before
@@ -66,6 +66,19 @@ func (e *Error) Error() string {
 // Unwrap gives the cause, so that errors.Is finds the sentinels of signing, of
 // the store and of the application.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Permanent reports whether the event itself is at fault, so that no repetition can mend
+// it: it is too large, it does not decode, its signed id is another one than the body's,
+// or the application says so (see the function [Permanent]). A database that is away, a
+// conflict, the end of the time, a panic and any other error may pass.
+func (e *Error) Permanent() bool {
+	switch e.Reason {
+	case ReasonTooLarge, ReasonDecode, ReasonIDMismatch:
+		return true
+	default:
+		return isPermanent(e)
+	}
+}
 
 // Status is the HTTP status that the error is answered with.
 func (e *Error) Status() int {

@@ -22,9 +22,9 @@ type Trusted[Tx any] struct {
 	// Defaults to Config.Scope; with Config.ScopeOf or Secrets it must be given.
 	Scope string
 
-	// ID and Type are what the receiver found at first of an event that was kept, under a
-	// Config.Envelope. If they are empty, they are what the body says, which must then
-	// have an id. Without an Envelope nobody looks at them.
+	// ID and Type are what the receiver found at first of an event that was kept. If they
+	// are empty, they are what the body says, which must then have an id. Without a
+	// Config.Envelope the body says them: another ID is refused, and nobody looks at Type.
 	ID, Type string
 
 	// Then runs in the transaction that takes the event, after it, whatever becomes of
@@ -37,6 +37,9 @@ type Trusted[Tx any] struct {
 // [Receiver.Receive] from the decoding on: the same marker and the same version, so
 // that one that was posted too has one effect. Whoever calls it vouches for the
 // bytes.
+//
+// What it refuses for good ([Error.Permanent]) it will refuse for ever:
+// [Receiver.SetAside] keeps that.
 //
 // The event that h gets has no Verified. The error is always an [*Error]. As with
 // Handler, ctx ending does not end the work: Config.Timeout does.
@@ -75,29 +78,30 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 	if ev.Type == challengeType && r.cfg.Envelope == nil {
 		return Event{}, fail(ReasonDecode, errors.New("a challenge is for who is posted to: it is not an event"))
 	}
-	if ev.Scope = t.Scope; ev.Scope == "" {
+	ev.Scope, failure = r.trustedScope(t.Scope)
+	return ev, failure
+}
+
+func (r *Receiver[Tx]) trustedScope(scope string) (string, *Error) {
+	if scope == "" {
 		_, secrets := r.verifier.(*Secrets)
 		if r.cfg.ScopeOf != nil || secrets {
-			return Event{}, fail(ReasonScope, errors.New("Trusted.Scope is empty: it must be given where it depends on whose key verifies"))
+			return "", fail(ReasonScope, errors.New("Trusted.Scope is empty: it must be given where it depends on whose key verifies"))
 		}
-		ev.Scope = r.cfg.Scope
+		scope = r.cfg.Scope
 	}
-	if err := ident.Scope(ev.Scope); err != nil {
-		return Event{}, fail(ReasonScope, fmt.Errorf("Trusted.Scope: %w", err))
+	if err := ident.Scope(scope); err != nil {
+		return "", fail(ReasonScope, fmt.Errorf("Trusted.Scope: %w", err))
 	}
-	return ev, nil
+	return scope, nil
 }
 
 // decodeAgain reads an event without its request.
 func (r *Receiver[Tx]) decodeAgain(body []byte, id, kind string) (Event, *Error) {
 	if e := r.cfg.Envelope; e != nil {
-		var facts signing.Facts
-		err := contain(func() error { // a scheme's own reader may miss the headers
-			facts = r.verifier.(FactVerifier).BodyFacts(body)
-			return nil
-		})
-		if err != nil {
-			return Event{}, fail(ReasonPanic, fmt.Errorf("the verifier's BodyFacts: %w", err))
+		facts, failure := r.bodyFacts(body)
+		if failure != nil {
+			return Event{}, failure
 		}
 		return e.again(body, id, kind, facts)
 	}
@@ -105,7 +109,21 @@ func (r *Receiver[Tx]) decodeAgain(body []byte, id, kind string) (Event, *Error)
 	if err != nil {
 		return ev, fail(ReasonDecode, err)
 	}
+	if id != "" && id != ev.ID {
+		return ev, fail(ReasonIDMismatch, errors.New("the id in the body is not the one by which the event was kept"))
+	}
 	return ev, nil
+}
+
+func (r *Receiver[Tx]) bodyFacts(body []byte) (f signing.Facts, failure *Error) {
+	err := contain(func() error { // a scheme's own reader may miss the headers
+		f = r.verifier.(FactVerifier).BodyFacts(body)
+		return nil
+	})
+	if err != nil {
+		return f, fail(ReasonPanic, fmt.Errorf("the verifier's BodyFacts: %w", err))
+	}
+	return f, nil
 }
 
 // finish is what a transaction that takes an event ends with.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,6 +120,127 @@ func TestApplyRefuses(t *testing.T) {
 		require.Equal(t, dedup.Object{Type: "subscriber", ID: "sub_1"}, ev.Object)
 		return nil
 	})
+	require.NoError(t, err)
+	require.Equal(t, receiver.Applied, res)
+}
+
+// What the pipeline itself refuses for good is kept under an id that no other reader of
+// the same bytes could take for another one, or not at all.
+func TestSetAside(t *testing.T) {
+	b, db := onSQLite(t)
+	_, err := db.Exec("CREATE TABLE notes (x)")
+	require.NoError(t, err)
+	good := newEvent(7)
+	for _, c := range []struct {
+		name    string
+		body    string
+		cfg     *receiver.Config
+		id      string // Trusted.ID
+		refused receiver.Reason
+		want    dedup.DeadLetter // but what every one has; no ID: it cannot be kept
+	}{
+		{name: "too large", body: string(bodyOf(t, good)), cfg: &receiver.Config{MaxBodyBytes: 10}, refused: receiver.ReasonTooLarge,
+			want: dedup.DeadLetter{ID: good.ID, Type: good.Type, Object: good.Object, Version: 7}},
+		{name: "a field is missing", body: `{"type":"a.b","id":"evt_1"}`, refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "evt_1", Type: "a.b"}},
+		{name: "another field is there twice", body: `{"data":1,"data":2,"id":"evt_2","type":"a.b"}`, refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "evt_2", Type: "a.b"}},
+		{name: "no UTF-8", body: `{"id":"evt_3","type":"a.b","data":"` + "\xff" + `"}`, refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "evt_3", Type: "a.b"}},
+		{name: "a type that is none", body: `{"id":"evt_4","type":"a b"}`, refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "evt_4", Type: receiver.Untyped}},
+		{name: "two types", body: `{"id":"evt_5","type":"a","Type":"b"}`, refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "evt_5", Type: receiver.Untyped}},
+		{name: "an id in escapes", body: `{"\u0069d":"\u0065vt_6"}`, refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "evt_6", Type: receiver.Untyped}},
+		{name: "another id than the one that it was kept by", body: string(bodyOf(t, good)), id: "evt_7", refused: receiver.ReasonIDMismatch, want: dedup.DeadLetter{ID: "evt_7", Type: receiver.Untyped}},
+		{name: "an id that is given", body: "no JSON", id: "evt_8", refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "evt_8", Type: receiver.Untyped}},
+		{name: "of another sender", body: `{"id":"evt/9","type":"a/b"}`, cfg: &receiver.Config{Envelope: &receiver.Envelope{Read: func(ev *receiver.Event) error {
+			ev.ID = "evt_other"
+			return errHopeless
+		}}}, refused: receiver.ReasonDecode, want: dedup.DeadLetter{ID: "sha256-id-76b9998cdcf498a6dabd89f30385518ffc79604c2cb489ce325d89e53c5faed4", Type: "a.b"}},
+		{name: "a Read that panics", body: `{"id":"evt_10"}`, cfg: &receiver.Config{Envelope: &receiver.Envelope{Read: func(*receiver.Event) error { panic("no") }}},
+			refused: receiver.ReasonPanic, want: dedup.DeadLetter{ID: "evt_10", Type: receiver.Untyped}},
+		{name: "no id", body: `{}`, refused: receiver.ReasonDecode},
+		{name: "an id that is none", body: `{"id":"evt.1"}`, refused: receiver.ReasonDecode},
+		{name: "two ids", body: `{"id":"evt_1","id":"evt_2"}`, refused: receiver.ReasonDecode},
+		{name: "two ids in two cases", body: `{"id":"evt_1","ID":"evt_2"}`, refused: receiver.ReasonDecode},
+		{name: "an id in another case", body: `{"Id":"evt_1"}`, refused: receiver.ReasonDecode},
+		{name: "an id further in", body: `{"data":{"id":"evt_1"}}`, refused: receiver.ReasonDecode},
+		{name: "a body that ends early", body: `{"id":"evt_1"`, refused: receiver.ReasonDecode},
+		{name: "no body", refused: receiver.ReasonDecode},
+		{name: "no id of another sender", body: `{}`, cfg: &receiver.Config{Envelope: &receiver.Envelope{}}, refused: receiver.ReasonDecode},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			cfg := receiver.Config{Scope: c.name}
+			if c.cfg != nil {
+				cfg.MaxBodyBytes, cfg.Envelope = c.cfg.MaxBodyBytes, c.cfg.Envelope
+			}
+			cfg.Now = func() time.Time { return now }
+			var told error
+			cfg.Hooks.DeadLettered = func(_ context.Context, _ receiver.Event, cause error) { told = cause }
+			rcv := b.receiver(t, &cfg)
+			event := trusted(c.body)
+			event.ID = c.id
+			before := notes(t, db)
+			_, refused := rcv.Apply(t.Context(), event, b.effect)
+			var failure *receiver.Error
+			require.ErrorAs(t, refused, &failure)
+			require.Equal(t, c.refused, failure.Reason)
+			require.Equal(t, c.refused != receiver.ReasonPanic, failure.Permanent())
+
+			res, err := rcv.SetAside(t.Context(), event, refused)
+			if c.want.ID == "" {
+				require.ErrorIs(t, err, receiver.ErrNotKept)
+				require.Equal(t, before, notes(t, db))
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, receiver.DeadLettered, res)
+			require.ErrorIs(t, told, refused)
+			want := c.want
+			want.Scope, want.Body, want.Reason, want.At = c.name, []byte(c.body), refused.Error(), now
+			require.NoError(t, b.inTx(t.Context(), func(tx *sql.Tx) error {
+				letters, err := b.store.ListDeadLetters(t.Context(), tx, c.name, "", 10)
+				require.Equal(t, []dedup.DeadLetter{want}, letters)
+				return err
+			}))
+			require.Zero(t, count(t, db, "SELECT count(*) FROM surehook_dedup_versions WHERE scope = ?", c.name))
+			res, err = rcv.SetAside(t.Context(), event, refused)
+			require.NoError(t, err)
+			require.Equal(t, receiver.Duplicate, res)
+			require.Equal(t, before+2, notes(t, db), "Then is committed with both")
+		})
+	}
+}
+
+func TestSetAsideNot(t *testing.T) {
+	b, _ := onSQLite(t)
+	ev, newer := newEvent(1), newEvent(2)
+	set := receiver.Trusted[*sql.Tx]{Body: bodyOf(t, ev)}
+
+	_, err := newReceiver(t, b.inTx, dedup.Store[*sql.Tx](brokenStore[*sql.Tx]{Store: b.store}), nil).SetAside(t.Context(), set, errHopeless)
+	require.ErrorIs(t, err, receiver.ErrNotKept, "there is nowhere to keep it")
+	_, err = b.receiver(t, nil).SetAside(t.Context(), set, nil)
+	require.ErrorContains(t, err, "cause")
+	_, err = b.receiver(t, &receiver.Config{ScopeOf: func(signing.Verified) string { return "other" }}).SetAside(t.Context(), set, errHopeless)
+	require.ErrorContains(t, err, "Scope")
+	require.NotErrorIs(t, err, receiver.ErrNotKept)
+	set.Then = func(context.Context, *sql.Tx) error { return errHopeless }
+	_, err = b.receiver(t, nil).SetAside(t.Context(), set, pgError("40001"))
+	require.ErrorIs(t, err, errHopeless)
+	require.Zero(t, b.rows(t), "not without its Then")
+
+	// An event that was overtaken is no dead letter.
+	_, err = b.receiver(t, nil).Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, newer)}, b.effect)
+	require.NoError(t, err)
+	set.Then = nil
+	res, err := b.receiver(t, nil).SetAside(t.Context(), set, errHopeless)
+	require.NoError(t, err)
+	require.Equal(t, receiver.Stale, res)
+	require.Equal(t, state{Marker: true, Version: 2}, b.state(t, ev))
+
+	// The cause's own error decides nothing: it is kept, and can be applied by hand.
+	last := newEvent(3)
+	res, err = b.receiver(t, &receiver.Config{MaxBodyBytes: 10}).SetAside(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, last)}, pgError("40001"))
+	require.NoError(t, err)
+	require.Equal(t, receiver.DeadLettered, res)
+	res, err = b.receiver(t, &receiver.Config{MaxBodyBytes: 10}).ApplyDeadLetter(t.Context(), "default", last.ID, b.effect)
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 }
