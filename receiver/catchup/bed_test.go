@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
+	markers "github.com/surehook/surehook/dedup"
 	dedup "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/catchup"
@@ -39,13 +40,18 @@ func openConsumer(t require.TestingT, path string) (*sql.DB, *receiver.Receiver[
 	require.NoError(t, cursors.Migrate(context.Background(), db))
 	_, err = db.Exec("CREATE TABLE IF NOT EXISTS effects (id TEXT NOT NULL)")
 	require.NoError(t, err)
+	return db, newReceiver(t, db, dedup.New(), receiver.Config{})
+}
+
+func newReceiver(t require.TestingT, db *sql.DB, store markers.Store[*sql.Tx], cfg receiver.Config) *receiver.Receiver[*sql.Tx] {
 	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), &receiver.Config{Logger: quiet})
+	cfg.Logger = quiet
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), store, &cfg)
 	require.NoError(t, err)
-	return db, rcv
+	return rcv
 }
 
 func newBed(t *testing.T) *bed {
@@ -62,7 +68,9 @@ func effect(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 
 func (b *bed) catchup(h receiver.HandlerFunc[*sql.Tx], cfg catchup.Config) *catchup.Catchup[*sql.Tx] {
 	b.t.Helper()
-	cfg.Logger = quiet
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
 	if cfg.RetryMin == 0 {
 		cfg.RetryMin = time.Millisecond
 		cfg.RetryMax = 4 * time.Millisecond

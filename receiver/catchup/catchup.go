@@ -56,8 +56,8 @@ func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[T
 
 // Run follows the feed from the stored cursor, or from its beginning, until ctx ends;
 // then it finishes the event that it is at and returns nil. With Config.Every it
-// reconciles at intervals, the first time at once. Whatever fails is tried again. The
-// error is ErrRunning, or that the cursor could not be read before ctx ended.
+// reconciles at intervals, the first time at once. Whatever fails and may pass is tried
+// again. The error is ErrRunning, or that the cursor could not be read before ctx ended.
 func (c *Catchup[Tx]) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return ErrRunning
@@ -82,8 +82,9 @@ func (c *Catchup[Tx]) Run(ctx context.Context) error {
 // Reconcile reads the feed from a cursor to its present end, or from the beginning of
 // what is kept, if the cursor is empty, and applies what was missed. The end is where
 // nothing follows, or what has occurred a minute after the call or later: a busy feed
-// never ends. The stored cursor stays as it is; Run may be under way. Whatever fails is tried again until
-// ctx ends: then the report is of what was done until then, and the error is ctx's.
+// never ends. The stored cursor stays as it is; Run may be under way. Whatever fails and
+// may pass is tried again until ctx ends: then the report is of what was done until then,
+// and the error is ctx's.
 func (c *Catchup[Tx]) Reconcile(ctx context.Context, after string) (Report, error) {
 	p := &pass[Tx]{Catchup: c, at: after}
 	err := p.toEnd(ctx)

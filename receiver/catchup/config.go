@@ -47,7 +47,8 @@ type Config struct {
 	// Hooks are told what happens.
 	Hooks Hooks
 
-	// Logger gets a record of each failure and each gap.
+	// Logger gets a record of each failure, each gap and each refusal, and nothing of
+	// bodies.
 	// Defaults to slog.Default(), looked up at each use.
 	Logger *slog.Logger
 }
@@ -63,6 +64,10 @@ type Hooks struct {
 	// Retry is called before each pause after a failure. event is the id of the one
 	// that could not be applied, or "" if the feed could not be read.
 	Retry func(ctx context.Context, event string, err error, pause time.Duration)
+
+	// Refused is called for each event that is passed over, before the cursor moves past
+	// it. It may be told twice.
+	Refused func(ctx context.Context, r Refusal)
 
 	// Reconciled is called after each reconciliation of a Run with Config.Every.
 	Reconciled func(ctx context.Context, r Report)

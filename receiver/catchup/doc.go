@@ -21,11 +21,18 @@
 //
 // The cursor is stored in the transaction of the last event of each page, after the
 // others of the page: it is never ahead of their effects, whenever the process ends.
-// An event that cannot be applied is tried again until it can, with growing pauses,
-// and nothing after it is taken; one that the application calls permanent becomes a
-// dead letter. A cursor that has expired is reported as a gap, and what is kept is
-// read from its beginning. Nothing is passed over in silence, but for events whose
-// bodies the sender has redacted: they are counted.
+// An event whose failure may pass is tried again until it can be applied, with growing
+// pauses, and nothing after it is taken. A cursor that has expired is reported as a gap,
+// and what is kept is read from its beginning. Nothing is passed over in silence, but for
+// events whose bodies the sender has redacted: they are counted.
+//
+// An event that can never be applied stops nothing. It becomes a dead letter if the
+// application calls its error permanent, if it is larger than the receiver's
+// Config.MaxBodyBytes, or if it does not decode. If it has no id that is certain, or the
+// receiver's store keeps no dead letters, it is passed over instead: it is counted in
+// Report.Refused, Hooks.Refused is called, and there is a record of it in the log, at
+// level Error. It has left no marker then, so that once the reason is mended, Reconcile
+// from Refusal.After applies it, for as long as the sender keeps it.
 //
 // Several processes may read under one name. That is safe, and does everything more
 // than once.

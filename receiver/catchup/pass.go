@@ -137,6 +137,9 @@ func (p *pass[Tx]) take(ctx context.Context, page Page) error {
 		}
 		var h head
 		_ = json.Unmarshal(body, &h) // what is no event is refused by the receiver
+		if CheckName(h.ID) != nil {
+			h.ID = "" // it can be as long as the body, and is for reports and logs
+		}
 		if i == 0 || h.OccurredAt.Before(p.oldest) {
 			p.oldest = h.OccurredAt
 		}
@@ -152,7 +155,11 @@ func (p *pass[Tx]) take(ctx context.Context, page Page) error {
 			t.Then = func(ctx context.Context, tx Tx) error { return p.cursors.SetCursor(ctx, tx, p.cfg.Name, page.Next) }
 		}
 		res, err := p.applyOne(ctx, h.ID, t)
-		if err != nil {
+		switch {
+		case errors.Is(err, receiver.ErrNotKept):
+			p.refuse(ctx, h.ID, err)
+			continue
+		case err != nil:
 			return err
 		}
 		p.report.add(h.ID, res)
@@ -178,16 +185,34 @@ func (p *pass[Tx]) settle(ctx context.Context, occurred time.Time) {
 	}
 }
 
-// applyOne tries until the event is taken. An error is of ctx.
+// applyOne tries until the event is taken, or is known never to be: then it is kept as a
+// dead letter. An error is of ctx, or matches ErrNotKept.
 func (p *pass[Tx]) applyOne(ctx context.Context, id string, t receiver.Trusted[Tx]) (receiver.Result, error) {
 	for try := 0; ; try++ {
 		res, err := p.rcv.Apply(ctx, t, p.apply)
+		if failed, ok := errors.AsType[*receiver.Error](err); ok && failed.Permanent() {
+			if res, err = p.rcv.SetAside(ctx, t, failed); errors.Is(err, receiver.ErrNotKept) {
+				return "", fmt.Errorf("%w; %w", failed, errors.Unwrap(err))
+			}
+		}
 		if err == nil {
 			return res, nil
 		}
 		if !p.pause(ctx, try, id, err, 0) {
 			return "", ctx.Err()
 		}
+	}
+}
+
+// refuse passes an event over, and says so.
+func (p *pass[Tx]) refuse(ctx context.Context, id string, err error) {
+	r := Refusal{Event: id, After: p.at, Err: err}
+	p.report.Seen++
+	p.report.Refused++
+	p.log().LogAttrs(ctx, slog.LevelError, "catchup: an event is passed over: it can neither be applied nor kept as a dead letter",
+		slog.String("feed", p.cfg.Name), slog.String("event_id", r.Event), slog.String("after", r.After), slog.Any("error", err))
+	if hook := p.cfg.Hooks.Refused; hook != nil {
+		hook(ctx, r)
 	}
 }
 

@@ -9,11 +9,12 @@ const MaxMissed = 1000
 type Report struct {
 	Seen         int // events read
 	Applied      int // missed, and applied now
-	DeadLettered int // missed, and set aside now, as the application wants
+	DeadLettered int // missed, and set aside now: it can never be applied
 	Stale        int // missed, and overtaken: a newer version is stored
 	Duplicates   int // taken before
 	Ignored      int // of types that the application does not want
 	Redacted     int // their data are gone at the sender, so they were left alone
+	Refused      int // can neither be applied nor kept, and were passed over; see Refusal
 
 	// Missed has the ids of the first MaxMissed that were applied or set aside now: no
 	// post had brought them.
@@ -22,6 +23,14 @@ type Report struct {
 	Gaps []Gap
 	// Next is the cursor up to which was read.
 	Next string
+}
+
+// Refusal is an event that was passed over: it can never be applied, and cannot be kept
+// as a dead letter either. It has left no marker, and the sender may still have it.
+type Refusal struct {
+	Event string // its id, as the body has it; empty if that is none of 1 to 255 bytes
+	After string // the cursor of the page that has it; empty: the beginning of what is kept
+	Err   error  // why
 }
 
 func (r *Report) add(id string, res receiver.Result) {
