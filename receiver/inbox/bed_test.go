@@ -170,6 +170,12 @@ var at1ms = backoff.Policy{Schedule: backoff.Exponential{Base: time.Millisecond,
 
 func newBed[Tx any](t testing.TB, b base[Tx], h receiver.HandlerFunc[Tx], cfg inbox.Config) *bed[Tx] {
 	t.Helper()
+	return newBedUnder(t, b, receiver.Config{}, h, cfg)
+}
+
+// newBedUnder has a receiver of its own settings.
+func newBedUnder[Tx any](t testing.TB, b base[Tx], under receiver.Config, h receiver.HandlerFunc[Tx], cfg inbox.Config) *bed[Tx] {
+	t.Helper()
 	e := &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}
 	secret := signing.GenerateSecret()
 	if h == nil {
@@ -181,13 +187,15 @@ func newBed[Tx any](t testing.TB, b base[Tx], h receiver.HandlerFunc[Tx], cfg in
 	if cfg.Poll == 0 {
 		cfg.Poll = 5 * time.Millisecond
 	}
-	cfg.Logger = quiet
-	in, err := inbox.New(newReceiver(t, b, secret, e), b.inTx, b.store, h, &cfg)
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
+	in, err := inbox.New(newReceiver(t, b, secret, e, under), b.inTx, b.store, h, &cfg)
 	require.NoError(t, err)
 	return &bed[Tx]{base: b, t: t, ends: e, in: in, handler: in.Handler(), sender: receivertest.NewSender(t, secret, nil)}
 }
 
-func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, e *ends) *receiver.Receiver[Tx] {
+func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, e *ends, cfg receiver.Config) *receiver.Receiver[Tx] {
 	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
@@ -195,10 +203,12 @@ func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, 
 	count := func(res receiver.Result) func(context.Context, receiver.Event) {
 		return func(context.Context, receiver.Event) { e.add(res) }
 	}
-	rcv, err := receiver.New(verifier, b.inTx, b.dedup, &receiver.Config{Logger: quiet, Hooks: receiver.Hooks{
+	cfg.Logger = quiet
+	cfg.Hooks = receiver.Hooks{
 		Applied: count(receiver.Applied), Stale: count(receiver.Stale), Ignored: count(receiver.Ignored), Recorded: count(receiver.Recorded),
 		DeadLettered: func(context.Context, receiver.Event, error) { e.add(receiver.DeadLettered) },
-	}})
+	}
+	rcv, err := receiver.New(verifier, b.inTx, b.dedup, &cfg)
 	require.NoError(t, err)
 	return rcv
 }

@@ -58,7 +58,8 @@ type Config struct {
 // transaction, so they must not block. Every one is optional. What becomes of each
 // event is told by the receiver's own hooks.
 type Hooks struct {
-	// Retry is called when an attempt has failed and is to be repeated after a while.
+	// Retry is called when an attempt has failed and is to be repeated after a while. An
+	// error that matches receiver.ErrNotKept tells that no attempt can succeed.
 	Retry func(ctx context.Context, c Claim, err error, after time.Duration)
 
 	// LeaseLost is called when an attempt ended too late and was rolled back, since the

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/inbox"
 	"github.com/surehook/surehook/signing"
 )
@@ -29,7 +30,7 @@ func TestNewReportsEverything(t *testing.T) {
 // While the receiver may still be applying an event, nobody else must get it.
 func TestLeaseOutlastsTheTimeout(t *testing.T) {
 	open := onSQLite(t)
-	rcv := newReceiver(t, open, signing.GenerateSecret(), nil)
+	rcv := newReceiver(t, open, signing.GenerateSecret(), nil, receiver.Config{})
 	require.Equal(t, 8*time.Second, rcv.Timeout())
 	_, err := inbox.New(rcv, open.inTx, open.store, open.effect, &inbox.Config{Lease: rcv.Timeout(), Workers: -1})
 	require.ErrorContains(t, err, "Lease is 8s and the receiver's Timeout 8s")

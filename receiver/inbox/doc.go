@@ -30,9 +30,16 @@
 //
 // An attempt that fails is repeated with growing pauses, and other events go on
 // meanwhile. When the policy gives up, or the error is a receiver.Permanent one, the
-// event becomes a dead letter: receiver.Receiver.ApplyDeadLetter applies it by hand.
-// The store of the receiver must keep dead letters, as all of package dedup do; with
-// one that does not, an event that fails for good stays in the inbox and is tried on.
+// event becomes a dead letter: receiver.Receiver.ApplyDeadLetter applies it by hand. So
+// does, at its first attempt, an event that the receiver itself can no longer read: one
+// that was recorded under a larger Config.MaxBodyBytes or another Config.Envelope, or by
+// another version.
+//
+// The store of the receiver must keep dead letters, as all of package dedup do. With one
+// that does not, an event that fails for good stays in the inbox, since it was
+// acknowledged, and is tried on; each time there is a record of it in the log, at level
+// Error, and Hooks.Retry is called. Other events go on, but for those of its object with
+// Config.Ordered.
 //
 // # Order
 //

@@ -34,6 +34,7 @@ func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Run("with order the object is held up", func(t *testing.T) { poisonInOrder(t, open(t)) })
 	t.Run("a lease that has ended", func(t *testing.T) { leaseEnds(t, open(t)) })
 	t.Run("permanent errors", func(t *testing.T) { permanent(t, open(t)) })
+	t.Run("events that can never be applied", func(t *testing.T) { neverApplied(t, open(t)) })
 }
 
 func recordsThenApplies[Tx any](t *testing.T, open base[Tx]) {

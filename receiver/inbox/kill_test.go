@@ -168,7 +168,7 @@ func TestKillChild(t *testing.T) {
 
 func takeUntilKilled[Tx any](t *testing.T, open base[Tx]) {
 	secret := signing.GenerateSecret()
-	rcv := newReceiver(t, open, secret, &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)})
+	rcv := newReceiver(t, open, secret, &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}, receiver.Config{})
 	in, err := inbox.New(rcv, open.inTx, hasty[Tx]{open.store, childLease}, open.effect, &inbox.Config{Workers: 2, Logger: quiet})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -17,7 +17,7 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 	var err error
 	if c.Attempt > in.cfg.MaxAttempts { // those before it ended with their process
 		err = fmt.Errorf("%d attempts ended without a result", c.Attempt-1)
-	} else if err = in.applyWith(ctx, c, in.apply); err == nil {
+	} else if _, err = in.rcv.Apply(ctx, in.trusted(c), in.apply); err == nil {
 		in.next()
 		return
 	}
@@ -26,34 +26,36 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 		return
 	}
 	var reason receiver.Reason
+	permanent := false
 	if failed, ok := errors.AsType[*receiver.Error](err); ok {
-		reason, err = failed.Reason, failed
+		reason, permanent, err = failed.Reason, failed.Permanent(), failed
 	}
 	after, giveUp := decide(in.cfg.Policy, in.cfg.MaxAttempts, c, reason, rand.Float64())
-	if giveUp {
-		given := in.applyWith(ctx, c, func(context.Context, Tx, receiver.Event) error {
-			return receiver.Permanent(givenUp(c, err))
-		})
+	if permanent || giveUp {
+		cause := err
+		if !permanent {
+			cause = fmt.Errorf("given up after %d attempts: %w", c.Attempt, err)
+		}
+		_, kept := in.rcv.SetAside(ctx, in.trusted(c), cause)
 		switch {
-		case given == nil:
+		case kept == nil:
 			in.next()
 			return
-		case errors.Is(given, ErrLeaseLost):
+		case errors.Is(kept, ErrLeaseLost):
 			in.leaseLost(ctx, c)
 			return
 		}
-		err = errors.Join(err, fmt.Errorf("inbox: setting the event aside: %w", given))
+		err = errors.Join(err, fmt.Errorf("inbox: setting the event aside: %w", kept))
 		after = max(in.cfg.Policy.WithDefaults().Schedule.Delay(c.Attempt), in.cfg.Poll)
 	}
 	in.retry(ctx, c, err, after)
 }
 
-func (in *Inbox[Tx]) applyWith(ctx context.Context, c Claim, h receiver.HandlerFunc[Tx]) error {
-	_, err := in.rcv.Apply(ctx, receiver.Trusted[Tx]{
+func (in *Inbox[Tx]) trusted(c Claim) receiver.Trusted[Tx] {
+	return receiver.Trusted[Tx]{
 		Body: c.Body, Scope: c.Scope, ID: c.ID, Type: c.Type,
 		Then: func(ctx context.Context, tx Tx) error { return in.store.FinishTx(ctx, tx, c) },
-	}, h)
-	return err
+	}
 }
 
 // next has the line's next event looked for.
@@ -61,14 +63,6 @@ func (in *Inbox[Tx]) next() {
 	if in.cfg.Ordered {
 		in.wakeUp()
 	}
-}
-
-// givenUp is a text and wraps nothing: whatever the last error was, of a database that
-// was away say, it is not to be tried again.
-func givenUp(c Claim, last error) error {
-	// SQLite drivers are told by these words where they have no codes.
-	text := strings.ReplaceAll(last.Error(), " is locked", " was locked")
-	return fmt.Errorf("given up after %d attempts: %s", c.Attempt, text)
 }
 
 func (in *Inbox[Tx]) retry(ctx context.Context, c Claim, err error, after time.Duration) {
@@ -84,7 +78,11 @@ func (in *Inbox[Tx]) retry(ctx context.Context, c Claim, err error, after time.D
 		in.log().LogAttrs(ctx, slog.LevelError, "inbox: a failure could not be recorded", append(attrs(c), slog.Any("error", stored))...)
 		return
 	}
-	in.log().LogAttrs(ctx, slog.LevelWarn, "inbox: an event could not be applied, and will be tried again",
+	level, text := slog.LevelWarn, "inbox: an event could not be applied, and will be tried again"
+	if errors.Is(err, receiver.ErrNotKept) {
+		level, text = slog.LevelError, "inbox: an event can never be applied, and stays in the inbox, as no dead letter can be kept"
+	}
+	in.log().LogAttrs(ctx, level, text,
 		append(attrs(c), slog.Duration("after", after), slog.Any("error", err))...)
 	if hook := in.cfg.Hooks.Retry; hook != nil {
 		hook(ctx, c, err, after)

@@ -1,0 +1,118 @@
+package inbox_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/inbox"
+	"github.com/surehook/surehook/receiver/receivertest"
+)
+
+// neverApplied: what was recorded under other settings, or by another version, can no
+// longer be applied. It becomes a dead letter, and what stands behind it goes on.
+func neverApplied[Tx any](t *testing.T, open base[Tx]) {
+	b := newBedUnder(t, open, receiver.Config{MaxBodyBytes: 2000}, nil, inbox.Config{Ordered: true})
+	large := receivertest.NewEvent("thing", "large", 1)
+	large.Data = strings.Repeat("x", 4000)
+	early := inbox.Record{Scope: "default", ID: "evt_early", Line: "object/thing/early", Type: "thing.made", Version: 1, Body: []byte(`{"id":"evt_early"}`)}
+	other := receivertest.NewEvent("thing", "other", 1)
+	kept := inbox.Record{Scope: "default", ID: "sha256-other", Line: "object/thing/other", Type: "pushed", Version: 1, Body: b.sender.Request(other).Message().Body}
+	noJSON := inbox.Record{Scope: "default", ID: "sha256-form", Line: "event/sha256-form", Type: "pushed", Body: []byte("a=\x00\xff")}
+	record(t, open, inbox.Record{
+		Scope: "default", ID: large.ID, Line: "object/thing/large", Type: large.Type, Version: 1, Body: b.sender.Request(large).Message().Body,
+	}, early, kept, noJSON)
+	behind := []string{}
+	for _, object := range []string{"large", "early", "other"} {
+		ev := receivertest.NewEvent("thing", object, 2)
+		require.Equal(t, 200, b.post(ev).Status)
+		behind = append(behind, ev.ID)
+	}
+	b.run(func() bool { return b.ends.all() == 4+3 })
+	require.ElementsMatch(t, behind, b.effects(t))
+	require.Zero(t, b.status().Events)
+	for id, reason := range map[string]string{
+		large.ID: "MaxBodyBytes", early.ID: "missing: type, object, version", kept.ID: "not the one by which the event was kept", noJSON.ID: "UTF-8",
+	} {
+		require.Contains(t, b.letter(id).Reason, reason)
+	}
+	letter := b.letter(large.ID)
+	require.Equal(t, dedup.Object{Type: "thing", ID: "large"}, letter.Object)
+	require.Equal(t, noJSON.Body, b.letter(noJSON.ID).Body)
+}
+
+func record[Tx any](t *testing.T, b base[Tx], records ...inbox.Record) {
+	t.Helper()
+	require.NoError(t, b.inTx(t.Context(), func(tx Tx) error {
+		for _, r := range records {
+			if _, err := b.store.RecordTx(t.Context(), tx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// What ends a sender's Read may pass with another version of it, so it is tried as often
+// as all else, and then it is a dead letter, too.
+func TestReadThatPanicsIsGivenUp(t *testing.T) {
+	open := onSQLite(t)
+	b := newBedUnder(t, open, receiver.Config{Envelope: &receiver.Envelope{Read: func(*receiver.Event) error { panic("no") }}}, nil, inbox.Config{MaxAttempts: 3})
+	record(t, open, inbox.Record{Scope: "default", ID: "evt_1", Line: "event/evt_1", Type: "pushed", Body: []byte(`{}`)})
+	b.run(func() bool { return b.ends.of(receiver.DeadLettered) == 1 })
+	require.Equal(t, "given up after 3 attempts: receiver: panic: Envelope.Read: panic with a string", b.letter("evt_1").Reason)
+	require.Equal(t, "pushed", b.letter("evt_1").Type)
+	require.Zero(t, b.status().Events)
+}
+
+// alone is a store that keeps no dead letters.
+type alone[Tx any] struct{ dedup.Store[Tx] }
+
+// Where no dead letter can be kept, an event was acknowledged and must not get lost: it
+// stays, which is said aloud, and everything else goes on.
+func TestNeverAppliedAndNeverKept(t *testing.T) {
+	open := onSQLite(t)
+	open.dedup = alone[*sql.Tx]{open.dedup}
+	var mu sync.Mutex
+	var log bytes.Buffer
+	tried, enough := 0, make(chan struct{})
+	b := newBed(t, open, nil, inbox.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})),
+		Hooks: inbox.Hooks{Retry: func(_ context.Context, c inbox.Claim, err error, _ time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.ID != "evt_early" || !errors.Is(err, receiver.ErrNotKept) {
+				t.Errorf("%s: %v", c.ID, err)
+			}
+			if tried++; tried == 3 {
+				close(enough)
+			}
+		}},
+	})
+	record(t, open, inbox.Record{Scope: "default", ID: "evt_early", Line: "event/evt_early", Type: "thing.made", Body: []byte(`{"id":"evt_early","data":"secret"}`)})
+	ev := receivertest.NewEvent("thing", "a", 1)
+	b.post(ev)
+	b.run(func() bool {
+		select {
+		case <-enough:
+			return b.ends.of(receiver.Applied) == 1
+		default:
+			return false
+		}
+	})
+	require.Equal(t, []string{ev.ID}, b.effects(t))
+	require.Equal(t, 1, b.status().Events)
+	require.Contains(t, log.String(), "event_id=evt_early")
+	require.Contains(t, log.String(), "missing: type, object, version")
+	require.NotContains(t, log.String(), "secret")
+}
