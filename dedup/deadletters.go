@@ -14,8 +14,8 @@ import (
 // MaxReason is how many bytes of [DeadLetter.Reason] are kept.
 const MaxReason = 4096
 
-// DeadLetter is an event that arrived, was verified, and whose apply failed for
-// good.
+// DeadLetter is an event that arrived, is its sender's, and can never be applied as
+// things are.
 type DeadLetter struct {
 	Scope string
 	ID    string // the event's
@@ -23,7 +23,8 @@ type DeadLetter struct {
 	// Object and Version are those of the event, or both zero if it has none.
 	Object  Object
 	Version int64
-	// Body is the event's body as it was received.
+	// Body is the event's body as it was received, of any size and of any bytes: it may
+	// have been refused for either.
 	Body []byte
 	// Reason says why it could not be applied. It may be any text: what a
 	// database cannot keep is replaced, and what exceeds MaxReason cut off, as no

@@ -316,6 +316,12 @@ func inMemory() []breakage[*memory.Tx] {
 				return l, err
 			}
 		}},
+		{"cuts long bodies off", []string{"dead-letters"}, func(b b, _ h) {
+			b.setAside = func(ctx context.Context, tx tx, l dedup.DeadLetter) error {
+				l.Body = l.Body[:min(len(l.Body), 1<<20)]
+				return b.full.SetAside(ctx, tx, l)
+			}
+		}},
 		{"refuses odd reasons", []string{"dead-letters-odd"}, func(b b, _ h) {
 			b.setAside = func(ctx context.Context, tx tx, l dedup.DeadLetter) error {
 				if strings.Contains(l.Reason, "\x00") {

@@ -1,6 +1,7 @@
 package deduptest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -30,6 +31,10 @@ func letterRules[Tx any]() []rule[Tx] {
 	return rules
 }
 
+// largeBody is more than a receiver takes by default: what is too large for it becomes a
+// dead letter.
+const largeBody = 2 << 20
+
 func letter(scope, id string) dedup.DeadLetter {
 	return dedup.DeadLetter{
 		Scope: scope, ID: id, Type: "subscriber.updated", Object: obj, Version: maxVersion,
@@ -50,7 +55,7 @@ func sameLetter(got, want dedup.DeadLetter) error {
 		return fmt.Errorf("dead letter's time is %s, want %s", got.At, want.At)
 	}
 	if string(got.Body) != string(want.Body) {
-		return fmt.Errorf("dead letter's body is %q, want %q", got.Body, want.Body)
+		return fmt.Errorf("dead letter's body has %d bytes and begins with %.100q, want %d bytes and %.100q", len(got.Body), got.Body, len(want.Body), want.Body)
 	}
 	got.At, want.At, got.Body, want.Body = time.Time{}, time.Time{}, nil, nil
 	if !reflect.DeepEqual(got, want) {
@@ -71,6 +76,7 @@ func lettersBasics[Tx any](e *env[Tx], s dedup.DeadLetters[Tx]) {
 	second.Object, second.Version, second.Body, second.Reason = dedup.Object{}, 0, nil, ""
 	elsewhere := letter(e.scope+"/2", "a")
 	elsewhere.Reason = "elsewhere"
+	elsewhere.Body = bytes.Repeat([]byte("\x00\xffa long body. "), largeBody/16)
 	e.must(func(tx Tx) error {
 		for _, l := range []dedup.DeadLetter{first, second, elsewhere} {
 			if err := s.SetAside(e.ctx, tx, l); err != nil {
