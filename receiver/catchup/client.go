@@ -1,6 +1,7 @@
 package catchup
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ type ClientConfig struct {
 	Transport http.RoundTripper
 
 	// MaxPageBytes bounds an answer, and with it the memory. It must have room for the
-	// largest event.
+	// largest event: one that is larger is passed over as a [Refusal].
 	// Defaults to 16 MiB.
 	MaxPageBytes int64
 
@@ -107,13 +108,14 @@ func (c *Client) Page(ctx context.Context, after string, limit int, wait time.Du
 		return Page{}, fmt.Errorf("catchup: reading the answer of %s: %w", c.url.Host, err)
 	case resp.StatusCode != http.StatusOK:
 		return Page{}, refusal(resp, body)
-	case int64(len(body)) > c.cfg.MaxPageBytes:
-		return Page{}, fmt.Errorf("%w: it has more than the %d bytes that MaxPageBytes allows", ErrPageTooLarge, c.cfg.MaxPageBytes)
 	case resp.Header.Get("Content-Encoding") != "":
 		return Page{}, errors.New("catchup: the answer is compressed, though that was not asked for")
 	}
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != "application/json" {
 		return Page{}, errors.New("catchup: the answer is no JSON: is the URL that of a feed?")
+	}
+	if int64(len(body)) > c.cfg.MaxPageBytes {
+		return Page{}, c.tooLarge(io.MultiReader(bytes.NewReader(body), resp.Body), limit)
 	}
 	var page struct {
 		Data *[]json.RawMessage `json:"data"`
@@ -123,6 +125,20 @@ func (c *Client) Page(ctx context.Context, after string, limit int, wait time.Du
 		return Page{}, errors.New("catchup: the answer is no page of a feed: it must be an object with data, a list, and next_cursor, a string")
 	}
 	return Page{Events: *page.Data, Next: page.Next}, nil
+}
+
+// tooLarge finds out how to go on behind a page of one event: no smaller one can be asked
+// for.
+func (c *Client) tooLarge(page io.Reader, limit int) error {
+	err := fmt.Errorf("it has more than the %d bytes that MaxPageBytes allows", c.cfg.MaxPageBytes)
+	if limit > 1 {
+		return fmt.Errorf("%w: %w", ErrPageTooLarge, err)
+	}
+	next, unknown := cursorBehind(page)
+	if unknown != nil {
+		return &PageTooLargeError{Err: fmt.Errorf("%w, and cannot be passed over: %w", err, unknown)}
+	}
+	return &PageTooLargeError{Next: next, Err: err}
 }
 
 func (c *Client) request(ctx context.Context, after string, limit int, wait time.Duration) (*http.Request, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,79 @@ func TestClientReadsRefusals(t *testing.T) {
 	c = newClient(t, answer(200, "application/json", goodPage), catchup.ClientConfig{MaxPageBytes: int64(len(goodPage))})
 	_, err = c.Page(t.Context(), "", 1, 0)
 	require.NoError(t, err)
+}
+
+// What is behind an event that is too large is known only if the page is well-formed and
+// has that event alone.
+func TestClientFindsTheWayBehindAnEvent(t *testing.T) {
+	long := strings.Repeat(`\\\"\u00e9`, 1000) + strings.Repeat(" ", 10_000)
+	for _, c := range []struct{ name, body, next, says string }{
+		{"one event", `{"data":[{"id":"evt_1","` + long + `":["` + long + `x", {"n":` + strings.Repeat("1", 9000) + `}]}] , "next_cursor" : "a\u0062"}` + long[len(long)-5000:], "ab", ""},
+		{"the cursor first", `{"next_cursor":"c","data":["` + long + `"],"other":[[],{"data":[]}]}`, "c", ""},
+		{"two events", `{"data":["` + long + `",2],"next_cursor":"c"}`, "", "2 events"},
+		{"no event", `{"data":[],"x":"` + long + `","next_cursor":"c"}`, "", "0 events"},
+		{"data twice", `{"data":["` + long + `"],"Data":[1],"next_cursor":"c"}`, "", "another case"},
+		{"a cursor that is none", `{"data":["` + long + `"],"next_cursor":7}`, "", "cursor of 0 bytes"},
+		{"a cursor that is too long", `{"data":["` + long + `"],"next_cursor":"` + strings.Repeat(`\n`, 5000) + `"}`, "", "4096"},
+		{"no end", `{"data":["` + long + `"],"next_cursor":"c"`, "", "EOF"},
+		{"more behind it", `{"data":["` + long + `"],"next_cursor":"c"}{}`, "", "something follows"},
+		{"no list", `{"data":"` + long + `","next_cursor":"c"}`, "", "no ["},
+		{"no JSON", `{"data":[` + long + `],"next_cursor":"c"}`, "", "invalid"},
+		{"a list of lists without end", `{"data":[` + strings.Repeat("[", 20_000) + `],"next_cursor":"c"}`, "", "nested"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := newClient(t, answer(200, "application/json", c.body), catchup.ClientConfig{MaxPageBytes: 100})
+			_, err := client.Page(t.Context(), "", 1, 0)
+			var large *catchup.PageTooLargeError
+			require.ErrorAs(t, err, &large)
+			require.ErrorIs(t, err, catchup.ErrPageTooLarge)
+			require.Equal(t, c.next, large.Next, err)
+			require.ErrorContains(t, err, "100 bytes")
+			require.ErrorContains(t, err, c.says)
+			require.Less(t, len(err.Error()), 300)
+
+			_, err = client.Page(t.Context(), "", 2, 0)
+			require.ErrorIs(t, err, catchup.ErrPageTooLarge)
+			require.NotErrorAs(t, err, &large, "fewer can be asked for")
+		})
+	}
+}
+
+// However large an event is, little of it is ever in memory.
+func TestClientKeepsNothingOfALargeEvent(t *testing.T) {
+	const size = 32 << 20
+	for name, filler := range map[string]string{"a string": "x", "white space": " ", "small values": "1,"} {
+		head, tail := `{"data":[["`, `"]],"next_cursor":"c"}`
+		if name != "a string" {
+			head, tail = `{"data":[[`, `1]],"next_cursor":"c"}`
+		}
+		page := io.MultiReader(strings.NewReader(head), io.LimitReader(repeating(filler), size), strings.NewReader(tail))
+		client, err := catchup.NewClient("https://sender.example/events", &catchup.ClientConfig{MaxPageBytes: 100, Transport: answering(func(*http.Request) *http.Response {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(page)}
+		})})
+		require.NoError(t, err)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		_, err = client.Page(t.Context(), "", 1, 0)
+		runtime.ReadMemStats(&after)
+		var large *catchup.PageTooLargeError
+		require.ErrorAs(t, err, &large)
+		require.Equal(t, "c", large.Next, name)
+		if name != "small values" { // each of them is garbage at once
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
+		}
+	}
+}
+
+// repeating is a text without end, as long as what is read at once is a multiple of it.
+type repeating string
+
+func (r repeating) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = r[i%len(r)]
+	}
+	return len(p), nil
 }
 
 func TestClientTellsNoSecret(t *testing.T) {

@@ -28,11 +28,12 @@
 //
 // An event that can never be applied stops nothing. It becomes a dead letter if the
 // application calls its error permanent, if it is larger than the receiver's
-// Config.MaxBodyBytes, or if it does not decode. If it has no id that is certain, or the
-// receiver's store keeps no dead letters, it is passed over instead: it is counted in
-// Report.Refused, Hooks.Refused is called, and there is a record of it in the log, at
-// level Error. It has left no marker then, so that once the reason is mended, Reconcile
-// from Refusal.After applies it, for as long as the sender keeps it.
+// Config.MaxBodyBytes, or if it does not decode. If it has no id that is certain, is
+// larger than ClientConfig.MaxPageBytes, or the receiver's store keeps no dead letters, it
+// is passed over instead: it is counted in Report.Refused, Hooks.Refused is called, and
+// there is a record of it in the log, at level Error. It has left no marker then, so that
+// once the reason is mended, Reconcile from Refusal.After applies it, for as long as the
+// sender keeps it.
 //
 // Several processes may read under one name. That is safe, and does everything more
 // than once.

@@ -3,6 +3,7 @@ package catchup_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -26,10 +27,17 @@ func FuzzFeedAnswer(f *testing.F) {
 	f.Add(410, "application/problem+json", []byte(`{"type":"x/cursor-expired","next_cursor":"e"}`))
 	f.Add(429, "", []byte(`{"detail":"`+strings.Repeat("é", 200)+`"}`))
 	f.Add(302, "", []byte(nil))
+	f.Add(200, "application/json", []byte(`{"data":[{"a":["\u00e9\"",1e3,[],{}]} ] , "next_cursor" :"\u0063","x":"\\"} `))
 	var answer func() *http.Response
 	client, err := catchup.NewClient("https://sender.example/events", &catchup.ClientConfig{
 		Token: catchup.Token("canary-token"), MaxPageBytes: 1 << 10,
 		Transport: answering(func(*http.Request) *http.Response { return answer() }),
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	narrow, err := catchup.NewClient("https://sender.example/events", &catchup.ClientConfig{
+		MaxPageBytes: 1, Transport: answering(func(*http.Request) *http.Response { return answer() }),
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -42,6 +50,13 @@ func FuzzFeedAnswer(f *testing.F) {
 			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader(body))}
 		}
 		page, err := client.Page(t.Context(), "canary-cursor", 10, 0)
+		// The cursor behind a page that is too large is the one that it would have had.
+		_, skimmed := narrow.Page(t.Context(), "", 1, 0)
+		if large, ok := errors.AsType[*catchup.PageTooLargeError](skimmed); ok && large.Next != "" && len(body) <= 1<<10 {
+			if err != nil || large.Next != page.Next || len(page.Events) != 1 {
+				t.Fatalf("%q would lead to %q, and is %+v, %v", body, large.Next, page, err)
+			}
+		}
 		if err != nil {
 			if text := err.Error(); strings.Contains(text, "canary") && !bytes.Contains(body, []byte("canary")) || len(text) > 600 {
 				t.Fatalf("it says %q", text)

@@ -85,6 +85,7 @@ func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 			err = CheckCursor(page.Next)
 		}
 		var expired *ExpiredError
+		var large *PageTooLargeError
 		var status *StatusError
 		var after time.Duration
 		switch {
@@ -99,6 +100,10 @@ func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 			}
 		case errors.Is(err, ErrPageTooLarge) && limit > 1:
 			limit /= 2
+			continue
+		case errors.As(err, &large) && large.Next != "" && large.Next != p.at:
+			p.refuse(ctx, "", err)
+			p.at, limit, try = large.Next, p.cfg.Limit, -1
 			continue
 		case errors.As(err, &status):
 			after = status.RetryAfter

@@ -5,8 +5,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +20,7 @@ import (
 	dedup "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/catchup"
+	cursors "github.com/surehook/surehook/receiver/catchup/sqlite"
 )
 
 const private = "what nobody else is to see"
@@ -117,4 +121,40 @@ func TestDeadLetterThatCannotBeStoredNow(t *testing.T) {
 	}}}).Reconcile(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, catchup.Report{Seen: 2, Applied: 1, DeadLettered: 1, Missed: []string{"evt_early", ids[0]}, Next: "at 2"}, report)
+}
+
+// An event that is larger than any page may be is passed over, and reported: what is
+// behind it is not.
+func TestEventLargerThanAPage(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(5)
+	b.feed.put(fmt.Sprintf(`{"id":"evt_large","type":"thing.made","object":{"type":"thing","id":"l"},"version":1,"data":"%s"}`, strings.Repeat(private, 1000)))
+	ids = append(ids, b.feed.add(3)...)
+	client := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+		if err != nil {
+			t.Error(err)
+		}
+		page, err := b.feed.Page(r.Context(), r.URL.Query().Get("after"), limit, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": page.Events, "next_cursor": page.Next})
+	}, catchup.ClientConfig{MaxPageBytes: 5000})
+	var refused []catchup.Refusal
+	c, err := catchup.New(client, b.rcv, receiver.SQL(b.db, nil), cursors.New(), effect, &catchup.Config{Logger: quiet, Hooks: catchup.Hooks{
+		Refused: func(_ context.Context, r catchup.Refusal) { refused = append(refused, r) },
+		Retry:   func(_ context.Context, _ string, err error, _ time.Duration) { t.Error("it is tried again:", err) },
+	}})
+	require.NoError(t, err)
+	report, err := c.Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, catchup.Report{Seen: 9, Applied: 8, Refused: 1, Missed: ids, Next: "at 9"}, report)
+	require.Len(t, refused, 1)
+	require.Equal(t, "at 5", refused[0].After)
+	require.ErrorIs(t, refused[0].Err, catchup.ErrPageTooLarge)
+	require.Equal(t, ids, b.effects())
+
+	b.run(c, func() bool { return b.cursor() == "at 9" })
 }

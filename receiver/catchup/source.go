@@ -13,8 +13,9 @@ import (
 type Source interface {
 	// Page returns the events that follow a cursor, up to limit of them; "" is the
 	// beginning of what is kept. If there are none it waits for some, for about wait.
-	// An *ExpiredError tells that some of what follows the cursor is gone. Any other
-	// error is taken as one that passes.
+	// An *ExpiredError tells that some of what follows the cursor is gone, and one that
+	// matches ErrPageTooLarge that fewer events are to be asked for. Any other error is
+	// taken as one that passes.
 	Page(ctx context.Context, after string, limit int, wait time.Duration) (Page, error)
 }
 
@@ -31,8 +32,24 @@ type Page struct {
 var ErrExpired = errors.New("catchup: the cursor is older than what the sender keeps")
 
 // ErrPageTooLarge: a page is larger than ClientConfig.MaxPageBytes. It is asked for
-// again with fewer events.
+// again with fewer events. Of a page of one event the error is a *PageTooLargeError.
 var ErrPageTooLarge = errors.New("catchup: the page is too large")
+
+// PageTooLargeError is of a page of one event that is too large. It matches
+// ErrPageTooLarge. With a Next, the event is passed over as a [Refusal]; without one, it
+// is asked for again and again.
+type PageTooLargeError struct {
+	Next string // the cursor behind the event; "": it is not known
+	Err  error  // how large it may be, and why Next is not known
+}
+
+func (e *PageTooLargeError) Error() string { return fmt.Sprintf("%v: %v", ErrPageTooLarge, e.Err) }
+
+// Is makes errors.Is(err, ErrPageTooLarge) true.
+func (e *PageTooLargeError) Is(target error) bool { return target == ErrPageTooLarge }
+
+// Unwrap gives the cause.
+func (e *PageTooLargeError) Unwrap() error { return e.Err }
 
 // ExpiredError tells that a sender does not keep what follows a cursor. It matches
 // ErrExpired.
