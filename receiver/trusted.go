@@ -38,8 +38,8 @@ type Trusted[Tx any] struct {
 // that one that was posted too has one effect. Whoever calls it vouches for the
 // bytes.
 //
-// What it refuses for good ([Error.Permanent]) it will refuse for ever:
-// [Receiver.SetAside] keeps that.
+// An error that is [Error.Permanent] comes again whenever the event does:
+// [Receiver.SetAside] keeps such an event.
 //
 // The event that h gets has no Verified. The error is always an [*Error]. As with
 // Handler, ctx ending does not end the work: Config.Timeout does.

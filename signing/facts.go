@@ -91,8 +91,8 @@ type FactReader interface {
 	// other, what it returns is worth nothing. [Verifier.BodyFacts] calls it with a body
 	// alone.
 	//
-	// It may return nothing but an ID that the signature covers and a Type, say. Without
-	// an ID, the bytes of the message tell the event from others.
+	// It may leave out every field. Without an ID, which the signature must cover, the
+	// bytes of the message tell the event from others.
 	Facts(m Message, v Verified) Facts
 }
 

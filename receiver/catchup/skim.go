@@ -26,20 +26,20 @@ func cursorBehind(page io.Reader) (next string, err error) {
 			return "", err
 		}
 		name, _ := t.(string)
-		known := known(name)
+		field := fieldOf(name)
 		switch {
-		case known == "":
+		case field == "":
 			err = skip(in)
-		case known != name || seen[known]: // another reader may take another one
-			err = fmt.Errorf("it has %s twice, or in another case", known)
-		case known == "data":
+		case field != name || seen[field]: // another reader may take another one
+			err = fmt.Errorf("it has %s twice, or in another case", field)
+		case field == "data":
 			events, err = count(in)
 		default:
 			if t, err = in.Token(); err == nil {
 				next, _ = t.(string)
 			}
 		}
-		seen[known] = true
+		seen[field] = true
 		if err != nil {
 			return "", err
 		}
@@ -56,8 +56,8 @@ func cursorBehind(page io.Reader) (next string, err error) {
 	return next, CheckCursor(next)
 }
 
-// known is the field that encoding/json takes a name for, or empty.
-func known(name string) string {
+// fieldOf is the field that encoding/json takes a name for, or empty.
+func fieldOf(name string) string {
 	for _, field := range []string{"data", "next_cursor"} {
 		if strings.EqualFold(name, field) {
 			return field
