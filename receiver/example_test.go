@@ -182,6 +182,35 @@ func ExamplePermanent() {
 	// applied <nil>
 }
 
+// Events from a queue of one's own, where nobody can be answered: one that can never be
+// applied is kept, and does not hold up the others.
+func ExampleReceiver_SetAside() {
+	db := exampleDatabase()
+	defer db.Close()
+	rcv, _ := exampleReceiver(db)
+	apply := func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO customers (id, name) VALUES (?, '')", ev.Object.ID)
+		return err
+	}
+	ctx := context.Background()
+	for _, body := range []string{
+		`{"id":"evt_1","type":"customer.made","object":{"type":"customer","id":"cus_1"}}`,
+		`{"id":"evt_2","type":"customer.made","object":{"type":"customer","id":"cus_2"},"version":1}`,
+	} {
+		event := receiver.Trusted[*sql.Tx]{Body: []byte(body)}
+		res, err := rcv.Apply(ctx, event, apply)
+		if failed, ok := errors.AsType[*receiver.Error](err); ok && failed.Permanent() {
+			fmt.Println(failed)
+			res, err = rcv.SetAside(ctx, event, failed)
+		}
+		fmt.Println(res, err)
+	}
+	// Output:
+	// receiver: decode: missing: version
+	// dead_lettered <nil>
+	// applied <nil>
+}
+
 // The event says only that a customer changed; what it is now, its source says.
 func ExampleThin() {
 	db := exampleDatabase()
