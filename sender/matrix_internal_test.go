@@ -1,0 +1,133 @@
+//go:build linux
+
+package sender
+
+import (
+	"embed"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/servertest"
+)
+
+//go:embed testdata/matrix
+var matrixFiles embed.FS
+
+// Servers that we did not write are posted to through our layer and through net/http's.
+// Whatever answers a POST as it should under net/http does so under ours, no request is
+// sent twice, and no attempt is recorded as something that did not happen. Each server
+// records the requests that it sees and how it answers them.
+func TestMatrix(t *testing.T) {
+	for name, serve := range map[string]func(*matrix){
+		"nginx":   nginxRows,
+		"Apache":  apacheRows,
+		"HAProxy": haproxyRows,
+		"Node":    nodeRows,
+		"Python":  pythonRows,
+		"squid":   squidRows,
+		"HTTP2":   http2Rows,
+		"raw":     rawRows,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			serve(&matrix{T: t, authority: servertest.NewAuthority(t)})
+		})
+	}
+}
+
+// matrix is what the rows of one server share.
+type matrix struct {
+	*testing.T
+	authority *servertest.Authority
+}
+
+func (m *matrix) file(name string) string {
+	m.Helper()
+	text, err := matrixFiles.ReadFile("testdata/matrix/" + name)
+	require.NoError(m, err)
+	return string(text)
+}
+
+// row is a server's answer that does not depend on chance.
+type row struct {
+	name   string
+	url    string
+	record record // of the server that is posted to
+	body   int    // how long what is posted is; 0: as an event usually is
+	posts  int    // of each caller, one after the other; 0: 3
+	way    way
+
+	status int    // 0: no answer
+	class  Class  // ours
+	text   string // part of our Result.Error
+	proxy  bool   // our Result.ProxyFailed
+	// connections is how many ours makes, over all posts; 0: it is not looked at.
+	connections int
+	// untouched: nothing reaches the server.
+	untouched bool
+	// peerFails: net/http, for which it is a race, may get no answer at all.
+	peerFails bool
+}
+
+// exact runs rows.
+func (m *matrix) exact(rows ...row) {
+	for _, r := range rows {
+		m.Run(r.name, func(t *testing.T) {
+			to, err := url.Parse(r.url)
+			require.NoError(t, err)
+			if r.posts == 0 {
+				r.posts = 3
+			}
+			ours, peer := newCallers(t, m.authority, r.way)
+			results := map[string]Result{}
+			for n := range r.posts {
+				for _, c := range []*caller{ours, peer} {
+					id := eventID(t, c, n)
+					results[id] = c.attempt(t.Context(), id, to, r.body)
+					r.check(t, c == ours, results[id])
+				}
+			}
+			if r.connections != 0 {
+				require.EqualValues(t, r.connections, ours.dials.Load(), "connections")
+			}
+			if r.record != nil {
+				r.record.check(t, results, r.untouched)
+			}
+		})
+	}
+}
+
+func (r *row) check(t *testing.T, isOurs bool, got Result) {
+	t.Helper()
+	switch {
+	case isOurs:
+		require.Equal(t, r.status, got.StatusCode, "ours: %s %s", got.Class, got.Error)
+		require.Equal(t, r.class, got.Class, got.Error)
+		require.Contains(t, got.Error, r.text)
+		require.Equal(t, r.proxy, got.ProxyFailed, "the proxy has failed: %s", got.Error)
+	case r.status == 0:
+		require.NotEqual(t, ClassNone, got.Class, "net/http's got an answer: %d", got.StatusCode)
+	case !r.peerFails || got.StatusCode != 0:
+		require.Equal(t, r.status, got.StatusCode, "net/http's: %s %s", got.Class, got.Error)
+		require.Equal(t, r.class, got.Class, got.Error)
+	}
+}
+
+// eventID is that of a caller's n-th post of a test.
+func eventID(t *testing.T, c *caller, n int) string {
+	clean := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}
+	return fmt.Sprintf("msg_%s_%s_%d", strings.Map(clean, t.Name()), c.name, n)
+}
+
+// recordedWithin is how long a server may take to write down what it has answered.
+const recordedWithin = 10 * time.Second

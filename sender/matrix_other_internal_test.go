@@ -1,0 +1,9 @@
+//go:build !linux
+
+package sender
+
+import "testing"
+
+func TestMatrix(t *testing.T) {
+	t.Skip("NOT TESTED with the servers of others: they are started on Linux alone")
+}

@@ -1,0 +1,129 @@
+//go:build linux
+
+package sender
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// unlucky is the chance of a row to fail although ours is not worse than net/http's. There
+// are about ten such rows, so that all of them together fail by chance less than once in
+// a million runs.
+const unlucky = 1e-7
+
+// race is a server that answers every request that it gets, and whose answers do not all
+// arrive: it closes connections, or sends what nobody asked for, at a time when the next
+// request may be on its way.
+type race struct {
+	name   string
+	url    string
+	record record
+	// callers post beside each other, each with connections of its own, and each so often.
+	callers, posts int
+	// pause is what a caller waits for before its n-th post.
+	pause func(n int) time.Duration
+}
+
+func (m *matrix) races(rows ...race) {
+	for _, r := range rows {
+		m.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			to, err := url.Parse(r.url)
+			require.NoError(t, err)
+			tally := tally{results: map[string]Result{}}
+			var callers sync.WaitGroup
+			for k := range r.callers {
+				ours, peer := newCallers(t, m.authority, way{})
+				callers.Go(func() {
+					for n := range r.posts {
+						time.Sleep(r.pause(n)) // the row's input
+						for _, c := range []*caller{ours, peer} {
+							id := eventID(t, c, k*r.posts+n)
+							tally.add(c == ours, id, c.attempt(t.Context(), id, to, 0))
+						}
+					}
+				})
+			}
+			callers.Wait()
+			tally.check(t, r.callers*r.posts, r.record)
+		})
+	}
+}
+
+// tally counts what failed.
+type tally struct {
+	mu         sync.Mutex
+	results    map[string]Result
+	ours, peer int
+	how        map[string]int
+}
+
+func (y *tally) add(isOurs bool, id string, r Result) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.results[id] = r
+	if r.Class == ClassNone {
+		return
+	}
+	who := "net/http"
+	if isOurs {
+		who = "ours"
+		y.ours++
+	} else {
+		y.peer++
+	}
+	if y.how == nil {
+		y.how = map[string]int{}
+	}
+	y.how[fmt.Sprintf("%s: %d %s", who, r.StatusCode, r.Class)]++
+}
+
+func (y *tally) check(t *testing.T, posts int, r record) {
+	t.Helper()
+	chance := chanceOfWorse(posts, y.ours, y.peer)
+	t.Logf("of %d posts each, %d of ours failed and %d of net/http's (p = %.2g): %v", posts, y.ours, y.peer, chance, y.how)
+	r.check(t, y.results, false)
+	require.Greater(t, chance, unlucky, "ours fails more often: %d of %d, net/http's %d: %v", y.ours, posts, y.peer, y.how)
+}
+
+// chanceOfWorse is how likely so many of the failures, or more, are ours if both fail
+// equally often: Fisher's exact test, one-sided, of n posts each.
+func chanceOfWorse(n, ours, peer int) float64 {
+	choose := func(n, k int) float64 { // its logarithm
+		if k < 0 || k > n {
+			return math.Inf(-1)
+		}
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(k + 1))
+		c, _ := math.Lgamma(float64(n - k + 1))
+		return a - b - c
+	}
+	sum := 0.0
+	for k := ours; k <= min(n, ours+peer); k++ {
+		sum += math.Exp(choose(n, k) + choose(n, ours+peer-k) - choose(2*n, ours+peer))
+	}
+	return sum
+}
+
+func TestChanceOfWorse(t *testing.T) {
+	for _, c := range []struct {
+		n, ours, peer int
+		want          float64
+	}{
+		{200, 0, 0, 1},
+		{1, 1, 0, 0.5},
+		{4, 3, 1, 17.0 / 70}, // the lady who tastes tea: R. A. Fisher, The Design of Experiments, 1935
+		{4, 4, 0, 1.0 / 70},
+	} {
+		require.InDelta(t, c.want, chanceOfWorse(c.n, c.ours, c.peer), 1e-9, c)
+	}
+	require.Less(t, chanceOfWorse(200, 100, 5), unlucky, "every second one is found out")
+	require.Greater(t, chanceOfWorse(200, 12, 5), unlucky)
+}

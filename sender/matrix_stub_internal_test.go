@@ -1,0 +1,11 @@
+//go:build linux
+
+package sender
+
+func apacheRows(m *matrix)  {}
+func haproxyRows(m *matrix) {}
+func nodeRows(m *matrix)    {}
+func pythonRows(m *matrix)  {}
+func squidRows(m *matrix)   {}
+func http2Rows(m *matrix)   {}
+func rawRows(m *matrix)     {}
