@@ -13,7 +13,8 @@ import (
 	"github.com/surehook/surehook/internal/servertest"
 )
 
-type nginxServer struct {
+// webServer is a port of a server with what holds for it alone.
+type webServer struct {
 	Port            int
 	Protocols, More string
 }
@@ -33,7 +34,7 @@ func nginxRows(m *matrix) {
 	clear, tls12, tls13, short, asks := s.Port(), s.Port(), s.Port(), s.Port(), s.Port()
 	s.Write("nginx.conf", m.file("nginx.conf"), map[string]any{
 		"Backend": backend.URL,
-		"Servers": []nginxServer{
+		"Servers": []webServer{
 			{clear, "", ""}, {tls12, "TLSv1.2", ""}, {tls13, "TLSv1.3", ""},
 			{short, "", "keepalive_timeout 1s;"}, {asks, "TLSv1.2 TLSv1.3", "ssl_verify_client on;"},
 		},

@@ -2,8 +2,6 @@
 
 package sender
 
-func apacheRows(m *matrix)  {}
-func haproxyRows(m *matrix) {}
 func nodeRows(m *matrix)    {}
 func pythonRows(m *matrix)  {}
 func squidRows(m *matrix)   {}
