@@ -2,7 +2,6 @@
 
 package sender
 
-func pythonRows(m *matrix) {}
-func squidRows(m *matrix)  {}
-func http2Rows(m *matrix)  {}
-func rawRows(m *matrix)    {}
+func squidRows(m *matrix) {}
+func http2Rows(m *matrix) {}
+func rawRows(m *matrix)   {}
