@@ -34,16 +34,22 @@ type Server struct {
 }
 
 // keeper runs a server and stays beside it. When its standard input ends, because the
-// test has ended or because our process is gone, however it went, it removes the folder
-// and kills its process group: the server, the server's children, and itself.
+// test has ended or because our process is gone, however it went, it asks its process
+// group to end, so that a server removes what it has outside of the folder, removes the
+// folder, and kills the group: the server, the server's children, and itself.
 const keeper = `
 folder=$1
 shift
+trap : TERM
+end() { cd / && rm -rf "$folder"; kill -KILL 0; }
 cd "$folder" || exit 1
-{ "$@" >>log 2>&1 </dev/null; echo ended; } &
+{ trap : TERM; "$@" >>log 2>&1 </dev/null; echo ended; } &
+server=$!
 read -r _
-cd / && rm -rf "$folder"
-kill -KILL 0
+kill -TERM 0
+{ sleep 5; end; } &
+wait $server
+end
 `
 
 // New returns a server that is not started yet, see [Find]. The program must stay in the
