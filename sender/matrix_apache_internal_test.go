@@ -41,8 +41,8 @@ func apacheRows(m *matrix) {
 			row{name: of("200"), url: base + "/ok", record: seen, posts: 6, status: 200, connections: 1},
 			row{name: of("301"), url: base + "/moved", record: seen, status: 301, class: ClassRedirect, connections: 1},
 			row{name: of("200 to 900 KB"), url: base + "/ok", body: 900 << 10, record: seen, posts: 5, status: 200, connections: 1},
-			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: ClassStatus, peerFails: true},
-			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerFails: true},
+			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
+			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
 		)
 	}
 	m.exact(

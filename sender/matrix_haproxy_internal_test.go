@@ -40,7 +40,7 @@ func haproxyRows(m *matrix) {
 			row{name: of("200"), url: base + "/", record: reached.read, posts: 6, status: 200, connections: 1},
 			row{name: of("200 to 900 KB"), url: base + "/", body: 900 << 10, record: reached.read, posts: 5, status: 200, connections: 1},
 			row{name: of("503 without a server"), url: base + "/none", record: answered, status: 503, class: ClassStatus},
-			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: ClassStatus, peerFails: true},
+			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: ClassStatus, peerRaces: true},
 		)
 	}
 	m.races(race{name: "timeout http-keep-alive", url: loopback("http", short) + "/", record: reached.read, callers: 25, posts: 9, pause: around(time.Second, 5*time.Millisecond)})

@@ -51,8 +51,8 @@ func nginxRows(m *matrix) {
 			row{name: of("204"), url: base + "/none", record: seen, posts: 6, status: 204, connections: 1},
 			row{name: of("301"), url: base + "/moved", record: seen, status: 301, class: ClassRedirect, connections: 1},
 			row{name: of("444"), url: base + "/broken", record: seen, class: ClassReset, connections: 3},
-			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: ClassStatus, peerFails: true},
-			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerFails: true},
+			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
+			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
 			row{name: of("900 KB proxied"), url: base + "/proxied", body: 900 << 10, record: seen, posts: 5, status: 200, connections: 1},
 		)
 	}

@@ -26,10 +26,10 @@ func (m *matrix) script(s *servertest.Server, name string, config map[string]int
 
 func nodeRows(m *matrix) {
 	s := servertest.New(m.T, "node")
-	clear, secure, short, both, alone := s.Port(), s.Port(), s.Port(), s.Port(), s.Port()
+	clear, secure, short, both, alone, h2c := s.Port(), s.Port(), s.Port(), s.Port(), s.Port(), s.Port()
 	const keepAlive = time.Second
 	seen := m.script(s, "server.js", map[string]int{
-		"http": clear, "https": secure, "short": short, "both": both, "http2": alone, "keepAliveTimeout": int(keepAlive.Milliseconds()),
+		"http": clear, "https": secure, "short": short, "both": both, "http2": alone, "h2c": h2c, "keepAliveTimeout": int(keepAlive.Milliseconds()),
 	})
 	for name, base := range map[string]string{
 		"http": loopback("http", clear), "https": loopback("https", secure), "http2 with allowHTTP1": loopback("https", both),
@@ -59,8 +59,9 @@ func nodeRows(m *matrix) {
 		row{name: "200, http2 alone", url: base + "/length", record: seen, posts: 6, status: 200},
 		row{name: "204, http2 alone", url: base + "/none", record: seen, posts: 6, status: 204},
 		row{name: "200 to 900 KB, http2 alone", url: base + "/length", body: 900 << 10, record: seen, status: 200},
-		row{name: "early 413 to 900 KB, http2 alone", url: base + "/early413", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerFails: true},
+		row{name: "early 413 to 900 KB, http2 alone", url: base + "/early413", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
 	)
+	m.exact(row{name: "http2 in clear", url: loopback("http", h2c) + "/length", record: seen, untouched: true, class: ClassProtocol})
 	// It says keepAliveTimeout and means a second more.
 	m.races(race{name: "keepAliveTimeout", url: loopback("http", short) + "/length", record: seen, callers: 45, posts: 6, pause: around(keepAlive+time.Second, 10*time.Millisecond)})
 }

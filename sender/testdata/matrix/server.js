@@ -55,3 +55,4 @@ short.keepAliveTimeout = config.keepAliveTimeout
 short.listen(config.short, '127.0.0.1')
 http2.createSecureServer({ ...tls, allowHTTP1: true }, handle).listen(config.both, '127.0.0.1')
 http2.createSecureServer(tls, handle).listen(config.http2, '127.0.0.1')
+http2.createServer(handle).listen(config.h2c, '127.0.0.1')

@@ -1,6 +1,0 @@
-//go:build linux
-
-package sender
-
-func http2Rows(m *matrix) {}
-func rawRows(m *matrix)   {}
