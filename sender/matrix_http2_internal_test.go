@@ -6,10 +6,13 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,10 +39,18 @@ func http2Rows(m *matrix) {
 	alone.SetHTTP2(true)
 	both.SetHTTP2(true)
 	both.SetHTTP1(true)
-	for name, protocols := range map[string]*http.Protocols{"h2": &alone, "h2 and http/1.1": &both} {
+	for name, c := range map[string]struct {
+		protocols *http.Protocols
+		first     func(*tls.ClientHelloInfo) (*tls.Config, error)
+	}{
+		"h2": {&alone, refuseHTTP1}, "h2 and http/1.1": {&both, nil},
+		// Go's own lets a client in that offers http/1.1, and closes the connection then.
+		"h2 after any handshake": {&alone, nil},
+	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(m, err)
-		server := &http.Server{Handler: handler, Protocols: protocols, TLSConfig: &tls.Config{Certificates: []tls.Certificate{m.authority.Pair()}}}
+		server := &http.Server{Handler: handler, Protocols: c.protocols, ErrorLog: log.New(io.Discard, "", 0),
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{m.authority.Pair()}, GetConfigForClient: c.first}}
 		go func() { _ = server.ServeTLS(l, "", "") }()
 		m.Cleanup(func() { _ = server.Close() })
 		base := "https://" + l.Addr().String()
@@ -74,6 +85,18 @@ func http2Rows(m *matrix) {
 	}
 }
 
+// refuseHTTP1 has a server answer a client that does not offer h2 with the alert
+// no_application_protocol (RFC 7301, section 3.2). crypto/tls does not if http/1.1 is
+// offered.
+func refuseHTTP1(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if slices.Contains(hello.SupportedProtos, "h2") {
+		return nil, nil
+	}
+	_, _ = hello.Conn.Write([]byte{21, 3, 3, 0, 2, 2, 120}) // a record that is a fatal alert
+	_ = hello.Conn.Close()
+	return nil, errors.New("no h2 is offered")
+}
+
 // Frames of HTTP/2: RFC 9113, section 6.
 const (
 	frameData     = 0
@@ -96,7 +119,7 @@ type refusal struct {
 func (f refusal) serve(t *testing.T, certificate tls.Certificate) (base string, streams *atomic.Int32) {
 	t.Helper()
 	streams = new(atomic.Int32)
-	base = serveRaw(t, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}, func(c net.Conn, r *bufio.Reader) {
+	base = serveRaw(t, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}, GetConfigForClient: refuseHTTP1}, func(c net.Conn, r *bufio.Reader) {
 		if _, err := io.ReadFull(r, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
 			return
 		}

@@ -41,7 +41,6 @@ func rawRows(m *matrix) {
 		m.exact(row{name: of("101"), status: 101, class: ClassStatus, connections: 3, url: serveRaw(m.T, config, func(c net.Conn, r *bufio.Reader) {
 			if _, err := readRequest(r); err == nil {
 				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-				_, _ = io.Copy(io.Discard, r)
 			}
 		})})
 	}
