@@ -139,10 +139,10 @@ func TestClassifySQLiteDriver(t *testing.T) {
 	_, err = one.ExecContext(ctx, "INSERT INTO x VALUES (1)")
 	require.NoError(t, err)
 	_, err = two.ExecContext(ctx, "INSERT INTO x VALUES (2)")
-	require.Equal(t, dberr.Retry, dberr.Classify(err), "lock held: %v", err)
+	require.Equal(t, dberr.Retry, dberr.Stated(err), "lock held: %v", err)
 	require.NoError(t, one.Commit())
 	_, err = two.ExecContext(ctx, "INSERT INTO x VALUES (2)")
-	require.Equal(t, dberr.Retry, dberr.Classify(err), "old snapshot: %v", err)
+	require.Equal(t, dberr.Retry, dberr.Stated(err), "old snapshot: %v", err)
 
 	absent, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "no", "such", "folder.db"))
 	require.NoError(t, err)

@@ -81,6 +81,7 @@ func TestClassifyPostgresDriver(t *testing.T) {
 		for _, nth := range []string{"first", "second"} {
 			err = do(conn, "SELECT 1")
 			require.Equal(t, dberr.Unavailable, dberr.Classify(err), "%s, %s error: %v", what, nth, err)
+			require.Equal(t, dberr.Unavailable, dberr.Stated(err), "%s, %s error, by itself: %v", what, nth, err)
 		}
 	}
 	_, err = pgx.Connect(ctx, pgtest.With(dsn, "host", t.TempDir()))

@@ -148,7 +148,9 @@ func TestEventLargerThanAPage(t *testing.T) {
 		Retry:   func(_ context.Context, _ string, err error, _ time.Duration) { t.Error("it is tried again:", err) },
 	}})
 	require.NoError(t, err)
-	report, err := c.Reconcile(t.Context(), "")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	report, err := c.Reconcile(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, catchup.Report{Seen: 9, Applied: 8, Refused: 1, Missed: ids, Next: "at 9"}, report)
 	require.Len(t, refused, 1)
