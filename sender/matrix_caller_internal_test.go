@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/servertest"
-	"github.com/surehook/surehook/sender/internal/http1"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -102,7 +101,7 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 // a client certificate.
 func trust(ts *transports, roots *x509.CertPool) {
 	ts.roots = roots
-	ts.plain.(*http1.Client).TLS.RootCAs = roots
+	ts.plain.(*client).TLS.RootCAs = roots
 }
 
 // attempt posts a body of so many bytes.

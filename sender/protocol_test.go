@@ -231,7 +231,7 @@ func TestServerThatChoosesNoProtocol(t *testing.T) {
 	}
 	require.Len(t, srv.requests(), 10)
 	require.Equal(t, "HTTP/1.1 alice", srv.requests()[0])
-	require.Equal(t, 3, srv.opened, "two to find out, and one that is kept")
+	require.Equal(t, 2, srv.opened, "one to find out, and one for all attempts")
 }
 
 // A connection that its server closes as it is used again is nobody's fault: the attempt is

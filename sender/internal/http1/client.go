@@ -25,7 +25,9 @@ type Client struct {
 	// TLS is for https. Unless it has a ServerName, that is the URL's host.
 	TLS *tls.Config
 	// Negotiated reports whether a server must have chosen a protocol in the TLS handshake
-	// (RFC 7301) for its connection to be used. nil: none must.
+	// (RFC 7301) for its connection to be used. It is asked where a server chose none; if it
+	// must, the request fails with ErrNotNegotiated, and its connection is kept for another
+	// one. nil: none must.
 	Negotiated func(host string) bool
 	// MaxIdle is how many connections are kept for later, in all. Those that have waited
 	// longest go first.
@@ -68,14 +70,14 @@ func (a Anew) RoundTrip(r *http.Request) (*http.Response, error) { return a.roun
 func (c *Client) roundTrip(r *http.Request, reuse bool) (*http.Response, error) {
 	ctx := r.Context()
 	trace := httptrace.ContextClientTrace(ctx)
-	cn, reused, err := c.connect(ctx, r.URL, reuse, trace)
+	cn, err := c.connect(ctx, r.URL, reuse, trace)
 	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
 		return nil, err
 	}
-	x := &exchange{client: c, conn: cn, ctx: ctx, reused: reused}
+	x := &exchange{client: c, conn: cn, ctx: ctx}
 	if ctx.Done() != nil {
 		x.stop = context.AfterFunc(ctx, cn.abort)
 	}
@@ -102,7 +104,7 @@ func (c *Client) CloseIdleConnections() {
 
 // connect returns a connection that is kept and looks alive, or a new one, with the
 // deadline of ctx.
-func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *httptrace.ClientTrace) (cn *conn, reused bool, err error) {
+func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *httptrace.ClientTrace) (cn *conn, err error) {
 	to := origin{u.Scheme, u.Host}
 	if reuse {
 		cn = c.take(to)
@@ -114,20 +116,20 @@ func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *htt
 		_ = cn.Close()
 		cn = c.take(to)
 	}
-	if reused = cn != nil; !reused {
+	if cn == nil {
 		if cn, err = c.dial(ctx, to, u, trace); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	deadline, _ := ctx.Deadline()
 	if err := cn.SetDeadline(deadline); err != nil {
 		_ = cn.Close()
-		return nil, false, err
+		return nil, err
 	}
 	if trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{Conn: cn.Conn, Reused: reused, WasIdle: reused})
+		trace.GotConn(httptrace.GotConnInfo{Conn: cn.Conn, Reused: cn.used, WasIdle: cn.used})
 	}
-	return cn, reused, nil
+	return cn, nil
 }
 
 func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptrace.ClientTrace) (*conn, error) {
@@ -167,12 +169,14 @@ func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptra
 	if trace != nil && trace.TLSHandshakeDone != nil {
 		trace.TLSHandshakeDone(secure.ConnectionState(), err)
 	}
-	if err == nil && c.Negotiated != nil && secure.ConnectionState().NegotiatedProtocol == "" && c.Negotiated(to.host) {
-		err = ErrNotNegotiated
-	}
 	if err != nil {
 		_ = network.Close()
 		return nil, err
 	}
-	return c.known(newConn(secure, to)), nil
+	cn := c.known(newConn(secure, to))
+	if c.Negotiated != nil && secure.ConnectionState().NegotiatedProtocol == "" && c.Negotiated(to.host) {
+		c.put(cn) // for a request that is made when that has been found out
+		return nil, ErrNotNegotiated
+	}
+	return cn, nil
 }

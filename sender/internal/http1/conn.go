@@ -23,6 +23,7 @@ type conn struct {
 	reader *bufio.Reader
 	writer *bufio.Writer
 	left   int64       // how many bytes may be read yet
+	used   bool        // an exchange was made on it
 	began  bool        // the first byte of an answer has come
 	failed error       // of reading, other than the end,
 	broken error       // and of writing
@@ -41,7 +42,7 @@ type conn struct {
 
 func newConn(network net.Conn, to origin) *conn {
 	below := bottom(network)
-	cn := &conn{Conn: network, to: to, quiet: socketIsQuiet(below), layers: below != network, made: time.Now()}
+	cn := &conn{Conn: network, promised: noPromise, to: to, quiet: socketIsQuiet(below), layers: below != network, made: time.Now()}
 	cn.reader, cn.writer = bufio.NewReaderSize(cn, bufferSize), bufio.NewWriterSize(cn, bufferSize)
 	cn.abort = func() { _ = network.SetDeadline(time.Unix(1, 0)) }
 	return cn
@@ -86,7 +87,7 @@ func (cn *conn) alive() bool {
 	}
 	until := time.Unix(1, 0) // past: what TLS holds is read, and the socket is not asked
 	switch {
-	case cn.quiet == nil:
+	case cn.quiet == nil || cn.layers && !cn.used: // a server sends tickets after the handshake
 		until = time.Now().Add(lookFor)
 	case !cn.quiet():
 		return false

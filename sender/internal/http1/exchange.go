@@ -24,7 +24,6 @@ type exchange struct {
 	client *Client
 	conn   *conn
 	ctx    context.Context
-	reused bool          // the connection has been used before
 	stop   func() bool   // ends what waits for the end of ctx; nil: nothing does
 	wrote  chan error    // what became of a request that is written beside; nil: it was before
 	body   io.ReadCloser // as net/http reads it
@@ -105,6 +104,7 @@ func (x *exchange) end(err error) {
 		keep = false
 	}
 	if keep {
+		x.conn.used = true
 		x.client.put(x.conn)
 	} else {
 		x.conn.cut()
@@ -117,7 +117,7 @@ func (x *exchange) why(err error) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return ended
 	}
-	if x.reused && !x.conn.began && ClosedByPeer(err) {
+	if x.conn.used && !x.conn.began && ClosedByPeer(err) {
 		x.client.surprised(x.conn)
 		return fmt.Errorf("%w: %w", ErrClosedIdle, err)
 	}
