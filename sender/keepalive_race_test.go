@@ -41,7 +41,8 @@ func TestKeepAliveRace(t *testing.T) {
 	r := newKeepAliveRace(t)
 	subscriptions := min(100, *keepalivePosts/4)
 	rounds := *keepalivePosts / subscriptions / 2
-	before, after := time.Second, 200*time.Millisecond
+	// Far enough apart that a client that has learned the first is wrong about the second.
+	before, after := 2500*time.Millisecond, 500*time.Millisecond
 	r.keepAlive(before)
 	for i := range subscriptions {
 		r.bed.subscribe(fmt.Sprintf("sub_%d", i), "https://"+delayed(t, "127.0.0.1:0", r.server, oneWay)+"/")

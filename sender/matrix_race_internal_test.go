@@ -53,6 +53,7 @@ func (m *matrix) races(rows ...race) {
 			}
 			callers.Wait()
 			tally.check(t, r.callers*r.posts, r.record)
+			m.Cleanup(func() { r.record.once(m.T, tally.results) })
 		})
 	}
 }
