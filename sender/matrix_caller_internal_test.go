@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -32,7 +33,8 @@ type caller struct {
 	poster  poster
 	target  Target
 	keyring *signing.Keyring
-	dials   atomic.Int32
+	dials   atomic.Int32 // of addresses, without a proxy
+	used    atomic.Int32 // connections on which it has posted
 }
 
 // newCallers returns one with our own transports and one with net/http's, which differ in
@@ -112,5 +114,10 @@ func (c *caller) attempt(ctx context.Context, id string, to *url.URL, size int) 
 	if err != nil {
 		return Result{Class: "not sent", Error: err.Error()}
 	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if !got.Reused {
+			c.used.Add(1)
+		}
+	}})
 	return x.send(withDialing(ctx, new(dialing)), nil)
 }

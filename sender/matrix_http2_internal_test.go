@@ -44,6 +44,7 @@ func http2Rows(m *matrix) {
 		first     func(*tls.ClientHelloInfo) (*tls.Config, error)
 	}{
 		"h2": {&alone, refuseHTTP1}, "h2 and http/1.1": {&both, nil},
+		// Go's own takes a handshake that offers http/1.1 alone, and chooses nothing.
 		"h2 after any handshake": {&alone, nil},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,12 +55,6 @@ func http2Rows(m *matrix) {
 		m.Cleanup(func() { _ = server.Close() })
 		base := "https://" + l.Addr().String()
 		of := func(what string) string { return what + ", " + name }
-		if c.first == nil && c.protocols == &alone {
-			// The one exception: Go's server takes a handshake without h2, as if HTTP/1.1
-			// were to follow, and then closes the connection like any server that is broken.
-			m.exact(row{name: of("200"), url: base + "/", record: reached.read, untouched: true, class: ClassReset, peerRaces: true})
-			continue
-		}
 		m.exact(
 			row{name: of("200"), url: base + "/", record: reached.read, posts: 6, status: 200},
 			row{name: of("500"), url: base + "/failing", record: reached.read, posts: 6, status: 500, class: ClassStatus},

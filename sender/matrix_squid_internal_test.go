@@ -45,8 +45,8 @@ func squidRows(m *matrix) {
 	for name, to := range map[string]string{"to http": clear.URL, "to https": secure.URL} {
 		of := func(what string) string { return what + ", " + name }
 		m.exact(
-			row{name: of("no credentials asked for"), url: to, way: through(open, nil), record: reached.read, posts: 6, status: 200},
-			row{name: of("with credentials"), url: to, way: through(asks, known), record: reached.read, posts: 6, status: 200},
+			row{name: of("no credentials asked for"), url: to, way: through(open, nil), record: reached.read, posts: 6, status: 200, connections: 1},
+			row{name: of("with credentials"), url: to, way: through(asks, known), record: reached.read, posts: 6, status: 200, connections: 1},
 			row{name: of("900 KB"), url: to, body: 900 << 10, way: through(open, nil), record: reached.read, status: 200},
 		)
 	}
