@@ -118,7 +118,8 @@ func (x *posting) conclude(ctx context.Context, answer *http.Response, err error
 	second := spokeHTTP2(answer, err)
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
-		r.ProxyFailed, r.ClosedIdle = byProxy(err), errors.Is(err, http1.ErrClosedIdle)
+		r.ProxyFailed = byProxy(err)
+		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle)
 		r.Error = naming(r.Error, second)
 		r.Duration = x.poster.now().Sub(x.began)
 		return r

@@ -309,7 +309,37 @@ var ofWire = []Defect{
 	{
 		Name: "a kept connection is not looked at",
 		File: "sender/internal/http1/conn.go", Tests: []string{"./sender/internal/http1"},
-		Old: "return cn.reader.Buffered() == 0 && cn.idle()", New: "return true",
+		Old: "\tif cn.reader.Buffered() != 0 {\n\t\treturn false\n\t}", New: "\tif cn.made.Unix() != 0 {\n\t\treturn true\n\t}",
+	},
+	{
+		Name: "of a kept connection the socket alone is looked at, and not what TLS has read ahead",
+		File: "sender/internal/http1/conn.go", Tests: []string{"./sender/internal/http1"},
+		Old: "\tcase !cn.layers:\n", New: "\tdefault:\n",
+	},
+	{
+		Name: "a Keep-Alive header is not heeded",
+		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"},
+		Old: "x.conn.promised = promise(answer.Header)", New: "x.conn.promised = max(promise(answer.Header), time.Hour)",
+	},
+	{
+		Name: "a new connection that breaks passes for one that was closed as idle",
+		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"},
+		Old: "if x.conn.used && !x.conn.began && ", New: "if !x.conn.began && ",
+	},
+	{
+		Name: "an answer that breaks off passes for a connection that was closed as idle",
+		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"},
+		Old: "if x.conn.used && !x.conn.began && ", New: "if x.conn.used && ",
+	},
+	{
+		Name: "a spared attempt is made on a connection that was used before",
+		File: "sender/attempt.go", Tests: []string{"./sender"},
+		Old: "if c.Spared {\n", New: "if c.Spared && c.Number == 0 {\n",
+	},
+	{
+		Name: "an origin of HTTP/2 alone is asked for HTTP/1.1 each time",
+		File: "sender/protocol.go", Tests: []string{"./sender"},
+		Old: "\t\t\tc.origins.remember(to, true)\n", New: "\t\t\t_ = to\n",
 	},
 	{
 		Name: "a connection that was being aborted is kept",
