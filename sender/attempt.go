@@ -126,9 +126,11 @@ func (x *posting) conclude(ctx context.Context, answer *http.Response, err error
 	}
 	defer answer.Body.Close()
 	r.StatusCode = answer.StatusCode
-	if take != nil {
+	switch {
+	case answer.StatusCode == http.StatusSwitchingProtocols: // what follows is no body, and may never end
+	case take != nil:
 		err = take(answer.Body)
-	} else {
+	default:
 		err = read(answer, &r)
 	}
 	r.Duration = x.poster.now().Sub(x.began)

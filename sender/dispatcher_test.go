@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -105,6 +106,9 @@ func TestAttemptClasses(t *testing.T) {
 			require.Len(t, d.Attempts, 1)
 			a := d.Attempts[0]
 			require.Equal(t, c.class, a.Class, a.Error)
+			if c.name == "huge headers" {
+				require.Equal(t, "the answer's headers are longer than 64 KiB", a.Error)
+			}
 			require.Equal(t, c.status, a.StatusCode)
 			require.Contains(t, string(a.Snippet), c.snippet)
 			require.Len(t, ep.Requests(), c.posts)
@@ -144,6 +148,23 @@ func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
 		})
 	}
 	require.Empty(t, untrusted.Requests())
+}
+
+// What follows an answer that switches protocols is no body, and can go on for ever.
+func TestAttemptAnsweredByASwitch(t *testing.T) {
+	b := newBed(t)
+	b.subscribe("sub_a", "http://endpoint.example/")
+	b.publish("sub_a")
+	follows, _ := io.Pipe()
+	_, err := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: transportFunc(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusSwitchingProtocols, ProtoMajor: 1, Body: follows}, nil
+	})}).RunOnce(t.Context())
+	require.NoError(t, err)
+	a := b.delivery().Attempts[0]
+	require.Equal(t, sender.ClassStatus, a.Class)
+	require.Equal(t, "answered 101", a.Error)
+	_, err = follows.Read(nil)
+	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
 
 // The guard stands between the dispatcher and the network, whatever is in the

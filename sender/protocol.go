@@ -67,6 +67,9 @@ func (c *client) roundTrip(r *http.Request, first, second http.RoundTripper) (*h
 	if !c.origins.only2(to) {
 		answer, err := first.RoundTrip(r)
 		if !http1.NotOffered(err) && !errors.Is(err, http1.ErrNotNegotiated) {
+			if err != nil {
+				c.origins.forget(to) // perhaps it has begun to speak HTTP/2 alone
+			}
 			return answer, err
 		}
 		refused = err
@@ -114,7 +117,8 @@ func spokeHTTP2(answer *http.Response, err error) bool {
 }
 
 // origins remembers which hosts and ports speak HTTP/2 alone, true, and which speak
-// HTTP/1.1 although they choose no protocol, false.
+// HTTP/1.1 although they choose no protocol, false. Finding it out costs a handshake. It is
+// safe for concurrent use.
 type origins struct {
 	mu  sync.Mutex
 	all *lru.Map[string, bool]

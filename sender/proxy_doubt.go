@@ -24,6 +24,7 @@ func (o *ownTransport) through(r *http.Request, by http.RoundTripper) (*http.Res
 	answer, err := by.RoundTrip(r)
 	if err == nil {
 		o.proxy.heard.Add(1)
+		o.proxy.worked() // also through a tunnel that was made long ago
 	}
 	return answer, o.proxy.judge(r.Context(), err, silent())
 }

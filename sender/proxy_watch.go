@@ -7,7 +7,7 @@ import (
 
 const (
 	// A proxy is taken to be failing when so many attempts have failed by its fault since
-	// the last tunnel was made through it. The first one may be one address that it
+	// it last worked. The first one may be one address that it
 	// forbids, or a connection that it happened to break off.
 	proxyFailures = 2
 
@@ -41,8 +41,8 @@ func (w *proxyWatch) failed(why string, now time.Time) {
 	w.last, w.why = now, why
 }
 
-// tunnelled is that a tunnel was made, which ends it.
-func (w *proxyWatch) tunnelled() { *w = proxyWatch{} }
+// worked is that a tunnel was made, or an answer came through one, which ends it.
+func (w *proxyWatch) worked() { *w = proxyWatch{} }
 
 func (w *proxyWatch) failing(now time.Time) bool {
 	w.expire(now)
@@ -61,10 +61,10 @@ func (p *proxy) failed(why string) {
 	p.watch.failed(why, time.Now())
 }
 
-func (p *proxy) tunnelled() {
+func (p *proxy) worked() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.watch.tunnelled()
+	p.watch.worked()
 }
 
 // failing reports whether the proxy is failing, since when, and why.

@@ -1,10 +1,18 @@
 package sender
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/signing"
 )
 
 func TestTransportsUsedLastAreKept(t *testing.T) {
@@ -38,4 +46,62 @@ func TestTransportsUsedLastAreKept(t *testing.T) {
 		require.Nil(t, own)
 		require.Same(t, ts.plain, transport)
 	}
+}
+
+// An attempt that was spared before is made on a connection of its own, so that it does
+// not meet the end of another one that was kept.
+func TestSparedAttemptIsMadeOnANewConnection(t *testing.T) {
+	var opened atomic.Int32
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Keep-Alive", "timeout=60") }))
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	to, err := url.Parse(srv.URL)
+	require.NoError(t, err)
+	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
+	require.NoError(t, err)
+	for name, settings := range map[string]*Settings{"plain": nil, "with a proxy": {Proxy: "eu"}} {
+		t.Run(name, func(t *testing.T) {
+			proxy := httptest.NewServer(http.HandlerFunc(tunnelTo))
+			defer proxy.Close()
+			proxyURL, err := url.Parse(proxy.URL)
+			require.NoError(t, err)
+			ts := newTransports(transportsConfig{policy: Network{AllowPrivateNetworks: true}.policy(), timeout: 5 * time.Second, places: 4, proxies: map[string]*url.URL{"eu": proxyURL}})
+			defer ts.closeIdle()
+			p := poster{transports: ts, timeout: 5 * time.Second, schemes: signing.DefaultSchemes(), now: time.Now}
+			opened.Store(0)
+			for n, want := range []int32{1, 1, 2, 2} {
+				c := &Claimed{Number: 1, Spared: n == 2, Target: &Target{Settings: settings}, Event: EventInfo{ID: "evt_1"}, Body: []byte("{}")}
+				x, err := p.prepare(c, to, keyring, time.Now())
+				require.NoError(t, err)
+				r := x.send(t.Context(), nil)
+				require.Equal(t, ClassNone, r.Class, r.Error)
+				require.Equal(t, want, opened.Load())
+			}
+		})
+	}
+}
+
+// tunnelTo answers CONNECT.
+func tunnelTo(w http.ResponseWriter, r *http.Request) {
+	out, err := net.Dial("tcp", r.Host)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	in, rest, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		defer in.Close()
+		_, _ = io.Copy(in, out)
+	}()
+	defer out.Close()
+	_, _ = io.Copy(out, rest)
 }

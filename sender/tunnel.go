@@ -105,7 +105,7 @@ func (p *proxy) connect(ctx context.Context, target netip.AddrPort) (net.Conn, *
 		_ = conn.Close()
 		return nil, failure
 	}
-	p.tunnelled()
+	p.worked()
 	return conn, nil
 }
 

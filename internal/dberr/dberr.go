@@ -82,12 +82,13 @@ func Stated(err error) Kind {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return Unavailable
 	}
-	// pgx has no other word for a connection that it has given up before.
+	// pgx has no other word for a connection that it has given up before, or that it
+	// cannot write to; the method is of its own errors alone.
 	var unsent interface {
 		error
 		SafeToRetry() bool
 	}
-	if errors.As(err, &unsent) && unsent.Error() == "conn closed" {
+	if errors.As(err, &unsent) && (unsent.Error() == "conn closed" || strings.HasPrefix(unsent.Error(), "write failed: ")) {
 		return Unavailable
 	}
 	return Other
@@ -125,7 +126,7 @@ func ofSQLState(state string) Kind {
 // apart.
 func ofSQLite(err error) Kind {
 	if strings.Contains(strings.ToLower(fmt.Sprintf("%T", err)), "sqlite") {
-		if coded, ok := err.(interface{ Code() int }); ok { //nolint:errorlint // each error of the tree is looked at
+		if coded, ok := err.(interface{ Code() int }); ok {
 			if k := ofSQLiteCode(coded.Code()); k != Other {
 				return k
 			}

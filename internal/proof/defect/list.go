@@ -354,7 +354,7 @@ var ofWire = []Defect{
 	{
 		Name: "an address embedded in an IPv6 one is not looked at",
 		File: "internal/guard/addresses.go", Tests: []string{"./internal/guard"},
-		Old: "case nat64.Contains(a):", New: "case nat64.Contains(a) && b[0] == 0xff:",
+		Old: "case covered(lastFour, a):", New: "case covered(lastFour, a) && b[0] == 0xff:",
 	},
 	{
 		Name: "an address may have a zone",

@@ -53,7 +53,7 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 			x.conn.cut()
 			failed = <-x.wrote
 		}
-		if failed != nil && !errors.Is(failed, net.ErrClosed) {
+		if failed != nil && !errors.Is(failed, net.ErrClosed) && !isAlert(err) {
 			err = failed
 		}
 		return nil, err

@@ -107,7 +107,8 @@ func (c *Client) sweep() {
 // returns the others. They are in no pool, and are not used again.
 func (c *Client) learnFrom(old []*conn, now time.Time) (others []*conn) {
 	for _, cn := range old {
-		if c.closing || len(c.watched) >= mostWatched || !cn.habit.toWatch(cn.promised, now) {
+		// For its first request a server may wait longer than for those that follow.
+		if c.closing || !cn.used || len(c.watched) >= mostWatched || !cn.habit.toWatch(cn.promised, now) {
 			others = append(others, cn)
 			continue
 		}

@@ -3,6 +3,7 @@ package http1
 import (
 	"errors"
 	"net"
+	"strings"
 )
 
 // ErrNotNegotiated is matched by the error of a request whose server has chosen no protocol
@@ -13,6 +14,12 @@ var ErrNotNegotiated = errors.New("http1: the server chose no protocol")
 // protocols that it was offered: the alert no_application_protocol (RFC 7301, section
 // 3.2). crypto/tls has no name for it.
 func NotOffered(err error) bool {
-	alert, ok := errors.AsType[*net.OpError](err)
-	return ok && alert.Op == "remote error" && alert.Err.Error() == "tls: no application protocol"
+	return isAlert(err) && strings.HasSuffix(err.Error(), "tls: no application protocol")
+}
+
+// isAlert reports whether the other side has sent an alert of TLS. It tells more than that
+// it has ended the connection then.
+func isAlert(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
 }

@@ -1,0 +1,188 @@
+package sender
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/porttest"
+	"github.com/surehook/surehook/signing"
+)
+
+// A thousand failing attempts of each kind leave neither goroutines nor descriptors
+// behind.
+func TestFailingAttemptsLeaveNothing(t *testing.T) {
+	fails := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch r.URL.Path {
+		case "/status":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "/redirect":
+			w.WriteHeader(http.StatusMovedPermanently)
+		case "/hangs":
+			<-r.Context().Done()
+		case "/crawls":
+			_, _ = io.WriteString(w, "some")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case "/headers":
+			w.Header().Set("X", strings.Repeat("x", 70_000))
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	})
+	quiet := log.New(io.Discard, "", 0)
+	plain := httptest.NewServer(fails)
+	plain.Config.ErrorLog = quiet
+	defer plain.Close()
+	second := httptest.NewUnstartedServer(fails)
+	second.Config.Protocols = new(http.Protocols)
+	second.Config.Protocols.SetHTTP2(true)
+	second.TLS, second.Config.ErrorLog, second.EnableHTTP2 = &tls.Config{NextProtos: []string{"h2"}}, quiet, true
+	second.StartTLS()
+	defer second.Close()
+	garbage := serveEach(t, func(c net.Conn) { _, _ = io.WriteString(c, "220 smtp.example\r\n") })
+	silent := serveEach(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	refuses := serveEach(t, func(c net.Conn) {
+		_, _ = http.ReadRequest(bufio.NewReader(c))
+		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+	})
+	refused := porttest.Refusing(t)
+	https := func(address string) string { return "https" + strings.TrimPrefix(address, "http") }
+
+	for name, c := range map[string]struct {
+		url     string
+		class   Class
+		timeout time.Duration // 0: it does not come to that
+		trusts  *httptest.Server
+		proxy   string
+		public  bool // private networks may not be called
+		unnamed bool // names are not resolved
+	}{
+		"status":             {url: plain.URL + "/status", class: ClassStatus},
+		"redirect":           {url: plain.URL + "/redirect", class: ClassRedirect},
+		"breaks off":         {url: plain.URL + "/", class: ClassReset},
+		"hangs":              {url: plain.URL + "/hangs", class: ClassTimeout, timeout: 20 * time.Millisecond},
+		"crawls":             {url: plain.URL + "/crawls", class: ClassTimeout, timeout: 20 * time.Millisecond},
+		"headers":            {url: plain.URL + "/headers", class: ClassProtocol},
+		"no HTTP":            {url: "http://" + garbage, class: ClassProtocol},
+		"no TLS":             {url: https(plain.URL), class: ClassTLS},
+		"handshake hangs":    {url: "https://" + silent, class: ClassTimeout, timeout: 20 * time.Millisecond},
+		"untrusted":          {url: second.URL, class: ClassTLS},
+		"refuses":            {url: "http://" + refused, class: ClassConnect},
+		"no name":            {url: "http://endpoint.example/", class: ClassDNS, unnamed: true},
+		"blocked":            {url: plain.URL, class: ClassBlocked, public: true},
+		"HTTP/2, status":     {url: second.URL + "/status", class: ClassStatus, trusts: second},
+		"HTTP/2, breaks off": {url: second.URL + "/", class: ClassReset, trusts: second},
+		"HTTP/2, hangs":      {url: second.URL + "/hangs", class: ClassTimeout, timeout: 50 * time.Millisecond, trusts: second},
+		"no proxy there":     {url: plain.URL, class: ClassConnect, proxy: refused},
+		"proxy refuses":      {url: plain.URL, class: ClassConnect, proxy: refuses},
+		"proxy hangs":        {url: plain.URL, class: ClassTimeout, timeout: 20 * time.Millisecond, proxy: silent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
+			require.NoError(t, err)
+			to, err := url.Parse(c.url)
+			require.NoError(t, err)
+			timeout := c.timeout
+			if timeout == 0 {
+				timeout = 20 * time.Second
+			}
+			target := &Target{}
+			config := transportsConfig{policy: Network{AllowPrivateNetworks: !c.public}.policy(), timeout: timeout, places: 16}
+			if c.proxy != "" {
+				target.Settings = &Settings{Proxy: "eu"}
+				config.proxies = map[string]*url.URL{"eu": {Scheme: "http", Host: c.proxy}}
+			}
+			ts := newTransports(config)
+			if c.unnamed {
+				ts.watch(&net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+					return nil, errors.New("there is no name server")
+				}}, func(string) error { return nil })
+			}
+			if c.trusts != nil {
+				ts.plain.(*client).TLS.RootCAs = c.trusts.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+			}
+			p := poster{transports: ts, timeout: timeout, schemes: signing.DefaultSchemes(), now: time.Now}
+			post := func() string {
+				x, err := p.prepare(&Claimed{Number: 1, Target: target, Event: EventInfo{ID: "evt_1"}, Body: []byte(`{}`)}, to, keyring, time.Now())
+				if errors.Is(err, errProxyProbed) {
+					return "" // it is failing, and few at a time go through it
+				}
+				if err != nil {
+					return err.Error()
+				}
+				if r := x.send(t.Context(), nil); r.Class != c.class {
+					return fmt.Sprintf("%s %d: %s", r.Class, r.StatusCode, r.Error)
+				}
+				return ""
+			}
+			require.Empty(t, post()) // what is made once, is made
+			ts.closeIdle()
+			goroutines, descriptors := runtime.NumGoroutine(), openFiles()
+
+			var wg sync.WaitGroup
+			for range 50 {
+				wg.Go(func() {
+					for range 20 {
+						if text := post(); text != "" {
+							t.Error(text)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			ts.closeIdle()
+			// What the servers do about the end of a connection takes a moment, too.
+			g, d := runtime.NumGoroutine(), openFiles()
+			for deadline := time.Now().Add(20 * time.Second); (g > goroutines || d > descriptors) && time.Now().Before(deadline); runtime.Gosched() {
+				g, d = runtime.NumGoroutine(), openFiles()
+			}
+			require.LessOrEqual(t, g, goroutines, "goroutines")
+			require.LessOrEqual(t, d, descriptors, "descriptors")
+		})
+	}
+}
+
+// serveEach does the same on each connection, and returns its address.
+func serveEach(t *testing.T, with func(net.Conn)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				with(c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// openFiles is how many descriptors there are, or 0 where that cannot be seen.
+func openFiles() int {
+	all, _ := os.ReadDir("/proc/self/fd")
+	return len(all)
+}
