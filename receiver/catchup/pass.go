@@ -209,18 +209,6 @@ func (p *pass[Tx]) applyOne(ctx context.Context, id string, t receiver.Trusted[T
 	}
 }
 
-// refuse passes an event over, and says so.
-func (p *pass[Tx]) refuse(ctx context.Context, id string, err error) {
-	r := Refusal{Event: id, After: p.at, Err: err}
-	p.report.Seen++
-	p.report.Refused++
-	p.log().LogAttrs(ctx, slog.LevelError, "catchup: an event is passed over: it can neither be applied nor kept as a dead letter",
-		slog.String("feed", p.cfg.Name), slog.String("event_id", r.Event), slog.String("after", r.After), slog.Any("error", err))
-	if hook := p.cfg.Hooks.Refused; hook != nil {
-		hook(ctx, r)
-	}
-}
-
 // store stores a cursor that no event has brought. An error is of ctx.
 func (p *pass[Tx]) store(ctx context.Context) error {
 	for try := 0; p.save && p.at != p.stored && p.at != ""; try++ {

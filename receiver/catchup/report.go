@@ -25,15 +25,6 @@ type Report struct {
 	Next string
 }
 
-// Refusal is an event that was passed over: it can never be applied, and cannot be kept
-// as a dead letter either, or it is larger than ClientConfig.MaxPageBytes. It has left no
-// marker, and the sender may still have it.
-type Refusal struct {
-	Event string // its id, as the body has it; empty if that is none of 1 to 255 bytes
-	After string // the cursor of the page that has it; empty: the beginning of what is kept
-	Err   error  // why
-}
-
 func (r *Report) add(id string, res receiver.Result) {
 	r.Seen++
 	switch res {
