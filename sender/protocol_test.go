@@ -94,11 +94,11 @@ func (s *protocolServer) requests() []string {
 
 // protocolBed delivers to a server with a client certificate, so that an authority of the
 // test's own is trusted.
-func protocolBed(t *testing.T, a *authority, srv *protocolServer, proxy *connectProxy) (publish func() sender.Attempt, d *sender.Dispatcher) {
+func protocolBed(t *testing.T, a *authority, srv *protocolServer, proxy *connectProxy, timeout time.Duration) (publish func() sender.Attempt, d *sender.Dispatcher) {
 	b := newBed(t)
 	b.subscribeWith("sub_a", atLocalhost(srv.URL), a.client("alice"))
 	var settings *sender.Settings
-	cfg := sender.DispatcherConfig{Timeout: time.Second}
+	cfg := sender.DispatcherConfig{Timeout: timeout}
 	if proxy != nil {
 		settings, cfg.Proxies = &sender.Settings{Proxy: "eu"}, map[string]*url.URL{"eu": proxy.url(t)}
 	}
@@ -135,7 +135,7 @@ func TestPostOverHTTP2(t *testing.T) {
 			if c.proxied {
 				proxy, who = newConnectProxy(t, nil), "nobody" // the bed's settings have a proxy alone
 			}
-			publish, _ := protocolBed(t, a, srv, proxy)
+			publish, _ := protocolBed(t, a, srv, proxy, 0)
 			const posts = 10
 			for range posts {
 				require.Equal(t, sender.ClassNone, publish().Class)
@@ -172,7 +172,11 @@ func TestFailuresOverHTTP2(t *testing.T) {
 			t.Parallel()
 			srv := newProtocolServer(t, a, "h2")
 			srv.answer = c.answer
-			publish, _ := protocolBed(t, a, srv, nil)
+			timeout := time.Duration(0) // the default
+			if c.class == sender.ClassTimeout {
+				timeout = time.Second
+			}
+			publish, _ := protocolBed(t, a, srv, nil, timeout)
 			for n := range 2 {
 				got := publish()
 				require.Equal(t, c.class, got.Class)
@@ -199,7 +203,7 @@ func cutShort(w http.ResponseWriter, _ *http.Request) {
 func TestProtocolsThatChange(t *testing.T) {
 	a := newAuthority(t)
 	srv := newProtocolServer(t, a, "http/1.1")
-	publish, d := protocolBed(t, a, srv, nil)
+	publish, d := protocolBed(t, a, srv, nil, 0)
 	for _, c := range []struct {
 		offers string
 		speaks string
@@ -213,7 +217,7 @@ func TestProtocolsThatChange(t *testing.T) {
 	}
 	srv = newProtocolServer(t, a, "another/1")
 	for range 2 {
-		publish, _ := protocolBed(t, a, srv, nil)
+		publish, _ := protocolBed(t, a, srv, nil, 0)
 		got := publish()
 		require.Equal(t, sender.ClassTLS, got.Class)
 		require.Equal(t, "the server offers neither HTTP/1.1 nor HTTP/2", got.Error)
@@ -225,7 +229,7 @@ func TestServerThatChoosesNoProtocol(t *testing.T) {
 	a := newAuthority(t)
 	srv := newProtocolServer(t, a)
 	srv.silent = true
-	publish, _ := protocolBed(t, a, srv, nil)
+	publish, _ := protocolBed(t, a, srv, nil, 0)
 	for range 10 {
 		require.Equal(t, sender.ClassNone, publish().Class)
 	}
