@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
-	"syscall"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender/internal/http1"
 )
 
 // maxTunnelTries bounds how many of a host's addresses a proxy is asked for.
@@ -114,7 +113,7 @@ func tunnelFailure(status int, more bool, err error) *proxyError {
 	switch {
 	case timedOut(err): // unless the proxy is found silent, and judge blames it
 		return &proxyError{text: "the proxy could not reach the host in time", err: err}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case http1.ClosedByPeer(err):
 		return &proxyError{text: "the proxy broke the connection off, or its answer to CONNECT is not HTTP", failed: true, err: err}
 	case err != nil:
 		return &proxyError{text: "the proxy's answer to CONNECT is not HTTP", failed: true, err: err}
