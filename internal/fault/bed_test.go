@@ -190,6 +190,6 @@ func (b onPostgres) flow(t *testing.T, f *fault) {
 	run(t, flow{
 		fault: f, faulty: faulty, sound: b.sound, receiver: faulty, applied: b.sound,
 		pass:    time.Sleep,
-		timeout: 60 * time.Millisecond,
+		timeout: 60 * time.Millisecond, realTime: true,
 	})
 }

@@ -28,6 +28,7 @@ type flow struct {
 	receiver, applied side
 	pass              func(d time.Duration)
 	timeout           time.Duration // of an attempt
+	realTime          bool          // it passes by itself
 }
 
 const (
@@ -217,7 +218,9 @@ func run(t *testing.T, f flow) {
 	require.Len(t, w.notices(t, sender.NoticeDisabled), disabled, "it is told of once that a subscription is disabled")
 	if !f.fault.struck.Load() {
 		require.Equal(t, 1, disabled)
-		require.NotEmpty(t, w.of(t, sender.StatusDeadLettered))
+		if !w.realTime { // in which the first failures of all can be enough to disable, on a busy machine
+			require.NotEmpty(t, w.of(t, sender.StatusDeadLettered))
+		}
 	}
 	for _, d := range w.of(t, sender.StatusDeadLettered) {
 		told := 0
