@@ -147,7 +147,7 @@ func (x *posting) conclude(ctx context.Context, answer *http.Response, err error
 	return r
 }
 
-// naming adds to what went wrong that it did over HTTP/2, which is not what is usual.
+// naming adds the protocol to an error's text, if it is the unusual one.
 func naming(text string, second bool) string {
 	if text != "" && second {
 		text += " (over HTTP/2)"

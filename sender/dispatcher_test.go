@@ -150,7 +150,7 @@ func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
 	require.Empty(t, untrusted.Requests())
 }
 
-// What follows an answer that switches protocols is no body, and can go on for ever.
+// The bytes after an answer that switches protocols are no body, and may never end.
 func TestAttemptAnsweredByASwitch(t *testing.T) {
 	b := newBed(t)
 	b.subscribe("sub_a", "http://endpoint.example/")

@@ -153,7 +153,7 @@ func TestPostOverHTTP2(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 an attempt that fails is one, and its text says which protocol was spoken.
+// An attempt that fails over HTTP/2 is not repeated, and its text names the protocol.
 func TestFailuresOverHTTP2(t *testing.T) {
 	a := newAuthority(t)
 	for name, c := range map[string]struct {

@@ -55,12 +55,12 @@ func bounded(dial dialFunc) dialFunc {
 // another.
 //
 //   - No proxy: the guard would see the proxy's address.
-//   - HTTP/1.1 is offered alone, because it costs less. HTTP/2 is for who has nothing
-//     else.
+//   - HTTP/1.1 is offered alone, because it costs less. HTTP/2 is for servers that offer
+//     nothing else.
 //   - An idle connection is given up before its server closes it, as far as that can be
-//     known, so that a request rarely meets one that is just being closed. An old one
-//     is, so that a host's new addresses are noticed.
-//   - What the answer is compressed with does not matter: it is kept as it is.
+//     known, so that a request rarely meets one that is just being closed.
+//   - No connection grows old, so that a host's new addresses are noticed.
+//   - An answer is not decompressed: it is kept as it is.
 func newTransport(dialer *net.Dialer, places int, known *origins) *client {
 	first := &http1.Client{
 		Dial:        telling(bounded(dialer.DialContext)),

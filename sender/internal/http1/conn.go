@@ -77,7 +77,7 @@ const lookFor = time.Millisecond
 // alive reports whether a request may be tried: the other side has neither closed the
 // connection nor sent something. What it sends unasked could be taken for the next
 // request's answer. TLS may send something on its own, but none that is worth more than a
-// handshake. The connection's deadline is another one afterwards.
+// handshake. Afterwards the connection's deadline must be set again.
 //
 // There are three places to look at: the reader, the socket, and between them TLS, which
 // reads whole records ahead of what it was asked for.

@@ -83,7 +83,7 @@ func TestKeepAliveIsHeeded(t *testing.T) {
 	}
 }
 
-// Of a server that says nothing it is learned how long it keeps a connection.
+// How long a server keeps a connection is learned, if it does not say so.
 func TestKeepAliveTimeIsLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &impatient{closes: 6 * time.Second}
@@ -112,7 +112,7 @@ func TestKeepAliveTimeIsLearned(t *testing.T) {
 	})
 }
 
-// One that closes before it was thought to is watched from the beginning.
+// A server that closes earlier than expected is watched from the beginning.
 func TestKeepAliveTimeIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &impatient{closes: 600 * time.Millisecond}
@@ -153,7 +153,7 @@ func TestConnectionsGrowOld(t *testing.T) {
 	})
 }
 
-// What is watched is closed with the rest, and nothing is learned from that.
+// Watched connections are closed with the others, and nothing is learned from that.
 func TestWatchedConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &impatient{closes: time.Hour}

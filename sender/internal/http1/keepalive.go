@@ -27,7 +27,7 @@ const (
 type habit struct {
 	closes  time.Duration // after how long it was seen to close one; 0: not known
 	seen    time.Time     // when that was
-	broken  bool          // it closed one earlier than it had promised, or than it was known to
+	broken  bool          // it closed a connection earlier than was expected of it
 	watched bool          // one of its connections is being watched
 }
 

@@ -3,6 +3,6 @@
 // each request on one stream and never again. This package dials the connections, with
 // the caller's dialler, and keeps them.
 //
-// It knows https alone. Whatever a server sends beyond its answers is of no stream, so that
-// it can be taken for nobody's answer.
+// It knows https alone. Each answer belongs to a stream, so bytes that a server sends
+// unasked cannot be taken for the answer to another request.
 package http2
