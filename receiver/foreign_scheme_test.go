@@ -74,7 +74,7 @@ func (v ownVerifier) BodyFacts(body []byte) signing.Facts {
 	return v.Facts(signing.Message{Body: body}, signing.Verified{})
 }
 
-// Events that nobody gives an id are told apart by the bytes that were verified.
+// The verified bytes tell events apart that have no id.
 func TestEventsWithoutIDsOfASchemeOfOnesOwn(t *testing.T) {
 	scheme := ownScheme{[]byte("a key that package signing never sees")}
 	cfg := signing.VerifierConfig{Schemes: []signing.Scheme{scheme}}
@@ -110,7 +110,7 @@ func TestEventsWithoutIDsOfASchemeOfOnesOwn(t *testing.T) {
 	}
 }
 
-// What a reader of one's own cannot bear ends nothing but its event.
+// A panic of a foreign reader ends nothing but its event.
 func TestFactsThatPanic(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv, err := receiver.New(panickyVerifier{}, b.inTx, b.store, &receiver.Config{Envelope: &receiver.Envelope{}, Logger: new(buffer).logger()})

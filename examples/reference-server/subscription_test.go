@@ -56,7 +56,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		require.Equal(t, []any{"order.*"}, changed["event_types"])
 		require.Empty(t, changed["description"])
 
-		// Who takes the last type out does not ask for all.
+		// An empty list does not ask for all types.
 		empty := s.patch(c.token, "/subscriptions/"+id, object{"event_types": []string{}})
 		empty.refused(http.StatusUnprocessableEntity, "body.event_types")
 		require.Equal(t, "body.event_types: the list is empty: name one or more, or leave it out", empty.body["detail"])

@@ -103,7 +103,7 @@ func processesIn(t *testing.T, folder string) (pids []string) {
 	return pids
 }
 
-// A port is nobody else's until the test ends, and a server's that is told of it.
+// A port is held until the test ends, and a server that is told of it can listen there.
 func TestPort(t *testing.T) {
 	seen := map[int]bool{}
 	for range 200 {
@@ -118,7 +118,7 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// What is not there is said aloud, and a failure where it is required.
+// A missing program is reported aloud, and is a failure where it is required.
 func TestMissing(t *testing.T) {
 	const program = "surehook-no-such-server"
 	output, err := child(t, program, "SUREHOOK_REQUIRE=").CombinedOutput()

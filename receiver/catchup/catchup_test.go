@@ -66,7 +66,7 @@ func TestFailureIsNotPassedOver(t *testing.T) {
 	require.Equal(t, ids, b.effects())
 }
 
-// What is called permanent stops nothing, whatever else its error looks like.
+// An event whose error is called permanent stops nothing, whatever the error looks like.
 func TestPermanentIsPassed(t *testing.T) {
 	for _, poison := range []error{errBroken, io.ErrUnexpectedEOF, &net.DNSError{Err: "no such host"}, errors.New("their database is locked")} {
 		b := newBed(t)

@@ -102,7 +102,7 @@ func TestWhatCanNeverBeApplied(t *testing.T) {
 	}
 }
 
-// What keeps a dead letter from being stored passes, and so it is tried again.
+// A dead letter that cannot be stored now is tried again.
 func TestDeadLetterThatCannotBeStoredNow(t *testing.T) {
 	b := newBed(t)
 	b.feed.put(`{"id":"evt_early"}`)
