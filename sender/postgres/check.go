@@ -10,7 +10,7 @@ import (
 
 // migrated names something that each migration makes, by which it is seen, or a column
 // of it: those who migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_leases", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_patterns_asked", "surehook_events_id", "surehook_waiting.spared"}
+var migrated = [...]string{"surehook_rollups"}
 
 const selectMade = `SELECT to_regclass($1) IS NOT NULL
 	AND ($2 = '' OR EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped))`

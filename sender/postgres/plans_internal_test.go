@@ -185,7 +185,7 @@ func TestPlans(t *testing.T) {
 		for name, index := range map[string]string{
 			"selectDue": "surehook_turns_due", "leasePending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey",
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due",
-			"selectUnexpanded": "surehook_outbox_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_asked",
+			"selectUnexpanded": "surehook_outbox_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_pkey",
 		} {
 			require.Contains(t, c.plan(all[name], own), " using "+index+" ", "%s: %s", when, name)
 		}

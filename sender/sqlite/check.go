@@ -10,7 +10,7 @@ import (
 
 // migrated names something that each migration makes, by which it is seen, or a column
 // of it: those who migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_leases", "surehook_secrets_key", "surehook_replays", "surehook_rollups", "surehook_keys_event", "surehook_feed_pruned", "surehook_subscriptions_implicit", "surehook_events_apart", "surehook_waiting.spared"}
+var migrated = [...]string{"surehook_rollups"}
 
 const selectMade = `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?1)
 	AND (?2 = '' OR EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2))`

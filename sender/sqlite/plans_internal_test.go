@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -129,13 +128,6 @@ func slow(detail string) bool {
 		return !strings.Contains(detail, "(") || strings.Contains(detail, "AUTOMATIC") || prefix.MatchString(detail)
 	}
 	return strings.Contains(detail, "TEMP B-TREE") && !strings.Contains(detail, "LAST TERM")
-}
-
-// Check sees each migration by something that it makes.
-func TestMigratedNamesEachMigration(t *testing.T) {
-	files, err := fs.ReadDir(Migrations(), ".")
-	require.NoError(t, err)
-	require.Len(t, files, len(migrated))
 }
 
 // The cost of a statement must not grow with what the tables hold.

@@ -1,4 +1,6 @@
--- Names are unqualified: the search_path says in which schema they are made.
+-- Names are unqualified: the search_path says in which schema they are made. Indexed
+-- text is ordered by its bytes (COLLATE "C"): an index by a language's rules is wrong once
+-- these have changed with the operating system's libraries, and slower.
 
 -- Two kinds of tables are kept apart. What callers change, in transactions of
 -- theirs that may stay open, a dispatcher reads and never waits for: subscribers,
@@ -11,7 +13,7 @@
 
 CREATE TABLE surehook_subscribers (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id text NOT NULL UNIQUE,
+	id text COLLATE "C" NOT NULL UNIQUE,
 	created_at timestamptz NOT NULL,
 	keyring_version bigint NOT NULL,
 	deleted smallint NOT NULL DEFAULT 0 -- 0; 1: some of its subscriptions are closing; 2: its secrets are gone
@@ -23,7 +25,7 @@ CREATE TABLE surehook_secrets (
 	position int NOT NULL,
 	id text NOT NULL,
 	sealed bytea NOT NULL,
-	sealing_key text NOT NULL, -- the id of the key that it is sealed with; '': not known
+	sealing_key text COLLATE "C" NOT NULL, -- the id of the key that it is sealed with; '': not known
 	not_before timestamptz,
 	not_after timestamptz,
 	PRIMARY KEY (subscriber, position)
@@ -36,9 +38,9 @@ CREATE INDEX surehook_secrets_key ON surehook_secrets (sealing_key, subscriber);
 
 CREATE TABLE surehook_subscriptions (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id text NOT NULL UNIQUE,
+	id text COLLATE "C" NOT NULL UNIQUE,
 	subscriber bigint NOT NULL,
-	url text NOT NULL,
+	url text COLLATE "C" NOT NULL,
 	event_types text NOT NULL, -- JSON
 	description text NOT NULL,
 	settings text NOT NULL,    -- JSON
@@ -57,21 +59,26 @@ CREATE TABLE surehook_subscriptions (
 	resumed_at timestamptz,
 	left_to bigint NOT NULL DEFAULT 0, -- the last position whose pending delivery surehook_left cancels
 	resumed_from bigint NOT NULL DEFAULT 0, -- of the last resume: up to this position nothing is taken
-	recovered bigint NOT NULL DEFAULT 0 -- the epoch of the last resume that ended a failing time
+	recovered bigint NOT NULL DEFAULT 0, -- the epoch of the last resume that ended a failing time
+	implicit boolean NOT NULL DEFAULT false -- it stands for the callback URLs of one origin, which is its url
 );
 CREATE INDEX surehook_subscriptions_owner ON surehook_subscriptions (subscriber, no);
 CREATE INDEX surehook_subscriptions_ending ON surehook_subscriptions (no) WHERE status IN ('closing', 'deleted');
+CREATE UNIQUE INDEX surehook_subscriptions_implicit ON surehook_subscriptions (subscriber, url)
+	WHERE implicit AND status IN ('active', 'paused', 'disabled');
 
 -- What subscriptions ask for that are not deleted. One gets the events after the
--- mark, if there is one: it is removed when nothing before it can come any more.
+-- mark, if there is one: it is removed when nothing before it can come any more. The key
+-- begins with the subscriber: beside surehook_patterns_all, a planner without statistics
+-- could take one that begins with the pattern too, and read everyone's.
 CREATE TABLE surehook_patterns (
-	pattern text NOT NULL,
+	pattern text COLLATE "C" NOT NULL,
 	subscriber bigint NOT NULL,
 	subscription bigint NOT NULL,
 	since_snapshot pg_snapshot,
 	since_xid xid8,
 	since_seq bigint,
-	PRIMARY KEY (pattern, subscriber, subscription)
+	PRIMARY KEY (subscriber, pattern, subscription)
 );
 CREATE INDEX surehook_patterns_all ON surehook_patterns (pattern, subscription);
 CREATE INDEX surehook_patterns_of ON surehook_patterns (subscription);
@@ -96,42 +103,11 @@ CREATE TABLE surehook_wakes (
 	subscription bigint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
--- What happened. Never updated, but when a body is redacted.
-CREATE TABLE surehook_events (
-	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id text NOT NULL UNIQUE,
-	type text NOT NULL,
-	object_type text NOT NULL,
-	object_id text NOT NULL,
-	version bigint NOT NULL,
-	subscriber bigint NOT NULL,   -- 0: for everyone
-	subscription bigint NOT NULL, -- 0: for those who ask for the type
-	created_at timestamptz NOT NULL,
-	notice boolean NOT NULL,      -- it tells of a notice
-	body bytea NOT NULL           -- empty: it was redacted
-);
-
--- The last version of each object; kept when the object is gone.
-CREATE TABLE surehook_objects (
-	type text NOT NULL,
-	id text NOT NULL,
-	version bigint NOT NULL,
-	PRIMARY KEY (type, id)
-) WITH (fillfactor = 80);
-
--- Idempotency keys of publishes.
-CREATE TABLE surehook_keys (
-	scope text NOT NULL,
-	key text NOT NULL,
-	hash bytea NOT NULL,
-	event text NOT NULL, -- its id
-	PRIMARY KEY (scope, key)
-);
-CREATE INDEX surehook_keys_event ON surehook_keys (event);
-
--- One narrow row for each event that is not expanded whole.
+-- One narrow row for each event that is not expanded whole. It has the event's
+-- number: one sequence, drawn once, while the object's version is locked, orders both. It
+-- is the outbox's, since marks are drawn from it.
 CREATE TABLE surehook_outbox (
-	seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	seq bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
 	event bigint NOT NULL,
 	patterns text NOT NULL,       -- what asks for it, with a space between
 	subscriber bigint NOT NULL,
@@ -143,7 +119,40 @@ CREATE TABLE surehook_outbox (
 	position bigint,
 	after bigint NOT NULL DEFAULT 0
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX surehook_outbox_begun ON surehook_outbox (event) WHERE position IS NOT NULL;
+
+-- What happened. Never updated, but when a body is redacted.
+CREATE TABLE surehook_events (
+	no bigint DEFAULT nextval('surehook_outbox_seq_seq') PRIMARY KEY,
+	id text COLLATE "C" NOT NULL UNIQUE,
+	type text NOT NULL,
+	object_type text NOT NULL,
+	object_id text NOT NULL,
+	version bigint NOT NULL,
+	subscriber bigint NOT NULL,   -- 0: for everyone
+	subscription bigint NOT NULL, -- 0: for those who ask for the type
+	created_at timestamptz NOT NULL,
+	notice boolean NOT NULL,      -- it tells of a notice
+	body bytea NOT NULL,          -- empty: it was redacted
+	url text NOT NULL DEFAULT ''  -- of one addressed to one subscription: where it is posted; '': to the subscription's
+);
+
+-- The last version of each object; kept when the object is gone.
+CREATE TABLE surehook_objects (
+	type text COLLATE "C" NOT NULL,
+	id text COLLATE "C" NOT NULL,
+	version bigint NOT NULL,
+	PRIMARY KEY (type, id)
+) WITH (fillfactor = 80);
+
+-- Idempotency keys of publishes.
+CREATE TABLE surehook_keys (
+	scope text COLLATE "C" NOT NULL,
+	key text COLLATE "C" NOT NULL,
+	hash bytea NOT NULL,
+	event text COLLATE "C" NOT NULL, -- its id
+	PRIMARY KEY (scope, key)
+);
+CREATE INDEX surehook_keys_event ON surehook_keys (event);
 
 -- The order of the events, assigned after their commits, by one expander at a time:
 -- without gaps, and growing as it becomes visible. Deliveries name an event by it.
@@ -156,13 +165,23 @@ CREATE TABLE surehook_feed (
 CREATE INDEX surehook_feed_late ON surehook_feed (position) WHERE late;
 CREATE UNIQUE INDEX surehook_feed_event ON surehook_feed (event);
 
--- One row: the last position that was assigned.
+-- One row: the last position that was assigned, and the one event that is begun and not
+-- expanded whole.
 CREATE TABLE surehook_feed_head (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	position bigint NOT NULL,
-	newest timestamptz NOT NULL
+	newest timestamptz NOT NULL,
+	begun bigint NOT NULL DEFAULT 0 -- its seq; 0: there is none
 ) WITH (fillfactor = 10);
 INSERT INTO surehook_feed_head (position, newest) VALUES (0, '-infinity');
+
+-- One row: the last position whose event was pruned. Whoever has read the feed only up
+-- to an earlier one may have missed some.
+CREATE TABLE surehook_feed_pruned (
+	one boolean PRIMARY KEY DEFAULT true CHECK (one),
+	position bigint NOT NULL
+);
+INSERT INTO surehook_feed_pruned (position) VALUES (0);
 
 -- A delivery is in one of these four, or delivered: then it is in none of them, and
 -- has an attempt of class ''. It moves from one to the next, so that each is as
@@ -193,6 +212,7 @@ CREATE TABLE surehook_leases (
 	single boolean NOT NULL,         -- a delivered one that is sent once more
 	notice boolean NOT NULL,         -- its event tells of a notice
 	redacted boolean NOT NULL,       -- its event's body was removed since it was claimed
+	spared boolean NOT NULL DEFAULT false, -- as in surehook_waiting
 	PRIMARY KEY (subscription, event)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
@@ -209,6 +229,9 @@ CREATE TABLE surehook_waiting (
 	replay bigint NOT NULL,          -- which replay has brought it here; 0: none
 	rank smallint NOT NULL,          -- 1: of a replay, and not claimed since: what has 0 goes before it
 	single boolean NOT NULL,
+	-- The last attempt was forgiven, because its server closed an idle connection, and so
+	-- the next one is not. What was never claimed has none.
+	spared boolean NOT NULL DEFAULT false,
 	PRIMARY KEY (subscription, event)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank, due);
@@ -220,7 +243,7 @@ CREATE TABLE surehook_ended (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	subscription bigint NOT NULL,
 	event bigint NOT NULL,
-	status text NOT NULL,      -- dead_lettered, cancelled
+	status text COLLATE "C" NOT NULL, -- dead_lettered, cancelled
 	class text NOT NULL,       -- of the last attempt; '': there was none
 	ended_at timestamptz NOT NULL,
 	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -295,10 +318,10 @@ CREATE INDEX surehook_turns_due ON surehook_turns (lane, next_due, turn) WHERE n
 -- What an operator or an owner must learn.
 CREATE TABLE surehook_notices (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id text NOT NULL UNIQUE,
+	id text COLLATE "C" NOT NULL UNIQUE,
 	kind text NOT NULL,
-	subscriber text NOT NULL,
-	subscription text NOT NULL,
+	subscriber text COLLATE "C" NOT NULL,
+	subscription text COLLATE "C" NOT NULL,
 	delivery text NOT NULL,
 	replay text NOT NULL,
 	detail text NOT NULL,
@@ -318,10 +341,10 @@ CREATE INDEX surehook_notices_read ON surehook_notices (acknowledged_at) WHERE a
 -- Deliveries that match a filter, sent again.
 CREATE TABLE surehook_replays (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id text NOT NULL UNIQUE,
+	id text COLLATE "C" NOT NULL UNIQUE,
 	filter text NOT NULL,          -- JSON
 	status_of text NOT NULL,       -- of the filter: dead_lettered, delivered
-	subscriber text NOT NULL,      -- of the filter; '': any
+	subscriber text COLLATE "C" NOT NULL, -- of the filter; '': any
 	subscription bigint NOT NULL,  -- of the filter; 0: any
 	rate double precision NOT NULL,
 	asked_by text NOT NULL,

@@ -17,10 +17,12 @@ CREATE TABLE surehook_secrets (
 	position INTEGER NOT NULL,
 	id TEXT NOT NULL,
 	sealed BLOB NOT NULL,
+	sealing_key TEXT NOT NULL, -- the id of the key that it is sealed with; '': not known
 	not_before INTEGER NOT NULL,
 	not_after INTEGER NOT NULL,
 	PRIMARY KEY (subscriber, position)
 ) WITHOUT ROWID;
+CREATE INDEX surehook_secrets_key ON surehook_secrets (sealing_key, subscriber);
 
 CREATE TABLE surehook_subscriptions (
 	no INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -34,10 +36,13 @@ CREATE TABLE surehook_subscriptions (
 	status TEXT NOT NULL, -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
 	until INTEGER NOT NULL, -- the last event that it gets: of one that is closing; otherwise beyond all
 	disabled_at INTEGER NOT NULL,
-	disabled_reason TEXT NOT NULL
+	disabled_reason TEXT NOT NULL,
+	implicit INTEGER NOT NULL DEFAULT 0 -- 1: it stands for the callback URLs of one origin, which is its url
 );
 CREATE INDEX surehook_subscriptions_owner ON surehook_subscriptions (subscriber, no);
 CREATE INDEX surehook_subscriptions_ending ON surehook_subscriptions (no) WHERE status IN ('closing', 'deleted');
+CREATE UNIQUE INDEX surehook_subscriptions_implicit ON surehook_subscriptions (subscriber, url)
+	WHERE implicit = 1 AND status IN ('active', 'paused', 'disabled');
 
 -- What subscriptions ask for that are not deleted.
 CREATE TABLE surehook_patterns (
@@ -71,9 +76,13 @@ CREATE TABLE surehook_events (
 	subscription INTEGER NOT NULL, -- 0: for those who ask for the type
 	created_at INTEGER NOT NULL,
 	notice INTEGER NOT NULL,       -- 1: it tells of a notice
-	body BLOB NOT NULL             -- empty: it was redacted
+	body BLOB NOT NULL,            -- empty: it was redacted
+	url TEXT NOT NULL DEFAULT ''   -- of one addressed to one subscription: where it is posted; '': to the subscription's
 );
 CREATE UNIQUE INDEX surehook_events_id ON surehook_events (id);
+-- The events that are not as most are: those that tell of a notice, and redacted ones.
+-- A recording need not read the others.
+CREATE INDEX surehook_events_apart ON surehook_events (seq) WHERE notice = 1 OR length(body) = 0;
 
 -- The last version of each object; kept when the object is gone.
 CREATE TABLE surehook_objects (
@@ -91,6 +100,7 @@ CREATE TABLE surehook_keys (
 	event INTEGER NOT NULL,
 	PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
+CREATE INDEX surehook_keys_event ON surehook_keys (event);
 
 -- One row: the last event that is expanded whole, and the last subscription of
 -- the next one that has its delivery.
@@ -100,6 +110,14 @@ CREATE TABLE surehook_expanded (
 	subscription INTEGER NOT NULL
 );
 INSERT INTO surehook_expanded VALUES (1, 0, 0);
+
+-- One row: the last event, in seq, that was pruned. Whoever has read the feed only up
+-- to an earlier one may have missed some.
+CREATE TABLE surehook_feed_pruned (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	event INTEGER NOT NULL
+);
+INSERT INTO surehook_feed_pruned VALUES (1, 0);
 
 -- A delivery is in one of these four, or delivered: then it is in none of them, and
 -- has an attempt of class ''. It moves from one to the next, so that each is as
@@ -125,6 +143,7 @@ CREATE TABLE surehook_leases (
 	claimed_at INTEGER NOT NULL,
 	single INTEGER NOT NULL,     -- 1: a delivered one that is sent once more
 	epoch INTEGER NOT NULL,      -- of the subscription's head when it was claimed
+	spared INTEGER NOT NULL DEFAULT 0, -- as in surehook_waiting
 	PRIMARY KEY (subscription, event)
 ) WITHOUT ROWID;
 
@@ -140,9 +159,14 @@ CREATE TABLE surehook_waiting (
 	single INTEGER NOT NULL,
 	epoch INTEGER NOT NULL,      -- of the subscription's head when it came here
 	rank INTEGER NOT NULL,       -- 1: of a replay, and not claimed since: what has 0 goes before it
+	replay INTEGER NOT NULL DEFAULT 0, -- which replay has brought it here; 0: none
+	-- 1: the last attempt was forgiven, because its server closed an idle connection, and
+	-- so the next one is not. What was never claimed has none.
+	spared INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (subscription, event)
 ) WITHOUT ROWID;
 CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank, due);
+CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1;
 
 -- Ended otherwise than delivered.
 CREATE TABLE surehook_ended (
@@ -155,6 +179,10 @@ CREATE TABLE surehook_ended (
 	UNIQUE (subscription, event)
 );
 CREATE INDEX surehook_ended_status ON surehook_ended (status, event, subscription);
+-- By the order in which they ended: the last column of an index is the rowid.
+CREATE INDEX surehook_ended_order ON surehook_ended (status);
+CREATE INDEX surehook_ended_of ON surehook_ended (subscription, status);
+CREATE INDEX surehook_ended_at ON surehook_ended (status, ended_at);
 
 -- Every attempt that has ended.
 CREATE TABLE surehook_attempts (
@@ -170,6 +198,8 @@ CREATE TABLE surehook_attempts (
 	next_at INTEGER NOT NULL,  -- when another was to follow; 0: none
 	PRIMARY KEY (event, subscription, number)
 ) WITHOUT ROWID;
+-- Deliveries of a subscription that have succeeded.
+CREATE INDEX surehook_attempts_delivered ON surehook_attempts (subscription, event) WHERE class = '';
 
 -- When to look at a subscription's deliveries, how many there are, and how its
 -- endpoint does. What concerns all of them at once is said here, in one row,
@@ -242,3 +272,94 @@ CREATE INDEX surehook_notices_of ON surehook_notices (subscriber, no);
 CREATE INDEX surehook_notices_about ON surehook_notices (subscription, no);
 CREATE INDEX surehook_notices_unread ON surehook_notices (no) WHERE acknowledged_at = 0;
 CREATE INDEX surehook_notices_due ON surehook_notices (notify_due, no) WHERE notified_at = 0 AND acknowledged_at = 0;
+CREATE INDEX surehook_notices_read ON surehook_notices (acknowledged_at) WHERE acknowledged_at > 0;
+
+-- Deliveries that match a filter, sent again.
+CREATE TABLE surehook_replays (
+	no INTEGER PRIMARY KEY AUTOINCREMENT,
+	id TEXT NOT NULL UNIQUE,
+	filter TEXT NOT NULL,          -- JSON
+	status_of TEXT NOT NULL,       -- of the filter: dead_lettered, delivered
+	subscriber TEXT NOT NULL,      -- of the filter; '': any
+	subscription INTEGER NOT NULL, -- of the filter; 0: any
+	rate REAL NOT NULL,
+	asked_by TEXT NOT NULL,
+	reason TEXT NOT NULL,
+	status TEXT NOT NULL,          -- running, paused, cancelled, finished
+	-- Of dead letters, in numbers of surehook_ended: what ended up to the boundary is
+	-- the set, and what ended up to position was looked at. Of delivered ones, the
+	-- same in events, and position_in is the subscription that was looked at last.
+	boundary INTEGER NOT NULL,
+	position INTEGER NOT NULL,
+	position_in INTEGER NOT NULL,
+	rate_at INTEGER NOT NULL,      -- what sender.TakeRate remembers
+	turn INTEGER NOT NULL,
+	matched INTEGER NOT NULL,
+	admitted INTEGER NOT NULL,
+	skipped INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	finished_at INTEGER NOT NULL
+);
+CREATE INDEX surehook_replays_running ON surehook_replays (turn) WHERE status = 'running';
+CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of = 'delivered' AND status IN ('running', 'paused');
+CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
+
+-- What became delivered since a replay of delivered ones was created, and lies
+-- between its position and its boundary. No time of an attempt could tell that
+-- exactly: clocks are set back, and an attempt is recorded after it has ended.
+CREATE TABLE surehook_replay_late (
+	replay INTEGER NOT NULL,
+	event INTEGER NOT NULL,
+	subscription INTEGER NOT NULL,
+	PRIMARY KEY (replay, event, subscription)
+) WITHOUT ROWID;
+
+-- One row: how many there are, so that nobody has to count. live are the deliveries
+-- of active and closing subscriptions that have not ended, and held those of paused
+-- and disabled ones; what changes them changes the heads, and says so here.
+CREATE TABLE surehook_counts (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	live INTEGER NOT NULL,
+	held INTEGER NOT NULL,
+	dead INTEGER NOT NULL,
+	active INTEGER NOT NULL, -- subscriptions, by status
+	paused INTEGER NOT NULL,
+	disabled INTEGER NOT NULL,
+	closing INTEGER NOT NULL,
+	notices INTEGER NOT NULL -- that nobody has acknowledged
+);
+INSERT INTO surehook_counts VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0);
+
+CREATE TRIGGER surehook_count_subscription AFTER INSERT ON surehook_subscriptions BEGIN
+	UPDATE surehook_counts SET active = active + (NEW.status = 'active'), paused = paused + (NEW.status = 'paused'),
+		disabled = disabled + (NEW.status = 'disabled'), closing = closing + (NEW.status = 'closing');
+END;
+
+CREATE TRIGGER surehook_count_status AFTER UPDATE OF status ON surehook_subscriptions WHEN NEW.status <> OLD.status BEGIN
+	UPDATE surehook_counts SET
+		active = active + (NEW.status = 'active') - (OLD.status = 'active'),
+		paused = paused + (NEW.status = 'paused') - (OLD.status = 'paused'),
+		disabled = disabled + (NEW.status = 'disabled') - (OLD.status = 'disabled'),
+		closing = closing + (NEW.status = 'closing') - (OLD.status = 'closing'),
+		live = live + (h.pending + h.waiting + h.leased) * ((NEW.status IN ('active', 'closing')) - (OLD.status IN ('active', 'closing'))),
+		held = held + (h.pending + h.waiting + h.leased) * ((NEW.status IN ('paused', 'disabled')) - (OLD.status IN ('paused', 'disabled')))
+	FROM surehook_heads h WHERE h.subscription = NEW.no;
+END;
+
+CREATE TRIGGER surehook_count_notice AFTER INSERT ON surehook_notices WHEN NEW.acknowledged_at = 0 BEGIN
+	UPDATE surehook_counts SET notices = notices + 1;
+END;
+CREATE TRIGGER surehook_count_acknowledged AFTER UPDATE OF acknowledged_at ON surehook_notices BEGIN
+	UPDATE surehook_counts SET notices = notices + (NEW.acknowledged_at = 0) - (OLD.acknowledged_at = 0);
+END;
+CREATE TRIGGER surehook_count_forgotten AFTER DELETE ON surehook_notices WHEN OLD.acknowledged_at = 0 BEGIN
+	UPDATE surehook_counts SET notices = notices - 1;
+END;
+
+-- What happened in each minute, by each process that did something.
+CREATE TABLE surehook_rollups (
+	minute INTEGER NOT NULL, -- microseconds since 1970 at which it began
+	shard INTEGER NOT NULL,
+	rollup TEXT NOT NULL,    -- JSON
+	PRIMARY KEY (minute, shard)
+) WITHOUT ROWID;

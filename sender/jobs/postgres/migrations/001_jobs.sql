@@ -1,10 +1,12 @@
--- Names are unqualified: the search_path says in which schema they are made.
+-- Names are unqualified: the search_path says in which schema they are made. Indexed
+-- text is ordered by its bytes (COLLATE "C"): an index by a language's rules is wrong once
+-- these have changed with the operating system's libraries, and slower.
 
 CREATE TABLE surehook_jobs (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id text NOT NULL UNIQUE,
-	kind text NOT NULL,
-	owner text NOT NULL,        -- a subscriber's id; '': nobody
+	id text COLLATE "C" NOT NULL UNIQUE,
+	kind text COLLATE "C" NOT NULL,
+	owner text COLLATE "C" NOT NULL, -- a subscriber's id; '': nobody
 	callback_url text NOT NULL, -- '': none
 	status text NOT NULL,       -- queued, running; succeeded, failed, cancelled
 	due timestamptz,            -- queued: when it may be claimed; running: when its lease ends
@@ -19,8 +21,8 @@ CREATE TABLE surehook_jobs (
 	created_at timestamptz NOT NULL,
 	started_at timestamptz,
 	finished_at timestamptz,
-	key_scope text NOT NULL,
-	idempotency_key text NOT NULL, -- '': none
+	key_scope text COLLATE "C" NOT NULL,
+	idempotency_key text COLLATE "C" NOT NULL, -- '': none
 	hash bytea NOT NULL
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX surehook_jobs_due ON surehook_jobs (kind, due, no) WHERE finished_at IS NULL;
