@@ -13,12 +13,14 @@ const (
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'cancelled' AND x.event = f.position OFFSET 0)
 			OR e.no = coalesce((SELECT x.event FROM surehook_feed_head h JOIN surehook_outbox x ON x.seq = h.begun), 0)
 		FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position > $1 AND f.position <= $2 ORDER BY f.position LIMIT $4`
+	// hasLive is the condition of the index surehook_heads_live, in the same words.
+	hasLive = `h.pending + h.waiting + h.leased > 0`
 	// selectLiveEvents finds the positions with live deliveries in a range.
 	selectLiveEvents = `SELECT x.event FROM surehook_heads h CROSS JOIN LATERAL (
 			SELECT event FROM surehook_pending WHERE h.pending > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
 			UNION ALL SELECT event FROM surehook_waiting WHERE h.waiting > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
 			UNION ALL SELECT event FROM surehook_leases WHERE h.leased > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2) x
-		WHERE h.pending > 0 OR h.waiting > 0 OR h.leased > 0`
+		WHERE ` + hasLive
 
 	deleteKeys   = `DELETE FROM surehook_keys k USING surehook_events e WHERE e.no = ANY($1) AND k.event = e.id`
 	raisePruned  = `UPDATE surehook_feed_pruned SET position = $1 WHERE position < $1`

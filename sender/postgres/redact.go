@@ -23,9 +23,8 @@ const (
 		AND CASE WHEN $3::bigint <> 0 THEN subscriber = $3 ELSE object_type = $4 AND object_id = $5 END ORDER BY no LIMIT $6`
 	removeBodies = `UPDATE surehook_events SET body = '' WHERE no = ANY($1) AND length(body) > 0`
 	// unaddress lets events that are not expanded be for nobody: so an expander gives
-	// them their positions, and makes no deliveries. No index leads from an event to its row, either.
-	unaddress = `UPDATE surehook_outbox SET patterns = '{}', subscriber = 0, subscription = 0
-		WHERE event = ANY($1)`
+	// them their positions, and makes no deliveries. A row's seq is its event's number.
+	unaddress = `UPDATE surehook_outbox SET patterns = '{}', subscriber = 0, subscription = 0 WHERE seq = ANY($1)`
 	// beExpander waits for the expander, and keeps others from being it.
 	beExpander = `SELECT pg_advisory_xact_lock` + expander
 
@@ -34,7 +33,7 @@ const (
 			SELECT event FROM surehook_pending WHERE h.pending > 0 AND subscription = h.subscription AND event = ANY($1)
 			UNION ALL SELECT event FROM surehook_waiting WHERE h.waiting > 0 AND subscription = h.subscription AND event = ANY($1)
 			UNION ALL SELECT event FROM surehook_leases WHERE h.leased > 0 AND subscription = h.subscription AND event = ANY($1)) x
-		WHERE h.pending > 0 OR h.waiting > 0 OR h.leased > 0`
+		WHERE ` + hasLive
 	redactLeases = `UPDATE surehook_leases l SET redacted = true FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		WHERE l.subscription = u.subscription AND l.event = u.event`
 

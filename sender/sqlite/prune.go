@@ -49,12 +49,15 @@ const (
 	deleteRollups    = `DELETE FROM surehook_rollups WHERE (minute, shard) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))`
 )
 
+// hasLive is the condition of the index surehook_heads_live, in the same words.
+const hasLive = `h.pending + h.waiting + h.leased > 0`
+
 // selectLiveEvents find the events with live deliveries in a range.
 var selectLiveEvents = []string{
 	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_pending x
-		WHERE h.pending > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
+		WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
 	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_waiting x
-		WHERE h.waiting > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
+		WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
 	`SELECT event FROM surehook_leases WHERE event >= ?1 AND event <= ?2`,
 }
 

@@ -27,9 +27,9 @@ const (
 	removeSnippets = `UPDATE surehook_attempts SET snippet = NULL
 		WHERE (event, subscription) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND snippet IS NOT NULL`
 	selectLiveOf = `SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_pending x
-			WHERE h.pending > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
+			WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
 		UNION ALL SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_waiting x
-			WHERE h.waiting > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))`
+			WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))`
 	selectNotInFlight = `SELECT 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT number, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
 )

@@ -303,6 +303,7 @@ CREATE TABLE surehook_heads (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX surehook_heads_of ON surehook_heads (subscription);
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due < 'infinity';
+CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased > 0; -- for who forgets: of those that were ever registered, most have nothing
 
 -- The same for subscribers, who take turns in each lane.
 CREATE TABLE surehook_turns (

@@ -230,6 +230,7 @@ CREATE TABLE surehook_heads (
 	warned INTEGER NOT NULL
 );
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due IS NOT NULL;
+CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased > 0; -- for who forgets: of those that were ever registered, most have nothing
 
 -- The same for subscribers, who take turns in each lane.
 CREATE TABLE surehook_turns (

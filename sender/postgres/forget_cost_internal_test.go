@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+// addressed publishes events to a subscriber, and returns the object that they are about.
+func (c *crowd) addressed(subscriber string, n int) sender.Object {
+	c.t.Helper()
+	about := sender.Object{Type: "thing", ID: newid.New("", time.Now())}
+	drafts := make([]sender.Draft, n)
+	for i := range drafts {
+		drafts[i] = sender.Draft{
+			ID: newid.New("evt_", time.Now()), Type: "a.b", Object: about, Subscriber: subscriber,
+			BodyHead: []byte(`{"version":`), BodyTail: []byte(`}`),
+		}
+	}
+	require.NoError(c.t, c.InTx(context.Background(), func(tx pgx.Tx) error {
+		_, err := c.PublishTx(context.Background(), tx, drafts)
+		return err
+	}))
+	return about
+}
+
+// expandAll makes all deliveries.
+func (c *crowd) expandAll() {
+	c.t.Helper()
+	for more := true; more; {
+		x, err := c.Expand(context.Background(), sender.ExpandParams{Events: 100, Deliveries: 1000})
+		require.NoError(c.t, err)
+		more = x.More
+	}
+}
+
+// dead adds subscriptions that have nothing live.
+func (c *crowd) dead(n int) {
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber) SELECT %d + s, 1 FROM generate_series(1, %d) s`, int64(1)<<41, n))
+}
+
+// What a batch of pruning or redacting reads does not grow with the subscriptions that
+// have nothing live.
+func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
+	ctx := t.Context()
+	c := newEmptyCrowd(t)
+	require.NoError(t, c.InTx(ctx, func(tx pgx.Tx) error {
+		for _, id := range []string{"sub_asks", "sub_asks_nothing"} {
+			if err := c.CreateSubscriberTx(ctx, tx, sender.Subscriber{ID: id}, nil); err != nil {
+				return err
+			}
+		}
+		return c.CreateSubscriptionTx(ctx, tx, sender.Subscription{ID: "wsub_a", Subscriber: "sub_asks", URL: "https://example.com/", EventTypes: []string{"*"}})
+	}))
+	prune := func() (blocks int) {
+		c.addressed("sub_asks_nothing", 10)
+		c.expandAll()
+		before := c.blocks()
+		out, err := c.Prune(ctx, sender.PruneParams{Events: time.Now().Add(time.Hour), Limit: 100})
+		require.NoError(t, err)
+		require.Equal(t, 10, out.Events)
+		return c.blocks() - before
+	}
+	redact := func() (blocks int) {
+		about := c.addressed("sub_asks", 10)
+		c.expandAll()
+		before := c.blocks()
+		out, err := c.Redact(ctx, sender.RedactParams{Object: about, Limit: 100})
+		require.NoError(t, err)
+		require.Equal(t, 10, out.Deliveries)
+		return c.blocks() - before
+	}
+	prune()
+	redact()
+	pruned, redacted := prune(), redact()
+	c.dead(50_000)
+	prunedThen, redactedThen := prune(), redact()
+	t.Logf("blocks of a batch: pruning %d, and with 50,000 dead heads %d; redacting %d and %d", pruned, prunedThen, redacted, redactedThen)
+	require.LessOrEqual(t, prunedThen, pruned+100)
+	require.LessOrEqual(t, redactedThen, redacted+100)
+}
+
+// What is to be redacted and not expanded yet is found by its key.
+func TestCostOfRedactingDoesNotDependOnTheOutbox(t *testing.T) {
+	c := newEmptyCrowd(t)
+	c.exec(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice) SELECT 1, 'a.b', 0, 0, now(), false FROM generate_series(1, 50000)`)
+	about := c.addressed("", 10)
+	before := c.blocks()
+	out, err := c.Redact(t.Context(), sender.RedactParams{Object: about, Limit: 100})
+	require.NoError(t, err)
+	require.Equal(t, 10, out.Events)
+	blocks := c.blocks() - before
+	t.Logf("blocks of a batch beside 50,000 rows: %d", blocks)
+	require.LessOrEqual(t, blocks, 200)
+}
