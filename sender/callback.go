@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/newid"
 )
 
@@ -78,6 +79,9 @@ func (r *Registry[Tx]) CallbackTx(ctx context.Context, tx Tx, subscriber, rawURL
 func (e *Event) checkURL() error {
 	if e.Subscription == "" {
 		return errors.New("url is given without a subscription: only what is addressed to one can be posted elsewhere")
+	}
+	if err := ident.Storable("url", e.URL); err != nil {
+		return err
 	}
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.ContainsAny(e.URL, " \t\r\n") {

@@ -62,7 +62,8 @@ type Event struct {
 	// IdempotencyKey makes a second publish return the first one's Ref, with
 	// Duplicate set, and change nothing. With another content it is refused with
 	// ErrIdempotencyKey. It is kept for as long as the event is. KeyScope keeps
-	// the keys of different callers apart.
+	// the keys of different callers apart. A key has up to 255 bytes, a scope up to
+	// 128, both of UTF-8 without NUL.
 	IdempotencyKey string
 	KeyScope       string
 }
@@ -152,6 +153,8 @@ func (e *Event) validate() error {
 			add(errors.New("data is not valid UTF-8"))
 		}
 	}
+	add(ident.Storable("subscriber", e.Subscriber))
+	add(ident.Storable("subscription", e.Subscription))
 	if e.Subscription != "" && e.Subscriber == "" {
 		add(errors.New("subscription is given without its subscriber"))
 	}
@@ -165,9 +168,8 @@ func (e *Event) validate() error {
 		if len(e.KeyScope) > ident.MaxScope {
 			add(fmt.Errorf("key scope has %d bytes: at most %d are allowed", len(e.KeyScope), ident.MaxScope))
 		}
-		if !utf8.ValidString(e.IdempotencyKey) || !utf8.ValidString(e.KeyScope) {
-			add(errors.New("idempotency key or key scope is not valid UTF-8"))
-		}
+		add(ident.Storable("idempotency key", e.IdempotencyKey))
+		add(ident.Storable("key scope", e.KeyScope))
 	}
 	if y := e.OccurredAt.Year(); !e.OccurredAt.IsZero() && (y < 1 || y > 9999) {
 		add(fmt.Errorf("occurred at is in the year %d: RFC 3339 allows 1 to 9999", y))

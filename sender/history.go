@@ -56,10 +56,11 @@ func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, 
 }
 
 // Notices lists notices, the newest first, and returns the cursor of the following
-// page, "" after the last. ErrInvalid: the limit or the cursor is not one.
+// page, "" after the last. ErrInvalid: a filter, the limit or the cursor is not one.
 func (h *History) Notices(ctx context.Context, q NoticeQuery) ([]Notice, string, error) {
 	limit, err := pageSize(q.Limit)
-	if err != nil {
+	errs := storable(named{"subscriber", q.Subscriber}, named{"subscription", q.Subscription}, named{"kind", string(q.Kind)})
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, "", err
 	}
 	q.Limit = limit

@@ -12,7 +12,8 @@ const maxRollups = 7 * 24 * time.Hour
 
 // check refuses a query that is not of the form that is asked for.
 func (q *DeliveryQuery) check() error {
-	errs := checkEventFilter(q.EventType, q.Object, q.Since, q.Until)
+	errs := append(checkEventFilter(q.EventType, q.Object, q.Since, q.Until),
+		storable(named{"event", q.Event}, named{"subscription", q.Subscription}, named{"subscriber", q.Subscriber})...)
 	switch q.Status {
 	case "", StatusPending, StatusAwaitingRetry, StatusHeld, StatusDelivered, StatusDeadLettered, StatusCancelled:
 	default:
@@ -34,7 +35,7 @@ func (q *DeliveryQuery) check() error {
 // the following page, "" after the last. A page can be short, or empty, before
 // that: see MaxExamined. ErrInvalid: a filter, the limit or the cursor is not one.
 func (h *History) Events(ctx context.Context, q EventQuery) ([]StoredEvent, string, error) {
-	errs := checkEventFilter(q.Type, q.Object, q.Since, q.Until)
+	errs := append(checkEventFilter(q.Type, q.Object, q.Since, q.Until), storable(named{"subscriber", q.Subscriber})...)
 	limit, err := pageSize(q.Limit)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, "", err
@@ -51,7 +52,7 @@ func (h *History) Event(ctx context.Context, id string) (StoredEvent, error) {
 
 // Subscriptions lists subscriptions that are not deleted, oldest first, and returns
 // the cursor of the following page, "" after the last. A page can be short, or
-// empty, before that: see MaxExamined. ErrInvalid: the status, the limit or the
+// empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or the
 // cursor is not one.
 func (h *History) Subscriptions(ctx context.Context, q SubscriptionQuery) ([]Subscription, string, error) {
 	limit, err := pageSize(q.Limit)
@@ -60,7 +61,7 @@ func (h *History) Subscriptions(ctx context.Context, q SubscriptionQuery) ([]Sub
 	default:
 		err = errors.Join(err, fmt.Errorf("%w status %q: it must be active, paused, disabled or closing", ErrInvalid, q.Status))
 	}
-	if err != nil {
+	if err := errors.Join(append(storable(named{"subscriber", q.Subscriber}), err)...); err != nil {
 		return nil, "", err
 	}
 	q.Limit = limit

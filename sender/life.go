@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-	"unicode/utf8"
+
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // maxReason bounds why a subscription was disabled.
@@ -36,8 +37,8 @@ func (r *Registry[Tx]) Disable(ctx context.Context, id, reason string) error {
 
 // DisableTx is Disable in the caller's transaction.
 func (r *Registry[Tx]) DisableTx(ctx context.Context, tx Tx, id, reason string) error {
-	if reason == "" || len(reason) > maxReason || !utf8.ValidString(reason) {
-		return fmt.Errorf("%w reason: it must be 1 to %d bytes of UTF-8", ErrInvalid, maxReason)
+	if reason == "" || len(reason) > maxReason || ident.Storable("", reason) != nil {
+		return fmt.Errorf("%w reason: it must be 1 to %d bytes of UTF-8 without NUL", ErrInvalid, maxReason)
 	}
 	return r.store.HoldSubscriptionTx(ctx, tx, id, SubscriptionDisabled, reason)
 }

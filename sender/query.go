@@ -100,6 +100,7 @@ func checkEventFilter(eventType string, object Object, since, until time.Time) (
 			errs = append(errs, fmt.Errorf("%w event type %q: it must be an exact type, \"prefix.*\" or \"*\"", ErrInvalid, eventType))
 		}
 	}
+	errs = append(errs, storable(named{"object type", object.Type}, named{"object id", object.ID})...)
 	if object.ID != "" && object.Type == "" {
 		errs = append(errs, fmt.Errorf("%w object: its id %q is given without its type", ErrInvalid, object.ID))
 	}

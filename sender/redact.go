@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -24,10 +25,14 @@ type Redaction struct {
 //
 // It works in batches, so that it delays nobody, and returns how many events it has
 // redacted, also beside an error: then call it again. ErrInvalid: r names nothing,
-// or both; ErrNotFound: there never was such a subscriber.
+// or both, or what can be no name; ErrNotFound: there never was such a subscriber.
 func (h *History) Redact(ctx context.Context, r Redaction) (events int, err error) {
 	if (r.Object != Object{}) == (r.Subscriber != "") {
 		return 0, fmt.Errorf("%w redaction: it must name an object or a subscriber, and not both", ErrInvalid)
+	}
+	err = errors.Join(storable(named{"object type", r.Object.Type}, named{"object id", r.Object.ID}, named{"subscriber", r.Subscriber})...)
+	if err != nil {
+		return 0, err
 	}
 	p := RedactParams{Object: r.Object, Subscriber: r.Subscriber, Limit: redactAtOnce}
 	for {

@@ -204,9 +204,11 @@ func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscript
 
 // Subscriptions lists subscriptions, but for implicit ones, oldest first: up to
 // limit (1 to 200; 0 means 50) after the one with the id after. If subscriber is not
-// empty, its own only. History.Subscriptions lists implicit ones too.
+// empty, its own only. History.Subscriptions lists implicit ones too. ErrInvalid: the
+// limit, or a text that can be no id.
 func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after string, limit int) (list []Subscription, err error) {
-	if limit, err = pageSize(limit); err != nil {
+	limit, err = pageSize(limit)
+	if err := errors.Join(append(storable(named{"subscriber", subscriber}, named{"after", after}), err)...); err != nil {
 		return nil, err
 	}
 	err = r.store.InTx(ctx, func(tx Tx) error {

@@ -34,7 +34,7 @@ type NewReplay struct {
 	// Force replays what is beyond the reach, too.
 	Force bool
 	// By and Reason are kept for people: who asks for it, and why. Up to 1024 bytes
-	// each.
+	// each, of UTF-8 without NUL.
 	By, Reason string
 }
 
@@ -91,11 +91,11 @@ func (r *Replays) Preview(ctx context.Context, f ReplayFilter) (ReplayPreview, e
 // Get returns a replay, or ErrNotFound.
 func (r *Replays) Get(ctx context.Context, id string) (Replay, error) { return r.store.Replay(ctx, id) }
 
-// List lists replays, newest first. ErrInvalid: the limit is not one. ErrNotFound:
+// List lists replays, newest first. ErrInvalid: the subscriber or the limit is not one. ErrNotFound:
 // there is none with the id q.After.
 func (r *Replays) List(ctx context.Context, q ReplayQuery) ([]Replay, error) {
 	limit, err := pageSize(q.Limit)
-	if err != nil {
+	if err := errors.Join(append(storable(named{"subscriber", q.Subscriber}), err)...); err != nil {
 		return nil, err
 	}
 	q.Limit = limit
@@ -149,6 +149,7 @@ func (f *ReplayFilter) validate() error {
 		err := ident.Type(strings.TrimSuffix(f.EventType, ".*"))
 		bad(err != nil, "event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", f.EventType, err)
 	}
+	errs = append(errs, storable(named{"filter: subscription", f.Subscription}, named{"filter: subscriber", f.Subscriber})...)
 	bad(!f.Until.IsZero() && !f.Since.Before(f.Until), "until %s: it must be later than since, %s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
 	bad(!slices.Contains(errorClasses, f.ErrorClass), "error class %q: there is none of that name", f.ErrorClass)
 	return errors.Join(errs...)
@@ -159,7 +160,8 @@ func (n *NewReplay) validate() error {
 	if !(n.Rate >= 0) || math.IsInf(n.Rate, 0) {
 		errs = append(errs, fmt.Errorf("%w rate %v: it must be a number of deliveries a second, or 0 for no bound", ErrInvalid, n.Rate))
 	}
-	for _, text := range []struct{ name, text string }{{"by", n.By}, {"reason", n.Reason}} {
+	errs = append(errs, storable(named{"by", n.By}, named{"reason", n.Reason})...)
+	for _, text := range []named{{"by", n.By}, {"reason", n.Reason}} {
 		if len(text.text) > maxReplayText {
 			errs = append(errs, fmt.Errorf("%w %s: it has %d bytes, at most %d are allowed", ErrInvalid, text.name, len(text.text), maxReplayText))
 		}

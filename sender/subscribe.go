@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/newid"
@@ -32,7 +31,7 @@ type NewSubscription struct {
 	// that is not nil has one or more: to ask for nothing would be a mistake, and to
 	// take it for everything a worse one.
 	EventTypes  []string
-	Description string // up to 1024 bytes
+	Description string // up to 1024 bytes of UTF-8 without NUL
 	// Settings adjust how its deliveries are posted. SealedCertificate must be
 	// empty: give ClientCertificate.
 	Settings Settings
@@ -106,9 +105,10 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err != nil {
 		errs = append(errs, err)
 	}
-	if len(n.Description) > maxDescription || !utf8.ValidString(n.Description) {
-		errs = append(errs, fmt.Errorf("%w subscription: description: it must be valid UTF-8 of at most %d bytes", ErrInvalid, maxDescription))
+	if len(n.Description) > maxDescription {
+		errs = append(errs, fmt.Errorf("%w subscription: description: it has %d bytes, at most %d are allowed", ErrInvalid, len(n.Description), maxDescription))
 	}
+	errs = append(errs, storable(named{"subscription: description", n.Description})...)
 	if err := n.Settings.check(r.limits); err != nil {
 		errs = append(errs, err)
 	}

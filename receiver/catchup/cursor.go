@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // CursorStore keeps how far feeds were read, in the application's database: packages
@@ -46,11 +47,4 @@ func CheckCursor(cursor string) error {
 	return nil
 }
 
-func storable(text string) bool {
-	for _, c := range text {
-		if c == 0 {
-			return false
-		}
-	}
-	return utf8.ValidString(text)
-}
+func storable(text string) bool { return ident.Storable("", text) == nil }

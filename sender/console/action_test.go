@@ -198,6 +198,9 @@ func TestForms(t *testing.T) {
 	b := newBed(t)
 	require.Equal(t, http.StatusUnprocessableEntity, b.post("/subscriptions/"+b.good+"/disable", form("reason", strings.Repeat("x", 70<<10))).status)
 	require.Equal(t, http.StatusUnprocessableEntity, b.post("/subscriptions/"+b.good+"/disable", form("reason", strings.Repeat("x", 1025))).status)
+	require.Equal(t, http.StatusUnprocessableEntity, b.post("/subscriptions/"+b.good+"/disable", form("reason", "a\x00b")).status)
+	require.Equal(t, http.StatusUnprocessableEntity, b.post("/replays", form("status", "dead_lettered", "reason", "a\x00b")).status)
+	require.Equal(t, http.StatusUnprocessableEntity, b.get("/deliveries?subscriber=a%00b").status)
 	require.Equal(t, sender.SubscriptionActive, b.subscription(b.good).Status)
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/surehook/surehook/internal/ident"
 )
 
 const (
@@ -44,7 +46,7 @@ func (j *Jobs[Tx]) GetTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 // List returns jobs without their inputs, the newest first, and the cursor of the
 // page that follows, "" if none does. It looks at a bounded number of jobs: a page
 // whose kind or status few have can be short, or empty, before the end. ErrInvalid: the cursor is none of List's, or
-// the limit or the status is refused.
+// the limit or a filter is refused.
 func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, err error) {
 	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Limit: q.Limit, Examine: maxExamined}
 	switch {
@@ -52,6 +54,11 @@ func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, 
 		sq.Limit = defaultPage
 	case q.Limit < 1 || q.Limit > maxPage:
 		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", ErrInvalid, q.Limit, maxPage)
+	}
+	for _, filter := range [...]struct{ name, text string }{{"owner", q.Owner}, {"kind", q.Kind}} {
+		if err := ident.Storable(filter.name, filter.text); err != nil {
+			return nil, "", fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
 	}
 	switch q.Status {
 	case "", Queued, Running, Succeeded, Failed, Cancelled:

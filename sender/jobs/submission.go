@@ -64,20 +64,11 @@ func (s *Submission) problems(maxInput int) (errs []error) {
 		if t.text == "" {
 			continue
 		}
-		if len(t.text) > t.most || !utf8.ValidString(t.text) || hasNUL(t.text) {
+		if len(t.text) > t.most || ident.Storable("", t.text) != nil {
 			add("%s: it must be at most %d bytes of UTF-8 without NUL", t.name, t.most)
 		}
 	}
 	return errs
-}
-
-func hasNUL(s string) bool {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // hash covers what two submissions under one idempotency key must agree on.

@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
 )
 
 var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
 
 // storable tells whether PostgreSQL can hold a text. What it cannot is no id.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+func storable(text string) bool { return ident.Storable("", text) == nil }
 
 const selectPosition = `SELECT f.position, e.id FROM surehook_events e JOIN surehook_feed f ON f.event = e.no WHERE e.id IN ($1, $2)`
 

@@ -88,7 +88,7 @@ func (w *work) everSubscriber(id string) (no int64, err error) {
 	if id == "" {
 		return 0, nil
 	}
-	err = w.row(selectEverSubscriber, id).Scan(&no)
+	err = w.row(selectEverSubscriber, soughtID(id)).Scan(&no)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
 	}

@@ -53,7 +53,7 @@ func (w *work) replayOf(id, locking string) (r replay, err error) {
 		var err error
 		r, err = scanReplay(rows)
 		return false, err
-	}, selectReplay+locking, id)
+	}, selectReplay+locking, soughtID(id))
 	if err == nil && !found {
 		return r, fmt.Errorf("%w: replay %q", sender.ErrNotFound, id)
 	}

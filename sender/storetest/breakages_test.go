@@ -36,6 +36,14 @@ var breakages = map[string]breakage{
 			return c, err
 		}
 	}},
+	"a NUL reaches the database": {[]string{"registry/no text"}, func(b *broken, _ *harness) {
+		b.replay = func(ctx context.Context, id string) (sender.Replay, error) {
+			if strings.ContainsRune(id, 0) {
+				return sender.Replay{}, errors.New("invalid byte sequence for encoding \"UTF8\": 0x00 (SQLSTATE 22021)")
+			}
+			return b.Store.Replay(ctx, id)
+		}
+	}},
 	"lease ignored": {[]string{"claim/lease"}, onClaim(func(p *sender.ClaimParams) { p.Lease = 0 })},
 	"lease too short": {[]string{"claim/lease", "random/seed 1"}, onClaim(func(p *sender.ClaimParams) {
 		p.Lease -= 2 * time.Second

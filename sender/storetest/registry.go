@@ -17,6 +17,7 @@ func registryRules[Tx any]() []rule[Tx] {
 		{"list", "Subscriptions are listed oldest first, page by page, deleted ones left out.", registryList[Tx]},
 		{"rolled back", "What was registered or deleted in a transaction that rolled back was not.", registryRolledBack[Tx]},
 		{"odd strings", "Texts are kept byte for byte, and ids are compared byte for byte.", registryOddStrings[Tx]},
+		{"no text", "What is no UTF-8 text, or has a NUL, is no id: it is not found, and the caller's transaction goes on.", registryNoText[Tx]},
 	}
 }
 
@@ -217,5 +218,31 @@ func registryOddStrings[Tx any](w *world[Tx]) {
 			w.sameSubscription(own[0], s)
 			return nil
 		})
+	}
+}
+
+func registryNoText[Tx any](w *world[Tx]) {
+	w.createSubscriber("sub_a")
+	for _, id := range []string{"a\x00b", "\xff"} {
+		w.inTx(func(tx Tx) error {
+			_, err := w.Store.SubscriberTx(w.ctx, tx, id)
+			w.errorIs(err, sender.ErrNotFound, "reading a subscriber %q", id)
+			_, err = w.Store.SubscriptionTx(w.ctx, tx, id)
+			w.errorIs(err, sender.ErrNotFound, "reading a subscription %q", id)
+			w.errorIs(w.Store.CloseSubscriptionTx(w.ctx, tx, id), sender.ErrNotFound, "closing a subscription %q", id)
+			_, err = w.Store.SubscriberTx(w.ctx, tx, "sub_a")
+			w.noError(err, "reading on")
+			return nil
+		})
+		_, err := w.Store.Delivery(w.ctx, id)
+		w.errorIs(err, sender.ErrNotFound, "reading a delivery %q", id)
+		_, err = w.Store.Event(w.ctx, id)
+		w.errorIs(err, sender.ErrNotFound, "reading an event %q", id)
+		_, err = w.Store.Replay(w.ctx, id)
+		w.errorIs(err, sender.ErrNotFound, "reading a replay %q", id)
+		_, err = w.Store.AcknowledgeNotice(w.ctx, id, "")
+		w.errorIs(err, sender.ErrNotFound, "acknowledging a notice %q", id)
+		_, err = w.Store.Redact(w.ctx, sender.RedactParams{Subscriber: id, Limit: 1})
+		w.errorIs(err, sender.ErrNotFound, "redacting what is addressed to %q", id)
 	}
 }

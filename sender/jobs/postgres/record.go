@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
@@ -151,9 +151,8 @@ func (s *Store[Tx]) get(ctx context.Context, tx Tx, query string, k jobs.Key) (r
 	if in, err = s.session(tx); err != nil {
 		return r, nil, err
 	}
-	// A NUL is in no text, and PostgreSQL takes none.
-	err = sql.ErrNoRows
-	if !strings.ContainsRune(k.ID+k.Owner, 0) {
+	err = sql.ErrNoRows // what PostgreSQL cannot keep is in none of its rows
+	if ident.Storable("", k.ID) == nil && ident.Storable("", k.Owner) == nil {
 		err = one(ctx, in, query, []any{k.ID, k.Owner}, func(row pgtx.Row) (err error) {
 			r, err = scan(row)
 			return err
@@ -189,7 +188,7 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 	if err != nil {
 		return nil, 0, err
 	}
-	if strings.ContainsRune(q.Owner+q.Kind, 0) {
+	if ident.Storable("", q.Owner) != nil || ident.Storable("", q.Kind) != nil {
 		return nil, 0, nil // see get
 	}
 	var args []any
