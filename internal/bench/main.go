@@ -144,6 +144,8 @@ func play(role string) error {
 		return postAll()
 	case "dispatcher":
 		return dispatch()
+	case "ordinary":
+		return ordinarily()
 	}
 	return fmt.Errorf("there is no role %q", role)
 }

@@ -16,6 +16,9 @@ type location struct {
 	DSN  string
 }
 
+// as is the location on PostgreSQL for connections that say whom they work for.
+func (l location) as(worksFor string) string { return l.DSN + "&application_name=" + worksFor }
+
 // place is a database with a store in it, and what scenarios do to it besides.
 type place[Tx any] struct {
 	location
@@ -44,6 +47,8 @@ type kind[Tx any] struct {
 	fresh func(ctx context.Context, b *bench) (*place[Tx], error)
 	// cpu is what the database's own processes have used, in µs. nil: it has none.
 	cpu func(ctx context.Context, b *bench) (float64, error)
+	// processes is what each of them has used that works in a database. nil: as above.
+	processes func(ctx context.Context, b *bench, l location) (*processes, error)
 }
 
 // sealing are the keys that all processes seal secrets with.

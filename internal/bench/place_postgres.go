@@ -19,9 +19,32 @@ var onPostgres = kind[pgx.Tx]{
 		}
 		return s.cpu()
 	},
+	processes: func(ctx context.Context, b *bench, l location) (*processes, error) {
+		cfg, err := pgx.ParseConfig(l.DSN)
+		if err != nil {
+			return nil, err
+		}
+		s, err := b.postgres(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.processes(ctx, cfg.Database)
+	},
 }
 
 func freshPostgres(ctx context.Context, b *bench) (*place[pgx.Tx], error) {
+	p, err := emptyPostgres(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.store.(*postgres.Store[pgx.Tx]).Migrate(ctx); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// emptyPostgres makes a database without tables.
+func emptyPostgres(ctx context.Context, b *bench) (*place[pgx.Tx], error) {
 	s, err := b.postgres(ctx)
 	if err != nil {
 		return nil, err
@@ -36,9 +59,6 @@ func freshPostgres(ctx context.Context, b *bench) (*place[pgx.Tx], error) {
 	}
 	closePool := p.close
 	p.close = func() error { return errors.Join(closePool(), drop()) }
-	if err := p.store.(*postgres.Store[pgx.Tx]).Migrate(ctx); err != nil {
-		return nil, errors.Join(err, p.close())
-	}
 	return p, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/surehook/surehook/internal/bench/child"
 	"github.com/surehook/surehook/internal/bench/post"
+	"github.com/surehook/surehook/internal/bench/steady"
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 )
@@ -22,7 +23,7 @@ const (
 	commitP50 = "p50 ms"
 	commitP99 = "p99 ms"
 	// rows is how many rows of its own the application changes in turn.
-	rows = 1000
+	rows = steady.Rows
 )
 
 // published is a way to write an event within a transaction that has changed
@@ -192,7 +193,7 @@ func (p *place[Tx]) commit(ctx context.Context, inTx func(context.Context, func(
 	transaction := func() error {
 		return inTx(ctx, func(tx Tx) error {
 			row := rand.IntN(rows)
-			if err := p.exec(ctx, tx, "UPDATE business SET n = n + 1 WHERE id = $1", row); err != nil {
+			if err := p.exec(ctx, tx, steady.ChangeRow, row); err != nil {
 				return err
 			}
 			return write(ctx, tx, row)

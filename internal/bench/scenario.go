@@ -56,6 +56,7 @@ func one(variant string, figures map[string]float64) []sample {
 // scenarios are all there are, in the order in which they run.
 func scenarios() []scenario {
 	return slices.Concat([]scenario{
+		ordinaryOnPostgres(), ordinaryOnSQLite(),
 		pathOnPostgres(), pathOnSQLite(),
 		blocked(onPostgres), blocked(onSQLite),
 		many(onPostgres), many(onSQLite),

@@ -78,9 +78,11 @@ func (s *server) cpu() (us float64, err error) {
 			ticks += stat.own
 		}
 	}
-	const tick = 10_000
 	return float64(ticks) * tick, nil
 }
+
+// tick is the unit in which the kernel counts CPU time, in µs.
+const tick = 10_000
 
 func (s *server) stop() error {
 	if s.admin != nil {

@@ -31,6 +31,11 @@ type params struct {
 	URL     string
 	N       int
 	Workers int
+
+	// Producer is given for an ordinary load, whose transactions have connections of
+	// their own.
+	Producer  string
+	PerSecond int
 }
 
 // drained is what it is answered.
@@ -57,6 +62,9 @@ func run() error {
 		return parent.Fail(err)
 	}
 	defer pool.Close()
+	if p.Producer != "" {
+		return ordinary(ctx, parent, pool, p)
+	}
 	client, err := prepare(ctx, pool, p)
 	if err != nil {
 		return parent.Fail(err)
@@ -85,8 +93,9 @@ func version() string {
 	return "?"
 }
 
-// prepare migrates, and inserts the backlog.
-func prepare(ctx context.Context, pool *pgxpool.Pool, p params) (*river.Client[pgx.Tx], error) {
+// migrated returns a client that works with the poster's worker, in a database with
+// River's tables.
+func migrated(ctx context.Context, pool *pgxpool.Pool, poster *poster, config river.Config) (*river.Client[pgx.Tx], error) {
 	driver := riverpgxv5.New(pool)
 	migrator, err := rivermigrate.New(driver, nil)
 	if err != nil {
@@ -95,19 +104,23 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, p params) (*river.Client[p
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, err
 	}
+	config.Workers = river.NewWorkers()
+	river.AddWorker(config.Workers, poster)
+	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	return river.NewClient(driver, &config)
+}
+
+// prepare inserts the backlog.
+func prepare(ctx context.Context, pool *pgxpool.Pool, p params) (*river.Client[pgx.Tx], error) {
 	poster, err := newPoster(p)
 	if err != nil {
 		return nil, err
 	}
-	workers := river.NewWorkers()
-	river.AddWorker(workers, poster)
-	client, err := river.NewClient(driver, &river.Config{
+	client, err := migrated(ctx, pool, poster, river.Config{
 		// What River's own benchmark sets, because they matter much for its rate.
 		FetchCooldown:     2 * time.Millisecond,
 		FetchPollInterval: 20 * time.Millisecond,
-		Logger:            slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: p.Workers}},
-		Workers:           workers,
 	})
 	if err != nil {
 		return nil, err
