@@ -103,7 +103,7 @@ type Live struct {
 	Number int       // of the attempt that was claimed last
 	Tries  int       // attempts of the present schedule, the one in hand included
 	First  time.Time // when the first attempt of the present schedule was claimed
-	Single bool      // one attempt that counts only: a delivered one that is redelivered
+	Single bool      // one attempt that ends by itself only: a delivered one that is redelivered
 	// Stood is for how long the schedule has stood still: because our own network, or the
 	// operator's proxy, failed, or because a server closed an idle connection.
 	Stood  time.Duration

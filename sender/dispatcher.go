@@ -2,6 +2,8 @@ package sender
 
 import (
 	"context"
+	crand "crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -100,6 +102,13 @@ type DispatcherConfig struct {
 	// Chance returns numbers in [0,1) for the jitter. The default is
 	// rand.Float64.
 	Chance func() float64
+
+	// Fence returns numbers above zero that nobody has been given before, in any
+	// process: each claim is made under one of them. The default draws 63 random
+	// bits of the operating system's. It is for simulations, which draw them from
+	// their seed: where a number comes twice, a result that comes too late can be
+	// taken for another one.
+	Fence func() int64
 }
 
 // Dispatcher makes the deliveries of committed events, attempts them and records
@@ -190,6 +199,9 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 	if c.Chance == nil {
 		c.Chance = rand.Float64
 	}
+	if c.Fence == nil {
+		c.Fence = fence
+	}
 	return c
 }
 
@@ -216,6 +228,14 @@ func (c DispatcherConfig) problems() []error {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
 	}
 	return append(errs, checkProxies("DispatcherConfig", c.Proxies)...)
+}
+
+// fence draws from the operating system, of which a copy of a running machine is told:
+// a generator of the process's own would go on with the same numbers in both.
+func fence() int64 {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return max(1, int64(binary.NativeEndian.Uint64(b[:])>>1))
 }
 
 // Run dispatches until ctx ends, then drains: it claims nothing more, gives back

@@ -58,21 +58,22 @@ func (p *pump) settle(ctx context.Context) {
 	}
 }
 
-// settleOnce reports whether everything was recorded.
+// settleOnce reports whether everything was recorded and given back.
 func (p *pump) settleOnce(ctx context.Context) bool {
-	if err := p.giveBack(ctx); err != nil {
-		p.d.cfg.Logger.ErrorContext(ctx, "claims could not be given back; they end with their leases", "error", err)
+	given := p.giveBack(ctx)
+	if given != nil {
+		p.d.cfg.Logger.ErrorContext(ctx, "claims could not be given back; they end with their leases unless another try succeeds", "error", given)
 	}
 	p.mu.Lock()
 	done := p.done
 	p.done = nil
 	p.mu.Unlock()
 	if len(done) == 0 {
-		return true
+		return given == nil
 	}
 	_, _, err := p.exchange(ctx, ExpandParams{}, done, ClaimParams{})
 	if err != nil {
 		p.d.cfg.Logger.ErrorContext(ctx, "results could not be recorded", "results", len(done), "error", err)
 	}
-	return err == nil
+	return err == nil && given == nil
 }

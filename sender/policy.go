@@ -13,6 +13,9 @@ import (
 //
 // An attempt whose server closed an idle connection just then (Result.ClosedIdle) is
 // made again after about a second, and does not count. No two in a row are spared.
+//
+// A single attempt (Live.Single) leaves its delivery delivered, whatever came of it. One
+// that was lost with its process is made again, since nobody knows whether it was made.
 type Policy struct {
 	// Backoff says when to try again and when to give up. Its zero
 	// value is backoff.Reference.
@@ -67,16 +70,19 @@ func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
 
 // deliver decides on the delivery.
 func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
-	if r.Class == ClassNone || l.Single {
+	if r.Class == ClassNone || l.Single && r.Class != ClassInterrupted {
 		return Decision{Status: StatusDelivered}
 	}
 	delay, again := p.Backoff.Next(backoff.State{
 		Attempt: l.Tries, Age: now.Sub(l.First) - l.Stood, Outcome: outcome(r), RetryAfter: r.RetryAfter,
 	}, r.Chance)
-	if !again {
-		return Decision{Status: StatusDeadLettered}
+	switch {
+	case again:
+		return Decision{Status: StatusAwaitingRetry, Due: now.Add(delay)}
+	case l.Single:
+		return Decision{Status: StatusDelivered}
 	}
-	return Decision{Status: StatusAwaitingRetry, Due: now.Add(delay)}
+	return Decision{Status: StatusDeadLettered}
 }
 
 // standStill decides on an attempt that failed because our own network or the proxy

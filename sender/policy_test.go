@@ -34,7 +34,8 @@ func TestPolicyDelivery(t *testing.T) {
 		{"an interrupted attempt is made again at once", sender.Live{Tries: 3}, sender.Result{Class: sender.ClassInterrupted}, time.Hour, sender.StatusAwaitingRetry, 0},
 		{"but not beyond the horizon", sender.Live{Tries: 3}, sender.Result{Class: sender.ClassInterrupted}, 73 * time.Hour, sender.StatusDeadLettered, 0},
 		{"a single attempt that fails leaves it delivered", sender.Live{Tries: 1, Single: true}, failed, 0, sender.StatusDelivered, 0},
-		{"a single attempt that is lost too", sender.Live{Tries: 1, Single: true}, sender.Result{Class: sender.ClassInterrupted}, 0, sender.StatusDelivered, 0},
+		{"a single attempt that is lost is made again at once", sender.Live{Tries: 1, Single: true}, sender.Result{Class: sender.ClassInterrupted}, 0, sender.StatusAwaitingRetry, 0},
+		{"but not beyond the horizon: it stays delivered", sender.Live{Tries: 9, Single: true}, sender.Result{Class: sender.ClassInterrupted}, 73 * time.Hour, sender.StatusDelivered, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.live.First = t0

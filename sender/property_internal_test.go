@@ -293,6 +293,7 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 			}
 		case StatusDelivered:
 			require.True(t, r.Class == ClassNone || live.Single)
+			require.True(t, r.Class != ClassInterrupted || propertyTime.Sub(live.First) >= 72*time.Hour, "a single attempt that was lost ends its redelivery")
 		default:
 			require.Equal(t, StatusDeadLettered, d.Status)
 			require.NotEqual(t, ClassNone, r.Class)

@@ -286,7 +286,7 @@ func paceUnproven(p *ClaimParams, recorded int) {
 
 // exchange expands, records and claims, and reports what was expanded and recorded.
 func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attempt, params ClaimParams) (Expanded, Claims, error) {
-	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
+	params.Lease, params.Token, params.Chance = p.d.cfg.Lease, p.d.cfg.Fence(), p.d.cfg.Chance()
 	p.recording = slices.Grow(p.recording[:0], len(done))[:len(done)]
 	defer clear(p.recording)
 	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: p.recording}
@@ -392,16 +392,17 @@ func (p *pump) giveBack(ctx context.Context) error {
 	for i, b := range back {
 		rs[i] = Release{Key: b.a.Key, Token: b.a.Token, Due: b.due}
 	}
-	// A release is never repeated: if its answer was lost it may have happened,
-	// and the attempt number may be another dispatcher's by now. What was not
-	// released comes back when its lease ends.
 	err := p.d.store.Release(ctx, rs)
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.back = append(back, p.back...) // to release twice what was released changes nothing
+		return err
+	}
 	for _, b := range back {
 		p.slots.forget(b.a)
 	}
-	p.mu.Unlock()
-	return err
+	return nil
 }
 
 // hungry reports whether the wire could soon idle for want of claims.

@@ -163,8 +163,8 @@ type DispatchStore interface {
 	// RecordAndClaim records results, then claims deliveries, in one transaction.
 	// Either part may be empty.
 	//
-	// Recording: a result whose Token is not the delivery's present one, or
-	// whose delivery is not leased, changes nothing (Outcome.Lost). Otherwise
+	// Recording: a result whose Token is not the present lease's, or whose delivery
+	// is not leased, changes nothing (Outcome.Lost). Otherwise
 	// the attempt is stored, b.Decide is called with the rows as they are locked,
 	// and its Decision is stored: the delivery's, the subscription's Health, and the
 	// notices. Results of one subscription are decided in the order given, each with
@@ -181,8 +181,8 @@ type DispatchStore interface {
 	// closing, as ClaimParams says, never more of one than its Settings.MaxInFlight
 	// less what is leased of it (a lease that has ended takes no room), nor more than
 	// TakeRate grants under its Settings.Rate. A claimed delivery is leased until the database's now +
-	// p.Lease, gets the next attempt number, which is also its Token, and is not
-	// claimed again before the lease ends. If it has a lease that has ended, that
+	// p.Lease under p.Token, gets the next attempt number, and is not claimed
+	// again before the lease ends. If it has a lease that has ended, that
 	// attempt is stored with ClassInterrupted first and b.Decide is called for
 	// it: it may end the delivery. The claim's cost does not grow with the
 	// backlog, and a delivery that becomes due is never overlooked.
@@ -191,9 +191,8 @@ type DispatchStore interface {
 	// Release gives claimed deliveries back whose attempts did not begin: the
 	// attempt number is free again, Decision.Spared of the attempt before is kept,
 	// and they are due at Release.Due (zero: at once). A token that is not the
-	// present one changes nothing. Since the next claim may give the same token, a
-	// release must never be repeated: if its answer was lost, the lease ends by
-	// itself.
+	// present lease's changes nothing, so a release whose answer was lost can be
+	// repeated.
 	Release(ctx context.Context, rs []Release) error
 
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because
@@ -237,7 +236,7 @@ type HistoryStore interface {
 	// Redeliver makes a delivery due at once. One that is live or dead-lettered
 	// starts its schedule anew: its horizon, its number of tries and what was spared,
 	// while the attempt numbers go on. One that is delivered gets a single attempt
-	// (Live.Single); if that is spared, the one in its place is a single one too.
+	// (Live.Single); if that is spared or lost, the one in its place is a single one too.
 	// While an attempt is in flight no second one is started.
 	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if
 	// notBefore is not zero and its event was published before it.
@@ -313,6 +312,10 @@ type Resume struct {
 // subscription's deliveries, oldest due first. What was served goes to the tail.
 type ClaimParams struct {
 	Lease time.Duration
+	// Token fences what is claimed: it becomes the Claimed.Token of all of it. It must be
+	// drawn at random for each claim. Attempt numbers are given out again, after a release
+	// or a failover that has lost commits; a token is not.
+	Token int64
 	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
 	Chance float64
 	Lanes  [Lanes]LaneParams
@@ -375,8 +378,8 @@ type EventInfo struct {
 // Claimed is a delivery that may be attempted until its lease ends.
 type Claimed struct {
 	Key    DeliveryKey
-	Token  int64
-	Number int // of the attempt, from 1
+	Token  int64 // ClaimParams.Token of the claim
+	Number int   // of the attempt, from 1
 	Target *Target
 	Event  EventInfo
 	Body   []byte

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -136,7 +137,7 @@ func (d *driven[Tx]) fillUp(ctx context.Context, full, roomless registering) err
 	d.room = map[int64]int{}
 	left := full.n + roomless.n
 	for idle := 0; left > 0; {
-		b := sender.Batch{Decide: sender.Policy{}.Decide, Claim: sender.ClaimParams{Lease: time.Hour, SubscriptionRoom: d.room}}
+		b := sender.Batch{Decide: sender.Policy{}.Decide, Claim: sender.ClaimParams{Lease: time.Hour, Token: rand.Int64(), SubscriptionRoom: d.room}}
 		b.Claim.Lanes[sender.LaneNew] = sender.LaneParams{Slots: slots, PerSubscriber: 1, PerSubscription: 1}
 		claims, err := d.place.store.RecordAndClaim(ctx, b)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/surehook/surehook/internal/bench/child"
@@ -43,7 +44,7 @@ func (d *driver) step(ctx context.Context) (recorded int, err error) {
 			Duration: 5 * time.Millisecond, StatusCode: 200,
 		}
 	}
-	b.Claim = sender.ClaimParams{Lease: time.Minute, SubscriptionRoom: d.room}
+	b.Claim = sender.ClaimParams{Lease: time.Minute, Token: rand.Int64(), SubscriptionRoom: d.room}
 	for lane := range b.Claim.Lanes {
 		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: perSubscription}
 	}

@@ -39,6 +39,7 @@ type leaseOp struct {
 	Key          sender.DeliveryKey
 	Kind         string
 	Token        int64
+	Number       int
 	Call, Return int64
 
 	At    int64 // when it was done
@@ -50,6 +51,7 @@ type leaseOp struct {
 // leaseState is a delivery.
 type leaseState struct {
 	token  int64 // the last one given
+	number int   // likewise
 	leased bool
 	until  int64 // the lease
 	due    int64
@@ -75,19 +77,19 @@ var leases = porcupine.Model{
 		current := s.leased && s.token == op.Token
 		switch op.Kind {
 		case claims:
-			return !s.ended && !s.leased && op.At >= s.due && op.Token == s.token+1, leaseState{token: op.Token, leased: true, until: op.At + int64(leaseTime)}
+			return !s.ended && !s.leased && op.At >= s.due && op.Number == s.number+1, leaseState{token: op.Token, number: op.Number, leased: true, until: op.At + int64(leaseTime)}
 		case releases: // of whatever effect
 			if current {
-				s = leaseState{token: s.token - 1}
+				s = leaseState{number: s.number - 1}
 			}
 			return true, s
 		case interrupts:
-			return current && op.At >= s.until, leaseState{token: s.token, due: op.Due}
+			return current && op.At >= s.until, leaseState{number: s.number, due: op.Due}
 		}
 		if op.Lost {
 			return !current, s
 		}
-		return current, leaseState{token: s.token, due: op.Due, ended: op.Ended}
+		return current, leaseState{number: s.number, due: op.Due, ended: op.Ended}
 	},
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
@@ -161,13 +163,13 @@ func (w *leaseWorker) release(ctx context.Context, have []sender.Claimed) error 
 	call := clock()
 	err := w.store.Release(ctx, rs)
 	for _, c := range have {
-		w.ops = append(w.ops, leaseOp{Client: w.client, Key: c.Key, Kind: releases, Token: c.Token, Call: call, Return: clock()})
+		w.ops = append(w.ops, leaseOp{Client: w.client, Key: c.Key, Kind: releases, Token: c.Token, Number: c.Number, Call: call, Return: clock()})
 	}
 	return err
 }
 
 func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender.Claimed, error) {
-	b := sender.Batch{Decide: decide, Claim: sender.ClaimParams{Lease: leaseTime}}
+	b := sender.Batch{Decide: decide, Claim: sender.ClaimParams{Lease: leaseTime, Token: rand.Int64()}}
 	for l := range b.Claim.Lanes {
 		b.Claim.Lanes[l] = sender.LaneParams{Slots: 4, PerSubscriber: 4, PerSubscription: 4}
 	}
@@ -177,11 +179,10 @@ func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender
 			r.Class, r.StatusCode = sender.ClassStatus, 500
 		}
 		if w.defect {
-			err := w.db.QueryRowContext(ctx, fmt.Sprintf("SELECT number FROM surehook_leases WHERE event = %d AND subscription = %d", c.Key.Event, c.Key.Subscription)).Scan(&r.Token)
+			err := w.db.QueryRowContext(ctx, fmt.Sprintf("SELECT token, number FROM surehook_leases WHERE event = %d AND subscription = %d", c.Key.Event, c.Key.Subscription)).Scan(&r.Token, &r.Number)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return nil, err
 			}
-			r.Number = int(r.Token)
 		}
 		b.Results = append(b.Results, r)
 	}
@@ -193,7 +194,7 @@ func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender
 	}
 	for i, r := range b.Results {
 		d := c.Recorded[i]
-		op := leaseOp{Client: w.client, Key: r.Key, Kind: records, Token: have[i].Token, Call: call, Return: returned, At: c.Now.UnixNano(), Lost: d.Lost}
+		op := leaseOp{Client: w.client, Key: r.Key, Kind: records, Token: have[i].Token, Number: have[i].Number, Call: call, Return: returned, At: c.Now.UnixNano(), Lost: d.Lost}
 		if !d.Lost {
 			op.Ended, op.Due = d.Decision.Status == sender.StatusDelivered, d.Decision.Due.UnixNano()
 		}
@@ -201,11 +202,11 @@ func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender
 	}
 	for _, d := range c.Interrupted {
 		w.ops = append(w.ops, leaseOp{
-			Client: w.client, Key: d.Result.Key, Kind: interrupts, Token: d.Result.Token, Call: call, Return: returned, At: c.Now.UnixNano(), Due: d.Decision.Due.UnixNano(),
+			Client: w.client, Key: d.Result.Key, Kind: interrupts, Token: d.Result.Token, Number: d.Result.Number, Call: call, Return: returned, At: c.Now.UnixNano(), Due: d.Decision.Due.UnixNano(),
 		})
 	}
 	for _, d := range c.Claimed {
-		w.ops = append(w.ops, leaseOp{Client: w.client, Key: d.Key, Kind: claims, Token: d.Token, Call: call, Return: returned, At: d.At.UnixNano()})
+		w.ops = append(w.ops, leaseOp{Client: w.client, Key: d.Key, Kind: claims, Token: d.Token, Number: d.Number, Call: call, Return: returned, At: d.At.UnixNano()})
 	}
 	return c.Claimed, nil
 }
@@ -259,7 +260,7 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 
 // What several processes see of leases is what one of them could have seen: one holds a
 // delivery at a time, from one claim to the end of its lease, numbers rise by one, a
-// result counts if and only if its token is the present one, nothing is claimed before
+// result counts if and only if its token is the present lease's, nothing is claimed before
 // it is due, and nothing that has ended.
 func TestLeases(t *testing.T) {
 	t.Parallel()
@@ -271,9 +272,9 @@ func TestLeases(t *testing.T) {
 		for name, change := range map[string]func(op *leaseOp) bool{
 			"a late result that counts":      func(op *leaseOp) bool { was := op.Lost; op.Lost = false; return was },
 			"a result in time that does not": func(op *leaseOp) bool { was := op.Kind == records && !op.Lost; op.Lost = true; return was },
-			"a number that is given twice":   func(op *leaseOp) bool { op.Token--; return op.Kind == claims && op.Token > 0 },
+			"a number that is given twice":   func(op *leaseOp) bool { op.Number--; return op.Kind == claims && op.Number > 0 },
 			"a lease that ends early":        func(op *leaseOp) bool { op.At -= int64(time.Minute); return op.Kind == interrupts },
-			"a claim before it is due":       func(op *leaseOp) bool { op.At -= int64(time.Minute); return op.Kind == claims && op.Token > 1 },
+			"a claim before it is due":       func(op *leaseOp) bool { op.At -= int64(time.Minute); return op.Kind == claims && op.Number > 1 },
 		} {
 			changed, n := slices.Clone(ops), 0
 			for i := range changed {

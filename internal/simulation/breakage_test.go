@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/internal/simulation"
@@ -15,7 +16,7 @@ type breakage struct {
 	batch        func(b *sender.Batch)                   // before it is handed to the store
 	claims       func(b *sender.Batch, c *sender.Claims) // after that
 	decide       func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision
-	release      bool // is repeated
+	numbered     bool // a token is the attempt's number, and a release is repeated
 	commits      bool // what should be rolled back
 	redelivers   bool // what nobody has asked for
 }
@@ -38,6 +39,12 @@ var breakages = []breakage{
 	}},
 	{name: "the horizon is forgotten", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
 		l.First = now
+		return decide(l, h, r, now)
+	}},
+	{name: "a redelivery ends with an attempt that was lost", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+		if l.Single && r.Class == sender.ClassInterrupted {
+			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		}
 		return decide(l, h, r, now)
 	}},
 	{name: "Retry-After is ignored", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
@@ -99,7 +106,7 @@ var breakages = []breakage{
 		}
 	}},
 	{name: "leases end early", breaks: "I5", batch: func(b *sender.Batch) { b.Claim.Lease /= 10 }},
-	{name: "a release is repeated", breaks: "I5", release: true},
+	{name: "a number that was given back is the token again", breaks: "I5", numbered: true},
 	{name: "what is rolled back is committed", breaks: "I2", commits: true},
 	{name: "what was delivered is sent again", breaks: "I6", redelivers: true},
 }
@@ -107,19 +114,28 @@ var breakages = []breakage{
 // broken is a database in memory with a breakage.
 type broken struct {
 	simulation.Database[*memory.Tx]
-	how breakage
+	how    breakage
+	tokens map[numbered]int64 // of the leases
 }
 
-func breaking(b breakage) simulation.Database[*memory.Tx] { return broken{simulation.Memory(), b} }
+type numbered struct {
+	sender.DeliveryKey
+	number int64
+}
+
+func breaking(b breakage) simulation.Database[*memory.Tx] {
+	return broken{simulation.Memory(), b, map[numbered]int64{}}
+}
 
 func (b broken) Open(ctx context.Context, now, local func() time.Time) (sender.Store[*memory.Tx], error) {
 	s, err := b.Database.Open(ctx, now, local)
-	return &brokenStore{Store: s, how: b.how}, err
+	return &brokenStore{Store: s, how: b.how, tokens: b.tokens}, err
 }
 
 type brokenStore struct {
 	sender.Store[*memory.Tx]
 	how      breakage
+	tokens   map[numbered]int64
 	released []sender.Release
 }
 
@@ -132,12 +148,24 @@ func (s *brokenStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sende
 			return s.how.decide(l, h, r, now, own)
 		}
 	}
+	if s.how.numbered {
+		b.Results = slices.Clone(b.Results)
+		for i, r := range b.Results {
+			b.Results[i].Token = s.tokens[numbered{r.Key, r.Token}]
+		}
+	}
 	c, err := s.Store.RecordAndClaim(ctx, b)
+	if s.how.numbered {
+		for i, x := range c.Claimed {
+			c.Claimed[i].Token = int64(x.Number)
+			s.tokens[numbered{x.Key, int64(x.Number)}] = x.Token
+		}
+	}
 	if s.how.claims != nil {
 		s.how.claims(&b, &c)
 	}
 	if len(s.released) > 0 { // as if its answer had been lost
-		_ = s.Release(ctx, s.released)
+		_ = s.Store.Release(ctx, s.present(s.released))
 		s.released = nil
 	}
 	return c, err
@@ -173,8 +201,17 @@ func (s *brokenStore) Sweep(ctx context.Context, limit int) (int, error) {
 }
 
 func (s *brokenStore) Release(ctx context.Context, rs []sender.Release) error {
-	if s.how.release {
-		s.released = rs
+	if s.how.numbered {
+		s.released, rs = rs, s.present(rs)
 	}
 	return s.Store.Release(ctx, rs)
+}
+
+// present are releases under the tokens that stand for their numbers now.
+func (s *brokenStore) present(rs []sender.Release) []sender.Release {
+	rs = slices.Clone(rs)
+	for i, r := range rs {
+		rs[i].Token = s.tokens[numbered{r.Key, r.Token}]
+	}
+	return rs
 }

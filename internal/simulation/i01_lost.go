@@ -21,6 +21,9 @@ func (w *world) checkDecision(d *delivery, r *sender.Result, dec *sender.Decisio
 			}
 			d.delivered = true
 		}
+		if age := w.now.Sub(d.firstLeast); r.Class == sender.ClassInterrupted && age < horizon {
+			w.violated("I1", "%s was sent again, and that ends after %v with an attempt that was lost", d.name, age)
+		}
 		if !d.delivered {
 			w.violated("I1", "%s counts as delivered, and never was", d.name)
 		}
@@ -29,7 +32,7 @@ func (w *world) checkDecision(d *delivery, r *sender.Result, dec *sender.Decisio
 			w.violated("I1", "%s is given up after %v, before its horizon, %v", d.name, age, horizon)
 		}
 	case sender.StatusAwaitingRetry:
-		if d.single && !dec.Spared {
+		if d.single && !dec.Spared && r.Class != sender.ClassInterrupted {
 			w.violated("I6", "%s was delivered, and awaits a retry after it was sent again", d.name)
 		}
 		if age := w.now.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && age >= horizon && !dec.Spared {

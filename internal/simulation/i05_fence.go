@@ -27,7 +27,7 @@ func (w *world) checkLeaseEnded(d *delivery) {
 // checkClaim is called when a delivery was given out.
 func (w *world) checkClaim(d *delivery, c *sender.Claimed) {
 	if d.leased != nil {
-		w.violated("I5", "%s is claimed while its attempt %d is leased until %v", d.name, d.leased.token, d.leased.until.Sub(begins))
+		w.violated("I5", "%s is claimed while its attempt %d is leased until %v", d.name, d.leased.number, d.leased.until.Sub(begins))
 	}
 	if d.gone {
 		w.violated("I6", "%s is claimed, and was forgotten", d.name)

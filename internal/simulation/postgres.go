@@ -161,7 +161,7 @@ func (d *InPostgres) receiving() receiving {
 }
 
 func (d *InPostgres) leases(ctx context.Context) ([]sender.Claimed, error) {
-	rows, err := d.pool.Query(ctx, `SELECT l.event, l.subscription, l.number, l.claimed_at, s.id, e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, l.spared
+	rows, err := d.pool.Query(ctx, `SELECT l.event, l.subscription, l.token, l.number, l.claimed_at, s.id, e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, l.spared
 		FROM surehook_leases l JOIN surehook_feed f ON f.position = l.event JOIN surehook_events e ON e.no = f.event
 		JOIN surehook_subscriptions s ON s.no = l.subscription ORDER BY l.event, l.subscription`)
 	if err != nil {
@@ -169,9 +169,8 @@ func (d *InPostgres) leases(ctx context.Context) ([]sender.Claimed, error) {
 	}
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (sender.Claimed, error) {
 		c := sender.Claimed{Target: &sender.Target{}}
-		err := r.Scan(&c.Key.Event, &c.Key.Subscription, &c.Number, &c.At, &c.Target.Subscription,
+		err := r.Scan(&c.Key.Event, &c.Key.Subscription, &c.Token, &c.Number, &c.At, &c.Target.Subscription,
 			&c.Event.ID, &c.Event.Type, &c.Event.Object.Type, &c.Event.Object.ID, &c.Event.CreatedAt, &c.Event.Notice, &c.Spared)
-		c.Token = int64(c.Number)
 		return c, err
 	})
 }

@@ -75,17 +75,18 @@ type delivery struct {
 
 // lease is what a claim gives.
 type lease struct {
-	token int64
-	until time.Time
-	by    *process
-	life  int
+	token  int64
+	number int
+	until  time.Time
+	by     *process
+	life   int
 }
 
 func (l *lease) String() string {
 	if l == nil {
 		return "it is not leased"
 	}
-	return fmt.Sprintf("it is leased to process %d under the token %d", l.by.no, l.token)
+	return fmt.Sprintf("its attempt %d is leased to process %d under the token %d", l.number, l.by.no, l.token)
 }
 
 // post is one POST.
@@ -245,7 +246,7 @@ func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Du
 		d.firstMost, d.firstLeast = c.At, minTime(d.firstLeast, c.At)
 	}
 	d.lastAt = c.At
-	d.leased = &lease{token: c.Token, until: c.At.Add(term), by: p, life: p.life}
+	d.leased = &lease{token: c.Token, number: c.Number, until: c.At.Add(term), by: p, life: p.life}
 }
 
 // minTime is the earlier of two times, of which a may be zero.
@@ -277,8 +278,8 @@ func (w *world) swept() {
 			got, err := w.history.Delivery(w.ctx, d.id)
 			w.fail(err)
 			if err == nil && terminal(got.Status) && len(got.Attempts) > len(d.taken) {
-				d.say("%d is swept away", l.token)
-				d.took(int(l.token), sender.ClassInterrupted, 0)
+				d.say("%d is swept away", l.number)
+				d.took(l.number, sender.ClassInterrupted, 0)
 			}
 			w.look(d)
 		}

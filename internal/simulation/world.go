@@ -94,7 +94,7 @@ func (w *world) build() error {
 		Timeout: timeout, Lease: 3*timeout + w.between(time.Millisecond, time.Minute),
 		Slots: 4 << w.rand.IntN(6), PerSubscription: 1 << w.rand.IntN(6),
 		MaxIdle: min(max(w.lasts/time.Duration(min(100+w.cfg.Events, 500)), 100*time.Millisecond), 5*time.Minute),
-		Logger:  quiet, Chance: w.rand.Float64,
+		Logger:  quiet, Chance: w.rand.Float64, Fence: w.rand.Int64,
 		Retention: w.drawRetention(horizon),
 	}
 	for i := range 2 + w.rand.IntN(3) {

@@ -79,10 +79,10 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 		row.first = w.now
 	}
 	row.replay = 0
-	row.leased, row.due = w.now, w.now.Add(w.Claim.Lease)
+	row.leased, row.due, row.token = w.now, w.now.Add(w.Claim.Lease), w.Claim.Token
 	w.tx.setLive(d, &row)
 	c.Claimed = append(c.Claimed, sender.Claimed{
-		Key: d.key(), Token: int64(row.number), Number: row.number,
+		Key: d.key(), Token: row.token, Number: row.number,
 		Target: d.target(w.targets), Event: d.event.info, Body: bytes.Clone(d.event.body), At: w.now, Spared: row.spared,
 	})
 	return true, nil
@@ -91,7 +91,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 // interrupted is the result of an attempt whose own is not to be expected.
 func (d *delivery) interrupted(chance float64) sender.Result {
 	return sender.Result{
-		Key: d.key(), Token: int64(d.live.number), Number: d.live.number, StartedAt: d.live.leased,
+		Key: d.key(), Token: d.live.token, Number: d.live.number, StartedAt: d.live.leased,
 		Class: sender.ClassInterrupted, Error: "the lease ended without a result: whether the request arrived is not known",
 		Chance: chance, Published: d.event.info.CreatedAt,
 	}

@@ -28,7 +28,8 @@ type delivery struct {
 // changed, but replaced by setLive.
 type live struct {
 	due    time.Time // while it is leased: the end of the lease
-	number int       // of the attempt that was claimed last; while it is leased: the token
+	number int       // of the attempt that was claimed last
+	token  int64     // of the last lease
 	tries  int       // attempts of the present schedule
 	first  time.Time // claim of the first of them; zero: none
 	stood  time.Duration
@@ -44,7 +45,7 @@ type live struct {
 // renewed is a row whose schedule starts anew. An attempt in hand becomes the first
 // of it.
 func (l *live) renewed(now time.Time) *live {
-	row := live{due: now, number: l.number, single: l.single}
+	row := live{due: now, number: l.number, token: l.token, single: l.single}
 	if !l.leased.IsZero() {
 		row.due, row.leased = l.due, l.leased
 		row.tries, row.first = 1, l.leased

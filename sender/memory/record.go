@@ -70,7 +70,7 @@ func (w *batch) record(r sender.Result) (sender.Outcome, error) {
 // holds tells whether a delivery is leased under a token. The lease's end does
 // not matter as long as nobody else has claimed it.
 func (d *delivery) holds(token int64) bool {
-	return d.live != nil && !d.live.leased.IsZero() && int64(d.live.number) == token
+	return d.live != nil && !d.live.leased.IsZero() && d.live.token == token
 }
 
 // settle stores the attempt in hand of a delivery, and what is decided of it.

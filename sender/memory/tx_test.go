@@ -157,7 +157,7 @@ func claimed(t *testing.T, store *memory.Store, n int) []sender.Claimed {
 	return c.Claimed
 }
 
-var all = sender.ClaimParams{Lease: time.Minute, Lanes: [sender.Lanes]sender.LaneParams{
+var all = sender.ClaimParams{Lease: time.Minute, Token: 1, Lanes: [sender.Lanes]sender.LaneParams{
 	{Slots: 100, PerSubscriber: 100, PerSubscription: 100},
 	{Slots: 100, PerSubscriber: 100, PerSubscription: 100},
 	{Slots: 100, PerSubscriber: 100, PerSubscription: 100},

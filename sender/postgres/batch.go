@@ -28,6 +28,7 @@ type batch struct {
 // live is a delivery that has not ended.
 type live struct {
 	event, subscription int64
+	token               int64 // of its lease
 	number, tries       int
 	firstAt, claimedAt  moment
 	stood               int64 // microseconds
@@ -316,7 +317,7 @@ func (b *batch) cancel(keys []sender.DeliveryKey) (n int, err error) {
 // lostAttempt is the result of an attempt that nobody has recorded.
 func lostAttempt(l *live, chance float64) sender.Result {
 	return sender.Result{
-		Key: l.key(), Token: int64(l.number), Number: l.number, StartedAt: l.claimedAt.time(), Class: sender.ClassInterrupted,
+		Key: l.key(), Token: l.token, Number: l.number, StartedAt: l.claimedAt.time(), Class: sender.ClassInterrupted,
 		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
 	}
 }

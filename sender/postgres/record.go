@@ -20,11 +20,11 @@ const (
 	// takeLeases takes the leases that are held under a token, which guards the row.
 	// They are looked up one by one, which is right however few there were a moment ago.
 	takeLeases = `WITH q AS MATERIALIZED (
-			SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::int[]) AS u(subscription, event, number) CROSS JOIN LATERAL (
-				SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND number = u.number OFFSET 0) x)
+			SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, event, token) CROSS JOIN LATERAL (
+				SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x)
 		DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
 		RETURNING ` + leaseColumns
-	leaseColumns = `l.subscription, l.event, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, l.notice, l.redacted`
+	leaseColumns = `l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, l.notice, l.redacted`
 
 	// selectIdle tells whether there is anything to do. It is run without the settings for
 	// the store's own transactions: of the outbox EXISTS would forget the order, and read
@@ -68,10 +68,10 @@ func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
 	out := found{leases: make(map[sender.DeliveryKey]*live, len(b.Results))}
 	nos := make([]int64, len(b.Results))
 	events := make([]int64, len(b.Results))
-	tokens := make([]int32, len(b.Results))
+	tokens := make([]int64, len(b.Results))
 	for i := range b.Results {
 		r := &b.Results[i]
-		nos[i], events[i], tokens[i] = r.Key.Subscription, r.Key.Event, int32(min(max(r.Token, 0), 1<<31-1))
+		nos[i], events[i], tokens[i] = r.Key.Subscription, r.Key.Event, r.Token
 	}
 	var qs []query
 	var scans []func(r rows) error
@@ -156,7 +156,7 @@ func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
 
 // columns are where leaseColumns are scanned to.
 func (l *live) columns() []any {
-	return []any{&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted}
+	return []any{&l.subscription, &l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted}
 }
 
 func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
@@ -169,7 +169,7 @@ func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
 		l := leases[r.Key]
-		if l == nil || int64(l.number) != r.Token {
+		if l == nil || l.token != r.Token {
 			out.Lost = true
 			continue
 		}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"math"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -28,14 +27,14 @@ func (b *batch) release(rs []sender.Release) error {
 	}, takeLeases,
 		column(rs, func(r sender.Release) int64 { return r.Key.Subscription }),
 		column(rs, func(r sender.Release) int64 { return r.Key.Event }),
-		column(rs, func(r sender.Release) int32 { return tokenNumber(r.Token) }))
+		column(rs, func(r sender.Release) int64 { return r.Token }))
 	if err != nil || len(leases) == 0 {
 		return err
 	}
 	var cancelled []sender.DeliveryKey
 	for _, r := range rs {
 		l := leases[r.Key]
-		if l == nil || int64(l.number) != r.Token {
+		if l == nil || l.token != r.Token {
 			continue
 		}
 		delete(leases, r.Key)
@@ -69,12 +68,4 @@ func (b *batch) takeBack(h *head, l *live, due moment) {
 	}
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	b.wait(h, l, due, rankFresh, 0)
-}
-
-// tokenNumber is the number of an attempt by its token; 0 for what is none.
-func tokenNumber(token int64) int32 {
-	if token < 0 || token > math.MaxInt32 {
-		return 0
-	}
-	return int32(token)
 }

@@ -32,7 +32,7 @@ const (
 	selectResumed = `SELECT ` + eventColumns + `, w.number, w.single, w.epoch
 		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.event > ? ORDER BY w.event LIMIT ? + 0`
-	selectLost = `SELECT ` + eventColumns + `, l.until, l.number, l.tries, l.first_at, l.stood, l.single, l.spared, l.epoch, l.claimed_at
+	selectLost = `SELECT ` + eventColumns + `, l.until, l.token, l.number, l.tries, l.first_at, l.stood, l.single, l.spared, l.epoch, l.claimed_at
 		FROM surehook_leases l JOIN surehook_events e ON e.seq = l.event
 		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
 
@@ -129,7 +129,7 @@ func (b *batch) lost(h *head, limit int) (due []dueDelivery, err error) {
 		return nil, nil
 	}
 	due, err = b.find(nil, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
-		return rows.Scan(append(event, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.spared, &d.epoch, &d.claimedAt)...)
+		return rows.Scan(append(event, &d.due, &d.token, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.spared, &d.epoch, &d.claimedAt)...)
 	}, selectLost, h.subscription, b.now, limit)
 	if err == nil && len(due) == 0 {
 		h.leasesEnd, err = b.least(selectLeastUntil, h.subscription)

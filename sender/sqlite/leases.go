@@ -12,7 +12,7 @@ import (
 const (
 	// selectLeases takes rows of [subscription, first event, last event]. Of the events it
 	// looks for those that are apart: to read the others' rows costs more than the leases.
-	selectLeases = `SELECT l.subscription, l.event, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, e.notice IS 1, length(e.body) IS 0
+	selectLeases = `SELECT l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, e.notice IS 1, length(e.body) IS 0
 		FROM json_each(?) j CROSS JOIN surehook_leases l
 		LEFT JOIN surehook_events e INDEXED BY surehook_events_apart ON e.seq = l.event AND (e.notice = 1 OR length(e.body) = 0)
 		WHERE l.subscription = j.value ->> 0 AND l.event >= j.value ->> 1 AND l.event <= j.value ->> 2`
@@ -58,7 +58,7 @@ func (b *batch) takeLeases(leases []lease) ([]*live, error) {
 	}
 	rows := make([]live, 0, len(leases))
 	var l live
-	columns := []any{&l.subscription, &l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted}
+	columns := []any{&l.subscription, &l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted}
 	err := b.each(func(rs *sql.Rows) (bool, error) {
 		err := rs.Scan(columns...)
 		rows = append(rows, l)
@@ -78,7 +78,7 @@ func (b *batch) takeLeases(leases []lease) ([]*live, error) {
 		}
 		mine := false
 		for ; len(order) > 0 && leases[order[0]].DeliveryKey == l.key(); order = order[1:] {
-			if !mine && leases[order[0]].token == l.number {
+			if !mine && leases[order[0]].token == l.token {
 				taken[order[0]], mine = l, true
 			}
 		}

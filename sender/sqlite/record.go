@@ -27,6 +27,7 @@ var (
 // live is a delivery that has not ended.
 type live struct {
 	event, subscription int64
+	token               int64 // of its lease
 	number, tries       int64
 	firstAt, claimedAt  int64
 	stood               int64
@@ -345,7 +346,7 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 // lostAttempt is the result of an attempt that nobody has recorded.
 func lostAttempt(l *live, chance float64) sender.Result {
 	return sender.Result{
-		Key: l.key(), Token: l.number, Number: int(l.number), StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
+		Key: l.key(), Token: l.token, Number: int(l.number), StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
 		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
 	}
 }

@@ -22,7 +22,7 @@ const (
 	selectGoneWaiting = `SELECT event, number, single, epoch FROM surehook_waiting w WHERE subscription = ?1 AND event <= ?2
 		AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > w.epoch AND l.event >= w.event))
 		ORDER BY event LIMIT ?4 + 0`
-	selectGoneLeases = `SELECT event, number, tries, first_at, stood, single, epoch, claimed_at,
+	selectGoneLeases = `SELECT event, token, number, tries, first_at, stood, single, epoch, claimed_at,
 			(SELECT notice FROM surehook_events WHERE seq = x.event) FROM surehook_leases x
 		WHERE subscription = ?1 AND until <= ?2
 			AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > x.epoch AND l.event >= x.event)) LIMIT ?4 + 0`
@@ -237,7 +237,7 @@ func (b *batch) goneLeases(h *head, all bool, limit int) ([]live, error) {
 		return nil, nil
 	}
 	return b.lives(h.subscription, func(rows *sql.Rows, l *live) error {
-		return rows.Scan(&l.event, &l.number, &l.tries, &l.firstAt, &l.stood, &l.single, &l.epoch, &l.claimedAt, &l.notice)
+		return rows.Scan(&l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.single, &l.epoch, &l.claimedAt, &l.notice)
 	}, selectGoneLeases, h.subscription, b.now, all, limit)
 }
 

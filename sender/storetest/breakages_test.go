@@ -198,6 +198,24 @@ var breakages = map[string]breakage{
 			return decide(l, h, r, now)
 		}
 	})},
+	"single until it is lost": {[]string{"redeliver/delivered, whose single attempt is lost"}, func(b *broken, h *harness) {
+		lost := map[sender.DeliveryKey]bool{}
+		onDecide(func(decide decideFunc) decideFunc {
+			return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+				lost[l.Key] = lost[l.Key] || r.Class == sender.ClassInterrupted
+				l.Single = l.Single && (!lost[l.Key] || r.Class == sender.ClassInterrupted)
+				return decide(l, h, r, now)
+			}
+		})(b, h)
+	}},
+	"a lost single attempt is not made up for": {[]string{"redeliver/delivered, whose single attempt is lost"}, onDecide(func(decide decideFunc) decideFunc {
+		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			if l.Single && r.Class == sender.ClassInterrupted {
+				return sender.Decision{Status: sender.StatusDelivered, Health: h}
+			}
+			return decide(l, h, r, now)
+		}
+	})},
 	"schedule not started anew": {[]string{"redeliver/awaiting retry", "redeliver/in flight", "redeliver/dead-lettered", "life/resume, all", "random/seed 1"}, onDecide(func(decide decideFunc) decideFunc {
 		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 			l.Tries = l.Number
@@ -213,11 +231,49 @@ var breakages = map[string]breakage{
 		d.Attempts = slices.DeleteFunc(d.Attempts, func(a sender.Attempt) bool { return a.Class == sender.ClassInterrupted })
 		d.AttemptCount = len(d.Attempts)
 	})},
+	"the number is the token": {[]string{"record/a number given twice"}, func(b *broken, _ *harness) {
+		type numbered struct {
+			sender.DeliveryKey
+			number int64
+		}
+		tokens, numbers := map[numbered]int64{}, map[int64]int64{}
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			batch.Results = slices.Clone(batch.Results)
+			for i, r := range batch.Results {
+				batch.Results[i].Token = tokens[numbered{r.Key, numbers[r.Token]}]
+			}
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for _, d := range c.Claimed {
+				tokens[numbered{d.Key, int64(d.Number)}], numbers[d.Token] = d.Token, int64(d.Number)
+			}
+			return c, err
+		}
+	}},
+	"release repeated by its number": {[]string{"record/a number given twice"}, func(b *broken, _ *harness) {
+		present := map[sender.DeliveryKey]sender.Claimed{}
+		numbers := map[int64]int{}
+		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
+			c, err := b.Store.RecordAndClaim(ctx, batch)
+			for _, d := range c.Claimed {
+				present[d.Key], numbers[d.Token] = d, d.Number
+			}
+			return c, err
+		}
+		b.release = func(ctx context.Context, rs []sender.Release) error {
+			rs = slices.Clone(rs)
+			for i, r := range rs {
+				if p := present[r.Key]; p.Number == numbers[r.Token] {
+					rs[i].Token = p.Token
+				}
+			}
+			return b.Store.Release(ctx, rs)
+		}
+	}},
 	"release uses up the number": {[]string{"record/released"}, func(b *broken, _ *harness) {
 		b.release = func(ctx context.Context, rs []sender.Release) error {
 			var results []sender.Result
 			for _, r := range rs {
-				results = append(results, sender.Result{Key: r.Key, Token: r.Token, Number: int(r.Token), Class: sender.ClassInterrupted})
+				results = append(results, sender.Result{Key: r.Key, Token: r.Token, Number: 1, Class: sender.ClassInterrupted})
 			}
 			_, err := b.Store.RecordAndClaim(ctx, sender.Batch{Results: results, Decide: func(_ sender.Live, h sender.Health, _ sender.Result, now time.Time) sender.Decision {
 				return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}

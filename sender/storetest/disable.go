@@ -41,7 +41,7 @@ func disableActive[Tx any](w *world[Tx]) {
 		return dec
 	}
 	claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{
-		Results: []sender.Result{result(own[0], sender.ClassReset)}, Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)},
+		Results: []sender.Result{result(own[0], sender.ClassReset)}, Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
 	})
 	w.noError(err, "recording and claiming")
 	for _, c := range claims.Claimed {

@@ -137,7 +137,7 @@ func expandInStep[Tx any](w *world[Tx]) {
 	for range 3 {
 		d := w.draft("a.b")
 		w.publish(d)
-		b := sender.Batch{Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}}
+		b := sender.Batch{Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}}
 		for _, c := range last {
 			b.Results = append(b.Results, result(c, sender.ClassNone))
 		}

@@ -88,6 +88,7 @@ type modelDelivery struct {
 	due       time.Time
 	first     time.Time
 	number    int
+	token     int64 // of the last claim
 	tries     int
 	uncounted bool // an attempt of the present schedule did not count
 	vague     bool // whether first begins anew is not laid down

@@ -72,10 +72,11 @@ func (m *model[Tx]) do(results []sender.Result, claim sender.ClaimParams, settle
 }
 
 func (m *model[Tx]) claim(slots int) {
-	m.do(nil, sender.ClaimParams{Lease: lease, Lanes: lanes(slots)}, func(claims sender.Claims) { m.claimed(claims, slots) })
+	p := sender.ClaimParams{Lease: lease, Token: m.token(), Lanes: lanes(slots)}
+	m.do(nil, p, func(claims sender.Claims) { m.claimed(claims, p.Token, slots) })
 }
 
-func (m *model[Tx]) claimed(claims sender.Claims, slots int) {
+func (m *model[Tx]) claimed(claims sender.Claims, token int64, slots int) {
 	held := map[*modelSub]bool{} // before
 	for _, s := range m.subs {
 		held[s] = s.held()
@@ -94,11 +95,11 @@ func (m *model[Tx]) claimed(claims sender.Claims, slots int) {
 		d := m.byPair[pair{c.Event.ID, c.Target.Subscription}]
 		m.check(d != nil && d.live && !d.cancelled() && !held[d.sub] && d.leased.IsZero() && !fresh[d], "a delivery was claimed that may not be: %+v", c.Event)
 		m.check(!d.due.After(m.clock), "a delivery was claimed that is due in %v", d.due.Sub(m.clock))
-		m.equal([]int64{int64(c.Number), c.Token}, []int64{int64(d.number + 1), int64(d.number + 1)}, "number and token of the attempt")
+		m.equal([]int64{int64(c.Number), c.Token}, []int64{int64(d.number + 1), token}, "number and token of the attempt")
 		m.sameBody(c.Body, d.event.draft, d.event.version)
 		m.equal(c.Target.URL, d.sub.URL, "URL of the target")
 		m.equal(c.Spared, d.spared, "Spared of attempt %d of %s", c.Number, d.id)
-		d.number++
+		d.number, d.token = d.number+1, token
 		d.tries++
 		if d.first.IsZero() {
 			d.first = m.clock
@@ -170,7 +171,7 @@ func (m *model[Tx]) settleAll(results []sender.Result) {
 		m.equal(len(claims.Recorded), len(results), "number of Recorded")
 		for i, r := range claims.Recorded {
 			d := m.byKey[results[i].Key]
-			lost := !d.live || d.leased.IsZero() || int64(d.number) != results[i].Token
+			lost := !d.live || d.leased.IsZero() || d.token != results[i].Token
 			m.equal(r.Lost, lost, "whether result %d, of attempt %d of %s, is lost", i, results[i].Number, d.id)
 			if !lost {
 				m.settle(d, results[i].Class, r.Decision)
@@ -262,7 +263,7 @@ func (m *model[Tx]) release() {
 		r.Due = due
 	}
 	m.noError(m.Store.Release(m.ctx, []sender.Release{r}), "releasing")
-	if d := m.byKey[c.Key]; d.live && !d.leased.IsZero() && int64(d.number) == c.Token {
+	if d := m.byKey[c.Key]; d.live && !d.leased.IsZero() && d.token == c.Token {
 		d.number--
 		d.tries--
 		d.leased, d.due = time.Time{}, due

@@ -75,7 +75,7 @@ func noticeLost[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	w.claimOne()
 	w.Advance(lease + time.Second)
-	claims := w.batch(sender.Batch{Decide: noticing, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(10)}})
+	claims := w.batch(sender.Batch{Decide: noticing, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
 	w.equal(len(claims.Notices), 1, "notices stored")
 	w.sameNotice(claims.Notices[0], sender.Notice{
 		Kind: sender.NoticeFailing, Subscriber: w.read(sub).Subscriber, Subscription: sub, Delivery: w.delivery(d.ID, sub).ID,

@@ -27,7 +27,7 @@ func decide(l sender.Live, h sender.Health, r sender.Result, now time.Time) send
 		h.Lane = sender.LaneProbation
 	}
 	switch {
-	case l.Single:
+	case l.Single && (r.Class != sender.ClassInterrupted || l.Tries >= maxTries):
 		return sender.Decision{Status: sender.StatusDelivered, Health: h}
 	case l.Tries >= maxTries:
 		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}

@@ -57,7 +57,7 @@ func rateInFlight[Tx any](w *world[Tx]) {
 	w.equal(len(again), 1, "deliveries claimed after a release")
 	claims := w.batch(sender.Batch{
 		Decide: decide, Results: []sender.Result{result(again[0], sender.ClassNone)},
-		Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)},
+		Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
 	})
 	w.equal(len(claims.Claimed), 1, "deliveries claimed by the batch that records a success")
 }

@@ -15,13 +15,14 @@ func recordRules[Tx any]() []rule[Tx] {
 		{"attempts in full", "Attempts are stored with every field, byte for byte.", recordAttempts[Tx]},
 		{"what Decide is given", "Decide is given the row as it is, the subscription's health, the result, and the database's time.", recordDecide[Tx]},
 		{"health within a batch", "Results of one subscription are decided in the order given, each with the Health that the one before left, and the last is stored.", recordHealth[Tx]},
-		{"token", "A result whose token is not the delivery's present one changes nothing.", recordToken[Tx]},
+		{"token", "A result whose token is not the present lease's changes nothing.", recordToken[Tx]},
 		{"not leased", "A result for a delivery that is not leased changes nothing, be it the second for one attempt.", recordNotLeased[Tx]},
 		{"too late", "A result that arrives after its lease was lost and the delivery was claimed again changes nothing.", recordLate[Tx]},
 		{"late, but not lost", "A result that arrives after its lease's end counts if nobody else has claimed the delivery.", recordOverdue[Tx]},
 		{"several of many", "In a batch, lost results stand in nobody's way.", recordMixed[Tx]},
 		{"released", "A released delivery is due again at the time given, and its attempt never was: its number is used again, and it counts as no try.", releaseRule[Tx]},
-		{"released under another token", "A release whose token is not the delivery's present one changes nothing.", releaseToken[Tx]},
+		{"released under another token", "A release whose token is not the present lease's changes nothing.", releaseToken[Tx]},
+		{"a number given twice", "After a release the number is given out again, and the token is not: what was done under the first one changes nothing, be it repeated.", releaseTwice[Tx]},
 	}
 }
 
@@ -308,6 +309,21 @@ func releaseRule[Tx any](w *world[Tx]) {
 	w.record(result(c2, sender.ClassTimeout))
 	w.equal([]int{c2.Number, live.Number, live.Tries}, []int{2, 2, 2}, "number, and number and tries at the decision, of a retry after a release")
 	w.sameTime(live.First, c.At, "First at a retry after a release")
+}
+
+func releaseTwice[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	first := w.claimOne()
+	back := []sender.Release{{Key: first.Key, Token: first.Token}}
+	w.noError(w.Store.Release(w.ctx, back), "releasing")
+	second := w.claimOne()
+	w.equal([]int{first.Number, second.Number}, []int{1, 1}, "numbers of an attempt that was released and claimed again")
+	w.lost(result(first, sender.ClassNone), d.ID, sub, "released, and claimed under the same number")
+	before := w.delivery(d.ID, sub)
+	w.noError(w.Store.Release(w.ctx, back), "releasing again")
+	w.equal(w.delivery(d.ID, sub), before, "delivery after a release was repeated")
+	w.claimNothing("after a release was repeated")
+	w.record(result(second, sender.ClassNone))
 }
 
 func releaseToken[Tx any](w *world[Tx]) {

@@ -14,7 +14,8 @@ func redeliverRules[Tx any]() []rule[Tx] {
 		{"in flight and lost", "An attempt that was in flight at the redelivery and is lost is followed by another.", redeliverLost[Tx]},
 		{"dead-lettered", "A dead-lettered delivery is live again and starts its schedule anew, while the attempt numbers go on.", redeliverDead[Tx]},
 		{"delivered, again", "A delivered one gets a single attempt, with the same bytes.", redeliverDelivered[Tx]},
-		{"delivered, whose single attempt fails", "A delivered one whose single attempt fails, or is lost, stays delivered and is not tried again.", redeliverSingle[Tx]},
+		{"delivered, whose single attempt fails", "A delivered one whose single attempt fails stays delivered and is not tried again.", redeliverSingle[Tx]},
+		{"delivered, whose single attempt is lost", "A delivered one whose single attempt is lost gets another one, which is a single one too.", redeliverSingleLost[Tx]},
 		{"delivered, twice", "Redelivering a delivered one again before its single attempt was made makes no second one.", redeliverTwice[Tx]},
 		{"cancelled", "A cancelled delivery is refused with ErrCancelled, whether it was swept or not, and stays cancelled.", redeliverCancelled[Tx]},
 		{"of a deleted subscription", "What was delivered or dead-lettered before its subscription was deleted cannot be redelivered, and stays what it is.", redeliverDeleted[Tx]},
@@ -180,15 +181,28 @@ func redeliverSingle[Tx any](w *world[Tx]) {
 	w.claimNothing("after a single attempt that failed")
 
 	w.redeliver(id)
+	w.equal(w.claimOne().Number, 3, "number of the attempt of the next redelivery")
+}
+
+func redeliverSingleLost[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	w.record(result(w.claimOne(), sender.ClassNone))
+	id := w.delivery(d.ID, sub).ID
+	w.redeliver(id)
 	w.claimOne()
 	w.Advance(lease + time.Second)
 	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
-	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{0, 1}, "deliveries claimed, and attempts interrupted, after a single attempt was lost")
-	read = w.get(id)
-	w.equal([]any{read.Status, read.AttemptCount, read.LastErrorClass}, []any{sender.StatusDelivered, 3, sender.ClassInterrupted}, "status, attempts and last class after the single attempt was lost")
+	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, after a single attempt was lost")
+	again := claims.Claimed[0]
+	w.equal([]any{again.Number, w.get(id).Status}, []any{3, sender.StatusAwaitingRetry}, "number and status of the attempt in its place")
 
-	w.redeliver(id)
-	w.equal(w.claimOne().Number, 4, "number of the attempt of the next redelivery")
+	live := w.watch()
+	w.record(result(again, sender.ClassStatus))
+	w.equal([]any{live.Single, live.Number, live.Tries}, []any{true, 3, 2}, "Single, number and tries at the decision")
+	read := w.get(id)
+	w.equal([]any{read.Status, read.AttemptCount, read.LastErrorClass}, []any{sender.StatusDelivered, 3, sender.ClassStatus}, "status, attempts and last class after the attempt in its place failed")
+	w.Advance(1000 * time.Hour)
+	w.claimNothing("after the attempt in its place failed")
 }
 
 func redeliverTwice[Tx any](w *world[Tx]) {

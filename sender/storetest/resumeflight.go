@@ -84,7 +84,7 @@ func resumeFlightFails[Tx any](w *world[Tx]) {
 			return dec
 		}
 		r := result(c, sender.ClassTimeout)
-		claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Results: []sender.Result{r}, Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(10)}})
+		claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Results: []sender.Result{r}, Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
 		w.noError(err, "recording and claiming")
 		w.equal([]int{len(claims.Claimed), len(claims.Notices)}, []int{0, 0}, "deliveries claimed, and notices stored, when Decide says %s", status)
 		for _, when := range []string{"after the failure", "after a sweep"} {

@@ -80,7 +80,7 @@ func queryRollups[Tx any](w *world[Tx]) {
 	w.Advance(3 * time.Minute) // the fourth was lost, and the second is due again
 	_, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
 		return sender.Decision{Health: h} // which is none
-	}, Claim: sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}})
+	}, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
 	w.errorIs(err, sender.ErrInvalid, "a decision without a status")
 	w.equal(len(w.rollups()), 1, "rollups after a batch that failed")
 	again := w.claim(plenty)

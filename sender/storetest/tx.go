@@ -172,7 +172,7 @@ func txContext[Tx any](w *world[Tx]) {
 	before := w.get(id)
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	full := sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
+	full := sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}
 	for name, call := range map[string]func() error{
 		"InTx": func() error { return w.Store.InTx(ctx, func(Tx) error { return nil }) },
 		"Expand": func() error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,8 +25,9 @@ const plenty = 100_000
 type world[Tx any] struct {
 	*testing.T
 	Harness[Tx]
-	ctx  context.Context
-	made int // names given
+	ctx    context.Context
+	made   int          // names given
+	tokens atomic.Int64 // given
 
 	decide func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
 }
@@ -279,9 +281,17 @@ func (w *world[Tx]) claim(n int) []sender.Claimed {
 
 func (w *world[Tx]) claimBy(p sender.ClaimParams) sender.Claims {
 	w.Helper()
+	if p.Token == 0 {
+		p.Token = w.token()
+	}
 	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide, Claim: p})
 	w.noError(err, "claiming")
 	return c
+}
+
+// token is one that was not given before.
+func (w *world[Tx]) token() int64 {
+	return 1<<62 + w.tokens.Add(1)
 }
 
 // claimNothing ends the test if anything can be claimed.

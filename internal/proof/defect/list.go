@@ -158,7 +158,12 @@ var ofDecisions = []Defect{
 	{
 		Name: "a redelivery that fails makes a delivered one a dead letter",
 		File: "sender/policy.go", Tests: []string{"./sender"},
-		Old: "r.Class == ClassNone || l.Single {\n\t\treturn Decision{Status: StatusDelivered}", New: "r.Class == ClassNone {\n\t\treturn Decision{Status: StatusDelivered}",
+		Old: "r.Class == ClassNone || l.Single && r.Class != ClassInterrupted {", New: "r.Class == ClassNone {",
+	},
+	{
+		Name: "a redelivery ends with a process that was lost",
+		File: "sender/policy.go", Tests: []string{"./sender"},
+		Old: "r.Class == ClassNone || l.Single && r.Class != ClassInterrupted {", New: "r.Class == ClassNone || l.Single {",
 	},
 	{
 		Name: "notices are raised about notices",
@@ -196,17 +201,17 @@ var ofStores = []Defect{
 	{
 		Name: "a late result is recorded, in memory",
 		File: "sender/memory/record.go", Tests: []string{"./sender/memory"},
-		Old: "int64(d.live.number) == token", New: "token > 0",
+		Old: "d.live.token == token", New: "token > 0",
 	},
 	{
 		Name: "a late result is recorded, on SQLite",
 		File: "sender/sqlite/leases.go", Tests: []string{"./sender/sqlite"}, Run: store,
-		Old: "if !mine && leases[order[0]].token == l.number {", New: "if !mine {",
+		Old: "if !mine && leases[order[0]].token == l.token {", New: "if !mine {",
 	},
 	{
 		Name: "a late result ends another's lease, on PostgreSQL",
 		File: "sender/postgres/record.go", Tests: []string{"./sender/postgres"}, Run: store,
-		Old: " AND number = u.number OFFSET 0", New: " OFFSET 0",
+		Old: " AND token = u.token OFFSET 0", New: " OFFSET 0",
 	},
 	{
 		Name: "an attempt that was lost leaves no record, in memory",

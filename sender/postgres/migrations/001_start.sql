@@ -203,7 +203,8 @@ CREATE TABLE surehook_leases (
 	subscription bigint NOT NULL,
 	event bigint NOT NULL,
 	until timestamptz NOT NULL,      -- then it is due again
-	number int NOT NULL,             -- of the attempt; also the lease's token
+	token bigint NOT NULL,           -- sender.ClaimParams.Token
+	number int NOT NULL,             -- of the attempt
 	tries int NOT NULL,              -- attempts of the present schedule, this one included
 	first_at timestamptz NOT NULL,   -- when the first of them was claimed
 	claimed_at timestamptz NOT NULL,

@@ -136,7 +136,8 @@ CREATE TABLE surehook_leases (
 	subscription INTEGER NOT NULL,
 	event INTEGER NOT NULL,
 	until INTEGER NOT NULL,      -- then it is due again
-	number INTEGER NOT NULL,     -- of the attempt; also the lease's token
+	token INTEGER NOT NULL,      -- sender.ClaimParams.Token
+	number INTEGER NOT NULL,     -- of the attempt
 	tries INTEGER NOT NULL,      -- attempts of the present schedule, this one included
 	first_at INTEGER NOT NULL,   -- when the first of them was claimed
 	stood INTEGER NOT NULL,      -- microseconds that the schedule has stood still

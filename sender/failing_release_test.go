@@ -1,0 +1,65 @@
+package sender_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// failingRelease fails when it is first to give claims back: before it has done it, or
+// after.
+type failingRelease struct {
+	sender.DispatchStore
+	after bool
+	calls atomic.Int64
+}
+
+func (s *failingRelease) Release(ctx context.Context, rs []sender.Release) error {
+	if s.calls.Add(1) > 1 {
+		return s.DispatchStore.Release(ctx, rs)
+	}
+	if s.after {
+		if err := s.DispatchStore.Release(ctx, rs); err != nil {
+			return err
+		}
+	}
+	return errAway
+}
+
+// What a dispatcher that stops has not begun is given back, although the database failed
+// at first, and whether it had done it or not.
+func TestWhatIsGivenBackOutlastsFailuresOfTheDatabase(t *testing.T) {
+	for name, after := range map[string]bool{"before its effect": false, "after its effect": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				endpoint := sendertest.NewRoundTripper(sendertest.Status(204), sendertest.Delay(3*time.Second, sendertest.Status(204)))
+				b.subscribe("sub_a", "http://endpoint/")
+				store := &failingRelease{DispatchStore: b.store, after: after}
+				stop := b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: endpoint, Slots: 4}))
+				b.publish("sub_a") // then it is proven, and more is claimed than is begun
+				time.Sleep(time.Second)
+				const events = 20
+				for range events {
+					b.publish("sub_a")
+				}
+				time.Sleep(time.Second)
+				require.NoError(t, stop())
+				require.EqualValues(t, 2, store.calls.Load())
+				list, _, err := b.history.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusPending})
+				require.NoError(t, err)
+				require.NotEmpty(t, list)
+				for _, d := range list {
+					require.False(t, d.InFlight, "nothing is leased any more")
+				}
+			})
+		})
+	}
+}
