@@ -15,8 +15,11 @@ var files embed.FS
 // Migrate brings the tables up to date, and makes the schema of the config if it
 // is not there. Call it before the first use, at every start: when nothing is to
 // be done it writes nothing and takes no lock. Several processes may call it at
-// once. It uses one connection of db and a transaction of its own; a pgxpool.Pool
+// once. It uses one connection of db and a transaction for each migration; a pgxpool.Pool
 // becomes a *sql.DB by stdlib.OpenDBFromPool. A nil config is an empty one.
+//
+// Tables that a newer release has migrated are left as they are. It is an error if they
+// say that this release cannot work with them.
 func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
 	if cfg == nil {
 		cfg = &Config{}
@@ -27,6 +30,7 @@ func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
 // Migrations returns the numbered files that Migrate applies, for those who have
 // a tool of their own. Their names are unqualified. They only ever go forward, and
 // a released one never changes.
+// They record themselves in surehook_migrations.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(files, "migrations")
 	if err != nil { // only a malformed path, and this one is constant

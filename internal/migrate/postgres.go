@@ -3,32 +3,42 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"strings"
+	"time"
 
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/ident"
 )
 
-const createPostgresLedger = `CREATE TABLE IF NOT EXISTS surehook_migrations (
-	set_name   text NOT NULL,
-	version    integer NOT NULL,
-	applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	PRIMARY KEY (set_name, version)
-)`
+// How long a migration waits for a table's lock. All who come after it wait behind it, so
+// it gives up, lets them pass and tries again. An autovacuum that is in its way is
+// cancelled after deadlock_timeout, which is a second and must be the shorter one.
+var patience = struct {
+	lock     time.Duration
+	tries    int
+	min, max time.Duration // between two tries
+}{2 * time.Second, 20, 100 * time.Millisecond, 5 * time.Second}
 
-// Postgres applies the files of fsys that the schema does not have yet, in order
-// and all in one transaction, and records them under the name set in the schema's
-// table surehook_migrations. The files are numbered as for [SQLite], and their
-// names are unqualified: they and the ledger go into the schema, which is made if
-// it is not there. The empty schema is the first of the connection's search_path
-// that exists.
+// Postgres applies the files of fsys that the schema does not have yet, in order,
+// each in a transaction of its own. They record themselves under the name set in the
+// schema's table surehook_migrations: see [Ledger]. The files are numbered as for
+// [SQLite], and their names are unqualified: they and the ledger go into the schema,
+// which is made if it is not there. The empty schema is the first of the connection's
+// search_path that exists.
 //
 // When all are there, nothing is written and no lock is taken. Several processes
 // may start at once: one applies the files while the others wait, for as long as
-// ctx and the server's lock_timeout let them. After an error nothing has changed.
-// A schema that has a file which fsys does not know belongs to a newer release,
-// and is an error before anything is changed.
+// ctx lets them. A file that does not get its locks within two seconds, or meets a
+// deadlock, is given up and tried again a little later, 20 times: others wait behind it
+// for no longer. After an error, the files before the failed one stay applied and the
+// failed one has left nothing.
+//
+// A schema that has files which fsys does not know is left as it is. It is an error if
+// one of them says that releases which do not know it cannot work with it.
 func Postgres(ctx context.Context, db *sql.DB, schema, set string, fsys fs.FS) error {
 	if err := postgresTo(ctx, db, schema, set, fsys); err != nil {
 		return fmt.Errorf("migrate: %s: %w", set, err)
@@ -56,24 +66,19 @@ func postgresTo(ctx context.Context, db *sql.DB, schema, set string, fsys fs.FS)
 		}
 	}
 	m := postgres{schema: schema, set: set, files: files}
-	have, err := m.applied(ctx, conn)
-	if err != nil || have == len(files) {
-		return err
-	}
-	// Not stricter, whatever the server's default is: what others have committed
-	// while this one waited for the lock must be seen.
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	l, err := m.ledger(ctx, conn)
 	if err != nil {
-		return fmt.Errorf("beginning: %w", err)
-	}
-	defer tx.Rollback()
-	if err := m.apply(ctx, tx); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("committing: %w", err)
+	if err := l.suits(len(files)); err != nil {
+		return err
 	}
-	return nil
+	for l.Version < len(files) {
+		if l, err = m.patiently(ctx, conn, files[l.Version]); err != nil {
+			return err
+		}
+	}
+	return l.suits(len(files)) // a newer release may have gone on meanwhile
 }
 
 func currentSchema(ctx context.Context, conn *sql.Conn) (string, error) {
@@ -99,50 +104,73 @@ type queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// applied returns the highest version in the schema, 0 if it has none. One that
-// is not known here is an error.
-func (m postgres) applied(ctx context.Context, q queryer) (version int, err error) {
-	ledger := ident.QuoteSchema(m.schema) + ".surehook_migrations"
-	var there bool
-	if err := q.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", ledger).Scan(&there); err != nil || !there {
-		return 0, wrap("looking for surehook_migrations", err)
-	}
-	if err := q.QueryRowContext(ctx,
-		"SELECT coalesce(max(version), 0) FROM "+ledger+" WHERE set_name = $1", m.set).Scan(&version); err != nil {
-		return 0, wrap("reading surehook_migrations", err)
-	}
-	if version > len(m.files) {
-		return 0, fmt.Errorf("the database is at version %d and this release knows %d: run the newer release", version, len(m.files))
-	}
-	return version, nil
+func (m postgres) ledger(ctx context.Context, q queryer) (Ledger, error) {
+	table := ident.QuoteSchema(m.schema) + ".surehook_migrations"
+	return ReadPostgres(table, m.set, func(query string, args ...any) Row {
+		return q.QueryRowContext(ctx, strings.ReplaceAll(query, " surehook_migrations ", " "+table+" "), args...)
+	})
 }
 
-func (m postgres) apply(ctx context.Context, tx *sql.Tx) error {
-	if err := m.prepare(ctx, tx); err != nil {
-		return err
+// patiently takes a step, and again if others were in its way. The next file is the one
+// that the error is about, unless somebody else has applied it.
+func (m postgres) patiently(ctx context.Context, conn *sql.Conn, next file) (l Ledger, err error) {
+	pause := patience.min
+	for range patience.tries {
+		if l, err = m.step(ctx, conn); err == nil || dberr.Classify(err) != dberr.Retry {
+			return l, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return l, errors.Join(ctx.Err(), err)
+		}
+		pause = min(2*pause, patience.max)
 	}
-	have, err := m.applied(ctx, tx)
+	return l, fmt.Errorf("%s did not get its locks in %d tries of %s, because transactions stay open that have used its tables (pg_stat_activity shows them): end them, and migrate again: %w",
+		next.name, patience.tries, patience.lock, err)
+}
+
+// step applies the next file, unless another process did in the meantime, and returns
+// the ledger as it then is.
+func (m postgres) step(ctx context.Context, conn *sql.Conn) (l Ledger, err error) {
+	// Not stricter, whatever the server's default is: what others have committed
+	// while this one waited for the lock must be seen.
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
-		return err
+		return l, fmt.Errorf("beginning: %w", err)
 	}
-	for i, f := range m.files[have:] {
-		// Without arguments, drivers send it as it is, and it may be several statements.
-		if _, err := tx.ExecContext(ctx, f.sql); err != nil {
-			return wrap(f.name, err)
-		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO surehook_migrations (set_name, version) VALUES ($1, $2)",
-			m.set, have+i+1); err != nil {
-			return wrap("recording "+f.name, err)
-		}
+	defer func() { _ = tx.Rollback() }()
+	if err := m.prepare(ctx, tx); err != nil {
+		return l, err
 	}
-	return nil
+	if l, err = m.ledger(ctx, tx); err != nil || l.Version >= len(m.files) {
+		return l, err
+	}
+	next, version := m.files[l.Version], l.Version+1
+	// Without arguments, drivers send it as it is, and it may be several statements.
+	if _, err := tx.ExecContext(ctx, next.sql); err != nil {
+		return l, wrap(next.name, err)
+	}
+	if l, err = m.ledger(ctx, tx); err == nil {
+		err = l.recorded(next, version)
+	}
+	if err != nil {
+		return l, err
+	}
+	return l, wrap("committing "+next.name, tx.Commit())
 }
 
-// prepare takes the schema's lock, and makes the schema and the ledger. The lock
-// is every set's: CREATE … IF NOT EXISTS fails when two run at once.
+// prepare takes the schema's lock, makes the schema, and sets what the file runs under.
+// The lock is every set's: CREATE … IF NOT EXISTS fails when two run at once. A role's
+// own limits are for its daily work: an index can take longer to build.
 func (m postgres) prepare(ctx context.Context, tx *sql.Tx) error {
 	key := fnv.New64a()
 	_, _ = key.Write([]byte("surehook_migrations " + m.schema)) // it never fails
+	if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"); err != nil {
+		return wrap("setting timeouts", err)
+	}
 	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(key.Sum64())); err != nil {
 		return wrap("waiting for others to migrate", err)
 	}
@@ -156,11 +184,8 @@ func (m postgres) prepare(ctx context.Context, tx *sql.Tx) error {
 			return wrap("creating schema "+quoted, err)
 		}
 	}
-	if _, err := tx.ExecContext(ctx, "SET LOCAL search_path TO "+quoted); err != nil {
-		return wrap("setting the search_path", err)
-	}
-	_, err := tx.ExecContext(ctx, createPostgresLedger)
-	return wrap("creating surehook_migrations", err)
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL search_path TO %s; SET LOCAL lock_timeout = %d", quoted, patience.lock.Milliseconds()))
+	return wrap("setting the search_path", err)
 }
 
 func wrap(doing string, err error) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/internal/pgtest"
 )
@@ -29,21 +30,59 @@ func openPostgres(t *testing.T, settings ...string) *sql.DB {
 func TestPostgresInSteps(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
-	before := time.Now()
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(2)))
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(4)))
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(4)))
 	require.Equal(t, 12, number(t, db, "SELECT x FROM "+schema+".a"))
 	require.Equal(t, 4, number(t, db, "SELECT count(*) FROM "+schema+".surehook_migrations WHERE set_name = 'one'"))
-	var at time.Time
-	require.NoError(t, db.QueryRowContext(ctx, "SELECT min(applied_at) FROM "+schema+".surehook_migrations").Scan(&at))
-	require.WithinRange(t, at, before.Add(-time.Second), time.Now().Add(time.Second))
-
-	other := fstest.MapFS{"001_c.sql": {Data: []byte("CREATE TABLE c (x INTEGER)")}}
-	require.NoError(t, migrate.Postgres(ctx, db, schema, "two", other), "sets are numbered apart")
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "two", other()), "sets are numbered apart")
 	require.Equal(t, 1, number(t, db, "SELECT count(*) FROM "+schema+".surehook_migrations WHERE set_name = 'two'"))
-	require.ErrorContains(t, migrate.Postgres(ctx, db, schema, "one", set(3)),
-		"migrate: one: the database is at version 4 and this release knows 3: run the newer release")
+}
+
+// A release that is older than the tables starts if they say that it may, and changes
+// nothing of them.
+func TestPostgresNewerDatabase(t *testing.T) {
+	db, ctx := openPostgres(t), t.Context()
+	schema := pgtest.Schema(t, db)
+	fits := func(known fstest.MapFS) error {
+		table := schema + ".surehook_migrations"
+		l, err := migrate.ReadPostgres(table, "one", func(query string, args ...any) migrate.Row {
+			return db.QueryRowContext(ctx, strings.ReplaceAll(query, "surehook_migrations", table), args...)
+		})
+		require.NoError(t, err)
+		return l.Fits(known)
+	}
+	require.EqualError(t, fits(set(1)), "migration 001_a.sql is missing: call Migrate before")
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
+	require.NoError(t, fits(set(1)))
+	require.EqualError(t, fits(set(4)), "migration 002_b.sql is missing: call Migrate before")
+
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(3)))
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(2)))
+	require.NoError(t, fits(set(2)))
+	require.Equal(t, 3, number(t, db, "SELECT max(version) FROM "+schema+".surehook_migrations"))
+	const refused = "the database is at version 3, for releases that know version 2, and this one knows 1: run a newer release"
+	require.EqualError(t, migrate.Postgres(ctx, db, schema, "one", set(1)), "migrate: one: "+refused)
+	require.EqualError(t, fits(set(1)), refused)
+	require.Equal(t, 2, number(t, db, "SELECT x FROM "+schema+".a"))
+}
+
+func TestPostgresTablesOfNoRelease(t *testing.T) {
+	db, ctx := openPostgres(t), t.Context()
+	schema := pgtest.Schema(t, db)
+	_, err := db.ExecContext(ctx, "CREATE TABLE "+schema+".surehook_migrations (set_name text, version integer)")
+	require.NoError(t, err)
+	require.ErrorContains(t, migrate.Postgres(ctx, db, schema, "one", set(1)), "made before the first release: drop them and call Migrate")
+}
+
+func TestPostgresUnrecordedFile(t *testing.T) {
+	db, ctx := openPostgres(t), t.Context()
+	schema := pgtest.Schema(t, db)
+	fsys := set(1)
+	fsys["002_b.sql"] = &fstest.MapFile{Data: []byte("CREATE TABLE b (x INTEGER)")}
+	require.EqualError(t, migrate.Postgres(ctx, db, schema, "one", fsys),
+		"migrate: one: 002_b.sql must end with its row of surehook_migrations: version 2, and needs of 1 to 2")
+	require.Zero(t, number(t, db, "SELECT count(*) FROM pg_tables WHERE schemaname = $1 AND tablename = 'b'", schema))
 }
 
 func TestPostgresSchemas(t *testing.T) {
@@ -70,17 +109,17 @@ func TestPostgresSchemas(t *testing.T) {
 		"migrate: one: schema has 64 bytes: at most 63 are allowed")
 }
 
-func TestPostgresFailureLeavesNothing(t *testing.T) {
+func TestPostgresFailureLeavesTheFilesBefore(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
 	fsys := set(2)
-	fsys["003_bad.sql"] = &fstest.MapFile{Data: []byte("UPDATE a SET x = 99; INSERT INTO absent VALUES (1);")}
+	fsys["003_bad.sql"] = migration("one", 3, 1, "UPDATE a SET x = 99; INSERT INTO absent VALUES (1)")
 	err := migrate.Postgres(ctx, db, schema, "one", fsys)
 	require.ErrorContains(t, err, "migrate: one: 003_bad.sql: ")
 	require.ErrorContains(t, err, "absent")
 	require.Equal(t, 1, number(t, db, "SELECT x FROM "+schema+".a"))
-	require.Equal(t, 1, number(t, db, "SELECT max(version) FROM "+schema+".surehook_migrations"), "002_b.sql neither")
+	require.Equal(t, 2, number(t, db, "SELECT max(version) FROM "+schema+".surehook_migrations"))
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(3)))
 }
 
@@ -91,7 +130,6 @@ func TestPostgresManyStartAtOnce(t *testing.T) {
 	schema := pgtest.Schema(t, db)
 	_, err := db.ExecContext(ctx, "DROP SCHEMA "+schema)
 	require.NoError(t, err)
-	other := fstest.MapFS{"001_c.sql": {Data: []byte("CREATE TABLE c (x INTEGER)")}}
 	start := make(chan struct{})
 	var g errgroup.Group
 	for i := range 8 {
@@ -100,7 +138,7 @@ func TestPostgresManyStartAtOnce(t *testing.T) {
 		g.Go(func() error {
 			<-start
 			if i%2 == 0 {
-				return migrate.Postgres(ctx, db, schema, "two", other)
+				return migrate.Postgres(ctx, db, schema, "two", other())
 			}
 			return migrate.Postgres(ctx, db, schema, "one", set(4))
 		})
@@ -155,4 +193,95 @@ func text(t *testing.T, db *sql.DB, query string) (s string) {
 	t.Helper()
 	require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&s))
 	return s
+}
+
+// holding opens a transaction that has read the table, as a report or a dump does, and
+// returns what ends it.
+func holding(t *testing.T, db *sql.DB, table string) (end func()) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = tx.ExecContext(t.Context(), "SELECT FROM "+table)
+	require.NoError(t, err)
+	return func() { _ = tx.Rollback() }
+}
+
+// renaming is a set whose second file needs a table for itself.
+func renaming() fstest.MapFS {
+	fsys := set(1)
+	fsys["002_y.sql"] = migration("one", 2, 1, "ALTER TABLE a ADD COLUMN y INTEGER NOT NULL DEFAULT 7")
+	return fsys
+}
+
+// Who comes after a migration that waits for a long reader waits behind it: no longer than
+// the migration waits.
+func TestPostgresMigrationLetsOthersPass(t *testing.T) {
+	db, ctx := openPostgres(t), t.Context()
+	schema := pgtest.Schema(t, db)
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
+	end := holding(t, db, schema+".a")
+	defer end()
+	done := make(chan error, 1)
+	waiting := openPostgres(t, "application_name", schema)
+	go func() { done <- migrate.Postgres(ctx, waiting, schema, "one", renaming()) }()
+	waits := "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'"
+	for range 3 { // not only the first time
+		require.Eventually(t, func() bool { return number(t, db, waits, schema) == 1 }, time.Minute, time.Millisecond)
+		_, err := db.ExecContext(ctx, "INSERT INTO "+schema+".a VALUES (2)") // the reader stays
+		require.NoError(t, err)
+	}
+	end()
+	require.NoError(t, <-done)
+	require.Equal(t, 4*7, number(t, db, "SELECT sum(y) FROM "+schema+".a"))
+}
+
+// A reader that never ends is told of in the end.
+func TestPostgresMigrationGivesUp(t *testing.T) {
+	migrate.HurryPostgres(t)
+	db, ctx := openPostgres(t), t.Context()
+	schema := pgtest.Schema(t, db)
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
+	defer holding(t, db, schema+".a")()
+	err := migrate.Postgres(ctx, db, schema, "one", renaming())
+	require.ErrorContains(t, err, "migrate: one: 002_y.sql did not get its locks in 3 tries of 10ms, because transactions stay open that have used its tables (pg_stat_activity shows them)")
+	require.Equal(t, dberr.Retry, dberr.Classify(err))
+	require.NoError(t, db.PingContext(ctx))
+	require.Equal(t, 1, number(t, db, "SELECT max(version) FROM "+schema+".surehook_migrations"))
+}
+
+// A caller that has the tables in another order gets them or is told to run again; so does
+// the migration, by itself.
+func TestPostgresMigrationInACircle(t *testing.T) {
+	db, ctx := openPostgres(t), t.Context()
+	schema := pgtest.Schema(t, db)
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(2)))
+	fsys := set(2)
+	fsys["003_y.sql"] = migration("one", 3, 2, "ALTER TABLE a ADD COLUMN y INTEGER; ALTER TABLE b ADD COLUMN y INTEGER")
+	caller, err := db.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	defer caller.Rollback()
+	_, err = caller.ExecContext(ctx, "INSERT INTO "+schema+".b VALUES (1)")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	waiting := openPostgres(t, "application_name", schema)
+	go func() { done <- migrate.Postgres(ctx, waiting, schema, "one", fsys) }()
+	waits := "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'"
+	require.Eventually(t, func() bool { return number(t, db, waits, schema) == 1 }, time.Minute, time.Millisecond)
+	if _, err = caller.ExecContext(ctx, "INSERT INTO "+schema+".a VALUES (1)"); err != nil {
+		require.Equal(t, dberr.Retry, dberr.Classify(err))
+		require.NoError(t, caller.Rollback())
+	} else {
+		require.NoError(t, caller.Commit())
+	}
+	require.NoError(t, <-done)
+}
+
+// A role's own limits are not for the building of an index.
+func TestPostgresMigrationUnderARolesTimeouts(t *testing.T) {
+	db, ctx := openPostgres(t, "statement_timeout", "50"), t.Context()
+	schema := pgtest.Schema(t, openPostgres(t))
+	fsys := set(1)
+	fsys["002_slow.sql"] = migration("one", 2, 1, "SELECT pg_sleep(0.2)")
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", fsys))
+	require.Equal(t, "50ms", text(t, db, "SHOW statement_timeout"))
 }

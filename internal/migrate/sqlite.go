@@ -22,27 +22,29 @@ const (
 	busyWaitMax = 250 * time.Millisecond
 )
 
-const createLedger = `CREATE TABLE IF NOT EXISTS surehook_migrations (
-	set_name TEXT NOT NULL,
-	version INTEGER NOT NULL,
-	applied_at INTEGER NOT NULL, -- microseconds since 1970, UTC
-	PRIMARY KEY (set_name, version)
-) WITHOUT ROWID`
-
 // SQLite applies the files of fsys that the database does not have yet, in
-// order, each in a BEGIN IMMEDIATE transaction of its own, and records them
-// under the name set in the table surehook_migrations. The files are numbered
+// order, each in a BEGIN IMMEDIATE transaction of its own. They record themselves under
+// the name set in the table surehook_migrations: see [Ledger]. The files are numbered
 // from 1 without gaps: 001_start.sql, 002_more.sql.
 //
 // When all are there, nothing is written and no lock is taken. Several processes
 // may start at once: one applies a file while the others wait, for at most 15
 // seconds. After an error, the files before the failed one stay applied and the
-// failed one has left nothing. A database that has a file which fsys does not
-// know belongs to a newer release, and is an error before anything is changed.
+// failed one has left nothing.
+//
+// A database that has files which fsys does not know is left as it is. It is an error if
+// one of them says that releases which do not know it cannot work with it.
 func SQLite(ctx context.Context, db *sql.DB, set string, fsys fs.FS) error {
+	if err := sqliteTo(ctx, db, set, fsys); err != nil {
+		return fmt.Errorf("migrate: %s: %w", set, err)
+	}
+	return nil
+}
+
+func sqliteTo(ctx context.Context, db *sql.DB, set string, fsys fs.FS) error {
 	files, err := read(fsys)
 	if err != nil {
-		return fmt.Errorf("migrate: %s: %w", set, err)
+		return err
 	}
 	var conn *sql.Conn
 	// Connecting can meet a lock too, when the DSN sets the journal mode.
@@ -50,33 +52,30 @@ func SQLite(ctx context.Context, db *sql.DB, set string, fsys fs.FS) error {
 		conn, err = db.Conn(ctx)
 		return err
 	}); err != nil {
-		return fmt.Errorf("migrate: %s: connecting: %w", set, err)
+		return fmt.Errorf("connecting: %w", err)
 	}
 	defer conn.Close()
 	m := sqlite{conn: conn, set: set, files: files}
 
-	var have int
+	var l Ledger
 	if err := whileBusy(ctx, func() (err error) {
-		have, err = m.applied(ctx)
+		l, err = m.ledger(ctx)
 		return err
 	}); err != nil {
-		return fmt.Errorf("migrate: %s: reading surehook_migrations: %w", set, err)
+		return err
 	}
-	for {
-		if have > len(files) {
-			return fmt.Errorf("migrate: %s: the database is at version %d and this release knows %d: run the newer release",
-				set, have, len(files))
-		}
-		if have == len(files) {
-			return nil
-		}
+	if err := l.suits(len(files)); err != nil {
+		return err
+	}
+	for l.Version < len(files) {
 		if err := whileBusy(ctx, func() (err error) {
-			have, err = m.step(ctx)
+			l, err = m.step(ctx)
 			return err
 		}); err != nil {
-			return fmt.Errorf("migrate: %s: %w", set, err)
+			return err
 		}
 	}
+	return l.suits(len(files)) // a newer release may have gone on meanwhile
 }
 
 type sqlite struct {
@@ -85,54 +84,40 @@ type sqlite struct {
 	files []file
 }
 
-// applied returns the highest version in the database, 0 if it has none.
-func (m sqlite) applied(ctx context.Context) (version int, err error) {
-	var tables int
-	if err := m.conn.QueryRowContext(ctx,
-		"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'surehook_migrations'").Scan(&tables); err != nil || tables == 0 {
-		return 0, err
-	}
-	err = m.conn.QueryRowContext(ctx,
-		"SELECT coalesce(max(version), 0) FROM surehook_migrations WHERE set_name = ?", m.set).Scan(&version)
-	return version, err
+func (m sqlite) ledger(ctx context.Context) (Ledger, error) {
+	return ReadSQLite(m.set, func(query string, args ...any) Row { return m.conn.QueryRowContext(ctx, query, args...) })
 }
 
 // step applies the next file, unless another process did in the meantime, and
-// returns the version that the database then has.
-func (m sqlite) step(ctx context.Context) (version int, err error) {
+// returns the ledger as it then is.
+func (m sqlite) step(ctx context.Context) (l Ledger, err error) {
 	// Deferred, the transaction would read first and could then find that it may
 	// not write. BeginTx cannot say IMMEDIATE, whatever the driver.
 	if _, err := m.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return 0, err
+		return l, err
 	}
 	defer func() {
 		if err != nil {
 			m.rollback(ctx)
 		}
 	}()
-	if _, err := m.conn.ExecContext(ctx, createLedger); err != nil {
-		return 0, fmt.Errorf("creating surehook_migrations: %w", err)
+	if l, err = m.ledger(ctx); err != nil {
+		return l, err
 	}
-	version, err = m.applied(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("reading surehook_migrations: %w", err)
-	}
-	if version < len(m.files) {
-		next := m.files[version]
-		version++
+	if l.Version < len(m.files) {
+		next, version := m.files[l.Version], l.Version+1
 		if _, err := m.conn.ExecContext(ctx, next.sql); err != nil {
-			return 0, fmt.Errorf("%s: %w", next.name, err)
+			return l, wrap(next.name, err)
 		}
-		if _, err := m.conn.ExecContext(ctx,
-			"INSERT INTO surehook_migrations (set_name, version, applied_at) VALUES (?, ?, ?)",
-			m.set, version, time.Now().UnixMicro()); err != nil {
-			return 0, fmt.Errorf("recording %s: %w", next.name, err)
+		if l, err = m.ledger(ctx); err == nil {
+			err = l.recorded(next, version)
+		}
+		if err != nil {
+			return l, err
 		}
 	}
-	if _, err := m.conn.ExecContext(ctx, "COMMIT"); err != nil {
-		return 0, fmt.Errorf("committing version %d: %w", version, err)
-	}
-	return version, nil
+	_, err = m.conn.ExecContext(ctx, "COMMIT")
+	return l, wrap(fmt.Sprintf("committing version %d", l.Version), err)
 }
 
 // rollback must not be stopped by the caller's context: a connection with an

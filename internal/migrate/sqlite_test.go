@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"testing/fstest"
@@ -27,18 +28,34 @@ func open(t *testing.T, path, params string) *sql.DB {
 
 func path(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") }
 
+// ledger is what the first file of a set begins with. It is the same on both databases.
+const ledger = `CREATE TABLE IF NOT EXISTS surehook_migrations (set_name TEXT NOT NULL, version INTEGER NOT NULL, needs INTEGER NOT NULL,
+	applied_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (set_name, version));
+`
+
+// migration is a file that records itself.
+func migration(set string, version, needs int, sql string) *fstest.MapFile {
+	return &fstest.MapFile{Data: fmt.Appendf(nil, "%s%s;\nINSERT INTO surehook_migrations (set_name, version, needs) VALUES ('%s', %d, %d);\n",
+		ledger, sql, set, version, needs)}
+}
+
+// other is a set of one file.
+func other() fstest.MapFS {
+	return fstest.MapFS{"001_c.sql": migration("two", 1, 1, "CREATE TABLE c (x INTEGER)")}
+}
+
 // set gives the first n of four files. The third needs what the second made, and
-// none can be applied twice.
+// none can be applied twice. Who knows the first two only can work with all.
 func set(n int) fstest.MapFS {
 	all := []struct{ name, sql string }{
-		{"001_a.sql", "CREATE TABLE a (x INTEGER);\nINSERT INTO a VALUES (1);"},
-		{"002_b.sql", "CREATE TABLE b (x INTEGER); -- several\nCREATE INDEX b_x ON b (x);"},
-		{"003_fill.sql", "INSERT INTO b SELECT x FROM a; UPDATE a SET x = x + 1;"},
-		{"004_fill.sql", "UPDATE a SET x = x + 10;"},
+		{"001_a.sql", "CREATE TABLE a (x INTEGER);\nINSERT INTO a VALUES (1)"},
+		{"002_b.sql", "CREATE TABLE b (x INTEGER); -- several\nCREATE INDEX b_x ON b (x)"},
+		{"003_fill.sql", "INSERT INTO b SELECT x FROM a; UPDATE a SET x = x + 1"},
+		{"004_fill.sql", "UPDATE a SET x = x + 10"},
 	}
 	fsys := fstest.MapFS{}
-	for _, f := range all[:n] {
-		fsys[f.name] = &fstest.MapFile{Data: []byte(f.sql)}
+	for i, f := range all[:n] {
+		fsys[f.name] = migration("one", i+1, min(i+1, 2), f.sql)
 	}
 	return fsys
 }
@@ -51,32 +68,70 @@ func number(t *testing.T, db *sql.DB, query string, args ...any) (n int) {
 
 func TestSQLiteInSteps(t *testing.T) {
 	db, ctx := open(t, path(t), ""), t.Context()
-	before := time.Now()
 	require.NoError(t, migrate.SQLite(ctx, db, "one", set(2)))
 	require.NoError(t, migrate.SQLite(ctx, db, "one", set(4)))
 	require.NoError(t, migrate.SQLite(ctx, db, "one", set(4)))
 	require.Equal(t, 12, number(t, db, "SELECT x FROM a"))
 	require.Equal(t, 4, number(t, db, "SELECT count(*) FROM surehook_migrations WHERE set_name = 'one'"))
-	at := time.UnixMicro(int64(number(t, db, "SELECT min(applied_at) FROM surehook_migrations")))
-	require.WithinRange(t, at, before.Add(-time.Second), time.Now())
-
-	other := fstest.MapFS{"001_c.sql": {Data: []byte("CREATE TABLE c (x INTEGER)")}}
-	require.NoError(t, migrate.SQLite(ctx, db, "two", other), "sets are numbered apart")
+	require.NoError(t, migrate.SQLite(ctx, db, "two", other()), "sets are numbered apart")
 	require.Equal(t, 1, number(t, db, "SELECT count(*) FROM surehook_migrations WHERE set_name = 'two'"))
 }
 
+// A release that is older than the tables starts if they say that it may, and changes
+// nothing of them.
 func TestSQLiteNewerDatabase(t *testing.T) {
 	db, ctx := open(t, path(t), ""), t.Context()
+	fits := func(known fstest.MapFS) error {
+		l, err := migrate.ReadSQLite("one", func(query string, args ...any) migrate.Row { return db.QueryRowContext(ctx, query, args...) })
+		require.NoError(t, err)
+		return l.Fits(known)
+	}
+	require.EqualError(t, fits(set(1)), "migration 001_a.sql is missing: call Migrate before")
+	require.NoError(t, migrate.SQLite(ctx, db, "one", set(1)))
+	require.NoError(t, fits(set(1)))
+	require.EqualError(t, fits(set(4)), "migration 002_b.sql is missing: call Migrate before")
+
 	require.NoError(t, migrate.SQLite(ctx, db, "one", set(3)))
-	require.ErrorContains(t, migrate.SQLite(ctx, db, "one", set(2)),
-		"one: the database is at version 3 and this release knows 2: run the newer release")
+	require.NoError(t, migrate.SQLite(ctx, db, "one", set(2)))
+	require.NoError(t, fits(set(2)))
+	require.Equal(t, 3, number(t, db, "SELECT max(version) FROM surehook_migrations"))
+	const refused = "the database is at version 3, for releases that know version 2, and this one knows 1: run a newer release"
+	require.EqualError(t, migrate.SQLite(ctx, db, "one", set(1)), "migrate: one: "+refused)
+	require.EqualError(t, fits(set(1)), refused)
 	require.Equal(t, 2, number(t, db, "SELECT x FROM a"))
+}
+
+func TestSQLiteTablesOfNoRelease(t *testing.T) {
+	db, ctx := open(t, path(t), ""), t.Context()
+	_, err := db.ExecContext(ctx, "CREATE TABLE surehook_migrations (set_name TEXT, version INTEGER, applied_at INTEGER); INSERT INTO surehook_migrations VALUES ('one', 1, 0)")
+	require.NoError(t, err)
+	require.ErrorContains(t, migrate.SQLite(ctx, db, "one", set(1)), "made before the first release: drop them and call Migrate")
+}
+
+// A file that does not say which release may work with it, or says what cannot be, is not
+// applied.
+func TestSQLiteUnrecordedFile(t *testing.T) {
+	db, ctx := open(t, path(t), ""), t.Context()
+	for name, second := range map[string]*fstest.MapFile{
+		"no row":              {Data: []byte("CREATE TABLE b (x INTEGER)")},
+		"another version":     migration("one", 3, 1, "CREATE TABLE b (x INTEGER)"),
+		"another set":         migration("two", 2, 1, "CREATE TABLE b (x INTEGER)"),
+		"needs what is later": migration("one", 2, 3, "CREATE TABLE b (x INTEGER)"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := set(1)
+			fsys["002_b.sql"] = second
+			require.EqualError(t, migrate.SQLite(ctx, db, "one", fsys),
+				"migrate: one: 002_b.sql must end with its row of surehook_migrations: version 2, and needs of 1 to 2")
+			require.Zero(t, number(t, db, "SELECT count(*) FROM sqlite_master WHERE name = 'b'"))
+		})
+	}
 }
 
 func TestSQLiteFailureLeavesTheFilesBefore(t *testing.T) {
 	db, ctx := open(t, path(t), ""), t.Context()
 	fsys := set(2)
-	fsys["003_bad.sql"] = &fstest.MapFile{Data: []byte("UPDATE a SET x = 99; INSERT INTO absent VALUES (1);")}
+	fsys["003_bad.sql"] = migration("one", 3, 1, "UPDATE a SET x = 99; INSERT INTO absent VALUES (1)")
 	err := migrate.SQLite(ctx, db, "one", fsys)
 	require.ErrorContains(t, err, "003_bad.sql")
 	require.ErrorContains(t, err, "absent")

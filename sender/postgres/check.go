@@ -3,17 +3,10 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 
+	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/sender"
 )
-
-// migrated names something that each migration makes, by which it is seen, or a column
-// of it: those who migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_rollups"}
-
-const selectMade = `SELECT to_regclass($1) IS NOT NULL
-	AND ($2 = '' OR EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped))`
 
 // oldest is the first version of PostgreSQL that is supported, as server_version_num.
 const oldest = 150000
@@ -32,15 +25,12 @@ func (c *core) Check(ctx context.Context) error {
 		if fsync != "on" {
 			return fmt.Errorf("%w: fsync is %s: set it to on: a commit could be lost with the power", sender.ErrUnfit, fsync)
 		}
-		for i, name := range migrated {
-			var there bool
-			table, column, _ := strings.Cut(name, ".")
-			if err := w.row(selectMade, w.text(table), column).Scan(&there); err != nil {
-				return fail("looking for the tables", err)
-			}
-			if !there {
-				return fmt.Errorf("%w: migration %03d is missing (there is no %s): call Migrate before", sender.ErrUnfit, i+1, w.text(name))
-			}
+		l, err := migrate.ReadPostgres(w.text("surehook_migrations"), migrationSet, func(query string, args ...any) migrate.Row { return w.row(query, args...) })
+		if err != nil {
+			return fail("reading the ledger", err)
+		}
+		if err := l.Fits(Migrations()); err != nil {
+			return fmt.Errorf("%w: %s: %w", sender.ErrUnfit, migrationSet, err)
 		}
 		return nil
 	})

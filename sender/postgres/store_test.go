@@ -60,6 +60,7 @@ func (s *schemas) take(t *testing.T) string {
 		store, err := postgres.New(s.pool, &postgres.Config{Schema: name})
 		require.NoError(t, err)
 		require.NoError(t, store.Migrate(ctx))
+		newer(t, s.pool, name, 1)
 		_, err = s.pool.Exec(ctx, `CREATE TABLE "`+name+`".`+clockTable+` (at timestamptz)`)
 		require.NoError(t, err)
 	}
@@ -70,6 +71,19 @@ func (s *schemas) take(t *testing.T) string {
 		s.free = append(s.free, name)
 	})
 	return name
+}
+
+// newer applies what the migration of a later release may be that leaves those working
+// which know so many: a column more in each table.
+func newer(t *testing.T, pool *pgxpool.Pool, schema string, needs int) {
+	t.Helper()
+	_, err := pool.Exec(context.Background(), fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = '%[1]s' AND tablename <> 'surehook_migrations' LOOP
+			EXECUTE format('ALTER TABLE %%I.%%I ADD COLUMN of_a_later_release int NOT NULL DEFAULT 1', '%[1]s', name);
+		END LOOP;
+		INSERT INTO "%[1]s".surehook_migrations (set_name, version, needs) SELECT set_name, max(version) + 1, %[2]d FROM "%[1]s".surehook_migrations GROUP BY 1;
+	END $$`, schema, needs))
+	require.NoError(t, err)
 }
 
 // empty leaves a schema as it was when it was migrated, but for the numbers.

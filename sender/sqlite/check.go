@@ -5,28 +5,19 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/sender"
 )
-
-// migrated names something that each migration makes, by which it is seen, or a column
-// of it: those who migrate with a tool of their own have no ledger of ours.
-var migrated = [...]string{"surehook_rollups"}
-
-const selectMade = `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?1)
-	AND (?2 = '' OR EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2))`
 
 // Check implements sender.DispatchStore.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.read(ctx, func(w *work) error {
-		for i, name := range migrated {
-			var there bool
-			table, column, _ := strings.Cut(name, ".")
-			if err := w.row(selectMade, table, column).Scan(&there); err != nil {
-				return fail("looking for the tables", err)
-			}
-			if !there {
-				return fmt.Errorf("%w: migration %03d is missing (there is no %s): call Migrate before", sender.ErrUnfit, i+1, name)
-			}
+		l, err := migrate.ReadSQLite(migrationSet, func(query string, args ...any) migrate.Row { return w.row(query, args...) })
+		if err != nil {
+			return fail("reading the ledger", err)
+		}
+		if err := l.Fits(Migrations()); err != nil {
+			return fmt.Errorf("%w: %s: %w", sender.ErrUnfit, migrationSet, err)
 		}
 		var mode string
 		if err := w.row(`PRAGMA journal_mode`).Scan(&mode); err != nil {

@@ -34,14 +34,18 @@ func TestCheckNamesWhatToSet(t *testing.T) {
 			require.NoError(t, s.Check(t.Context()))
 		})
 	}
-	t.Run("not migrated to the end", func(t *testing.T) {
+	t.Run("made by a newer release", func(t *testing.T) {
 		db := open(t, path(t), fit)
 		s := newStore(t, db, time.Now)
-		_, err := db.ExecContext(t.Context(), "DROP TABLE surehook_rollups")
+		newer(t, db, 1)
+		require.NoError(t, s.Check(t.Context()), "that leaves this one working")
+		require.NoError(t, s.Migrate(t.Context()))
+		_, err := db.ExecContext(t.Context(), `INSERT INTO surehook_migrations (set_name, version, needs) VALUES ('sender', 3, 3)`)
 		require.NoError(t, err)
-		err = s.Check(t.Context())
-		require.ErrorIs(t, err, sender.ErrUnfit)
-		require.ErrorContains(t, err, "migration 001 is missing (there is no surehook_rollups)")
+		for _, err := range []error{s.Check(t.Context()), s.Migrate(t.Context())} {
+			require.ErrorContains(t, err, "sender: the database is at version 3, for releases that know version 3, and this one knows 1: run a newer release")
+		}
+		require.ErrorIs(t, s.Check(t.Context()), sender.ErrUnfit)
 	})
 	t.Run("not migrated", func(t *testing.T) {
 		db := open(t, path(t), fit)
@@ -49,7 +53,7 @@ func TestCheckNamesWhatToSet(t *testing.T) {
 		require.NoError(t, err)
 		err = s.Check(t.Context())
 		require.ErrorIs(t, err, sender.ErrUnfit)
-		require.ErrorContains(t, err, "call Migrate")
+		require.ErrorContains(t, err, "sender: migration 001_start.sql is missing: call Migrate before")
 		require.Zero(t, count(t, db, `SELECT count(*) FROM sqlite_master`), "what Check made")
 	})
 }

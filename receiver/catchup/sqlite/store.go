@@ -63,6 +63,9 @@ var files embed.FS
 // Migrate brings the table up to date. Call it before the first use, at every start:
 // when nothing is to be done it writes nothing. Several processes may call it at
 // once. It uses one connection of db and transactions of its own.
+//
+// Tables that a newer release has migrated are left as they are. It is an error if they
+// say that this release cannot work with them.
 func Migrate(ctx context.Context, db *sql.DB) error {
 	return migrate.SQLite(ctx, db, "catchup", Migrations())
 }

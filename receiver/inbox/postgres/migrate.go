@@ -17,6 +17,9 @@ var files embed.FS
 // it writes nothing and takes no lock. Several processes may call it at once. A
 // pgxpool.Pool becomes a *sql.DB by stdlib.OpenDBFromPool. A nil config is an empty
 // one.
+//
+// Tables that a newer release has migrated are left as they are. It is an error if they
+// say that this release cannot work with them.
 func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
 	if cfg == nil {
 		cfg = &Config{}

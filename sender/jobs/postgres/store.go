@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/pgrun"
@@ -100,19 +101,23 @@ const oldest = 150000
 func (s *Store[Tx]) Check(ctx context.Context) error {
 	var version int
 	var fsync string
-	var there bool
-	table := s.sent("surehook_jobs")
-	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'), to_regclass($1) IS NOT NULL`,
-		table).Scan(&version, &fsync, &there)
+	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync')`).Scan(&version, &fsync)
 	switch {
 	case err != nil:
-		return fail("looking for the tables", err)
+		return fail("reading the server's settings", err)
 	case version < oldest:
 		return fmt.Errorf("%w: the server's version is %d: PostgreSQL %d or newer is needed", sender.ErrUnfit, version/10000, oldest/10000)
 	case fsync != "on":
 		return fmt.Errorf("%w: fsync is %s: set it to on: a commit could be lost with the power", sender.ErrUnfit, fsync)
-	case !there:
-		return fmt.Errorf("%w: migration 001 of jobs is missing (there is no %s): call Migrate before", sender.ErrUnfit, table)
+	}
+	l, err := migrate.ReadPostgres(s.sent("surehook_migrations"), migrationSet, func(query string, args ...any) migrate.Row {
+		return s.pool.QueryRow(ctx, s.sent(query), args...)
+	})
+	if err != nil {
+		return fail("reading the ledger", err)
+	}
+	if err := l.Fits(Migrations()); err != nil {
+		return fmt.Errorf("%w: %s: %w", sender.ErrUnfit, migrationSet, err)
 	}
 	return nil
 }

@@ -17,12 +17,16 @@ const migrationSet = "jobs"
 // Migrate brings the tables up to date. Call it before the first use, at every
 // start: when nothing is to be done it writes nothing. Several processes may call
 // it at once. It uses one connection and transactions of its own.
+//
+// Tables that a newer release has migrated are left as they are. It is an error if they
+// say that this release cannot work with them.
 func (s *Store) Migrate(ctx context.Context) error {
 	return migrate.SQLite(ctx, s.db, migrationSet, Migrations())
 }
 
 // Migrations returns the numbered files that Migrate applies, for those who have
 // a tool of their own. They only ever go forward, and a released one never changes.
+// They record themselves in surehook_migrations.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(files, "migrations")
 	if err != nil { // only a malformed path, and this one is constant

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 )
@@ -52,12 +53,12 @@ func (s *Store) Check(ctx context.Context) error {
 		return fail("beginning to read", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	var there bool
-	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'surehook_jobs')`).Scan(&there); err != nil {
-		return fail("looking for the tables", err)
+	l, err := migrate.ReadSQLite(migrationSet, func(query string, args ...any) migrate.Row { return tx.QueryRowContext(ctx, query, args...) })
+	if err != nil {
+		return fail("reading the ledger", err)
 	}
-	if !there {
-		return fmt.Errorf("%w: migration 001 of jobs is missing (there is no surehook_jobs): call Migrate before", sender.ErrUnfit)
+	if err := l.Fits(Migrations()); err != nil {
+		return fmt.Errorf("%w: %s: %w", sender.ErrUnfit, migrationSet, err)
 	}
 	var mode string
 	if err := tx.QueryRowContext(ctx, `PRAGMA journal_mode`).Scan(&mode); err != nil {

@@ -1,0 +1,90 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Ledger is what surehook_migrations says of a set.
+type Ledger struct {
+	Version int // the last migration that was applied; 0: none
+	Needs   int // the last migration that a release must know to work with these tables
+
+	unreleased bool // no release has made a ledger without needs
+}
+
+// Row is what a query for one row gives, of whatever driver.
+type Row interface {
+	Scan(dest ...any) error
+}
+
+// ReadPostgres reads a set's ledger. row runs a query for one row and qualifies the table's
+// name, surehook_migrations, as it is to be; table is that name, as in a statement. Without
+// the table, nothing was applied.
+func ReadPostgres(table, set string, row func(query string, args ...any) Row) (Ledger, error) {
+	return readLedger(
+		row(`SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'needs')`, table),
+		func() Row {
+			return row(`SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM surehook_migrations WHERE set_name = $1`, set)
+		})
+}
+
+// ReadSQLite is ReadPostgres for SQLite.
+func ReadSQLite(set string, row func(query string, args ...any) Row) (Ledger, error) {
+	return readLedger(
+		row(`SELECT count(*) > 0, count(*) FILTER (WHERE name = 'needs') > 0 FROM pragma_table_info('surehook_migrations')`),
+		func() Row {
+			return row(`SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM surehook_migrations WHERE set_name = ?`, set)
+		})
+}
+
+func readLedger(table Row, entries func() Row) (l Ledger, err error) {
+	var there, told bool
+	if err := table.Scan(&there, &told); err != nil {
+		return l, wrap("looking for surehook_migrations", err)
+	}
+	if !there {
+		return l, nil
+	}
+	if !told {
+		return Ledger{unreleased: true}, nil
+	}
+	return l, wrap("reading surehook_migrations", entries().Scan(&l.Version, &l.Needs))
+}
+
+// Fits returns nil if this release, which has the files of fsys, can work with the
+// tables as they are, and otherwise what to do.
+func (l Ledger) Fits(fsys fs.FS) error {
+	files, err := read(fsys)
+	if err != nil {
+		return err
+	}
+	if err := l.suits(len(files)); err != nil {
+		return err
+	}
+	if l.Version < len(files) {
+		return fmt.Errorf("migration %s is missing: call Migrate before", files[l.Version].name)
+	}
+	return nil
+}
+
+// suits returns an error if a release that knows so many migrations is too old.
+func (l Ledger) suits(known int) error {
+	if l.unreleased {
+		return errors.New("surehook_migrations has no column needs: these tables were made before the first release: drop them and call Migrate")
+	}
+	if l.Needs <= known {
+		return nil
+	}
+	return fmt.Errorf("the database is at version %d, for releases that know version %d, and this one knows %d: run a newer release",
+		l.Version, l.Needs, known)
+}
+
+// recorded returns an error unless a file has recorded itself as the version.
+func (l Ledger) recorded(f file, version int) error {
+	if l.Version == version && l.Needs >= 1 && l.Needs <= version {
+		return nil
+	}
+	return fmt.Errorf("%s must end with its row of surehook_migrations: version %d, and needs of 1 to %d", f.name, version, version)
+}

@@ -1,0 +1,33 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+func TestCheckReadsTheLedger(t *testing.T) {
+	ctx := t.Context()
+	p := &place{schema: newid.New("test_", time.Now()), pool: openPool(t)}
+	s := p.store(t)
+	err := s.Check(ctx)
+	require.ErrorIs(t, err, sender.ErrUnfit)
+	require.ErrorContains(t, err, "sender: migration 001_start.sql is missing: call Migrate before")
+
+	require.NoError(t, s.Migrate(ctx))
+	t.Cleanup(func() { p.exec(t, `DROP SCHEMA {} CASCADE`) })
+	require.NoError(t, s.Check(ctx))
+	newer(t, p.pool, p.schema, 1)
+	require.NoError(t, s.Check(ctx), "a newer release leaves this one working")
+	require.NoError(t, s.Migrate(ctx))
+
+	p.exec(t, `INSERT INTO {}.surehook_migrations (set_name, version, needs) VALUES ('sender', 3, 3)`)
+	for _, err := range []error{s.Check(ctx), s.Migrate(ctx)} {
+		require.ErrorContains(t, err, "sender: the database is at version 3, for releases that know version 3, and this one knows 1: run a newer release")
+	}
+	require.ErrorIs(t, s.Check(ctx), sender.ErrUnfit)
+}
