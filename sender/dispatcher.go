@@ -18,7 +18,10 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-const defaultUserAgent = "surehook"
+const (
+	defaultUserAgent = "surehook"
+	defaultMaxDelay  = 10 * time.Millisecond
+)
 
 // DispatcherConfig adjusts a Dispatcher. A nil config and zero fields mean the
 // defaults.
@@ -52,6 +55,14 @@ type DispatcherConfig struct {
 	// MaxIdle is how long the dispatcher rests at most before it looks for work
 	// again, if nothing wakes it. The default is 100 ms.
 	MaxIdle time.Duration
+
+	// MaxDelay is how far apart the dispatcher's steps are that new events cause, and
+	// so how long an event waits for one at most, beside what the step itself takes. After
+	// a rest it is made at once. Each step costs the database about the same however many
+	// events are in it, so a service that has time saves CPU: at 50 events a second 100 ms
+	// cost a third of what 10 ms do. A backlog does not wait. The default is 10 ms; it is
+	// at most MaxIdle.
+	MaxDelay time.Duration
 
 	// Schemes sign every delivery. The default is signing.DefaultSchemes.
 	Schemes []signing.Scheme
@@ -187,6 +198,9 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 	if c.MaxIdle == 0 {
 		c.MaxIdle = 100 * time.Millisecond
 	}
+	if c.MaxDelay == 0 {
+		c.MaxDelay = min(defaultMaxDelay, c.MaxIdle)
+	}
 	if c.Schemes == nil {
 		c.Schemes = signing.DefaultSchemes()
 	}
@@ -218,6 +232,7 @@ func (c DispatcherConfig) problems() []error {
 	bad(c.Lease < 3*c.Timeout, "Lease is %v: it must be at least three times the Timeout, %v", c.Lease, 3*c.Timeout)
 	bad(c.DrainTimeout < 0, "DrainTimeout is %v: it must be positive", c.DrainTimeout)
 	bad(c.MaxIdle < time.Millisecond, "MaxIdle is %v: it must be at least 1ms", c.MaxIdle)
+	bad(c.MaxDelay < 0 || c.MaxDelay > c.MaxIdle, "MaxDelay is %v: it must be positive and at most MaxIdle, %v", c.MaxDelay, c.MaxIdle)
 	bad(c.Policy.FastAnswer < 0, "Policy.FastAnswer is %v: it must be positive", c.Policy.FastAnswer)
 	bad(len(c.Schemes) == 0, "Schemes is empty: nothing is ever sent unsigned")
 	if err := c.Policy.Backoff.Validate(); err != nil {
@@ -261,6 +276,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if l, ok := d.store.(Listener); ok {
 		p.workers.Go(func() { l.Listen(ctx) })
 	}
+	p.workers.Go(func() { p.upkeep.run(ctx) })
 	p.run(ctx)
 	defer d.post.transports.closeIdle()
 	return p.drain(ctx)

@@ -22,7 +22,8 @@ type Loop struct {
 	p       *pump
 	begun   []*attempt
 	next    time.Time
-	ignores bool // hints and results, until next
+	upkeep  time.Time // when it is due
+	ignores bool      // hints and results, until next
 }
 
 // NewLoop returns a Loop on a store, as NewDispatcher would return a Dispatcher, by
@@ -34,7 +35,7 @@ func NewLoop(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now func() 
 		return nil, err
 	}
 	d.secrets.timeout = 0 // it is the driver who knows what time it is
-	l := &Loop{p: newPump(d), next: now()}
+	l := &Loop{p: newPump(d), next: now(), upkeep: now()}
 	l.p.begin(context.Background())
 	l.p.launch = func(a *attempt) { l.begun = append(l.begun, a) }
 	return l, nil
@@ -44,15 +45,10 @@ func NewLoop(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now func() 
 // would wait.
 func (l *Loop) Ready(ctx context.Context) error { return l.p.d.ready(ctx) }
 
-// Step does one round: it expands, records, claims and begins attempts. Errors of the
-// database are logged, and put off the next one. Once Stop was called, it only
-// records and gives back.
+// Step does one round: it expands, records, claims and begins attempts, or sweeps, prunes
+// and goes on with replays. Errors of the database are logged, and put off the next one.
+// Once Stop was called, it only records and gives back.
 func (l *Loop) Step(ctx context.Context) {
-	l.ignores = false
-	select {
-	case <-l.p.results:
-	default:
-	}
 	if l.p.draining {
 		wait := l.p.d.cfg.Timeout
 		if !l.p.settleOnce(ctx) {
@@ -61,27 +57,50 @@ func (l *Loop) Step(ctx context.Context) {
 		l.next = l.p.d.now().Add(wait)
 		return
 	}
+	if now := l.p.d.now(); l.upkeepAt(now).Before(l.stepAt(now)) {
+		l.upkeep = now.Add(l.p.upkeep.round(ctx))
+		return
+	}
+	l.ignores = false
+	select {
+	case <-l.p.results:
+	default:
+	}
 	wait, whatever := l.p.round(ctx)
 	l.next, l.ignores = l.p.d.now().Add(wait), whatever
 }
 
 // Next is when to call Step, unless Woken or an End brings it forward.
 func (l *Loop) Next() time.Time {
-	if l.ignores {
-		return l.next
+	now := l.p.d.now()
+	if l.p.draining {
+		return l.stepAt(now)
 	}
-	select {
-	case <-l.p.results:
-		l.next = l.p.recordAt(l.p.d.now(), l.next)
-	default:
+	return earliest(l.stepAt(now), l.upkeepAt(now))
+}
+
+// stepAt is when to expand, record and claim.
+func (l *Loop) stepAt(now time.Time) time.Time {
+	if !l.ignores {
+		l.next = l.p.recordAt(now, l.next)
 	}
 	return l.next
 }
 
+func (l *Loop) upkeepAt(now time.Time) time.Time {
+	select {
+	case <-l.p.upkeep.nudged:
+		l.p.upkeep.look()
+		l.upkeep = now
+	default:
+	}
+	return l.upkeep
+}
+
 // Woken is the store's hint (DispatchStore.Woken).
 func (l *Loop) Woken() {
-	if at := l.p.lastStep.Add(stepGap); !l.ignores && !l.p.draining && at.Before(l.next) {
-		l.next = at
+	if !l.ignores && !l.p.draining {
+		l.next = l.p.hint(l.next)
 	}
 }
 

@@ -14,8 +14,6 @@ const (
 	prunePause = 4
 	// A dispatcher passes over everything so often.
 	pruneEvery = time.Hour
-	// A busy one does a batch so often.
-	pruneWhileBusy = 2 * time.Second
 	// After an error it begins anew.
 	pruneAgain = time.Minute
 )
@@ -47,9 +45,7 @@ type pruning struct {
 	params PruneParams
 	sum    Pruned
 	began  bool
-	next   time.Time // when to begin the next pass
-	last   time.Time // when a batch was done
-	took   time.Duration
+	next   time.Time // when to go on, or to begin the next pass
 }
 
 // batch does a part of a pass, which it begins if there is none.
@@ -77,27 +73,4 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
 	}
 	return true, nil
-}
-
-// prune does a part of a pass if it is time for it, and reports whether to come back
-// soon.
-func (p *pump) prune(ctx context.Context, busy bool) (soon bool) {
-	g, now := &p.pruning, p.d.now()
-	if !g.began && now.Before(g.next) || busy && now.Sub(g.last) < pruneWhileBusy || ctx.Err() != nil {
-		return false
-	}
-	if now.Sub(g.last) < prunePause*g.took {
-		return g.began
-	}
-	over, err := g.batch(ctx, p.d)
-	g.last = p.d.now()
-	g.took = g.last.Sub(now)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		p.d.cfg.Logger.ErrorContext(ctx, "pruning failed; it is tried again", "error", err, "in", pruneAgain)
-		g.began, g.next = false, g.last.Add(pruneAgain)
-	case over:
-		g.next = g.last.Add(pruneEvery)
-	}
-	return g.began
 }

@@ -8,12 +8,6 @@ import (
 )
 
 const (
-	// Results are recorded together: once there are so many, or so long after the
-	// first of them, or at once if nothing else is on the wire that is about to
-	// answer. A commit costs much more than a row in it.
-	flushResults = 192
-	flushAfter   = 5 * time.Millisecond
-
 	// While endpoints that answer fast are at work, a step claims no more than so much
 	// in each of the other lanes, or a share of what it records: thirty first attempts
 	// that begin at once delay all that is on its way. With fewer of them in a step it is
@@ -23,33 +17,23 @@ const (
 	// They are at work for so long after their last answer.
 	provenRest = time.Second
 
-	// Steps that a wake-up asks for keep this distance, so that a burst of
-	// publishes is claimed together.
-	stepGap = 2 * time.Millisecond
-
 	// One step expands, records and claims at most so much of each, so that its
 	// transactions are short: the application's own commits wait for them where there
 	// is one writer. See LargeSteps.
 	stepSize = 256
 
-	sweepBatch = 500
-	// A busy dispatcher sweeps so often, and an idle one so often.
-	sweepWhileBusy = time.Second
-	sweepWhileIdle = 50 * time.Millisecond
-
 	slowScanEvery = 100 * time.Millisecond
 	trimEvery     = 10 * time.Second
-	minIdle       = 2 * time.Millisecond
-	maxErrorPause = 5 * time.Second
 
 	// A delivery whose secret cannot be opened is looked at again after this.
 	secretPause = time.Minute
 )
 
-// pump is one run of a dispatcher. Its goroutine alone works on the database;
+// pump is one run of a dispatcher. Its goroutine alone expands, claims and records;
 // attempts run on goroutines of their own, and hand their results over under mu.
 type pump struct {
 	d       *Dispatcher
+	upkeep  *upkeep
 	stats   Stats
 	launch  func(a *attempt) // has somebody make an attempt, and finish it
 	results chan struct{}    // capacity 1: there is something to record, or to give back
@@ -60,19 +44,19 @@ type pump struct {
 	wire    context.Context // the attempts'
 	giveUp  context.CancelFunc
 
-	stepSize, claimSize                     int  // how much a step records, and claims
-	toTheEnd                                bool // it ends when nothing is left to do
-	pruning                                 pruning
-	recording                               []Result // the array of those that a step records
-	lastStep, lastScan, lastTrim, lastSweep time.Time
-	lookForReplays                          time.Time // not before, while there is other work
-	idle, pause                             time.Duration
+	stepSize, claimSize          int  // how much a step records, and claims
+	toTheEnd                     bool // it ends when nothing is left to do
+	pace                         pacing
+	recording                    []Result // the array of those that a step records
+	lastStep, lastScan, lastTrim time.Time
+	pause                        time.Duration
 
 	mu        sync.Mutex
 	slots     *slots
 	onWire    []*attempt
 	done      []*attempt // their results are to be recorded
 	firstDone time.Time
+	keptBack  bool      // other deliveries of their subscriptions wait for some of them
 	proven    bool      // a proven endpoint's is among them,
 	answered  time.Time // and when the last one of these came
 	back      []givenBack
@@ -80,6 +64,12 @@ type pump struct {
 	outage    time.Time // since when our own network is or was down
 	turns     []turn    // of its state, to be reported
 	notices   []Notice  // to be stored with the next batch
+
+	// What upkeep may admit, and what it has.
+	spare      int
+	clock      databaseClock
+	wantsSpare bool
+	admitted   bool
 }
 
 type givenBack struct {
@@ -98,9 +88,10 @@ func newPump(d *Dispatcher) *pump {
 			prefetch:        16,
 			hardLimit:       2 * d.cfg.Slots,
 		}),
-		outage: d.network.since(), idle: minIdle,
+		outage: d.network.since(),
 	}
 	p.launch = p.toWorker
+	p.upkeep = newUpkeep(p)
 	p.resize()
 	p.slots.probing = d.network.down(d.now()) // as another run found it
 	return p
@@ -124,8 +115,10 @@ func (p *pump) begin(ctx context.Context) {
 
 func (p *pump) run(ctx context.Context) {
 	p.begin(ctx)
+	working, end := p.outliving(ctx)
+	defer end()
 	for ctx.Err() == nil {
-		switch wait, whatever := p.round(ctx); {
+		switch wait, whatever := p.round(working); {
 		case whatever:
 			sleep(ctx, wait)
 		case wait > 0:
@@ -134,40 +127,53 @@ func (p *pump) run(ctx context.Context) {
 	}
 }
 
+// outliving returns a context for steps, which ends DispatcherConfig.Timeout after ctx. A
+// step that is cut off in its commit may have claimed what nobody knows of, and recorded
+// what would be recorded again.
+func (p *pump) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		sleep(working, p.d.cfg.Timeout)
+		cancel()
+	})
+	return working, func() {
+		stop()
+		cancel()
+	}
+}
+
 // round makes a step, and says how long to wait before the next one: at most, or,
 // after a failure of the database, whatever happens.
 func (p *pump) round(ctx context.Context) (wait time.Duration, whatever bool) {
 	s, err := p.step(ctx)
-	switch {
-	case err != nil && ctx.Err() == nil:
+	if err != nil && ctx.Err() == nil {
 		p.pause = longerPause(p.pause)
 		p.d.cfg.Logger.ErrorContext(ctx, "the database failed; the dispatcher tries again", "error", err, "in", p.pause)
 		return p.pause, true
-	case s.busy():
-		p.idle = minIdle
-	default:
-		p.idle = min(2*p.idle, p.d.cfg.MaxIdle)
 	}
 	p.pause = 0
-	if p.prune(ctx, s.busy()) {
-		p.idle = minIdle
+	if s.hinted && !s.busy() { // it was perhaps upkeep that was meant
+		p.upkeep.nudge()
 	}
 	if s.goOn {
 		return 0, false
 	}
-	wait = min(p.idle, s.untilDue(p.d.cfg.MaxIdle))
-	if p.wired() { // what begins to hang is to be noticed, however long it may rest
-		wait = min(wait, slowScanEvery)
-	}
-	return wait, false
+	return p.after(&s), false
 }
 
 // once steps until nothing more is due.
 func (p *pump) once(ctx context.Context) error {
 	p.begin(ctx)
 	p.toTheEnd = true
+	working, end := p.outliving(ctx)
+	defer end()
 	for {
-		s, err := p.step(ctx)
+		s, err := p.step(working)
+		if err != nil {
+			return err
+		}
+		p.upkeep.look()
+		more, err := p.upkeep.work(ctx)
 		if err != nil {
 			return err
 		}
@@ -177,10 +183,10 @@ func (p *pump) once(ctx context.Context) error {
 		p.mu.Lock()
 		left := p.slots.held + len(p.done)
 		p.mu.Unlock()
-		if left == 0 && !s.busy() {
+		if left == 0 && !s.busy() && !more {
 			return nil
 		}
-		if left > 0 && !s.goOn {
+		if left > 0 && !s.goOn && !more {
 			p.rest(ctx, p.d.cfg.MaxIdle)
 		}
 	}
@@ -191,78 +197,74 @@ type stepped struct {
 	expanded int
 	recorded int
 	claimed  int
-	swept    int
-	replayed bool
+	hinted   bool // it was asked for
+	caughtUp bool // it has claimed all that was due, and there is room for more
 	goOn     bool // there is more to do at once
 	now, due time.Time
 }
 
-func (s stepped) busy() bool { return s.expanded+s.recorded+s.claimed+s.swept > 0 || s.replayed }
-
-// untilDue is how long to rest before something is due. What is due already was
-// kept back by bounds, and waits for results.
-func (s stepped) untilDue(most time.Duration) time.Duration {
-	if wait := s.due.Sub(s.now); wait > 0 {
-		return min(wait, most)
-	}
-	return most
-}
+func (s *stepped) busy() bool { return s.expanded+s.recorded+s.claimed > 0 }
 
 // step expands, records what has ended, and claims and starts as much as there
 // is room for.
 func (p *pump) step(ctx context.Context) (stepped, error) {
-	var s stepped
-	p.lastStep = p.d.now()
 	p.reportNetwork(ctx)
 	p.reportProxies(ctx)
 	if err := p.giveBack(ctx); err != nil {
-		return s, err
+		return stepped{}, err
 	}
 	p.resize()
+	asked := p.d.now()
+	s := stepped{hinted: p.pace.hinted}
 	p.mu.Lock()
-	done, more := p.takeDone()
+	done, more := p.takeDone(asked)
 	params := p.slots.claim()
-	if p.d.now().Sub(p.answered) < provenRest {
+	if asked.Sub(p.answered) < provenRest {
 		paceUnproven(&params, len(done))
 	}
+	p.admitted = false
 	p.mu.Unlock()
+	p.lastStep, p.pace.hinted, p.pace.caughtUp = asked, false, false
 	slots := limitClaim(&params, p.claimSize)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
-	asked := p.d.now()
 	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
 	if err != nil {
+		p.pace.hinted = s.hinted
 		return s, err
 	}
 	s.expanded = expanded.Events + expanded.Deliveries
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
+	s.caughtUp = !expanded.More && !more && len(claims.Claimed) < slots && hasRoom(&params) && (s.due.IsZero() || s.due.After(s.now))
 	p.accept(claims.Claimed, asked)
-	replaysGoOn, err := p.stepReplays(ctx, slots-len(claims.Claimed), &s)
-	if err != nil {
-		return s, err
-	}
-	if p.sweepNow(s.busy()) {
-		if s.swept, err = p.d.store.Sweep(ctx, sweepBatch); err != nil {
-			return s, err
-		}
-		p.lastSweep = p.d.now()
-	}
+	now := p.d.now()
+	p.pace.look(&s, now)
+	p.leave(slots-len(claims.Claimed), databaseClock{there: s.now, here: now})
 	// More to expand is gone on with at once only while the wire could take it.
-	s.goOn = more || replaysGoOn || len(claims.Claimed) == slots && slots >= flushResults || s.swept == sweepBatch || expanded.More && p.hungry()
+	s.goOn = more || len(claims.Claimed) == slots && slots >= flushResults || expanded.More && p.hungry()
 	return s, nil
 }
 
-func (p *pump) sweepNow(busy bool) bool {
-	since := p.d.now().Sub(p.lastSweep)
-	return since >= sweepWhileBusy || !busy && (p.toTheEnd || since >= sweepWhileIdle)
+// hasRoom reports whether a claim had room in each lane.
+func hasRoom(p *ClaimParams) bool {
+	for _, l := range p.Lanes {
+		if l.Slots <= 0 {
+			return false
+		}
+	}
+	return true
 }
 
-// takeDone returns the results to record next, and whether it leaves some. It takes no
-// fewer than a step claims, so that they do not pile up.
-func (p *pump) takeDone() (done []*attempt, more bool) {
+// takeDone returns the results to record next, and whether it leaves some that are due
+// to be recorded. It takes no fewer than a step claims, so that they do not pile up; but
+// none if the step is a mere look, which costs less than one that records.
+func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
+	if p.pace.looks(now) && !p.admitted && len(p.done) > 0 && p.dueToRecord(now).After(now) {
+		return nil, false
+	}
 	n := min(len(p.done), p.claimSize)
 	done, p.done = p.done[:n:n], p.done[n:]
-	p.proven = p.proven && len(p.done) > 0
+	p.proven, p.keptBack = p.proven && len(p.done) > 0, p.keptBack && len(p.done) > 0
 	return done, len(p.done) >= flushResults
 }
 
@@ -417,66 +419,4 @@ func (p *pump) wired() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots.wire > 0
-}
-
-// rest waits until a step is worth its commit.
-func (p *pump) rest(ctx context.Context, most time.Duration) {
-	until := p.d.now().Add(most)
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			return
-		case <-p.d.store.Woken():
-			if wait := p.lastStep.Add(stepGap).Sub(p.d.now()); wait > 0 {
-				sleep(ctx, wait)
-			}
-			return
-		case <-p.results:
-			now := p.d.now()
-			if at := p.recordAt(now, until); at.After(now) {
-				timer.Reset(at.Sub(now))
-			} else {
-				return
-			}
-		}
-	}
-}
-
-// recordAt is when a step is worth its commit that was to be made at until, now that
-// there is something to record, or to give back.
-func (p *pump) recordAt(now, until time.Time) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case len(p.done) >= flushResults || p.nothingNears() || len(p.back) > 0:
-		return now
-	case len(p.done) > 0 && p.firstDone.Add(flushAfter).Before(until):
-		return p.firstDone.Add(flushAfter)
-	}
-	return until
-}
-
-// nothingNears reports whether no result is to be expected soon that could be recorded
-// with those that wait. What proven endpoints have answered does not wait for others
-// that perhaps never answer.
-func (p *pump) nothingNears() bool {
-	return p.slots.wire == 0 || p.proven && p.slots.lane[LaneProven].wire == 0
-}
-
-// longerPause is how long to leave a failing database alone, after one of that long.
-func longerPause(pause time.Duration) time.Duration {
-	return min(max(2*pause, 50*time.Millisecond), maxErrorPause)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -328,7 +328,7 @@ func TestRevokeUnderLoad(t *testing.T) {
 		_, secret := b.subscribe("sub_a", "http://endpoint/")
 		secrets := []signing.Secret{secret}
 		store := &generations{DispatchStore: b.store, of: map[string]int64{}}
-		stop := b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: transportFunc(func(r *http.Request) (*http.Response, error) {
+		stop := b.start(b.dispatcherOn(store, sender.DispatcherConfig{MaxDelay: time.Millisecond, UnguardedTransport: transportFunc(func(r *http.Request) (*http.Response, error) {
 			time.Sleep(3 * time.Millisecond)
 			return endpoint.RoundTrip(r)
 		})}))

@@ -218,6 +218,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 		if a.account == LaneProven {
 			p.proven, p.answered = true, now
 		}
+		p.keptBack = p.keptBack || a.Target.Settings != nil && a.Target.Settings.MaxInFlight > 0
 		a.failed = p.observe(a, &a.result)
 		p.done = append(p.done, a)
 		p.stats.Attempted++
