@@ -67,6 +67,5 @@ func (tx *Tx) deliver(e *event, sub *subscription) *delivery {
 	setKey(tx, tx.store.deliveries, d.key(), d)
 	set(tx, &e.deliveries, append(e.deliveries, d))
 	set(tx, &sub.deliveries, append(sub.deliveries, d))
-	tx.wake = true
 	return d
 }

@@ -1,0 +1,247 @@
+package sender_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// stepsStore notes when steps were made that changed something, and when it was asked for
+// anything else.
+type stepsStore struct {
+	sender.DispatchStore
+	mu      sync.Mutex
+	begins  time.Time
+	wrote   []time.Duration
+	records []time.Duration
+	looked  int
+	swept   int
+	replays int
+}
+
+func (s *stepsStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	c, err := s.DispatchStore.RecordAndClaim(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Since(s.begins)
+	if len(b.Results) > 0 {
+		s.records = append(s.records, at)
+	}
+	if len(b.Results)+len(c.Claimed) > 0 {
+		s.wrote = append(s.wrote, at)
+	} else {
+		s.looked++
+	}
+	return c, err
+}
+
+func (s *stepsStore) Sweep(ctx context.Context, limit int) (int, error) {
+	s.mu.Lock()
+	s.swept++
+	s.mu.Unlock()
+	return s.DispatchStore.Sweep(ctx, limit)
+}
+
+func (s *stepsStore) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (sender.ReplayStep, error) {
+	s.mu.Lock()
+	s.replays++
+	s.mu.Unlock()
+	return s.DispatchStore.StepReplays(ctx, limit, announce)
+}
+
+// begin forgets what was noted.
+func (s *stepsStore) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begins, s.wrote, s.records, s.looked, s.swept, s.replays = time.Now(), nil, nil, 0, 0, 0
+}
+
+// paced runs a dispatcher that rests, in virtual time.
+func paced(t *testing.T, cfg sender.DispatcherConfig, fn func(t *testing.T, b *bed, s *stepsStore)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := &stepsStore{DispatchStore: b.store}
+		if cfg.UnguardedTransport == nil {
+			cfg.UnguardedTransport = sendertest.NewRoundTripper()
+		}
+		stop := b.start(b.dispatcherOn(s, cfg))
+		time.Sleep(10 * time.Second)
+		s.begin()
+		fn(t, b, s)
+		require.NoError(t, stop())
+	})
+}
+
+// An event alone is claimed at once, and its result is recorded a little later. While
+// others follow, each one's step records the one before.
+func TestResultsWaitForTheNextStep(t *testing.T) {
+	paced(t, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
+		b.subscribe("sub_a", "http://endpoint/")
+		time.Sleep(10 * time.Second)
+		s.begin()
+		b.publish("sub_a")
+		time.Sleep(time.Second)
+		require.Equal(t, []time.Duration{0, 120 * time.Millisecond}, s.wrote)
+		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+
+		s.begin()
+		const events = 50
+		for range events {
+			b.publish("sub_a")
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		require.Len(t, s.wrote, events+1, "one step for each event, which records the one before, and the last result's")
+	})
+}
+
+// Hints that come in a burst make one step for each MaxDelay, the first of them at once.
+func TestMaxDelay(t *testing.T) {
+	paced(t, sender.DispatcherConfig{MaxDelay: 50 * time.Millisecond}, func(t *testing.T, b *bed, s *stepsStore) {
+		b.subscribe("sub_a", "http://endpoint/")
+		b.publish("sub_a") // and so it is proven
+		time.Sleep(10 * time.Second)
+		s.begin()
+		for range 170 {
+			b.publish("sub_a")
+			time.Sleep(1100 * time.Microsecond)
+		}
+		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond}, s.wrote)
+	})
+}
+
+// What is recorded for a subscription with a cap of its own makes room for others of it.
+func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
+	paced(t, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
+		sub, _ := b.subscribe("sub_a", "http://endpoint/")
+		_, err := b.reg.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &sender.Settings{MaxInFlight: 1}})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		s.begin()
+		for range 10 {
+			b.publish("sub_a")
+		}
+		time.Sleep(100 * time.Millisecond)
+		require.Len(t, s.records, 10)
+	})
+}
+
+// Whoever commits events and gives no hint is found by looking, soon while there are some.
+func TestEventsWithoutHints(t *testing.T) {
+	paced(t, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
+		b.subscribe("sub_a", "http://endpoint/")
+		time.Sleep(10 * time.Second)
+		silent := &silentStore{b.store}
+		s.DispatchStore = silent
+		var late time.Duration
+		for i := range 20 {
+			s.begin()
+			b.publish("sub_a")
+			<-b.store.Woken() // nobody is told
+			for len(s.wrote) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			if i > 0 {
+				late = max(late, s.wrote[0])
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.LessOrEqual(t, late, 10*time.Millisecond)
+	})
+}
+
+// silentStore never says that something may be due.
+type silentStore struct{ sender.DispatchStore }
+
+func (silentStore) Woken() <-chan struct{} { return nil }
+
+// One that has nothing to do looks ten times a second for events, and once for the rest.
+func TestIdleLooks(t *testing.T) {
+	paced(t, sender.DispatcherConfig{}, func(t *testing.T, _ *bed, s *stepsStore) {
+		time.Sleep(10 * time.Second)
+		require.Empty(t, s.wrote)
+		require.InDelta(t, 100, s.looked, 2)
+		require.InDelta(t, 10, s.swept, 1)
+		require.InDelta(t, 10, s.replays, 1)
+	})
+}
+
+// heldStore keeps one of its calls until it is let go.
+type heldStore struct {
+	sender.DispatchStore
+	sweep, claim chan struct{} // nil: not held
+	claiming     chan struct{} // closed when a claim is held
+	ended        error         // of the context of a held claim
+}
+
+func (s *heldStore) Sweep(ctx context.Context, limit int) (int, error) {
+	if s.sweep != nil {
+		<-s.sweep
+	}
+	return s.DispatchStore.Sweep(ctx, limit)
+}
+
+func (s *heldStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	c, err := s.DispatchStore.RecordAndClaim(ctx, b)
+	if s.claim != nil && len(c.Claimed) > 0 {
+		close(s.claiming)
+		<-s.claim
+		s.ended = ctx.Err()
+		s.claim = nil
+	}
+	return c, err
+}
+
+// A sweep that takes long holds up no delivery.
+func TestUpkeepHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.subscribe("sub_a", "http://endpoint/")
+		s := &heldStore{DispatchStore: b.store, sweep: make(chan struct{})}
+		endpoint := sendertest.NewRoundTripper()
+		stop := b.start(b.dispatcherOn(s, sender.DispatcherConfig{UnguardedTransport: endpoint}))
+		synctest.Wait()
+		b.publish("sub_a")
+		time.Sleep(time.Second)
+		require.Len(t, endpoint.Requests(), 1)
+		close(s.sweep)
+		require.NoError(t, stop())
+	})
+}
+
+// A run that is told to end while a claim commits waits for it: what was claimed is given
+// back, or sent.
+func TestStopWaitsForItsStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.subscribe("sub_a", "http://endpoint/")
+		s := &heldStore{DispatchStore: b.store, claim: make(chan struct{}), claiming: make(chan struct{})}
+		let := s.claim
+		stop := b.start(b.dispatcherOn(s, sender.DispatcherConfig{UnguardedTransport: transportFunc(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+		})}))
+		for range 40 {
+			b.publish("sub_a")
+		}
+		<-s.claiming
+		stopped := make(chan error)
+		go func() { stopped <- stop() }()
+		time.Sleep(time.Second)
+		close(let)
+		require.NoError(t, <-stopped)
+		require.NoError(t, s.ended)
+		list, _, err := b.history.Deliveries(t.Context(), sender.DeliveryQuery{Limit: 100})
+		require.NoError(t, err)
+		for _, d := range list {
+			require.Contains(t, []sender.Status{sender.StatusPending, sender.StatusDelivered}, d.Status, "nothing is left in flight")
+		}
+	})
+}
