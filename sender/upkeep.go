@@ -8,7 +8,7 @@ import (
 const (
 	sweepBatch = 500
 	// Upkeep looks so often whether there is something to sweep, or a replay to go on
-	// with, unless it is nudged.
+	// with, unless it is nudged; or each MaxIdle if that is longer.
 	upkeepEvery = time.Second
 )
 
@@ -49,6 +49,8 @@ func (u *upkeep) run(ctx context.Context) {
 	}
 }
 
+func (u *upkeep) every() time.Duration { return max(upkeepEvery, u.p.d.cfg.MaxIdle) }
+
 // look has the next round look at everything.
 func (u *upkeep) look() { u.sweepAt, u.replaysAt = time.Time{}, time.Time{} }
 
@@ -77,7 +79,7 @@ func (u *upkeep) work(ctx context.Context) (busy bool, err error) {
 			return false, err
 		}
 		now := u.p.d.now()
-		u.sweepAt = now.Add(upkeepEvery)
+		u.sweepAt = now.Add(u.every())
 		if n >= sweepBatch { // others have the database for as long
 			u.sweepAt = now.Add(now.Sub(began))
 		}
@@ -95,7 +97,7 @@ func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 	}
 	spare, clock := u.p.takeSpare()
 	if spare <= 0 { // the pump nudges when it has some
-		u.replaysAt = u.p.d.now().Add(upkeepEvery)
+		u.replaysAt = u.p.d.now().Add(u.every())
 		return false, nil
 	}
 	step, err := u.p.d.store.StepReplays(ctx, spare, announce)
@@ -103,11 +105,11 @@ func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 		return false, err
 	}
 	now := u.p.d.now()
-	u.replaysAt = now.Add(upkeepEvery)
+	u.replaysAt = now.Add(u.every())
 	if step.More {
 		u.replaysAt = now
 	} else if !step.Next.IsZero() {
-		u.replaysAt = now.Add(max(stepGap, min(step.Next.Sub(clock.at(now)), upkeepEvery)))
+		u.replaysAt = now.Add(max(stepGap, min(step.Next.Sub(clock.at(now)), u.every())))
 	}
 	if step.Admitted > 0 {
 		u.p.admit()
