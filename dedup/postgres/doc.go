@@ -5,7 +5,7 @@
 // # Tables
 //
 // surehook_dedup_markers, surehook_dedup_versions and surehook_dedup_dead_letters,
-// made by [Migrate], which notes its progress in surehook_migrations, or by a tool
+// made by [Migrate], whose progress is noted in surehook_migrations, or by a tool
 // of your own from [Migrations]. They need PostgreSQL 10 (2017). Name a schema in
 // [Config], and the search_path of your transactions does not matter.
 //

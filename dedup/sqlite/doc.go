@@ -4,7 +4,7 @@
 // # Tables
 //
 // surehook_dedup_markers, surehook_dedup_versions and surehook_dedup_dead_letters,
-// made by [Migrate], which notes its progress in surehook_migrations, or by a tool
+// made by [Migrate], whose progress is noted in surehook_migrations, or by a tool
 // of your own from [Migrations]. They need SQLite 3.24 (2018).
 //
 // # The connection

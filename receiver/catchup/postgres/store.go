@@ -131,6 +131,7 @@ func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
 // Migrations returns the numbered files that Migrate applies, for those who have a
 // tool of their own. Their names are unqualified. They only ever go forward, and a
 // released one never changes.
+// They record themselves in surehook_migrations.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(files, "migrations")
 	if err != nil { // only a malformed path, and this one is constant
