@@ -266,6 +266,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer d.running.Store(false)
+	defer open(d.store)()
 	if err := d.becomeReady(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -303,6 +304,7 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 		return Stats{}, ErrRunning
 	}
 	defer d.running.Store(false)
+	defer open(d.store)()
 	if err := d.ready(ctx); err != nil {
 		return Stats{}, err
 	}
@@ -318,6 +320,14 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 		err = drained
 	}
 	return p.stats, err
+}
+
+// open opens a store that is opened.
+func open(store DispatchStore) (done func()) {
+	if o, ok := store.(Opener); ok {
+		return o.Open()
+	}
+	return func() {}
 }
 
 // ready returns an error unless everything that it takes to deliver is there.

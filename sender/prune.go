@@ -23,6 +23,7 @@ const (
 // returns how much it was, also beside an error. Run does the same now and then:
 // Prune is for schedulers, and for those who use RunOnce. Both may run at once.
 func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
+	defer open(d.store)()
 	if err := d.store.Check(ctx); err != nil {
 		return Pruned{}, err
 	}

@@ -217,6 +217,15 @@ type Listener interface {
 	Listen(ctx context.Context)
 }
 
+// Opener is an optional part of a DispatchStore: one that holds something, such as
+// connections, for the dispatchers of this process alone.
+type Opener interface {
+	// Open is called before a dispatcher's first call of the store, and done after its
+	// last. Neither fails, or waits for the database to answer. The store may be open any
+	// number of times at once, and again after it was done.
+	Open() (done func())
+}
+
 // HistoryStore answers questions about deliveries. History uses it.
 type HistoryStore interface {
 	NoticeStore

@@ -31,6 +31,7 @@ type InPostgres struct {
 	schema string
 	now    func() time.Time
 	dedup  *deduppostgres.Store[pgx.Tx]
+	open   []func() // ends the connections of a process
 	listen context.CancelFunc
 	ended  chan struct{}
 }
@@ -115,6 +116,9 @@ func (d *InPostgres) Close() error {
 		d.listen()
 		<-d.ended
 	}
+	for _, done := range d.open {
+		done()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := d.pool.Exec(ctx, `DROP SCHEMA IF EXISTS `+d.schema+` CASCADE`)
@@ -126,8 +130,12 @@ func (d *InPostgres) Close() error {
 func (d *InPostgres) Open(ctx context.Context, now, local func() time.Time) (sender.Store[pgx.Tx], error) {
 	d.now = now
 	store, err := postgres.New(d.pool, &postgres.Config{Schema: d.schema, Now: local})
-	if err != nil || d.listen != nil {
-		return store, err
+	if err != nil {
+		return nil, err
+	}
+	d.open = append(d.open, store.Open())
+	if d.listen != nil {
+		return store, nil
 	}
 	// The first one's process publishes. One that does not listen would send hints to
 	// others, at times of its own.

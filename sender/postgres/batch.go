@@ -72,8 +72,12 @@ type (
 // batch runs fn in a transaction that changes deliveries. fn runs again if the
 // transaction lost against another one, so it must begin by resetting what it
 // returns.
+func (s side) batch(ctx context.Context, in sender.Batch, fn func(b *batch) error) error {
+	return s.write(ctx, func(w *work) error { return w.batch(in).whole(fn) })
+}
+
 func (c *core) batch(ctx context.Context, in sender.Batch, fn func(b *batch) error) error {
-	return c.write(ctx, func(w *work) error { return w.batch(in).whole(fn) })
+	return side{core: c}.batch(ctx, in, fn)
 }
 
 func (b *batch) whole(fn func(b *batch) error) error {

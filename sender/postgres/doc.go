@@ -23,7 +23,27 @@
 //
 // A dispatcher's transaction that a process leaves open, because it is stopped or its
 // machine is gone, ends after two seconds by idle_in_transaction_session_timeout, and
-// its locks with it.
+// its locks with it. One that waits for a lock gives up after five seconds by
+// lock_timeout, lets go of what it has locked itself, and is run again.
+//
+// # Connections
+//
+// A process that publishes, serves an API or keeps the registry works on the
+// application's pool: one connection for each call. While a dispatcher runs, it has
+// up to four connections of its own, made with the pool's configuration (its
+// BeforeConnect, AfterConnect, DialFunc, TLS, tracer), and closed when it has ended; and one
+// more on which it LISTENs. So count five for each process that dispatches. Neither can use up what
+// the other one has: a pool with one connection is enough.
+//
+// Its connections have the settings that its transactions need, whatever the
+// application's AfterConnect and the role's are: the planner's, read committed, a
+// lock_timeout of 5 s, a statement_timeout of 60 s, an
+// idle_in_transaction_session_timeout of 2 s, a tcp_user_timeout of 10 s, and
+// synchronous_commit on if it was off. What fails by one of them is tried again. They lead to a node that takes
+// writes, unless the pool's target_session_attrs says otherwise, and after an error that says
+// that one does not (25006) they are all given up: a failover needs no restart. For the
+// application's own pool, set target_session_attrs=read-write. A database or role with
+// default_transaction_read_only gets nothing dispatched, and the dispatcher tries again.
 //
 // # Isolation
 //

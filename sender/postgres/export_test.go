@@ -1,5 +1,7 @@
 package postgres
 
+import "context"
+
 // SetClock has statements read the database's time from an expression.
 func (s *Store[Tx]) SetClock(expression string) { s.clock, s.floors.off = expression, true }
 
@@ -11,4 +13,35 @@ func (s *Store[Tx]) Hinting() bool {
 	s.hints.mu.Lock()
 	defer s.hints.mu.Unlock()
 	return s.hints.running
+}
+
+// Settings are those of the dispatchers' transactions, by their names.
+func (s *Store[Tx]) Settings(ctx context.Context, all map[string]string) error {
+	return s.dispatching().writeLater(ctx, func(w *work) error {
+		return w.each(func(r rows) (bool, error) {
+			var name, value string
+			err := r.Scan(&name, &value)
+			all[name] = value
+			return true, err
+		}, `SELECT name, current_setting(name) FROM pg_settings`)
+	})
+}
+
+// Share has the dispatchers of a store take the connections of those of another one,
+// which is open: making connections takes longer than most tests do.
+func (s *Store[Tx]) Share(open *Store[Tx]) {
+	conn, err := open.dispatching().acquire(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	s.sessions.users, s.sessions.pool = 1, conn.pool
+	conn.release(nil)
+}
+
+// Set sets something for the connection that dispatchers use.
+func (s *Store[Tx]) Set(ctx context.Context, name, value string) error {
+	return s.dispatching().writeLater(ctx, func(w *work) error {
+		var set string
+		return w.row(`SELECT set_config($1, $2, false)`, name, value).Scan(&set)
+	})
 }

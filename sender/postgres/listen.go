@@ -74,14 +74,20 @@ func (c *core) sendHints() {
 	}
 }
 
-// Listen implements sender.Listener, on a connection of its own beside the pool.
+// Listen implements sender.Listener, on a connection of its own beside the pools. If it
+// cannot listen, it logs why, once until it can again.
 func (c *core) Listen(ctx context.Context) {
 	c.listens(1)
 	defer c.listens(-1)
-	wait := relistenMin
+	wait, told := relistenMin, false
 	for ctx.Err() == nil {
-		if c.listen(ctx) {
-			wait = relistenMin
+		listened, err := c.listen(ctx)
+		if listened {
+			wait, told = relistenMin, false
+		}
+		if !listened && !told && ctx.Err() == nil {
+			told = true
+			c.logger.WarnContext(ctx, "hints of other processes are not heard; what they publish is found by polling", "error", err)
 		}
 		pgrun.Sleep(ctx, wait)
 		wait = min(2*wait, relistenMax)
@@ -96,11 +102,16 @@ func (c *core) listens(n int) {
 
 // listen passes hints on until its connection breaks, and reports whether it had
 // one.
-func (c *core) listen(ctx context.Context) bool {
-	cfg := c.pool.Config().ConnConfig
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+func (c *core) listen(ctx context.Context) (listened bool, err error) {
+	cfg := c.pool.Config()
+	if cfg.BeforeConnect != nil {
+		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
+			return false, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -108,13 +119,13 @@ func (c *core) listen(ctx context.Context) bool {
 		_ = conn.Close(closing)
 	}()
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
-		return false
+		return false, err
 	}
 	c.wakeHere() // for what was sent before
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
-			return true
+			return true, err
 		}
 		if n.Payload == c.schema {
 			c.wakeHere()

@@ -110,10 +110,10 @@ func (c *core) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n 
 func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
 	const doing = "claiming notices"
 	some := false
-	if err := c.readOne(ctx, anyDueNotice, nil, &some); err != nil || !some {
+	if err := c.dispatching().readOne(ctx, anyDueNotice, nil, &some); err != nil || !some {
 		return nil, fail(doing, err)
 	}
-	err = c.write(ctx, func(w *work) error {
+	err = c.dispatching().write(ctx, func(w *work) error {
 		claimed = nil
 		return fail(doing, w.each(func(r rows) (bool, error) {
 			n, err := scanNotice(r)
@@ -129,14 +129,14 @@ func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int)
 
 // Notified implements sender.NotifierStore.
 func (c *core) Notified(ctx context.Context, id string) error {
-	return c.write(ctx, func(w *work) error {
+	return c.dispatching().write(ctx, func(w *work) error {
 		return fail("marking a notice", w.execs(markNotified, soughtID(id), w.now))
 	})
 }
 
 // PutOffNotice implements sender.NotifierStore.
 func (c *core) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
-	return c.write(ctx, func(w *work) error {
+	return c.dispatching().write(ctx, func(w *work) error {
 		return fail("putting a notice off", w.execs(putOffNotice, soughtID(id), w.now.plus(after)))
 	})
 }

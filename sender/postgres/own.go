@@ -1,36 +1,15 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/surehook/surehook/internal/pgtx"
 )
 
-// own are the settings of the store's own transactions. Left alone, the planner
-// reads whole tables for each batch, at a cost that grows with the subscriptions, and
-// starts processes to read a few rows. A process that is stopped in the middle must
-// not keep its locks. A commit that the server's setting would let be lost is made
-// durable.
-const own = `SELECT {now}, ` + byIndex + `,
-	set_config('idle_in_transaction_session_timeout', '2s', true), set_config('lock_timeout', '0', true), ` + durable
-
-// byIndex are the planner's settings: everything is found by an index, and read in its
-// order and not to its end, whatever the statistics say. They are old when it matters:
-// where there was little a moment ago there is much now.
-const byIndex = `set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_material', 'off', true),
-	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
-	set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
-
-// durable makes the transaction durable that it runs in. Statements that change
-// something on a caller's behalf return it with the row that they change, which nobody
-// reads.
-const durable = pgtx.Durable
-
 const (
-	beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+	beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED`
 	beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 )
 
@@ -152,15 +131,21 @@ func (r batchRows) Close() {
 
 // transaction runs fn in a transaction of the store's own. What fn needs no result
 // of is sent with what it does, and its end with the commit.
-func (c *core) transaction(ctx context.Context, begin string, w *work, fn func(w *work) error) error {
-	pooled, err := c.pool.Acquire(ctx)
+func (s side) transaction(ctx context.Context, begin string, w *work, fn func(w *work) error) error {
+	conn, err := s.acquire(ctx)
 	if err != nil {
 		return fail("beginning a transaction", err)
 	}
-	defer pooled.Release()
-	o := &ownConn{c: pooled.Conn()}
+	return s.on(ctx, conn, begin, w, fn)
+}
+
+// on runs a transaction on a connection, and gives it back.
+func (s side) on(ctx context.Context, conn session, begin string, w *work, fn func(w *work) error) (err error) {
+	defer func() { conn.release(err) }()
+	o := &ownConn{c: conn.Conn.Conn()}
 	o.later(query{begin, nil}, nil)
-	w.core, w.ctx, w.conn, w.own = c, ctx, o, o
+	o.later(query{s.text(cmp.Or(conn.set, `SELECT {now}, NULL`)), nil}, func(r rows) error { return r.Scan(&w.now, nil) })
+	w.core, w.ctx, w.conn, w.own = s.core, ctx, o, o
 	committed := false
 	defer func() { // also if fn panics
 		if !committed {

@@ -43,20 +43,9 @@ func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pru
 	return out, fail("pruning", err)
 }
 
-// look is read under the settings of the store's own transactions: so it never reads
-// whole tables.
-func (c *core) look(ctx context.Context, fn func(w *work) error) error {
-	return c.read(ctx, func(w *work) error {
-		if err := w.execs(own); err != nil {
-			return err
-		}
-		return fn(w)
-	})
-}
-
 // remove deletes rows by their numbers, and returns how many were still there.
 func (p *pruning) remove(query string, args ...any) (n int, err error) {
-	err = p.write(p.ctx, func(w *work) error {
+	err = p.dispatching().write(p.ctx, func(w *work) error {
 		removed, err := w.exec(query, args...)
 		n = int(removed)
 		return err
@@ -66,7 +55,7 @@ func (p *pruning) remove(query string, args ...any) (n int, err error) {
 
 func (p *pruning) notices(before moment) (more bool, err error) {
 	var all []int64
-	err = p.look(p.ctx, func(w *work) (err error) {
+	err = p.dispatching().read(p.ctx, func(w *work) (err error) {
 		all, err = w.numbers(selectOldNotices, before, p.Limit)
 		return err
 	})
@@ -81,7 +70,7 @@ func (p *pruning) notices(before moment) (more bool, err error) {
 func (p *pruning) rollups(before moment) (more bool, err error) {
 	var minutes []moment
 	var shards []int64
-	err = p.look(p.ctx, func(w *work) error {
+	err = p.dispatching().read(p.ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {
 			var minute moment
 			var shard int64

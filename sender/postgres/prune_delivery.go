@@ -43,7 +43,7 @@ func (p *pruning) cancelled(before moment) (bool, error) {
 
 func (p *pruning) ends(status sender.Status, before moment, removed *int) (more bool, err error) {
 	var all, subscriptions []int64
-	err = p.look(p.ctx, func(w *work) error {
+	err = p.dispatching().read(p.ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {
 			var no, subscription int64
 			err := r.Scan(&no, &subscription)
@@ -55,7 +55,7 @@ func (p *pruning) ends(status sender.Status, before moment, removed *int) (more 
 		return false, err
 	}
 	var gone []sender.DeliveryKey
-	err = p.write(p.ctx, func(w *work) (err error) {
+	err = p.dispatching().write(p.ctx, func(w *work) (err error) {
 		if status == sender.StatusDeadLettered { // nobody changes what is cancelled
 			if err := w.execs(holdHeads, distinct(subscriptions)); err != nil {
 				return err
@@ -90,7 +90,7 @@ func (w *work) fewerDead(gone []sender.DeliveryKey) error {
 
 func (p *pruning) delivered(before moment) (more bool, err error) {
 	var old []sender.DeliveryKey
-	err = p.look(p.ctx, func(w *work) error {
+	err = p.dispatching().read(p.ctx, func(w *work) error {
 		var until int64
 		if err := w.row(selectPositionBefore, before).Scan(&until); err != nil { // what ended before was published before
 			return err
@@ -111,7 +111,7 @@ func (p *pruning) delivered(before moment) (more bool, err error) {
 		return more, err
 	}
 	var still []sender.DeliveryKey
-	err = p.write(p.ctx, func(w *work) (err error) {
+	err = p.dispatching().write(p.ctx, func(w *work) (err error) {
 		if err := w.execs(holdHeads, distinct(subscriptionsOf(old))); err != nil {
 			return err
 		}

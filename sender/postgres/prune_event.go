@@ -33,7 +33,7 @@ type oldEvent struct{ position, no int64 }
 
 func (p *pruning) events(before moment) (more bool, err error) {
 	var old []oldEvent
-	err = p.look(p.ctx, func(w *work) error {
+	err = p.dispatching().read(p.ctx, func(w *work) error {
 		var until int64
 		if err := w.row(selectPositionBefore, before).Scan(&until); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (p *pruning) events(before moment) (more bool, err error) {
 	// there is nothing that could be sent again: it is still like that.
 	nos := column(old, func(e oldEvent) int64 { return e.no })
 	n := int64(0)
-	err = p.write(p.ctx, func(w *work) error {
+	err = p.dispatching().write(p.ctx, func(w *work) error {
 		if err := w.execs(deleteKeys, nos); err != nil {
 			return err
 		}

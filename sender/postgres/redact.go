@@ -57,7 +57,7 @@ func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Re
 	}
 	var events []int64
 	to := from
-	err = c.look(ctx, func(w *work) error {
+	err = c.read(ctx, func(w *work) error {
 		owner, err := w.everSubscriber(p.Subscriber)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (c *core) redact(ctx context.Context, events []int64) (out sender.Redacted,
 	}
 	var positions []int64
 	var live []sender.DeliveryKey
-	err = c.look(ctx, func(w *work) (err error) {
+	err = c.read(ctx, func(w *work) (err error) {
 		if positions, err = w.numbers(selectPositions, events); err == nil {
 			live, err = w.keys(selectLiveOf, positions)
 		}

@@ -70,7 +70,7 @@ func (s *Store[Tx]) SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (
 
 // Keyrings implements sender.DispatchStore.
 func (c *core) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
-	err = c.read(ctx, func(w *work) error {
+	err = c.dispatching().read(ctx, func(w *work) error {
 		list, numbers, err := w.keyrings(keyringsOf, subscribers)
 		found = make(map[int64]sender.SealedKeyring, len(list))
 		for i, k := range list {

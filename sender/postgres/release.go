@@ -11,7 +11,7 @@ func (c *core) Release(ctx context.Context, rs []sender.Release) error {
 	if len(rs) == 0 {
 		return nil
 	}
-	return c.batch(ctx, sender.Batch{}, func(b *batch) error { return fail("releasing", b.release(rs)) })
+	return c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) error { return fail("releasing", b.release(rs)) })
 }
 
 func (b *batch) release(rs []sender.Release) error {

@@ -39,10 +39,10 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 		return out, nil
 	}
 	running := false
-	if err := c.readOne(ctx, anyRunning, nil, &running); err != nil || !running {
+	if err := c.dispatching().readOne(ctx, anyRunning, nil, &running); err != nil || !running {
 		return out, fail("looking for replays", err)
 	}
-	err = c.batch(ctx, sender.Batch{Announce: announce}, func(b *batch) error {
+	err = c.dispatching().batch(ctx, sender.Batch{Announce: announce}, func(b *batch) error {
 		s := stepping{batch: b, done: map[sender.DeliveryKey]bool{}}
 		err := s.step(limit)
 		out = s.out

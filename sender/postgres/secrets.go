@@ -124,7 +124,7 @@ func (s *Store[Tx]) RewrapTx(ctx context.Context, tx Tx, subscriber string, old 
 
 // SealingKeys implements sender.SealingStore.
 func (c *core) SealingKeys(ctx context.Context) (keys []string, err error) {
-	err = c.read(ctx, func(w *work) error {
+	err = c.dispatching().read(ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {
 			var key string
 			err := r.Scan(&key)

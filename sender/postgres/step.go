@@ -39,7 +39,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	if len(in.Results)+len(in.Notices) == 0 {
 		var now, next moment
 		var woken, some bool
-		err := c.readOne(ctx, selectIdle, append(nextDueArgs(&in.Claim, f), p.Events > 0, from), &now, &woken, &next, &some)
+		err := c.dispatching().readOne(ctx, selectIdle, append(nextDueArgs(&in.Claim, f), p.Events > 0, from), &now, &woken, &next, &some)
 		if err != nil {
 			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
 		}
@@ -55,7 +55,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	}
 	var x sender.Expanded
 	var b *batch
-	err := c.writeLater(ctx, func(w *work) (err error) {
+	err := c.dispatching().writeLater(ctx, func(w *work) (err error) {
 		b = w.batch(in)
 		x, err = b.run(p, from, f)
 		return fail("expanding, recording and claiming", err)

@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -27,6 +29,18 @@ type Config struct {
 	// where.
 	Schema string
 
+	// Pooler says that the connections lead to a pooler that gives a connection to the
+	// server to one transaction after another, such as PgBouncer with pool_mode =
+	// transaction, or that refuses settings at the beginning of a connection, as PgBouncer
+	// does in any mode. Then dispatchers give their settings to each of their
+	// transactions. The pool must have a query mode that suits the pooler: exec and
+	// simple_protocol suit all of them. See the package's documentation.
+	Pooler bool
+
+	// Logger hears of what is got over without an error, such as that hints of other
+	// processes cannot be heard. The default is slog.Default().
+	Logger *slog.Logger
+
 	// Now is this process's own clock. By it the hints age that it keeps of where to look
 	// for work; what is stored and compared is of the database's. It may be off, and
 	// should not jump. The default is time.Now.
@@ -46,9 +60,10 @@ var (
 	_ sender.Store[*sql.Tx] = (*Store[*sql.Tx])(nil)
 )
 
-// New returns a store for producers that use pgx. The dispatcher takes connections
-// of the same pool, at most three at a time. The tables must be there before it is
-// used: see [Store.Migrate].
+// New returns a store for producers that use pgx. Of the pool's connections it takes one
+// for each call that the application makes. Dispatchers have connections of their own,
+// made as the pool's are: see [Store.Open]. The tables must be there before it is used:
+// see [Store.Migrate].
 func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
 	c, err := newCore("New", pool, cfg)
 	if err != nil {
@@ -80,14 +95,18 @@ func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
 type core struct {
 	pool   *pgxpool.Pool
 	schema string
+	pooler bool
 	clock  string // what statements read the database's time from
 	now    func() time.Time
+	logger *slog.Logger
 	woken  chan struct{}
 	shard  int64 // of this store's rollups
 
 	published atomic.Bool  // since the last time that InTx committed
 	turns     atomic.Int64 // of heads and subscribers in claims
 	texts     sync.Map     // statements, as they are sent
+
+	sessions ownPool
 
 	targets targets
 	floors  floors
@@ -97,9 +116,10 @@ type core struct {
 }
 
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
-	c := &core{pool: pool, clock: "clock_timestamp()", now: time.Now, woken: make(chan struct{}, 1), shard: rand.Int64()}
+	c := &core{pool: pool, clock: "clock_timestamp()", now: time.Now, logger: slog.Default(), woken: make(chan struct{}, 1), shard: rand.Int64()}
 	if cfg != nil {
-		c.schema = cfg.Schema
+		c.schema, c.pooler = cfg.Schema, cfg.Pooler
+		c.logger = cmp.Or(cfg.Logger, c.logger)
 		if cfg.Now != nil {
 			c.now = cfg.Now
 		}

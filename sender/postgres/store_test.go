@@ -171,11 +171,17 @@ func TestStore(t *testing.T) {
 				t.Parallel()
 				all := newSchemas(t)
 				pool := openPool(t, "default_transaction_isolation", isolation)
+				open, err := postgres.New(pool, nil)
+				require.NoError(t, err)
+				t.Cleanup(open.Open())
 				suite(t, much, func(t *testing.T) storetest.Harness[pgx.Tx] {
 					name := all.take(t)
 					store, err := postgres.New(pool, &postgres.Config{Schema: name})
 					require.NoError(t, err)
 					store.SetClock(clockOf(name))
+					if isolation == "read committed" { // as in a process with a dispatcher
+						store.Share(open)
+					}
 					return storetest.Harness[pgx.Tx]{
 						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
 						Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {

@@ -75,7 +75,7 @@ type sweepable struct {
 // another time.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable
-	err = c.readOne(ctx, selectSweepable, nil, &f.ending, &f.left, &f.past, &f.epochs, &f.forgotten, &f.marks)
+	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.ending, &f.left, &f.past, &f.epochs, &f.forgotten, &f.marks)
 	if err != nil || len(f.ending)+len(f.left) == 0 && !f.forgotten && f.marks == nil {
 		return 0, fail("looking for what is to be swept", err)
 	}
@@ -83,7 +83,7 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	ends := sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
 		return sender.Decision{Status: sender.StatusDelivered, Health: h}
 	}}
-	err = c.batch(ctx, ends, func(b *batch) (err error) {
+	err = c.dispatching().batch(ctx, ends, func(b *batch) (err error) {
 		swept, err = b.sweep(&f, limit)
 		return fail("sweeping", err)
 	})

@@ -29,8 +29,8 @@ func (s *Store[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 // write runs fn in a transaction of the store's own. fn runs again if the
 // transaction lost against another one, so it must begin by resetting what it
 // returns.
-func (c *core) write(ctx context.Context, fn func(w *work) error) error {
-	return c.writeLater(ctx, func(w *work) error {
+func (s side) write(ctx context.Context, fn func(w *work) error) error {
+	return s.writeLater(ctx, func(w *work) error {
 		if err := w.many(ctx, nil, nil); err != nil {
 			return fail("beginning a transaction", err)
 		}
@@ -38,17 +38,16 @@ func (c *core) write(ctx context.Context, fn func(w *work) error) error {
 	})
 }
 
+func (c *core) write(ctx context.Context, fn func(w *work) error) error {
+	return side{core: c}.write(ctx, fn)
+}
+
 // writeLater is write, for those who need no w.now before the result of a statement:
 // the transaction begins with their first one.
-func (c *core) writeLater(ctx context.Context, fn func(w *work) error) error {
+func (s side) writeLater(ctx context.Context, fn func(w *work) error) error {
 	var err error
 	for run := range ownRuns {
-		err = c.transaction(ctx, beginWriting, &work{again: run > 0}, func(w *work) error {
-			w.own.later(query{w.text(own), nil}, func(r rows) error {
-				return r.Scan(&w.now, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil)
-			})
-			return fn(w)
-		})
+		err = s.transaction(ctx, beginWriting, &work{again: run > 0}, fn)
 		if !errors.Is(err, sender.ErrRetryTx) {
 			break
 		}
@@ -57,12 +56,33 @@ func (c *core) writeLater(ctx context.Context, fn func(w *work) error) error {
 }
 
 // read runs fn on one snapshot of the database.
-func (c *core) read(ctx context.Context, fn func(w *work) error) error {
-	return c.transaction(ctx, beginReading, &work{}, func(w *work) error {
-		if err := w.row(`SELECT {now}, `+byIndex).Scan(&w.now, nil, nil, nil, nil, nil, nil, nil, nil, nil); err != nil {
+func (s side) read(ctx context.Context, fn func(w *work) error) error {
+	return s.transaction(ctx, beginReading, &work{}, func(w *work) error {
+		if err := w.many(ctx, nil, nil); err != nil {
 			return fail("beginning to read", err)
 		}
 		return fn(w)
+	})
+}
+
+func (c *core) read(ctx context.Context, fn func(w *work) error) error {
+	return side{core: c}.read(ctx, fn)
+}
+
+// readOne reads one row, in a transaction of its own.
+func (s side) readOne(ctx context.Context, text string, args []any, to ...any) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	if conn.set == "" {
+		err := conn.QueryRow(ctx, s.text(text), args...).Scan(to...)
+		conn.release(err)
+		return err
+	}
+	return s.on(ctx, conn, beginReading, &work{}, func(w *work) error {
+		w.own.later(query{w.text(text), args}, func(r rows) error { return r.Scan(to...) })
+		return nil
 	})
 }
 
@@ -167,8 +187,3 @@ func (w *work) keys(query string, args ...any) (all []sender.DeliveryKey, err er
 }
 
 func fail(doing string, err error) error { return pgrun.Fail(doing, err) }
-
-// readOne reads one row in a transaction of its own.
-func (c *core) readOne(ctx context.Context, query string, args []any, to ...any) error {
-	return c.pool.QueryRow(ctx, c.text(query), args...).Scan(to...)
-}

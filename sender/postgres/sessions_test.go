@@ -1,0 +1,191 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+var answering = roundTripper(func(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
+})
+
+// service is all that a process has that publishes and dispatches.
+type service struct {
+	store     *pgxStore
+	publisher *sender.Publisher[pgx.Tx]
+	dispatch  *sender.Dispatcher
+}
+
+// newService has a subscriber with so many subscriptions.
+func newService(t *testing.T, pool *pgxpool.Pool, cfg *postgres.Config, subscriptions int) *service {
+	t.Helper()
+	s, err := postgres.New(pool, cfg)
+	require.NoError(t, err)
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	registry, err := sender.NewRegistry(s, keys, &sender.RegistryConfig{Network: sender.Network{AllowPrivateNetworks: true}})
+	require.NoError(t, err)
+	_, _, err = registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	for range subscriptions {
+		_, err = registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "https://127.0.0.1/"})
+		require.NoError(t, err)
+	}
+	p, err := sender.NewPublisher(s, nil)
+	require.NoError(t, err)
+	d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), UnguardedTransport: answering,
+	})
+	require.NoError(t, err)
+	return &service{s, p, d}
+}
+
+// deliver publishes events and has a dispatcher deliver them.
+func (s *service) deliver(t *testing.T, events int) {
+	t.Helper()
+	all := make([]sender.Event, events)
+	for i := range all {
+		all[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}}
+	}
+	_, err := s.publisher.PublishMany(t.Context(), all)
+	require.NoError(t, err)
+	s.dispatch1(t, events)
+}
+
+// dispatch1 runs a dispatcher once, which delivers so many.
+func (s *service) dispatch1(t *testing.T, delivered int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stats, err := s.dispatch.RunOnce(ctx)
+	require.NoError(t, err)
+	require.Equal(t, delivered, stats.Delivered)
+}
+
+func sessions(t *testing.T, p *place, name string) int {
+	return p.count(t, `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, name)
+}
+
+// An application that has all of its connections in use stops no dispatcher, and a
+// dispatcher takes none of them. What it has is gone when it has ended.
+func TestDispatcherHasConnectionsOfItsOwn(t *testing.T) {
+	p := newPlace(t)
+	name := "own " + p.schema
+	pool := openPool(t, "pool_max_conns", "1", "application_name", name)
+	s := newService(t, pool, &postgres.Config{Schema: p.schema}, 1)
+	require.Equal(t, 1, sessions(t, p, name), "a process that only publishes has those of its pool")
+	_, err := s.publisher.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}})
+	require.NoError(t, err)
+	// The hint that follows a commit takes a connection of the pool.
+	require.Eventually(t, func() bool { return !s.store.Hinting() }, 30*time.Second, time.Millisecond)
+	taken, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer taken.Release()
+	s.dispatch1(t, 1)
+	p.settled(t)
+	require.Eventually(t, func() bool { return sessions(t, p, name) == 1 }, 30*time.Second, time.Millisecond, "sessions that go on")
+}
+
+// What an application does when it connects is done for the dispatchers, too, and
+// cannot take their settings from them. Nor can those of its role.
+func TestSettingsOfDispatchers(t *testing.T) {
+	p := newPlace(t)
+	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "lock_timeout", "100ms", "statement_timeout", "1s",
+		"synchronous_commit", "off", "default_transaction_isolation", "serializable"))
+	require.NoError(t, err)
+	var before, after int
+	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		before++
+		c.RuntimeParams["application_name"] = "before"
+		return nil
+	}
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		after++
+		_, err := conn.Exec(ctx, `SET enable_seqscan = on; SET extra_float_digits = 2`)
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	for _, pooler := range []bool{false, true} {
+		s, err := postgres.New(pool, &postgres.Config{Schema: p.schema, Pooler: pooler})
+		require.NoError(t, err)
+		done := s.Open()
+		before, after = 0, 0
+		all := map[string]string{}
+		require.NoError(t, s.Settings(t.Context(), all))
+		require.Equal(t, []int{1, 1}, []int{before, after})
+		for name, want := range map[string]string{
+			"enable_seqscan": "off", "enable_sort": "off", "plan_cache_mode": "force_generic_plan", "jit": "off",
+			"transaction_isolation": "read committed", "synchronous_commit": "on", "lock_timeout": "5s", "statement_timeout": "1min",
+			"idle_in_transaction_session_timeout": "2s", "application_name": "before", "extra_float_digits": "2",
+		} {
+			require.Equal(t, want, all[name], "%s, pooler: %v", name, pooler)
+		}
+		done()
+	}
+}
+
+// What is stricter than what dispatchers need stays.
+func TestDispatchersKeepStricterDurability(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(t, "synchronous_commit", "remote_apply")
+	defer s.Open()()
+	all := map[string]string{}
+	require.NoError(t, s.Settings(t.Context(), all))
+	require.Equal(t, "remote_apply", all["synchronous_commit"])
+}
+
+// After a node has refused to write, dispatchers look for one that does not: their
+// connections do not stay with a node that was the primary once.
+func TestDispatchersLeaveANodeThatIsReadOnly(t *testing.T) {
+	p := newPlace(t)
+	role := strings.ToLower(p.schema)
+	p.exec(t, `CREATE ROLE "`+role+`" SUPERUSER LOGIN`)
+	t.Cleanup(func() { p.exec(t, `DROP ROLE "`+role+`"`) })
+	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
+	require.NoError(t, err)
+	cfg.ConnConfig.User = role
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, err := postgres.New(pool, &postgres.Config{Schema: p.schema})
+	require.NoError(t, err)
+	defer s.Open()()
+	register(t, s, 1, 1, sender.Settings{})
+	publish(t, s, 1, 1)
+
+	require.NoError(t, s.Check(t.Context()), "one connection is there")
+	// The connection that there is takes no writes any more, and new ones do.
+	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
+	_, err = s.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
+	require.ErrorContains(t, err, "25006")
+	require.Equal(t, 1, expandAll(t, s))
+
+	// Nor do those that are new, until that ends.
+	p.exec(t, `ALTER ROLE "`+role+`" SET default_transaction_read_only = on`)
+	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
+	publish(t, s, 1, 1)
+	_, err = s.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
+	require.ErrorContains(t, err, "25006")
+	err = s.Check(t.Context())
+	require.Error(t, err)
+	require.False(t, errors.Is(err, sender.ErrUnfit), "it is waited for: %v", err)
+	p.exec(t, `ALTER ROLE "`+role+`" RESET default_transaction_read_only`)
+	require.Equal(t, 1, expandAll(t, s))
+}
