@@ -58,10 +58,10 @@ func (y *year[Tx]) post(r *http.Request) (*http.Response, error) {
 	answer := y.answer(s, r, body)
 	if answer != nil && answer.StatusCode < 300 {
 		s.acked[id] = true
-		s.streak, s.failingSince = 0, time.Time{}
+		s.streak, s.failingSince, s.warned = 0, time.Time{}, 0
 		return answer, nil
 	}
-	y.failed(s, d)
+	y.failed(s)
 	if answer == nil {
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -97,17 +97,30 @@ func (y *year[Tx]) answer(s *yearSub, r *http.Request, body []byte) *http.Respon
 }
 
 // failed is the rule of what disables a subscription, once more.
-func (y *year[Tx]) failed(s *yearSub, d *yearDelivery) {
+func (y *year[Tx]) failed(s *yearSub) {
 	now := y.clock.now
 	if s.streak > 0 && now.Sub(s.lastFailure) > yearSilence {
-		s.streak, s.failingSince = 0, time.Time{}
+		s.streak, s.failingSince, s.warned = 0, time.Time{}, 0
 	}
 	if s.streak == 0 {
 		s.failingSince = now
 	}
 	s.streak++
 	s.lastFailure = now
-	if !d.notice && s.status == sender.SubscriptionActive && s.streak >= yearDisableStreak && now.Sub(s.failingSince) >= yearDisableAfter {
+	if s.streak < yearDisableStreak {
+		return
+	}
+	failing, warn := now.Sub(s.failingSince), 0
+	for _, percent := range []int{50, 75, 90} {
+		if failing >= yearDisableAfter*time.Duration(percent)/100 {
+			warn = percent
+		}
+	}
+	switch {
+	case warn > s.warned:
+		s.warned, s.warnedAt = warn, now
+		y.counts["warned"]++
+	case s.status == sender.SubscriptionActive && failing >= yearDisableAfter && now.Sub(s.warnedAt) >= yearDisableAfter/10:
 		s.due = true // once it is recorded
 	}
 }
@@ -226,6 +239,7 @@ func (y *year[Tx]) checkSubscriptions() {
 		}
 		require.Equal(y.t, s.status, got.Status, "status of %s, which fails since %v, %d times", s.id, s.failingSince, s.streak)
 		require.Equal(y.t, s.streak, got.Health.Streak, "streak of %s", s.id)
+		require.Equal(y.t, s.warned, got.Health.Warned, "warned of %s", s.id)
 		require.True(y.t, s.failingSince.Equal(got.Health.FailingSince), "failing since of %s: %v, want %v", s.id, got.Health.FailingSince, s.failingSince)
 	}
 }
@@ -292,7 +306,7 @@ func (y *year[Tx]) finish() {
 				}
 			}
 			if s.status == sender.SubscriptionDisabled {
-				s.streak, s.failingSince = 0, time.Time{}
+				s.streak, s.failingSince, s.warned = 0, time.Time{}, 0
 			}
 			s.status = sender.SubscriptionActive
 		}

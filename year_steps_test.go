@@ -214,7 +214,7 @@ func (y *year[Tx]) resume() {
 		}
 	}
 	if s.status == sender.SubscriptionDisabled {
-		s.streak, s.failingSince = 0, time.Time{}
+		s.streak, s.failingSince, s.warned = 0, time.Time{}, 0
 	}
 	s.status = sender.SubscriptionActive
 }

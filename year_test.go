@@ -136,7 +136,8 @@ type yearSub struct {
 
 	// What disables it.
 	failingSince, lastFailure time.Time
-	streak                    int
+	streak, warned            int
+	warnedAt                  time.Time
 	due                       bool // to be disabled
 	autoDisabled              int
 }

@@ -118,7 +118,8 @@ type Health struct {
 	FailingSince time.Time // the first of them; zero: none
 	LastSuccess  time.Time // to the minute
 	LastFailure  time.Time
-	Warned       int // percent of the way to being disabled that its owner was warned of; 0: none
+	Warned       int       // percent of the way to being disabled that its owner was warned of; 0: none
+	WarnedAt     time.Time // when; zero: none
 }
 
 // Decision is what becomes of a delivery and of its subscription.

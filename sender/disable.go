@@ -20,24 +20,32 @@ func (p Policy) warn(d *Decision, r Result, now time.Time) {
 	if after < 0 || h.Streak < disableStreak {
 		return
 	}
-	failing := now.Sub(h.FailingSince)
+	failing, chance := now.Sub(h.FailingSince), after/10 // chance is what its owner has after the last warning
 	told := fmt.Sprintf("it has been failing for %v: %d attempts without a success, the last one: %s",
 		failing.Truncate(time.Second), h.Streak, failure(r))
-	if failing >= after {
+	percent := passed(failing, after)
+	switch {
+	case percent > h.Warned:
+		h.Warned, h.WarnedAt = percent, now
+		ends := fmt.Sprintf("After %v it is disabled", after)
+		if failing+chance > after {
+			ends = fmt.Sprintf("If that goes on for %v it is disabled", chance)
+		}
+		d.Notices = append(d.Notices, Notice{Kind: NoticeFailing, Percent: percent, Detail: told + ". " + ends})
+	case failing >= after && now.Sub(h.WarnedAt) >= chance:
 		// A store drops both if the subscription is not active any more.
 		d.Disable = told
 		d.Notices = append(d.Notices, Notice{Kind: NoticeDisabled, Detail: told})
-		return
 	}
+}
+
+// passed is the highest share of the time, in percent, at which an owner is warned and
+// that has passed; 0: none has.
+func passed(failing, after time.Duration) int {
 	for _, percent := range warnAt {
-		if float64(failing) < float64(after)*float64(percent)/100 {
-			continue
+		if float64(failing) >= float64(after)*float64(percent)/100 {
+			return percent
 		}
-		if h.Warned < percent {
-			h.Warned = percent
-			d.Notices = append(d.Notices, Notice{Kind: NoticeFailing, Percent: percent,
-				Detail: fmt.Sprintf("%s. After %v it is disabled", told, after)})
-		}
-		return
 	}
+	return 0
 }

@@ -21,7 +21,15 @@ var (
 
 func TestPolicyWarnsAndDisables(t *testing.T) {
 	failing := func(streak, warned int, last time.Duration) sender.Health {
-		return sender.Health{Lane: sender.LaneProbation, Streak: streak, FailingSince: t0, LastFailure: t0.Add(last), Warned: warned}
+		hl := sender.Health{Lane: sender.LaneProbation, Streak: streak, FailingSince: t0, LastFailure: t0.Add(last), Warned: warned}
+		if warned > 0 { // as soon as it could be
+			hl.WarnedAt = t0.Add(120 * h * time.Duration(warned) / 100)
+		}
+		return hl
+	}
+	late := func(hl sender.Health, at time.Duration) sender.Health {
+		hl.WarnedAt = t0.Add(at)
+		return hl
 	}
 	for _, c := range []struct {
 		name    string
@@ -43,9 +51,12 @@ func TestPolicyWarnsAndDisables(t *testing.T) {
 		{name: "nine tenths", health: failing(9, 75, 90*h), result: failed, at: 108 * h, notice: sender.NoticeFailing, percent: 90, warned: 90},
 		{name: "just before the end", health: failing(9, 90, 108*h), result: failed, at: 120*h - 1, warned: 90},
 		{name: "the end", health: failing(9, 90, 108*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
-		{name: "the end, of which nobody was warned", health: failing(9, 0, 108*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, disable: true},
+		{name: "the end, of which nobody was warned", health: failing(9, 0, 108*h), result: failed, at: 120 * h, notice: sender.NoticeFailing, percent: 90, warned: 90},
+		{name: "the end, of which was warned at three quarters", health: failing(9, 75, 130*h), result: failed, at: 140 * h, notice: sender.NoticeFailing, percent: 90, warned: 90},
+		{name: "the end, too soon after the last warning", health: late(failing(9, 90, 119*h), 110*h), result: failed, at: 122*h - 1, warned: 90},
+		{name: "the end, a tenth of the time after the last warning", health: late(failing(9, 90, 119*h), 110*h), result: failed, at: 122 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
 		{name: "the fourth failure", health: failing(3, 0, 110*h), result: failed, at: 120 * h},
-		{name: "the fifth failure", health: failing(4, 0, 110*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, disable: true},
+		{name: "the fifth failure", health: failing(4, 0, 110*h), result: failed, at: 120 * h, notice: sender.NoticeFailing, percent: 90, warned: 90},
 		{name: "the fourth, at half of the time", health: failing(3, 0, 50*h), result: failed, at: 60 * h},
 		{name: "a silence of 24 h", health: failing(9, 90, 96*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
 		{name: "a longer silence", health: failing(9, 90, 96*h-1), result: failed, at: 120 * h},
@@ -54,9 +65,10 @@ func TestPolicyWarnsAndDisables(t *testing.T) {
 		{name: "our own network", health: failing(9, 90, 119*h), result: unplugged, at: 120 * h, warned: 90},
 		{name: "the operator's proxy", health: failing(9, 90, 119*h), result: proxyFailed, at: 120 * h, warned: 90},
 		{name: "the operator's proxy, after it has stood still for as long as may be", live: sender.Live{Stood: 144 * h}, health: failing(9, 90, 119*h), result: proxyFailed, at: 120 * h, warned: 90},
-		{name: "to tell of a notice", live: sender.Live{Notice: true}, health: failing(9, 75, 119*h), result: failed, at: 120 * h, warned: 75},
-		{name: "a redelivered one", live: sender.Live{Single: true}, health: failing(9, 75, 119*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, warned: 75, disable: true},
-		{name: "a time of its own", after: 10 * h, health: failing(9, 0, h), result: failed, at: 10 * h, notice: sender.NoticeDisabled, disable: true},
+		{name: "to tell of a notice", live: sender.Live{Notice: true}, health: failing(9, 90, 119*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
+		{name: "to tell of a notice, half of the time", live: sender.Live{Notice: true}, health: failing(9, 0, 50*h), result: failed, at: 60 * h, notice: sender.NoticeFailing, percent: 50, warned: 50},
+		{name: "a redelivered one", live: sender.Live{Single: true}, health: failing(9, 90, 119*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
+		{name: "a time of its own", after: 10 * h, health: late(failing(9, 90, h), 9*h), result: failed, at: 10 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
 		{name: "never", after: -1, health: failing(9, 0, 119*h), result: failed, at: 1000 * h},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,6 +92,9 @@ func TestPolicyWarnsAndDisables(t *testing.T) {
 
 	d := sender.Policy{}.Decide(sender.Live{First: t0, Tries: 1}, failing(11, 90, 110*h), failed, t0.Add(120*h))
 	require.Equal(t, "it has been failing for 120h0m0s: 12 attempts without a success, the last one: status, answered 500", d.Disable)
+	d = sender.Policy{}.Decide(sender.Live{First: t0.Add(130 * h), Tries: 1}, failing(11, 0, 110*h), failed, t0.Add(130*h))
+	require.Equal(t, "it has been failing for 130h0m0s: 12 attempts without a success, the last one: status, answered 500. If that goes on for 12h0m0s it is disabled", d.Notices[0].Detail)
+	require.Equal(t, t0.Add(130*h), d.Health.WarnedAt)
 	d = sender.Policy{}.Decide(sender.Live{First: t0, Tries: 1}, failing(11, 0, 50*h), sender.Result{Class: sender.ClassTimeout}, t0.Add(60*h))
 	require.Equal(t, "it has been failing for 60h0m0s: 12 attempts without a success, the last one: timeout. After 120h0m0s it is disabled", d.Notices[0].Detail)
 }
@@ -134,7 +149,7 @@ func TestPolicyDeadLetterNotice(t *testing.T) {
 		})
 	}
 
-	both := sender.Policy{}.Decide(atHorizon, sender.Health{Streak: 20, FailingSince: t0.Add(-121 * h), LastFailure: t0.Add(-h)}, failed, t0)
+	both := sender.Policy{}.Decide(atHorizon, sender.Health{Streak: 20, FailingSince: t0.Add(-121 * h), LastFailure: t0.Add(-h), Warned: 90, WarnedAt: t0.Add(-13 * h)}, failed, t0)
 	require.Len(t, both.Notices, 2, "a dead letter can be what disables")
 	require.NotEmpty(t, both.Disable)
 }

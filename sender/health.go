@@ -16,7 +16,7 @@ func (p Policy) health(h Health, r Result, now time.Time) Health {
 	fast := r.Duration <= p.fastAnswer()
 	switch r.Class {
 	case ClassNone:
-		h.Streak, h.FailingSince, h.Warned = 0, time.Time{}, 0
+		h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, time.Time{}, 0, time.Time{}
 		// To the minute, so that a healthy subscription's row is hardly written.
 		if now.Sub(h.LastSuccess) >= time.Minute {
 			h.LastSuccess = now
@@ -28,7 +28,7 @@ func (p Policy) health(h Health, r Result, now time.Time) Health {
 	case ClassInterrupted: // says nothing of the endpoint
 	default:
 		if h.Streak == 0 || now.Sub(h.LastFailure) > failingSilence {
-			h.Streak, h.FailingSince, h.Warned = 0, now, 0
+			h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, now, 0, time.Time{}
 		}
 		h.Streak++
 		h.LastFailure = now

@@ -26,9 +26,11 @@ type Policy struct {
 
 	// DisableAfter is for how long a subscription must have been failing, without
 	// one success, with at least 5 failures and no silence of more than 24 h between
-	// them, to be disabled. Its owner and the operator are warned when half, three
-	// quarters and nine tenths of that time have passed. Zero: 120 h. Negative:
-	// never, and nobody is warned.
+	// them, to be disabled. Its owner and the operator are warned by the first failure
+	// after half, after three quarters and after nine tenths of that time, and it is
+	// disabled no sooner than a tenth of it after the last warning: one that had
+	// nothing to fail with for a while is warned first. Zero: 120 h. Negative: never,
+	// and nobody is warned.
 	DisableAfter time.Duration
 }
 
@@ -55,10 +57,9 @@ func (p Policy) Decide(l Live, h Health, r Result, now time.Time) Decision {
 	if !r.ProxyFailed || r.Class == ClassNone {
 		d.Health = p.health(h, r, now)
 	}
-	if l.Notice { // or the failure to tell of a notice would be told by notices
-		return d
-	}
-	if d.Status == StatusDeadLettered {
+	// Or the failure to tell of a dead letter would be told by another one's notice,
+	// without an end. Warnings have one.
+	if d.Status == StatusDeadLettered && !l.Notice {
 		d.Notices = append(d.Notices, Notice{Kind: NoticeDeadLettered, Detail: fmt.Sprintf(
 			"it is not attempted any more: %d attempts without a success, the last one: %s", l.Number, failure(r))})
 	}

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -264,7 +265,9 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 		h := Health{Lane: Lane(rapid.IntRange(0, Lanes-1).Draw(t, "lane")), Streak: rapid.IntRange(0, 20).Draw(t, "streak")}
 		if h.Streak > 0 {
 			h.FailingSince, h.LastFailure = propertyTime.Add(-failing), propertyTime.Add(-min(failing, time.Hour))
-			h.Warned = rapid.SampledFrom([]int{0, 50, 75, 90}).Draw(t, "warned")
+			if h.Warned = rapid.SampledFrom([]int{0, 50, 75, 90}).Draw(t, "warned"); h.Warned > 0 {
+				h.WarnedAt = propertyTime.Add(-time.Duration(rapid.Int64Range(0, int64(failing)).Draw(t, "warned ago")))
+			}
 		}
 		r := Result{
 			Class:  rapid.SampledFrom([]Class{ClassNone, ClassTimeout, ClassStatus, ClassInterrupted, ClassBlocked, ClassReset}).Draw(t, "class"),
@@ -298,9 +301,13 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 			require.Equal(t, StatusDeadLettered, d.Status)
 			require.NotEqual(t, ClassNone, r.Class)
 		}
-		if live.Notice {
-			require.Empty(t, d.Notices)
-			require.Empty(t, d.Disable)
+		for _, n := range d.Notices {
+			require.False(t, live.Notice && n.Kind == NoticeDeadLettered, "a notice of a notice that is a dead letter")
+		}
+		if d.Disable != "" {
+			after := cmp.Or(p.DisableAfter, defaultDisableAfter)
+			require.Equal(t, 90, h.Warned, "nobody was warned")
+			require.GreaterOrEqual(t, propertyTime.Sub(h.WarnedAt), after/10, "too soon after the last warning")
 		}
 		require.False(t, r.Class == ClassNone && d.Disable != "", "a success disables")
 		if r.Class != ClassNone && h.Streak > 0 {

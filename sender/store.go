@@ -109,7 +109,7 @@ type RegistryStore[Tx any] interface {
 	// schedules anew, while their attempt numbers go on. The others read as
 	// cancelled from the commit on, but for an attempt in flight that succeeds.
 	// What is committed, and not expanded yet, counts among the held ones. The
-	// failing time of a disabled one ends (Streak, FailingSince, Warned). If it is
+	// failing time of a disabled one ends (Streak, FailingSince, Warned, WarnedAt). If it is
 	// active already nothing is changed. ErrNotFound; ErrStatus: it is closing; a
 	// *RetentionError, and nothing is changed, if r.NotBefore is not zero and an
 	// event that would be sent was published before it. The cost does not depend

@@ -228,8 +228,18 @@ func (d *delivery) took(number int, class sender.Class, status int) {
 	d.succeeded = d.succeeded || class == sender.ClassNone
 }
 
-// holdIf notes that a decision has disabled a subscription.
+// holdIf notes that a decision has disabled a subscription, of which its owner was to be
+// warned before.
 func (w *world) holdIf(s *subscription, dec *sender.Decision) {
+	for _, n := range dec.Notices {
+		if n.Kind == sender.NoticeFailing && n.Percent == 90 {
+			s.warnedAt = w.now
+		}
+	}
+	chance := w.config.Policy.DisableAfter / 10
+	if dec.Disable != "" && (s.warnedAt.IsZero() || w.now.Sub(s.warnedAt) < chance || !s.warnedAt.Equal(dec.Health.WarnedAt)) {
+		w.violated("I1", "%s is disabled, and its owner was warned at %v, not %v before", s.name, s.warnedAt, chance)
+	}
 	if dec.Disable != "" && s.status == sender.SubscriptionActive {
 		w.say("%s is disabled", s.name)
 		w.counts["disabled by failing"]++

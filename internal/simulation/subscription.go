@@ -30,13 +30,14 @@ func (w *world) addOwner(id string) error {
 
 // subscription is one, its endpoint and its receiver.
 type subscription struct {
-	w       *world
-	id      string
-	name    string
-	owner   *owner
-	types   []string
-	status  sender.SubscriptionStatus // as it should be
-	resumes []resumed
+	w        *world
+	id       string
+	name     string
+	owner    *owner
+	types    []string
+	status   sender.SubscriptionStatus // as it should be
+	resumes  []resumed
+	warnedAt time.Time // for the last time before the end
 	endpoint
 }
 

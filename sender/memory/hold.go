@@ -92,6 +92,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 				set(tx, &sub.Health.Streak, 0)
 				set(tx, &sub.Health.FailingSince, time.Time{})
 				set(tx, &sub.Health.Warned, 0)
+				set(tx, &sub.Health.WarnedAt, time.Time{})
 				set(tx, &sub.DisabledAt, time.Time{})
 				set(tx, &sub.DisabledReason, "")
 			}

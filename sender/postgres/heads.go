@@ -32,10 +32,10 @@ type head struct {
 }
 
 const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,
-	leases_end, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, failing_since, last_success, last_failure`
+	leases_end, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure`
 
 // headWidth is how many columns that are.
-const headWidth = 22
+const headWidth = 23
 
 const (
 	// lockHeads is the first lock of whoever changes deliveries. All take several in
@@ -53,23 +53,23 @@ const (
 	// versions of them there are. It fails if it has not found them all.
 	updateHeads = `WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
 			waiting = u.waiting, leased = u.leased, dead = u.dead, leases_end = u.leases_end, claimed_to = u.claimed_to, waiting_from = u.waiting_from,
-			epoch = u.epoch, resumed_to = u.resumed_to, rate_at = u.rate_at, streak = u.streak, warned = u.warned,
+			epoch = u.epoch, resumed_to = u.resumed_to, rate_at = u.rate_at, streak = u.streak, warned = u.warned, warned_at = u.warned_at,
 			failing_since = u.failing_since, last_success = u.last_success, last_failure = u.last_failure
 		FROM unnest($1::tid[], $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
 			$10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::int[], $17::int[],
-			$18::timestamptz[], $19::timestamptz[], $20::timestamptz[])
+			$18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::timestamptz[])
 		AS u(at, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end, claimed_to, waiting_from, epoch, resumed_to, rate_at,
-			streak, warned, failing_since, last_success, last_failure)
+			streak, warned, warned_at, failing_since, last_success, last_failure)
 		WHERE h.ctid = u.at RETURNING h.subscription, h.ctid)
 		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = cardinality($1::tid[]) THEN 1 ELSE 0 END) FROM changed`
 )
 
 func scanHead(r rows) (h head, err error) {
-	var failingSince, lastSuccess, lastFailure moment
+	var warnedAt, failingSince, lastSuccess, lastFailure moment
 	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &h.lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
 		&h.leasesEnd, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
-		&h.health.Streak, &h.health.Warned, &failingSince, &lastSuccess, &lastFailure)
-	h.health.Lane = h.lane
+		&h.health.Streak, &h.health.Warned, &warnedAt, &failingSince, &lastSuccess, &lastFailure)
+	h.health.Lane, h.health.WarnedAt = h.lane, warnedAt.time()
 	h.health.FailingSince, h.health.LastSuccess, h.health.LastFailure = failingSince.time(), lastSuccess.time(), lastFailure.time()
 	return h, err
 }
@@ -113,7 +113,7 @@ func (h *head) meet(sub *subscription, now moment) {
 	if h.epoch < sub.epoch {
 		if h.epoch < sub.recovered {
 			h.health.Streak, h.health.Warned = 0, 0
-			h.health.FailingSince = none.time()
+			h.health.FailingSince, h.health.WarnedAt = none.time(), none.time()
 		}
 		h.epoch, h.waitingFrom = sub.epoch, always
 		if h.waiting > 0 {
@@ -179,6 +179,7 @@ func headArgs(all []*head) []any {
 		column(all, func(h *head) moment { return h.rateAt }),
 		column(all, func(h *head) int32 { return int32(h.health.Streak) }),
 		column(all, func(h *head) int32 { return int32(h.health.Warned) }),
+		column(all, func(h *head) moment { return momentOf(h.health.WarnedAt) }),
 		column(all, func(h *head) moment { return momentOf(h.health.FailingSince) }),
 		column(all, func(h *head) moment { return momentOf(h.health.LastSuccess) }),
 		column(all, func(h *head) moment { return momentOf(h.health.LastFailure) }),

@@ -39,7 +39,8 @@ const (
 	// A resume that the dispatchers have not seen yet has ended the failing time already.
 	selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,
 			h.lane, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.streak END, CASE WHEN h.epoch >= s.recovered THEN h.failing_since END,
-			h.last_success, h.last_failure, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.warned END, h.pending + h.waiting + h.leased, h.dead
+			h.last_success, h.last_failure, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.warned END,
+			CASE WHEN h.epoch >= s.recovered THEN h.warned_at END, h.pending + h.waiting + h.leased, h.dead
 		FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
 	selectImplicit = selectSubscriptions + ` AND s.implicit AND s.status IN ('active', 'paused', 'disabled')
@@ -96,10 +97,10 @@ func encoded(n sender.Subscription) (types, settings string, err error) {
 
 func scanSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings string
-	var created, held, failing, success, failure moment
+	var created, held, failing, success, failure, warned moment
 	h := &n.Health
 	err = r.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &held, &n.DisabledReason,
-		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &n.Backlog, &n.DeadLettered)
+		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
 	}
@@ -107,7 +108,7 @@ func scanSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Sub
 	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
 		n.DisabledAt = held.time()
 	}
-	h.FailingSince, h.LastSuccess, h.LastFailure = failing.time(), success.time(), failure.time()
+	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = failing.time(), success.time(), failure.time(), warned.time()
 	if err := json.Unmarshal([]byte(settings), &n.Settings); err != nil {
 		return 0, n, fmt.Errorf("the settings of subscription %s: %w", n.ID, err)
 	}

@@ -34,7 +34,7 @@ type head struct {
 }
 
 const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 9223372036854775807), turn, pending, waiting, leased, dead,
-	leases_end, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned`
+	leases_end, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at`
 
 const (
 	selectHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
@@ -46,19 +46,19 @@ const (
 	// updateDueHead also moves it to another place in the index.
 	updateDueHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, next_due = ?, turn = ?
 		WHERE subscription = ?`
-	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ?, warned = ? WHERE subscription = ?`
+	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ?, warned = ?, warned_at = ? WHERE subscription = ?`
 	lowerTurn    = `UPDATE surehook_turns SET next_due = ?1 WHERE lane = ?2 AND subscriber = ?3 AND (next_due IS NULL OR next_due > ?1)`
 )
 
 func scanHead(rows *sql.Rows) (h head, err error) {
 	// Drivers give int64, and all else is converted by way of text.
-	var lane, streak, warned, failingSince, lastSuccess, lastFailure int64
+	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure int64
 	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
-		&h.leasesEnd, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned)
+		&h.leasesEnd, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
 	h.lane = sender.Lane(lane)
 	h.health = sender.Health{
 		Lane: h.lane, Streak: int(streak), FailingSince: timeOf(failingSince),
-		LastSuccess: timeOf(lastSuccess), LastFailure: timeOf(lastFailure), Warned: int(warned),
+		LastSuccess: timeOf(lastSuccess), LastFailure: timeOf(lastFailure), Warned: int(warned), WarnedAt: timeOf(warnedAt),
 	}
 	return h, err
 }
@@ -213,7 +213,7 @@ func (hs *heads) writeOne(h, was *head) error {
 	if h.health != was.health {
 		h.lane = h.health.Lane
 		err := hs.w.execs(updateHealth, h.lane, h.health.Streak, micros(h.health.FailingSince),
-			micros(h.health.LastSuccess), micros(h.health.LastFailure), h.health.Warned, h.subscription)
+			micros(h.health.LastSuccess), micros(h.health.LastFailure), h.health.Warned, micros(h.health.WarnedAt), h.subscription)
 		if err != nil {
 			return err
 		}

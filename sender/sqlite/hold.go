@@ -99,7 +99,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 	now := s.now()
 	if n.Status == sender.SubscriptionDisabled {
 		h.health.Streak, h.health.Warned = 0, 0
-		h.health.FailingSince = timeOf(0)
+		h.health.FailingSince, h.health.WarnedAt = timeOf(0), timeOf(0)
 	}
 	if err := w.resume(h, left, now); err != nil {
 		return fail(doing, err)

@@ -56,8 +56,8 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 		return fail(doing, err)
 	}
 	err = w.execs(`INSERT INTO surehook_heads (subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end,
-			epoch, resumed_at, resumed_to, left_to, rate_at, streak, failing_since, last_success, last_failure, warned)
-		VALUES (?, ?, ?, 1, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0)`, no, owner, sender.Health{}.Lane)
+			epoch, resumed_at, resumed_to, left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at)
+		VALUES (?, ?, ?, 1, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0)`, no, owner, sender.Health{}.Lane)
 	if err != nil {
 		return fail(doing, err)
 	}
@@ -88,16 +88,16 @@ func (w *work) ask(no int64, types string) error {
 }
 
 const selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.disabled_at, s.disabled_reason,
-		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.pending + h.waiting + h.leased, h.dead
+		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.warned_at, h.pending + h.waiting + h.leased, h.dead
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 	WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
 
 func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings []byte
-	var created, disabled, failing, success, failure int64
+	var created, disabled, failing, success, failure, warned int64
 	h := &n.Health
 	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &disabled, &n.DisabledReason,
-		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &n.Backlog, &n.DeadLettered)
+		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
 	}
@@ -105,7 +105,7 @@ func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.S
 	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
 		n.DisabledAt = timeOf(disabled)
 	}
-	h.FailingSince, h.LastSuccess, h.LastFailure = timeOf(failing), timeOf(success), timeOf(failure)
+	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = timeOf(failing), timeOf(success), timeOf(failure), timeOf(warned)
 	if err := json.Unmarshal(settings, &n.Settings); err != nil {
 		return 0, n, err
 	}

@@ -101,6 +101,7 @@ func (w *world[Tx]) sameHealth(got, want sender.Health, of string) {
 	w.sameTime(got.FailingSince, want.FailingSince, "FailingSince of %s", of)
 	w.sameTime(got.LastFailure, want.LastFailure, "LastFailure of %s", of)
 	w.sameTime(got.LastSuccess, want.LastSuccess, "LastSuccess of %s", of)
+	w.sameTime(got.WarnedAt, want.WarnedAt, "WarnedAt of %s", of)
 	w.equal([]any{got.Lane, got.Streak, got.Warned}, []any{want.Lane, want.Streak, want.Warned}, "lane, streak and warned of %s", of)
 }
 

@@ -12,7 +12,7 @@ import (
 func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 	dec := decide(l, h, r, now)
 	if dec.Health.Streak >= 3 {
-		dec.Health.Warned = 50
+		dec.Health.Warned, dec.Health.WarnedAt = 50, now
 		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeFailing, Percent: 50})
 	}
 	switch {

@@ -150,7 +150,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 	}
 	s.left = append(s.left, modelLeft{Resume: r, upTo: len(m.events)})
 	if s.Status == sender.SubscriptionDisabled {
-		s.Health.Streak, s.Health.FailingSince, s.Health.Warned = 0, time.Time{}, 0
+		s.Health.Streak, s.Health.FailingSince, s.Health.Warned, s.Health.WarnedAt = 0, time.Time{}, 0, time.Time{}
 		s.DisabledAt, s.DisabledReason = time.Time{}, ""
 	}
 	s.Status = sender.SubscriptionActive

@@ -241,18 +241,18 @@ func resumeHealth[Tx any](w *world[Tx]) {
 		_, sub := w.one()
 		w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 			dec := decide(l, h, r, now)
-			dec.Health.Warned = 50
+			dec.Health.Warned, dec.Health.WarnedAt = 50, now
 			return dec
 		}
 		w.record(result(w.claimOne(), sender.ClassTimeout))
 		w.decide = decide
 		want := w.read(sub).Health
-		w.check(want.Streak == 1 && want.Warned == 50 && !want.FailingSince.IsZero(), "Health after a failure is %+v", want)
+		w.check(want.Streak == 1 && want.Warned == 50 && !want.FailingSince.IsZero() && want.WarnedAt.Equal(want.FailingSince), "Health after a failure is %+v", want)
 		hold(sub)
 		w.equal(w.read(sub).Health, want, "Health while it is %s", name)
 		w.resume(sub, takeNone)
 		if name != "paused" {
-			want.Streak, want.FailingSince, want.Warned = 0, time.Time{}, 0
+			want.Streak, want.FailingSince, want.Warned, want.WarnedAt = 0, time.Time{}, 0, time.Time{}
 		}
 		w.equal(w.read(sub).Health, want, "Health after it was %s and resumed", name)
 	}

@@ -168,12 +168,22 @@ var ofDecisions = []Defect{
 	{
 		Name: "notices are raised about notices",
 		File: "sender/policy.go", Tests: []string{"./sender"},
-		Old: "if l.Notice {", New: "if l.Notice && l.Single {",
+		Old: " && !l.Notice {", New: " {",
+	},
+	{
+		Name: "failures of notices' deliveries warn nobody",
+		File: "sender/policy.go", Tests: []string{"./sender"},
+		Old: "if r.Class != ClassNone && r.Class != ClassInterrupted &&", New: "if !l.Notice && r.Class != ClassNone && r.Class != ClassInterrupted &&",
+	},
+	{
+		Name: "a subscription is disabled as soon as its owner was warned",
+		File: "sender/disable.go", Tests: []string{"./sender"},
+		Old: "now.Sub(h.WarnedAt) >= chance", New: "true",
 	},
 	{
 		Name: "a success does not end the streak",
 		File: "sender/health.go", Tests: []string{"./sender"},
-		Old: "h.Streak, h.FailingSince, h.Warned = 0, time.Time{}, 0\n", New: "",
+		Old: "h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, time.Time{}, 0, time.Time{}\n", New: "",
 	},
 	{
 		Name: "the first failure can disable",

@@ -298,6 +298,7 @@ CREATE TABLE surehook_heads (
 	rate_at timestamptz,                -- what sender.TakeRate remembers
 	streak int NOT NULL DEFAULT 0,
 	warned int NOT NULL DEFAULT 0,
+	warned_at timestamptz,
 	failing_since timestamptz,
 	last_success timestamptz,
 	last_failure timestamptz

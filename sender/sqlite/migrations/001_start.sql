@@ -228,7 +228,8 @@ CREATE TABLE surehook_heads (
 	failing_since INTEGER NOT NULL,
 	last_success INTEGER NOT NULL,
 	last_failure INTEGER NOT NULL,
-	warned INTEGER NOT NULL
+	warned INTEGER NOT NULL,
+	warned_at INTEGER NOT NULL
 );
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due IS NOT NULL;
 CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased > 0; -- for who forgets: of those that were ever registered, most have nothing
