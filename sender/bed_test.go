@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +28,7 @@ type bed struct {
 	reg     *sender.Registry[*memory.Tx]
 	pub     *sender.Publisher[*memory.Tx]
 	history *sender.History
+	objects atomic.Int64
 }
 
 var private = sender.Network{AllowPrivateNetworks: true}
@@ -71,11 +74,15 @@ func (b *bed) subscribe(subscriber, url string) (sender.Subscription, signing.Se
 	return s, secret
 }
 
+// publish publishes an event about an object of its own.
 func (b *bed) publish(subscriber string) sender.Ref {
 	b.t.Helper()
-	ref, err := b.pub.Publish(b.t.Context(), sender.Event{
-		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: subscriber,
-	})
+	return b.publishOn(sender.Object{Type: "thing", ID: strconv.FormatInt(b.objects.Add(1), 10)}, subscriber)
+}
+
+func (b *bed) publishOn(object sender.Object, subscriber string) sender.Ref {
+	b.t.Helper()
+	ref, err := b.pub.Publish(b.t.Context(), sender.Event{Type: "thing.changed", Object: object, Subscriber: subscriber})
 	require.NoError(b.t, err)
 	return ref
 }

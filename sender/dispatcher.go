@@ -41,7 +41,9 @@ type DispatcherConfig struct {
 	Slots int
 
 	// PerSubscription is how many of them one subscription can earn by answering
-	// fast. The default is 32.
+	// fast. The default is 32. First attempts about one object take turns (see Order, in
+	// the package's comment), so that it uses as many as there are objects with something
+	// due.
 	PerSubscription int
 
 	// Lease is how long a claim holds. The default is 60 s; it must be at least

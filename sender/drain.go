@@ -43,9 +43,7 @@ func (p *pump) stop() {
 	defer p.mu.Unlock()
 	p.draining = true
 	close(p.drained)
-	for _, a := range p.slots.takeQueues(true) {
-		p.back = append(p.back, givenBack{a: a})
-	}
+	p.returned(p.slots.takeQueues(true), time.Time{})
 }
 
 // settle records and gives back what there is. What the database does not take

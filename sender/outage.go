@@ -41,9 +41,7 @@ func (p *pump) watchNetwork() {
 	}
 	if p.slots.probing = down; down {
 		p.outage = p.d.network.since()
-		for _, a := range p.slots.takeQueues(true) {
-			p.back = append(p.back, givenBack{a: a})
-		}
+		p.returned(p.slots.takeQueues(true), time.Time{})
 	}
 	p.turns = append(p.turns, turn{down: down, since: p.outage, at: now})
 	p.signal()

@@ -136,7 +136,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		// At once: what fails before the fifth host has is charged like any failure.
 		events := make([]sender.Event, subscribers*each)
 		for i := range events {
-			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: fmt.Sprintf("sub_%d", i%subscribers)}
+			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprint(i)}, Subscriber: fmt.Sprintf("sub_%d", i%subscribers)}
 		}
 		_, err := b.pub.PublishMany(t.Context(), events)
 		require.NoError(t, err)

@@ -2,6 +2,7 @@ package sender_test
 
 import (
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,7 +69,7 @@ func TestBacklogIsRampedUpAfterAnOutage(t *testing.T) {
 		}}))
 		events := make([]sender.Event, 500)
 		for i := range events {
-			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: "sub_a"}
+			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: strconv.Itoa(i)}, Subscriber: "sub_a"}
 		}
 		for range backlog / len(events) {
 			_, err := b.pub.PublishMany(t.Context(), events)

@@ -216,7 +216,7 @@ func TestRedact(t *testing.T) {
 	require.NoError(t, b.reg.Pause(t.Context(), s.ID))
 	const n = 250 // several batches
 	for range n {
-		b.publish("sub_1")
+		b.publishOn(sender.Object{Type: "thing", ID: "1"}, "sub_1")
 	}
 	for _, r := range []sender.Redaction{{}, {Subscriber: "sub_1", Object: sender.Object{Type: "thing", ID: "1"}}} {
 		_, err := b.history.Redact(t.Context(), r)

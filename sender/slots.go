@@ -1,7 +1,6 @@
 package sender
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
 	"time"
@@ -35,6 +34,8 @@ import (
 //     slow together.
 //   - For proven subscriptions more is claimed than there are places, so that
 //     the wire does not idle while the database works.
+//   - First attempts about one object are made one after the other, in the order in which
+//     they were claimed (see chain).
 type slots struct {
 	cfg  slotsConfig
 	lane [Lanes]laneSlots
@@ -42,6 +43,9 @@ type slots struct {
 	wire int
 	held int
 	age  int64 // counts the calls of trim
+
+	chains map[chain]*attempt // the first of each: it is queued, or on the wire
+	claims int64              // counts the calls of add
 
 	crowded bool // some that were moved to probation have more queued than places
 	probing bool // our own network is down: probePlaces hold in place of places
@@ -71,11 +75,12 @@ type subSlots struct {
 	most       int // the places that it can earn
 	wire       int
 	held       int
-	unrecorded int // what the database says of its lane is older than these results
-	queue      []*attempt
-	ready      bool  // in its lane's ready list
-	used       int64 // the age at which it was given something last
-	failures   int   // in a row
+	unrecorded int        // what the database says of its lane is older than these results
+	queue      []*attempt // in the order of the claims
+	behind     int        // held, and neither queued nor on the wire: see chain
+	ready      bool       // in its lane's ready list
+	used       int64      // the age at which it was given something last
+	failures   int        // in a row
 	parole     parole
 }
 
@@ -91,6 +96,9 @@ type attempt struct {
 	started time.Time // on the local clock; zero while it is queued
 	nth     int       // among those that are on the wire
 	slow    bool
+	order   int64    // among all that were claimed
+	next    *attempt // of its chain
+	last    *attempt // of the chain that it is the first of; nil: it is not
 
 	result  Result // once it was made
 	failed  bool   // at connecting,
@@ -114,15 +122,25 @@ const idleShare = 8
 const mostHolding = 256
 
 func newSlots(cfg slotsConfig) *slots {
-	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}}
+	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}, chains: map[chain]*attempt{}}
 	for l := range s.lane {
 		s.lane[l].by = map[int64]subscriberSlots{}
 	}
 	return s
 }
 
-// add takes a claimed delivery into its subscription's queue.
+// add takes a claimed delivery into its subscription's queue, or behind those about its
+// object.
 func (s *slots) add(a *attempt) {
+	s.take(a)
+	if !s.follows(a) {
+		s.enqueue(a)
+	}
+}
+
+// take begins the account of a delivery that was claimed. It is held until it ends, or
+// until forget.
+func (s *slots) take(a *attempt) {
 	t := a.Target
 	sub := s.subs[t.SubscriptionNo]
 	if sub == nil {
@@ -137,8 +155,8 @@ func (s *slots) add(a *attempt) {
 	sub.used = s.age
 	a.sub, a.account = sub, sub.lane
 	s.count(a, 0, 1)
-	sub.queue = append(sub.queue, a)
-	s.offer(sub)
+	s.claims++
+	a.order = s.claims
 }
 
 // next puts a queued delivery on the wire and returns it, or nil if nothing may
@@ -176,6 +194,7 @@ func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 	sub := a.sub
 	wanted := sub.wire >= sub.places || len(sub.queue) > 0
 	s.count(a, -1, -1)
+	s.passOn(a)
 	sub.unrecorded++
 	switch {
 	case class == ClassNone && took <= fast:
@@ -199,12 +218,16 @@ func (s *slots) finished(a *attempt, class Class, took, fast time.Duration) {
 // spared takes an attempt off the wire that was made, and says nothing of its endpoint.
 func (s *slots) spared(a *attempt) {
 	s.count(a, -1, -1)
+	s.passOn(a)
 	a.sub.unrecorded++
 }
 
-// offWire takes an attempt off the wire that was not made. It is held until
-// forget.
-func (s *slots) offWire(a *attempt) { s.count(a, -1, 0) }
+// offWire takes an attempt off the wire that was not made, and returns it and what goes
+// back with it: its chain. They are held until forget.
+func (s *slots) offWire(a *attempt) []*attempt {
+	s.count(a, -1, 0)
+	return s.cut([]*attempt{a}, a)
+}
 
 // slowed moves an attempt that has been on the wire for too long, and its
 // subscription, to the probation lane.
@@ -223,8 +246,11 @@ func (s *slots) demote(sub *subSlots) {
 		sub.parole.begin(s.age)
 	}
 	s.move(sub, LaneProbation)
-	s.crowded = s.crowded || len(sub.queue) > sub.places
+	s.crowded = s.crowded || sub.waiting() > sub.places
 }
+
+// waiting is how many are held that are not on the wire.
+func (sub *subSlots) waiting() int { return len(sub.queue) + sub.behind }
 
 // forget ends the account of a delivery that was given back.
 func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
@@ -232,31 +258,32 @@ func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
 // recorded ends the account of an attempt whose result was.
 func (s *slots) recorded(a *attempt) { a.sub.unrecorded-- }
 
-// takeQueues empties the queues of the subscriptions that are on probation but
-// for what they have places for, or of all subscriptions, and returns what was
-// in them, to be given back.
+// takeQueues takes what the subscriptions that are on probation have waiting but for what
+// they have places for, or what all subscriptions have, and returns it, to be given back.
+// Where not everything can stay, nothing stays behind another one.
 func (s *slots) takeQueues(all bool) []*attempt {
-	var from []*subSlots
-	for _, sub := range s.subs {
-		if len(sub.queue) > s.keeps(sub, all) {
-			from = append(from, sub)
-		}
-	}
-	slices.SortFunc(from, func(a, b *subSlots) int { return cmp.Compare(a.number, b.number) })
 	var taken []*attempt
 	s.crowded = false
-	for _, sub := range from {
+	for _, sub := range s.subs {
 		keep := s.keeps(sub, all)
-		taken = append(taken, sub.queue[keep:]...)
+		if sub.waiting() <= keep {
+			continue
+		}
+		keep = min(keep, len(sub.queue))
+		for _, a := range sub.queue[keep:] {
+			taken = s.cut(append(taken, a), a)
+		}
 		sub.queue = sub.queue[:keep:keep]
 		if keep == 0 {
 			s.withdraw(sub)
 		}
+		taken = s.cutBehind(taken, sub)
 	}
+	slices.SortFunc(taken, byOrder)
 	return taken
 }
 
-// keeps is how much of its queue takeQueues leaves to a subscription.
+// keeps is how much of what waits takeQueues leaves to a subscription.
 func (*slots) keeps(sub *subSlots, all bool) int {
 	switch {
 	case all:
@@ -264,7 +291,7 @@ func (*slots) keeps(sub *subSlots, all bool) int {
 	case sub.lane == LaneProbation:
 		return sub.places
 	}
-	return len(sub.queue)
+	return sub.waiting()
 }
 
 // claim says how much may be claimed now, and of whom how much.
@@ -288,7 +315,7 @@ func (s *slots) claim() ClaimParams {
 	var holding [Lanes]int
 	for _, sub := range s.subs {
 		if sub.held+sub.unrecorded > 0 || sub.parole.holds(s.age) {
-			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.places) - sub.held
+			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.usable()) - sub.held
 			holding[sub.lane]++
 		}
 	}
@@ -382,6 +409,14 @@ func (s *slots) count(a *attempt, wire, held int) {
 	} else {
 		lane.by[sub.subscriber] = by
 	}
+}
+
+// enqueue puts a delivery among those of its subscription that may go.
+func (s *slots) enqueue(a *attempt) {
+	sub := a.sub
+	i, _ := slices.BinarySearchFunc(sub.queue, a, byOrder)
+	sub.queue = slices.Insert(sub.queue, i, a)
+	s.offer(sub)
 }
 
 func (s *slots) offer(sub *subSlots) {

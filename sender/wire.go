@@ -25,10 +25,27 @@ func (p *pump) accept(claimed []Claimed, asked time.Time) {
 		if own := claimed[i].Event.URL; own != "" {
 			u, _ = url.Parse(own)
 		}
-		p.slots.add(&attempt{Claimed: claimed[i], url: u, asked: asked, claimed: now})
+		a := &attempt{Claimed: claimed[i], url: u, asked: asked, claimed: now}
+		if due, ok := p.overtakes(a); ok {
+			p.slots.take(a)
+			p.back = append(p.back, givenBack{a, due})
+		} else {
+			p.slots.add(a)
+		}
 	}
 	p.start()
 	p.scan(now)
+}
+
+// overtakes reports whether a delivery was claimed while others of its chain wait to be
+// given back. Then it goes with them, due when they are.
+func (p *pump) overtakes(a *attempt) (due time.Time, ok bool) {
+	for i := range p.back {
+		if p.back[i].a.precedes(a) {
+			return p.back[i].due, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // start puts on the wire what may go there.
@@ -64,9 +81,15 @@ func (p *pump) take() *attempt {
 			a.nth, p.onWire = len(p.onWire), append(p.onWire, a)
 			return a
 		}
-		p.slots.offWire(a)
-		p.back = append(p.back, givenBack{a: a})
+		p.returned(p.slots.offWire(a), time.Time{})
 		p.signal()
+	}
+}
+
+// returned notes attempts that are to be given back, due at due.
+func (p *pump) returned(all []*attempt, due time.Time) {
+	for _, a := range all {
+		p.back = append(p.back, givenBack{a, due})
 	}
 }
 
@@ -95,9 +118,7 @@ func (p *pump) scan(now time.Time) {
 		}
 	}
 	if found || p.slots.crowded {
-		for _, a := range p.slots.takeQueues(false) {
-			p.back = append(p.back, givenBack{a: a})
-		}
+		p.returned(p.slots.takeQueues(false), time.Time{})
 		p.start()
 		p.signal()
 	}
@@ -223,8 +244,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 		p.done = append(p.done, a)
 		p.stats.Attempted++
 	} else {
-		p.slots.offWire(a)
-		p.back = append(p.back, givenBack{a, due})
+		p.returned(p.slots.offWire(a), due)
 	}
 	next := p.take()
 	if next != nil {
