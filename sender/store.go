@@ -207,6 +207,7 @@ type DispatchStore interface {
 
 	NotifierStore
 	RetentionStore
+	PresenceStore
 }
 
 // Listener is an optional part of a DispatchStore: one that learns of what other
@@ -325,6 +326,10 @@ type ClaimParams struct {
 	// drawn at random for each claim. Attempt numbers are given out again, after a release
 	// or a failover that has lost commits; a token is not.
 	Token int64
+	// By is the process that claims: see PresenceStore. Zero: nobody takes over what is
+	// claimed. If its Beat is not zero and anything is claimed, the transaction stores it
+	// as PresenceStore.Beat does.
+	By Presence
 	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
 	Chance float64
 	Lanes  [Lanes]LaneParams

@@ -80,6 +80,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	}
 	row.replay = 0
 	row.leased, row.due, row.token = w.now, w.now.Add(w.Claim.Lease), w.Claim.Token
+	row.by = w.Claim.By.Process
 	w.tx.setLive(d, &row)
 	c.Claimed = append(c.Claimed, sender.Claimed{
 		Key: d.key(), Token: row.token, Number: row.number,

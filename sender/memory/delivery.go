@@ -30,6 +30,7 @@ type live struct {
 	due    time.Time // while it is leased: the end of the lease
 	number int       // of the attempt that was claimed last
 	token  int64     // of the last lease
+	by     int64     // the process that holds it
 	tries  int       // attempts of the present schedule
 	first  time.Time // claim of the first of them; zero: none
 	stood  time.Duration
@@ -45,7 +46,7 @@ type live struct {
 // renewed is a row whose schedule starts anew. An attempt in hand becomes the first
 // of it.
 func (l *live) renewed(now time.Time) *live {
-	row := live{due: now, number: l.number, token: l.token, single: l.single}
+	row := live{due: now, number: l.number, token: l.token, by: l.by, single: l.single}
 	if !l.leased.IsZero() {
 		row.due, row.leased = l.due, l.leased
 		row.tries, row.first = 1, l.leased

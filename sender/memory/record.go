@@ -40,6 +40,9 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 				return err
 			}
 		}
+		if b.Claim.By.Beat != 0 && len(c.Claimed) > 0 {
+			setKey(tx, s.processes, b.Claim.By.Process, b.Claim.By.Beat)
+		}
 		for _, n := range b.Notices {
 			if err := w.notify(n); err != nil {
 				return err

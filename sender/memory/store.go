@@ -67,6 +67,7 @@ type Store struct {
 	minute        time.Time                    // in which something was done last
 	began         sender.Counts                // as they were then
 	notifying     map[string]notifying         // by the ids of notices that were claimed
+	processes     map[int64]int64              // the beat of each
 }
 
 var _ sender.Store[*Tx] = (*Store)(nil)
@@ -85,6 +86,7 @@ func New(cfg *Config) (*Store, error) {
 		deliveries:   map[sender.DeliveryKey]*delivery{},
 		rollups:      map[time.Time]*sender.Rollup{},
 		notifying:    map[string]notifying{},
+		processes:    map[int64]int64{},
 	}
 	if cfg != nil && cfg.Now != nil {
 		s.clock = cfg.Now

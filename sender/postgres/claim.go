@@ -21,8 +21,8 @@ const (
 					SELECT event, no, notice, ctid FROM surehook_pending WHERE subscription = u.subscription AND event > u.after ORDER BY event LIMIT $5) x) p
 			WHERE p.i <= u.n),
 		d AS (DELETE FROM surehook_pending p USING q WHERE p.ctid = q.at),
-		l AS (INSERT INTO surehook_leases (subscription, event, until, token, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
-			SELECT subscription, event, $6, $8::bigint, 1, 1, $7, $7, 0, epoch, false, notice, false FROM q)
+		l AS (INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
+			SELECT subscription, event, $6, $8::bigint, $9::bigint, 1, 1, $7, $7, 0, epoch, false, notice, false FROM q)
 		SELECT q.subscription, q.event, 1, false, ` + eventColumns + ` FROM q CROSS JOIN LATERAL (SELECT * FROM surehook_events WHERE no = q.no OFFSET 0) e`
 
 	// leaseWaiting leases deliveries that were found to be due. The schedules of those
@@ -35,14 +35,14 @@ const (
 		ev AS MATERIALIZED (
 			SELECT d.*, ` + eventColumns + ` FROM d CROSS JOIN LATERAL (
 				SELECT * FROM surehook_events WHERE no = (SELECT event FROM surehook_feed WHERE position = d.event) OFFSET 0) e),
-		l AS (INSERT INTO surehook_leases (subscription, event, until, token, number, tries, first_at, claimed_at, stood, epoch, single, spared, notice, redacted)
-			SELECT subscription, event, $5, $7::bigint, number + 1, CASE WHEN resumed THEN 1 ELSE tries + 1 END,
+		l AS (INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, spared, notice, redacted)
+			SELECT subscription, event, $5, $7::bigint, $8::bigint, number + 1, CASE WHEN resumed THEN 1 ELSE tries + 1 END,
 				CASE WHEN resumed THEN $6 ELSE coalesce(first_at, $6) END, $6, CASE WHEN resumed THEN 0 ELSE stood END, present, single, spared AND NOT resumed, notice, false FROM ev)
 		SELECT subscription, event, number + 1, spared AND NOT resumed, ` + eventNames + ` FROM ev`
 
 	// insertLeases leases what has arrived, and was never pending.
-	insertLeases = `INSERT INTO surehook_leases (subscription, event, until, token, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
-		SELECT s, e, $5, $7::bigint, 1, 1, $6, $6, 0, p, false, x, false FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[]) AS u(s, e, p, x)`
+	insertLeases = `INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
+		SELECT s, e, $5, $7::bigint, $8::bigint, 1, 1, $6, $6, 0, p, false, x, false FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[]) AS u(s, e, p, x)`
 	selectArrived = `SELECT e.no, ` + eventColumns + ` FROM surehook_events e WHERE e.no = ANY($1)`
 
 	eventColumns = `e.id AS event_id, e.type, e.object_type, e.object_id, e.created_at, e.notice, e.url, e.body`
@@ -263,7 +263,7 @@ func (c *claiming) lease() error {
 			column(pending, func(t *take) int64 { return max(t.h.claimedTo, t.sub.leftTo) }),
 			column(pending, func(t *take) int64 { return t.h.epoch }),
 			column(pending, func(t *take) int32 { return int32(t.pending) }),
-			most, c.until, c.now, c.Claim.Token,
+			most, c.until, c.now, c.Claim.Token, c.Claim.By.Process,
 		}})
 		scans = append(scans, func(r rows) error {
 			err := r.Scan(delivery...)
@@ -279,7 +279,7 @@ func (c *claiming) lease() error {
 			column(waits, func(w waiting) int64 { return w.event }),
 			column(waits, func(w waiting) int64 { return w.h.epoch }),
 			column(waits, func(w waiting) bool { return w.resumed }),
-			c.until, c.now, c.Claim.Token,
+			c.until, c.now, c.Claim.Token, c.Claim.By.Process,
 		}})
 		scans = append(scans, func(r rows) error {
 			err := r.Scan(delivery...)
@@ -292,7 +292,7 @@ func (c *claiming) lease() error {
 	if len(arrived) > 0 {
 		if err := c.execs(insertLeases, column(arrived, func(m made) int64 { return m.Subscription }), column(arrived, func(m made) int64 { return m.Event }),
 			column(arrived, func(m made) int64 { return by[m.Subscription].h.epoch }), column(arrived, func(m made) bool { return m.of.notice }),
-			c.until, c.now, c.Claim.Token); err != nil {
+			c.until, c.now, c.Claim.Token, c.Claim.By.Process); err != nil {
 			return err
 		}
 		slices.SortFunc(arrived, func(x, y made) int { return cmp.Compare(x.of.event, y.of.event) })
@@ -314,6 +314,11 @@ func (c *claiming) lease() error {
 	}
 	if len(qs) == 0 {
 		return nil
+	}
+	if by := c.Claim.By; by.Beat != 0 {
+		if err := c.execs(storeBeat, by.Process, by.Beat); err != nil {
+			return err
+		}
 	}
 	if err := c.many(c.ctx, qs, func(n int, r rows) error { return scans[n](r) }); err != nil {
 		return err

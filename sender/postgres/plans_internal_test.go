@@ -99,8 +99,8 @@ func (c *crowd) park() {
 		SELECT %d + s, %d + e, %d + e, now(), false FROM generate_series(1, 9000) e, generate_series(1, %d) s`, first, first, first, parked))
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single)
 		SELECT %d + s, %d + e, now(), 1, 1, 0, 0, 0, 0, false FROM generate_series(9001, 10000) e, generate_series(1, %d) s`, first, first, parked))
-	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_leases (subscription, event, until, token, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
-		SELECT %d + s, %d + e, now(), 1, 1, 1, now(), now(), 0, 0, false, false, false FROM generate_series(10001, 10010) e, generate_series(1, %d) s`, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
+		SELECT %d + s, %d + e, now(), 1, 1, 1, 1, now(), now(), 0, 0, false, false, false FROM generate_series(10001, 10010) e, generate_series(1, %d) s`, first, first, parked))
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice) SELECT %d + e, 'a.b a.* *', 0, 0, now(), false FROM generate_series(1, 10000) e`, first))
 }
 

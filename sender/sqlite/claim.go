@@ -21,13 +21,13 @@ const (
 
 	// leasePending takes rows of [subscription, the event after which, the one up to
 	// which, epoch].
-	leasePending = `INSERT OR FAIL INTO surehook_leases (subscription, event, until, token, number, tries, first_at, stood, claimed_at, single, epoch)
-		SELECT p.subscription, p.event, ?1, ?4, 1, 1, ?2, 0, ?2, 0, j.value ->> 3 FROM json_each(?3) j CROSS JOIN surehook_pending p
+	leasePending = `INSERT OR FAIL INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, stood, claimed_at, single, epoch)
+		SELECT p.subscription, p.event, ?1, ?4, ?5, 1, 1, ?2, 0, ?2, 0, j.value ->> 3 FROM json_each(?3) j CROSS JOIN surehook_pending p
 		WHERE p.subscription = j.value ->> 0 AND p.event > j.value ->> 1 AND p.event <= j.value ->> 2`
 	// Pending ones are claimed from the first event on.
 	deletePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event > ? AND event <= ?`
-	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, token, number, tries, first_at, stood, claimed_at, single, spared, epoch)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, stood, claimed_at, single, spared, epoch)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ?`
 )
 
@@ -286,7 +286,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 			return err
 		}
 		c.h.waiting--
-		if err := c.execs(leaseWaiting, d.subscription, d.event, c.leaseEnd(), c.Claim.Token, d.number, d.tries, d.firstAt, d.stood, c.now, d.single, d.spared, c.h.epoch); err != nil {
+		if err := c.execs(leaseWaiting, d.subscription, d.event, c.leaseEnd(), c.Claim.Token, c.Claim.By.Process, d.number, d.tries, d.firstAt, d.stood, c.now, d.single, d.spared, c.h.epoch); err != nil {
 			return err
 		}
 	}
@@ -313,7 +313,7 @@ func (b *batch) leasePending(claims []*claimed) error {
 	if len(rows) == 1 {
 		return nil
 	}
-	if err := b.execs(leasePending, b.leaseEnd(), b.now, string(append(rows, ']')), b.Claim.Token); err != nil {
+	if err := b.execs(leasePending, b.leaseEnd(), b.now, string(append(rows, ']')), b.Claim.Token, b.Claim.By.Process); err != nil {
 		return err
 	}
 	for _, c := range claims {

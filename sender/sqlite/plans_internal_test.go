@@ -46,6 +46,7 @@ var excepted = []step{
 	{deletePattern, "SEARCH surehook_patterns USING INDEX surehook_patterns_of (subscription=?)", "as many as it asks for"},
 	{selectForgotten, "SCAN o USING COVERING INDEX surehook_subscribers_deleted", ending},
 	{selectFirstPending, "SEARCH f USING PRIMARY KEY (subscription=?)", limited},
+	{selectPresent, "SCAN surehook_processes", "as many as there are processes"},
 	{selectLeastUntil, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},

@@ -147,6 +147,11 @@ func (b *batch) run(p sender.ExpandParams) error {
 			return err
 		}
 	}
+	if by := b.Claim.By; by.Beat != 0 && len(b.out.Claimed) > 0 {
+		if err := b.execs(storeBeat, by.Process, by.Beat); err != nil {
+			return err
+		}
+	}
 	if err := b.heads.store(); err != nil {
 		return err
 	}

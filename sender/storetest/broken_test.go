@@ -51,6 +51,22 @@ type broken struct {
 	subscriptionTx   func(ctx context.Context, tx tx, id string) (sender.Subscription, error)
 	keyrings         func(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error)
 	sweep            func(ctx context.Context, limit int) (int, error)
+	beat             func(ctx context.Context, p sender.Presence) ([]sender.Presence, error)
+	takeOver         func(ctx context.Context, p sender.Presence) (int, error)
+}
+
+func (b *broken) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
+	if b.beat != nil {
+		return b.beat(ctx, p)
+	}
+	return b.Store.Beat(ctx, p)
+}
+
+func (b *broken) TakeOver(ctx context.Context, p sender.Presence) (int, error) {
+	if b.takeOver != nil {
+		return b.takeOver(ctx, p)
+	}
+	return b.Store.TakeOver(ctx, p)
 }
 
 func (b *broken) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {

@@ -106,6 +106,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"replay", replayRules[Tx]()},
 		{"notice", noticeRules[Tx]()},
 		{"rate", rateRules[Tx]()},
+		{"presence", presenceRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"query", queryRules[Tx]()},
 		{"feed", feedRules[Tx]()},

@@ -204,6 +204,7 @@ CREATE TABLE surehook_leases (
 	event bigint NOT NULL,
 	until timestamptz NOT NULL,      -- then it is due again
 	token bigint NOT NULL,           -- sender.ClaimParams.Token
+	owner bigint NOT NULL,           -- the process that has claimed it; 0: nobody's
 	number int NOT NULL,             -- of the attempt
 	tries int NOT NULL,              -- attempts of the present schedule, this one included
 	first_at timestamptz NOT NULL,   -- when the first of them was claimed
@@ -216,6 +217,14 @@ CREATE TABLE surehook_leases (
 	spared boolean NOT NULL DEFAULT false, -- as in surehook_waiting
 	PRIMARY KEY (subscription, event)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- Processes that hold leases, or held some until lately. One whose beat stays the same
+-- is taken for gone by those that watch.
+CREATE TABLE surehook_processes (
+	no bigint PRIMARY KEY, -- random
+	beat bigint NOT NULL,
+	seen timestamptz NOT NULL -- for people alone
+) WITH (fillfactor = 10);
 
 -- Claimed before, or to be sent again, and not in flight.
 CREATE TABLE surehook_waiting (

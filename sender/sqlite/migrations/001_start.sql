@@ -137,6 +137,7 @@ CREATE TABLE surehook_leases (
 	event INTEGER NOT NULL,
 	until INTEGER NOT NULL,      -- then it is due again
 	token INTEGER NOT NULL,      -- sender.ClaimParams.Token
+	owner INTEGER NOT NULL,      -- the process that has claimed it; 0: nobody's
 	number INTEGER NOT NULL,     -- of the attempt
 	tries INTEGER NOT NULL,      -- attempts of the present schedule, this one included
 	first_at INTEGER NOT NULL,   -- when the first of them was claimed
@@ -147,6 +148,13 @@ CREATE TABLE surehook_leases (
 	spared INTEGER NOT NULL DEFAULT 0, -- as in surehook_waiting
 	PRIMARY KEY (subscription, event)
 ) WITHOUT ROWID;
+
+-- Processes that hold leases, or held some until lately. One whose beat stays the same
+-- is taken for gone by those that watch.
+CREATE TABLE surehook_processes (
+	no INTEGER PRIMARY KEY, -- random
+	beat INTEGER NOT NULL
+);
 
 -- Claimed before, or to be sent again, and not in flight.
 CREATE TABLE surehook_waiting (

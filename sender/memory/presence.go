@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Beat implements sender.PresenceStore.
+func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Presence, err error) {
+	err = s.inTx(ctx, func(tx *Tx) error {
+		known = s.present()
+		setKey(tx, s.processes, p.Process, p.Beat)
+		return nil
+	})
+	return known, err
+}
+
+// Present implements sender.PresenceStore.
+func (s *Store) Present(ctx context.Context) (known []sender.Presence, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		known = s.present()
+		return nil
+	})
+	return known, err
+}
+
+// present are the processes that are known, by their numbers.
+func (s *Store) present() (known []sender.Presence) {
+	for process, beat := range s.processes {
+		known = append(known, sender.Presence{Process: process, Beat: beat})
+	}
+	slices.SortFunc(known, func(a, b sender.Presence) int { return cmp.Compare(a.Process, b.Process) })
+	return known
+}
+
+// TakeOver implements sender.PresenceStore.
+func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
+	err = s.inTx(ctx, func(tx *Tx) error {
+		ended = 0
+		if beat, known := s.processes[p.Process]; !known || beat != p.Beat {
+			return nil
+		}
+		now := s.now()
+		for _, sub := range s.subscriptions {
+			for d := range sub.leased {
+				if d.live.by == p.Process && d.live.due.After(now) {
+					row := *d.live
+					row.due = now
+					tx.setLive(d, &row)
+					ended++
+				}
+			}
+		}
+		deleteKey(tx, s.processes, p.Process)
+		tx.wake = tx.wake || ended > 0
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return ended, nil
+}
+
+// Leave implements sender.PresenceStore.
+func (s *Store) Leave(ctx context.Context, process int64) error {
+	return s.inTx(ctx, func(tx *Tx) error {
+		deleteKey(tx, s.processes, process)
+		return nil
+	})
+}

@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	storeBeat = `INSERT INTO surehook_processes (no, beat, seen) VALUES ($1, $2, {now}) ON CONFLICT (no) DO UPDATE SET beat = excluded.beat, seen = excluded.seen`
+	present   = `SELECT coalesce(array_agg(no), '{}'), coalesce(array_agg(beat), '{}') FROM surehook_processes`
+	// storeBeatAndRead reads them as they were before.
+	storeBeatAndRead = `WITH b AS (` + storeBeat + `) ` + present
+	deleteProcess    = `DELETE FROM surehook_processes WHERE no = $1`
+
+	// selectHeldBy finds subscriptions of which a process holds something. The leases are
+	// as many as there are attempts in flight.
+	selectHeldBy = `SELECT DISTINCT subscription FROM surehook_leases WHERE owner = $1 AND until > $2 ORDER BY subscription LIMIT $3`
+	// lockBeat is taken after the heads, as a claim does.
+	lockBeat    = `SELECT 1 FROM surehook_processes WHERE no = $1 AND beat = $2 FOR UPDATE`
+	endLeasesOf = `UPDATE surehook_leases SET until = $2 WHERE owner = $1 AND subscription = ANY($3) AND until > $2`
+)
+
+// takeOverBatch is how many subscriptions are locked at a time while a process is taken
+// over.
+const takeOverBatch = 256
+
+// Beat implements sender.PresenceStore. It is one statement, on a connection of its own.
+func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
+	var nos, beats []int64
+	err := c.dispatching().writeLater(ctx, func(w *work) error {
+		w.own.later(query{w.text(storeBeatAndRead), []any{p.Process, p.Beat}}, func(r rows) error { return r.Scan(&nos, &beats) })
+		return nil
+	})
+	return presences(nos, beats), fail("storing that the process lives", err)
+}
+
+// Present implements sender.PresenceStore.
+func (c *core) Present(ctx context.Context) ([]sender.Presence, error) {
+	var nos, beats []int64
+	err := c.dispatching().readOne(ctx, present, nil, &nos, &beats)
+	return presences(nos, beats), fail("reading the processes", err)
+}
+
+func presences(nos, beats []int64) []sender.Presence {
+	known := make([]sender.Presence, len(nos))
+	for i, no := range nos {
+		known[i] = sender.Presence{Process: no, Beat: beats[i]}
+	}
+	return known
+}
+
+// TakeOver implements sender.PresenceStore.
+func (c *core) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
+	for over := false; !over && err == nil; {
+		var n int
+		err = c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) (err error) {
+			n, over, err = b.takeOver(p)
+			return fail("taking over", err)
+		})
+		if err == nil {
+			ended += n
+		}
+	}
+	if ended > 0 {
+		c.Wake()
+	}
+	return ended, err
+}
+
+// takeOver ends the leases of some subscriptions. over: it lives, or nothing is left.
+func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
+	subscriptions, err := b.numbers(selectHeldBy, p.Process, b.now, takeOverBatch)
+	if err != nil {
+		return 0, false, err
+	}
+	if err := b.lock(subscriptions); err != nil {
+		return 0, false, err
+	}
+	var one int
+	err = b.row(lockBeat, p.Process, p.Beat).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, true, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	if len(subscriptions) == 0 {
+		return 0, true, b.execs(deleteProcess, p.Process)
+	}
+	n, err := b.exec(endLeasesOf, p.Process, b.now, subscriptions)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, no := range subscriptions {
+		h := b.heads.by[no]
+		if h.leased > 0 && h.leasesEnd != none {
+			h.leasesEnd = min(h.leasesEnd, b.now)
+		}
+		h.lower(b.now)
+	}
+	return int(n), false, nil
+}
+
+// Leave implements sender.PresenceStore.
+func (c *core) Leave(ctx context.Context, process int64) error {
+	return fail("leaving", c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(deleteProcess, process) }))
+}

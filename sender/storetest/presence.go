@@ -1,0 +1,181 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func presenceRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"known", "A process that has said that it lives is known, with its beat, until it leaves; it learns who was known before.", presenceKnown[Tx]},
+		{"a claim says it too", "A claim stores the beat of its process in its transaction, if it claims anything.", presenceByClaim[Tx]},
+		{"taken over", "What a process holds ends at once when it is taken over: it is due, whatever its lane, and found interrupted by the next claim. The process is known no more.", presenceTakenOver[Tx]},
+		{"others' leases", "To take a process over leaves alone what others hold, what it held and has ended, and what it holds not.", presenceOthers[Tx]},
+		{"it lives", "A process whose beat is not the one given is not taken over, nor is one that is not known.", presenceLives[Tx]},
+		{"results of one that was taken over", "A result of a process that was taken over counts until the delivery is claimed again, and not after.", presenceResults[Tx]},
+		{"taken over, of a subscription that is gone", "What a process held of a subscription that is deleted, or paused, when it is taken over is cancelled, or waits until it is resumed.", presenceHeld[Tx]},
+	}
+}
+
+// claimAs claims everything that is due for a process.
+func (w *world[Tx]) claimAs(process int64) []sender.Claimed {
+	w.Helper()
+	return w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: process, Beat: 1}, Lanes: lanes(plenty)}).Claimed
+}
+
+func (w *world[Tx]) takeOver(process, beat int64) int {
+	w.Helper()
+	n, err := w.Store.TakeOver(w.ctx, sender.Presence{Process: process, Beat: beat})
+	w.noError(err, "taking over process %d", process)
+	return n
+}
+
+func (w *world[Tx]) known(when string, want ...sender.Presence) {
+	w.Helper()
+	got, err := w.Store.Present(w.ctx)
+	w.noError(err, "reading who is present")
+	w.equal(byNumber(got), byNumber(want), "processes that are known %s", when)
+}
+
+func byNumber(all []sender.Presence) []sender.Presence {
+	all = append([]sender.Presence{}, all...)
+	slices.SortFunc(all, func(a, b sender.Presence) int { return int(a.Process - b.Process) })
+	return all
+}
+
+func presenceKnown[Tx any](w *world[Tx]) {
+	w.known("in an empty store")
+	for _, step := range []struct {
+		says   sender.Presence
+		before []sender.Presence
+	}{
+		{sender.Presence{Process: 7, Beat: 1}, nil},
+		{sender.Presence{Process: 7, Beat: 2}, []sender.Presence{{Process: 7, Beat: 1}}},
+		{sender.Presence{Process: 8, Beat: 5}, []sender.Presence{{Process: 7, Beat: 2}}},
+		{sender.Presence{Process: 7, Beat: 3}, []sender.Presence{{Process: 7, Beat: 2}, {Process: 8, Beat: 5}}},
+	} {
+		before, err := w.Store.Beat(w.ctx, step.says)
+		w.noError(err, "saying that process %d lives", step.says.Process)
+		w.equal(byNumber(before), byNumber(step.before), "processes that were known before %v", step.says)
+	}
+	w.known("after four beats", sender.Presence{Process: 7, Beat: 3}, sender.Presence{Process: 8, Beat: 5})
+	for range 2 {
+		w.noError(w.Store.Leave(w.ctx, 7), "leaving")
+	}
+	w.known("after one has left", sender.Presence{Process: 8, Beat: 5})
+}
+
+func presenceByClaim[Tx any](w *world[Tx]) {
+	w.equal(len(w.claimAs(7)), 0, "deliveries claimed of none")
+	w.known("after a claim that found nothing")
+	w.one()
+	w.equal(len(w.claimAs(7)), 1, "deliveries claimed")
+	w.known("after a claim", sender.Presence{Process: 7, Beat: 1})
+	w.one()
+	w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: 7, Beat: 2}, Lanes: lanes(plenty)})
+	w.known("after another claim", sender.Presence{Process: 7, Beat: 2})
+	w.one()
+	w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: 7}, Lanes: lanes(plenty)})
+	w.known("after a claim without a beat", sender.Presence{Process: 7, Beat: 2})
+}
+
+func presenceTakenOver[Tx any](w *world[Tx]) {
+	owners, subs := w.crowd(3, 2)
+	for _, c := range w.claim(plenty) { // the subscriptions get into different lanes
+		r := result(c, sender.ClassNone)
+		if c.Target.Subscription == subs[1] {
+			r = result(c, sender.ClassTimeout)
+		}
+		if c.Target.Subscription != subs[2] {
+			w.record(r)
+		}
+	}
+	w.backlog(owners[0], subs[0], 3)
+	w.Advance(lease + time.Second + retryDelay(1))
+	held := w.claimAs(7)
+	w.equal(len(held), 3+2+2, "deliveries claimed")
+	w.claimNothing("while they are leased")
+	w.Advance(time.Second)
+	w.claimNothing("a second later")
+
+	w.equal(w.takeOver(7, 1), len(held), "leases that were ended")
+	w.known("after it was taken over")
+	claims := w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: 8, Beat: 1}, Lanes: lanes(plenty)})
+	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{len(held), len(held)}, "deliveries claimed, and attempts found interrupted, after it was taken over")
+	number := map[sender.DeliveryKey]int{}
+	for _, c := range held {
+		number[c.Key] = c.Number
+	}
+	for _, c := range claims.Claimed {
+		w.equal(c.Number, number[c.Key]+1, "number of the attempt after the one that was lost")
+	}
+	w.claimNothing("when all is claimed again")
+	w.equal(w.takeOver(7, 1), 0, "leases that were ended of one that is gone")
+	w.claimNothing("after one was taken over who is gone")
+}
+
+func presenceOthers[Tx any](w *world[Tx]) {
+	w.one()
+	mine := w.claimAs(7)[0]
+	d, sub := w.one()
+	w.equal(len(w.claimAs(8)), 1, "deliveries claimed by another process")
+	w.one()
+	w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}) // nobody's
+	recorded, recordedSub := w.one()
+	w.record(result(w.claimAs(7)[0], sender.ClassNone))
+	_, _ = w.one()
+	back := w.claimAs(7)[0]
+	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: back.Key, Token: back.Token, Due: back.At.Add(time.Hour)}}), "releasing")
+
+	w.equal(w.takeOver(7, 1), 1, "leases that were ended")
+	w.equal([]any{w.delivery(d.ID, sub).InFlight, w.delivery(recorded.ID, recordedSub).Status}, []any{true, sender.StatusDelivered}, "what another holds is in flight, and what was recorded")
+	again := w.claim(plenty)
+	w.equal(len(again), 1, "deliveries claimed after one of three was taken over")
+	w.equal(again[0].Key, mine.Key, "delivery claimed again")
+	w.known("after one was taken over", sender.Presence{Process: 8, Beat: 1})
+}
+
+func presenceLives[Tx any](w *world[Tx]) {
+	w.one()
+	c := w.claimAs(7)[0]
+	_, err := w.Store.Beat(w.ctx, sender.Presence{Process: 7, Beat: 2})
+	w.noError(err, "saying that it lives")
+	for _, beat := range []int64{0, 1, 3} {
+		w.equal(w.takeOver(7, beat), 0, "leases that were ended of a process whose beat is not %d", beat)
+	}
+	w.equal(w.takeOver(8, 1), 0, "leases that were ended of a process that is not known")
+	w.claimNothing("after nobody was taken over")
+	w.known("after nobody was taken over", sender.Presence{Process: 7, Beat: 2})
+	w.record(result(c, sender.ClassNone))
+}
+
+func presenceResults[Tx any](w *world[Tx]) {
+	first, sub := w.one()
+	inTime := w.claimAs(7)[0]
+	second, other := w.one()
+	late := w.claimAs(7)[0]
+	w.equal(w.takeOver(7, 1), 2, "leases that were ended")
+	w.record(result(inTime, sender.ClassNone))
+	w.equal(w.delivery(first.ID, sub).Status, sender.StatusDelivered, "status after a result that came before the next claim")
+
+	c := w.claimOne()
+	w.equal(c.Key, late.Key, "delivery claimed")
+	w.lost(result(late, sender.ClassNone), second.ID, other, "taken over, and claimed again")
+	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: late.Key, Token: late.Token}}), "releasing what was claimed again")
+	w.claimNothing("after a late release")
+	w.record(result(c, sender.ClassNone))
+}
+
+func presenceHeld[Tx any](w *world[Tx]) {
+	_, subs := w.crowd(2, 1)
+	w.equal(len(w.claimAs(7)), 2, "deliveries claimed")
+	w.unsubscribe(subs[0])
+	w.pause(subs[1])
+	w.equal(w.takeOver(7, 1), 2, "leases that were ended")
+	w.claimNothing("of a subscription that is deleted, and one that is paused")
+	w.equal(w.sweep(10), 1, "deliveries that were swept")
+	w.resume(subs[1], sender.Resume{})
+	w.equal(w.claimOne().Number, 2, "number of the attempt after the resume")
+}
