@@ -55,8 +55,9 @@ type ReplayStepper interface {
 	//
 	// No replay is given more than TakeRate grants under its Rate, nor more while
 	// about 1,000 that it has admitted, and that are not held, have not been
-	// claimed. A step looks at no more than about 1,000 deliveries, whatever the
-	// filters select.
+	// claimed: then it is left alone for as long as it has waited already, and for
+	// 5 s at most. A step looks at no more than about 1,000 deliveries, whatever the
+	// filters select, and at no more than 16 replays, however many are running.
 	//
 	// A replay that has nothing left is finished (see Replay.Finish), and its
 	// FinishedNotice is stored in the same transaction, as the notices of
@@ -75,6 +76,6 @@ type ReplayStep struct {
 	// More: another step would get on at once.
 	More bool
 	// Next is when another step may get on, if More is not set; zero: no replay is
-	// running. Now or earlier: when some of what was admitted is claimed.
+	// running.
 	Next time.Time
 }

@@ -11,32 +11,34 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-const replayColumns = `r.no, r.id, r.filter, r.subscription, r.rate, r.asked_by, r.reason, r.status, r.snapshot::text, r.boundary, r.at, r.at_subscription, r.rate_at,
+const replayColumns = `r.no, r.id, r.filter, r.subscription, r.rate, r.asked_by, r.reason, r.status, r.boundary, r.at, r.at_subscription, r.rate_at, r.next_at, r.blocked_at,
 	r.matched, r.admitted, r.skipped, r.created_at, r.finished_at`
 
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
-			snapshot, boundary, at, at_subscription, turn, matched, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9::text::pg_snapshot, $10, $11, $12, $13, $14, $15)`
+			boundary, at, at_subscription, turn, matched, created_at, next_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $14)`
 	selectReplay    = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.id = $1`
 	selectReplays   = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.no < $1 ORDER BY r.no DESC LIMIT $2`
 	selectReplaysOf = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.subscriber = $3 AND r.no < $1 ORDER BY r.no DESC LIMIT $2`
-	updateReplay    = `UPDATE surehook_replays SET status = $2 WHERE no = $1`
+	updateReplay    = `UPDATE surehook_replays SET status = $2, next_at = $3, blocked_at = NULL WHERE no = $1`
 )
 
 // replay is a row, and how far it is.
 type replay struct {
 	sender.Replay
-	no     int64
-	set    replaySet
-	rateAt moment
+	no        int64
+	set       replaySet
+	rateAt    moment
+	nextAt    moment
+	blockedAt moment
 }
 
 func scanReplay(rows rows, more ...any) (r replay, err error) {
 	var filter []byte
 	var created, finished moment
-	err = rows.Scan(append([]any{&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.snapshot, &r.set.boundary,
-		&r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.Matched, &r.Admitted, &r.Skipped, &created, &finished}, more...)...)
+	err = rows.Scan(append([]any{&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary,
+		&r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt, &r.Matched, &r.Admitted, &r.Skipped, &created, &finished}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(filter, &r.Filter)
 	}
@@ -60,26 +62,26 @@ func (w *work) replayOf(id, locking string) (r replay, err error) {
 	return r, fail("reading a replay", err)
 }
 
-// CreateReplay implements sender.ReplayStore. What it counts it reads before the
-// transaction that stores the replay, on one snapshot, which also says what the set
-// of dead letters is. That of delivered ones is fixed by lockLate.
+// CreateReplay implements sender.ReplayStore. The set of dead letters is fixed first, by
+// lockEnded, then what is in it is counted, and then the replay is stored. The set of
+// delivered ones is fixed when it is stored, by lockLate.
 func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
 	set := replaySet{filter: r.Filter}
-	var survey sender.ReplaySurvey
-	err := c.read(ctx, func(w *work) error {
-		if err := w.begin(&set); err != nil {
-			return err
-		}
-		start := set.at
-		for more := true; more; {
-			var err error
-			if more, err = w.survey(&set, &survey); err != nil {
+	err := c.write(ctx, func(w *work) error {
+		if r.Filter.Status == sender.StatusDeadLettered {
+			if err := w.execs(boundLock); err != nil {
+				return err
+			}
+			if err := w.execs(lockEnded); err != nil {
 				return err
 			}
 		}
-		set.at = start
-		return nil
+		return w.begin(&set)
 	})
+	if err != nil {
+		return sender.Replay{}, fail("looking for what to replay", err)
+	}
+	survey, err := c.survey(ctx, set)
 	if err != nil {
 		return sender.Replay{}, fail("looking for what to replay", err)
 	}
@@ -104,7 +106,7 @@ func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time
 			}
 		}
 		return fail("creating a replay", w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
-			r.Rate, r.By, r.Reason, set.snapshot, set.boundary, set.at.no, set.at.subscription, c.turns.Add(1), r.Matched, w.now))
+			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, c.turns.Add(1), r.Matched, w.now))
 	})
 	if err != nil {
 		return sender.Replay{}, err
@@ -116,24 +118,27 @@ func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time
 // PreviewReplay implements sender.ReplayStore.
 func (c *core) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender.ReplayPreview, error) {
 	set := replaySet{filter: f}
-	var survey sender.ReplaySurvey
-	begun, more := false, true
-	for more {
-		err := c.read(ctx, func(w *work) (err error) {
-			if !begun {
-				if err := w.begin(&set); err != nil {
-					return err
-				}
-				begun = true
-			}
+	err := c.read(ctx, func(w *work) error { return w.begin(&set) })
+	if err != nil {
+		return sender.ReplayPreview{}, fail("previewing a replay", err)
+	}
+	survey, err := c.survey(ctx, set)
+	if err != nil {
+		return sender.ReplayPreview{}, fail("previewing a replay", err)
+	}
+	return survey.Preview(), nil
+}
+
+// survey counts what a filter selects of a set. It reads in short transactions: a
+// snapshot that is held for all of it would keep every table from being vacuumed.
+func (c *core) survey(ctx context.Context, set replaySet) (survey sender.ReplaySurvey, err error) {
+	for more := true; more && err == nil; {
+		err = c.read(ctx, func(w *work) (err error) {
 			more, err = w.survey(&set, &survey)
 			return err
 		})
-		if err != nil {
-			return sender.ReplayPreview{}, fail("previewing a replay", err)
-		}
 	}
-	return survey.Preview(), nil
+	return survey, err
 }
 
 // Replay implements sender.ReplayStore.
@@ -188,7 +193,7 @@ func (c *core) SetReplayStatus(ctx context.Context, id string, to sender.ReplayS
 		}
 		if changes {
 			r.Status = to
-			err = w.execs(updateReplay, r.no, string(to))
+			err = w.execs(updateReplay, r.no, string(to), w.now)
 		}
 		if err == nil && changes && r.ended() {
 			err = w.forgetLate([]*replay{&r})

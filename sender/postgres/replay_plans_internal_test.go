@@ -2,14 +2,17 @@ package postgres
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
 )
 
 // What a step of a replay costs does not grow with what else there is.
@@ -39,7 +42,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 	}
 	for name, query := range map[string]string{
 		"selectReplayDead": selectReplayDead, "selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered,
-		"takeDead": takeDead, "stillDelivered": stillDelivered, "selectRunning": selectRunning, "selectLocked": selectLocked,
+		"takeDead": takeDead, "stillDelivered": stillDelivered, "nextReplay": nextReplay, "selectReplayDeliveredOf": selectReplayDeliveredOf, "selectLocked": selectLocked,
 		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate, "deleteLate": deleteLate, "deleteLeftLate": deleteLeftLate,
 	} {
 		prepared, err := tx.Prepare(t.Context(), name, c.text(query))
@@ -57,4 +60,62 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 			require.NotContains(t, plan, whole, "%s:\n%s", name, plan)
 		}
 	}
+}
+
+// A replay of what one subscription got reads what that has got.
+func TestReplayOfOneReadsItsOwn(t *testing.T) {
+	c := newCrowd(t)
+	ctx := t.Context()
+	c.exec(`INSERT INTO {}.surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
+		SELECT e, s, 1, now(), 1, 200, '', '' FROM generate_series(1, 6) e, generate_series(100000, 110000) s`)
+	c.exec(`INSERT INTO {}.surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
+		SELECT e, (SELECT no FROM {}.surehook_subscriptions WHERE id = 'wsub_0_0'), n, now(), 1, 200, '', '' FROM generate_series(1, 6) e, generate_series(1, 2) n`)
+	c.exec(`DELETE FROM {}.surehook_pending`)
+	before := c.blocks()
+	p, err := c.PreviewReplay(ctx, sender.ReplayFilter{Status: sender.StatusDelivered, Subscription: "wsub_0_0"})
+	require.NoError(t, err)
+	require.EqualValues(t, 6, p.Count)
+	blocks := c.blocks() - before
+	t.Logf("blocks, beside 60,000 deliveries of others: %d", blocks)
+	require.LessOrEqual(t, blocks, 500)
+}
+
+// A step looks at some replays, however many are running, and not again at those that
+// wait for their deliveries to be claimed.
+func TestCostOfAStepDoesNotDependOnTheReplays(t *testing.T) {
+	const running, ahead = 100, 1000
+	c := newCrowd(t)
+	ctx := t.Context()
+	c.exec(`INSERT INTO {}.surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status, boundary, at, at_subscription, next_at, turn, matched, created_at)
+		SELECT 'rpl_' || i, '{"Status":"dead_lettered"}', 'dead_lettered', '', 0, 0, '', '', 'running', 0, 0, 0, '-infinity', i, 0, now() FROM generate_series(1, ` + strconv.Itoa(running) + `) i`)
+	c.exec(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single)
+		SELECT (SELECT min(no) FROM {}.surehook_subscriptions), r * 10000 + i, now(), 1, 0, 0, 0, r, 1, false FROM generate_series(1, ` + strconv.Itoa(running) + `) r, generate_series(1, ` + strconv.Itoa(ahead) + `) i`)
+	step := func() (sender.ReplayStep, int) {
+		before := c.blocks()
+		s, err := c.StepReplays(ctx, 100, nil)
+		require.NoError(t, err)
+		return s, c.blocks() - before
+	}
+	s, most := step()
+	steps := 1
+	for ; s.More; steps++ {
+		var blocks int
+		s, blocks = step()
+		most = max(most, blocks)
+	}
+	require.LessOrEqual(t, most, replaysAtOnce*100, "the most blocks of a step")
+	require.GreaterOrEqual(t, steps, running/replaysAtOnce)
+	require.Equal(t, running, c.count(`SELECT count(*) FROM {}.surehook_replays WHERE blocked_at IS NOT NULL`))
+	c.exec(`UPDATE {}.surehook_replays SET next_at = clock_timestamp() + interval '1 hour'`) // as if all had waited for long
+	s, blocks := step()
+	require.Zero(t, s.Admitted)
+	require.True(t, s.Next.After(time.Now()))
+	t.Logf("blocks of a step: at most %d, and %d when none may get on", most, blocks)
+	require.LessOrEqual(t, blocks, 100)
+}
+
+func (c *crowd) count(text string) (n int) {
+	c.t.Helper()
+	require.NoError(c.t, c.pool.QueryRow(context.Background(), strings.ReplaceAll(text, "{}", `"`+c.schema+`"`)).Scan(&n))
+	return n
 }

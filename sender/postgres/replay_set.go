@@ -15,12 +15,18 @@ import (
 const replayLook = 1000
 
 const (
-	lastEnded    = `SELECT coalesce(max(no), 0), pg_current_snapshot()::text FROM surehook_ended`
-	lastPosition = `SELECT position, pg_current_snapshot()::text FROM surehook_feed_head`
+	lastEnded    = `SELECT coalesce(max(no), 0) FROM surehook_ended`
+	lastPosition = `SELECT position FROM surehook_feed_head`
+
+	// lockEnded waits for those who have ended deliveries, and drawn numbers for them, and
+	// keeps others from it until the commit: so what has a number up to the last one is
+	// committed, and nothing else ever gets one. A vacuum of the table gives way after the
+	// server's deadlock_timeout, 1 s.
+	lockEnded = `LOCK TABLE surehook_ended IN SHARE MODE`
 
 	// What is dead-lettered, by the order in which it ended.
-	replayDead   = `SELECT no, event, subscription, class, xid FROM surehook_ended WHERE status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
-	replayDeadOf = `SELECT no, event, subscription, class, xid FROM surehook_ended WHERE subscription = $5 AND status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended WHERE status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended WHERE subscription = $4 AND status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
 
 	// Nothing of a redacted event is sent again, nor of one that is pruned.
 	replayKept   = `coalesce(length(e.body) > 0, false)`
@@ -28,11 +34,9 @@ const (
 	replayOwner  = ` LEFT JOIN surehook_subscriptions s ON s.no = x.subscription LEFT JOIN surehook_subscribers o ON o.no = s.subscriber
 		LEFT JOIN surehook_feed f ON f.position = x.event LEFT JOIN surehook_events e ON e.no = f.event`
 
-	// Numbers are not drawn in the order of the commits, so a lower one can be of what
-	// ended after the snapshot.
 	selectReplayDead   = selectDead + replayDead + `) x` + replayOwner
 	selectReplayDeadOf = selectDead + replayDeadOf + `) x` + replayOwner
-	selectDead         = `SELECT x.no, x.event, x.subscription, pg_visible_in_snapshot(x.xid, $4::text::pg_snapshot) AND ` + replayKept + `, x.class, ` + replayMember + ` FROM (`
+	selectDead         = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (`
 
 	// isDelivered tells of x whether it is delivered, and was when the replay was
 	// created. Without OFFSET, PostgreSQL may read the whole of each table instead of
@@ -44,19 +48,22 @@ const (
 			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription OFFSET 0)`
 
 	// Deliveries that were attempted, whatever became of them.
-	selectReplayDelivered = `SELECT x.event, x.event, x.subscription, ` + isDelivered + ` AND ` + replayKept + `,
-			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + `
-		FROM (SELECT d.*, $5::bigint AS replay FROM (
+	selectReplayDelivered = selectDelivered + `(SELECT d.*, $5::bigint AS replay FROM (
 			SELECT DISTINCT event, subscription FROM surehook_attempts WHERE (event, subscription) > ($1, $2) AND event <= $3
 			ORDER BY event, subscription LIMIT $4) d) x` + replayOwner
+	// Those of one subscription, which have succeeded.
+	selectReplayDeliveredOf = selectDelivered + `(SELECT d.*, $4::bigint AS replay FROM (
+			SELECT DISTINCT ON (event) event, subscription FROM surehook_attempts WHERE subscription = $5 AND class = '' AND event > $1 AND event <= $2
+			ORDER BY event LIMIT $3) d) x` + replayOwner
+	selectDelivered = `SELECT x.event, x.event, x.subscription, ` + isDelivered + ` AND ` + replayKept + `,
+			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + ` FROM `
 )
 
 // replaySet is what a replay is to send, and how far it is in it.
 type replaySet struct {
 	filter       sender.ReplayFilter
-	replay       int64  // the replay's number; 0: none yet
-	subscription int64  // the number of the filter's; 0: any
-	snapshot     string // what was committed when it was created
+	replay       int64 // the replay's number; 0: none yet
+	subscription int64 // the number of the filter's; 0: any
 	boundary     int64
 	at           position
 }
@@ -100,9 +107,9 @@ func (w *work) begin(set *replaySet) error {
 		}
 	}
 	if f.Status == sender.StatusDeadLettered {
-		return w.row(lastEnded).Scan(&set.boundary, &set.snapshot)
+		return w.row(lastEnded).Scan(&set.boundary)
 	}
-	if err := w.row(lastPosition).Scan(&set.boundary, &set.snapshot); err != nil {
+	if err := w.row(lastPosition).Scan(&set.boundary); err != nil {
 		return err
 	}
 	first, last, err := w.positions(f.Since, f.Until)
@@ -120,12 +127,14 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, err error) {
 	var query string
 	var args []any
 	switch {
+	case set.filter.Status == sender.StatusDelivered && set.subscription != 0:
+		query, args = selectReplayDeliveredOf, []any{set.at.no, set.boundary, limit, set.replay, set.subscription}
 	case set.filter.Status == sender.StatusDelivered:
 		query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
 	case set.subscription != 0:
-		query, args = selectReplayDeadOf, []any{set.at.no, set.boundary, limit, set.snapshot, set.subscription}
+		query, args = selectReplayDeadOf, []any{set.at.no, set.boundary, limit, set.subscription}
 	default:
-		query, args = selectReplayDead, []any{set.at.no, set.boundary, limit, set.snapshot}
+		query, args = selectReplayDead, []any{set.at.no, set.boundary, limit}
 	}
 	err = w.each(func(rows rows) (bool, error) {
 		var c replayed

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 const (
@@ -15,21 +16,23 @@ const (
 )
 
 const (
-	// countAhead leaves out what was held after it was admitted.
-	countAhead = `(SELECT count(*) FROM (SELECT 1 FROM surehook_waiting w JOIN surehook_subscriptions s ON s.no = w.subscription
-		WHERE w.replay = r.no AND w.replay <> 0 AND w.rank = 1 AND s.status IN ('active', 'closing') LIMIT $1) a)`
-	anyRunning    = `SELECT EXISTS (SELECT 1 FROM surehook_replays WHERE status = 'running')`
-	selectRunning = `SELECT ` + replayColumns + `, ` + countAhead + ` FROM surehook_replays r WHERE r.status = 'running' ORDER BY r.turn`
-
+	// nextReplay is when to look at a replay next; NULL: none is running.
+	nextReplay = `SELECT {now}, (SELECT next_at FROM surehook_replays WHERE status = 'running' ORDER BY next_at, turn LIMIT 1)`
 	// lockReplays leaves those alone that somebody else is stepping. What these have
 	// admitted is seen by the statement after it.
-	lockReplays  = `SELECT r.no FROM surehook_replays r WHERE r.no = ANY($1) AND r.status = 'running' FOR UPDATE SKIP LOCKED`
-	selectLocked = `SELECT ` + replayColumns + `, ` + countAhead + ` FROM surehook_replays r WHERE r.no = ANY($2) ORDER BY r.turn`
+	lockReplays = `SELECT no FROM surehook_replays WHERE status = 'running' AND next_at <= $1 ORDER BY next_at, turn LIMIT $2 FOR UPDATE SKIP LOCKED`
+	// selectLocked counts what they have ahead, but for what was held after it was
+	// admitted.
+	selectLocked = `SELECT ` + replayColumns + `, (SELECT count(*) FROM (
+			SELECT 1 FROM surehook_waiting w JOIN surehook_subscriptions s ON s.no = w.subscription
+			WHERE w.replay = r.no AND w.replay <> 0 AND w.rank = 1 AND s.status IN ('active', 'closing') LIMIT $1) a)
+		FROM surehook_replays r WHERE r.no = ANY($2) ORDER BY r.next_at, r.turn`
 
-	moveReplays = `UPDATE surehook_replays r SET at = u.at, at_subscription = u.at_subscription, rate_at = u.rate_at, turn = u.turn, status = u.status,
-			matched = u.matched, admitted = u.admitted, skipped = u.skipped, finished_at = u.finished_at
-		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::timestamptz[])
-		AS u(no, at, at_subscription, rate_at, turn, status, matched, admitted, skipped, finished_at) WHERE r.no = u.no`
+	moveReplays = `UPDATE surehook_replays r SET at = u.at, at_subscription = u.at_subscription, rate_at = u.rate_at, next_at = u.next_at, blocked_at = u.blocked_at,
+			turn = u.turn, status = u.status, matched = u.matched, admitted = u.admitted, skipped = u.skipped, finished_at = u.finished_at
+		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::bigint[], $8::text[],
+			$9::bigint[], $10::bigint[], $11::bigint[], $12::timestamptz[])
+		AS u(no, at, at_subscription, rate_at, next_at, blocked_at, turn, status, matched, admitted, skipped, finished_at) WHERE r.no = u.no`
 )
 
 // StepReplays implements sender.ReplayStepper. A replay that another process is
@@ -38,8 +41,9 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 	if limit <= 0 {
 		return out, nil
 	}
-	running := false
-	if err := c.dispatching().readOne(ctx, anyRunning, nil, &running); err != nil || !running {
+	var now, next moment
+	if err := c.dispatching().readOne(ctx, nextReplay, nil, &now, &next); err != nil || next == none || next > now {
+		out.Next = next.time()
 		return out, fail("looking for replays", err)
 	}
 	err = c.dispatching().batch(ctx, sender.Batch{Announce: announce}, func(b *batch) error {
@@ -73,42 +77,36 @@ type turn struct {
 }
 
 func (s *stepping) step(limit int) error {
-	// Most often there are none that may get on: then nothing is locked.
-	able, err := s.able(limit, selectRunning, replayAhead)
-	if err != nil || len(able) == 0 {
+	nos, err := s.numbers(lockReplays, s.now, replaysAtOnce)
+	if err != nil {
 		return err
 	}
-	nos := column(able, func(t *turn) int64 { return t.no })
-	if nos, err = s.numbers(lockReplays, nos); err != nil {
+	all, err := s.turns(limit, nos)
+	if err != nil {
 		return err
 	}
-	if s.all, err = s.able(limit, selectLocked, replayAhead, nos); err != nil {
-		return err
+	var waiting []*turn
+	for _, t := range all {
+		if t.most > 0 {
+			s.all = append(s.all, t)
+		} else {
+			waiting = append(waiting, t)
+		}
 	}
-	if len(nos) < len(able) { // somebody else may end before all is done
-		s.later(s.now)
-	}
-	s.out.More = len(s.all) == replaysAtOnce // there may be others
 	if err := s.choose(limit); err != nil {
 		return err
 	}
 	if err := s.admitAll(); err != nil {
 		return err
 	}
-	return s.move()
-}
-
-// later has the replays looked at again at a time, if not before.
-func (s *stepping) later(at moment) {
-	if s.out.Next.IsZero() || at.time().Before(s.out.Next) {
-		s.out.Next = at.time()
+	if err := s.move(waiting); err != nil {
+		return err
 	}
+	return s.later(len(nos) > 0)
 }
 
-// able are the first of some replays that may get on, in turn. Next is set to when
-// those may that may not.
-func (s *stepping) able(limit int, query string, args ...any) (all []*turn, err error) {
-	s.out.Next = time.Time{}
+// turns are the replays that are locked, in turn, with how many each may admit.
+func (s *stepping) turns(limit int, nos []int64) (all []*turn, err error) {
 	err = s.each(func(rows rows) (bool, error) {
 		var ahead int
 		r, err := scanReplay(rows, &ahead)
@@ -116,18 +114,23 @@ func (s *stepping) able(limit int, query string, args ...any) (all []*turn, err 
 			return false, err
 		}
 		t := &turn{replay: r, most: min(limit, replayAhead-ahead)}
-		next := s.now
-		if t.most > 0 && r.Rate > 0 {
+		all = append(all, t)
+		if t.most <= 0 {
+			if t.blockedAt == none {
+				t.blockedAt = s.now
+			}
+			t.nextAt = s.now.plus(pass.ReplayPause(s.now.time().Sub(t.blockedAt.time())))
+			return true, nil
+		}
+		t.blockedAt = none
+		if r.Rate > 0 {
 			granted, _, again := sender.TakeRate(r.Rate, r.rateAt.time(), s.now.time(), t.most)
-			t.most, next = granted, momentOf(again)
+			if t.most = granted; t.most == 0 {
+				t.nextAt = momentOf(again)
+			}
 		}
-		if t.most > 0 {
-			all = append(all, t)
-		} else {
-			s.later(next)
-		}
-		return len(all) < replaysAtOnce, nil
-	}, query, args...)
+		return true, nil
+	}, selectLocked, replayAhead, nos)
 	return all, err
 }
 
@@ -137,7 +140,6 @@ func (s *stepping) choose(limit int) error {
 	look := replayLook
 	for i, t := range s.all {
 		if limit <= 0 || look <= 0 {
-			s.out.More = true
 			s.all = s.all[:i]
 			return nil
 		}
@@ -164,39 +166,46 @@ func (s *stepping) choose(limit int) error {
 	return nil
 }
 
-// move stores how far the replays are, and ends those that are at their ends.
-func (s *stepping) move() error {
+// move stores how far the replays are, and when to look at them again, and at those
+// that have to wait, and ends those that are at their ends.
+func (s *stepping) move(waiting []*turn) error {
 	var finished, delivered []*replay
 	for _, t := range s.all {
+		t.nextAt = s.now
 		if t.Rate > 0 && t.admitted > 0 {
 			_, at, _ := sender.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), t.admitted)
 			t.rateAt = momentOf(at)
+		}
+		if t.Rate > 0 && t.admitted == t.most {
+			_, _, again := sender.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), 0)
+			t.nextAt = max(s.now, momentOf(again))
 		}
 		if t.atEnd {
 			t.Finish(s.now.time())
 			finished = append(finished, &t.replay)
 			s.out.Finished = append(s.out.Finished, t.Replay)
-		} else {
-			s.again(t)
 		}
 		if t.Filter.Status == sender.StatusDelivered {
 			delivered = append(delivered, &t.replay)
 		}
 	}
-	if len(s.all) == 0 {
+	all := append(waiting, s.all...)
+	if len(all) == 0 {
 		return nil
 	}
 	err := s.execs(moveReplays,
-		column(s.all, func(t *turn) int64 { return t.no }),
-		column(s.all, func(t *turn) int64 { return t.set.at.no }),
-		column(s.all, func(t *turn) int64 { return t.set.at.subscription }),
-		column(s.all, func(t *turn) moment { return t.rateAt }),
-		column(s.all, func(*turn) int64 { return s.turns.Add(1) }),
-		column(s.all, func(t *turn) string { return string(t.Status) }),
-		column(s.all, func(t *turn) int64 { return t.Matched }),
-		column(s.all, func(t *turn) int64 { return t.Admitted }),
-		column(s.all, func(t *turn) int64 { return t.Skipped }),
-		column(s.all, func(t *turn) moment { return momentOf(t.FinishedAt) }))
+		column(all, func(t *turn) int64 { return t.no }),
+		column(all, func(t *turn) int64 { return t.set.at.no }),
+		column(all, func(t *turn) int64 { return t.set.at.subscription }),
+		column(all, func(t *turn) moment { return t.rateAt }),
+		column(all, func(t *turn) moment { return t.nextAt }),
+		column(all, func(t *turn) moment { return t.blockedAt }),
+		column(all, func(*turn) int64 { return s.core.turns.Add(1) }),
+		column(all, func(t *turn) string { return string(t.Status) }),
+		column(all, func(t *turn) int64 { return t.Matched }),
+		column(all, func(t *turn) int64 { return t.Admitted }),
+		column(all, func(t *turn) int64 { return t.Skipped }),
+		column(all, func(t *turn) moment { return momentOf(t.FinishedAt) }))
 	if err != nil {
 		return err
 	}
@@ -211,14 +220,16 @@ func (s *stepping) move() error {
 	return nil
 }
 
-// again says when a replay may get on.
-func (s *stepping) again(t *turn) {
-	if t.Rate > 0 && t.admitted == t.most {
-		_, _, again := sender.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), 0)
-		if next := momentOf(again); next > s.now {
-			s.later(next)
-			return
-		}
+// later says when another step may get on. If all that could are being stepped by
+// somebody else, that is now, but not at once.
+func (s *stepping) later(stepped bool) error {
+	var now, next moment
+	if err := s.row(nextReplay).Scan(&now, &next); err != nil {
+		return err
 	}
-	s.out.More = true
+	s.out.Next = next.time()
+	if stepped && next != none && next <= s.now {
+		s.out.More, s.out.Next = true, time.Time{}
+	}
+	return nil
 }

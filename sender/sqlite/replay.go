@@ -12,31 +12,33 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, rate_at, matched, admitted, skipped, created_at, finished_at`
+const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, rate_at, next_at, blocked_at, matched, admitted, skipped, created_at, finished_at`
 
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
-			boundary, position, position_in, rate_at, turn, matched, admitted, skipped, created_at, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, 0, ?, ?, 0, 0, ?, 0)`
+			boundary, position, position_in, rate_at, turn, matched, admitted, skipped, created_at, next_at, blocked_at, finished_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, 0, ?, ?, 0, 0, ?, ?, 0, 0)`
 	selectReplay     = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE id = ?`
 	selectReplays    = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE no < ? ORDER BY no DESC LIMIT ? + 0`
 	selectReplaysOf  = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE subscriber = ? AND no < ? ORDER BY no DESC LIMIT ? + 0`
-	updateReplay     = `UPDATE surehook_replays SET status = ?, finished_at = ? WHERE no = ?`
+	updateReplay     = `UPDATE surehook_replays SET status = ?, finished_at = ?, next_at = ?, blocked_at = 0 WHERE no = ?`
 	deleteReplayLate = `DELETE FROM surehook_replay_late WHERE replay = ?`
 )
 
 // replay is a row, and how far it is.
 type replay struct {
 	sender.Replay
-	no     int64
-	set    replaySet
-	rateAt int64
+	no        int64
+	set       replaySet
+	rateAt    int64
+	nextAt    int64
+	blockedAt int64
 }
 
 func scanReplay(row interface{ Scan(to ...any) error }) (r replay, err error) {
 	var filter []byte
 	var created, finished int64
-	err = row.Scan(&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary, &r.set.at.no, &r.set.at.subscription, &r.rateAt,
+	err = row.Scan(&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary, &r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt,
 		&r.Matched, &r.Admitted, &r.Skipped, &created, &finished)
 	if err == nil {
 		err = json.Unmarshal(filter, &r.Filter)
@@ -54,29 +56,11 @@ func (w *work) replay(id string) (replay, error) {
 	return r, fail("reading a replay", err)
 }
 
-// CreateReplay implements sender.ReplayStore. What it counts it reads before it
-// takes the write lock, on one snapshot, which also says where the set of dead
-// letters ends.
+// CreateReplay implements sender.ReplayStore. Where the set of dead letters ends is read
+// first, then what is in it is counted, and then the replay is stored. The set of
+// delivered ones is fixed when it is stored.
 func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
-	set := replaySet{filter: r.Filter}
-	var survey sender.ReplaySurvey
-	err := s.read(ctx, func(w *work) error {
-		if err := w.begin(&set); err != nil {
-			return err
-		}
-		start := set.at
-		for more := true; more; {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			var err error
-			if more, err = w.survey(&set, &survey); err != nil {
-				return err
-			}
-		}
-		set.at = start
-		return nil
-	})
+	set, survey, err := s.survey(ctx, r.Filter)
 	if err != nil {
 		return sender.Replay{}, fail("looking for what to replay", err)
 	}
@@ -93,7 +77,7 @@ func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore tim
 	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, timeOf(0)
 	err = s.write(ctx, func(w *work) error {
 		err := w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription, r.Rate, r.By, r.Reason,
-			set.boundary, set.at.no, set.at.subscription, s.turns.Add(1), r.Matched, now)
+			set.boundary, set.at.no, set.at.subscription, s.turns.Add(1), r.Matched, now, now)
 		if err != nil {
 			return err
 		}
@@ -108,25 +92,27 @@ func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore tim
 
 // PreviewReplay implements sender.ReplayStore.
 func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender.ReplayPreview, error) {
-	set := replaySet{filter: f}
-	var survey sender.ReplaySurvey
-	begun, more := false, true
-	for more {
-		err := s.read(ctx, func(w *work) (err error) {
-			if !begun {
-				if err := w.begin(&set); err != nil {
-					return err
-				}
-				begun = true
-			}
-			more, err = w.survey(&set, &survey)
-			return err
-		})
-		if err != nil {
-			return sender.ReplayPreview{}, fail("previewing a replay", err)
-		}
+	_, survey, err := s.survey(ctx, f)
+	if err != nil {
+		return sender.ReplayPreview{}, fail("previewing a replay", err)
 	}
 	return survey.Preview(), nil
+}
+
+// survey says what the set of a replay is that is created now, and counts what the filter
+// selects of it. It reads in short transactions: the WAL cannot be begun anew while
+// a snapshot is held.
+func (s *Store) survey(ctx context.Context, f sender.ReplayFilter) (set replaySet, survey sender.ReplaySurvey, err error) {
+	set = replaySet{filter: f}
+	err = s.read(ctx, func(w *work) error { return w.begin(&set) })
+	from := set
+	for more := true; more && err == nil; {
+		err = s.read(ctx, func(w *work) (err error) {
+			more, err = w.survey(&from, &survey)
+			return err
+		})
+	}
+	return set, survey, err
 }
 
 // Replay implements sender.ReplayStore.
@@ -190,7 +176,7 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.Replay
 		}
 		if changes {
 			r.Status = to
-			err = w.endReplay(&r)
+			err = w.endReplay(&r, s.now())
 		}
 		out = r.Replay
 		return fail("changing a replay", err)
@@ -202,9 +188,10 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.Replay
 	return out, nil
 }
 
-// endReplay stores a replay's status, and forgets what is needed until its end.
-func (w *work) endReplay(r *replay) error {
-	if err := w.execs(updateReplay, string(r.Status), micros(r.FinishedAt), r.no); err != nil {
+// endReplay stores a replay's status, and forgets what is needed until its end. If it
+// runs it may get on now.
+func (w *work) endReplay(r *replay, now int64) error {
+	if err := w.execs(updateReplay, string(r.Status), micros(r.FinishedAt), now, r.no); err != nil {
 		return err
 	}
 	if r.Status == sender.ReplayRunning || r.Status == sender.ReplayPaused || r.Filter.Status != sender.StatusDelivered {

@@ -28,18 +28,22 @@ const (
 	selectReplayDead   = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
 	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
 
-	// Deliveries that were attempted, whatever became of them; the fourth column
-	// tells whether one is delivered, and was when the replay was created.
-	selectReplayDelivered = `SELECT x.event, x.event, x.subscription,
+	// Deliveries that were attempted, whatever became of them.
+	selectReplayDelivered = selectDelivered + `(SELECT event, subscription, ?5 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts
+			WHERE (event, subscription) > (?1, ?2) AND event <= ?3 ORDER BY event, subscription LIMIT ?4 + 0) d) x` + replayOwner
+	// Those of one subscription, which have succeeded.
+	selectReplayDeliveredOf = selectDelivered + `(SELECT event, subscription, ?4 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts INDEXED BY surehook_attempts_delivered
+			WHERE subscription = ?5 AND class = '' AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3 + 0) d) x` + replayOwner
+	// The fourth column tells whether one is delivered, and was when the replay was
+	// created.
+	selectDelivered = `SELECT x.event, x.event, x.subscription,
 			EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '')
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event)
-			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = ?5 AND t.event = x.event AND t.subscription = x.subscription)
+			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription)
 			AND ` + replayKept + `,
-			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + `
-		FROM (SELECT DISTINCT event, subscription FROM surehook_attempts WHERE (event, subscription) > (?1, ?2) AND event <= ?3
-			ORDER BY event, subscription LIMIT ?4 + 0) x` + replayOwner
+			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + ` FROM `
 )
 
 // replaySet is what a replay is to send, and how far it is in it.
@@ -114,6 +118,8 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, err error) {
 	var query string
 	var args []any
 	switch {
+	case set.filter.Status == sender.StatusDelivered && set.subscription != 0:
+		query, args = selectReplayDeliveredOf, []any{set.at.no, set.boundary, limit, set.replay, set.subscription}
 	case set.filter.Status == sender.StatusDelivered:
 		query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
 	case set.subscription != 0:

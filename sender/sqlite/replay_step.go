@@ -2,8 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 const (
@@ -14,11 +18,13 @@ const (
 )
 
 const (
-	selectRunning = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE status = 'running' ORDER BY turn`
+	// nextReplay is when to look at a replay next.
+	nextReplay    = `SELECT next_at FROM surehook_replays WHERE status = 'running' ORDER BY next_at, turn LIMIT 1`
+	selectRunning = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE status = 'running' AND next_at <= ? ORDER BY next_at, turn LIMIT ? + 0`
 	// countAhead leaves out what was held after it was admitted.
 	countAhead = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting w CROSS JOIN surehook_heads h ON h.subscription = w.subscription
 		WHERE w.replay = ? AND w.rank = 1 AND h.open = 1 LIMIT ? + 0)`
-	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, turn = ?, matched = ?, admitted = ?, skipped = ? WHERE no = ?`
+	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, admitted = ?, skipped = ? WHERE no = ?`
 
 	insertReplayed = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank, replay)
 		VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?)`
@@ -34,22 +40,21 @@ func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n send
 	if limit <= 0 {
 		return out, nil
 	}
-	able := false
-	err = s.read(ctx, func(w *work) error {
-		b := batch{work: w, now: s.now()}
-		rs, err := b.turns(limit, &out)
-		able = len(rs) > 0
+	var next int64
+	err = s.read(ctx, func(w *work) (err error) {
+		next, err = w.nextReplay()
 		return err
 	})
-	if err != nil || !able {
+	if err != nil || next == 0 || next > s.now() {
+		out.Next = timeOf(next)
 		return out, fail("looking for replays", err)
 	}
-	out = sender.ReplayStep{}
 	err = s.write(ctx, func(w *work) error {
 		k, err := s.registry(w)
 		if err != nil {
 			return fail("reading the registry", err)
 		}
+		out = sender.ReplayStep{}
 		b := batch{work: w, Batch: sender.Batch{Announce: announce}, store: s, known: k, now: s.now(), heads: newHeads(w)}
 		err = b.stepReplays(limit, &out)
 		out.Notices = b.out.Notices
@@ -61,54 +66,67 @@ func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n send
 	return out, nil
 }
 
+// nextReplay is when to look at a replay next; 0: none is running.
+func (w *work) nextReplay() (at int64, err error) {
+	err = w.row(nextReplay).Scan(&at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return at, err
+}
+
 // able is a replay that may get on, by up to so many.
 type able struct {
 	replay
 	most int
 }
 
-// turns are the first of the running replays that may get on, in turn. Next is set
-// to when those may that may not.
-func (b *batch) turns(limit int, out *sender.ReplayStep) (rs []able, err error) {
-	running, err := b.replays(selectRunning)
+// turns are the next of the running replays that may get on, in turn. Those that may not
+// are stored with when to look at them again.
+func (b *batch) turns(limit int) (rs []able, err error) {
+	running, err := b.replays(selectRunning, b.now, replaysAtOnce)
 	if err != nil {
 		return nil, err
 	}
 	for i := range running {
-		if len(rs) == replaysAtOnce {
-			break
-		}
 		r := able{replay: running[i], most: limit}
 		var ahead int
 		if err := b.row(countAhead, r.no, replayAhead).Scan(&ahead); err != nil {
 			return nil, err
 		}
 		r.most = min(r.most, replayAhead-ahead)
-		next := b.now
+		if r.most <= 0 {
+			if r.blockedAt == 0 {
+				r.blockedAt = b.now
+			}
+			r.nextAt = b.now + pass.ReplayPause(time.Duration(b.now-r.blockedAt)*time.Microsecond).Microseconds()
+		} else {
+			r.blockedAt = 0
+		}
 		if r.most > 0 && r.Rate > 0 {
 			granted, _, again := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), r.most)
-			r.most, next = granted, micros(again)
+			if r.most = granted; granted == 0 {
+				r.nextAt = micros(again)
+			}
 		}
 		if r.most > 0 {
 			rs = append(rs, r)
-		} else if out.Next.IsZero() || timeOf(next).Before(out.Next) {
-			out.Next = timeOf(next)
+		} else if err := b.moveReplay(&r); err != nil {
+			return nil, err
 		}
 	}
 	return rs, nil
 }
 
 func (b *batch) stepReplays(limit int, out *sender.ReplayStep) error {
-	rs, err := b.turns(limit, out)
+	rs, err := b.turns(limit)
 	if err != nil {
 		return err
 	}
-	out.More = len(rs) == replaysAtOnce // there may be others
 	look := replayLook
 	for i := range rs {
 		r := &rs[i]
 		if limit <= 0 || look <= 0 {
-			out.More = true
 			break
 		}
 		was := r.Replay
@@ -120,6 +138,13 @@ func (b *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 		limit -= int(r.Admitted - was.Admitted)
 		out.Admitted += int(r.Admitted - was.Admitted)
 		out.Skipped += int(r.Skipped - was.Skipped)
+	}
+	next, err := b.nextReplay()
+	if err != nil {
+		return err
+	}
+	if out.More = next != 0 && next <= b.now; !out.More {
+		out.Next = timeOf(next)
 	}
 	return b.heads.store()
 }
@@ -155,43 +180,34 @@ func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (loo
 	if atEnd {
 		r.Finish(timeOf(b.now))
 	}
-	if err := b.moveReplay(r, admitted); err != nil || !atEnd {
-		b.again(r, admitted, out)
+	r.nextAt = b.now
+	if r.Rate > 0 && admitted > 0 {
+		_, at, _ := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), admitted)
+		r.rateAt = micros(at)
+	}
+	if r.Rate > 0 && admitted == r.most {
+		_, _, again := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), 0)
+		r.nextAt = max(b.now, micros(again))
+	}
+	if err := b.moveReplay(r); err != nil || !atEnd {
 		return looked, err
 	}
-	if err := b.endReplay(&r.replay); err != nil {
+	if err := b.endReplay(&r.replay, b.now); err != nil {
 		return 0, err
 	}
 	out.Finished = append(out.Finished, r.Replay)
 	return looked, b.notify(r.FinishedNotice())
 }
 
-// again says when a replay may get on.
-func (b *batch) again(r *able, admitted int, out *sender.ReplayStep) {
-	if r.Rate > 0 && admitted == r.most {
-		_, _, again := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), 0)
-		if next := timeOf(b.now); again.After(next) {
-			if out.Next.IsZero() || again.Before(out.Next) {
-				out.Next = again
-			}
-			return
-		}
-	}
-	out.More = true
-}
-
-func (b *batch) moveReplay(r *able, admitted int) error {
-	if r.Rate > 0 && admitted > 0 {
-		_, at, _ := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), admitted)
-		r.rateAt = micros(at)
-	}
+// moveReplay stores how far a replay is, and when to look at it again.
+func (b *batch) moveReplay(r *able) error {
 	at := r.set.at
 	if r.Filter.Status == sender.StatusDelivered {
 		if err := b.execs(deleteLate, r.no, at.no, at.subscription); err != nil {
 			return err
 		}
 	}
-	return b.execs(moveReplay, at.no, at.subscription, r.rateAt, b.store.turns.Add(1), r.Matched, r.Admitted, r.Skipped, r.no)
+	return b.execs(moveReplay, at.no, at.subscription, r.rateAt, r.nextAt, r.blockedAt, b.store.turns.Add(1), r.Matched, r.Admitted, r.Skipped, r.no)
 }
 
 // admit makes a delivery of a replay due again, unless its subscription is deleted.

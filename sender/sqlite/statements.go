@@ -18,7 +18,7 @@ func hot() []string {
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, addCounts, upsertRollup, storeBeat, selectPresent,
-		selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
+		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectDelivery, selectLive, selectLeft, selectEnd, countAttempts, selectLastClass, selectAttempts,
 	}

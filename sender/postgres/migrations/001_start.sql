@@ -256,7 +256,6 @@ CREATE TABLE surehook_ended (
 	status text COLLATE "C" NOT NULL, -- dead_lettered, cancelled
 	class text NOT NULL,       -- of the last attempt; '': there was none
 	ended_at timestamptz NOT NULL,
-	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
 	UNIQUE (subscription, event)
 );
 CREATE INDEX surehook_ended_status ON surehook_ended (status, event, subscription);
@@ -362,23 +361,23 @@ CREATE TABLE surehook_replays (
 	asked_by text NOT NULL,
 	reason text NOT NULL,
 	status text NOT NULL,          -- running, paused, cancelled, finished
-	-- Of dead letters, in numbers of surehook_ended: what ended up to the boundary, and
-	-- is visible in the snapshot, is the set, and what ended up to at was looked at. Of
-	-- delivered ones, the same in positions, but for the snapshot, and at_subscription
-	-- is the one that was looked at last.
-	snapshot pg_snapshot NOT NULL,
+	-- Of dead letters, in numbers of surehook_ended: what ended up to the boundary is the
+	-- set, and what ended up to at was looked at. Of delivered ones, the same in
+	-- positions, and at_subscription is the one that was looked at last.
 	boundary bigint NOT NULL,
 	at bigint NOT NULL,
 	at_subscription bigint NOT NULL,
 	rate_at timestamptz,           -- what sender.TakeRate remembers
-	turn bigint NOT NULL,
+	next_at timestamptz NOT NULL,  -- when to look at it, and its place among those that run
+	turn bigint NOT NULL,          -- when it was served last: its place among those of one time
+	blocked_at timestamptz,        -- since when enough of what it has admitted is not claimed; NULL: it may get on
 	matched bigint NOT NULL,
 	admitted bigint NOT NULL DEFAULT 0,
 	skipped bigint NOT NULL DEFAULT 0,
 	created_at timestamptz NOT NULL,
 	finished_at timestamptz
 );
-CREATE INDEX surehook_replays_running ON surehook_replays (turn) WHERE status = 'running';
+CREATE INDEX surehook_replays_running ON surehook_replays (next_at, turn) WHERE status = 'running';
 CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of = 'delivered' AND status IN ('running', 'paused');
 CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
 

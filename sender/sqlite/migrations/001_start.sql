@@ -304,14 +304,16 @@ CREATE TABLE surehook_replays (
 	position INTEGER NOT NULL,
 	position_in INTEGER NOT NULL,
 	rate_at INTEGER NOT NULL,      -- what sender.TakeRate remembers
-	turn INTEGER NOT NULL,
+	next_at INTEGER NOT NULL,      -- when to look at it, and its place among those that run
+	turn INTEGER NOT NULL,         -- when it was served last: its place among those of one time
+	blocked_at INTEGER NOT NULL,   -- since when enough of what it has admitted is not claimed; 0: it may get on
 	matched INTEGER NOT NULL,
 	admitted INTEGER NOT NULL,
 	skipped INTEGER NOT NULL,
 	created_at INTEGER NOT NULL,
 	finished_at INTEGER NOT NULL
 );
-CREATE INDEX surehook_replays_running ON surehook_replays (turn) WHERE status = 'running';
+CREATE INDEX surehook_replays_running ON surehook_replays (next_at, turn) WHERE status = 'running';
 CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of = 'delivered' AND status IN ('running', 'paused');
 CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
 
