@@ -46,6 +46,12 @@ type DispatcherConfig struct {
 	// due.
 	PerSubscription int
 
+	// BodyBytes is how much memory the bodies of events may take that wait for their
+	// attempt or are on the wire, in bytes. The deliveries of an event share its body.
+	// What is over that is left in the database until there is room; to a body that is
+	// larger than what is left it is exceeded by that one. The default is 64 MiB.
+	BodyBytes int64
+
 	// Lease is how long a claim holds. The default is 60 s; it must be at least
 	// three times the timeout.
 	Lease time.Duration
@@ -191,6 +197,9 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 	if c.PerSubscription == 0 {
 		c.PerSubscription = 32
 	}
+	if c.BodyBytes == 0 {
+		c.BodyBytes = 64 << 20
+	}
 	if c.Lease == 0 {
 		c.Lease = max(60*time.Second, 3*c.Timeout)
 	}
@@ -231,6 +240,7 @@ func (c DispatcherConfig) problems() []error {
 	bad(c.Timeout < 0 || c.Timeout > maxTimeout, "Timeout is %v: it must be positive and at most %v", c.Timeout, maxTimeout)
 	bad(c.Slots < 4, "Slots is %d: it must be at least 4", c.Slots)
 	bad(c.PerSubscription < 1, "PerSubscription is %d: it must be at least 1", c.PerSubscription)
+	bad(c.BodyBytes < 0, "BodyBytes is %d: it must be positive", c.BodyBytes)
 	bad(c.Lease < 3*c.Timeout, "Lease is %v: it must be at least three times the Timeout, %v", c.Lease, 3*c.Timeout)
 	bad(c.DrainTimeout < 0, "DrainTimeout is %v: it must be positive", c.DrainTimeout)
 	bad(c.MaxIdle < time.Millisecond, "MaxIdle is %v: it must be at least 1ms", c.MaxIdle)

@@ -44,6 +44,10 @@ func (p *pump) stop() {
 	p.draining = true
 	close(p.drained)
 	p.returned(p.slots.takeQueues(true), time.Time{})
+	for _, c := range p.unread.claims {
+		p.back = append(p.back, givenBack{a: &attempt{Claimed: c}})
+	}
+	p.unread = unread{}
 }
 
 // settle records and gives back what there is. What the database does not take

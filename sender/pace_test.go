@@ -141,6 +141,7 @@ func TestEventsWithoutHints(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		silent := &silentStore{b.store}
 		s.DispatchStore = silent
+		time.Sleep(time.Second) // it waits for the other one's hint until its next look
 		var late time.Duration
 		for i := range 20 {
 			s.begin()

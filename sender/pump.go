@@ -47,6 +47,7 @@ type pump struct {
 	stepSize, claimSize          int  // how much a step records, and claims
 	toTheEnd                     bool // it ends when nothing is left to do
 	pace                         pacing
+	unread                       unread
 	recording                    []Result // the array of those that a step records
 	lastStep, lastScan, lastTrim time.Time
 	pause                        time.Duration
@@ -87,6 +88,7 @@ func newPump(d *Dispatcher) *pump {
 			perSubscription: min(d.cfg.PerSubscription, proven),
 			prefetch:        16,
 			hardLimit:       2 * d.cfg.Slots,
+			bodyBytes:       d.cfg.BodyBytes,
 		}),
 		outage: d.network.since(),
 	}
@@ -225,7 +227,11 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.admitted = false
 	p.mu.Unlock()
 	p.lastStep, p.pace.hinted, p.pace.caughtUp = asked, false, false
-	slots := limitClaim(&params, p.claimSize)
+	most := p.claimSize
+	if len(p.unread.claims) > 0 {
+		most = 0 // these first
+	}
+	slots := limitClaim(&params, most)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
 	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
 	if err != nil {
@@ -236,7 +242,10 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
 	s.caughtUp = !expanded.More && !more && len(claims.Claimed) < slots && hasRoom(&params) && (s.due.IsZero() || s.due.After(s.now))
-	p.accept(claims.Claimed, asked)
+	p.accept(p.withoutUnread(claims.Claimed, asked), asked)
+	if err := p.readUnread(ctx); err != nil {
+		return s, err
+	}
 	now := p.d.now()
 	p.pace.look(&s, now)
 	p.leave(slots-len(claims.Claimed), databaseClock{there: s.now, here: now})
@@ -402,7 +411,9 @@ func (p *pump) giveBack(ctx context.Context) error {
 		return err
 	}
 	for _, b := range back {
-		p.slots.forget(b.a)
+		if b.a.sub != nil { // its event was read
+			p.slots.forget(b.a)
+		}
 	}
 	return nil
 }

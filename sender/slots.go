@@ -42,7 +42,8 @@ type slots struct {
 	subs map[int64]*subSlots // by subscription number
 	wire int
 	held int
-	age  int64 // counts the calls of trim
+	body bodies // of what is held
+	age  int64  // counts the calls of trim
 
 	chains map[chain]*attempt // the first of each: it is queued, or on the wire
 	claims int64              // counts the calls of add
@@ -56,11 +57,13 @@ type slotsConfig struct {
 	perSubscription int        // places that a subscription can earn
 	prefetch        int        // what a proven subscription may hold, for each place
 	hardLimit       int        // on the wire in all, those that take long included
+	bodyBytes       int64      // of the bodies of what is held; 0: as many as there are
 }
 
 type laneSlots struct {
 	wire  int
 	held  int
+	bytes int64                     // of the bodies of what is held, each as often as it is
 	by    map[int64]subscriberSlots // by subscriber number
 	ready []*subSlots               // subscriptions that have something queued, in turn
 }
@@ -320,6 +323,7 @@ func (s *slots) claim() ClaimParams {
 		}
 	}
 	s.share(&p, &holding)
+	s.boundBytes(&p)
 	return p
 }
 
@@ -386,6 +390,20 @@ func (s *slots) mostOf(settings *Settings) int {
 	return min(s.cfg.perSubscription, settings.MaxInFlight)
 }
 
+// boundBytes leaves what there is no memory for in the database. What is not proven, and
+// may keep its bodies for long, takes no more than half of it beside others.
+func (s *slots) boundBytes(p *ClaimParams) {
+	if s.cfg.bodyBytes <= 0 {
+		return
+	}
+	p.Bytes = s.cfg.bodyBytes - s.body.bytes
+	for l := range p.Lanes {
+		if p.Bytes <= 0 || Lane(l) != LaneProven && s.lane[l].bytes > s.cfg.bodyBytes/2 {
+			p.Lanes[l].Slots = 0
+		}
+	}
+}
+
 func (s *slots) first(l Lane) int { return min(firstPlaces[l], s.cfg.perSubscription) }
 
 // hold is how many deliveries may be held for so many places.
@@ -401,6 +419,13 @@ func (s *slots) count(a *attempt, wire, held int) {
 	lane, sub := &s.lane[a.account], a.sub
 	s.wire, s.held = s.wire+wire, s.held+held
 	lane.wire, lane.held = lane.wire+wire, lane.held+held
+	lane.bytes += int64(held) * int64(len(a.Body))
+	switch {
+	case held > 0:
+		a.Body = s.body.hold(a.Key.Event, a.Body)
+	case held < 0:
+		s.body.release(a.Key.Event)
+	}
 	sub.wire, sub.held = sub.wire+wire, sub.held+held
 	by := lane.by[sub.subscriber]
 	by.wire, by.held = by.wire+wire, by.held+held

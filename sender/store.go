@@ -186,7 +186,16 @@ type DispatchStore interface {
 	// attempt is stored with ClassInterrupted first and b.Decide is called for
 	// it: it may end the delivery. The claim's cost does not grow with the
 	// backlog, and a delivery that becomes due is never overlooked.
+	//
+	// Events are read after the commit, so that nobody waits for locks while bodies are on
+	// their way; what turns out to be redacted then is cancelled, and not returned. If they
+	// cannot be read the claims stand, without: see Claimed.
 	RecordAndClaim(ctx context.Context, b Batch) (Claims, error)
+
+	// Payloads returns events by their numbers, as in DeliveryKey.Event, each once. The
+	// Body of one that was redacted is empty; who has claimed a delivery of it gives it
+	// back, and it is cancelled. What is not there is left out.
+	Payloads(ctx context.Context, events []int64) (map[int64]Payload, error)
 
 	// Release gives claimed deliveries back whose attempts did not begin: the
 	// attempt number is free again, Decision.Spared of the attempt before is kept,
@@ -337,6 +346,10 @@ type ClaimParams struct {
 	// attempts in flight may be given now; it can be zero or less. For the others
 	// LaneParams.PerSubscription holds.
 	SubscriptionRoom map[int64]int
+	// Bytes is how large the bodies of what is claimed may be in all, each event's
+	// counted once; 0: there is no bound. The first delivery is claimed however large its
+	// body is. Who gets nothing because of it keeps its place among those that are due.
+	Bytes int64
 }
 
 // LaneParams bounds what is claimed in a lane.
@@ -389,15 +402,24 @@ type EventInfo struct {
 	URL       string    // where it is posted; "": to its subscription's URL
 }
 
+// Payload is an event as it is sent.
+type Payload struct {
+	Event EventInfo
+	Body  []byte
+}
+
 // Claimed is a delivery that may be attempted until its lease ends.
 type Claimed struct {
 	Key    DeliveryKey
 	Token  int64 // ClaimParams.Token of the claim
 	Number int   // of the attempt, from 1
 	Target *Target
-	Event  EventInfo
-	Body   []byte
-	At     time.Time // the database's time of the claim
+	// Event and Body are its event's. The deliveries of a claim share the body. It is nil,
+	// and so is the Event's ID empty, if the event could not be read after the claim was
+	// committed, or is not there: Payloads tells which.
+	Event EventInfo
+	Body  []byte
+	At    time.Time // the database's time of the claim
 	// Spared tells that the attempt before was forgiven, because its server closed an
 	// idle connection: this one must be made on a connection of its own.
 	Spared bool

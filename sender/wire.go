@@ -241,6 +241,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 		}
 		p.keptBack = p.keptBack || a.Target.Settings != nil && a.Target.Settings.MaxInFlight > 0
 		a.failed = p.observe(a, &a.result)
+		a.Body = nil // it takes memory that is no longer counted
 		p.done = append(p.done, a)
 		p.stats.Attempted++
 	} else {

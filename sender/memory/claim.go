@@ -2,15 +2,36 @@ package memory
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/surehook/surehook/sender"
 )
+
+// Payloads implements sender.DispatchStore.
+func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {
+	all := make(map[int64]sender.Payload, len(events))
+	err := s.inTx(ctx, func(*Tx) error {
+		for _, no := range events {
+			if i := s.after(no - 1); i < len(s.events) && s.events[i].no == no {
+				all[no] = sender.Payload{Event: s.events[i].info, Body: bytes.Clone(s.events[i].body)}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
 
 // claim lets those who have work due in a lane take turns, each of one delivery,
 // until the lane's slots are used or nobody who may have more has work due. A
 // turn that ends a lost attempt without starting another uses a slot too, so
 // that a claim's work is bounded by its slots.
 func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
+	if w.bytes.Over() {
+		return nil
+	}
 	s, p := w.tx.store, w.Claim.Lanes[lane]
 	given := room{
 		bySubscriber: p.SubscriberRoom, perSubscriber: p.PerSubscriber, toSubscriber: map[int64]int{},
@@ -44,9 +65,13 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 			subs = append(subs, sub)
 			continue
 		}
+		d := sub.upNext(w.now)
+		if !w.bytes.Take(d.event.no, int64(len(d.event.body))) {
+			return nil
+		}
 		turns--
 		w.tx.serve(sub, w.now)
-		claimed, err := w.take(sub.upNext(w.now), c)
+		claimed, err := w.take(d, c)
 		if err != nil {
 			return err
 		}
@@ -84,9 +109,19 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	w.tx.setLive(d, &row)
 	c.Claimed = append(c.Claimed, sender.Claimed{
 		Key: d.key(), Token: row.token, Number: row.number,
-		Target: d.target(w.targets), Event: d.event.info, Body: bytes.Clone(d.event.body), At: w.now, Spared: row.spared,
+		Target: d.target(w.targets), Event: d.event.info, Body: w.body(d.event), At: w.now, Spared: row.spared,
 	})
 	return true, nil
+}
+
+// body is a copy of an event's, which its deliveries in a claim share.
+func (w *batch) body(e *event) []byte {
+	body, ok := w.bodies[e.no]
+	if !ok {
+		body = bytes.Clone(e.body)
+		w.bodies[e.no] = body
+	}
+	return body
 }
 
 // interrupted is the result of an attempt whose own is not to be expected.

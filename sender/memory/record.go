@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -17,15 +18,17 @@ type batch struct {
 	tx      *Tx
 	now     time.Time
 	targets map[int64]*sender.Target
-	notices []sender.Notice // stored so far
-	rollup  sender.Rollup   // what was done so far
+	notices []sender.Notice  // stored so far
+	rollup  sender.Rollup    // what was done so far
+	bytes   *turns.Bytes     // of the bodies of what is claimed
+	bodies  map[int64][]byte // of what was claimed, by the events' numbers
 }
 
 // RecordAndClaim implements sender.DispatchStore.
 func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
 	var c sender.Claims
 	err := s.inTx(ctx, func(tx *Tx) error {
-		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
+		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}, bytes: turns.NewBytes(b.Claim.Bytes), bodies: map[int64][]byte{}}
 		c.Now = w.now
 		tx.turnRollup(w.now)
 		for _, r := range b.Results {

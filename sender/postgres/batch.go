@@ -17,7 +17,8 @@ type batch struct {
 	subs  map[int64]*subscription // of the heads
 	out   sender.Claims
 
-	arrived  map[*head][]made // what was expanded, and is not among the pending ones yet
+	payloads map[int64]sender.Payload // of what is claimed, by position
+	arrived  map[*head][]made         // what was expanded, and is not among the pending ones yet
 	attempts []attempt
 	waits    []waits
 	ends     []ended
@@ -38,6 +39,7 @@ type live struct {
 	notice              bool // its event tells of a notice
 	redacted            bool // its event was
 	epoch               int64
+	bytes               int32 // how long its event's body is; 0: perhaps
 }
 
 func (l *live) key() sender.DeliveryKey {
@@ -88,7 +90,7 @@ func (b *batch) whole(fn func(b *batch) error) error {
 }
 
 func (w *work) batch(in sender.Batch) *batch {
-	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}}
+	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, payloads: map[int64]sender.Payload{}}
 }
 
 // settle decides about an attempt, whose lease is taken away, and what becomes of
@@ -174,8 +176,8 @@ const (
 		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`
 	insertAttempts = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
 		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[])`
-	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[])`
+	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[], $13::boolean[], $14::int[])`
 	insertEnded = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
 		SELECT s, e, t, c, $5 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS u(s, e, t, c)`
 )
@@ -233,6 +235,8 @@ func (b *batch) writes() (qs []query) {
 			column(w, func(r waits) int16 { return int16(r.rank) }),
 			column(w, func(r waits) bool { return r.single }),
 			column(w, func(r waits) bool { return r.spared }),
+			column(w, func(r waits) bool { return r.notice }),
+			column(w, func(r waits) int32 { return r.bytes }),
 		}})
 	}
 	if e := b.ends; len(e) > 0 {

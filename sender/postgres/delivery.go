@@ -47,13 +47,14 @@ type delivery struct {
 	rank    int    // of one that waits
 	deleted bool   // its subscription is
 	held    bool   // its subscription is paused or disabled
+	bytes   int32  // how long its body is
 	left    bool   // it is live, and a resume has left it behind, or its event was redacted
 }
 
 const (
 	// selectDeliveries reads as many as one likes in one round trip. Of what is pending
 	// the position alone says whether a resume has left it behind.
-	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, length(e.body) = 0,
+	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, octet_length(e.body),
 			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, coalesce(d.status, ''),
 			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
 			coalesce(l.single, false), coalesce(l.spared, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false),
@@ -113,12 +114,13 @@ func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err erro
 	var status string
 	var delivered, isLive bool
 	var ended sender.Status
-	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Redacted,
+	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.bytes,
 		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &ended,
 		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.left)
 	if err != nil {
 		return k, nil, err
 	}
+	d.Redacted = d.bytes == 0
 	if d.Event.URL != "" {
 		d.URL = d.Event.URL
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 )
@@ -173,20 +175,20 @@ const (
 
 	// selectCandidates finds what of subscriptions is due and waits, without bodies:
 	// what was resumed, in the order of the events, then what is fresh, then replays.
-	selectCandidates = `SELECT u.subscription, q.kind, q.event, q.due, q.epoch FROM
+	selectCandidates = `SELECT u.subscription, q.kind, q.event, q.due, q.epoch, q.bytes FROM
 		unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]) AS u(subscription, epoch, resumed_to, waiting_from)
 		CROSS JOIN LATERAL (
-			(SELECT 0 AS kind, event, due, epoch FROM surehook_waiting
+			(SELECT 0 AS kind, event, due, epoch, bytes FROM surehook_waiting
 				WHERE u.resumed_to >= 0 AND subscription = u.subscription AND event > u.resumed_to ORDER BY event LIMIT $6)
-			UNION ALL (SELECT 1, event, due, epoch FROM surehook_waiting
+			UNION ALL (SELECT 1, event, due, epoch, bytes FROM surehook_waiting
 				WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 0 AND due >= u.waiting_from AND due <= $5 ORDER BY due, event LIMIT $6)
-			UNION ALL (SELECT 2, event, due, epoch FROM surehook_waiting
+			UNION ALL (SELECT 2, event, due, epoch, bytes FROM surehook_waiting
 				WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 1 AND due >= u.waiting_from AND due <= $5 ORDER BY due, event LIMIT $6)
 		) q`
 	// selectOldPending finds what is pending of subscriptions that have other things
 	// due too, or some of whose pending deliveries are cancelled.
-	selectOldPending = `SELECT u.subscription, q.event, q.due FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, after)
-		CROSS JOIN LATERAL (SELECT event, due FROM surehook_pending WHERE subscription = u.subscription AND event > u.after ORDER BY event LIMIT $3) q`
+	selectOldPending = `SELECT u.subscription, q.event, q.due, q.no, q.notice, q.bytes, q.ctid FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, after)
+		CROSS JOIN LATERAL (SELECT event, due, no, notice, bytes, ctid FROM surehook_pending WHERE subscription = u.subscription AND event > u.after ORDER BY event LIMIT $3) q`
 
 	selectLeastWaiting = `SELECT u.subscription, least(
 			(SELECT due FROM surehook_waiting WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 0 AND due >= u.waiting_from ORDER BY due LIMIT 1),
@@ -200,9 +202,18 @@ type candidate struct {
 	due     moment
 	kind    int8 // pending, or what selectCandidates says
 	resumed bool
+	bytes   int32 // its event's body's length
+
+	// Of what was never claimed: its event's number, and where its row is.
+	no     int64
+	notice bool
+	at     pgtype.TID
 }
 
-const kindPending = -1
+const (
+	kindPending = -1
+	kindArrived = -2 // it is in no table yet
+)
 
 // candidates are those of one subscription, in the order in which they are claimed.
 type candidates struct {
@@ -289,7 +300,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 	err := b.each(func(r rows) (bool, error) {
 		var no, epoch int64
 		var c candidate
-		if err := r.Scan(&no, &c.kind, &c.event, &c.due, &epoch); err != nil {
+		if err := r.Scan(&no, &c.kind, &c.event, &c.due, &epoch, &c.bytes); err != nil {
 			return false, err
 		}
 		h := b.heads.by[no]
@@ -315,7 +326,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 	err = b.each(func(r rows) (bool, error) {
 		var no int64
 		c := candidate{kind: kindPending}
-		err := r.Scan(&no, &c.event, &c.due)
+		err := r.Scan(&no, &c.event, &c.due, &c.no, &c.notice, &c.bytes, &c.at)
 		h := b.heads.by[no]
 		fresh[h] = append(fresh[h], c)
 		return true, err

@@ -24,11 +24,11 @@ const (
 			WHERE current_setting('surehook.expanding') = 'true' AND seq = (SELECT begun FROM surehook_feed_head))
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
 			WHERE current_setting('surehook.expanding') = 'true' AND seq <> (SELECT begun FROM surehook_feed_head) AND seq >= $2 ORDER BY seq LIMIT $1)`
-	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice`
+	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes`
 	selectFeedHead = `SELECT position, newest FROM surehook_feed_head`
 
-	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, due)
-		SELECT s, e, n, x, $5 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[]) AS u(s, e, n, x)`
+	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
+		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`
 	insertFeed = `INSERT INTO surehook_feed (position, event, newest, late)
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
 	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
@@ -48,6 +48,7 @@ type unexpanded struct {
 	after        int64
 	published    moment
 	notice       bool
+	bytes        int32 // its body's length
 }
 
 // made is a new delivery, with its event.
@@ -92,7 +93,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
 	patterns := map[string][]string{} // they are few
 	var ev unexpanded
 	var xid string
-	columns := []any{&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice}
+	columns := []any{&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice, &ev.bytes}
 	err := e.each(func(r rows) (bool, error) {
 		err := r.Scan(columns...)
 		if err == nil {
@@ -264,5 +265,6 @@ func (b *batch) keep(at func(h *head) bool) error {
 		delete(b.arrived, h)
 	}
 	return b.execs(insertPending, column(all, func(m made) int64 { return m.Subscription }), column(all, func(m made) int64 { return m.Event }),
-		column(all, func(m made) int64 { return m.of.event }), column(all, func(m made) bool { return m.of.notice }), b.now)
+		column(all, func(m made) int64 { return m.of.event }), column(all, func(m made) bool { return m.of.notice }),
+		column(all, func(m made) int32 { return m.of.bytes }), b.now)
 }

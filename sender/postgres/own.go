@@ -31,22 +31,46 @@ func (o *ownConn) later(q query, scan func(r rows) error) { o.queue = append(o.q
 
 // many sends what is queued, and qs after it.
 func (o *ownConn) many(ctx context.Context, qs []query, scan func(n int, r rows) error) (err error) {
-	first := o.queue
-	o.queue = nil
-	var b pgx.Batch
-	for _, q := range first {
-		b.Queue(q.text, q.args...)
+	for n, q := range qs {
+		o.later(q, func(r rows) error { return scan(n, r) })
 	}
+	all := o.queue
+	o.queue = nil
+	results := o.send(ctx, all)
+	err = answers(results, all)
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// commit sends what is queued, and its end, and after it what is to be read once that is
+// committed. If err is nil it is; whether all was read, unread says.
+func (o *ownConn) commit(ctx context.Context, reads []queued) (err, unread error) {
+	o.later(query{"COMMIT", nil}, nil)
+	all := o.queue
+	o.queue = nil
+	results := o.send(ctx, append(all, reads...))
+	if err = answers(results, all); err == nil {
+		unread = answers(results, reads)
+	}
+	if closed := results.Close(); err == nil && unread == nil {
+		unread = closed
+	}
+	return err, unread
+}
+
+func (o *ownConn) send(ctx context.Context, qs []queued) pgx.BatchResults {
+	var b pgx.Batch
 	for _, q := range qs {
 		b.Queue(q.text, q.args...)
 	}
-	results := o.c.SendBatch(ctx, &b)
-	defer func() {
-		if closed := results.Close(); err == nil {
-			err = closed
-		}
-	}()
-	for _, q := range first {
+	return o.c.SendBatch(ctx, &b)
+}
+
+// answers reads what statements have returned.
+func answers(results pgx.BatchResults, of []queued) error {
+	for _, q := range of {
 		if q.scan == nil {
 			if _, err := results.Exec(); err != nil {
 				return err
@@ -58,15 +82,6 @@ func (o *ownConn) many(ctx context.Context, qs []query, scan func(n int, r rows)
 			return err
 		}
 		if err := drain(r, 0, func(_ int, r rows) error { return q.scan(r) }); err != nil {
-			return err
-		}
-	}
-	for n := range qs {
-		r, err := results.Query() //nolint:sqlclosecheck // drain does
-		if err != nil {
-			return err
-		}
-		if err := drain(r, n, scan); err != nil {
 			return err
 		}
 	}
@@ -87,28 +102,12 @@ func (o *ownConn) query(ctx context.Context, text string, args ...any) (rows, er
 	if len(o.queue) == 0 {
 		return o.c.Query(ctx, text, args...) //nolint:sqlclosecheck // the caller does
 	}
-	var b pgx.Batch
 	first := o.queue
 	o.queue = nil
-	for _, q := range first {
-		b.Queue(q.text, q.args...)
-	}
-	b.Queue(text, args...)
-	results := o.c.SendBatch(ctx, &b)
-	for _, q := range first {
-		r, err := results.Query() //nolint:sqlclosecheck // drain does
-		if err == nil {
-			err = drain(r, 0, func(_ int, r rows) error {
-				if q.scan == nil {
-					return nil
-				}
-				return q.scan(r)
-			})
-		}
-		if err != nil {
-			_ = results.Close()
-			return nil, err
-		}
+	results := o.send(ctx, append(first, queued{query{text, args}, nil}))
+	if err := answers(results, first); err != nil {
+		_ = results.Close()
+		return nil, err
 	}
 	r, err := results.Query()
 	if err != nil {
@@ -158,8 +157,10 @@ func (s side) on(ctx context.Context, conn session, begin string, w *work, fn fu
 	if err := fn(w); err != nil {
 		return err
 	}
-	o.later(query{"COMMIT", nil}, nil)
-	err = o.many(ctx, nil, nil)
+	if len(w.reads) > 0 && conn.set != "" { // the settings have ended with the transaction
+		w.reads = append([]queued{{query: query{s.text(conn.set), nil}}}, w.reads...)
+	}
+	err, _ = o.commit(ctx, w.reads) // who reads notices what is not there
 	committed = err == nil
 	return fail("committing", err)
 }

@@ -95,13 +95,13 @@ func (c *crowd) park() {
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber, lane, open, pending, waiting, claimed_to)
 		SELECT %d + s, %d + s, s %% 3, false, 9000, 1000, 0 FROM generate_series(1, %d) s`, first, first, parked))
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_turns (lane, subscriber) SELECT lane, %d + s FROM generate_series(0, 2) lane, generate_series(1, %d) s`, first, parked))
-	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_pending (subscription, event, no, due, notice)
-		SELECT %d + s, %d + e, %d + e, now(), false FROM generate_series(1, 9000) e, generate_series(1, %d) s`, first, first, first, parked))
-	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single)
-		SELECT %d + s, %d + e, now(), 1, 1, 0, 0, 0, 0, false FROM generate_series(9001, 10000) e, generate_series(1, %d) s`, first, first, parked))
-	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted)
-		SELECT %d + s, %d + e, now(), 1, 1, 1, 1, now(), now(), 0, 0, false, false, false FROM generate_series(10001, 10010) e, generate_series(1, %d) s`, first, first, parked))
-	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice) SELECT %d + e, 'a.b a.* *', 0, 0, now(), false FROM generate_series(1, 10000) e`, first))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_pending (subscription, event, no, due, notice, bytes)
+		SELECT %d + s, %d + e, %d + e, now(), false, 100 FROM generate_series(1, 9000) e, generate_series(1, %d) s`, first, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single, notice, bytes)
+		SELECT %d + s, %d + e, now(), 1, 1, 0, 0, 0, 0, false, false, 100 FROM generate_series(9001, 10000) e, generate_series(1, %d) s`, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted, bytes)
+		SELECT %d + s, %d + e, now(), 1, 1, 1, 1, now(), now(), 0, 0, false, false, false, 100 FROM generate_series(10001, 10010) e, generate_series(1, %d) s`, first, first, parked))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice, bytes) SELECT %d + e, 'a.b a.* *', 0, 0, now(), false, 100 FROM generate_series(1, 10000) e`, first))
 }
 
 func (c *crowd) exec(text string, args ...any) {
@@ -140,7 +140,7 @@ func (c *crowd) plan(text string, settings string) string {
 // the time.
 var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "lockHeads", "lockWoken", "takeLeases", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
-	"selectCandidates", "selectOldPending", "selectLeastWaiting", "leasePending", "leaseWaiting", "selectArrived", "deleteRedacted", "updateHeads", "lockTurns", "updateTurns",
+	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "lockTurns", "updateTurns",
 	"selectUnexpanded", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox",
 }
 
@@ -183,7 +183,7 @@ func TestPlans(t *testing.T) {
 			require.Empty(t, whole(plan), "%s of what is read whole by\n%s\n%s", when, selectIdle, plan)
 		}
 		for name, index := range map[string]string{
-			"selectDue": "surehook_turns_due", "leasePending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey",
+			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey",
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due",
 			"selectUnexpanded": "surehook_outbox_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_pkey",
 		} {

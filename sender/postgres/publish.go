@@ -57,9 +57,9 @@ func (p publishShape) text() string {
 	with = append(with,
 		`e AS (INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body, url)
 			SELECT $1, $2, $3, $4, v.version, `+addressee+`, `+subscription+`, {now}, $8::boolean, $6::bytea || convert_to(v.version::text, 'UTF8') || $7::bytea, $15::text FROM `+tables+`
-			RETURNING no, version, subscriber, subscription, created_at, notice)`,
-		`x AS (INSERT INTO surehook_outbox (seq, event, patterns, subscriber, subscription, created_at, notice)
-			SELECT no, no, $14, subscriber, subscription, created_at, notice FROM e)`)
+			RETURNING no, version, subscriber, subscription, created_at, notice, octet_length(body) AS bytes)`,
+		`x AS (INSERT INTO surehook_outbox (seq, event, patterns, subscriber, subscription, created_at, notice, bytes)
+			SELECT no, no, $14, subscriber, subscription, created_at, notice, bytes FROM e)`)
 	return `WITH ` + strings.Join(with, ",\n") + `
 		SELECT version, subscription, ` + durable + ` FROM e`
 }

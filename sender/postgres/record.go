@@ -24,7 +24,7 @@ const (
 				SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x)
 		DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
 		RETURNING ` + leaseColumns
-	leaseColumns = `l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, l.notice, l.redacted`
+	leaseColumns = `l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, l.notice, l.redacted, l.bytes`
 
 	// selectIdle tells whether there is anything to do. It is run without the settings for
 	// the store's own transactions: of the outbox EXISTS would forget the order, and read
@@ -156,7 +156,7 @@ func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
 
 // columns are where leaseColumns are scanned to.
 func (l *live) columns() []any {
-	return []any{&l.subscription, &l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted}
+	return []any{&l.subscription, &l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted, &l.bytes}
 }
 
 func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {

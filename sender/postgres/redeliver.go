@@ -61,7 +61,7 @@ func (b *batch) redeliver(h *head, k sender.DeliveryKey, d *delivery) error {
 			return err
 		}
 		h.pending--
-		b.wait(h, &live{subscription: k.Subscription, event: k.Event}, b.now, rankFresh, 0)
+		b.wait(h, &live{subscription: k.Subscription, event: k.Event, notice: d.Event.Notice, bytes: d.bytes}, b.now, rankFresh, 0)
 		return nil
 	case d.live != nil:
 		h.waitingFrom = min(h.waitingFrom, b.now)
@@ -74,7 +74,7 @@ func (b *batch) redeliver(h *head, k sender.DeliveryKey, d *delivery) error {
 	if err := b.execs(deleteEnd, k.Subscription, k.Event); err != nil {
 		return err
 	}
-	l := live{subscription: k.Subscription, event: k.Event, single: d.Status == sender.StatusDelivered}
+	l := live{subscription: k.Subscription, event: k.Event, single: d.Status == sender.StatusDelivered, notice: d.Event.Notice, bytes: d.bytes}
 	if err := b.row(lastNumber, k.Event, k.Subscription).Scan(&l.number); err != nil { // numbers go on
 		return err
 	}

@@ -9,11 +9,12 @@ import (
 const (
 	// takeDead takes dead letters that are still the same. A number is never used
 	// twice.
-	takeDead = `DELETE FROM surehook_ended x WHERE x.no = ANY($1) AND x.status = 'dead_lettered' AND ` + keptOf + ` RETURNING 0::bigint, x.event, x.subscription, ` + numberOf
+	takeDead = `DELETE FROM surehook_ended x WHERE x.no = ANY($1) AND x.status = 'dead_lettered' AND ` + keptOf + ` RETURNING 0::bigint, x.event, x.subscription, ` + numberOf + `, ` + eventOf
 	// stillDelivered are those of replays that are.
-	stillDelivered = `SELECT x.replay, x.event, x.subscription, ` + numberOf + `
+	stillDelivered = `SELECT x.replay, x.event, x.subscription, ` + numberOf + `, ` + eventOf + `
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS x(replay, event, subscription) WHERE ` + keptOf + ` AND ` + isDelivered
 	keptOf   = `EXISTS (SELECT 1 FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = x.event AND length(e.body) > 0)`
+	eventOf  = `(SELECT ARRAY[e.notice::int, octet_length(e.body)] FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = x.event)`
 	numberOf = `(SELECT coalesce(max(a.number), 0) FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription)`
 )
 
@@ -63,7 +64,7 @@ type taken struct {
 
 // take finds which of the chosen ones are still members, and the numbers of their
 // last attempts. Those of dead letters are none any more.
-func (s *stepping) take() (map[taken]int, error) {
+func (s *stepping) take() (map[taken]live, error) {
 	var dead, replays, events, subscriptions []int64
 	for _, t := range s.all {
 		for _, c := range t.chosen {
@@ -86,12 +87,16 @@ func (s *stepping) take() (map[taken]int, error) {
 	if len(qs) == 0 {
 		return nil, nil
 	}
-	found := map[taken]int{}
+	found := map[taken]live{}
 	err := s.many(s.ctx, qs, func(_ int, r rows) error {
 		var t taken
-		var number int
-		err := r.Scan(&t.replay, &t.key.Event, &t.key.Subscription, &number)
-		found[t] = number
+		var l live
+		var event []int32
+		err := r.Scan(&t.replay, &t.key.Event, &t.key.Subscription, &l.number, &event)
+		if err == nil {
+			l.event, l.subscription, l.notice, l.bytes = t.key.Event, t.key.Subscription, event[0] != 0, event[1]
+			found[t] = l
+		}
 		return err
 	})
 	return found, err
@@ -99,13 +104,13 @@ func (s *stepping) take() (map[taken]int, error) {
 
 // admit makes a delivery of a replay due again, if it is still a member, and no
 // replay before this one has taken it.
-func (s *stepping) admit(t *turn, c *replayed, found map[taken]int) {
+func (s *stepping) admit(t *turn, c *replayed, found map[taken]live) {
 	single := t.Filter.Status == sender.StatusDelivered
 	is := taken{key: c.key()}
 	if single {
 		is.replay = t.no
 	}
-	number, ok := found[is]
+	l, ok := found[is]
 	if !ok || s.done[is.key] {
 		return
 	}
@@ -120,7 +125,8 @@ func (s *stepping) admit(t *turn, c *replayed, found map[taken]int) {
 	if !h.open {
 		rank = rankFresh
 	}
-	s.wait(h, &live{event: c.event, subscription: c.position.subscription, number: number, single: single}, s.now, rank, t.no)
+	l.single = single
+	s.wait(h, &l, s.now, rank, t.no)
 	t.admitted++
 	t.Admitted++
 	s.out.Admitted++

@@ -63,6 +63,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	if err != nil {
 		return sender.Expanded{}, sender.Claims{}, err
 	}
+	c.giveBodies(ctx, b)
 	return x, b.out, nil
 }
 

@@ -96,11 +96,18 @@ type work struct {
 
 	again bool // it was run before, and lost against another transaction
 	ended []func(committed bool)
+	reads []queued // that follow the commit
 }
 
 // after has fn called when the transaction has ended. If committed is false, whether
 // it was committed may not be known.
 func (w *work) after(fn func(committed bool)) { w.ended = append(w.ended, fn) }
+
+// committed queues a statement that only reads, to be sent with the commit and run after
+// it. What it returns may be missing: the commit's success does not depend on it.
+func (w *work) committed(q query, scan func(r rows) error) {
+	w.reads = append(w.reads, queued{q, scan})
+}
 
 // callers is the work in a caller's transaction.
 func (s *Store[Tx]) callers(ctx context.Context, tx Tx) (*work, error) {

@@ -53,7 +53,7 @@ func (w *work) nextDue(p *sender.ClaimParams) (int64, error) {
 // subscriptions. What one leaves of its share goes to those behind it.
 func (b *batch) claim(lane sender.Lane) error {
 	p := b.Claim.Lanes[lane]
-	if p.Slots <= 0 {
+	if p.Slots <= 0 || b.bytes.Over() {
 		return nil
 	}
 	// Those without room are at most as many as there are entries.
@@ -93,6 +93,7 @@ func (b *batch) claim(lane sender.Lane) error {
 	if err := b.finish(claims); err != nil {
 		return err
 	}
+	served = slices.DeleteFunc(served, func(subscriber int64) bool { return allPassed(claims, subscriber) })
 	if err := b.heads.storeDue(); err != nil {
 		return err
 	}
@@ -157,9 +158,39 @@ func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 			c.used += len(f.due)
 		}
 	}
-	b.spend(h, sub, c.used)
-	h.turn = b.store.turns.Add(1)
 	return c, nil
+}
+
+// fit leaves what the bound of the bodies has no room for.
+func (c *claimed) fit() {
+	n := 0
+	for n < len(c.due) && c.fits(&c.due[n]) {
+		n++
+	}
+	left := c.due[n:]
+	c.due = c.due[:n:n]
+	c.passed = len(left) > 0 && c.used == len(left)
+	c.more = c.more || len(left) > 0
+	c.used -= len(left)
+	if i := slices.IndexFunc(left, func(d dueDelivery) bool { return d.resumed }); i >= 0 {
+		c.h.resumedTo = left[i].event - 1
+	}
+}
+
+func (c *claimed) fits(d *dueDelivery) bool { return d.redacted || c.bytes.Take(d.event, d.size) }
+
+// allPassed tells whether a subscriber had subscriptions to be claimed of, and there was
+// no room for any of their bodies: it has not had its turn.
+func allPassed(claims []*claimed, subscriber int64) bool {
+	any := false
+	for _, c := range claims {
+		if c.h.subscriber == subscriber {
+			if any = true; !c.passed {
+				return false
+			}
+		}
+	}
+	return any
 }
 
 // finish claims what was found, and what is pending.
@@ -170,6 +201,8 @@ func (b *batch) finish(claims []*claimed) error {
 	}
 	found := 0
 	for _, c := range claims {
+		c.fit()
+		b.spend(c.h, c.sub, c.used)
 		found += len(c.due)
 	}
 	b.out.Claimed = slices.Grow(b.out.Claimed, found)
@@ -184,6 +217,10 @@ func (b *batch) finish(claims []*claimed) error {
 		return err
 	}
 	for _, c := range claims {
+		if c.passed {
+			continue
+		}
+		c.h.turn = b.store.turns.Add(1)
 		if err := c.place(); err != nil {
 			return err
 		}
@@ -234,6 +271,7 @@ type claimed struct {
 	again   int64 // and may be claimed then
 	upTo    int64 // the last pending event to be leased
 	fresh   int64 // how many pending ones are
+	passed  bool  // there was no room for its first one's body
 }
 
 // room is how many more its Settings.MaxInFlight leaves.
@@ -257,7 +295,7 @@ func (c *claimed) claimLost(most int) (used int, err error) {
 			return 0, err
 		}
 		// The others that are lost take no room.
-		if again && c.h.open && c.room()+len(lost)-i-1 > 0 {
+		if again && c.h.open && c.room()+len(lost)-i-1 > 0 && c.fits(&lost[i]) {
 			if err := c.claim(&lost[i]); err != nil {
 				return 0, err
 			}
@@ -297,7 +335,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 		c.target = &t
 	}
 	c.out.Claimed = append(c.out.Claimed, sender.Claimed{
-		Key: d.key(), Token: c.Claim.Token, Number: int(d.number), Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now), Spared: d.spared,
+		Key: d.key(), Token: c.Claim.Token, Number: int(d.number), Target: c.target, Event: d.info, At: timeOf(c.now), Spared: d.spared,
 	})
 	return nil
 }

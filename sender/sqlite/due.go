@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// What may be claimed of a subscription, each with its event. One text stands
+	// What may be claimed of a subscription, each with its event, and the length of its
+	// body: that of a large one is not read. One text stands
 	// for several columns, because every column costs; only the last of them may
 	// hold a space.
-	eventColumns = `e.seq, e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id, e.body`
+	eventColumns = `e.seq, e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id, length(e.body)`
 
 	selectPending = `SELECT ` + eventColumns + `, p.due FROM surehook_pending p JOIN surehook_events e ON e.seq = p.event
 		WHERE p.subscription = ? AND p.event > ? ORDER BY p.event LIMIT ? + 0`
@@ -188,6 +189,7 @@ func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err e
 			return nil, false, err
 		}
 		if d.epoch < h.epoch && !left {
+			d.resumed = true
 			due = append(due, d)
 		}
 	}
@@ -204,18 +206,16 @@ func (h *head) template() live { return live{subscription: h.subscription, epoch
 // them to due.
 func (b *batch) find(due []dueDelivery, template live, scan func(rows *sql.Rows, d *dueDelivery, event []any) error, query string, args ...any) ([]dueDelivery, error) {
 	var info string
-	var body sql.RawBytes
-	var room bodies
 	var event [10]any
 	err := b.each(func(rows *sql.Rows) (bool, error) {
 		due = append(due, dueDelivery{live: template})
 		d := &due[len(due)-1]
-		event[0], event[1], event[2] = &d.event, &info, &body
+		event[0], event[1], event[2] = &d.event, &info, &d.size
 		if err := scan(rows, d, event[:3]); err != nil {
 			return false, err
 		}
-		d.info, d.body = eventInfo(info), room.copyOf(body)
-		d.notice, d.redacted = d.info.Notice, len(d.body) == 0
+		d.info = eventInfo(info)
+		d.notice, d.redacted = d.info.Notice, d.size == 0
 		return true, nil
 	}, query, args...)
 	return due, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -42,9 +43,10 @@ type live struct {
 // dueDelivery is one that a claim has found, with its event.
 type dueDelivery struct {
 	live
-	due  int64
-	info sender.EventInfo
-	body []byte
+	due     int64
+	info    sender.EventInfo
+	size    int64 // its body's
+	resumed bool  // it waits since an earlier epoch
 }
 
 func (l *live) key() sender.DeliveryKey {
@@ -63,6 +65,7 @@ type batch struct {
 	store     *Store
 	known     *known
 	now       int64
+	bytes     *turns.Bytes // of the bodies of what is claimed
 	heads     *heads
 	expanded  sender.Expanded
 	out       sender.Claims
@@ -107,13 +110,14 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), heads: newHeads(w)}
+		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), bytes: turns.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
 		b.out.Now = timeOf(b.now)
 		return fail("expanding, recording and claiming", b.run(p))
 	})
 	if err != nil {
 		return sender.Expanded{}, sender.Claims{}, err
 	}
+	s.giveBodies(ctx, &b.out)
 	return b.expanded, b.out, nil
 }
 

@@ -17,7 +17,7 @@ func hot() []string {
 		selectRegistryVersion, selectUnexpanded, selectExpanded, updateExpanded, selectNewEvents,
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
-		selectLeastUntil, selectLeastWaiting, addCounts, upsertRollup, storeBeat, selectPresent,
+		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, storeBeat, selectPresent,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectDelivery, selectLive, selectLeft, selectEnd, countAttempts, selectLastClass, selectAttempts,

@@ -33,6 +33,7 @@ type broken struct {
 	check            func(ctx context.Context) error
 	expand           func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error)
 	batch            func(ctx context.Context, b sender.Batch) (sender.Claims, error)
+	payloads         func(ctx context.Context, events []int64) (map[int64]sender.Payload, error)
 	release          func(ctx context.Context, rs []sender.Release) error
 	delivery         func(ctx context.Context, id string) (sender.Delivery, error)
 	deliveries       func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error)
@@ -221,6 +222,13 @@ func (b *broken) RecordAndClaim(ctx context.Context, batch sender.Batch) (sender
 		return b.batch(ctx, batch)
 	}
 	return b.Store.RecordAndClaim(ctx, batch)
+}
+
+func (b *broken) Payloads(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {
+	if b.payloads != nil {
+		return b.payloads(ctx, events)
+	}
+	return b.Store.Payloads(ctx, events)
 }
 
 func (b *broken) Release(ctx context.Context, rs []sender.Release) error {

@@ -100,6 +100,7 @@ func ownGroups[Tx any]() []group[Tx] {
 	return []group[Tx]{
 		{"expand", expandRules[Tx]()},
 		{"claim", claimRules[Tx]()},
+		{"bodies", bodyRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
 		{"record", slices.Concat(recordRules[Tx](), standstillRules[Tx](), spareRules[Tx]())},
 		{"redeliver", redeliverRules[Tx]()},

@@ -49,6 +49,7 @@ func TestSuite(t *testing.T) {
 func allBreakages() map[string]breakage {
 	all := maps.Clone(breakages)
 	maps.Copy(all, lifeBreakages)
+	maps.Copy(all, bodyBreakages)
 	maps.Copy(all, queryBreakages)
 	maps.Copy(all, retentionBreakages)
 	maps.Copy(all, feedBreakages)
@@ -62,7 +63,7 @@ func allBreakages() map[string]breakage {
 // it, in a process of their own, since a test cannot be expected to fail.
 func TestBrokenStores(t *testing.T) {
 	all := allBreakages()
-	require.Len(t, all, len(breakages)+len(lifeBreakages)+len(queryBreakages)+len(retentionBreakages)+len(feedBreakages)+len(callbackBreakages)+len(spareBreakages)+len(presenceBreakages), "two breakages have one name")
+	require.Len(t, all, len(breakages)+len(lifeBreakages)+len(queryBreakages)+len(retentionBreakages)+len(feedBreakages)+len(callbackBreakages)+len(spareBreakages)+len(presenceBreakages)+len(bodyBreakages), "two breakages have one name")
 	for name, b := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,6 +114,7 @@ CREATE TABLE surehook_outbox (
 	subscription bigint NOT NULL,
 	created_at timestamptz NOT NULL, -- the event's
 	notice boolean NOT NULL,         -- the event's
+	bytes int NOT NULL,              -- of the event's body
 	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
 	-- Of one that was begun: its position, and the last subscription that has its delivery.
 	position bigint,
@@ -195,6 +196,7 @@ CREATE TABLE surehook_pending (
 	no bigint NOT NULL, -- the event's number
 	due timestamptz NOT NULL,
 	notice boolean NOT NULL, -- its event tells of a notice
+	bytes int NOT NULL,      -- of its event's body
 	PRIMARY KEY (subscription, event)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
@@ -215,6 +217,7 @@ CREATE TABLE surehook_leases (
 	notice boolean NOT NULL,         -- its event tells of a notice
 	redacted boolean NOT NULL,       -- its event's body was removed since it was claimed
 	spared boolean NOT NULL DEFAULT false, -- as in surehook_waiting
+	bytes int NOT NULL,              -- of its event's body
 	PRIMARY KEY (subscription, event)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
@@ -242,6 +245,8 @@ CREATE TABLE surehook_waiting (
 	-- The last attempt was forgiven, because its server closed an idle connection, and so
 	-- the next one is not. What was never claimed has none.
 	spared boolean NOT NULL DEFAULT false,
+	notice boolean NOT NULL,         -- its event tells of a notice
+	bytes int NOT NULL,              -- of its event's body
 	PRIMARY KEY (subscription, event)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank, due);

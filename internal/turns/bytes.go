@@ -1,0 +1,34 @@
+package turns
+
+// Bytes bounds the bodies of what a claim takes. The deliveries of an event share its
+// body.
+type Bytes struct {
+	bounded bool
+	left    int64
+	events  map[int64]bool // whose bodies are counted
+	over    bool
+}
+
+// NewBytes is a bound of so many bytes; 0: there is none.
+func NewBytes(most int64) *Bytes { return &Bytes{bounded: most > 0, left: most} }
+
+// Take counts a delivery of an event whose body has a size, and reports whether it may
+// be claimed. The first one always may. Once one may not, no other may: so a large body
+// is not passed over for ever by small ones.
+func (b *Bytes) Take(event, size int64) bool {
+	switch {
+	case !b.bounded || b.events[event] && !b.over:
+		return true
+	case b.over || b.events != nil && size > b.left:
+		b.over = true
+		return false
+	case b.events == nil:
+		b.events = map[int64]bool{}
+	}
+	b.events[event] = true
+	b.left -= size
+	return true
+}
+
+// Over reports whether something was refused.
+func (b *Bytes) Over() bool { return b.over }

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// selectPayloads reads events by their positions, and selectArrived by their numbers.
+	selectPayloads = `SELECT u.position, ` + payloadColumns + ` FROM unnest($1::bigint[]) AS u(position)
+		CROSS JOIN LATERAL (SELECT event FROM surehook_feed WHERE position = u.position OFFSET 0) f
+		CROSS JOIN LATERAL (SELECT * FROM surehook_events WHERE no = f.event OFFSET 0) e`
+	selectArrived  = `SELECT e.no, ` + payloadColumns + ` FROM surehook_events e WHERE e.no = ANY($1)`
+	payloadColumns = `e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, e.url, e.body`
+)
+
+func scanPayload(r rows) (no int64, p sender.Payload, err error) {
+	var created moment
+	e := &p.Event
+	err = r.Scan(&no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &created, &e.Notice, &e.URL, &p.Body)
+	e.CreatedAt = created.time()
+	return no, p, err
+}
+
+// Payloads implements sender.DispatchStore.
+func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {
+	all := make(map[int64]sender.Payload, len(events))
+	err := c.dispatching().read(ctx, func(w *work) error {
+		return w.each(func(r rows) (bool, error) {
+			position, p, err := scanPayload(r)
+			all[position] = p
+			return true, err
+		}, selectPayloads, events)
+	})
+	if err != nil {
+		return nil, fail("reading events", err)
+	}
+	return all, nil
+}
+
+// readArrived has events read once the transaction has committed, by their numbers,
+// whose positions are given. So nobody waits for its locks while bodies are on their way,
+// however slowly.
+func (b *batch) readArrived(numbers, positions []int64) {
+	at := make(map[int64]int64, len(numbers))
+	once := make([]int64, 0, len(numbers))
+	for i, no := range numbers {
+		if _, there := at[no]; !there {
+			at[no] = positions[i]
+			once = append(once, no)
+		}
+	}
+	b.committed(query{b.text(selectArrived), []any{once}}, func(r rows) error {
+		no, p, err := scanPayload(r)
+		if err == nil {
+			b.payloads[at[no]] = p
+		}
+		return err
+	})
+}
+
+// readPayloads is readArrived by positions alone.
+func (b *batch) readPayloads(positions []int64) {
+	b.committed(query{b.text(selectPayloads), []any{distinct(positions)}}, func(r rows) error {
+		position, p, err := scanPayload(r)
+		if err == nil {
+			b.payloads[position] = p
+		}
+		return err
+	})
+}
+
+// giveBodies puts the events that were read after the commit into the claims. What was
+// redacted in the meantime is cancelled.
+func (c *core) giveBodies(ctx context.Context, b *batch) {
+	var redacted []sender.Claimed
+	kept := b.out.Claimed[:0]
+	for _, cl := range b.out.Claimed {
+		p, there := b.payloads[cl.Key.Event]
+		if there && len(p.Body) == 0 {
+			redacted = append(redacted, cl)
+			continue
+		}
+		cl.Event, cl.Body = p.Event, p.Body
+		kept = append(kept, cl)
+	}
+	b.out.Claimed = kept
+	if len(redacted) > 0 {
+		// What this fails for is found once more when its lease ends.
+		_ = c.cancelClaimed(ctx, redacted)
+	}
+}
+
+// cancelClaimed ends claims whose events were redacted, and that nobody will attempt.
+func (c *core) cancelClaimed(ctx context.Context, claims []sender.Claimed) error {
+	key := func(cl sender.Claimed) sender.DeliveryKey { return cl.Key }
+	return c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) error {
+		keys := column(claims, key)
+		if err := b.lock(subscriptionsOf(keys)); err != nil {
+			return err
+		}
+		return b.each(func(r rows) (bool, error) {
+			var l live
+			var class sender.Class
+			err := r.Scan(&l.subscription, &l.event, &l.single, &class)
+			h := b.heads.by[l.subscription]
+			h.leased--
+			if l.single {
+				b.delivered(&l)
+			} else {
+				b.end(h, &l, sender.StatusCancelled, class)
+			}
+			return true, err
+		}, deleteRedacted, subscriptionsOf(keys), eventsOf(keys), column(claims, func(cl sender.Claimed) int64 { return cl.Token }))
+	})
+}
+
+// deleteRedacted takes leases that are held under a token.
+const deleteRedacted = `WITH q AS MATERIALIZED (
+		SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, event, token)
+		CROSS JOIN LATERAL (SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x)
+	DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at RETURNING l.subscription, l.event, l.single,
+		coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), '')`

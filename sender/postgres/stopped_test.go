@@ -1,0 +1,135 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+// deaf is a connection on which nothing more is read once so much was: to the server the
+// process looks as one does that was stopped.
+type deaf struct {
+	net.Conn
+	read  *atomic.Int64
+	most  int64
+	heard chan struct{} // closed once that is so
+	end   <-chan struct{}
+}
+
+func (c deaf) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if all := c.read.Add(int64(n)); all > c.most {
+		if all-int64(n) <= c.most {
+			close(c.heard)
+		}
+		<-c.end
+	}
+	return n, err
+}
+
+// largeDraft is an event with a body of so many bytes, and some more.
+func largeDraft(subscriber string, size int) sender.Draft {
+	d := draft(subscriber)
+	d.BodyTail = append(append([]byte(`,"data":"`), bytes.Repeat([]byte("x"), size)...), []byte(`"}`)...)
+	return d
+}
+
+// A process that is stopped while bodies are on their way to it stops nobody else: what
+// others need is not locked by then.
+func TestStoppedWhileReadingBodies(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 1, 2, sender.Settings{})
+	end := make(chan struct{})
+	slow := deaf{read: &atomic.Int64{}, most: 2 << 20, heard: make(chan struct{}), end: end}
+	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "application_name", "deaf "+p.schema))
+	require.NoError(t, err)
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		here := slow
+		here.Conn = c
+		return here, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	stopped, err := postgres.New(pool, &postgres.Config{Schema: p.schema})
+	require.NoError(t, err)
+	var drafts []sender.Draft
+	for range 40 {
+		drafts = append(drafts, largeDraft(subscriberID(0), 900<<10))
+	}
+	require.NoError(t, publishInTx(t.Context(), s, drafts...))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _, _ = stopped.Step(context.WithoutCancel(t.Context()), sender.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 1024))
+	}()
+	t.Cleanup(func() {
+		_, _ = p.pool.Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, "deaf "+p.schema)
+		close(end)
+		<-ended
+		pool.Close()
+	})
+	<-slow.heard
+	publish(t, s, 1, 1)
+	began := time.Now()
+	got := 0
+	for got < 2 { // the new event, to both subscriptions
+		x, c, err := s.Step(t.Context(), sender.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 16))
+		require.NoError(t, err)
+		_ = x
+		got += len(c.Claimed)
+		require.Less(t, time.Since(began), 10*time.Second, "somebody else goes on long before the leases of the stopped one end")
+	}
+	require.Equal(t, 80, p.count(t, `SELECT count(*) FROM {}.surehook_leases`)-got, "leases of the stopped one")
+}
+
+// What is redacted between a claim and the reading of its event is not sent.
+func TestRedactedJustBeforeItIsRead(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 1, 2, sender.Settings{})
+	publish(t, s, 3, 1)
+	expandAll(t, s)
+	p.exec(t, `UPDATE {}.surehook_events SET body = '' WHERE no = (SELECT min(no) FROM {}.surehook_events)`)
+	c := exchange(t, s, batchOf(nil, 10))
+	require.Len(t, c.Claimed, 4)
+	require.Equal(t, 2, p.count(t, `SELECT count(*) FROM {}.surehook_ended WHERE status = 'cancelled'`))
+	require.Equal(t, 4, p.count(t, `SELECT count(*) FROM {}.surehook_leases`))
+	exchange(t, s, batchOf(c.Claimed, 10))
+	p.settled(t)
+}
+
+// An event that is gone is an error of its deliveries, and not of the others.
+func TestEventThatIsGone(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 1, 1, sender.Settings{})
+	publish(t, s, 3, 1)
+	expandAll(t, s)
+	p.exec(t, `DELETE FROM {}.surehook_events WHERE no = (SELECT min(no) FROM {}.surehook_events)`)
+	c := exchange(t, s, batchOf(nil, 10))
+	require.Len(t, c.Claimed, 3)
+	without := 0
+	for _, cl := range c.Claimed {
+		read, err := s.Payloads(t.Context(), []int64{cl.Key.Event})
+		require.NoError(t, err)
+		if cl.Body == nil {
+			without++
+			require.Empty(t, read)
+		} else {
+			require.Equal(t, cl.Body, read[cl.Key.Event].Body)
+		}
+	}
+	require.Equal(t, 1, without)
+}
