@@ -39,6 +39,7 @@ type senderStore interface {
 	sender.Store[*sql.Tx]
 	sender.FeedStore
 	Migrate(ctx context.Context) error
+	Restored(ctx context.Context) (sender.Restoration, error)
 }
 
 type jobsStore interface {

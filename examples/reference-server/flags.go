@@ -21,7 +21,7 @@ type options struct {
 	policy                   sender.Policy
 	timeout                  time.Duration
 	allowPrivate, workers    bool
-	showVersion              bool
+	showVersion, restored    bool
 	level                    slog.Level // the least that is logged
 }
 
@@ -50,6 +50,7 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 	f.BoolVar(&o.allowPrivate, "allow-private-networks", false, "callback URLs may lead to loopback and private addresses, and use http; metadata services of clouds stay closed")
 	f.BoolVar(&o.workers, "workers", true, "false: serve the API only")
 	f.TextVar(&o.level, "log-level", slog.LevelInfo, "the least `level` that is logged: debug, info, warn or error")
+	f.BoolVar(&o.restored, "restored", false, "the database was brought back to an earlier state, or moved by a dump: let versions and cursors go on above what is lost, and exit")
 	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 
 	// The environment first, so that the command line has the last word.

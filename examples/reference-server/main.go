@@ -69,6 +69,14 @@ func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) e
 		return err
 	}
 	defer s.close()
+	if o.restored {
+		done, err := s.db.sender.Restored(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "restored: %d events expanded; the next versions are above %d, the next positions above %d\n", done.Expanded, done.Version, done.Position)
+		return nil
+	}
 	h, err := newServer(s)
 	if err != nil {
 		return err

@@ -34,6 +34,16 @@ func TestVersionFlag(t *testing.T) {
 	require.Regexp(t, `^\S+\n$`, out)
 }
 
+func TestRestoredFlag(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, said := range []string{"above 1000000, the next positions above 1000000000\n", "above 2000000, the next positions above 2000000000\n"} {
+		code, out, errs := run(t, dir, nil, "-restored")
+		require.Zero(t, code, errs)
+		require.Equal(t, "restored: 0 events expanded; the next versions are "+said, out)
+	}
+}
+
 // What cannot be is refused before anything is made, all of it at once, without its
 // secrets.
 func TestBadFlags(t *testing.T) {

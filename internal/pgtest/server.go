@@ -28,6 +28,8 @@ type Options struct {
 	// Folder is where the data goes, in a new folder that is removed at the end;
 	// default os.TempDir(). A user without privileges must be able to get there.
 	Folder string
+	from   *Server // which it is a copy of; nil: it is a new one
+	follow bool    // and goes on to be, until it is promoted
 	// TCP has the server listen on a port of 127.0.0.1 as well: see [Server.Address].
 	TCP bool
 }
@@ -56,7 +58,11 @@ trap "" PIPE # we may be gone before it is ready
 bin=$1 dir=$2
 cd "$dir" || exit 1
 init() { "$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync "$@" >>log 2>&1; }
-init --locale-provider=icu --icu-locale=en-US || { rm -rf data; init; } || { cat log; exit 1; }
+if [ "$3" ]; then
+	"$bin/pg_basebackup" -D data -d "$3" -X stream -c fast --no-sync $4 >>log 2>&1 || { cat log; exit 1; }
+else
+	init --locale-provider=icu --icu-locale=en-US || { rm -rf data; init; } || { cat log; exit 1; }
+fi
 cat settings >>data/postgresql.conf
 start() { "$bin/pg_ctl" -D data -w -t 60 -l log start >>log 2>&1 </dev/null && echo ready; }
 start || { cat log; exit 1; }
@@ -102,7 +108,14 @@ func (s *Server) start(o Options, bin string, as *account) (err error) {
 			return err
 		}
 	}
-	s.keeper = exec.Command("/bin/sh", "-c", keeper, "sh", bin, s.folder) //nolint:noctx // it lives until its standard input ends
+	from, follow := "", ""
+	if o.from != nil {
+		from = "host=" + o.from.folder + " port=" + o.from.port() + " user=postgres"
+	}
+	if o.follow {
+		follow = "-R" // pg_basebackup: write what a standby needs
+	}
+	s.keeper = exec.Command("/bin/sh", "-c", keeper, "sh", bin, s.folder, from, follow) //nolint:noctx // it lives until its standard input ends
 	// A session of its own: an interrupt from the keyboard must not reach it
 	// before it has tidied up.
 	s.keeper.SysProcAttr = session(as)

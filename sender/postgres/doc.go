@@ -66,10 +66,17 @@
 // Neither a sequence nor a clock is the order of the commits. So events get their
 // positions (surehook_feed) after they are committed, by one expander at a time, and
 // deliveries name them by that. What was committed before something else, and is not
-// expanded yet, is told by snapshots: see surehook_subscriptions. After a dump was
-// restored into another cluster, whose transaction ids are others, that can be wrong
-// for what was committed and not expanded when it was taken: let the outbox run empty
-// before.
+// expanded yet, is told by snapshots: see surehook_subscriptions. In another cluster,
+// into which a dump was restored, transaction ids are others: [Store.Restored] expands
+// what waits for that before anything can be taken for earlier or later than it was.
+//
+// # Restores and failovers
+//
+// After the database was brought back to an earlier state, from a backup or by a failover
+// to a standby that lacked the last commits, call [Store.Restored] once. Otherwise
+// versions and positions that receivers have seen are given out again, and they drop
+// what comes with them. A failover to a synchronous standby needs nothing. Give several
+// hosts in the connection string, and target_session_attrs=read-write.
 //
 // # How it is stored
 //

@@ -47,8 +47,8 @@ func (p publishShape) text() string {
 		with = append(with, `v AS (INSERT INTO surehook_objects AS o (type, id, version) SELECT $3, $4, $5::bigint`+fromClause(gate)+`
 			ON CONFLICT (type, id) DO UPDATE SET version = excluded.version WHERE excluded.version > o.version RETURNING version)`)
 	} else {
-		with = append(with, `v AS (INSERT INTO surehook_objects AS o (type, id, version) SELECT $3, $4, 1`+fromClause(gate)+`
-			ON CONFLICT (type, id) DO UPDATE SET version = o.version + 1 WHERE o.version < $5::bigint RETURNING version)`)
+		with = append(with, `v AS (INSERT INTO surehook_objects AS o (type, id, version) SELECT $3, $4, (SELECT version FROM surehook_floor) + 1`+fromClause(gate)+`
+			ON CONFLICT (type, id) DO UPDATE SET version = greatest(o.version + 1, excluded.version) WHERE o.version < $5::bigint RETURNING version)`)
 	}
 	tables := "v"
 	if from != "" {

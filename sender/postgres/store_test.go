@@ -103,6 +103,8 @@ func (s *schemas) empty(ctx context.Context, name string) error {
 			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0, newest = '-infinity', begun = 0;`, name, table)
 		case "surehook_feed_pruned":
 			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0;`, name, table)
+		case "surehook_floor":
+			fmt.Fprintf(&text, `UPDATE "%s".%s SET version = 0;`, name, table)
 		default:
 			fmt.Fprintf(&text, `DELETE FROM "%s".%s;`, name, table)
 		}

@@ -117,7 +117,7 @@ func pages() (queries []string, all []step) {
 var (
 	// A call's own arguments, what is in flight and tables of one row may be read
 	// whole.
-	small = regexp.MustCompile(`^SCAN (json_each|j|CONSTANT ROW|\d+-ROW VALUES CLAUSE|surehook_(counts|expanded|registry|leases))\b`)
+	small = regexp.MustCompile(`^SCAN (json_each|j|CONSTANT ROW|\d+-ROW VALUES CLAUSE|surehook_(counts|expanded|registry|floor|leases))\b`)
 	// Of a key of several columns only the first is given.
 	prefix = regexp.MustCompile(`^SEARCH .*(PRIMARY KEY|surehook_\w+) \((lane|subscription|event|status|pattern|type|scope)[=<>]\?\)`)
 )

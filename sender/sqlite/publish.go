@@ -16,8 +16,8 @@ const (
 		WHERE k.scope = ? AND k.key = ?`
 	insertKey = `INSERT INTO surehook_keys (scope, key, hash, event) VALUES (?, ?, ?, ?)`
 
-	assignVersion = `INSERT INTO surehook_objects AS o (type, id, version) VALUES (?, ?, 1)
-		ON CONFLICT (type, id) DO UPDATE SET version = o.version + 1 WHERE o.version < ? RETURNING version`
+	assignVersion = `INSERT INTO surehook_objects AS o (type, id, version) VALUES (?, ?, (SELECT version FROM surehook_floor) + 1)
+		ON CONFLICT (type, id) DO UPDATE SET version = max(o.version + 1, excluded.version) WHERE o.version < ? RETURNING version`
 	raiseVersion = `INSERT INTO surehook_objects AS o (type, id, version) VALUES (?, ?, ?)
 		ON CONFLICT (type, id) DO UPDATE SET version = excluded.version WHERE excluded.version > o.version`
 	selectVersion = `SELECT version FROM surehook_objects WHERE type = ? AND id = ?`

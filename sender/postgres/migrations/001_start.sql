@@ -145,6 +145,14 @@ CREATE TABLE surehook_objects (
 	PRIMARY KEY (type, id)
 ) WITH (fillfactor = 80);
 
+-- One row: every object's next version is above this one. It is raised when the database
+-- was brought back to an earlier state, which does not know what it has given out since.
+CREATE TABLE surehook_floor (
+	one boolean PRIMARY KEY DEFAULT true CHECK (one),
+	version bigint NOT NULL
+);
+INSERT INTO surehook_floor (version) VALUES (0);
+
 -- Idempotency keys of publishes.
 CREATE TABLE surehook_keys (
 	scope text COLLATE "C" NOT NULL,

@@ -92,6 +92,14 @@ CREATE TABLE surehook_objects (
 	PRIMARY KEY (type, id)
 ) WITHOUT ROWID;
 
+-- One row: every object's next version is above this one. It is raised when the database
+-- was brought back to an earlier state, which does not know what it has given out since.
+CREATE TABLE surehook_floor (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	version INTEGER NOT NULL
+);
+INSERT INTO surehook_floor VALUES (1, 0);
+
 -- Idempotency keys of publishes.
 CREATE TABLE surehook_keys (
 	scope TEXT NOT NULL,

@@ -1,0 +1,140 @@
+package failover_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+)
+
+// A dump that was restored into another cluster, whose transactions have lower numbers:
+// what was published before goes to those who had asked for it, and to nobody else.
+func TestDumpIntoAnotherCluster(t *testing.T) {
+	ctx, w := t.Context(), newWorld(t)
+	old, other := fresh(t), fresh(t)
+	before := newService(t, w, old.DSN())
+	run(t, before.pool, `DO $$ BEGIN FOR i IN 1..20000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
+	require.NoError(t, before.store.Migrate(ctx))
+	closed := before.subscribe("closed")
+	before.subscribe("kept")
+	delivered := before.publish("a")
+	before.drain()
+	waiting := before.publish("a") // and not expanded
+	require.NoError(t, old.Dump(ctx, other))
+
+	after := newService(t, w, other.DSN())
+	require.NoError(t, after.store.Migrate(ctx))
+	require.NoError(t, after.store.Check(ctx))
+	require.Less(t, read[int64](t, after.pool, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`),
+		read[int64](t, before.pool, `SELECT min(xid::text::bigint) FROM surehook_outbox`), "the other cluster's transactions have lower numbers")
+	done, err := after.store.Restored(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, done.Expanded)
+
+	after.subscribe("late")
+	require.NoError(t, after.reg.Close(ctx, closed.ID))
+	fresh := after.publish("a")
+	after.drain()
+	require.Equal(t, []string{delivered.ID, waiting.ID}, w.ids("closed"), "what was committed before it was closed")
+	require.ElementsMatch(t, []string{delivered.ID, waiting.ID, fresh.ID}, w.ids("kept"))
+	require.Equal(t, []string{fresh.ID}, w.ids("late"), "nothing of before it was there")
+	counts, err := after.history.Counts(ctx)
+	require.NoError(t, err)
+	require.Zero(t, counts.Unexpanded)
+}
+
+// A database that was brought back to an earlier state, of which receivers have seen
+// more, gives out nothing again that they have seen.
+func TestRestoreToAnEarlierPoint(t *testing.T) {
+	ctx, w := t.Context(), newWorld(t)
+	old := fresh(t)
+	before := newService(t, w, old.DSN())
+	require.NoError(t, before.store.Migrate(ctx))
+	before.subscribe("r")
+	before.publish("a")
+	before.drain()
+	waiting := before.publish("a")
+	backup := serve(t, func() (*pgtest.Server, error) { return old.Copy(pgtest.Options{Durable: true}) })
+	for _, object := range []string{"a", "a", "b", "b", "b"} {
+		before.publish(object)
+	}
+	before.drain()
+	seen := w.all("r")
+	require.Len(t, seen, 7)
+	page, err := before.store.Feed(ctx, sender.FeedQuery{Viewer: sender.Operator, Limit: 100})
+	require.NoError(t, err)
+
+	after := newService(t, w, backup.DSN())
+	done, err := after.store.Restored(ctx)
+	require.NoError(t, err)
+	again, err := after.store.Restored(ctx)
+	require.NoError(t, err)
+	require.Greater(t, again.Position, done.Position)
+	require.Greater(t, again.Version, done.Version)
+	after.publish("a")
+	after.publish("b") // which the backup does not know
+	after.publish("b")
+	after.drain()
+
+	news := w.all("r")[len(seen):]
+	require.Len(t, news, 4)
+	versions := map[string]int64{}
+	for _, p := range seen {
+		versions[p.Object.ID] = max(versions[p.Object.ID], p.Version)
+	}
+	var ids []string
+	for _, p := range news {
+		if p.ID == waiting.ID {
+			continue // it was committed before the backup
+		}
+		ids = append(ids, p.ID)
+		require.Greater(t, p.Version, versions[p.Object.ID], "the version of %s", p.Object.ID)
+	}
+	require.Len(t, ids, 3)
+	rest, err := after.store.Feed(ctx, sender.FeedQuery{Viewer: sender.Operator, After: page.Last, Limit: 100})
+	require.NoError(t, err)
+	var read []string
+	for _, e := range rest.Events {
+		read = append(read, e.ID)
+	}
+	require.ElementsMatch(t, ids, read, "after the cursor of who has read all")
+}
+
+// Who lets processes run while the database goes back under them has them read anew what
+// they remember.
+func TestRestoreUnderRunningProcesses(t *testing.T) {
+	ctx, w := t.Context(), newWorld(t)
+	old := fresh(t)
+	s := newService(t, w, old.DSN())
+	require.NoError(t, s.store.Migrate(ctx))
+	sub := s.subscribe("first")
+	d := s.dispatcher()
+	move := func(name string) {
+		t.Helper()
+		url := "https://127.0.0.1/" + name
+		_, err := s.reg.Update(ctx, sub.ID, sender.SubscriptionChange{URL: &url})
+		require.NoError(t, err)
+	}
+	deliver := func() {
+		t.Helper()
+		s.publish("a")
+		_, err := d.RunOnce(ctx)
+		require.NoError(t, err)
+	}
+	deliver()
+	// What a restore does to the row, and to what the store's memory of it is compared with.
+	run(t, s.pool, `CREATE TABLE kept AS SELECT url, version FROM surehook_subscriptions`)
+	move("lost")
+	deliver()
+	run(t, s.pool, `UPDATE surehook_subscriptions s SET url = k.url, version = k.version FROM kept k`)
+	_, err := s.store.Restored(context.Background())
+	require.NoError(t, err)
+	move("second")
+	deliver()
+	require.Len(t, w.ids("first"), 1)
+	require.Len(t, w.ids("lost"), 1)
+	require.Len(t, w.ids("second"), 1)
+}

@@ -1,0 +1,25 @@
+package sender
+
+// How far a store's Restored goes beyond what the database knows: further than anything
+// that was lost can have come. That holds while fewer than so many events were lost, and
+// fewer than so many about one object.
+const (
+	LostPositions = 1_000_000_000
+	LostVersions  = 1_000_000
+)
+
+// Restoration is what a store's Restored has done. A database that was brought back to an
+// earlier state, from a backup or by a failover to a standby that lacked the last commits,
+// would give out again what receivers have seen: they take what comes with a version that
+// they know for old and drop it, and who reads the feed looks behind their cursor only.
+type Restoration struct {
+	// Expanded is how many events got their deliveries that had waited for them. In
+	// another cluster it could not be told any more what they were published before.
+	Expanded int
+	// Version is the highest that any object can have had: the next one of each is
+	// above it. Versions that callers give are theirs to raise.
+	Version int64
+	// Position is the highest that any event can have had in the feed. Ids of deliveries
+	// are made of positions, so those are new, too.
+	Position int64
+}

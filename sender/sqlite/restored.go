@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// The next event's number is above that of surehook_events in sqlite_sequence
+	// (sqlite.org/autoinc.html), where it is once there was an event.
+	beginEvents = `INSERT INTO sqlite_sequence (name, seq) SELECT 'surehook_events', 0
+		WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'surehook_events')`
+	raiseEvents = `UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'surehook_events' RETURNING seq`
+	skipLost    = `UPDATE surehook_expanded SET event = ? WHERE event >= (SELECT coalesce(max(seq), 0) FROM surehook_events)`
+	// raiseFloor leaves out what callers give: it may be high, and the next one is theirs.
+	raiseFloor = `UPDATE surehook_floor SET version = max(version, (SELECT coalesce(max(version), 0) FROM surehook_objects WHERE version < ?2)) + ?1 RETURNING version`
+	// Processes remember what they have read with these versions, and some may have been
+	// running all the time.
+	raiseKeyrings = `UPDATE surehook_subscribers SET keyring_version = keyring_version + ?`
+	raiseRegistry = `UPDATE surehook_registry SET version = version + ?`
+)
+
+// Restored makes sure that nothing is given out again that receivers have seen. An
+// operator calls it once after the file was replaced by an earlier copy of it, before
+// anything else works with it: see [sender.Restoration]. It expands what waits for that,
+// and lets versions, positions and what processes remember go on above what was lost.
+// Work that is in flight by the copy's account is taken over as from any process that is
+// gone.
+//
+// It is safe beside whatever else works with the database, and to be called again, which
+// leaves another gap. After an error, call it again.
+func (s *Store) Restored(ctx context.Context) (r sender.Restoration, err error) {
+	for more := true; more; {
+		x, err := s.Expand(ctx, sender.ExpandParams{Events: 1000, Deliveries: 10_000})
+		if err != nil {
+			return sender.Restoration{}, err
+		}
+		r.Expanded, more = r.Expanded+x.Events, x.More
+	}
+	err = s.write(ctx, func(w *work) error {
+		for _, query := range []string{raiseKeyrings, raiseRegistry} {
+			if err := w.execs(query, int64(sender.LostVersions)); err != nil {
+				return fail("raising what processes remember", err)
+			}
+		}
+		if err := w.execs(beginEvents); err != nil {
+			return fail("raising the events' positions", err)
+		}
+		if err := w.row(raiseEvents, int64(sender.LostPositions)).Scan(&r.Position); err != nil {
+			return fail("raising the events' positions", err)
+		}
+		if err := w.execs(skipLost, r.Position); err != nil {
+			return fail("raising the events' positions", err)
+		}
+		return fail("raising the objects' versions",
+			w.row(raiseFloor, int64(sender.LostVersions), int64(ident.MaxVersion-sender.LostVersions)).Scan(&r.Version))
+	})
+	if err != nil {
+		return sender.Restoration{}, err
+	}
+	return r, nil
+}
