@@ -45,6 +45,25 @@
 // application's own pool, set target_session_attrs=read-write. A database or role with
 // default_transaction_read_only gets nothing dispatched, and the dispatcher tries again.
 //
+// # Query modes and poolers
+//
+// All of pgx's query modes will do (default_query_exec_mode). Callers' statements are sent in that
+// of the pool, and dispatchers' as cache_statement.
+//
+// Through a pooler that gives a connection to one transaction after another, such as
+// PgBouncer with pool_mode = transaction, set [Config].Pooler, and
+// default_query_exec_mode=exec or simple_protocol in the pool's connection string.
+// cache_describe will do as well while the tables do not change; cache_statement if
+// the pooler keeps prepared statements apart (PgBouncer 1.21 or newer, with
+// max_prepared_statements); describe_exec never, and [New] refuses it. Dispatchers then use
+// the pool's mode, give their settings to each transaction, which costs some of the database's
+// processor time, and hear no hints of other processes: what those publish waits for
+// the next poll, up to sender.DispatcherConfig.MaxIdle. PgBouncer's session mode
+// refuses the settings of a connection, too, and needs Pooler, with any query mode. A dispatcher
+// that meets a pooler without being told of it does not begin, and says so
+// ([sender.ErrUnfit]). Migrate wants a connection of its own throughout: run it past
+// the pooler.
+//
 // # Isolation
 //
 // PublishTx and the registry work in READ COMMITTED, REPEATABLE READ and SERIALIZABLE
@@ -59,7 +78,7 @@
 // has no dispatcher sends a NOTIFY after [Store.InTx] or Wake, at most a hundred times
 // a second and in a transaction of its own, because PostgreSQL lets transactions that
 // notify commit one at a time. A dispatcher that runs LISTENs on a connection beside
-// the pool, and gets over its loss. A pooler that does not let it listen does no harm.
+// the pool, and gets over its loss.
 //
 // # The order of the events
 //

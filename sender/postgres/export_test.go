@@ -1,6 +1,9 @@
 package postgres
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // SetClock has statements read the database's time from an expression.
 func (s *Store[Tx]) SetClock(expression string) { s.clock, s.floors.off = expression, true }
@@ -38,10 +41,11 @@ func (s *Store[Tx]) Share(open *Store[Tx]) {
 	conn.release(nil)
 }
 
-// Set sets something for the connection that dispatchers use.
+// Set sets something for two connections of the dispatchers.
 func (s *Store[Tx]) Set(ctx context.Context, name, value string) error {
-	return s.dispatching().writeLater(ctx, func(w *work) error {
+	return s.dispatching().read(ctx, func(w *work) error {
 		var set string
-		return w.row(`SELECT set_config($1, $2, false)`, name, value).Scan(&set)
+		const text = `SELECT set_config($1, $2, false)`
+		return errors.Join(w.row(text, name, value).Scan(&set), s.dispatching().readOne(ctx, text, []any{name, value}, &set))
 	})
 }

@@ -34,8 +34,8 @@ const (
 				recovered = CASE WHEN status = 'disabled' THEN epoch + 1 ELSE recovered END
 			FROM leaves WHERE no = $1 RETURNING no, epoch),
 		l AS (INSERT INTO surehook_left (subscription, epoch, event, snapshot, xid, seq, published_before)
-			SELECT s.no, s.epoch, leaves.position, mark.snapshot, mark.xid, mark.seq, CASE WHEN NOT $2 THEN $3 END
-			FROM s, leaves, mark WHERE $2 OR $3 IS NOT NULL)` + wakeThem
+			SELECT s.no, s.epoch, leaves.position, mark.snapshot, mark.xid, mark.seq, CASE WHEN NOT $2 THEN $3::timestamptz END
+			FROM s, leaves, mark WHERE $2 OR $3::timestamptz IS NOT NULL)` + wakeThem
 
 	// What asker.gets and asker.left say of an event ev and a subscription s, one of
 	// whose patterns is p.

@@ -75,10 +75,15 @@ func (c *core) sendHints() {
 }
 
 // Listen implements sender.Listener, on a connection of its own beside the pools. If it
-// cannot listen, it logs why, once until it can again.
+// cannot listen, it logs why, once until it can again. Through a pooler it does not:
+// see Config.Pooler.
 func (c *core) Listen(ctx context.Context) {
 	c.listens(1)
 	defer c.listens(-1)
+	if c.pooler { // who listens there leaves that to others
+		<-ctx.Done()
+		return
+	}
 	wait, told := relistenMin, false
 	for ctx.Err() == nil {
 		listened, err := c.listen(ctx)

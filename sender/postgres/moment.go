@@ -92,3 +92,60 @@ func (m moment) Value() (driver.Value, error) {
 	}
 	return m.time(), nil
 }
+
+// moments are an array of timestamptz, also where pgx does not learn from the server
+// what type an argument has, in its query modes exec and simple_protocol.
+type moments []moment
+
+var (
+	_ pgtype.ArrayGetter = moments(nil)
+	_ driver.Valuer      = moments(nil)
+)
+
+// known replaces arguments by what pgx can send in all of its query modes.
+func known(args []any) []any {
+	for i, arg := range args {
+		if all, ok := arg.([]moment); ok {
+			args[i] = moments(all)
+		}
+	}
+	return args
+}
+
+// Dimensions implements pgtype.ArrayGetter.
+func (m moments) Dimensions() []pgtype.ArrayDimension {
+	if m == nil {
+		return nil
+	}
+	return []pgtype.ArrayDimension{{Length: int32(len(m)), LowerBound: 1}}
+}
+
+// Index implements pgtype.ArrayGetter.
+func (m moments) Index(i int) any { return m[i] }
+
+// IndexType implements pgtype.ArrayGetter.
+func (m moments) IndexType() any { return none }
+
+// Value implements driver.Valuer. It is the array as text.
+func (m moments) Value() (driver.Value, error) {
+	if m == nil {
+		return nil, nil
+	}
+	text := []byte{'{'}
+	for i, at := range m {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		switch at {
+		case none:
+			text = append(text, "NULL"...)
+		case never:
+			text = append(text, "infinity"...)
+		case always:
+			text = append(text, "-infinity"...)
+		default:
+			text = append(at.time().AppendFormat(append(text, '"'), "2006-01-02 15:04:05.999999Z07:00"), '"')
+		}
+	}
+	return string(append(text, '}')), nil
+}

@@ -63,7 +63,7 @@ func (o *ownConn) commit(ctx context.Context, reads []queued) (err, unread error
 func (o *ownConn) send(ctx context.Context, qs []queued) pgx.BatchResults {
 	var b pgx.Batch
 	for _, q := range qs {
-		b.Queue(q.text, q.args...)
+		b.Queue(q.text, known(q.args)...)
 	}
 	return o.c.SendBatch(ctx, &b)
 }
@@ -94,13 +94,13 @@ func (o *ownConn) exec(ctx context.Context, text string, args ...any) (changed i
 			return 0, err
 		}
 	}
-	tag, err := o.c.Exec(ctx, text, args...)
+	tag, err := o.c.Exec(ctx, text, known(args)...)
 	return tag.RowsAffected(), err
 }
 
 func (o *ownConn) query(ctx context.Context, text string, args ...any) (rows, error) {
 	if len(o.queue) == 0 {
-		return o.c.Query(ctx, text, args...) //nolint:sqlclosecheck // the caller does
+		return o.c.Query(ctx, text, known(args)...) //nolint:sqlclosecheck // the caller does
 	}
 	first := o.queue
 	o.queue = nil
@@ -140,7 +140,10 @@ func (s side) transaction(ctx context.Context, begin string, w *work, fn func(w 
 
 // on runs a transaction on a connection, and gives it back.
 func (s side) on(ctx context.Context, conn session, begin string, w *work, fn func(w *work) error) (err error) {
-	defer func() { conn.release(err) }()
+	defer func() {
+		conn.release(err)
+		err = s.explained(err)
+	}()
 	o := &ownConn{c: conn.Conn.Conn()}
 	o.later(query{begin, nil}, nil)
 	o.later(query{s.text(cmp.Or(conn.set, `SELECT {now}, NULL`)), nil}, func(r rows) error { return r.Scan(&w.now, nil) })

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -166,6 +167,16 @@ func (c *core) ownConfig() *pgxpool.Config {
 func readOnly(err error) bool {
 	var failed *pgconn.PgError
 	return errors.As(err, &failed) && failed.Code == "25006"
+}
+
+// explained says what to do about an error of a statement that another client's
+// connection has prepared, or this one's has not.
+func (s side) explained(err error) error {
+	var failed *pgconn.PgError
+	if s.pooler && errors.As(err, &failed) && (failed.Code == "26000" || failed.Code == "42P05") {
+		return fmt.Errorf("%w: the pooler does not keep prepared statements apart: set default_query_exec_mode=exec in the pool's connection string, or have the pooler keep them (PgBouncer 1.21 or newer: max_prepared_statements)", err)
+	}
+	return err
 }
 
 // side is whose connections are used: the application's, for what its calls ask for,

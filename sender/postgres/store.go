@@ -33,8 +33,10 @@ type Config struct {
 	// server to one transaction after another, such as PgBouncer with pool_mode =
 	// transaction, or that refuses settings at the beginning of a connection, as PgBouncer
 	// does in any mode. Then dispatchers give their settings to each of their
-	// transactions. The pool must have a query mode that suits the pooler: exec and
-	// simple_protocol suit all of them. See the package's documentation.
+	// transactions, and hear no hints of other processes: what those publish is found
+	// within sender.DispatcherConfig.MaxIdle. The pool must have a query mode that suits
+	// the pooler: exec and simple_protocol suit all of them. See the package's
+	// documentation.
 	Pooler bool
 
 	// Logger hears of what is got over without an error, such as that hints of other
@@ -130,6 +132,9 @@ func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 	}
 	if c.schema != "" && !schemaNames.MatchString(c.schema) {
 		errs = append(errs, fmt.Errorf("postgres: Schema %q: it must be 1 to 63 letters, digits and underscores, and not begin with a digit", c.schema))
+	}
+	if pool != nil && c.pooler && pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeDescribeExec {
+		errs = append(errs, errors.New("postgres: Pooler with the query mode describe_exec: between its two trips a pooler can give the connection to others, and a statement of theirs would be run: set default_query_exec_mode=exec in the pool's connection string"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -120,9 +120,11 @@ func (s *schemas) drop() {
 	}
 }
 
-// newSchemas drops what it has made when the test ends.
-func newSchemas(t *testing.T) *schemas {
-	s := &schemas{pool: openPool(t)}
+func newSchemas(t *testing.T) *schemas { return schemasOn(t, openPool(t)) }
+
+// schemasOn drops what it has made when the test ends.
+func schemasOn(t *testing.T, pool *pgxpool.Pool) *schemas {
+	s := &schemas{pool: pool}
 	t.Cleanup(s.drop)
 	return s
 }
@@ -150,11 +152,14 @@ func much(driver, isolation string) int {
 	if raceEnabled {
 		wholes, least = []string{"pgx repeatable read", "sql serializable"}, nothing
 	}
-	if os.Getenv("SUREHOOK_EVERY") == "1" || slices.Contains(wholes, driver+" "+isolation) {
+	if every() || slices.Contains(wholes, driver+" "+isolation) {
 		return whole
 	}
 	return least
 }
+
+// every tells whether all is to be run, however long it takes.
+func every() bool { return os.Getenv("SUREHOOK_EVERY") == "1" }
 
 // suite runs the suite, or what of it is about callers' transactions.
 func suite[Tx any](t *testing.T, much int, open func(t *testing.T) storetest.Harness[Tx]) {
@@ -162,6 +167,23 @@ func suite[Tx any](t *testing.T, much int, open func(t *testing.T) storetest.Har
 		storetest.Run(t, open)
 	} else {
 		storetest.RunCallers(t, open)
+	}
+}
+
+// onPgx is a store of pgx, in an empty schema, and what its suite needs.
+func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxStore, storetest.Harness[pgx.Tx]) {
+	t.Helper()
+	name := all.take(t)
+	store, err := postgres.New(pool, &postgres.Config{Schema: name, Pooler: pooler})
+	require.NoError(t, err)
+	store.SetClock(clockOf(name))
+	return store, storetest.Harness[pgx.Tx]{
+		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+		Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
+			tx, err := pool.Begin(t.Context())
+			require.NoError(t, err)
+			return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
+		},
 	}
 }
 
@@ -177,21 +199,11 @@ func TestStore(t *testing.T) {
 				require.NoError(t, err)
 				t.Cleanup(open.Open())
 				suite(t, much, func(t *testing.T) storetest.Harness[pgx.Tx] {
-					name := all.take(t)
-					store, err := postgres.New(pool, &postgres.Config{Schema: name})
-					require.NoError(t, err)
-					store.SetClock(clockOf(name))
+					store, h := onPgx(t, all, pool, false)
 					if isolation == "read committed" { // as in a process with a dispatcher
 						store.Share(open)
 					}
-					return storetest.Harness[pgx.Tx]{
-						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
-						Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
-							tx, err := pool.Begin(t.Context())
-							require.NoError(t, err)
-							return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
-						},
-					}
+					return h
 				})
 			})
 		}

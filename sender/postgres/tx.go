@@ -76,7 +76,7 @@ func (s side) readOne(ctx context.Context, text string, args []any, to ...any) e
 		return err
 	}
 	if conn.set == "" {
-		err := conn.QueryRow(ctx, s.text(text), args...).Scan(to...)
+		err := conn.QueryRow(ctx, s.text(text), known(args)...).Scan(to...)
 		conn.release(err)
 		return err
 	}
