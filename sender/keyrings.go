@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surehook/surehook/sender/internal/lru"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -17,7 +18,8 @@ import (
 var errKeyringUnread = errors.New("sender: the secrets could not be read")
 
 const (
-	// maxKeyrings bounds how many opened keyrings are kept in memory.
+	// maxKeyrings bounds how many opened keyrings are kept in memory: those that were used
+	// last.
 	maxKeyrings = 10_000
 	// keyringLoads is how many loads may run at a time. What is wanted meanwhile waits,
 	// and is read together: a thousand new subscribers must not take all of the
@@ -35,10 +37,10 @@ type keyrings struct {
 	timeout time.Duration // of a load; 0: none
 	loads   chan struct{} // one for each that runs
 
-	mu      sync.RWMutex
-	opened  map[int64]openKeyring    // by the subscriber's number
-	wanted  map[int64]*wantedKeyring // of which no load has begun,
-	loading map[int64]*wantedKeyring // and those of which the last one has, and not ended
+	mu      sync.Mutex
+	opened  *lru.Map[int64, openKeyring] // by the subscriber's number
+	wanted  map[int64]*wantedKeyring     // of which no load has begun,
+	loading map[int64]*wantedKeyring     // and those of which the last one has, and not ended
 }
 
 // openKeyring is a keyring, or why it could not be opened.
@@ -60,16 +62,16 @@ type wantedKeyring struct {
 func newKeyrings(store DispatchStore, keys *Keys, now func() time.Time, timeout time.Duration) *keyrings {
 	return &keyrings{
 		store: store, keys: keys, now: now, timeout: timeout, loads: make(chan struct{}, keyringLoads),
-		opened: map[int64]openKeyring{}, wanted: map[int64]*wantedKeyring{}, loading: map[int64]*wantedKeyring{},
+		opened: lru.New[int64, openKeyring](maxKeyrings), wanted: map[int64]*wantedKeyring{}, loading: map[int64]*wantedKeyring{},
 	}
 }
 
 // of returns the keyring of a target: of the version that the claim named, or a
 // newer one. It is an older one never.
 func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) {
-	k.mu.RLock()
-	o, ok := k.opened[t.SubscriberNumber]
-	k.mu.RUnlock()
+	k.mu.Lock()
+	o, ok := k.opened.Get(t.SubscriberNumber)
+	k.mu.Unlock()
 	if ok && o.version >= t.KeyringVersion && (o.err == nil || k.now().Before(o.again)) {
 		return o.keyring, o.err
 	}
@@ -168,11 +170,8 @@ func (k *keyrings) load(ctx context.Context) {
 func (k *keyrings) keep(subscriber int64, o openKeyring) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if have, ok := k.opened[subscriber]; ok && (have.version > o.version || have.version == o.version && have.err == nil) {
+	if have, ok := k.opened.Get(subscriber); ok && (have.version > o.version || have.version == o.version && have.err == nil) {
 		return
 	}
-	if len(k.opened) >= maxKeyrings {
-		clear(k.opened)
-	}
-	k.opened[subscriber] = o
+	k.opened.Put(subscriber, o)
 }

@@ -135,6 +135,23 @@ func TestKeyringThatCannotBeOpened(t *testing.T) {
 	})
 }
 
+// With more subscribers than fit, those that were used last stay.
+func TestKeyringsForgetTheOldest(t *testing.T) {
+	k, store, sealed := newKeyringBed(t, 1)
+	store.answers[0] <- sealed(1, signing.GenerateSecret())
+	_, err := k.of(t.Context(), claimAt(1))
+	require.NoError(t, err)
+	for n := range int64(3 * maxKeyrings) {
+		k.keep(100+n, openKeyring{version: 1, keyring: &signing.Keyring{}})
+		if n%1000 == 0 { // otherwise the store would have to answer again
+			_, err := k.of(t.Context(), claimAt(1))
+			require.NoError(t, err)
+		}
+	}
+	require.EqualValues(t, 1, store.loads.Load())
+	require.Equal(t, maxKeyrings, k.opened.Len())
+}
+
 func TestUnsent(t *testing.T) {
 	u := unsent{told: map[int64]time.Time{}}
 	require.True(t, u.tell(1, noon))

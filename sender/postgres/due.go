@@ -65,7 +65,7 @@ func (b *batch) full() map[int64]bool {
 	b.targets.Lock()
 	defer b.targets.Unlock()
 	for no, room := range b.Claim.SubscriptionRoom {
-		if t := b.targets.by[no]; room <= 0 && t != nil {
+		if t, ok := b.targets.by.Get(no); ok && room <= 0 {
 			full[t.SubscriberNumber] = true
 		}
 	}

@@ -220,7 +220,7 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 		})
 		b.after(func(committed bool) {
 			if committed {
-				remember(&b.places, &b.places.heads, nos, at)
+				remember(&b.places, b.places.heads, nos, at)
 			}
 		})
 	}
@@ -275,7 +275,7 @@ func (b *batch) moveTurns(moves []*turnMove) error {
 	}
 	lanes := column(moves, func(m *turnMove) int16 { return int16(m.lane) })
 	subscribers := column(moves, func(m *turnMove) int64 { return m.subscriber })
-	at := placesOf(&b.places, &b.places.turns, column(moves, func(m *turnMove) turnKey { return m.turnKey }))
+	at := placesOf(&b.places, b.places.turns, column(moves, func(m *turnMove) turnKey { return m.turnKey }))
 	if err := b.execs(lockTurns, lanes, subscribers, at); err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (b *batch) moveTurns(moves []*turnMove) error {
 	})
 	b.after(func(committed bool) {
 		if committed {
-			remember(&b.places, &b.places.turns, keys, moved)
+			remember(&b.places, b.places.turns, keys, moved)
 		}
 	})
 	return nil

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/surehook/surehook/sender/internal/lru"
 )
 
 // places remembers where the rows of heads and turns were put last by this process.
@@ -12,19 +14,23 @@ import (
 // is the one that was meant, and is looked up by its key otherwise.
 type places struct {
 	mu    sync.Mutex
-	heads map[int64]pgtype.TID
-	turns map[turnKey]pgtype.TID
+	heads *lru.Map[int64, pgtype.TID]
+	turns *lru.Map[turnKey, pgtype.TID]
 }
 
-// placesLimit bounds what is remembered of each. It is forgotten when it is reached.
+// placesLimit bounds what is remembered of each: those that were used last.
 const placesLimit = 100_000
 
-func placesOf[K comparable](p *places, from *map[K]pgtype.TID, keys []K) []pgtype.TID {
+func newPlaces() places {
+	return places{heads: lru.New[int64, pgtype.TID](placesLimit), turns: lru.New[turnKey, pgtype.TID](placesLimit)}
+}
+
+func placesOf[K comparable](p *places, from *lru.Map[K, pgtype.TID], keys []K) []pgtype.TID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]pgtype.TID, len(keys))
 	for i, k := range keys {
-		if at, ok := (*from)[k]; ok {
+		if at, ok := from.Get(k); ok {
 			all[i] = at
 		} else {
 			all[i] = pgtype.TID{Valid: true} // there is none at (0,0)
@@ -33,13 +39,10 @@ func placesOf[K comparable](p *places, from *map[K]pgtype.TID, keys []K) []pgtyp
 	return all
 }
 
-func remember[K comparable](p *places, in *map[K]pgtype.TID, keys []K, at []pgtype.TID) {
+func remember[K comparable](p *places, in *lru.Map[K, pgtype.TID], keys []K, at []pgtype.TID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if *in == nil || len(*in) >= placesLimit {
-		*in = map[K]pgtype.TID{}
-	}
 	for i, k := range keys {
-		(*in)[k] = at[i]
+		in.Put(k, at[i])
 	}
 }

@@ -118,7 +118,10 @@ type core struct {
 }
 
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
-	c := &core{pool: pool, clock: "clock_timestamp()", now: time.Now, logger: slog.Default(), woken: make(chan struct{}, 1), shard: rand.Int64()}
+	c := &core{
+		pool: pool, clock: "clock_timestamp()", now: time.Now, logger: slog.Default(), woken: make(chan struct{}, 1), shard: rand.Int64(),
+		targets: newTargets(), places: newPlaces(),
+	}
 	if cfg != nil {
 		c.schema, c.pooler = cfg.Schema, cfg.Pooler
 		c.logger = cmp.Or(cfg.Logger, c.logger)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/lru"
 )
 
 // Statuses of a subscription that has been deleted, besides the public ones.
@@ -47,15 +48,17 @@ func (s *subscription) leaves(epoch, event int64) bool {
 // targets remembers where deliveries go, by their subscriptions' versions.
 type targets struct {
 	sync.Mutex
-	by map[int64]*target
+	by *lru.Map[int64, *target]
 }
+
+func newTargets() targets { return targets{by: lru.New[int64, *target](targetsLimit)} }
 
 type target struct {
 	sender.Target
 	version int64
 }
 
-// targetsLimit bounds what is remembered. It is forgotten when it is reached.
+// targetsLimit bounds what is remembered: those that were used last.
 const targetsLimit = 100_000
 
 const (
@@ -114,18 +117,15 @@ func (w *work) leftOf(all map[int64]*subscription) error {
 func (ts *targets) remember(t *target, settings string) (*sender.Target, error) {
 	ts.Lock()
 	defer ts.Unlock()
-	if known := ts.by[t.SubscriptionNo]; known != nil && known.version == t.version && known.KeyringVersion == t.KeyringVersion {
+	if known, ok := ts.by.Get(t.SubscriptionNo); ok && known.version == t.version && known.KeyringVersion == t.KeyringVersion {
 		return &known.Target, nil
 	}
 	t.Settings = &sender.Settings{}
 	if err := json.Unmarshal([]byte(settings), t.Settings); err != nil {
 		return nil, fmt.Errorf("the settings of subscription %s: %w", t.Subscription, err)
 	}
-	if ts.by == nil || len(ts.by) >= targetsLimit {
-		ts.by = map[int64]*target{}
-	}
 	known := *t
-	ts.by[t.SubscriptionNo] = &known
+	ts.by.Put(t.SubscriptionNo, &known)
 	return &known.Target, nil
 }
 
@@ -165,7 +165,7 @@ func (b *batch) lockQuery(subscriptions []int64) query {
 	if b.again {
 		return query{b.text(lockHeads), []any{subscriptions}}
 	}
-	return query{b.text(lockHeadsAt), []any{subscriptions, placesOf(&b.places, &b.places.heads, subscriptions)}}
+	return query{b.text(lockHeadsAt), []any{subscriptions, placesOf(&b.places, b.places.heads, subscriptions)}}
 }
 
 // allLocked returns an error if heads are missing that may have moved while they were

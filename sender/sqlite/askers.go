@@ -30,7 +30,7 @@ const (
 // their order, and the number up to which that is all: math.MaxInt64 if it is the
 // whole answer. It looks for no more than limit of each pattern.
 func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker, upTo int64, err error) {
-	if all, ok := k.asked[q]; ok {
+	if all, ok := k.asked.Get(q); ok {
 		from, _ := slices.BinarySearchFunc(all, after+1, func(a asker, no int64) int { return cmp.Compare(a.subscription, no) })
 		return all[from:], math.MaxInt64, nil
 	}
@@ -57,10 +57,19 @@ func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker,
 	}
 	found = sorted(found, upTo)
 	if upTo == math.MaxInt64 && after == 0 {
-		k.asked[q] = found
-		k.size += len(found) + 1
+		k.remember(q, found)
 	}
 	return found, upTo, nil
+}
+
+// remember keeps an answer that is whole, and forgets those that were used longest ago
+// if that are too many askers.
+func (k *known) remember(q asked, found []asker) {
+	k.asked.Put(q, found)
+	for k.size += len(found) + 1; k.size > knownLimit; {
+		oldest, _ := k.asked.DeleteOldest()
+		k.size -= len(oldest) + 1
+	}
 }
 
 // sorted returns askers up to a subscription, each once.

@@ -7,21 +7,22 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/lru"
 )
 
 // known is what was read of the registry. It holds for as long as the registry's
 // version, which every change of it raises, is the one that it was read under.
 type known struct {
 	version       int64
-	subscriptions map[int64]*subscription
-	asked         map[asked][]asker
-	size          int // of asked
+	subscriptions *lru.Map[int64, *subscription]
+	asked         *lru.Map[asked, []asker]
+	size          int // of asked, in askers
 	operator      int64
 	replays       []int64 // of delivered ones, that are not at their end
 }
 
-// knownLimit bounds what is remembered, in subscriptions and in askers. It is
-// forgotten when it is reached.
+// knownLimit bounds what is remembered, in subscriptions and in askers: those that were
+// used last.
 const knownLimit = 100_000
 
 // subscription is what a claim and a recording need to know of one.
@@ -42,7 +43,7 @@ func (s *Store) registry(w *work) (*known, error) {
 		return nil, err
 	}
 	k := &s.known
-	if k.version == version && k.size+len(k.subscriptions) < knownLimit {
+	if k.subscriptions != nil && k.version == version {
 		return k, nil
 	}
 	operator, err := w.subscriberNo(sender.Operator)
@@ -53,7 +54,8 @@ func (s *Store) registry(w *work) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	*k = known{version: version, operator: operator, replays: replays, subscriptions: map[int64]*subscription{}, asked: map[asked][]asker{}}
+	*k = known{version: version, operator: operator, replays: replays,
+		subscriptions: lru.New[int64, *subscription](knownLimit), asked: lru.New[asked, []asker](knownLimit + 1)}
 	return k, nil
 }
 
@@ -62,7 +64,7 @@ const selectTarget = `SELECT s.id, s.url, s.status, s.settings, o.no, o.id, o.ke
 
 // subscription never returns nil without an error.
 func (k *known) subscription(w *work, no int64) (*subscription, error) {
-	if sub := k.subscriptions[no]; sub != nil {
+	if sub, ok := k.subscriptions.Get(no); ok {
 		return sub, nil
 	}
 	sub := &subscription{Target: sender.Target{SubscriptionNo: no, Settings: &sender.Settings{}}}
@@ -77,6 +79,6 @@ func (k *known) subscription(w *work, no int64) (*subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.subscriptions[no] = sub
+	k.subscriptions.Put(no, sub)
 	return sub, nil
 }

@@ -39,7 +39,7 @@ func (m *Map[K, V]) Put(key K, value V) {
 		return
 	}
 	if m.used.Len() == m.most {
-		delete(m.by, m.used.Remove(m.used.Back()).(entry[K, V]).key)
+		m.DeleteOldest()
 	}
 	m.by[key] = m.used.PushFront(entry[K, V]{key, value})
 }
@@ -50,6 +50,17 @@ func (m *Map[K, V]) Delete(key K) {
 		m.used.Remove(e)
 		delete(m.by, key)
 	}
+}
+
+// DeleteOldest forgets what was used longest ago, and returns it; false: there is nothing.
+func (m *Map[K, V]) DeleteOldest() (value V, ok bool) {
+	e := m.used.Back()
+	if e == nil {
+		return value, false
+	}
+	was := m.used.Remove(e).(entry[K, V])
+	delete(m.by, was.key)
+	return was.value, true
 }
 
 // Len is the number of entries.

@@ -31,4 +31,12 @@ func TestMapForgetsWhatWasUsedLongestAgo(t *testing.T) {
 	require.Zero(t, get("c"))
 	require.Equal(t, 5, get("d"))
 	require.Equal(t, 1, m.Len())
+	m.Put("e", 6)
+	oldest, ok := m.DeleteOldest()
+	require.Equal(t, []any{5, true}, []any{oldest, ok})
+	require.Equal(t, 6, get("e"))
+	_, _ = m.DeleteOldest()
+	_, ok = m.DeleteOldest()
+	require.False(t, ok)
+	require.Zero(t, m.Len())
 }
