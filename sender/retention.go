@@ -34,7 +34,8 @@ type Retention struct {
 	// Events is how long events are kept, for those who pull them, and with them the
 	// idempotency keys of their publishing. One of which a delivery is live, held or
 	// dead-lettered, or has a record, stays for as long as that does. The versions of
-	// objects are kept for ever. The default is 30 days.
+	// objects are kept for ever. So long is kept, too, what is known of a subscription
+	// that was deleted and of which there is no record any more. The default is 30 days.
 	Events time.Duration
 
 	// DeadLetters is how long dead letters are kept, with their events' bodies and

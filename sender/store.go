@@ -72,7 +72,7 @@ type RegistryStore[Tx any] interface {
 	// CreateSubscriptionTx stores an active subscription. It gets the events that
 	// are committed after it, none older; whether it gets what its own transaction
 	// published before it is left open. ErrNotFound: no such subscriber;
-	// ErrExists: the id is, or was, in use, or the subscription is Implicit and its
+	// ErrExists: the id is in use, or was and is not pruned, or the subscription is Implicit and its
 	// subscriber has an implicit one of the same URL that is neither closing nor
 	// deleted. Of concurrent calls one creates it; the others wait for its end.
 	CreateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
@@ -85,8 +85,9 @@ type RegistryStore[Tx any] interface {
 	ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscriber, url string) (Subscription, error)
 
 	// SubscriptionsTx lists subscriptions that are not deleted, implicit ones too,
-	// oldest first: up to limit of them after the one with the id after ("" for the first). If
-	// subscriber is not empty, its own only.
+	// oldest first: up to limit of them after the one with the id after ("" for the first),
+	// which may be deleted since. If subscriber is not empty, its own only. ErrNotFound:
+	// there never was one of the id after, or it was pruned.
 	SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) ([]Subscription, error)
 
 	// UpdateSubscriptionTx stores the URL, the EventTypes, the Description and the

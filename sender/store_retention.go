@@ -18,7 +18,11 @@ type RetentionStore interface {
 	//     of them is live, held or dead-lettered, or has a record; with them their
 	//     idempotency keys. Versions of objects are never removed;
 	//   - notices that were acknowledged before p.Notices;
-	//   - figures of minutes before p.Rollups.
+	//   - figures of minutes before p.Rollups;
+	//   - deleted subscriptions that had nothing live any more when they were swept
+	//     before p.Events, if there are no records of theirs: from then on their ids
+	//     read as ones that never were. Subscribers stay, so that their ids are not
+	//     used again.
 	//
 	// A zero time removes nothing of that. What is live, held or dead-lettered is
 	// never lost by a time that is not its own: in particular, records of live
@@ -67,13 +71,15 @@ type Pruned struct {
 	Notices     int
 	Rollups     int // minutes, each once for every process that did something in it
 
+	Subscriptions int
+
 	Cursor string // of the batch that follows; "": the pass is over
 }
 
 func (p Pruned) plus(q Pruned) Pruned {
 	return Pruned{
 		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
-		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Cursor: q.Cursor,
+		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Subscriptions: p.Subscriptions + q.Subscriptions, Cursor: q.Cursor,
 	}
 }
 

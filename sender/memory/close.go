@@ -54,6 +54,7 @@ func (tx *Tx) remove(sub *subscription) {
 	if sub.waits() {
 		set(tx, &tx.store.deleted, append(tx.store.deleted, sub))
 	}
+	set(tx, &tx.store.ending, append(tx.store.ending, sub))
 	tx.bury(sub.owner)
 }
 

@@ -31,6 +31,9 @@ func (s *Store) Prune(ctx context.Context, p sender.PruneParams) (out sender.Pru
 			more = w.removeRollups()
 		}
 		w.remove()
+		if !more {
+			more = w.removeSubscriptions()
+		}
 		out = w.out
 		if more {
 			out.Cursor = cursor.Decimal(next)
@@ -65,7 +68,7 @@ type pruning struct {
 }
 
 func (w *pruning) full() bool {
-	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups >= w.Limit
+	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.Subscriptions >= w.Limit
 }
 
 // look finds what goes of the events from a number on, and returns the number to go
@@ -143,6 +146,26 @@ func (w *pruning) removeRollups() (more bool) {
 		w.out.Rollups++
 	}
 	return false
+}
+
+// removeSubscriptions lets their numbers stay in the store's list, which is by number.
+func (w *pruning) removeSubscriptions() (more bool) {
+	tx, s := w.tx, w.tx.store
+	gone := map[*subscription]struct{}{}
+	for _, sub := range s.swept {
+		if len(sub.deliveries) > 0 || !sub.sweptAt.Before(w.PruneParams.Events) {
+			continue
+		}
+		if more = w.full(); more {
+			break
+		}
+		gone[sub] = struct{}{}
+		w.out.Subscriptions++
+		deleteKey(tx, s.subscription, sub.ID)
+		set(tx, &sub.owner.subscriptions, filter(sub.owner.subscriptions, func(other *subscription) bool { return other != sub }))
+	}
+	set(tx, &s.swept, without(s.swept, gone))
+	return more
 }
 
 func (w *pruning) remove() {

@@ -29,6 +29,7 @@ type subscription struct {
 	left       []left
 	last       int64 // while it is closing: the number of the last event that it gets
 	deleted    bool
+	sweptAt    time.Time   // when it was found that it is deleted and has nothing live
 	heldSince  time.Time   // when it was paused or disabled last
 	deliveries []*delivery // in the order of the events' numbers
 	live       queue[*delivery]

@@ -55,6 +55,8 @@ type Store struct {
 	subscription  map[string]*subscription
 	closing       []*subscription
 	deleted       []*subscription // those of them that have live deliveries
+	ending        []*subscription // those that are deleted and were not swept,
+	swept         []*subscription // and those that were, and are not pruned
 	dropped       []*delivery     // that were passed over by a resume while they were leased
 	deliveries    map[sender.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]

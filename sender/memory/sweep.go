@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -28,6 +29,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 				tx.remove(sub)
 			}
 		}
+		tx.swept(w.now)
 		return nil
 	})
 	if err != nil {
@@ -71,6 +73,18 @@ func (tx *Tx) forget() {
 	set(tx, &s.deleted, filter(s.deleted, func(sub *subscription) bool { return sub.waits() }))
 	set(tx, &s.dropped, filter(s.dropped, func(d *delivery) bool { return d.live != nil && d.live.dropped }))
 	set(tx, &s.closing, filter(s.closing, func(sub *subscription) bool { return !sub.deleted }))
+}
+
+// swept notes which of the deleted subscriptions have nothing live any more.
+func (tx *Tx) swept(now time.Time) {
+	s := tx.store
+	for _, sub := range s.ending {
+		if !sub.waits() && len(sub.leased) == 0 {
+			set(tx, &sub.sweptAt, now)
+			set(tx, &s.swept, append(s.swept, sub))
+		}
+	}
+	set(tx, &s.ending, filter(s.ending, func(sub *subscription) bool { return sub.sweptAt.IsZero() }))
 }
 
 // filter leaves the list as it is, for a roll-back.

@@ -38,7 +38,7 @@ func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pru
 	}
 	out, err := p.Run(pass.Steps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions),
 	})
 	return out, fail("pruning", err)
 }

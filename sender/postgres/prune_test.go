@@ -216,3 +216,21 @@ func TestPruneBesideRedelivery(t *testing.T) {
 	require.Zero(t, f.count(orphans))
 	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
 }
+
+// Of a deleted subscriber nothing is left in the end but its id.
+func TestPruneOfSubscriptionsLeavesNothing(t *testing.T) {
+	f := newForgetting(t)
+	owners, _ := f.subscribe(2)
+	require.NoError(t, f.publish(eventTo(owners[0])))
+	f.expand()
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error { return f.DeleteSubscriberTx(ctx, tx, owners[0]) })
+	_, err := f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
+	require.NoError(t, err)
+	f.sweep()
+	f.advance(time.Hour)
+	require.NoError(t, f.pruneAll(f.now(), 50))
+	for table, left := range map[string]int{"subscribers": 2, "subscriptions": 1, "heads": 1, "turns": sender.Lanes, "patterns": 1, "wakes": 0, "left": 0, "attempts": 0, "events": 0} {
+		require.Equal(t, left, f.count(`SELECT count(*) FROM surehook_`+table), table)
+	}
+	f.headsRight()
+}

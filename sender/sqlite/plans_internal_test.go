@@ -64,6 +64,12 @@ var excepted = []step{
 	{selectOldEvents, "SEARCH x USING PRIMARY KEY (event=?)", oneRow},
 	{selectLiveEvents[0], "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found old events"},
 	{selectLiveEvents[1], "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found old events"},
+	{selectOldSubscriptions, "SEARCH x USING COVERING INDEX surehook_attempts_delivered (subscription=?)", oneRow},
+	{selectOldSubscriptions, "SEARCH x USING COVERING INDEX sqlite_autoindex_surehook_ended_1 (subscription=?)", oneRow},
+	{deleteSubscriptions, "SEARCH x USING COVERING INDEX surehook_attempts_delivered (subscription=?)", oneRow},
+	{deleteSubscriptions, "SEARCH x USING COVERING INDEX sqlite_autoindex_surehook_ended_1 (subscription=?)", oneRow},
+	{deleteLefts, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
+	{selectBuried, "SCAN surehook_subscribers USING COVERING INDEX surehook_subscribers_buried", limited},
 	{deleteKeys, "SEARCH surehook_keys USING INDEX surehook_keys_event (event=?)", ofCall},
 	{selectSnippets, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
 	{selectLiveOf, "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found events to redact"},
@@ -154,6 +160,7 @@ func TestPlans(t *testing.T) {
 		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,
 		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
 	queries = append(queries, selectLiveEvents...)
+	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteLefts, selectBuried, deleteTurns, markBuried)
 	expected := slices.Clone(excepted)
 	lists, exceptions := pages()
 	queries, expected = append(queries, lists...), append(expected, exceptions...)

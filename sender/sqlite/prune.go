@@ -82,7 +82,7 @@ func (s *Store) Prune(ctx context.Context, params sender.PruneParams) (sender.Pr
 	}
 	out, err := p.Run(pass.Steps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions),
 	})
 	return out, fail("pruning", err)
 }

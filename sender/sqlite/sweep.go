@@ -33,7 +33,7 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch)`
 	lowerLeft = `UPDATE surehook_heads SET left_to = coalesce((SELECT max(event) FROM surehook_left WHERE subscription = ?1), 0) WHERE subscription = ?1`
 
-	markSwept     = `UPDATE surehook_subscriptions SET status = 'swept' WHERE no = ?`
+	markSwept     = `UPDATE surehook_subscriptions SET status = 'swept', swept_at = ? WHERE no = ?`
 	deletePattern = `DELETE FROM surehook_patterns WHERE subscription = ?`
 
 	selectForgotten = `SELECT no FROM surehook_subscribers o WHERE deleted = 1
@@ -163,7 +163,7 @@ func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 		}
 	}
 	if h.live() == 0 {
-		if err := b.execs(markSwept, no); err != nil {
+		if err := b.execs(markSwept, b.now, no); err != nil {
 			return swept, err
 		}
 		if err := b.execs(`UPDATE surehook_heads SET open = 0 WHERE subscription = ?`, no); err != nil {

@@ -43,7 +43,7 @@ func pruneCounts[Tx any](w *world[Tx]) {
 	w.equal(w.prune(ages{dead: time.Hour, notices: time.Hour}), sender.Pruned{DeadLetters: 5, Notices: 1}, "pruned")
 	w.counted(sender.Counts{Subscriptions: by{"active": 2}, DeadLettered: 1, Notices: 1}, "after pruning")
 	w.Advance(10 * time.Hour)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{DeadLetters: 1, Events: 6}, "pruned of everything")
+	w.equal(w.prune(all(time.Hour)), sender.Pruned{DeadLetters: 1, Events: 6, Subscriptions: 1}, "pruned of everything")
 	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Notices: 1}, "after pruning everything")
 	w.publish(w.draft("nobody.asks"))
 	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Notices: 1, Unexpanded: 1}, "with an event after it")

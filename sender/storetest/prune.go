@@ -21,6 +21,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"events", "An event goes once it is older than its time and nothing of it is left, with its idempotency key; versions stay.", pruneEvents[Tx]},
 		{"not expanded", "An event that is not expanded stays, and is delivered.", pruneUnexpanded[Tx]},
 		{"held backlogs", "A held backlog stays, and does not keep the events of others.", pruneBesideHeld[Tx]},
+		{"subscriptions", "A deleted subscription goes once it was swept longer ago than events are kept, and nothing of it is live or on record; its subscriber's id is not used again.", pruneSubscriptions[Tx]},
 		{"notices", "Acknowledged notices go once that is older than their time; others stay.", pruneNotices[Tx]},
 		{"times apart", "Each time removes only what it is of; a zero one removes nothing.", pruneTimes[Tx]},
 		{"bounded", "A batch removes up to Limit, and passes over a few times Limit; a pass goes on where the last batch ended.", pruneBounded[Tx]},
@@ -71,13 +72,14 @@ func (w *world[Tx]) pruneBy(p sender.PruneParams) (sum sender.Pruned, batches in
 	for batches = 1; batches < plenty; batches++ {
 		got, err := w.Store.Prune(w.ctx, p)
 		w.noError(err, "pruning")
-		n := got.Deliveries + got.DeadLetters + got.Events + got.Notices + got.Rollups
+		n := got.Deliveries + got.DeadLetters + got.Events + got.Notices + got.Rollups + got.Subscriptions
 		w.check(n <= p.Limit, "a batch of up to %d has removed %d", p.Limit, n)
 		sum.Deliveries += got.Deliveries
 		sum.DeadLetters += got.DeadLetters
 		sum.Events += got.Events
 		sum.Notices += got.Notices
 		sum.Rollups += got.Rollups
+		sum.Subscriptions += got.Subscriptions
 		if got.Cursor == "" {
 			return sum, batches
 		}
@@ -134,8 +136,54 @@ func pruneCancelled[Tx any](w *world[Tx]) {
 	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{}, "pruned 9 h after it was cancelled")
 	w.equal(len(w.get(id).Attempts), 1, "attempts then")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{Deliveries: 1, Events: 1}, "pruned 11 h after it was cancelled")
+	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{Deliveries: 1, Events: 1, Subscriptions: 1}, "pruned 11 h after it was cancelled")
 	w.pruned(id)
+}
+
+func pruneSubscriptions[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	active, none, recorded, flying := w.subscribe(owner, "none.*"), w.subscribe(owner, "none.*"), w.subscribe(owner, "a.b"), w.subscribe(owner, "a.c")
+	delivered, inFlight := w.draft("a.b"), w.draft("a.c")
+	delivered.Subscriber, inFlight.Subscriber = owner, owner
+	w.publish(delivered)
+	w.expand()
+	w.record(result(w.claimOne(), sender.ClassNone))
+	id := w.delivery(delivered.ID, recorded).ID
+	w.publish(inFlight)
+	w.expand()
+	claimed := w.claimOne()
+	for _, sub := range []string{none, recorded, flying} {
+		w.unsubscribe(sub)
+	}
+	w.equal(w.prune(ages{events: time.Nanosecond}).Subscriptions, 0, "subscriptions that go and were not swept")
+	w.sweep(10)
+	w.equal(w.prune(all(time.Hour)).Subscriptions, 0, "subscriptions that go right after they were swept")
+	w.Advance(2 * time.Hour)
+	w.equal(w.prune(ages{dead: time.Hour, events: time.Hour, notices: time.Hour}), sender.Pruned{Subscriptions: 1}, "pruned when one has nothing")
+	after := func(id string) error {
+		return w.try(func(tx Tx) error {
+			_, err := w.Store.SubscriptionsTx(w.ctx, tx, "", id, 1)
+			return err
+		})
+	}
+	w.errorIs(after(none), sender.ErrNotFound, "listing what comes after a subscription that was pruned")
+	w.noError(after(recorded), "listing what comes after one that was deleted")
+	w.get(id)
+	w.equal(w.sweep(10), 1, "swept: the attempt that was lost")
+	w.Advance(2 * time.Hour)
+	w.lost(result(claimed, sender.ClassNone), inFlight.ID, flying, "swept")
+	w.equal(w.prune(all(time.Hour)), sender.Pruned{Deliveries: 2, Events: 2, Subscriptions: 2}, "pruned when nothing is left of the others")
+	w.check(w.tryRecord(result(claimed, sender.ClassNone))[0].Lost, "a result of a subscription that was pruned does not read as lost")
+	w.pruned(id)
+	w.read(active)
+	w.equal(w.prune(all(time.Hour)), sender.Pruned{}, "pruned after that")
+	w.deleteSubscriber(owner)
+	w.sweep(10)
+	w.Advance(2 * time.Hour)
+	w.sweep(10)
+	w.Advance(2 * time.Hour)
+	w.equal(w.prune(all(time.Hour)), sender.Pruned{Subscriptions: 1}, "pruned after the subscriber was deleted")
+	w.errorIs(w.try(func(tx Tx) error { return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: owner}, nil) }), sender.ErrExists, "using a subscriber's id again")
 }
 
 func pruneDead[Tx any](w *world[Tx]) {

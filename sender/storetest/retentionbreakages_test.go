@@ -127,6 +127,14 @@ var retentionBreakages = map[string]breakage{
 		}
 	}},
 
+	"deleted subscriptions for ever": {[]string{"retention/subscriptions"}, func(b *broken, _ *harness) {
+		b.prune = func(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+			got, err := b.Store.Prune(ctx, p)
+			got.Subscriptions = 0
+			return got, err
+		}
+	}},
+
 	"bodies kept": {[]string{"redaction/of an object", "redaction/of a subscriber"}, onDelivery(func(d *sender.Delivery) {
 		if d.Redacted {
 			d.Body = []byte("body")

@@ -24,9 +24,9 @@ type Prune struct {
 type Step func(before time.Time) (more bool, err error)
 
 // Steps are a pass. Those of deliveries come before that of their events.
-type Steps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups Step }
+type Steps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups, Subscriptions Step }
 
-const pruneSteps = 6
+const pruneSteps = 7
 
 // NewPrune goes on at the cursor. The error matches sender.ErrInvalid.
 func NewPrune(params sender.PruneParams) (*Prune, error) {
@@ -55,6 +55,7 @@ func (p *Prune) Run(steps Steps) (sender.Pruned, error) {
 		{p.Events, steps.Events},
 		{p.Notices, steps.Notices},
 		{p.Rollups, steps.Rollups},
+		{p.Events, steps.Subscriptions},
 	}
 	for ; p.step < pruneSteps; p.next() {
 		step := all[p.step]
@@ -80,5 +81,5 @@ func (p *Prune) Run(steps Steps) (sender.Pruned, error) {
 func (p *Prune) next() { p.step, p.At = p.step+1, sender.DeliveryKey{} }
 
 func (p *Prune) removed() int {
-	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups
+	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.Subscriptions
 }

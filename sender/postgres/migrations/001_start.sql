@@ -16,9 +16,10 @@ CREATE TABLE surehook_subscribers (
 	id text COLLATE "C" NOT NULL UNIQUE,
 	created_at timestamptz NOT NULL,
 	keyring_version bigint NOT NULL,
-	deleted smallint NOT NULL DEFAULT 0 -- 0; 1: some of its subscriptions are closing; 2: its secrets are gone
+	deleted smallint NOT NULL DEFAULT 0 -- 0; 1: some of its subscriptions are closing; 2: its secrets are gone; 3: its turns, too
 );
 CREATE INDEX surehook_subscribers_deleted ON surehook_subscribers (no) WHERE deleted = 1;
+CREATE INDEX surehook_subscribers_buried ON surehook_subscribers (no) WHERE deleted = 2;
 
 CREATE TABLE surehook_secrets (
 	subscriber bigint NOT NULL,
@@ -46,6 +47,7 @@ CREATE TABLE surehook_subscriptions (
 	settings text NOT NULL,    -- JSON
 	created_at timestamptz NOT NULL,
 	status text NOT NULL,      -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
+	swept_at timestamptz, -- when that was found
 	version bigint NOT NULL DEFAULT 1, -- it rises with each change of the row: what was read of it can be remembered
 	held_at timestamptz,       -- when it was paused or disabled
 	disabled_reason text NOT NULL DEFAULT '',
@@ -64,6 +66,7 @@ CREATE TABLE surehook_subscriptions (
 );
 CREATE INDEX surehook_subscriptions_owner ON surehook_subscriptions (subscriber, no);
 CREATE INDEX surehook_subscriptions_ending ON surehook_subscriptions (no) WHERE status IN ('closing', 'deleted');
+CREATE INDEX surehook_subscriptions_swept ON surehook_subscriptions (no) WHERE status = 'swept';
 CREATE UNIQUE INDEX surehook_subscriptions_implicit ON surehook_subscriptions (subscriber, url)
 	WHERE implicit AND status IN ('active', 'paused', 'disabled');
 

@@ -8,9 +8,10 @@ CREATE TABLE surehook_subscribers (
 	id TEXT NOT NULL UNIQUE,
 	created_at INTEGER NOT NULL,
 	keyring_version INTEGER NOT NULL,
-	deleted INTEGER NOT NULL -- 0; 1: some of its subscriptions are closing; 2: its secrets are gone
+	deleted INTEGER NOT NULL -- 0; 1: some of its subscriptions are closing; 2: its secrets are gone; 3: its turns, too
 );
 CREATE INDEX surehook_subscribers_deleted ON surehook_subscribers (no) WHERE deleted = 1;
+CREATE INDEX surehook_subscribers_buried ON surehook_subscribers (no) WHERE deleted = 2;
 
 CREATE TABLE surehook_secrets (
 	subscriber INTEGER NOT NULL,
@@ -34,6 +35,7 @@ CREATE TABLE surehook_subscriptions (
 	settings TEXT NOT NULL, -- JSON
 	created_at INTEGER NOT NULL,
 	status TEXT NOT NULL, -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
+	swept_at INTEGER NOT NULL DEFAULT 0, -- when that was found
 	until INTEGER NOT NULL, -- the last event that it gets: of one that is closing; otherwise beyond all
 	disabled_at INTEGER NOT NULL,
 	disabled_reason TEXT NOT NULL,
@@ -41,6 +43,7 @@ CREATE TABLE surehook_subscriptions (
 );
 CREATE INDEX surehook_subscriptions_owner ON surehook_subscriptions (subscriber, no);
 CREATE INDEX surehook_subscriptions_ending ON surehook_subscriptions (no) WHERE status IN ('closing', 'deleted');
+CREATE INDEX surehook_subscriptions_swept ON surehook_subscriptions (no) WHERE status = 'swept';
 CREATE UNIQUE INDEX surehook_subscriptions_implicit ON surehook_subscriptions (subscriber, url)
 	WHERE implicit = 1 AND status IN ('active', 'paused', 'disabled');
 
