@@ -90,7 +90,7 @@ func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 // What is to be redacted and not expanded yet is found by its key.
 func TestCostOfRedactingDoesNotDependOnTheOutbox(t *testing.T) {
 	c := newEmptyCrowd(t)
-	c.exec(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice) SELECT 1, 'a.b', 0, 0, now(), false FROM generate_series(1, 50000)`)
+	c.exec(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice, bytes) SELECT 1, 'a.b', 0, 0, now(), false, 100 FROM generate_series(1, 50000)`)
 	about := c.addressed("", 10)
 	before := c.blocks()
 	out, err := c.Redact(t.Context(), sender.RedactParams{Object: about, Limit: 100})

@@ -88,8 +88,8 @@ func TestCostOfAStepDoesNotDependOnTheReplays(t *testing.T) {
 	ctx := t.Context()
 	c.exec(`INSERT INTO {}.surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status, boundary, at, at_subscription, next_at, turn, matched, created_at)
 		SELECT 'rpl_' || i, '{"Status":"dead_lettered"}', 'dead_lettered', '', 0, 0, '', '', 'running', 0, 0, 0, '-infinity', i, 0, now() FROM generate_series(1, ` + strconv.Itoa(running) + `) i`)
-	c.exec(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single)
-		SELECT (SELECT min(no) FROM {}.surehook_subscriptions), r * 10000 + i, now(), 1, 0, 0, 0, r, 1, false FROM generate_series(1, ` + strconv.Itoa(running) + `) r, generate_series(1, ` + strconv.Itoa(ahead) + `) i`)
+	c.exec(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single, notice, bytes)
+		SELECT (SELECT min(no) FROM {}.surehook_subscriptions), r * 10000 + i, now(), 1, 0, 0, 0, r, 1, false, false, 100 FROM generate_series(1, ` + strconv.Itoa(running) + `) r, generate_series(1, ` + strconv.Itoa(ahead) + `) i`)
 	step := func() (sender.ReplayStep, int) {
 		before := c.blocks()
 		s, err := c.StepReplays(ctx, 100, nil)
