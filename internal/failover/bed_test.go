@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
@@ -112,7 +113,10 @@ func change(object string) sender.Event {
 
 func (s *service) dispatcher() *sender.Dispatcher {
 	s.t.Helper()
+	soon, err := backoff.Fixed(time.Millisecond)
+	require.NoError(s.t, err)
 	d, err := sender.NewDispatcher(s.store, s.keys, &sender.DispatcherConfig{
+		Policy:             sender.Policy{Backoff: backoff.Policy{Schedule: soon, Horizon: time.Millisecond}},
 		UnguardedTransport: s.world, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(s.t, err)
@@ -141,6 +145,8 @@ type world struct {
 	mu   sync.Mutex
 	seen map[string][]posted // by the name of the subscription
 
+	failing string // the name of one that answers with an error
+
 	tokens atomic.Int64 // of claims: no two are the same, as no two random ones are
 }
 
@@ -157,6 +163,9 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if r.URL.Path[1:] == w.failing {
+		return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: http.NoBody}, nil
+	}
 	w.seen[r.URL.Path[1:]] = append(w.seen[r.URL.Path[1:]], p)
 	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody}, nil
 }

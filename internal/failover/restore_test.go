@@ -20,8 +20,16 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	require.NoError(t, before.store.Migrate(ctx))
 	closed := before.subscribe("closed")
 	before.subscribe("kept")
+	dead := before.subscribe("dead")
+	w.failing = "dead"
 	delivered := before.publish("a")
-	before.drain()
+	await(t, "a dead letter", func() bool {
+		before.drain()
+		counts, err := before.history.Counts(ctx)
+		require.NoError(t, err)
+		return counts.DeadLettered == 1
+	})
+	w.failing = ""
 	waiting := before.publish("a") // and not expanded
 	require.NoError(t, old.Dump(ctx, other))
 
@@ -41,9 +49,19 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	require.Equal(t, []string{delivered.ID, waiting.ID}, w.ids("closed"), "what was committed before it was closed")
 	require.ElementsMatch(t, []string{delivered.ID, waiting.ID, fresh.ID}, w.ids("kept"))
 	require.Equal(t, []string{fresh.ID}, w.ids("late"), "nothing of before it was there")
+
+	// The dead letter of before is found, and sent again.
+	replays, err := sender.NewReplays(after.store, nil)
+	require.NoError(t, err)
+	replay, err := replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Subscription: dead.ID}})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, replay.Matched)
+	after.drain()
+	require.ElementsMatch(t, []string{delivered.ID, waiting.ID, fresh.ID}, w.ids("dead"))
 	counts, err := after.history.Counts(ctx)
 	require.NoError(t, err)
 	require.Zero(t, counts.Unexpanded)
+	require.Zero(t, counts.DeadLettered)
 }
 
 // A database that was brought back to an earlier state, of which receivers have seen
