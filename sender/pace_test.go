@@ -3,6 +3,7 @@ package sender_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 // anything else.
 type stepsStore struct {
 	sender.DispatchStore
+	silent  bool // it never says that something may be due
 	mu      sync.Mutex
 	begins  time.Time
 	wrote   []time.Duration
@@ -64,11 +66,29 @@ func (s *stepsStore) begin() {
 	s.begins, s.wrote, s.records, s.looked, s.swept, s.replays = time.Now(), nil, nil, 0, 0, 0
 }
 
+// steps returns when steps were made that changed something.
+func (s *stepsStore) steps() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.wrote)
+}
+
+func (s *stepsStore) Woken() <-chan struct{} {
+	if s.silent {
+		return nil
+	}
+	return s.DispatchStore.Woken()
+}
+
 // paced runs a dispatcher that rests, in virtual time.
 func paced(t *testing.T, cfg sender.DispatcherConfig, fn func(t *testing.T, b *bed, s *stepsStore)) {
+	pacedOn(t, &stepsStore{}, cfg, fn)
+}
+
+func pacedOn(t *testing.T, s *stepsStore, cfg sender.DispatcherConfig, fn func(t *testing.T, b *bed, s *stepsStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := &stepsStore{DispatchStore: b.store}
+		s.DispatchStore = b.store
 		if cfg.UnguardedTransport == nil {
 			cfg.UnguardedTransport = sendertest.NewRoundTripper()
 		}
@@ -89,7 +109,7 @@ func TestResultsWaitForTheNextStep(t *testing.T) {
 		s.begin()
 		b.publish("sub_a")
 		time.Sleep(time.Second)
-		require.Equal(t, []time.Duration{0, 120 * time.Millisecond}, s.wrote)
+		require.Equal(t, []time.Duration{0, 120 * time.Millisecond}, s.steps())
 		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
 
 		s.begin()
@@ -99,7 +119,7 @@ func TestResultsWaitForTheNextStep(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
-		require.Len(t, s.wrote, events+1, "one step for each event, which records the one before, and the last result's")
+		require.Len(t, s.steps(), events+1, "one step for each event, which records the one before, and the last result's")
 	})
 }
 
@@ -110,11 +130,11 @@ func TestMaxDelay(t *testing.T) {
 		b.publish("sub_a") // and so it is proven
 		time.Sleep(10 * time.Second)
 		s.begin()
-		for range 170 {
+		for range 85 {
 			b.publish("sub_a")
-			time.Sleep(1100 * time.Microsecond)
+			time.Sleep(2200 * time.Microsecond)
 		}
-		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond}, s.wrote)
+		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond}, s.steps())
 	})
 }
 
@@ -136,39 +156,27 @@ func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
 
 // Whoever commits events and gives no hint is found by looking, soon while there are some.
 func TestEventsWithoutHints(t *testing.T) {
-	paced(t, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
+	pacedOn(t, &stepsStore{silent: true}, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
 		b.subscribe("sub_a", "http://endpoint/")
-		time.Sleep(10 * time.Second)
-		silent := &silentStore{b.store}
-		s.DispatchStore = silent
-		time.Sleep(time.Second) // it waits for the other one's hint until its next look
 		var late time.Duration
 		for i := range 20 {
 			s.begin()
 			b.publish("sub_a")
-			<-b.store.Woken() // nobody is told
-			for len(s.wrote) == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			time.Sleep(100 * time.Millisecond)
+			require.NotEmpty(t, s.steps(), "within MaxIdle")
 			if i > 0 {
-				late = max(late, s.wrote[0])
+				late = max(late, s.steps()[0])
 			}
-			time.Sleep(50 * time.Millisecond)
 		}
 		require.LessOrEqual(t, late, 10*time.Millisecond)
 	})
 }
 
-// silentStore never says that something may be due.
-type silentStore struct{ sender.DispatchStore }
-
-func (silentStore) Woken() <-chan struct{} { return nil }
-
 // One that has nothing to do looks ten times a second for events, and once for the rest.
 func TestIdleLooks(t *testing.T) {
 	paced(t, sender.DispatcherConfig{}, func(t *testing.T, _ *bed, s *stepsStore) {
 		time.Sleep(10 * time.Second)
-		require.Empty(t, s.wrote)
+		require.Empty(t, s.steps())
 		require.InDelta(t, 100, s.looked, 2)
 		require.InDelta(t, 10, s.swept, 1)
 		require.InDelta(t, 10, s.replays, 1)
