@@ -273,7 +273,10 @@ func ordinarily() error {
 		if err != nil {
 			return parent.Fail(err)
 		}
-		return load(ctx, parent, p, producer.inTx, params)
+		return load(ctx, parent, p, func(ctx context.Context, fn func(pgx.Tx) error) error {
+			defer p.store.Wake()
+			return producer.inTx(ctx, fn)
+		}, params)
 	}
 	countSyncsOnce()
 	p, err := sqliteAt(params.Database.DSN)
@@ -283,7 +286,7 @@ func ordinarily() error {
 	return load(ctx, parent, p, p.inTx, params)
 }
 
-// load runs a dispatcher beside a producer whose transactions inTx runs.
+// load runs a dispatcher beside a producer whose transactions inTx runs. It wakes the dispatcher.
 func load[Tx any](ctx context.Context, parent *child.Parent, p *place[Tx], inTx func(context.Context, func(Tx) error) error, params ordinaryParams) error {
 	pub, err := sender.NewPublisher(p.store, nil)
 	if err != nil {
@@ -315,7 +318,6 @@ func load[Tx any](ctx context.Context, parent *child.Parent, p *place[Tx], inTx 
 			ref, err = pub.PublishTx(ctx, tx, e)
 			return err
 		})
-		pub.Wake()
 		return ref.ID, err
 	}}.Serve(ctx, parent)
 	return errors.Join(err, <-stopped)
