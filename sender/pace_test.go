@@ -254,3 +254,19 @@ func TestStopWaitsForItsStep(t *testing.T) {
 		}
 	})
 }
+
+// A look that finds nothing is no step that a distance is kept from.
+func TestMaxDelayAfterARest(t *testing.T) {
+	paced(t, sender.DispatcherConfig{MaxDelay: 100 * time.Millisecond}, func(t *testing.T, b *bed, s *stepsStore) {
+		b.subscribe("sub_a", "http://endpoint/")
+		b.publish("sub_a")
+		for range 10 {
+			time.Sleep(10*time.Second + 17*time.Millisecond)
+			s.begin()
+			b.publish("sub_a")
+			time.Sleep(time.Second)
+			require.NotEmpty(t, s.wrote)
+			require.Zero(t, s.wrote[0])
+		}
+	})
+}

@@ -226,7 +226,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	}
 	p.admitted = false
 	p.mu.Unlock()
-	p.lastStep, p.pace.hinted, p.pace.caughtUp = asked, false, false
+	p.pace.hinted, p.pace.caughtUp = false, false
 	most := p.claimSize
 	if len(p.unread.claims) > 0 {
 		most = 0 // these first
@@ -235,13 +235,16 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
 	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
 	if err != nil {
-		p.pace.hinted = s.hinted
+		p.lastStep, p.pace.hinted = asked, s.hinted
 		return s, err
 	}
 	s.expanded = expanded.Events + expanded.Deliveries
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
 	s.caughtUp = !expanded.More && !more && len(claims.Claimed) < slots && hasRoom(&params) && (s.due.IsZero() || s.due.After(s.now))
+	if s.hinted || s.busy() { // else it was a mere look, after which a step may follow at once
+		p.lastStep = asked
+	}
 	p.accept(p.withoutUnread(claims.Claimed, asked), asked)
 	if err := p.readUnread(ctx); err != nil {
 		return s, err
