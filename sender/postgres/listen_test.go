@@ -1,12 +1,20 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
 )
@@ -83,6 +91,40 @@ func TestWakeIsNotSentByAProcessThatDispatches(t *testing.T) {
 	awaitWoken(t, there, "it is its own process")
 	require.False(t, there.Hinting())
 	require.Empty(t, here.Woken())
+}
+
+// What the application does before it connects is done for LISTEN, too: without, a
+// password that changes would be an old one. Why it fails is said once.
+func TestListenConnectsAsThePoolDoes(t *testing.T) {
+	p := newPlace(t)
+	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
+	require.NoError(t, err)
+	cfg.ConnConfig.Database = "of_yesterday"
+	var refusals atomic.Int64
+	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		if refusals.Add(1) <= 2 {
+			return errors.New("no password for now")
+		}
+		c.Database = p.pool.Config().ConnConfig.Database
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	var said bytes.Buffer
+	s, err := postgres.New(pool, &postgres.Config{Schema: p.schema, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Listen(ctx)
+	}()
+	awaitWoken(t, s, "it has begun to listen")
+	cancel()
+	<-done
+	require.Equal(t, 1, strings.Count(said.String(), "hints of other processes are not heard"), said.String())
+	require.Contains(t, said.String(), "no password for now")
 }
 
 var _ sender.Listener = (*pgxStore)(nil)
