@@ -52,28 +52,43 @@ func clock(t *testing.T, pool *pgxpool.Pool, schema string) (string, func(time.D
 	}
 }
 
+// onPgx opens stores in schemas of their own.
+func onPgx(pool *pgxpool.Pool) func(t *testing.T) jobstest.Harness[pgx.Tx] {
+	return func(t *testing.T) jobstest.Harness[pgx.Tx] {
+		name := schema(t, pool)
+		s, err := postgres.New(pool, &postgres.Config{Schema: name})
+		require.NoError(t, err)
+		require.NoError(t, s.Migrate(t.Context()))
+		now, advance := clock(t, pool, name)
+		s.SetClock(now)
+		return jobstest.Harness[pgx.Tx]{
+			Store: s, Advance: advance, ConcurrentWriters: true,
+			Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
+				tx, err := pool.Begin(t.Context())
+				require.NoError(t, err)
+				return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
+			},
+		}
+	}
+}
+
+// What a store does is the same in all of pgx's query modes: TestStore has the default.
+func TestStoreInQueryModes(t *testing.T) {
+	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			jobstest.Run(t, onPgx(openPool(t, "default_query_exec_mode", mode)))
+		})
+	}
+}
+
 func TestStore(t *testing.T) {
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
 		level := strings.ReplaceAll(isolation, " ", "_")
 		t.Run("pgx_"+level, func(t *testing.T) {
 			t.Parallel()
 			pool := openPool(t, "default_transaction_isolation", isolation)
-			jobstest.Run(t, func(t *testing.T) jobstest.Harness[pgx.Tx] {
-				name := schema(t, pool)
-				s, err := postgres.New(pool, &postgres.Config{Schema: name})
-				require.NoError(t, err)
-				require.NoError(t, s.Migrate(t.Context()))
-				now, advance := clock(t, pool, name)
-				s.SetClock(now)
-				return jobstest.Harness[pgx.Tx]{
-					Store: s, Advance: advance, ConcurrentWriters: true,
-					Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
-						tx, err := pool.Begin(t.Context())
-						require.NoError(t, err)
-						return tx, func() error { return tx.Commit(context.Background()) }, func() error { return tx.Rollback(context.Background()) }
-					},
-				}
-			})
+			jobstest.Run(t, onPgx(pool))
 		})
 		t.Run("sql_"+level, func(t *testing.T) {
 			t.Parallel()
