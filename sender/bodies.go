@@ -66,6 +66,7 @@ func (p *pump) withoutUnread(claimed []Claimed, asked time.Time) []Claimed {
 		}
 	}
 	p.unread.asked = asked
+	p.present.aside.Store(true)
 	return whole
 }
 
@@ -101,6 +102,7 @@ func (p *pump) readUnread(ctx context.Context) error {
 		}
 	}
 	p.accept(whole, u.asked)
+	p.present.aside.Store(false)
 	return nil
 }
 

@@ -290,6 +290,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		p.workers.Go(func() { l.Listen(ctx) })
 	}
 	p.workers.Go(func() { p.upkeep.run(ctx) })
+	defer p.present.live(ctx)()
 	p.run(ctx)
 	defer d.post.transports.closeIdle()
 	return p.drain(ctx)
@@ -321,6 +322,7 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	p := newPump(d)
+	defer p.present.live(ctx)()
 	err := p.once(ctx)
 	for d.cfg.Notifier != nil && err == nil {
 		var n int

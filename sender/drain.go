@@ -48,6 +48,7 @@ func (p *pump) stop() {
 		p.back = append(p.back, givenBack{a: &attempt{Claimed: c}})
 	}
 	p.unread = unread{}
+	p.present.aside.Store(false)
 }
 
 // settle records and gives back what there is. What the database does not take

@@ -24,6 +24,7 @@ type Loop struct {
 	next    time.Time
 	upkeep  time.Time // when it is due
 	ignores bool      // hints and results, until next
+	beat    time.Time
 }
 
 // NewLoop returns a Loop on a store, as NewDispatcher would return a Dispatcher, by
@@ -35,7 +36,8 @@ func NewLoop(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now func() 
 		return nil, err
 	}
 	d.secrets.timeout = 0 // it is the driver who knows what time it is
-	l := &Loop{p: newPump(d), next: now(), upkeep: now()}
+	l := &Loop{p: newPump(d), next: now(), upkeep: now(), beat: now()}
+	l.p.present.timeout = 0
 	l.p.begin(context.Background())
 	l.p.launch = func(a *attempt) { l.begun = append(l.begun, a) }
 	return l, nil
@@ -95,6 +97,21 @@ func (l *Loop) upkeepAt(now time.Time) time.Time {
 	default:
 	}
 	return l.upkeep
+}
+
+// Beat has the process say that it lives, as far as it holds something, and take over
+// what others held that are gone. The driver calls it whenever NextBeat has come, while
+// Step waits for the store too, until it is Stopped. Errors of the database are logged.
+func (l *Loop) Beat(ctx context.Context) { l.beat = l.p.d.now().Add(l.p.present.round(ctx)) }
+
+// NextBeat is when to call Beat.
+func (l *Loop) NextBeat() time.Time {
+	select {
+	case <-l.p.present.claims:
+		l.beat = earliest(l.beat, l.p.d.now().Add(beatFresh))
+	default:
+	}
+	return l.beat
 }
 
 // Woken is the store's hint (DispatchStore.Woken).

@@ -34,6 +34,7 @@ const (
 type pump struct {
 	d       *Dispatcher
 	upkeep  *upkeep
+	present *presence
 	stats   Stats
 	launch  func(a *attempt) // has somebody make an attempt, and finish it
 	results chan struct{}    // capacity 1: there is something to record, or to give back
@@ -94,6 +95,7 @@ func newPump(d *Dispatcher) *pump {
 	}
 	p.launch = p.toWorker
 	p.upkeep = newUpkeep(p)
+	p.present = newPresence(p)
 	p.resize()
 	p.slots.probing = d.network.down(d.now()) // as another run found it
 	return p
@@ -233,7 +235,9 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	}
 	slots := limitClaim(&params, most)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
+	params.By = p.present.by(asked)
 	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
+	p.present.claimed(params.By, asked, err == nil && len(claims.Claimed) > 0)
 	if err != nil {
 		p.lastStep, p.pace.hinted = asked, s.hinted
 		return s, err

@@ -31,6 +31,7 @@ type PresenceStore interface {
 	// given. One that is not known is gone already.
 	TakeOver(ctx context.Context, p Presence) (ended int, err error)
 
-	// Leave has a process known no more, which holds no leases.
-	Leave(ctx context.Context, process int64) error
+	// Leave has a process known no more that holds no leases, if its beat is still the
+	// one given.
+	Leave(ctx context.Context, p Presence) error
 }

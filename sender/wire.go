@@ -94,9 +94,9 @@ func (p *pump) returned(all []*attempt, due time.Time) {
 }
 
 // inTime tells whether an attempt that begins now ends, and is recorded, while its
-// lease lasts.
+// lease lasts, and nobody has taken it over.
 func (p *pump) inTime(a *attempt, now time.Time) bool {
-	return now.Sub(a.asked) <= p.d.cfg.Lease-p.d.cfg.Timeout-p.d.cfg.Lease/6
+	return now.Sub(a.asked) <= p.d.cfg.Lease-p.d.cfg.Timeout-p.d.cfg.Lease/6 && p.present.vouches(a.asked, now)
 }
 
 // scan looks, now and then, for attempts that take long, and gives back what

@@ -19,6 +19,8 @@ type breakage struct {
 	numbered     bool // a token is the attempt's number, and a release is repeated
 	commits      bool // what should be rolled back
 	redelivers   bool // what nobody has asked for
+	silent       bool // no beat is stored but by claims
+	greedy       bool // what others hold is taken over, too
 }
 
 type decideFunc = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision
@@ -107,6 +109,8 @@ var breakages = []breakage{
 	}},
 	{name: "leases end early", breaks: "I5", batch: func(b *sender.Batch) { b.Claim.Lease /= 10 }},
 	{name: "a number that was given back is the token again", breaks: "I5", numbered: true},
+	{name: "who lives is taken over", breaks: "I5", silent: true},
+	{name: "what others hold is taken over", breaks: "I5", greedy: true},
 	{name: "what is rolled back is committed", breaks: "I2", commits: true},
 	{name: "what was delivered is sent again", breaks: "I6", redelivers: true},
 }
@@ -169,6 +173,30 @@ func (s *brokenStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sende
 		s.released = nil
 	}
 	return c, err
+}
+
+func (s *brokenStore) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
+	if s.how.silent {
+		return s.Present(ctx)
+	}
+	return s.Store.Beat(ctx, p)
+}
+
+func (s *brokenStore) TakeOver(ctx context.Context, p sender.Presence) (int, error) {
+	n, err := s.Store.TakeOver(ctx, p)
+	if s.how.greedy && err == nil && n > 0 {
+		known, err := s.Present(ctx)
+		if err != nil {
+			return n, err
+		}
+		for _, other := range known {
+			also, err := s.Store.TakeOver(ctx, other)
+			if n += also; err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, err
 }
 
 func (s *brokenStore) InTx(ctx context.Context, fn func(*memory.Tx) error) error {

@@ -13,6 +13,9 @@ func (w *world) checkPost(d *delivery, p *process, c *sender.Claimed, made *post
 	if made.number != c.Number {
 		w.violated("I3", "attempt %d of %s says that it is %d", c.Number, d.name, made.number)
 	}
+	if l := d.leased; l != nil && l.over && l.token == c.Token && p.behind == 0 {
+		w.violated("I3", "attempt %d of %s is begun, and its process was taken over", made.number, d.name)
+	}
 	if l := d.leased; l != nil && l.token == c.Token && (l.by != p || l.life != p.life) {
 		w.violated("I3", "attempt %d of %s is posted by process %d, and was claimed by %d", made.number, d.name, p.no, l.by.no)
 	}

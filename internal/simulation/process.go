@@ -19,6 +19,8 @@ type process struct {
 	behind  time.Duration // how far it may be, with its idea of the time
 	plan    int           // raised when it is planned anew when to go on
 	planned time.Time
+	beats   time.Time // when it says next that it lives
+	said    time.Time // when it has done so last
 
 	busy    bool // it waits for a call of the database
 	waiting []func()
@@ -40,7 +42,7 @@ func (p *process) start() {
 	if !w.calm && !w.cfg.NoFaults {
 		p.off = time.Duration(w.rand.Int64N(int64(20*365*24*time.Hour)) - int64(10*365*24*time.Hour)).Truncate(time.Microsecond)
 	}
-	p.stalled, p.planned, p.waiting = time.Time{}, time.Time{}, nil
+	p.stalled, p.planned, p.beats, p.said, p.waiting = time.Time{}, time.Time{}, time.Time{}, time.Time{}, nil
 	w.say("process %d begins", p.no)
 	p.act(func() {
 		store, err := w.open(p.clock)
@@ -138,6 +140,7 @@ func (p *process) goOn() {
 	if p.loop == nil {
 		return
 	}
+	p.beat()
 	at := p.loop.Next().Add(-p.off)
 	if at.Before(p.w.now) {
 		at = p.w.now
@@ -160,6 +163,37 @@ func (p *process) step() {
 	p.loop.Step(p.w.ctx)
 	if p.w.steps%8 == 0 {
 		p.w.lookAround()
+	}
+}
+
+// beat plans when it says next that it lives. It does so on a goroutine of its own: it
+// need not wait for what else it does.
+func (p *process) beat() {
+	w := p.w
+	at := p.loop.NextBeat().Add(-p.off)
+	if at.Before(w.now) {
+		at = w.now
+	}
+	if at.Equal(p.beats) {
+		return
+	}
+	p.beats = at
+	life := p.life
+	w.queue.add(at, func() { p.lives(life, at) })
+}
+
+func (p *process) lives(life int, at time.Time) {
+	w := p.w
+	switch {
+	case p.life != life || !p.beats.Equal(at):
+	case p.stalled.After(w.now):
+		p.beats = p.stalled
+		w.queue.add(p.stalled, func() { p.lives(life, p.beats) })
+	default:
+		p.beats = time.Time{}
+		p.loop.Beat(w.ctx)
+		w.hint()
+		p.beat()
 	}
 }
 

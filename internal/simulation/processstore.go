@@ -139,6 +139,45 @@ func (s *processStore) Prune(ctx context.Context, x sender.PruneParams) (sender.
 	return call(s, "prune", without[sender.Pruned](), func() (sender.Pruned, error) { return s.DispatchStore.Prune(ctx, x) })
 }
 
+// brief makes one call that says that the process lives, or asks who else does. It is
+// made beside what the process does otherwise, so it is not the last.
+func brief[T any](s *processStore, name string, effect func(T), do func() (T, error)) (T, error) {
+	p, w := s.p, s.p.w
+	var none T
+	if w.away.After(w.now) || w.fault(failBefore) {
+		w.say("process %d: %s fails", p.no, name)
+		return none, errAway
+	}
+	result, err := do()
+	if err != nil {
+		w.fail(err)
+		return none, err
+	}
+	effect(result)
+	if w.fault(failAfter) {
+		w.say("process %d does not learn of its %s", p.no, name)
+		return none, errUnknown
+	}
+	return result, nil
+}
+
+func (s *processStore) Beat(ctx context.Context, b sender.Presence) ([]sender.Presence, error) {
+	return brief(s, "beat", func([]sender.Presence) { s.p.said = s.p.w.now }, func() ([]sender.Presence, error) { return s.DispatchStore.Beat(ctx, b) })
+}
+
+func (s *processStore) Present(ctx context.Context) ([]sender.Presence, error) {
+	return brief(s, "present", func([]sender.Presence) {}, func() ([]sender.Presence, error) { return s.DispatchStore.Present(ctx) })
+}
+
+func (s *processStore) TakeOver(ctx context.Context, b sender.Presence) (int, error) {
+	return brief(s, "take over", func(n int) { s.p.tookOver(b, n) }, func() (int, error) { return s.DispatchStore.TakeOver(ctx, b) })
+}
+
+func (s *processStore) Leave(ctx context.Context, b sender.Presence) error {
+	_, err := brief(s, "leave", func(struct{}) {}, func() (struct{}, error) { return struct{}{}, s.DispatchStore.Leave(ctx, b) })
+	return err
+}
+
 // stepper is a processStore whose database does it all in one transaction.
 type stepper struct {
 	*processStore

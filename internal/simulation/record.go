@@ -80,6 +80,8 @@ type lease struct {
 	until  time.Time
 	by     *process
 	life   int
+	owner  int64 // the number of that process
+	over   bool  // it was taken over
 }
 
 func (l *lease) String() string {
@@ -186,7 +188,7 @@ func (p *process) exchanged(b *sender.Batch, c *sender.Claims) {
 		x := &c.Claimed[i]
 		d := w.deliveryOf(x.Key, x.Event, x.Target.Subscription)
 		d.say("%d is claimed by process %d", x.Number, p.no)
-		w.claimed(p, d, x, b.Claim.Lease)
+		w.claimed(p, d, x, b.Claim.Lease, b.Claim.By.Process)
 		touched = append(touched, d)
 	}
 	for _, d := range touched {
@@ -248,7 +250,7 @@ func (w *world) holdIf(s *subscription, dec *sender.Decision) {
 }
 
 // claimed is that the store has given out a delivery.
-func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Duration) {
+func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Duration, owner int64) {
 	w.checkClaim(d, c)
 	w.checkDue(d, "claimed")
 	w.checkToldSpared(d, c)
@@ -256,7 +258,7 @@ func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Du
 		d.firstMost, d.firstLeast = c.At, minTime(d.firstLeast, c.At)
 	}
 	d.lastAt = c.At
-	d.leased = &lease{token: c.Token, number: c.Number, until: c.At.Add(term), by: p, life: p.life}
+	d.leased = &lease{token: c.Token, number: c.Number, until: c.At.Add(term), by: p, life: p.life, owner: owner}
 }
 
 // minTime is the earlier of two times, of which a may be zero.
@@ -265,6 +267,28 @@ func minTime(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// tookOver notes that the leases of a process were ended, so many of them.
+func (p *process) tookOver(of sender.Presence, n int) {
+	w := p.w
+	if n == 0 {
+		return
+	}
+	w.counts["taken over"]++
+	for _, d := range w.deliveries {
+		if l := d.leased; l != nil && l.owner == of.Process && l.until.After(w.now) {
+			d.say("%d is taken over by process %d from %d", l.number, p.no, l.by.no)
+			if at := l.by.said; l.by.life == l.life && w.now.Sub(at) < 4*time.Second {
+				w.violated("I5", "process %d is taken over at %v, and has said at %v that it lives", l.by.no, w.now.Sub(begins), at.Sub(begins))
+			}
+			l.until, l.over = w.now, true
+			n--
+		}
+	}
+	if n != 0 {
+		w.violated("I5", "a process was taken over, and with it %d leases of others", n)
+	}
 }
 
 // released notes what was given back.

@@ -65,9 +65,11 @@ func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err
 }
 
 // Leave implements sender.PresenceStore.
-func (s *Store) Leave(ctx context.Context, process int64) error {
+func (s *Store) Leave(ctx context.Context, p sender.Presence) error {
 	return s.inTx(ctx, func(tx *Tx) error {
-		deleteKey(tx, s.processes, process)
+		if s.processes[p.Process] == p.Beat {
+			deleteKey(tx, s.processes, p.Process)
+		}
 		return nil
 	})
 }

@@ -13,7 +13,7 @@ const (
 	present   = `SELECT coalesce(array_agg(no), '{}'), coalesce(array_agg(beat), '{}') FROM surehook_processes`
 	// storeBeatAndRead reads them as they were before.
 	storeBeatAndRead = `WITH b AS (` + storeBeat + `) ` + present
-	deleteProcess    = `DELETE FROM surehook_processes WHERE no = $1`
+	deleteProcess    = `DELETE FROM surehook_processes WHERE no = $1 AND beat = $2`
 
 	// selectHeldBy finds subscriptions of which a process holds something. The leases are
 	// as many as there are attempts in flight.
@@ -88,7 +88,7 @@ func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
 		return 0, false, err
 	}
 	if len(subscriptions) == 0 {
-		return 0, true, b.execs(deleteProcess, p.Process)
+		return 0, true, b.execs(deleteProcess, p.Process, p.Beat)
 	}
 	n, err := b.exec(endLeasesOf, p.Process, b.now, subscriptions)
 	if err != nil {
@@ -105,6 +105,6 @@ func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
 }
 
 // Leave implements sender.PresenceStore.
-func (c *core) Leave(ctx context.Context, process int64) error {
-	return fail("leaving", c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(deleteProcess, process) }))
+func (c *core) Leave(ctx context.Context, p sender.Presence) error {
+	return fail("leaving", c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(deleteProcess, p.Process, p.Beat) }))
 }

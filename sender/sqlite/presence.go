@@ -12,7 +12,7 @@ const (
 	storeBeat     = `INSERT INTO surehook_processes (no, beat) VALUES (?, ?) ON CONFLICT (no) DO UPDATE SET beat = excluded.beat`
 	selectPresent = `SELECT no, beat FROM surehook_processes`
 	selectBeat    = `SELECT beat FROM surehook_processes WHERE no = ?`
-	deleteProcess = `DELETE FROM surehook_processes WHERE no = ?`
+	deleteProcess = `DELETE FROM surehook_processes WHERE no = ? AND beat = ?`
 	// The leases are as many as there are attempts in flight.
 	selectHeldBy = `SELECT DISTINCT subscription FROM surehook_leases WHERE owner = ? AND until > ?`
 	endLeasesOf  = `UPDATE surehook_leases SET until = ?2 WHERE owner = ?1 AND until > ?2`
@@ -97,10 +97,10 @@ func (b *batch) takeOver(p sender.Presence) (ended int, err error) {
 	if err := b.heads.store(); err != nil {
 		return 0, err
 	}
-	return int(n), b.execs(deleteProcess, p.Process)
+	return int(n), b.execs(deleteProcess, p.Process, p.Beat)
 }
 
 // Leave implements sender.PresenceStore.
-func (s *Store) Leave(ctx context.Context, process int64) error {
-	return s.write(ctx, func(w *work) error { return fail("leaving", w.execs(deleteProcess, process)) })
+func (s *Store) Leave(ctx context.Context, p sender.Presence) error {
+	return s.write(ctx, func(w *work) error { return fail("leaving", w.execs(deleteProcess, p.Process, p.Beat)) })
 }

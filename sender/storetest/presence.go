@@ -61,8 +61,10 @@ func presenceKnown[Tx any](w *world[Tx]) {
 		w.equal(byNumber(before), byNumber(step.before), "processes that were known before %v", step.says)
 	}
 	w.known("after four beats", sender.Presence{Process: 7, Beat: 3}, sender.Presence{Process: 8, Beat: 5})
+	w.noError(w.Store.Leave(w.ctx, sender.Presence{Process: 7, Beat: 2}), "leaving with another beat")
+	w.known("after one has left with another beat", sender.Presence{Process: 7, Beat: 3}, sender.Presence{Process: 8, Beat: 5})
 	for range 2 {
-		w.noError(w.Store.Leave(w.ctx, 7), "leaving")
+		w.noError(w.Store.Leave(w.ctx, sender.Presence{Process: 7, Beat: 3}), "leaving")
 	}
 	w.known("after one has left", sender.Presence{Process: 8, Beat: 5})
 }

@@ -36,7 +36,7 @@ var presenceBreakages = map[string]breakage{
 		}
 	}},
 	"what is taken over is due when its lease ends": {[]string{"presence/taken over", "presence/others' leases"}, func(b *broken, _ *harness) {
-		b.takeOver = func(ctx context.Context, p sender.Presence) (int, error) { return 7, b.Store.Leave(ctx, p.Process) }
+		b.takeOver = func(ctx context.Context, p sender.Presence) (int, error) { return 7, b.Store.Leave(ctx, p) }
 	}},
 	"who was taken over stays known": {[]string{"presence/taken over", "presence/others' leases"}, func(b *broken, _ *harness) {
 		b.takeOver = func(ctx context.Context, p sender.Presence) (int, error) {
