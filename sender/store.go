@@ -200,7 +200,8 @@ type DispatchStore interface {
 
 	// Release gives claimed deliveries back whose attempts did not begin: the
 	// attempt number is free again, Decision.Spared of the attempt before is kept,
-	// and they are due at Release.Due (zero: at once). A token that is not the
+	// and they are due at Release.Due (zero: at once; one that has had no attempt is so
+	// since it was claimed, and has the place that it had: see ClaimParams). A token that is not the
 	// present lease's changes nothing, so a release whose answer was lost can be
 	// repeated.
 	Release(ctx context.Context, rs []Release) error
@@ -330,6 +331,10 @@ type Resume struct {
 // ClaimParams says what to claim. Subscribers that have work due take turns,
 // those that waited longest first, then each one's subscriptions, then each
 // subscription's deliveries, oldest due first. What was served goes to the tail.
+//
+// Of one subscription's deliveries that have had no attempt the lower event comes first,
+// in a claim and from one claim to the next, as long as none of them is put off. What was
+// released at once comes before what was never claimed.
 type ClaimParams struct {
 	Lease time.Duration
 	// Token fences what is claimed: it becomes the Claimed.Token of all of it. It must be
@@ -369,7 +374,9 @@ type Claims struct {
 	Now time.Time // the database's
 	// Recorded has one entry for each of the batch's results, in their order.
 	Recorded []Outcome
-	Claimed  []Claimed
+	// Claimed has the deliveries of one subscription in the order in which they are to be
+	// begun: see ClaimParams.
+	Claimed []Claimed
 	// Interrupted are the attempts that a claim found lost.
 	Interrupted []Recorded
 	// Notices are those that were stored.

@@ -103,7 +103,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	if row.first.IsZero() {
 		row.first = w.now
 	}
-	row.replay = 0
+	row.replay, row.returned = 0, false
 	row.leased, row.due, row.token = w.now, w.now.Add(w.Claim.Lease), w.Claim.Token
 	row.by = w.Claim.By.Process
 	w.tx.setLive(d, &row)

@@ -36,8 +36,11 @@ type live struct {
 	stood  time.Duration
 	leased time.Time // claim of the attempt in hand; zero: none
 	single bool
-	spared bool  // the last attempt was
-	replay int64 // the replay that has admitted it, while it was not claimed since; 0: none
+	spared bool // the last attempt was
+	// returned: it was released at once before its first attempt, and goes before all
+	// others.
+	returned bool
+	replay   int64 // the replay that has admitted it, while it was not claimed since; 0: none
 	// dropped: its subscription was resumed without it while it was leased. It
 	// stands in no line, and ends with the attempt in hand.
 	dropped bool
@@ -78,7 +81,10 @@ func (tx *Tx) revive(d *delivery, row *live) {
 func (d *delivery) place() *int { return &d.at }
 
 func (d *delivery) before(other *delivery) bool {
-	if !d.live.due.Equal(other.live.due) {
+	if d.live.returned != other.live.returned {
+		return d.live.returned
+	}
+	if !d.live.returned && !d.live.due.Equal(other.live.due) {
 		return d.live.due.Before(other.live.due)
 	}
 	return d.event.no < other.event.no

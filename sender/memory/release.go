@@ -21,9 +21,15 @@ func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 			if row.tries--; row.tries == 0 && row.first.Equal(row.leased) { // else attempts before it were not counted
 				row.first = time.Time{}
 			}
-			if row.leased, row.due = (time.Time{}), r.Due; r.Due.IsZero() {
+			switch {
+			case !r.Due.IsZero():
+				row.due = r.Due
+			case row.number == 0:
+				row.due, row.returned = row.leased, true
+			default:
 				row.due = now
 			}
+			row.leased = time.Time{}
 			tx.setLive(d, &row)
 			tx.wake = true
 		}

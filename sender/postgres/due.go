@@ -175,14 +175,14 @@ const (
 
 	// selectCandidates finds what of subscriptions is due and waits, without bodies:
 	// what was resumed, in the order of the events, then what is fresh, then replays.
-	selectCandidates = `SELECT u.subscription, q.kind, q.event, q.due, q.epoch, q.bytes FROM
+	selectCandidates = `SELECT u.subscription, q.kind, q.event, q.due, q.epoch, q.bytes, q.number = 0 FROM
 		unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]) AS u(subscription, epoch, resumed_to, waiting_from)
 		CROSS JOIN LATERAL (
-			(SELECT 0 AS kind, event, due, epoch, bytes FROM surehook_waiting
+			(SELECT 0 AS kind, event, due, epoch, bytes, number FROM surehook_waiting
 				WHERE u.resumed_to >= 0 AND subscription = u.subscription AND event > u.resumed_to ORDER BY event LIMIT $6)
-			UNION ALL (SELECT 1, event, due, epoch, bytes FROM surehook_waiting
+			UNION ALL (SELECT 1, event, due, epoch, bytes, number FROM surehook_waiting
 				WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 0 AND due >= u.waiting_from AND due <= $5 ORDER BY due, event LIMIT $6)
-			UNION ALL (SELECT 2, event, due, epoch, bytes FROM surehook_waiting
+			UNION ALL (SELECT 2, event, due, epoch, bytes, number FROM surehook_waiting
 				WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 1 AND due >= u.waiting_from AND due <= $5 ORDER BY due, event LIMIT $6)
 		) q`
 	// selectOldPending finds what is pending of subscriptions that have other things
@@ -201,6 +201,7 @@ type candidate struct {
 	event   int64
 	due     moment
 	kind    int8 // pending, or what selectCandidates says
+	first   bool // it has had no attempt
 	resumed bool
 	bytes   int32 // its event's body's length
 
@@ -300,7 +301,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 	err := b.each(func(r rows) (bool, error) {
 		var no, epoch int64
 		var c candidate
-		if err := r.Scan(&no, &c.kind, &c.event, &c.due, &epoch, &c.bytes); err != nil {
+		if err := r.Scan(&no, &c.kind, &c.event, &c.due, &epoch, &c.bytes, &c.first); err != nil {
 			return false, err
 		}
 		h := b.heads.by[no]
@@ -313,6 +314,9 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 				resumed[h] = append(resumed[h], c)
 			}
 		case 1:
+			if c.first { // released, and claimed before all that is pending
+				c.due = none
+			}
 			fresh[h] = append(fresh[h], c)
 		default:
 			replays[h] = append(replays[h], c)

@@ -42,7 +42,7 @@ func (b *batch) release(rs []sender.Release) error {
 		if sub.gone() || l.redacted || sub.leaves(l.epoch, l.event) {
 			cancelled = append(cancelled, r.Key)
 		}
-		b.takeBack(b.heads.by[l.subscription], l, max(b.now, momentOf(r.Due)))
+		b.takeBack(b.heads.by[l.subscription], l, momentOf(r.Due))
 	}
 	if len(cancelled) == 0 {
 		return nil
@@ -55,7 +55,8 @@ func (b *batch) release(rs []sender.Release) error {
 }
 
 // takeBack undoes a claim, whose lease is taken away. What was the first attempt of
-// a schedule is so again.
+// a schedule is so again. What had no attempt and is due at once is so since it was
+// claimed: of what was released, that orders the events as they were claimed.
 func (b *batch) takeBack(h *head, l *live, due moment) {
 	h.leased--
 	l.number--
@@ -65,6 +66,11 @@ func (b *batch) takeBack(h *head, l *live, due moment) {
 	}
 	if l.firstAt == l.claimedAt {
 		l.firstAt = none
+	}
+	if due == none && l.number == 0 {
+		due = l.claimedAt
+	} else {
+		due = max(b.now, due)
 	}
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	b.wait(h, l, due, rankFresh, 0)

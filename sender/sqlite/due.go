@@ -149,7 +149,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 		}
 	}
 	if h.pending == 0 {
-		return due, nil
+		return inTurn(due), nil
 	}
 	pending, err := b.find(make([]dueDelivery, 0, min(limit, int(h.pending))), h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		d.pending = true
@@ -161,9 +161,23 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	if len(due) == 0 {
 		return pending, nil // in order already
 	}
-	due = append(due, pending...)
-	slices.SortStableFunc(due, func(x, y dueDelivery) int { return cmp.Compare(x.due, y.due) })
+	due = inTurn(append(due, pending...))
 	return due[:min(limit, len(due))], nil
+}
+
+// inTurn sorts deliveries by when they became due. What waits and has had no attempt was
+// released, and claimed before all that is pending: it comes first, by its events.
+func inTurn(all []dueDelivery) []dueDelivery {
+	turn := func(d *dueDelivery) int64 {
+		if d.number == 0 && !d.pending {
+			return 0
+		}
+		return d.due
+	}
+	slices.SortStableFunc(all, func(x, y dueDelivery) int {
+		return cmp.Or(cmp.Compare(turn(&x), turn(&y)), cmp.Compare(x.event, y.event))
+	})
+	return all
 }
 
 func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {

@@ -27,7 +27,7 @@ func (b *batch) release(rs []sender.Release) error {
 		if taken[i] == nil {
 			continue
 		}
-		if err := b.takeBack(taken[i], max(b.now, micros(r.Due))); err != nil {
+		if err := b.takeBack(taken[i], micros(r.Due)); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,8 @@ func (b *batch) release(rs []sender.Release) error {
 }
 
 // takeBack undoes a claim, whose lease is taken away. What was the first attempt
-// of a schedule is so again.
+// of a schedule is so again. What had no attempt and is due at once is so since it was
+// claimed: of what was released, that orders the events as they were claimed.
 func (b *batch) takeBack(l *live, due int64) error {
 	h := b.heads.by[l.subscription]
 	left, err := b.left(h, l.epoch, l.event)
@@ -55,6 +56,11 @@ func (b *batch) takeBack(l *live, due int64) error {
 	}
 	if l.firstAt == l.claimedAt {
 		l.firstAt = 0
+	}
+	if due == 0 && l.number == 0 {
+		due = l.claimedAt
+	} else {
+		due = max(b.now, due)
 	}
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	return b.wait(h, l, due, rankFresh)

@@ -266,6 +266,9 @@ func (m *model[Tx]) release() {
 	if d := m.byKey[c.Key]; d.live && !d.leased.IsZero() && d.token == c.Token {
 		d.number--
 		d.tries--
+		if d.number == 0 && r.Due.IsZero() {
+			due = d.leased
+		}
 		d.leased, d.due = time.Time{}, due
 		if d.tries == 0 {
 			d.vague = d.vague || d.uncounted

@@ -102,6 +102,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"claim", claimRules[Tx]()},
 		{"bodies", bodyRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
+		{"order", orderRules[Tx]()},
 		{"record", slices.Concat(recordRules[Tx](), standstillRules[Tx](), spareRules[Tx]())},
 		{"redeliver", redeliverRules[Tx]()},
 		{"replay", replayRules[Tx]()},

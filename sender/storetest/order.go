@@ -1,0 +1,201 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func orderRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"by event", "Of a subscription's deliveries that have had no attempt the lower event is claimed first, in a claim and from one claim to the next.", orderByEvent[Tx]},
+		{"released", "What is released at once before its first attempt is claimed before what was never claimed, in the order of the events.", orderReleased[Tx]},
+		{"dispatched", "A Dispatcher makes no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version; one that failed holds nobody back.", orderDispatched[Tx]},
+	}
+}
+
+// places are those of drafts in a list.
+func places(drafts []sender.Draft, claimed []sender.Claimed) (all []int) {
+	for _, c := range claimed {
+		all = append(all, slices.IndexFunc(drafts, func(d sender.Draft) bool { return d.ID == c.Event.ID }))
+	}
+	return all
+}
+
+// series publishes events about one object, some in a transaction, the clock moving on.
+func (w *world[Tx]) series(owner, sub string, transactions, each int) (drafts []sender.Draft) {
+	w.Helper()
+	for range transactions {
+		var some []sender.Draft
+		for range each {
+			d := w.draftOn("a.b", sender.Object{Type: "thing", ID: "one"})
+			d.Subscriber, d.Subscription = owner, sub
+			some = append(some, d)
+		}
+		w.publish(some...)
+		w.expand()
+		w.Advance(time.Millisecond)
+		drafts = append(drafts, some...)
+	}
+	return drafts
+}
+
+func orderByEvent[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "only.addressed")
+	drafts := w.series(owner, sub, 4, 5)
+	var order []int
+	for _, n := range []int{3, 1, 7, plenty} {
+		order = append(order, places(drafts, w.claim(n))...)
+		w.Advance(time.Millisecond)
+	}
+	var want []int
+	for i := range drafts {
+		want = append(want, i)
+	}
+	w.equal(order, want, "events in the order of the claims")
+}
+
+func orderReleased[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "only.addressed")
+	drafts := w.series(owner, sub, 1, 6)
+	claimed := w.claim(4)
+	drafts = append(drafts, w.series(owner, sub, 2, 2)...)
+	w.Advance(time.Second)
+	release := func(some ...sender.Claimed) {
+		var back []sender.Release
+		for _, c := range some {
+			back = append(back, sender.Release{Key: c.Key, Token: c.Token})
+		}
+		w.noError(w.Store.Release(w.ctx, back), "releasing")
+		w.Advance(time.Millisecond)
+	}
+	release(claimed[3], claimed[2])
+	release(claimed[0], claimed[1])
+	var order []int
+	for _, n := range []int{1, 4, plenty} {
+		order = append(order, places(drafts, w.claim(n))...)
+		w.Advance(time.Millisecond)
+	}
+	w.equal(order, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "events in the order of the claims, of which the first four were released")
+}
+
+// versions are endpoints that answer after a while, and hold what is posted against the
+// order of the versions.
+type versions struct {
+	mu       sync.Mutex
+	rand     *rand.Rand
+	begun    map[string]int64 // the last version, by endpoint and object
+	underWay map[string]int64
+	first    int // attempts
+	broken   string
+	ended    chan struct{} // one was
+}
+
+func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
+	var e struct {
+		Object  sender.Object
+		Version int64
+	}
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := r.URL.Path + " " + e.Object.ID
+	v.mu.Lock()
+	took, status := time.Duration(v.rand.IntN(3000))*time.Microsecond, http.StatusNoContent
+	if r.URL.Path == "/failing" && v.rand.IntN(20) == 0 {
+		status = http.StatusServiceUnavailable
+	}
+	switch {
+	case v.underWay[name] != 0:
+		v.broken = fmt.Sprintf("version %d is begun at %s while the first attempt of version %d is under way", e.Version, name, v.underWay[name])
+	case e.Version != v.begun[name]+1:
+		v.broken = fmt.Sprintf("version %d is begun at %s after version %d", e.Version, name, v.begun[name])
+	}
+	v.begun[name], v.underWay[name] = e.Version, e.Version
+	v.mu.Unlock()
+	time.Sleep(took)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.underWay, name)
+	v.first++
+	select {
+	case v.ended <- struct{}{}:
+	default:
+	}
+	return &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// wait waits until so many attempts are made, or one breaks the order, or there are no more.
+func (v *versions) wait(attempts int) {
+	standstill := time.NewTimer(15 * time.Second)
+	defer standstill.Stop()
+	for {
+		select {
+		case <-v.ended:
+			standstill.Reset(15 * time.Second)
+		case <-standstill.C:
+			return
+		}
+		v.mu.Lock()
+		over := v.first == attempts || v.broken != ""
+		v.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// orderDispatched has the store's clock stand still, so that no retry is ever due: only
+// if failures hold nobody back are all first attempts made.
+func orderDispatched[Tx any](w *world[Tx]) {
+	const subscriptions, events, objects = 6, 400, 20
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
+	w.noError(err, "making keys")
+	reg, err := sender.NewRegistry(w.Store, keys, nil)
+	w.noError(err, "making a registry")
+	pub, err := sender.NewPublisher(w.Store, nil)
+	w.noError(err, "making a publisher")
+	for i := range subscriptions {
+		path := []string{"failing", "sound"}[min(i, 1)]
+		if i > 0 {
+			path += fmt.Sprint(i)
+		}
+		_, _, err := reg.CreateSubscriber(w.ctx, sender.NewSubscriber{ID: path})
+		w.noError(err, "creating a subscriber")
+		_, err = reg.Subscribe(w.ctx, sender.NewSubscription{Subscriber: path, URL: "https://example.com/" + path, EventTypes: []string{"thing.*"}})
+		w.noError(err, "subscribing")
+	}
+	v := &versions{rand: rand.New(rand.NewPCG(1, 1)), begun: map[string]int64{}, underWay: map[string]int64{}, ended: make(chan struct{}, 1)}
+	d, err := sender.NewDispatcher(w.Store, keys, &sender.DispatcherConfig{UnguardedTransport: v, Logger: slog.New(slog.DiscardHandler)})
+	w.noError(err, "making a dispatcher")
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	ran := make(chan error, 1)
+	go func() { ran <- d.Run(ctx) }()
+	random := rand.New(rand.NewPCG(2, 2))
+	for range events {
+		_, err := pub.Publish(w.ctx, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprint(random.IntN(objects))}})
+		w.noError(err, "publishing")
+	}
+	v.wait(subscriptions * events)
+	stop()
+	w.noError(<-ran, "running a dispatcher")
+	w.equal(v.broken, "", "what went wrong with the order")
+	w.equal(v.first, subscriptions*events, "first attempts made: those that failed hold others back")
+}
