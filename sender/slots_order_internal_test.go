@@ -273,3 +273,19 @@ func (m *orderModel) check(t *rapid.T) {
 	}
 	require.Equal(t, held, m.s.held)
 }
+
+// A claim that was under way while others of its chain were given back goes with them.
+func TestClaimsFollowWhatIsGivenBack(t *testing.T) {
+	due := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p := pump{back: []givenBack{{about(1, LaneProven, "y", 1, 2), time.Time{}}, {about(1, LaneProven, "x", 2, 1), due}}}
+	got, ok := p.overtakes(about(1, LaneProven, "x", 3, 1))
+	require.True(t, ok)
+	require.Equal(t, due, got)
+	for what, a := range map[string]*attempt{
+		"a retry": about(1, LaneProven, "x", 1, 2), "another object": about(1, LaneProven, "z", 3, 1),
+		"another subscription": about(2, LaneProven, "x", 3, 1), "behind a retry": about(1, LaneProven, "y", 3, 1),
+	} {
+		_, ok := p.overtakes(a)
+		require.False(t, ok, what)
+	}
+}

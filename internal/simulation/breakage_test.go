@@ -107,6 +107,11 @@ var breakages = []breakage{
 			c.Recorded[i].Lost = false
 		}
 	}},
+	{name: "each event is about an object of its own", breaks: "I14", claims: func(_ *sender.Batch, c *sender.Claims) {
+		for i := range c.Claimed {
+			c.Claimed[i].Event.Object.ID = c.Claimed[i].Event.ID
+		}
+	}},
 	{name: "leases end early", breaks: "I5", batch: func(b *sender.Batch) { b.Claim.Lease /= 10 }},
 	{name: "a number that was given back is the token again", breaks: "I5", numbered: true},
 	{name: "who lives is taken over", breaks: "I5", silent: true},

@@ -15,6 +15,6 @@
 //
 // The invariants are held against records that the simulation keeps for itself, of
 // what it has published, what it has seen on the wire, and what the calls of the
-// store returned: each in a file of its own, i01_… to i11_…, while things happen. In
+// store returned: each in a file of its own, i01_… to i14_…, while things happen. In
 // the end the faults stop, and everything must come to an end, each effect once.
 package simulation

@@ -13,6 +13,8 @@ type process struct {
 	no   int
 	loop *sender.Loop // nil: it does not run
 
+	firsts map[turn]*post // first attempts that are under way
+
 	life    int           // raised when it begins, and when it ends
 	off     time.Duration // how far its clock is ahead
 	stalled time.Time     // until when it does nothing
@@ -38,7 +40,7 @@ func (p *process) start() {
 	}
 	w := p.w
 	p.life++
-	p.off, p.behind = 0, 0
+	p.off, p.behind, p.firsts = 0, 0, map[turn]*post{}
 	if !w.calm && !w.cfg.NoFaults {
 		p.off = time.Duration(w.rand.Int64N(int64(20*365*24*time.Hour)) - int64(10*365*24*time.Hour)).Truncate(time.Microsecond)
 	}

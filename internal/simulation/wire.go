@@ -40,12 +40,14 @@ func (w *world) send(p *process, a *sender.Posting) {
 	if post == nil {
 		return
 	}
+	p.begins(post)
 	life, ended := p.life, false
 	end := func(after time.Duration, response *http.Response, err error) {
 		w.at(after, func() {
 			p.ifAlive(life, func() {
 				if !ended {
 					ended = true
+					p.ends(post)
 					a.End(response, err)
 				}
 			})

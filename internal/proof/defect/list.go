@@ -282,6 +282,11 @@ var ofStores = []Defect{
 
 var ofWire = []Defect{
 	{
+		Name: "two versions of an object are begun at a time",
+		File: "sender/slots_order.go", Tests: []string{"./sender"}, Run: "Slots",
+		Old: "\tif a.Number != 1 {\n\t\treturn false\n\t}\n", New: "\tif a != nil {\n\t\treturn false\n\t}\n",
+	},
+	{
 		Name: "results are dropped that could not be recorded",
 		File: "sender/pump.go", Tests: []string{"./sender"},
 		Old: "p.done = append(done[:len(done):len(done)], p.done...)", New: "done = append(done[:len(done):len(done)], p.done...)",
