@@ -200,10 +200,10 @@ type DispatchStore interface {
 
 	// Release gives claimed deliveries back whose attempts did not begin: the
 	// attempt number is free again, Decision.Spared of the attempt before is kept,
-	// and they are due at Release.Due (zero: at once; one that has had no attempt is so
-	// since it was claimed, and has the place that it had: see ClaimParams). A token that is not the
-	// present lease's changes nothing, so a release whose answer was lost can be
-	// repeated.
+	// and they are due at Release.Due. Zero is at once; what has had no attempt is then
+	// due since it was claimed, and comes before what was not: see ClaimParams. A token
+	// that is not the present lease's changes nothing, so a release whose answer was lost
+	// can be repeated.
 	Release(ctx context.Context, rs []Release) error
 
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because
