@@ -17,15 +17,20 @@ type announcement struct {
 
 // announce makes the event of a notice, for the subscriptions of whom it is for
 // and of the operator that ask for its type. It is about what the notice is about,
-// so that its versions order the notices of one delivery or subscription.
+// so that its versions order the notices of one delivery or subscription. Callers
+// publish nothing about these objects, so that none of their transactions, however
+// long it is open, has a version that a dispatcher waits for.
 func announce(n Notice) (Draft, bool) {
 	data, err := json.Marshal(announcement{n.ID, n.Subscription, n.Delivery, n.Replay, n.Percent, n.Detail})
 	if err != nil {
 		return Draft{}, false
 	}
 	e := Event{Type: string(n.Kind), Object: n.about(), Data: data, Subscriber: n.Subscriber, OccurredAt: n.CreatedAt}
-	d, err := e.draft(n.CreatedAt, maxAnnouncement)
-	d.Notice = true
+	if e.validate() != nil {
+		return Draft{}, false
+	}
+	d, err := e.rendered(n.CreatedAt, maxAnnouncement)
+	d.Notice, d.About = true, n.Subscription
 	return d, err == nil
 }
 
@@ -34,13 +39,13 @@ const maxAnnouncement = 64 << 10
 func (n *Notice) about() Object {
 	switch {
 	case n.Kind == NoticeDeadLettered:
-		return Object{Type: "delivery", ID: n.Delivery}
+		return Object{Type: reservedType + "delivery", ID: n.Delivery}
 	case n.Subscription != "":
-		return Object{Type: "subscription", ID: n.Subscription}
+		return Object{Type: reservedType + "subscription", ID: n.Subscription}
 	case n.Replay != "":
-		return Object{Type: "replay", ID: n.Replay}
+		return Object{Type: reservedType + "replay", ID: n.Replay}
 	}
-	return Object{Type: "network", ID: "own"}
+	return Object{Type: reservedType + "network", ID: "own"}
 }
 
 // notifyPause is how long a notice waits that a Notifier did not accept.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -28,7 +29,10 @@ type Event struct {
 	Type string
 
 	// Object is what the event is about. Its type has the form of an event's
-	// type; its id is 1 to 255 bytes of UTF-8 without control characters.
+	// type; its id is 1 to 255 bytes of UTF-8 without control characters. Types that
+	// begin with "surehook." are the library's, for the events of notices: a caller's
+	// open transaction about one of their objects would hold up the dispatchers, which
+	// publish in the middle of their work.
 	Object Object
 
 	// Version orders the changes of the object: it must be higher with each.
@@ -91,6 +95,9 @@ type Draft struct {
 	URL          string // where it is posted; "": to the subscription's URL
 	OccurredAt   time.Time
 	Notice       bool // it tells of a notice
+	// About, if not empty, is the id of the subscription that a notice is about: it
+	// gets the event only if it asks for exactly its type. See Matches.
+	About string
 
 	// The body is BodyHead, the version in decimal, BodyTail. It is rendered
 	// once, here; the store joins the parts and never changes the bytes again.
@@ -109,11 +116,23 @@ func (d *Draft) Body(version int64) []byte {
 	return append(b, d.BodyTail...)
 }
 
-// draft validates an event and renders it. All problems are reported at once.
+// reservedType begins the types of objects that are the library's.
+const reservedType = "surehook."
+
+// draft validates a caller's event and renders it. All problems are reported at once.
 func (e *Event) draft(now time.Time, maxBody int) (Draft, error) {
-	if err := e.validate(); err != nil {
+	err := e.validate()
+	if strings.HasPrefix(e.Object.Type, reservedType) {
+		err = errors.Join(err, fmt.Errorf("%w: object type %q begins with %q, which only the library's own objects do: choose another one", ErrInvalidEvent, e.Object.Type, reservedType))
+	}
+	if err != nil {
 		return Draft{}, err
 	}
+	return e.rendered(now, maxBody)
+}
+
+// rendered makes the draft of an event that was validated.
+func (e *Event) rendered(now time.Time, maxBody int) (Draft, error) {
 	if e.OccurredAt.IsZero() {
 		e.OccurredAt = now
 	}

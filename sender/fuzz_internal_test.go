@@ -166,8 +166,11 @@ func FuzzMatches(f *testing.F) {
 		if toSubscription != "" {
 			want = id == toSubscription
 		}
-		if Matches(s, eventType, toSubscriber, toSubscription) != want {
+		if Matches(s, eventType, toSubscriber, toSubscription, "") != want {
 			t.Fatalf("%q of %q for %q to %q %q: %v", asked, owner, eventType, toSubscriber, toSubscription, !want)
+		}
+		if about := Matches(s, eventType, toSubscriber, toSubscription, id); about != (want && (toSubscription != "" || asked == eventType || eventType == "never.this")) {
+			t.Fatalf("%q of %q for %q, which tells of it: %v", asked, owner, eventType, about)
 		}
 		for _, got := range []bool{(&ReplayFilter{EventType: asked}).Selects(ReplayCandidate{EventType: eventType}), eventMatches(asked, Object{}, time.Time{}, time.Time{}, EventInfo{Type: eventType})} {
 			if got != wanted {

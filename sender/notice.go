@@ -27,7 +27,11 @@ const (
 )
 
 // Notice is what an operator or an owner must learn. It is stored in the
-// transaction of what caused it, and kept until somebody has acknowledged it.
+// transaction of what caused it, and kept until somebody has acknowledged it. It is
+// also published as an event, to the owner's and the operator's subscriptions that ask
+// for its type: about an object of type "surehook.delivery", "surehook.subscription",
+// "surehook.replay" or "surehook.network". The subscription that it tells of is left
+// out, unless that asks for exactly this type.
 type Notice struct {
 	ID           string
 	Kind         NoticeKind

@@ -109,7 +109,7 @@ func TestNoticesAreEventsAndDoNotBreed(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal(r.Body, &event))
 			require.Equal(t, "delivery.dead_lettered", event.Type)
-			require.Equal(t, []string{"delivery", event.Data.Delivery}, []string{event.Object.Type, event.Object.ID})
+			require.Equal(t, []string{"surehook.delivery", event.Data.Delivery}, []string{event.Object.Type, event.Object.ID})
 			require.Equal(t, hooked[0].ID, event.Data.Notice)
 			require.Equal(t, hooked[0].Detail, event.Data.Detail)
 		}

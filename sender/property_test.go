@@ -148,7 +148,7 @@ func TestPropertyPagesListEachOnce(t *testing.T) {
 			require.NoError(t, err)
 			place[ref.ID] = len(place)
 			for _, sub := range subscriptions {
-				if sender.Matches(sub, eventType, "", "") && query.MatchesEvent(sender.EventInfo{Type: eventType}) {
+				if sender.Matches(sub, eventType, "", "", "") && query.MatchesEvent(sender.EventInfo{Type: eventType}) {
 					want = append(want, ref.ID+" "+sub.ID)
 				}
 			}

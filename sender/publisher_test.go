@@ -45,6 +45,7 @@ func TestPublishRefuses(t *testing.T) {
 		{"data that is not UTF-8", func(e *sender.Event) { e.Data = json.RawMessage("\"\xff\"") }, sender.ErrInvalidEvent, "not valid UTF-8"},
 		{"too large", func(e *sender.Event) { e.Data = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`) }, sender.ErrInvalidEvent, "at most 1048576 are allowed"},
 		{"a subscription without its subscriber", func(e *sender.Event) { e.Subscription = "wsub_1" }, sender.ErrInvalidEvent, "without its subscriber"},
+		{"an object of the library's", func(e *sender.Event) { e.Object.Type = "surehook.subscription" }, sender.ErrInvalidEvent, "begins with \"surehook.\", which only the library's own objects do"},
 		{"a key with NUL", func(e *sender.Event) { e.IdempotencyKey = "k\x00" }, sender.ErrInvalidEvent, "idempotency key has a NUL at offset 1: it must be UTF-8 without NUL"},
 		{"a key that is not UTF-8", func(e *sender.Event) { e.IdempotencyKey = "\xff" }, sender.ErrInvalidEvent, "idempotency key is not valid UTF-8"},
 		{"a scope with NUL", func(e *sender.Event) { e.IdempotencyKey, e.KeyScope = "k", "\x00" }, sender.ErrInvalidEvent, "key scope has a NUL"},

@@ -152,7 +152,7 @@ type DispatchStore interface {
 
 	// Expand makes the deliveries of events that have been committed: for each
 	// event and each subscription that was there when it was committed, has not
-	// been deleted since, and matches (see Matches), one pending delivery. It is due
+	// been deleted since, and matches (see Matches and Draft.About), one pending delivery. It is due
 	// at once, unless the subscription is paused or disabled: then it is held, and
 	// one row of the subscription says so. A subscription that is closing gets only
 	// what was committed before. It handles up to p.Events events and makes up to about

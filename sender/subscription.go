@@ -60,16 +60,19 @@ type Subscription struct {
 // Matches is the one rule of which subscription gets which event. The event is
 // addressed to one subscription alone; or to a subscriber, whose subscriptions
 // and the operator's get it if they ask for its type; or to everyone who asks
-// for its type.
-func Matches(s Subscription, eventType, toSubscriber, toSubscription string) bool {
+// for its type. The subscription that the event tells of, if it is a notice's, gets
+// it only if it asks for exactly its type, and not by "prefix.*" or "*": else an
+// endpoint that fails would be told that it fails, and fail with that, too.
+func Matches(s Subscription, eventType, toSubscriber, toSubscription, about string) bool {
 	if toSubscription != "" {
 		return s.ID == toSubscription
 	}
 	if toSubscriber != "" && s.Subscriber != toSubscriber && s.Subscriber != Operator {
 		return false
 	}
+	byName := about != "" && s.ID == about
 	for _, asked := range s.EventTypes {
-		if typeMatches(asked, eventType) {
+		if asked == eventType || !byName && typeMatches(asked, eventType) {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ type event struct {
 	info       sender.EventInfo
 	version    int64
 	to         addressee
+	about      string // the id of the subscription that it tells of
 	body       []byte
 	redacted   bool
 	key        key         // "" in no scope: none
@@ -86,7 +87,7 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 		setKey(tx, s.published, k, published{hash: d.KeyHash, ref: ref})
 	}
 	e := &event{
-		no: s.last + 1, key: k, tx: tx.no, version: version, to: to, body: d.Body(version),
+		no: s.last + 1, key: k, tx: tx.no, version: version, to: to, about: d.About, body: d.Body(version),
 		info: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: s.now(), Notice: d.Notice, URL: d.URL},
 	}
 	set(tx, &s.last, e.no)

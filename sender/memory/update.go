@@ -61,5 +61,5 @@ func (sub *subscription) gets(e *event) bool {
 			}
 		}
 	}
-	return sender.Matches(s, e.info.Type, e.to.subscriber, e.to.subscription)
+	return sender.Matches(s, e.info.Type, e.to.subscriber, e.to.subscription, e.about)
 }

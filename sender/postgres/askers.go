@@ -306,6 +306,19 @@ func (all *askers) of(ev *unexpanded) (list []*asker, whole bool) {
 	return list, upTo < 0
 }
 
+// byName tells whether the subscription that an event tells of asks for exactly its
+// type, or is the one that it is addressed to.
+func (all *askers) byName(ev *unexpanded) bool {
+	for _, subscriber := range []int64{ev.subscriber, all.operator} {
+		for _, a := range all.by[asked{ev.patterns[0], subscriber, ev.after}] {
+			if a.subscription == ev.about && a.gets(ev) {
+				return true
+			}
+		}
+	}
+	return ev.subscription == ev.about
+}
+
 func (a *asker) asksSince() int64 {
 	if a.since == nil {
 		return -1

@@ -24,7 +24,7 @@ const (
 			WHERE current_setting('surehook.expanding') = 'true' AND seq = (SELECT begun FROM surehook_feed_head))
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
 			WHERE current_setting('surehook.expanding') = 'true' AND seq <> (SELECT begun FROM surehook_feed_head) AND seq >= $2 ORDER BY seq LIMIT $1)`
-	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes`
+	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
 	selectFeedHead = `SELECT position, newest FROM surehook_feed_head`
 
 	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
@@ -49,6 +49,7 @@ type unexpanded struct {
 	published    moment
 	notice       bool
 	bytes        int32 // its body's length
+	about        int64
 }
 
 // made is a new delivery, with its event.
@@ -93,7 +94,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
 	patterns := map[string][]string{} // they are few
 	var ev unexpanded
 	var xid string
-	columns := []any{&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice, &ev.bytes}
+	columns := []any{&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice, &ev.bytes, &ev.about}
 	err := e.each(func(r rows) (bool, error) {
 		err := r.Scan(columns...)
 		if err == nil {
@@ -148,7 +149,7 @@ func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
 			break
 		}
 		last = a.subscription
-		if !a.gets(ev) {
+		if !a.gets(ev) || a.subscription == ev.about && !all.byName(ev) {
 			continue
 		}
 		e.x.Deliveries++

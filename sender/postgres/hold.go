@@ -39,7 +39,7 @@ const (
 
 	// What asker.gets and asker.left say of an event ev and a subscription s, one of
 	// whose patterns is p.
-	getsEvent = `NOT ev.redacted AND p.subscription > ev.after
+	getsEvent = `NOT ev.redacted AND p.subscription > ev.after AND (ev.about <> p.subscription OR p.pattern = split_part(ev.patterns, ' ', 1))
 		AND (p.since_seq IS NULL OR ev.seq > p.since_seq OR ev.xid <> p.since_xid AND NOT pg_visible_in_snapshot(ev.xid, p.since_snapshot))`
 	isLeft = `EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = s.no
 		AND ev.seq <= l.seq AND (ev.xid = l.xid OR pg_visible_in_snapshot(ev.xid, l.snapshot))

@@ -18,6 +18,7 @@ type publishShape struct {
 	keyed        bool // it has an idempotency key
 	subscriber   bool // it is addressed
 	subscription bool
+	about        bool // it is a notice's that tells of a subscription
 }
 
 // text is one statement that does all of a publish: it finds the addressee, takes
@@ -50,6 +51,10 @@ func (p publishShape) text() string {
 		with = append(with, `v AS (INSERT INTO surehook_objects AS o (type, id, version) SELECT $3, $4, (SELECT version FROM surehook_floor) + 1`+fromClause(gate)+`
 			ON CONFLICT (type, id) DO UPDATE SET version = greatest(o.version + 1, excluded.version) WHERE o.version < $5::bigint RETURNING version)`)
 	}
+	about, aboutNo := "", ""
+	if p.about {
+		about, aboutNo = ", about", ", coalesce((SELECT no FROM surehook_subscriptions WHERE id = $16), 0)"
+	}
 	tables := "v"
 	if from != "" {
 		tables += ", " + from
@@ -58,8 +63,8 @@ func (p publishShape) text() string {
 		`e AS (INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body, url)
 			SELECT $1, $2, $3, $4, v.version, `+addressee+`, `+subscription+`, {now}, $8::boolean, $6::bytea || convert_to(v.version::text, 'UTF8') || $7::bytea, $15::text FROM `+tables+`
 			RETURNING no, version, subscriber, subscription, created_at, notice, octet_length(body) AS bytes)`,
-		`x AS (INSERT INTO surehook_outbox (seq, event, patterns, subscriber, subscription, created_at, notice, bytes)
-			SELECT no, no, $14, subscriber, subscription, created_at, notice, bytes FROM e)`)
+		`x AS (INSERT INTO surehook_outbox (seq, event, patterns, subscriber, subscription, created_at, notice, bytes`+about+`)
+			SELECT no, no, $14, subscriber, subscription, created_at, notice, bytes`+aboutNo+` FROM e)`)
 	return `WITH ` + strings.Join(with, ",\n") + `
 		SELECT version, subscription, ` + durable + ` FROM e`
 }
@@ -77,8 +82,10 @@ var publishTexts = func() map[publishShape]numbered {
 	for _, given := range []bool{false, true} {
 		for _, keyed := range []bool{false, true} {
 			for addressed := range 3 {
-				p := publishShape{given, keyed, addressed > 0, addressed > 1}
-				all[p] = renumber(p.text())
+				for _, about := range []bool{false, true} {
+					p := publishShape{given, keyed, addressed > 0, addressed > 1, about}
+					all[p] = renumber(p.text())
+				}
 			}
 		}
 	}
@@ -93,7 +100,7 @@ type numbered struct {
 
 // renumber closes the gaps between a statement's parameters.
 func renumber(text string) (n numbered) {
-	const most = 15
+	const most = 16
 	for i := most; i >= 1; i-- { // $12 before $1
 		if strings.Contains(text, fmt.Sprintf("$%d", i)) {
 			text = strings.ReplaceAll(text, fmt.Sprintf("$%d", i), fmt.Sprintf("{%d}", i))
@@ -169,14 +176,14 @@ func (w *work) publish(drafts []sender.Draft) ([]sender.Ref, error) {
 }
 
 func (w *work) publishQuery(d *sender.Draft) query {
-	shape := publishShape{given: d.Version != 0, keyed: d.Key != "", subscriber: d.Subscriber != "", subscription: d.Subscription != ""}
+	shape := publishShape{given: d.Version != 0, keyed: d.Key != "", subscriber: d.Subscriber != "", subscription: d.Subscription != "", about: d.About != ""}
 	n := publishTexts[shape]
 	version := d.Version
 	if version == 0 {
 		version = ident.MaxVersion
 	}
 	all := [...]any{d.ID, d.Type, d.Object.Type, d.Object.ID, version, d.BodyHead, d.BodyTail, d.Notice,
-		d.Subscriber, d.Subscription, d.KeyScope, d.Key, d.KeyHash[:], strings.Join(sender.Patterns(d.Type), " "), d.URL}
+		d.Subscriber, d.Subscription, d.KeyScope, d.Key, d.KeyHash[:], strings.Join(sender.Patterns(d.Type), " "), d.URL, d.About}
 	args := make([]any, len(n.uses))
 	for i, of := range n.uses {
 		args[i] = all[of]

@@ -14,7 +14,8 @@ const (
 	selectUnexpanded = `SELECT x.event < coalesce((SELECT max(seq) FROM surehook_events), 0) FROM surehook_expanded x`
 	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
 	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
-	selectNewEvents  = `SELECT seq, type, subscriber, subscription, length(body) = 0 FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
+	selectNewEvents  = `SELECT seq, type, subscriber, subscription, length(body) = 0, about FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
+	asksByName       = `SELECT EXISTS (SELECT 1 FROM surehook_patterns WHERE pattern = ?1 AND subscription = ?2 AND since < ?3 AND ?3 <= until)`
 )
 
 // newPending inserts many rows.
@@ -67,6 +68,7 @@ type newEvent struct {
 	subscriber   int64
 	subscription int64
 	redacted     bool
+	about        int64
 }
 
 func (e *expansion) run() error {
@@ -76,7 +78,7 @@ func (e *expansion) run() error {
 	events := make([]newEvent, 0, min(e.p.Events, 1024)+1)
 	var ev newEvent
 	var eventType sql.RawBytes
-	columns := []any{&ev.seq, &eventType, &ev.subscriber, &ev.subscription, &ev.redacted}
+	columns := []any{&ev.seq, &eventType, &ev.subscriber, &ev.subscription, &ev.redacted, &ev.about}
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		err := rows.Scan(columns...)
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
@@ -121,7 +123,13 @@ func (e *expansion) expandOne(ev newEvent) (whole bool, err error) {
 		return false, err
 	}
 	for _, a := range found {
-		if a.since < ev.seq && ev.seq <= a.until {
+		gets := a.since < ev.seq && ev.seq <= a.until
+		if gets && a.subscription == ev.about && ev.subscription == 0 {
+			if gets, err = e.asksByName(ev); err != nil {
+				return false, err
+			}
+		}
+		if gets {
 			if e.x.Deliveries >= e.p.Deliveries {
 				return false, nil
 			}
@@ -157,6 +165,13 @@ func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) 
 	}
 	upTo = min(upTo, alsoUpTo)
 	return sorted(slices.Concat(found, operators), upTo), upTo, nil
+}
+
+// asksByName tells whether the subscription that an event tells of asks for exactly its
+// type.
+func (e *expansion) asksByName(ev newEvent) (asks bool, err error) {
+	err = e.row(asksByName, ev.eventType, ev.about, ev.seq).Scan(&asks)
+	return asks, err
 }
 
 func (e *expansion) deliver(event, subscription int64) {

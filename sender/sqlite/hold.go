@@ -15,7 +15,8 @@ const (
 
 	// An event that is expanded has left what it is to leave. Of those that are not,
 	// it gets what was committed since it asks for it.
-	unexpandedBefore = `SELECT e.created_at, e.type, coalesce(o.id, ''), coalesce(s.id, '') FROM surehook_events e
+	unexpandedBefore = `SELECT e.created_at, e.type, coalesce(o.id, ''), coalesce(s.id, ''),
+			coalesce((SELECT id FROM surehook_subscriptions WHERE no = e.about), '') FROM surehook_events e
 		LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription
 		WHERE e.seq > (SELECT x.event + (x.subscription >= ?1) FROM surehook_expanded x)
 			AND e.seq > (SELECT coalesce(min(since), 0) FROM surehook_patterns WHERE subscription = ?1)
@@ -174,9 +175,9 @@ func (w *work) oldestUnexpanded(no int64, n sender.Subscription, after, before i
 	oldest = never
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var at int64
-		var eventType, subscriber, subscription string
-		err := rows.Scan(&at, &eventType, &subscriber, &subscription)
-		if err == nil && sender.Matches(n, eventType, subscriber, subscription) {
+		var eventType, subscriber, subscription, about string
+		err := rows.Scan(&at, &eventType, &subscriber, &subscription, &about)
+		if err == nil && sender.Matches(n, eventType, subscriber, subscription, about) {
 			oldest = at
 		}
 		return oldest == never, err

@@ -44,7 +44,8 @@ var breakages = map[string]breakage{
 			return b.Store.Replay(ctx, id)
 		}
 	}},
-	"lease ignored": {[]string{"claim/lease"}, onClaim(func(p *sender.ClaimParams) { p.Lease = 0 })},
+	"a notice goes to whom it tells of": {[]string{"notice/announced, and whom it tells of"}, onDrafts(func(d *sender.Draft) { d.About = "" })},
+	"lease ignored":                     {[]string{"claim/lease"}, onClaim(func(p *sender.ClaimParams) { p.Lease = 0 })},
 	"lease too short": {[]string{"claim/lease", "random/seed 1"}, onClaim(func(p *sender.ClaimParams) {
 		p.Lease -= 2 * time.Second
 	})},

@@ -36,7 +36,7 @@ var lifeBreakages = map[string]breakage{
 				return err
 			}
 			for _, d := range copies(published) {
-				if sender.Matches(s, d.Type, d.Subscriber, d.Subscription) && !sender.Matches(old, d.Type, d.Subscriber, d.Subscription) {
+				if sender.Matches(s, d.Type, d.Subscriber, d.Subscription, d.About) && !sender.Matches(old, d.Type, d.Subscriber, d.Subscription, d.About) {
 					d.Subscriber, d.Subscription = s.Subscriber, s.ID
 					if _, err := b.Store.PublishTx(ctx, tx, []sender.Draft{d}); err != nil {
 						return err

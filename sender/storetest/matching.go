@@ -46,7 +46,7 @@ func matchingRule[Tx any](w *world[Tx]) {
 	for _, d := range drafts {
 		var want, got []string
 		for _, s := range subs {
-			if sender.Matches(s, d.Type, d.Subscriber, d.Subscription) {
+			if sender.Matches(s, d.Type, d.Subscriber, d.Subscription, d.About) {
 				want = append(want, s.ID)
 			}
 		}

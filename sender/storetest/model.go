@@ -179,7 +179,7 @@ func (s *modelSub) gets(e *modelEvent) bool {
 			asks.EventTypes = append(asks.EventTypes, pattern)
 		}
 	}
-	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription)
+	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription, e.draft.About)
 }
 
 // waits tells whether a subscription is still to get an event.

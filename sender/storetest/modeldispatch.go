@@ -49,7 +49,7 @@ func (m *model[Tx]) do(results []sender.Result, claim sender.ClaimParams, settle
 				return sender.Draft{}, false
 			}
 			d := m.draft(string(n.Kind))
-			d.Subscriber, d.Notice = n.Subscriber, true
+			d.Subscriber, d.Notice, d.About = n.Subscriber, true, n.Subscription
 			drafts[n.ID] = d
 			return d, true
 		},

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -13,6 +14,7 @@ func noticeRules[Tx any]() []rule[Tx] {
 		{"of a late result", "A result that comes too late makes no notice.", noticeLate[Tx]},
 		{"of the batch", "The notices of a batch are stored as they are, besides those of the decisions.", noticeBatch[Tx]},
 		{"announced", "The event that is made of a notice goes to the owner's subscriptions and to the operator's that ask for it, and to nobody else; it is known as a notice's.", noticeAnnounced[Tx]},
+		{"announced, and whom it tells of", "The event of a notice does not go to the subscription that it tells of, unless that asks for exactly its type: neither by a prefix nor by \"*\".", noticeAbout[Tx]},
 		{"announced, or not", "A notice of which no event is made is stored; so is one whose event is for nobody who is registered.", noticeDropped[Tx]},
 		{"announced, what is made of", "The event is made of the notice as it is stored.", noticeGiven[Tx]},
 	}
@@ -153,6 +155,37 @@ func noticeAnnounced[Tx any](w *world[Tx]) {
 		w.record(result(c, sender.ClassTimeout))
 		w.equal(live.Notice, c.Target.Subscription != sub, "whether Decide was told that the event is a notice's, at the retry")
 	}
+}
+
+func noticeAbout[Tx any](w *world[Tx]) {
+	owner, failing := w.subscriber(), string(sender.NoticeFailing)
+	w.createSubscriber(sender.Operator)
+	all, byPrefix, byName := w.subscribe(owner, "*"), w.subscribe(owner, "subscription.*"), w.subscribe(owner, "*", failing)
+	operators := w.subscribe(sender.Operator, "*")
+	subs := []string{all, byPrefix, byName, operators}
+	var drafts []sender.Draft
+	for _, about := range append(slices.Clone(subs), "") {
+		d := w.draft(failing)
+		d.Subscriber, d.Notice, d.About = owner, true, about
+		drafts = append(drafts, d)
+	}
+	w.publish(drafts...)
+	w.equal(w.expand(), 20-3, "deliveries made of five events to four subscriptions")
+	for i, d := range drafts {
+		for _, sub := range subs {
+			want := 1
+			if d.About == sub && sub != byName {
+				want = 0
+			}
+			w.equal(len(w.list(sender.DeliveryQuery{Event: d.ID, Subscription: sub})), want, "deliveries of event %d to %s", i, sub)
+		}
+	}
+	// What asks for the type later than the event was committed does not get it for that.
+	d := w.draft(failing)
+	d.Subscriber, d.Notice, d.About = owner, true, all
+	w.publish(d)
+	w.ask(all, "*", failing)
+	w.equal(w.expand(), 3, "deliveries made")
 }
 
 func noticeDropped[Tx any](w *world[Tx]) {

@@ -118,6 +118,7 @@ CREATE TABLE surehook_outbox (
 	created_at timestamptz NOT NULL, -- the event's
 	notice boolean NOT NULL,         -- the event's
 	bytes int NOT NULL,              -- of the event's body
+	about bigint NOT NULL DEFAULT 0, -- of a notice's: the subscription that it tells of
 	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
 	-- Of one that was begun: its position, and the last subscription that has its delivery.
 	position bigint,

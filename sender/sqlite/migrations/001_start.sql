@@ -80,7 +80,8 @@ CREATE TABLE surehook_events (
 	created_at INTEGER NOT NULL,
 	notice INTEGER NOT NULL,       -- 1: it tells of a notice
 	body BLOB NOT NULL,            -- empty: it was redacted
-	url TEXT NOT NULL DEFAULT ''   -- of one addressed to one subscription: where it is posted; '': to the subscription's
+	url TEXT NOT NULL DEFAULT '',  -- of one addressed to one subscription: where it is posted; '': to the subscription's
+	about INTEGER NOT NULL DEFAULT 0 -- of a notice's: the subscription that it tells of
 );
 CREATE UNIQUE INDEX surehook_events_id ON surehook_events (id);
 -- The events that are not as most are: those that tell of a notice, and redacted ones.
