@@ -54,6 +54,9 @@ type posting struct {
 // an error if the request cannot be signed, or not be sent as the subscription's
 // settings ask. Otherwise what it returns is to be sent, or ended.
 func (p *poster) prepare(c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (x posting, err error) {
+	if s := c.Target.Settings; s != nil && s.Unreadable() != nil {
+		return x, fmt.Errorf("%w (subscription %q)", s.Unreadable(), c.Target.Subscription)
+	}
 	x = posting{poster: p, url: u, header: make(http.Header, 8), body: c.Body, timeout: p.timeout, result: Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}}
 	if x.transport, x.own, err = p.transports.of(c.Target, u); err != nil {
 		return x, err

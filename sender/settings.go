@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -50,6 +51,10 @@ type Settings struct {
 	// SealedCertificate is the client certificate and its private key, as a
 	// Registry sealed them. Empty: none.
 	SealedCertificate []byte
+
+	unknown    map[string]json.RawMessage // what is stored, and this release does not know; never changed
+	unread     []byte                     // what is stored, if it is unreadable
+	unreadable error
 }
 
 // String shows the settings without the values of headers and the certificate.

@@ -66,6 +66,9 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 		Subscriber: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Description: s.Description, Settings: s.Settings, ClientCertificate: c.ClientCertificate,
 	}
 	n.Settings.SealedCertificate = nil
+	if err := s.Settings.Unreadable(); err != nil && c.Settings == nil {
+		return Subscription{}, fmt.Errorf("%w change: subscription %q: settings: %w", ErrInvalid, s.ID, err)
+	}
 	if c.URL != nil {
 		n.URL = *c.URL
 	}
@@ -77,6 +80,7 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 	}
 	if c.Settings != nil {
 		n.Settings = *c.Settings
+		n.Settings.unknown, n.Settings.unread, n.Settings.unreadable = s.Settings.unknown, nil, nil
 	}
 	if s.Implicit && (n.URL != s.URL || c.EventTypes != nil) {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q is implicit: its URL and its event types follow from what it is for", ErrInvalid, s.ID)

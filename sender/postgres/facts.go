@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 
 	"github.com/surehook/surehook/sender"
@@ -59,12 +58,10 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
 	q := queue{subscription: k.Subscription}
 	err := w.row(selectFacts, k.Subscription).Scan(&f.Status, &heldAt, &f.Reason, &settings, &f.Health.Lane, &f.Health.Streak, &f.Health.Warned,
 		&failing, &success, &failure, &f.InFlight, &rateAt, &q.epoch, &q.after, &q.waitingFrom, &q.resumedTo)
-	if err == nil {
-		err = json.Unmarshal([]byte(settings), &f.Settings)
-	}
 	if err != nil {
 		return err
 	}
+	f.Settings = sender.ReadSettings([]byte(settings))
 	f.HeldSince = heldAt.time()
 	f.Health.FailingSince, f.Health.LastSuccess, f.Health.LastFailure = failing.time(), success.time(), failure.time()
 	if d.deleted {

@@ -109,9 +109,7 @@ func scanSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Sub
 		n.DisabledAt = held.time()
 	}
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = failing.time(), success.time(), failure.time(), warned.time()
-	if err := json.Unmarshal([]byte(settings), &n.Settings); err != nil {
-		return 0, n, fmt.Errorf("the settings of subscription %s: %w", n.ID, err)
-	}
+	n.Settings = sender.ReadSettings([]byte(settings))
 	if err := json.Unmarshal([]byte(types), &n.EventTypes); err != nil {
 		return 0, n, fmt.Errorf("the event types of subscription %s: %w", n.ID, err)
 	}

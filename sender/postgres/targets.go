@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -87,7 +86,7 @@ func (w *work) scanSubscription(r rows, all map[int64]*subscription) error {
 	err := r.Scan(&t.SubscriptionNo, &t.version, &sub.status, &sub.epoch, &sub.leftTo, &sub.resumedFrom, &sub.recovered,
 		&t.Subscription, &t.URL, &settings, &t.SubscriberNumber, &t.Subscriber, &t.KeyringVersion)
 	if err == nil {
-		sub.Target, err = w.targets.remember(&t, settings)
+		sub.Target = w.targets.remember(&t, settings)
 	}
 	all[t.SubscriptionNo] = &sub
 	return err
@@ -114,19 +113,17 @@ func (w *work) leftOf(all map[int64]*subscription) error {
 }
 
 // remember returns what is remembered of a target, if that is of its version.
-func (ts *targets) remember(t *target, settings string) (*sender.Target, error) {
+func (ts *targets) remember(t *target, settings string) *sender.Target {
 	ts.Lock()
 	defer ts.Unlock()
 	if known, ok := ts.by.Get(t.SubscriptionNo); ok && known.version == t.version && known.KeyringVersion == t.KeyringVersion {
-		return &known.Target, nil
+		return &known.Target
 	}
-	t.Settings = &sender.Settings{}
-	if err := json.Unmarshal([]byte(settings), t.Settings); err != nil {
-		return nil, fmt.Errorf("the settings of subscription %s: %w", t.Subscription, err)
-	}
+	read := sender.ReadSettings([]byte(settings))
+	t.Settings = &read
 	known := *t
 	ts.by.Put(t.SubscriptionNo, &known)
-	return &known.Target, nil
+	return &known.Target
 }
 
 // lock locks the heads of subscriptions, and reads how these are: the statement

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -49,12 +48,10 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int
 	h := head{subscription: k.Subscription}
 	err := w.row(selectFacts, k.Subscription).Scan(&f.Status, &held, &f.Reason, &settings, &f.Health.Lane, &f.Health.Streak, &failing,
 		&success, &failure, &f.InFlight, &rateAt, &h.epoch, &h.leftTo, &h.resumedTo)
-	if err == nil {
-		err = json.Unmarshal(settings, &f.Settings)
-	}
 	if err != nil {
 		return err
 	}
+	f.Settings = sender.ReadSettings(settings)
 	f.HeldSince = timeOf(held)
 	f.Health.FailingSince, f.Health.LastSuccess, f.Health.LastFailure = timeOf(failing), timeOf(success), timeOf(failure)
 	if d.deleted {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -73,12 +72,10 @@ func (k *known) subscription(w *work, no int64) (*subscription, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: subscription number %d", sender.ErrNotFound, no)
 	}
-	if err == nil {
-		err = json.Unmarshal(settings, sub.Settings)
-	}
 	if err != nil {
 		return nil, err
 	}
+	*sub.Settings = sender.ReadSettings(settings)
 	k.subscriptions.Put(no, sub)
 	return sub, nil
 }

@@ -106,9 +106,7 @@ func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.S
 		n.DisabledAt = timeOf(disabled)
 	}
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = timeOf(failing), timeOf(success), timeOf(failure), timeOf(warned)
-	if err := json.Unmarshal(settings, &n.Settings); err != nil {
-		return 0, n, err
-	}
+	n.Settings = sender.ReadSettings(settings)
 	return no, n, json.Unmarshal(types, &n.EventTypes)
 }
 

@@ -1,0 +1,75 @@
+package postgres_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Settings that cannot be read harm their own subscription alone, and new ones mend it.
+func TestSettingsThatCannotBeRead(t *testing.T) {
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
+	require.NoError(t, err)
+	for _, stored := range []string{`{"Rate": {"per_second": 5}}`, `{`} {
+		p := newPlace(t)
+		s := p.store(t)
+		reg, err := sender.NewRegistry(s, keys, &sender.RegistryConfig{Network: sender.Network{AllowPrivateNetworks: true}})
+		require.NoError(t, err)
+		var subs []string
+		for i := range 2 {
+			_, _, err = reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: subscriberID(i)})
+			require.NoError(t, err)
+			sub, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: subscriberID(i), URL: "http://127.0.0.1:1/", EventTypes: []string{"subscriber.*"}})
+			require.NoError(t, err)
+			subs = append(subs, sub.ID)
+		}
+		p.exec(t, `UPDATE {}.surehook_subscriptions SET settings = $1, version = version + 1 WHERE id = $2`, stored, subs[0])
+		publish(t, s, 20, 2)
+		var log bytes.Buffer
+		d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{UnguardedTransport: answering, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		stats, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 10, stats.Delivered, "those of the other one")
+		require.Equal(t, 1, strings.Count(log.String(), "cannot be read by this release"), log.String())
+		require.Contains(t, log.String(), subs[0])
+
+		list, err := reg.Subscriptions(t.Context(), "", "", 10)
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.Error(t, list[0].Settings.Unreadable())
+		text := "mine"
+		_, err = reg.Update(t.Context(), subs[0], sender.SubscriptionChange{Description: &text})
+		require.ErrorIs(t, err, sender.ErrInvalid, "it would lose them")
+		_, err = reg.Update(t.Context(), subs[0], sender.SubscriptionChange{Settings: &sender.Settings{MaxInFlight: 2}})
+		require.NoError(t, err)
+		sub, err := reg.Subscription(t.Context(), subs[0])
+		require.NoError(t, err)
+		require.NoError(t, sub.Settings.Unreadable())
+		require.Equal(t, 2, sub.Settings.MaxInFlight)
+	}
+}
+
+// Who changes a subscription keeps what a later release has put into its settings.
+func TestUnknownSettingsAreKept(t *testing.T) {
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
+	require.NoError(t, err)
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 1, 1, sender.Settings{MaxInFlight: 3})
+	reg, err := sender.NewRegistry(s, keys, nil)
+	require.NoError(t, err)
+	p.exec(t, `UPDATE {}.surehook_subscriptions SET settings = jsonb_set(settings::jsonb, '{Burst}', '{"a": [1]}')::text`)
+	text := "mine"
+	for _, c := range []sender.SubscriptionChange{{Description: &text}, {Settings: &sender.Settings{Rate: 2}}} {
+		_, err = reg.Update(t.Context(), subscriptionID(0, 0), c)
+		require.NoError(t, err)
+		require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE settings::jsonb -> 'Burst' = '{"a": [1]}'`))
+	}
+	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE (settings::jsonb ->> 'Rate')::float = 2 AND (settings::jsonb ->> 'MaxInFlight')::int = 0`))
+}
