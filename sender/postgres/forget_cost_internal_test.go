@@ -100,3 +100,49 @@ func TestCostOfRedactingDoesNotDependOnTheOutbox(t *testing.T) {
 	t.Logf("blocks of a batch beside 50,000 rows: %d", blocks)
 	require.LessOrEqual(t, blocks, 200)
 }
+
+// What a batch of sweeping reads does not grow with what was swept and is not vacuumed
+// yet; and what is there all the same is found.
+func TestCostOfSweepingDoesNotDependOnWhatWasSwept(t *testing.T) {
+	const backlog, batch = 20_000, 500
+	c := newEmptyCrowd(t)
+	ctx := t.Context()
+	require.NoError(t, c.InTx(ctx, func(tx pgx.Tx) error {
+		if err := c.CreateSubscriberTx(ctx, tx, sender.Subscriber{ID: "sub_a"}, nil); err != nil {
+			return err
+		}
+		return c.CreateSubscriptionTx(ctx, tx, sender.Subscription{ID: "wsub_a", Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{"*"}})
+	}))
+	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_pending (subscription, event, no, due, notice, bytes)
+		SELECT (SELECT no FROM {}.surehook_subscriptions), 10 + e, e, now(), false, 100 FROM generate_series(1, %d) e`, backlog))
+	c.exec(fmt.Sprintf(`UPDATE {}.surehook_heads SET pending = %d, next_due = now()`, backlog+1))
+	require.NoError(t, c.InTx(ctx, func(tx pgx.Tx) error { return c.DeleteSubscriptionTx(ctx, tx, "wsub_a") }))
+	// An old snapshot keeps all that is deleted from being marked as dead in the indexes.
+	conn, err := pgx.ConnectConfig(ctx, c.pool.Config().ConnConfig.Copy())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_snapshot()`)
+	require.NoError(t, err)
+	entries := func() int { // of the index that were read so far, dead ones too
+		c.blocks() // has them counted
+		return c.count(`SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelid = '{}.surehook_pending_pkey'::regclass`)
+	}
+	last := 0
+	for done := 0; done < backlog; done += batch {
+		before := entries()
+		n, err := c.Sweep(ctx, batch)
+		require.NoError(t, err)
+		require.Equal(t, batch, n)
+		last = entries() - before
+	}
+	t.Logf("entries of the index that the last batch has read: %d", last)
+	require.LessOrEqual(t, last, 5*batch)
+
+	c.exec(`INSERT INTO {}.surehook_pending (subscription, event, no, due, notice, bytes) SELECT no, 1, 1, now(), false, 100 FROM {}.surehook_subscriptions`)
+	_, err = c.Sweep(ctx, batch)
+	require.NoError(t, err)
+	n, err := c.Sweep(ctx, batch)
+	require.NoError(t, err)
+	require.Equal(t, 1, n, "what is behind the place that is remembered")
+	require.Equal(t, 1, c.count(`SELECT count(*) FROM {}.surehook_ended WHERE event = 1`))
+}

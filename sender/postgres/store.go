@@ -19,6 +19,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/lru"
 	"github.com/surehook/surehook/sender/internal/pgrun"
 )
 
@@ -115,12 +116,13 @@ type core struct {
 	rollups rollups
 	hints   hints
 	places  places
+	swept   swept
 }
 
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 	c := &core{
 		pool: pool, clock: "clock_timestamp()", now: time.Now, logger: slog.Default(), woken: make(chan struct{}, 1), shard: rand.Int64(),
-		targets: newTargets(), places: newPlaces(),
+		targets: newTargets(), places: newPlaces(), swept: swept{to: lru.New[int64, int64](sweptLimit)},
 	}
 	if cfg != nil {
 		c.schema, c.pooler = cfg.Schema, cfg.Pooler

@@ -4,9 +4,11 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/lru"
 )
 
 const (
@@ -44,8 +46,8 @@ const (
 	// A dispatcher that has a head is working for the subscription: it is swept later.
 	lockFreeHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription = ANY($1) ORDER BY subscription FOR UPDATE SKIP LOCKED`
 
-	selectGonePending = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event) CROSS JOIN LATERAL (
-		SELECT event FROM surehook_pending WHERE subscription = u.subscription AND event <= u.event ORDER BY event LIMIT $3) q LIMIT $3`
+	selectGonePending = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $4::bigint[]) AS u(subscription, event, swept) CROSS JOIN LATERAL (
+		SELECT event FROM surehook_pending WHERE subscription = u.subscription AND event > u.swept AND event <= u.event ORDER BY event LIMIT $3) q LIMIT $3`
 	selectGoneWaiting = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, epoch, event) CROSS JOIN LATERAL (
 		SELECT event FROM surehook_waiting WHERE subscription = u.subscription AND event <= u.event AND epoch < u.epoch ORDER BY event LIMIT $4) q LIMIT $4`
 	deleteGoneLeases = `DELETE FROM surehook_leases l USING (
@@ -143,10 +145,11 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 	for _, no := range locked {
 		g.add(b.subs[no], b.heads.by[no])
 	}
-	keys, err := b.keys(selectGonePending, g.pending.of, g.pending.events, limit)
+	keys, err := b.keys(selectGonePending, g.pending.of, g.pending.events, limit, b.swept.of(g.pending.of, b.subs))
 	if err != nil {
 		return 0, err
 	}
+	b.swept.found(b, g.pending.of, keys)
 	waiting, err := b.keys(selectGoneWaiting, g.waiting.of, g.waiting.epochs, g.waiting.events, limit-len(keys))
 	if err != nil {
 		return 0, err
@@ -156,6 +159,50 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 	}
 	lost, err := b.endLost(&g, limit-swept)
 	return swept + lost, err
+}
+
+// swept remembers how far deleted subscriptions were swept, from the front of what was
+// pending: so a batch does not pass over the rows of those before, which are dead and may
+// not be vacuumed yet. It is a hint, and is forgotten when nothing is found behind it.
+type swept struct {
+	sync.Mutex
+	to *lru.Map[int64, int64]
+}
+
+const sweptLimit = 1000
+
+func (s *swept) of(subscriptions []int64, subs map[int64]*subscription) []int64 {
+	s.Lock()
+	defer s.Unlock()
+	return column(subscriptions, func(no int64) (to int64) {
+		if subs[no].gone() {
+			to, _ = s.to.Get(no)
+		}
+		return to
+	})
+}
+
+// found notes, once it is committed, up to where the pending deliveries of some
+// subscriptions are swept.
+func (s *swept) found(b *batch, looked []int64, keys []sender.DeliveryKey) {
+	last := map[int64]int64{}
+	for _, k := range keys {
+		last[k.Subscription] = max(last[k.Subscription], k.Event)
+	}
+	b.after(func(committed bool) {
+		if !committed {
+			return
+		}
+		s.Lock()
+		defer s.Unlock()
+		for _, no := range looked {
+			if to := last[no]; to > 0 {
+				s.to.Put(no, to)
+			} else if len(keys) == 0 {
+				s.to.Delete(no)
+			}
+		}
+	})
 }
 
 // gone says what of subscriptions is cancelled.
