@@ -125,7 +125,7 @@ type answer struct {
 }
 
 const (
-	selectOperator = `SELECT coalesce((SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0), 0)`
+	operatorNo = `coalesce((SELECT no FROM surehook_subscribers WHERE id = $7 AND deleted = 0), 0)`
 
 	askerColumns = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch`
 	// Rows are compared where equations would say the same: of an order, what is equal to

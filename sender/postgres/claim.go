@@ -47,6 +47,8 @@ type claiming struct {
 	full  map[int64]bool // subscribers that have a subscription without room
 	takes []*take
 	until moment
+	// arrivals are those that are served, and had nothing due in the tables.
+	arrivals map[turnKey]bool
 }
 
 // take is what a subscription is given.
@@ -66,7 +68,7 @@ type take struct {
 
 // claimAll claims in all lanes, and returns the subscribers that were served.
 func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, error) {
-	c := claiming{batch: b, until: b.now.plus(b.Claim.Lease), full: b.full()}
+	c := claiming{batch: b, until: b.now.plus(b.Claim.Lease), full: b.full(), arrivals: map[turnKey]bool{}}
 	b.alsoDue(&due)
 	served := map[turnKey]bool{}
 	var all []*head
@@ -110,7 +112,13 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 	if err := b.keep(func(*head) bool { return true }); err != nil {
 		return nil, err
 	}
-	return served, c.after()
+	if err := c.after(); err != nil {
+		return nil, err
+	}
+	for k := range c.arrivals { // their turns stand where they are
+		delete(served, k)
+	}
+	return served, nil
 }
 
 // claim lets the subscribers that are due in a lane take turns, then each one's
@@ -137,6 +145,9 @@ func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnK
 		}
 		p.Slots -= given
 		served[turnKey{lane, s.subscriber}] = true
+		if s.arrived {
+			c.arrivals[turnKey{lane, s.subscriber}] = true
+		}
 	}
 }
 
@@ -384,6 +395,13 @@ func (c *claiming) after() error {
 			next = min(next, h.waitingFrom)
 		}
 		h.nextDue = max(next, c.now)
+		// What only arrived, and was claimed at once, is in nobody's turn. To look at it too
+		// early, once in a lease's time, costs less than to move it each time.
+		if was := c.heads.stored[h.subscription]; c.arrivals[turnKey{t.lane, h.subscriber}] && was.nextDue > c.now && was.nextDue <= h.nextDue && h.lane == t.lane {
+			h.nextDue, h.turn = was.nextDue, was.turn
+			continue
+		}
+		delete(c.arrivals, turnKey{t.lane, h.subscriber})
 	}
 	return nil
 }

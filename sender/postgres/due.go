@@ -36,6 +36,7 @@ type dueSubscriber struct {
 	due        moment
 	turn       int64
 	heads      []*head
+	arrived    bool // its turn was not due: something has arrived since, or was recorded
 }
 
 func (b *batch) dueQuery(lane sender.Lane, from moment) query {
@@ -140,7 +141,7 @@ func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
 		i := slices.IndexFunc(due[lane], func(s dueSubscriber) bool { return s.subscriber == h.subscriber })
 		if i < 0 {
 			i = len(due[lane])
-			due[lane] = append(due[lane], dueSubscriber{subscriber: h.subscriber, due: b.now, turn: h.turn})
+			due[lane] = append(due[lane], dueSubscriber{subscriber: h.subscriber, due: b.now, turn: h.turn, arrived: true})
 		}
 		due[lane][i].heads = append(due[lane][i].heads, h)
 	}

@@ -25,15 +25,16 @@ const (
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
 			WHERE current_setting('surehook.expanding') = 'true' AND seq <> (SELECT begun FROM surehook_feed_head) AND seq >= $2 ORDER BY seq LIMIT $1)`
 	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
-	selectFeedHead = `SELECT position, newest FROM surehook_feed_head`
+	selectFeedHead = `SELECT position, newest, ` + operatorNo + `, ` + lookAround + ` FROM surehook_feed_head`
 
 	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
 		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`
 	insertFeed = `INSERT INTO surehook_feed (position, event, newest, late)
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
-	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
-	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
-	updateOutbox   = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
+	// feed does what expanding makes of the feed and the outbox in one statement.
+	feed = `WITH f AS (` + insertFeed + `), h AS (UPDATE surehook_feed_head SET position = $5, newest = $6, begun = $7)
+		DELETE FROM surehook_outbox WHERE seq = ANY($8)`
+	updateOutbox = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
 )
 
 // unexpanded is an outbox row, and what of its event decides who gets it.
@@ -77,7 +78,7 @@ type expansion struct {
 // expand finds events that are not expanded, and decides who gets them: nil if there
 // are none, or if somebody else expands. What it decides is sent with a later
 // statement; the deliveries themselves are kept by claimAll, leased or pending.
-func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
+func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *around) (*expansion, error) {
 	if p.Events <= 0 {
 		return nil, nil
 	}
@@ -85,9 +86,11 @@ func (b *batch) expand(p sender.ExpandParams, from int64) (*expansion, error) {
 	if err := e.execs(expanding); err != nil {
 		return nil, err
 	}
-	e.own.later(query{e.text(selectFeedHead), nil}, func(r rows) error { return r.Scan(&e.position, &e.newest) })
 	all := &askers{limit: e.p.Deliveries + 1, by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
-	e.own.later(query{e.text(selectOperator), []any{sender.Operator}}, func(r rows) error { return r.Scan(&all.operator) })
+	e.own.later(query{e.text(selectFeedHead), append(nextDueArgs(&b.Claim, f), sender.Operator)}, func(r rows) error {
+		seen.now = b.now
+		return r.Scan(append([]any{&e.position, &e.newest, &all.operator}, seen.columns()...)...)
+	})
 	events := b.floors.eventsFor(p)
 	least := int64(0)
 	found := make([]unexpanded, 0, events)
@@ -180,27 +183,17 @@ func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
 }
 
 func (e *expansion) store() error {
-	if len(e.fed) > 0 {
+	if len(e.fed)+len(e.done) > 0 || e.cut != nil {
 		late := make([]bool, len(e.fed))
 		for i := range late {
 			late[i] = e.fed[i].published < e.newests[i].plus(-disorder)
 		}
-		before := e.position - int64(len(e.fed))
-		if err := e.execs(insertFeed, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late, before); err != nil {
-			return err
+		begun := int64(0)
+		if e.cut != nil {
+			begun = e.cut.seq
 		}
-	}
-	begun := int64(0)
-	if e.cut != nil {
-		begun = e.cut.seq
-	}
-	if len(e.fed)+len(e.done) > 0 || e.cut != nil {
-		if err := e.execs(updateFeedHead, e.position, e.newest, begun); err != nil {
-			return err
-		}
-	}
-	if len(e.done) > 0 {
-		if err := e.execs(deleteOutbox, e.done); err != nil {
+		if err := e.execs(feed, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late, e.position-int64(len(e.fed)),
+			e.position, e.newest, begun, e.done); err != nil {
 			return err
 		}
 	}

@@ -29,12 +29,14 @@ const (
 	// selectIdle tells whether there is anything to do. It is run without the settings for
 	// the store's own transactions: of the outbox EXISTS would forget the order, and read
 	// what is dead.
-	selectIdle = `SELECT {now}, EXISTS (SELECT 1 FROM surehook_wakes), ` + nextDueOf + `,
-		$7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
-	nextDueOf = `least(
-		CASE WHEN $1 THEN (SELECT next_due FROM surehook_turns WHERE lane = 0 AND next_due < 'infinity' AND next_due >= $4 ORDER BY next_due, turn LIMIT 1) END,
-		CASE WHEN $2 THEN (SELECT next_due FROM surehook_turns WHERE lane = 1 AND next_due < 'infinity' AND next_due >= $5 ORDER BY next_due, turn LIMIT 1) END,
-		CASE WHEN $3 THEN (SELECT next_due FROM surehook_turns WHERE lane = 2 AND next_due < 'infinity' AND next_due >= $6 ORDER BY next_due, turn LIMIT 1) END)`
+	selectIdle = `SELECT {now}, ` + lookAround + `, $7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
+	// lookAround says whether callers ask for something, and when something is due next in
+	// each lane.
+	lookAround = `EXISTS (SELECT 1 FROM surehook_wakes), ` + laneDue0 + `, ` + laneDue1 + `, ` + laneDue2
+	nextDueOf  = `least(` + laneDue0 + `, ` + laneDue1 + `, ` + laneDue2 + `)`
+	laneDue0   = `CASE WHEN $1 THEN (SELECT next_due FROM surehook_turns WHERE lane = 0 AND next_due < 'infinity' AND next_due >= $4 ORDER BY next_due, turn LIMIT 1) END`
+	laneDue1   = `CASE WHEN $2 THEN (SELECT next_due FROM surehook_turns WHERE lane = 1 AND next_due < 'infinity' AND next_due >= $5 ORDER BY next_due, turn LIMIT 1) END`
+	laneDue2   = `CASE WHEN $3 THEN (SELECT next_due FROM surehook_turns WHERE lane = 2 AND next_due < 'infinity' AND next_due >= $6 ORDER BY next_due, turn LIMIT 1) END`
 )
 
 // floorsNow are where the scans of a claim begin.
@@ -54,6 +56,32 @@ func nextDueArgs(p *sender.ClaimParams, f floorsNow) []any {
 	return []any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}
 }
 
+// around is what a look has found, before a transaction or at its beginning: what it has
+// found nothing of need not be asked for.
+type around struct {
+	now   moment
+	woken bool                 // callers ask for something
+	due   [sender.Lanes]moment // when something is due next; none: nothing is
+}
+
+func (a *around) columns() []any { return []any{&a.woken, &a.due[0], &a.due[1], &a.due[2]} }
+
+// next is when something is due next; never: nothing is.
+func (a *around) next() moment {
+	next := never
+	for _, due := range a.due {
+		if due != none {
+			next = min(next, due)
+		}
+	}
+	return next
+}
+
+// hasDue tells whether anything of a lane is due, as far as is known.
+func (a *around) hasDue(lane int) bool {
+	return a == nil || a.due[lane] != none && a.due[lane] <= a.now
+}
+
 // found is what a batch has locked.
 type found struct {
 	leases map[sender.DeliveryKey]*live // that were taken
@@ -64,7 +92,8 @@ type found struct {
 // it takes the leases, and locks heads that callers ask for, or that are due, and that
 // nobody else has locked; and then it reads how their subscriptions are. So a
 // transaction waits for locks only before it has others, and in their order.
-func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
+func (b *batch) begin(f floorsNow, targets []int64, a *around) (found, error) {
+	woke := a == nil || a.woken
 	out := found{leases: make(map[sender.DeliveryKey]*live, len(b.Results))}
 	nos := make([]int64, len(b.Results))
 	events := make([]int64, len(b.Results))
@@ -104,14 +133,16 @@ func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
 			return err
 		})
 	}
-	ask(query{b.text(lockWoken), nil}, func(r rows) error {
-		h, err := scanHead(r)
-		put(h)
-		return err
-	})
+	if woke {
+		ask(query{b.text(lockWoken), nil}, func(r rows) error {
+			h, err := scanHead(r)
+			put(h)
+			return err
+		})
+	}
 	least := floorsNow{never, never, never}
 	for lane := range b.Claim.Lanes {
-		if b.Claim.Lanes[lane].Slots > 0 {
+		if b.Claim.Lanes[lane].Slots > 0 && a.hasDue(lane) {
 			ask(b.dueQuery(sender.Lane(lane), f[lane]), func(r rows) error { return scanDue(r, &out.due[lane], put, &least[lane]) })
 		}
 	}
@@ -123,24 +154,28 @@ func (b *batch) begin(f floorsNow, targets []int64) (found, error) {
 		return err
 	}
 	if len(known) > 0 {
-		ask(query{b.text(deleteWakes), []any{known}}, wakes)
+		if woke {
+			ask(query{b.text(deleteWakes), []any{known}}, wakes)
+		}
 		ask(query{b.text(selectTargets), []any{known}}, func(r rows) error { return b.scanSubscription(r, b.subs) })
 	}
-	if err := b.many(b.ctx, qs, func(n int, r rows) error { return scans[n](r) }); err != nil {
-		return out, err
+	if len(qs) > 0 {
+		if err := b.many(b.ctx, qs, func(n int, r rows) error { return scans[n](r) }); err != nil {
+			return out, err
+		}
 	}
 	if err := b.allLocked(known); err != nil {
 		return out, err
 	}
 	for lane := range b.Claim.Lanes {
-		if b.Claim.Lanes[lane].Slots > 0 {
+		if b.Claim.Lanes[lane].Slots > 0 && a.hasDue(lane) {
 			b.floors.turns[lane].found(least[lane], b.now)
 		}
 	}
 	for _, l := range out.leases {
 		b.heads.by[l.subscription].leased--
 	}
-	if len(others) > 0 {
+	if len(others) > 0 && woke {
 		b.own.later(query{b.text(deleteWakes), []any{others}}, wakes)
 	}
 	if err := b.know(slices.Sorted(maps.Keys(b.heads.by))); err != nil {

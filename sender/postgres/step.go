@@ -36,18 +36,16 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	if !c.floors.off {
 		from = c.floors.outbox.from(c.now())
 	}
+	var known *around
 	if len(in.Results)+len(in.Notices) == 0 {
-		var now, next moment
-		var woken, some bool
-		err := c.dispatching().readOne(ctx, selectIdle, append(nextDueArgs(&in.Claim, f), p.Events > 0, from), &now, &woken, &next, &some)
-		if err != nil {
+		var some bool
+		known = &around{}
+		to := append(append([]any{&known.now}, known.columns()...), &some)
+		if err := c.dispatching().readOne(ctx, selectIdle, append(nextDueArgs(&in.Claim, f), p.Events > 0, from), to...); err != nil {
 			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
 		}
-		if next == none {
-			next = never
-		}
-		if next > now && !woken && !some {
-			return sender.Expanded{}, sender.Claims{Now: now.time(), NextDue: next.time()}, nil
+		if next := known.next(); next > known.now && !known.woken && !some {
+			return sender.Expanded{}, sender.Claims{Now: known.now.time(), NextDue: next.time()}, nil
 		}
 		if !some {
 			p = sender.ExpandParams{}
@@ -57,7 +55,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	var b *batch
 	err := c.dispatching().writeLater(ctx, func(w *work) (err error) {
 		b = w.batch(in)
-		x, err = b.run(p, from, f)
+		x, err = b.run(p, from, f, known)
 		return fail("expanding, recording and claiming", err)
 	})
 	if err != nil {
@@ -67,15 +65,18 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	return x, b.out, nil
 }
 
-func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow) (x sender.Expanded, err error) {
-	e, err := b.expand(p, from)
+func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *around) (x sender.Expanded, err error) {
+	if p.Events > 0 {
+		known = &around{} // of the transaction
+	}
+	e, err := b.expand(p, from, f, known)
 	if err != nil {
 		return x, err
 	}
 	if e != nil {
 		x = e.x
 	}
-	found, err := b.begin(f, e.targets())
+	found, err := b.begin(f, e.targets(), known)
 	if err != nil {
 		return x, err
 	}

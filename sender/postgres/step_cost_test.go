@@ -1,0 +1,96 @@
+package postgres_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+// counted counts the statements that connections send, and how often they send some.
+type counted struct{ statements, trips atomic.Int64 }
+
+func (c *counted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.statements.Add(1)
+	c.trips.Add(1)
+	return ctx
+}
+
+func (c *counted) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c *counted) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	c.trips.Add(1)
+	return ctx
+}
+
+func (c *counted) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {
+	c.statements.Add(1)
+}
+
+func (c *counted) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// A statement costs much more than what it does for a few rows. At ordinary load a step
+// expands some events, records some results and claims what has arrived: what it does not
+// need it does not ask for.
+func TestStatementsOfAStep(t *testing.T) {
+	p := newPlace(t)
+	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
+	require.NoError(t, err)
+	sent := &counted{}
+	cfg.ConnConfig.Tracer = sent
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	defer pool.Close()
+	s, err := postgres.New(pool, &postgres.Config{Schema: p.schema})
+	require.NoError(t, err)
+	defer s.Open()()
+	producer := p.store(t)
+	register(t, producer, 1, 1, sender.Settings{})
+	var claimed []sender.Claimed
+	step := func(events int) (statements, trips int64) {
+		if events > 0 {
+			publish(t, producer, events, 1)
+		}
+		statements, trips = sent.statements.Load(), sent.trips.Load()
+		_, c, err := s.Step(t.Context(), sender.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(claimed, 100))
+		require.NoError(t, err)
+		require.Len(t, c.Recorded, len(claimed))
+		require.Len(t, c.Claimed, events)
+		claimed = c.Claimed
+		return sent.statements.Load() - statements, sent.trips.Load() - trips
+	}
+	for range 3 { // until statements are prepared, and the subscription has moved to its lane
+		step(3)
+	}
+	for name, c := range map[string]struct {
+		events            int
+		statements, trips int64
+	}{
+		"events and results": {3, 17, 4},
+		"results":            {0, 13, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if len(claimed) == 0 {
+				step(3)
+			}
+			statements, trips := step(c.events)
+			require.LessOrEqual(t, statements, c.statements, "statements")
+			require.LessOrEqual(t, trips, c.trips, "trips")
+			t.Log(statements, trips)
+		})
+	}
+	t.Run("nothing", func(t *testing.T) {
+		for len(claimed) > 0 {
+			step(0)
+		}
+		statements, _ := step(0)
+		require.EqualValues(t, 1, statements)
+	})
+}
