@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,11 +75,14 @@ func expandAll(t testing.TB, s *sqlite.Store) {
 	}
 }
 
+// tokens are those of the claims.
+var tokens atomic.Int64
+
 // batchOf claims up to slots deliveries and records that these, claimed before,
 // have succeeded.
 func batchOf(claimed []sender.Claimed, slots int) sender.Batch {
 	b := sender.Batch{Decide: sender.Policy{}.Decide}
-	b.Claim.Lease = time.Minute
+	b.Claim.Lease, b.Claim.Token = time.Minute, tokens.Add(1)
 	for lane := range b.Claim.Lanes {
 		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
 	}
