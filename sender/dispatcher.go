@@ -2,8 +2,6 @@ package sender
 
 import (
 	"context"
-	crand "crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/surehook/surehook/internal/fence"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -225,7 +224,7 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 		c.Chance = rand.Float64
 	}
 	if c.Fence == nil {
-		c.Fence = fence
+		c.Fence = fence.Token
 	}
 	return c
 }
@@ -255,14 +254,6 @@ func (c DispatcherConfig) problems() []error {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
 	}
 	return append(errs, checkProxies("DispatcherConfig", c.Proxies)...)
-}
-
-// fence draws from the operating system, of which a copy of a running machine is told:
-// a generator of the process's own would go on with the same numbers in both.
-func fence() int64 {
-	var b [8]byte
-	_, _ = crand.Read(b[:]) // never fails
-	return max(1, int64(binary.NativeEndian.Uint64(b[:])>>1))
 }
 
 // Run dispatches until ctx ends, then drains: it claims nothing more, gives back

@@ -27,7 +27,8 @@ type Store[Tx any] interface {
 
 	// ClaimTx claims up to limit lines that are due, those that are due longest first,
 	// and returns the event of each with the lowest version; of equal ones, what was
-	// recorded first. Each claim has a new token, counts as an attempt, and makes the
+	// recorded first. Each claim has a token
+	// that no line was ever claimed under before, even by what was rolled back, counts as an attempt, and makes the
 	// line due when the lease has ended. No line is given to two transactions at a
 	// time: what others have locked is passed over, or waited for where the database
 	// has a single writer. The cost follows what is claimed, not what waits.

@@ -20,7 +20,7 @@ type rules struct {
 
 // claim leases a job that is due. If over is not nil, its function is not to be run:
 // it ends with that.
-func (r *Record) claim(rl rules, now time.Time, lease time.Duration) (over error) {
+func (r *Record) claim(rl rules, token int64, now time.Time, lease time.Duration) (over error) {
 	lost := r.Status == Running
 	switch {
 	case r.CancelRequested:
@@ -30,8 +30,7 @@ func (r *Record) claim(rl rules, now time.Time, lease time.Duration) (over error
 	default:
 		r.Tries++
 	}
-	r.Token++
-	r.Status, r.Due = Running, now.Add(lease)
+	r.Status, r.Token, r.Due = Running, token, now.Add(lease)
 	if r.StartedAt.IsZero() && over == nil {
 		r.StartedAt = now
 	}

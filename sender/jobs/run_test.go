@@ -179,6 +179,41 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
+// A failover loses the commit of a claim, and the job is claimed again. What the first
+// run still brings is nobody's: the claims have different tokens.
+func TestLostClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		var before jobs.Record
+		first := b.jobs(config{}, kind{Name: "work", Concurrency: 1, Run: func(context.Context, *run) (json.RawMessage, error) {
+			time.Sleep(5 * time.Second)
+			return json.RawMessage(`"late"`), nil
+		}})
+		job := b.submit(first, jobs.Submission{})
+		record := func(do func(tx tx, r jobs.Record) error) {
+			require.NoError(t, b.store.InTx(t.Context(), func(tx tx) error {
+				r, _, err := b.store.LockTx(t.Context(), tx, jobs.Key{ID: job.ID})
+				require.NoError(t, err)
+				return do(tx, r)
+			}))
+		}
+		record(func(_ tx, r jobs.Record) error { before = r; return nil })
+		b.start(first)
+		synctest.Wait() // it runs
+		require.Equal(t, jobs.Running, b.get(first, job.ID).Status)
+		record(func(tx tx, _ jobs.Record) error { return b.store.UpdateTx(t.Context(), tx, before) })
+
+		second := b.jobs(config{}, work(func(context.Context, *run) (json.RawMessage, error) {
+			time.Sleep(10 * time.Second) // until the first one has come back
+			return json.RawMessage(`"in time"`), nil
+		}))
+		b.start(second)
+		got := b.finished(second, job.ID)
+		require.Equal(t, jobs.Succeeded, got.Status)
+		require.Equal(t, `"in time"`, string(got.Result))
+	})
+}
+
 // A function that goes on for many leases keeps its job.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ type Record struct {
 	Job
 	No int64 // it rises with each job
 
-	// Token is new at every claim.
+	// Token is of the last claim: any number of 63 bits, drawn at random.
 	Token int64
 
 	// Due is, of a queued job, when it may be claimed; of one that is running, when

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/surehook/surehook/internal/fence"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -151,6 +152,7 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
 	defer cancel()
 	var all []claimed
+	token := fence.Token()
 	err = w.j.inTx(ctx, func(tx Tx) error {
 		all, more = nil, false
 		for _, name := range slices.Sorted(maps.Keys(room)) {
@@ -160,7 +162,7 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 			}
 			more = more || len(due) == room[name]
 			for _, r := range due {
-				over := r.claim(w.j.kinds[name].rules(), now, w.j.cfg.Lease)
+				over := r.claim(w.j.kinds[name].rules(), token, now, w.j.cfg.Lease)
 				if err := w.j.store.UpdateTx(ctx, tx, r); err != nil {
 					return err
 				}

@@ -194,6 +194,17 @@ var breakages = []struct {
 			return claims, err
 		}
 	}},
+	{"counts the tokens", []string{"claim-rollback", "finished"}, func(b *broken) {
+		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
+			for i := range claims {
+				c := &claims[i]
+				c.Token = int64(c.Attempt)
+				err = errors.Join(err, exec(ctx, tx, "UPDATE surehook_inbox_lines SET token = ? WHERE scope = ? AND line = ?", c.Token, c.Scope, c.Line))
+			}
+			return claims, err
+		}
+	}},
 	{"counts no attempts", []string{"lease-ends", "put-back"}, func(b *broken) {
 		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
 			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
@@ -223,7 +234,7 @@ var breakages = []struct {
 	{"claims those first that are due last", []string{"longest-due-first"}, func(b *broken) {
 		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
 			if limit == 1 && tx != nil && lease > 0 {
-				if err := exec(ctx, tx, "UPDATE surehook_inbox_lines SET due_at = -due_at WHERE token = 2"); err != nil {
+				if err := exec(ctx, tx, "UPDATE surehook_inbox_lines SET due_at = -due_at WHERE token = 0"); err != nil {
 					return nil, err
 				}
 			}

@@ -12,7 +12,7 @@ func claimRules[Tx any]() []rule[Tx] {
 		{"one-of-a-line", "Of a line one event at a time is claimed: the one with the lowest version; of equal ones, what was recorded first.", oneOfALine[Tx]},
 		{"lease-ends", "A claimed line is due again when its lease has ended, and not before; the claim then has another token and is one more attempt.", leaseEnds[Tx]},
 		{"longest-due-first", "Those that are due longest are claimed first, and no more than the limit.", longestDueFirst[Tx]},
-		{"claim-rollback", "A claim that is rolled back was none, and no attempt.", claimRollback[Tx]},
+		{"claim-rollback", "A claim that is rolled back was none, and no attempt, and its token is never given again.", claimRollback[Tx]},
 		{"age", "A claim's age is the time since the first attempt, and does not begin anew.", age[Tx]},
 	}
 }
@@ -87,13 +87,18 @@ func longestDueFirst[Tx any](e *env[Tx]) {
 
 func claimRollback[Tx any](e *env[Tx]) {
 	e.record(event("line", "a", 1), true)
-	e.giveUp(func(tx Tx) error {
-		_, err := e.Store.ClaimTx(e.ctx, tx, 1, long)
+	var none []inbox.Claim
+	e.giveUp(func(tx Tx) (err error) {
+		none, err = e.Store.ClaimTx(e.ctx, tx, 1, long)
 		return err
 	})
-	if c := e.claimed("a"); c.Attempt != 1 {
+	c := e.claimed("a")
+	if c.Attempt != 1 {
 		e.Errorf("it is attempt %d, and the one before was rolled back", c.Attempt)
 	}
+	// A failover that loses the last commits rolls back what somebody works on.
+	e.lost("finishing under a claim that was rolled back", e.tryFinish(none[0]))
+	e.finish(c)
 }
 
 func age[Tx any](e *env[Tx]) {

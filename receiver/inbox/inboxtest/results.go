@@ -8,7 +8,7 @@ import (
 
 func resultRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"finished", "What is finished is gone: it cannot be finished again, and can be recorded anew.", finished[Tx]},
+		{"finished", "What is finished is gone: it cannot be finished again, even when it was recorded anew.", finished[Tx]},
 		{"finish-rollback", "A result that is rolled back changes nothing, and the claim still holds.", finishRollback[Tx]},
 		{"put-back", "What is put back is due after the time that was said, as one more attempt, and its old claim is over.", putBack[Tx]},
 		{"put-back-keeps-order", "A lower version that comes while its line waits goes first.", putBackKeepsOrder[Tx]},
@@ -27,9 +27,12 @@ func finished[Tx any](e *env[Tx]) {
 		e.Errorf("the status is %+v after everything is finished", s)
 	}
 	e.record(event("line", "a", 1), true)
-	if c := e.claimed("a"); c.Attempt != 1 {
-		e.Errorf("the event that was recorded anew is at attempt %d", c.Attempt)
+	anew := e.claimed("a")
+	if anew.Attempt != 1 {
+		e.Errorf("the event that was recorded anew is at attempt %d", anew.Attempt)
 	}
+	e.lost("finishing what was recorded anew under the claim of before", e.tryFinish(c))
+	e.finish(anew)
 }
 
 func finishRollback[Tx any](e *env[Tx]) {

@@ -39,18 +39,18 @@ const (
 
 	// The time is asked for once, or every line that waits would be compared with it. The
 	// rows are locked, so their places stay.
-	claimLines = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $2::bigint * interval '1 microsecond', token = token + 1
+	claimLines = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $2::bigint * interval '1 microsecond', token = $3
 		WHERE ctid = ANY(ARRAY(
 			SELECT ctid FROM surehook_inbox_lines WHERE due_at <= (SELECT clock_timestamp())
 			ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
 		))
-		RETURNING scope, line, token`
+		RETURNING scope, line`
 
 	claimEvent = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, clock_timestamp())
 		WHERE scope = $1 AND id = (SELECT id FROM surehook_inbox_events WHERE scope = $1 AND line = $2 ORDER BY version, no LIMIT 1)
 		RETURNING id, type, version, body, attempt, (extract(epoch FROM clock_timestamp() - first_at) * 1000000)::bigint`
 
-	release = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $4::bigint * interval '1 microsecond', token = token + 1
+	release = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $4::bigint * interval '1 microsecond', token = 0
 		WHERE scope = $1 AND line = $2 AND token = $3`
 
 	removeEvent = `DELETE FROM surehook_inbox_events WHERE scope = $1 AND id = $2`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/surehook/surehook/internal/fence"
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/receiver/inbox"
@@ -73,10 +74,11 @@ func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Du
 		return nil, err
 	}
 	var claims []inbox.Claim
-	err = in.Rows(ctx, s.sql.claimLines, []any{limit, lease.Microseconds()}, func(row pgtx.Row) error {
-		var c inbox.Claim
+	token := fence.Token()
+	err = in.Rows(ctx, s.sql.claimLines, []any{limit, lease.Microseconds(), token}, func(row pgtx.Row) error {
+		c := inbox.Claim{Token: token}
 		defer func() { claims = append(claims, c) }()
-		return row.Scan(&c.Scope, &c.Line, &c.Token)
+		return row.Scan(&c.Scope, &c.Line)
 	})
 	if err != nil {
 		return nil, wrap("claiming lines", err)

@@ -148,7 +148,7 @@ func TestPlans(t *testing.T) {
 		`INSERT INTO surehook_inbox_lines (scope, line, due_at)
 			SELECT 'default', 'object/thing/' || n, clock_timestamp() + CASE WHEN n % 2 = 0 THEN interval '-1 hour' ELSE interval '1 hour' END FROM generate_series(0, 9999) AS n`,
 		`ANALYZE surehook_inbox_events, surehook_inbox_lines`,
-		`PREPARE lines (int, bigint) AS ` + postgres.ClaimLines,
+		`PREPARE lines (int, bigint, bigint) AS ` + postgres.ClaimLines,
 		`PREPARE event (text, text) AS ` + postgres.ClaimEvent,
 	} {
 		_, err = conn.Exec(ctx, statement)
@@ -158,7 +158,7 @@ func TestPlans(t *testing.T) {
 		_, err = conn.Exec(ctx, "SET plan_cache_mode = "+mode)
 		require.NoError(t, err)
 		for execute, looks := range map[string][]string{
-			"lines(8, 60000000)":                 {"Index Cond: (due_at <= ", "Tid Scan on surehook_inbox_lines"},
+			"lines(8, 60000000, 7)":              {"Index Cond: (due_at <= ", "Tid Scan on surehook_inbox_lines"},
 			"event('default', 'object/thing/7')": {"surehook_inbox_events_line", "surehook_inbox_events_pkey"},
 		} {
 			rows, err := conn.Query(ctx, "EXPLAIN EXECUTE "+execute, pgx.QueryExecModeSimpleProtocol)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/surehook/surehook/internal/fence"
 	"github.com/surehook/surehook/receiver/inbox"
 )
 
@@ -25,9 +26,9 @@ func New() *Store { return &Store{} }
 const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
 
 const (
-	claimLinesQuery = `UPDATE surehook_inbox_lines SET due_at = ` + now + ` + ?, token = token + 1
+	claimLinesQuery = `UPDATE surehook_inbox_lines SET due_at = ` + now + ` + ?, token = ?
 		WHERE (scope, line) IN (SELECT scope, line FROM surehook_inbox_lines WHERE due_at <= ` + now + ` ORDER BY due_at LIMIT ?)
-		RETURNING scope, line, token`
+		RETURNING scope, line`
 
 	claimEventQuery = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, ` + now + `)
 		WHERE no = (SELECT no FROM surehook_inbox_events WHERE scope = ? AND line = ? ORDER BY version, no LIMIT 1)
@@ -79,14 +80,15 @@ func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, limit int, lease time.Dur
 }
 
 func claimLines(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration) (claims []inbox.Claim, err error) {
-	rows, err := tx.QueryContext(ctx, claimLinesQuery, lease.Microseconds(), limit)
+	token := fence.Token()
+	rows, err := tx.QueryContext(ctx, claimLinesQuery, lease.Microseconds(), token, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var c inbox.Claim
-		if err := rows.Scan(&c.Scope, &c.Line, &c.Token); err != nil {
+		c := inbox.Claim{Token: token}
+		if err := rows.Scan(&c.Scope, &c.Line); err != nil {
 			return nil, err
 		}
 		claims = append(claims, c)
@@ -96,7 +98,7 @@ func claimLines(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration)
 
 // FinishTx implements [inbox.Store].
 func (*Store) FinishTx(ctx context.Context, tx *sql.Tx, c inbox.Claim) error {
-	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+`, token = token + 1
+	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+`, token = 0
 		WHERE scope = ? AND line = ? AND token = ?`, c.Scope, c.Line, c.Token)
 	if err == nil {
 		_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_events WHERE scope = ? AND id = ?`, c.Scope, c.ID)
@@ -110,7 +112,7 @@ func (*Store) FinishTx(ctx context.Context, tx *sql.Tx, c inbox.Claim) error {
 
 // RetryTx implements [inbox.Store].
 func (*Store) RetryTx(ctx context.Context, tx *sql.Tx, c inbox.Claim, after time.Duration, reason string) error {
-	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+` + ?, token = token + 1
+	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+` + ?, token = 0
 		WHERE scope = ? AND line = ? AND token = ?`, after.Microseconds(), c.Scope, c.Line, c.Token)
 	if err == nil {
 		_, err = exec(ctx, tx, `UPDATE surehook_inbox_events SET reason = ? WHERE scope = ? AND id = ?`, reason, c.Scope, c.ID)

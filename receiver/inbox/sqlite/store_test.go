@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestPlans(t *testing.T) {
 }
 
 func planOf(t *testing.T, db *sql.DB, query string) (plan []string) {
-	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, 1, 1)
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, slices.Repeat([]any{1}, strings.Count(query, "?"))...)
 	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {

@@ -150,6 +150,7 @@ var breakages = map[string]breakage{
 	}},
 	"state forgotten":    {[]string{"update", "odd strings"}, onUpdate(func(r *jobs.Record) { r.State = nil })},
 	"token forgotten":    {[]string{"update", "lock", "due alone"}, onUpdate(func(r *jobs.Record) { r.Token = 0 })},
+	"token of 53 bits":   {[]string{"update"}, onUpdate(func(r *jobs.Record) { r.Token = int64(float64(r.Token)) })},
 	"progress forgotten": {[]string{"update"}, onUpdate(func(r *jobs.Record) { r.Progress = nil })},
 	"cancel forgotten":   {[]string{"update"}, onUpdate(func(r *jobs.Record) { r.CancelRequested = false })},
 	"seconds alone":      {[]string{"update"}, onUpdate(func(r *jobs.Record) { r.Due = r.Due.Truncate(time.Second) })},

@@ -25,7 +25,7 @@ func update[Tx any](w *world[Tx]) {
 		w.same(*r, locked, "locked job")
 		at = now
 		r.Status, r.Progress, r.Result, r.Error, r.Tries, r.CancelRequested = jobs.Running, &jobs.Progress{Done: 1 << 40, Total: 1 << 41}, []byte(`1`), "e", 3, true
-		r.StartedAt, r.FinishedAt, r.Token, r.Due, r.State = now, now.Add(second), 1<<40, now.Add(hour+time.Microsecond), []byte("s")
+		r.StartedAt, r.FinishedAt, r.Token, r.Due, r.State = now, now.Add(second), 1<<62+1, now.Add(hour+time.Microsecond), []byte("s")
 		other := *r
 		other.No, other.Kind, other.Owner, other.Input, other.CallbackURL = 99, "other", "sub_b", []byte(`2`), "https://example.org/"
 		other.CreatedAt, other.IdempotencyKey, other.KeyScope, other.Hash = now, "l", "b", [32]byte{1}

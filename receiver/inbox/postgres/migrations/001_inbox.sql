@@ -2,7 +2,7 @@ CREATE TABLE surehook_inbox_lines (
 	scope  text COLLATE "C" NOT NULL,
 	line   text COLLATE "C" NOT NULL,
 	due_at timestamptz NOT NULL,      -- of a claimed one, the end of its lease
-	token  bigint NOT NULL DEFAULT 0, -- new at every claim
+	token  bigint NOT NULL DEFAULT 0, -- of the claim, drawn at random; 0: none
 	PRIMARY KEY (scope, line)
 );
 

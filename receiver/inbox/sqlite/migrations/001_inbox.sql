@@ -2,7 +2,7 @@ CREATE TABLE surehook_inbox_lines (
 	scope  TEXT NOT NULL,
 	line   TEXT NOT NULL,
 	due_at INTEGER NOT NULL,           -- microseconds since 1970, UTC; of a claimed one, the end of its lease
-	token  INTEGER NOT NULL DEFAULT 0, -- new at every claim
+	token  INTEGER NOT NULL DEFAULT 0, -- of the claim, drawn at random; 0: none
 	PRIMARY KEY (scope, line)
 ) WITHOUT ROWID;
 
