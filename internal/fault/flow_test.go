@@ -90,7 +90,7 @@ func newWorld(t *testing.T, f flow) *world {
 	schedule, err := backoff.Fixed(retry)
 	require.NoError(t, err)
 	w.dispatcher, err = sender.NewDispatcher(f.faulty.store, keys(t), &sender.DispatcherConfig{
-		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Jitter: backoff.None(), Horizon: 2 * retry}, DisableAfter: retry, FastAnswer: time.Minute},
+		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Jitter: backoff.None(), Horizon: 4 * retry}, DisableAfter: retry, FastAnswer: time.Minute},
 		Timeout: f.timeout, Lease: 3 * f.timeout, DrainTimeout: time.Minute, UnguardedTransport: w.endpoint, Logger: quiet,
 	})
 	require.NoError(t, err)
@@ -217,8 +217,10 @@ func run(t *testing.T, f flow) {
 	}
 	require.Len(t, w.notices(t, sender.NoticeDisabled), disabled, "it is told of once that a subscription is disabled")
 	if !f.fault.struck.Load() {
-		require.Equal(t, 1, disabled)
-		if !w.realTime { // in which the first failures of all can be enough to disable, on a busy machine
+		warned := len(w.notices(t, sender.NoticeFailing))
+		require.Positive(t, warned, "nobody is disabled who was not warned")
+		if !w.realTime { // in which the first failures of all can be enough to disable, or the second ones the last, on a busy machine
+			require.Equal(t, 1, disabled)
 			require.NotEmpty(t, w.of(t, sender.StatusDeadLettered))
 		}
 	}
