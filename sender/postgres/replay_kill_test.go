@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/takeover"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
 )
@@ -32,12 +34,31 @@ const (
 	replayLine      = 100 // deliveries recorded
 )
 
-// TestMain lets TestReplayKilled run this program as the processes that are killed.
+// TestMain lets tests run this program as the processes that are killed, or stopped.
 func TestMain(m *testing.M) {
+	takeover.Child(openChild)
 	if dsn := os.Getenv(replayingDSN); dsn != "" {
 		panic(dispatch(dsn, os.Getenv(replayingSchema)))
 	}
 	os.Exit(m.Run())
+}
+
+// childPlace is where a process of the tests in package takeover works, as JSON.
+type childPlace struct {
+	DSN, Schema string
+	Pooler      bool
+}
+
+func openChild(text string) (sender.DispatchStore, error) {
+	var p childPlace
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.New(context.Background(), p.DSN)
+	if err != nil {
+		return nil, err
+	}
+	return postgres.New(pool, &postgres.Config{Schema: p.Schema, Pooler: p.Pooler})
 }
 
 // accepts answers every POST at once.

@@ -12,15 +12,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/takeover"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
 const killedFile = "SUREHOOK_TEST_KILLED_FILE"
 
-// TestMain lets TestKilled and TestReplayKilled run this program as the process that
-// is killed.
+// TestMain lets tests run this program as the processes that are killed, or stopped.
 func TestMain(m *testing.M) {
+	takeover.Child(func(p string) (sender.DispatchStore, error) {
+		db, err := sql.Open("sqlite", "file:"+p+"?"+fit)
+		if err != nil {
+			return nil, err
+		}
+		return sqlite.New(db, nil)
+	})
 	if p := os.Getenv(killedFile); p != "" {
 		panic(publishAndDeliver(p))
 	}

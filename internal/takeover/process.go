@@ -1,0 +1,136 @@
+// Package takeover tests with real processes that what one of them held that is gone is
+// attempted again by another one within seconds, and that one which was stopped, and
+// comes back, changes nothing. A program whose tests call [Killed] or [Stopped] calls
+// [Child] first, in TestMain.
+package takeover
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	nameVariable  = "SUREHOOK_TAKEOVER_NAME"
+	placeVariable = "SUREHOOK_TAKEOVER_PLACE"
+
+	// An attempt has more time than a process is stopped for, so its answer is late and
+	// not its own timeout. The lease is the default, a minute.
+	timeout = 20 * time.Second
+
+	lost = "lost" // what a process says of a result that came too late
+)
+
+func keys() (*sender.Keys, error) {
+	return sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
+}
+
+// Child makes this process one that dispatches, if it was started as one, and then does
+// not return. open opens the store at a place that [Killed] or [Stopped] were given.
+func Child(open func(place string) (sender.DispatchStore, error)) {
+	name := os.Getenv(nameVariable)
+	if name == "" {
+		return
+	}
+	go func() { // the parent's end is ours
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+	if err := dispatch(name, os.Getenv(placeVariable), open); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func dispatch(name, place string, open func(place string) (sender.DispatchStore, error)) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	store, err := open(place)
+	if err != nil {
+		return err
+	}
+	k, err := keys()
+	if err != nil {
+		return err
+	}
+	d, err := sender.NewDispatcher(store, k, &sender.DispatcherConfig{
+		UserAgent: name, Timeout: timeout, Slots: 16, Network: sender.Network{AllowPrivateNetworks: true},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
+			if r.Lost {
+				fmt.Println(lost)
+			}
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	return d.Run(ctx)
+}
+
+// process is one that dispatches.
+type process struct {
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	said  *strings.Builder
+}
+
+// start starts a process, whose attempts have its name.
+func start(t *testing.T, name, place string) *process {
+	t.Helper()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	p := &process{cmd: exec.CommandContext(t.Context(), program), said: &strings.Builder{}}
+	p.cmd.Env = append(os.Environ(), nameVariable+"="+name, placeVariable+"="+place)
+	p.cmd.Stderr = p.said
+	_, err = p.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	p.lines = bufio.NewScanner(out)
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+		if t.Failed() {
+			t.Logf("process %s:\n%s", name, p.said)
+		}
+	})
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Kill())
+	require.ErrorContains(t, p.cmd.Wait(), "signal: killed")
+}
+
+func (p *process) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(s))
+}
+
+// end ends it as a deployment does.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGTERM)
+	require.NoError(t, p.cmd.Wait())
+}

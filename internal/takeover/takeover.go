@@ -1,0 +1,208 @@
+//go:build unix
+
+package takeover
+
+import (
+	"context"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	warm   = 20 // events whose answers are fast, so that more is claimed than is on the wire
+	events = 40 // after these
+	// Well below the lease of a minute, and above the eight seconds or so that it takes
+	// on a machine that has nothing else to do.
+	within = 25 * time.Second
+)
+
+// world is a store, an endpoint that all events go to, and processes that dispatch.
+type world[Tx any] struct {
+	store sender.Store[Tx]
+	place string
+	*endpoint
+}
+
+// first is a process that holds claims: attempts of some are on the wire, and hang.
+const first, second = "first", "second"
+
+func newWorld[Tx any](t *testing.T, store sender.Store[Tx], place string) *world[Tx] {
+	t.Helper()
+	w := &world[Tx]{store, place, newEndpoint(t)}
+	k, err := keys()
+	require.NoError(t, err)
+	registry, err := sender.NewRegistry(store, k, &sender.RegistryConfig{Network: sender.Network{AllowPrivateNetworks: true}})
+	require.NoError(t, err)
+	_, _, err = registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	_, err = registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: w.url})
+	require.NoError(t, err)
+	return w
+}
+
+func (w *world[Tx]) publish(t *testing.T, n int) {
+	t.Helper()
+	p, err := sender.NewPublisher(w.store, nil)
+	require.NoError(t, err)
+	all := make([]sender.Event, n)
+	for i := range all {
+		all[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: strconv.Itoa(i)}}
+	}
+	_, err = p.PublishMany(t.Context(), all)
+	require.NoError(t, err)
+}
+
+// deliveries returns all of them, with their attempts.
+func (w *world[Tx]) deliveries(t *testing.T) []sender.Delivery {
+	t.Helper()
+	list, _, err := w.store.Deliveries(context.Background(), sender.DeliveryQuery{Limit: 200})
+	require.NoError(t, err)
+	for i := range list {
+		list[i], err = w.store.Delivery(context.Background(), list[i].ID)
+		require.NoError(t, err)
+	}
+	return list
+}
+
+// holding starts the first process, and returns when it has attempts on the wire, and
+// holds others that wait for their turn.
+func (w *world[Tx]) holding(t *testing.T) *process {
+	t.Helper()
+	p := start(t, first, w.place)
+	w.publish(t, warm)
+	w.delivered(t, warm)
+	w.hang(first)
+	w.publish(t, events)
+	require.Eventually(t, func() bool {
+		wire := len(w.of(first)) - warm
+		return wire > 1 && len(w.inFlight(t)) > wire
+	}, within, 10*time.Millisecond, "the first process holds what it has not begun")
+	return p
+}
+
+func (w *world[Tx]) inFlight(t *testing.T) (events []string) {
+	t.Helper()
+	for _, d := range w.deliveries(t) {
+		if d.InFlight {
+			events = append(events, d.Event.ID)
+		}
+	}
+	return events
+}
+
+// takenOver waits until all is delivered, and checks that each of the events that were
+// held was attempted again by the second process, and each interruption recorded once.
+func (w *world[Tx]) takenOver(t *testing.T, held []string, since time.Time) {
+	t.Helper()
+	w.delivered(t, warm+events)
+	require.Less(t, time.Since(since), within)
+	t.Logf("%d deliveries, %d of them on the wire, were delivered by another process within %s", len(held), len(w.of(first))-warm, time.Since(since).Round(100*time.Millisecond))
+	attempts := map[string][]sender.Class{}
+	for _, d := range w.deliveries(t) {
+		for i, a := range d.Attempts {
+			require.Equal(t, i+1, a.Number)
+			attempts[d.Event.ID] = append(attempts[d.Event.ID], a.Class)
+		}
+	}
+	again := []sender.Class{sender.ClassInterrupted, sender.ClassNone}
+	for _, event := range held {
+		require.Equal(t, again, attempts[event])
+	}
+	posts := w.of(second)
+	for _, p := range posts {
+		classes := attempts[p.event]
+		require.Equal(t, p.attempt, strconv.Itoa(len(classes)))
+		require.Equal(t, again[len(again)-min(len(classes), 2):], classes)
+	}
+	require.Len(t, posts, events, "one attempt each")
+}
+
+func (w *world[Tx]) delivered(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		all := w.deliveries(t)
+		for i := range all {
+			if all[i].Status != sender.StatusDelivered {
+				return false
+			}
+		}
+		return len(all) == n
+	}, within, 100*time.Millisecond, "%d deliveries", n)
+}
+
+// nobody checks that no process is known, for all have ended.
+func (w *world[Tx]) nobody(t *testing.T) {
+	t.Helper()
+	known, err := w.store.Present(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, known)
+}
+
+// Killed has a process killed whose attempts hang, with a store, and a place at which
+// other processes open it.
+func Killed[Tx any](t *testing.T, store sender.Store[Tx], place string) {
+	w := newWorld(t, store, place)
+	p := w.holding(t)
+	p.kill(t)
+	killed := time.Now()
+	held := w.inFlight(t)
+	other := start(t, second, place)
+	w.takenOver(t, held, killed)
+	other.end(t)
+	w.nobody(t)
+}
+
+// Stopped has a process stopped whose attempts hang until others have made them again,
+// with a store, and a place at which other processes open it.
+func Stopped[Tx any](t *testing.T, store sender.Store[Tx], place string) {
+	w := newWorld(t, store, place)
+	p := w.holding(t)
+	w.stop(t, p)
+	stopped := time.Now()
+	held, wire := w.inFlight(t), len(w.of(first))-warm
+	other := start(t, second, place)
+	w.takenOver(t, held, stopped)
+	before := w.deliveries(t)
+
+	w.answer(first)
+	p.signal(t, syscall.SIGCONT)
+	for range wire {
+		require.True(t, p.lines.Scan(), "a result that comes too late is told of")
+		require.Equal(t, lost, p.lines.Text())
+	}
+	require.Equal(t, before, w.deliveries(t), "what it brings comes too late")
+	other.end(t)
+
+	w.publish(t, 5)
+	w.delivered(t, warm+events+5)
+	p.end(t)
+	posts := w.of(first)
+	require.Len(t, posts, warm+wire+5, "what it has not begun it leaves")
+	for _, p := range posts {
+		require.Equal(t, "1", p.attempt)
+	}
+	require.Len(t, w.of(second), events)
+	w.nobody(t)
+}
+
+// stop stops a process, but not in a transaction that writes to a database which has a
+// single writer: nobody could go on.
+func (w *world[Tx]) stop(t *testing.T, p *process) {
+	t.Helper()
+	for {
+		p.signal(t, syscall.SIGSTOP)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := w.store.Leave(ctx, sender.Presence{Process: 1, Beat: 1}) // it writes, and changes nothing
+		cancel()
+		if err == nil {
+			return
+		}
+		p.signal(t, syscall.SIGCONT)
+	}
+}

@@ -1,0 +1,48 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/takeover"
+	"github.com/surehook/surehook/sender"
+)
+
+// ofProcesses is an empty store, and the place where processes open it: dsn is theirs.
+func ofProcesses(t *testing.T, direct, dsn string, pooler bool) (sender.Store[pgx.Tx], string) {
+	t.Helper()
+	p := childPlace{DSN: dsn, Schema: newid.New("test_", time.Now()), Pooler: pooler}
+	pool, err := pgxpool.New(t.Context(), direct)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s := newStore(t, pool, p.Schema)
+	require.NoError(t, s.Migrate(t.Context()))
+	t.Cleanup(func() { dropSchema(t, pool, p.Schema) })
+	text, err := json.Marshal(p)
+	require.NoError(t, err)
+	return s, string(text)
+}
+
+// What a killed process held is attempted again within seconds.
+func TestKilledIsTakenOver(t *testing.T) {
+	t.Parallel()
+	dsn := durableDSN(t)
+	s, place := ofProcesses(t, dsn, dsn, false)
+	takeover.Killed(t, s, place)
+}
+
+// A stopped process is taken over too, and changes nothing when it comes back.
+func TestStoppedIsTakenOver(t *testing.T) {
+	t.Parallel()
+	dsn := durableDSN(t)
+	s, place := ofProcesses(t, dsn, dsn, false)
+	takeover.Stopped(t, s, place)
+}
