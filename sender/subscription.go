@@ -36,7 +36,8 @@ type Subscription struct {
 	Subscriber string
 	URL        string
 	// EventTypes are what it asks for: exact types, "prefix.*" for all types that
-	// begin with "prefix.", or "*".
+	// begin with "prefix.", or "*". There are none if what is stored cannot be read;
+	// it then goes on to get what it got.
 	EventTypes  []string
 	Description string
 	Settings    Settings

@@ -69,6 +69,9 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 	if err := s.Settings.Unreadable(); err != nil && c.Settings == nil {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q: settings: %w", ErrInvalid, s.ID, err)
 	}
+	if len(s.EventTypes) == 0 && !s.Implicit && c.EventTypes == nil {
+		return Subscription{}, fmt.Errorf("%w change: subscription %q: its stored event types cannot be read: give it new ones", ErrInvalid, s.ID)
+	}
 	if c.URL != nil {
 		n.URL = *c.URL
 	}

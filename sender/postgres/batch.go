@@ -136,7 +136,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (d
 	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // it may have kept them back
 	}
-	if !sub.gone() {
+	if !sub.gone() && sub.status != statusMissing {
 		err = b.consequences(h, sub, l, &d)
 	}
 	return d, err

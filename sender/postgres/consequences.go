@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"database/sql"
 	"errors"
 
 	"github.com/surehook/surehook/internal/newid"
@@ -48,10 +49,12 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Deci
 			n.Subscriber = sub.Subscriber
 		}
 		var event string
-		if err := b.row(selectEventID, l.event).Scan(&event); err != nil {
+		switch err := b.row(selectEventID, l.event).Scan(&event); {
+		case err == nil:
+			n.Delivery = deliveryID(event, l.subscription)
+		case !errors.Is(err, sql.ErrNoRows): // if the event is not there any more, nor is the delivery
 			return err
 		}
-		n.Delivery = deliveryID(event, l.subscription)
 		if err := b.notify(n); err != nil {
 			return err
 		}

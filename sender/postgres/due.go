@@ -246,7 +246,10 @@ func (b *batch) lost(all []*head, most int) error {
 		var created moment
 		err := r.Scan(append(l.columns(), &names, &created)...)
 		if err == nil {
-			l.info = sender.EventInfo{ID: names[0], Type: names[1], Object: sender.Object{Type: names[2], ID: names[3]}, CreatedAt: created.time(), Notice: l.notice, URL: names[4]}
+			l.info = sender.EventInfo{CreatedAt: created.time(), Notice: l.notice}
+			if len(names) > 0 { // or the event is not there any more
+				l.info.ID, l.info.Type, l.info.Object, l.info.URL = names[0], names[1], sender.Object{Type: names[2], ID: names[3]}, names[4]
+			}
 			leases = append(leases, l)
 		}
 		return true, err

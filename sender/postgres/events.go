@@ -103,7 +103,7 @@ func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (p
 			query, args = selectSubscriptionsOf, []any{owner}
 		}
 		page, next, err = list(w, limit, after, func(n *sender.Subscription) bool { return q.Matches(*n) },
-			func(r rows) (int64, sender.Subscription, error) { return scanSubscription(r) }, query, args...)
+			func(r rows) (int64, sender.Subscription, error) { return w.readSubscription(r) }, query, args...)
 		return err
 	})
 	if err != nil {

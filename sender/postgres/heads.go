@@ -29,6 +29,7 @@ type head struct {
 	resumedTo   int64 // -1: nothing waits since an earlier epoch
 	rateAt      moment
 	health      sender.Health
+	missing     bool // it stands for one that is not there: see standIn
 }
 
 const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,
@@ -66,9 +67,11 @@ const (
 
 func scanHead(r rows) (h head, err error) {
 	var warnedAt, failingSince, lastSuccess, lastFailure moment
-	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &h.lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
+	var lane int16
+	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
 		&h.leasesEnd, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
 		&h.health.Streak, &h.health.Warned, &warnedAt, &failingSince, &lastSuccess, &lastFailure)
+	h.lane = laneOf(lane)
 	h.health.Lane, h.health.WarnedAt = h.lane, warnedAt.time()
 	h.health.FailingSince, h.health.LastSuccess, h.health.LastFailure = failingSince.time(), lastSuccess.time(), lastFailure.time()
 	return h, err
@@ -85,6 +88,9 @@ func newHeads() heads { return heads{by: map[int64]*head{}, stored: map[int64]he
 
 func (hs *heads) put(h head) *head {
 	hs.stored[h.subscription] = h
+	if h.lane == noLane { // it is stored anew, where it is found
+		h.lane, h.health.Lane = sender.LaneNew, sender.LaneNew
+	}
 	hs.by[h.subscription] = &h
 	return &h
 }
@@ -110,6 +116,10 @@ func (h *head) lease(until moment) {
 
 // meet brings a head up to what callers have made of its subscription.
 func (h *head) meet(sub *subscription, now moment) {
+	if h.missing {
+		h.subscriber, h.epoch = sub.SubscriberNumber, sub.epoch
+		return
+	}
 	if h.epoch < sub.epoch {
 		if h.epoch < sub.recovered {
 			h.health.Streak, h.health.Warned = 0, 0
@@ -139,6 +149,9 @@ func (h *head) meet(sub *subscription, now moment) {
 func (hs *heads) changed() (all []*head) {
 	for _, no := range slices.Sorted(maps.Keys(hs.by)) {
 		h := hs.by[no]
+		if h.missing {
+			continue
+		}
 		if h.health.Lane != h.lane {
 			h.lane = h.health.Lane
 		}

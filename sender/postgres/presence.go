@@ -79,6 +79,9 @@ func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
 	if err := b.lock(subscriptions); err != nil {
 		return 0, false, err
 	}
+	if err := b.standIn(subscriptions); err != nil {
+		return 0, false, err
+	}
 	var one int
 	err = b.row(lockBeat, p.Process, p.Beat).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -306,8 +306,8 @@ func TestRollupsOfSeveralDispatchers(t *testing.T) {
 func TestCountsOfManyUnexpanded(t *testing.T) {
 	const n = 10_500
 	a := newAsking(t, 1, 1)
-	_, err := a.all.pool.Exec(t.Context(), `INSERT INTO "`+a.schema+`".surehook_outbox (event, patterns, subscriber, subscription, created_at, notice)
-		SELECT n, '*', 0, 0, now(), false FROM generate_series(1, $1::int) AS n`, n)
+	_, err := a.all.pool.Exec(t.Context(), `INSERT INTO "`+a.schema+`".surehook_outbox (event, patterns, subscriber, subscription, created_at, notice, bytes)
+		SELECT n, '*', 0, 0, now(), false, 2 FROM generate_series(1, $1::int) AS n`, n)
 	require.NoError(t, err)
 	counts, err := a.stores[0].Counts(t.Context())
 	require.NoError(t, err)

@@ -167,6 +167,9 @@ func (b *batch) begin(f floorsNow, targets []int64, a *around) (found, error) {
 	if err := b.allLocked(known); err != nil {
 		return out, err
 	}
+	if err := b.standIn(known); err != nil {
+		return out, err
+	}
 	for lane := range b.Claim.Lanes {
 		if b.Claim.Lanes[lane].Slots > 0 && a.hasDue(lane) {
 			b.floors.turns[lane].found(least[lane], b.now)

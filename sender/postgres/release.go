@@ -18,6 +18,9 @@ func (b *batch) release(rs []sender.Release) error {
 	if err := b.lock(column(rs, func(r sender.Release) int64 { return r.Key.Subscription })); err != nil {
 		return err
 	}
+	if err := b.standIn(column(rs, func(r sender.Release) int64 { return r.Key.Subscription })); err != nil {
+		return err
+	}
 	leases := make(map[sender.DeliveryKey]*live, len(rs))
 	err := b.each(func(r rows) (bool, error) {
 		var l live

@@ -19,6 +19,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/damage"
 	"github.com/surehook/surehook/sender/internal/lru"
 	"github.com/surehook/surehook/sender/internal/pgrun"
 )
@@ -117,6 +118,7 @@ type core struct {
 	hints   hints
 	places  places
 	swept   swept
+	damage  *damage.Log
 }
 
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
@@ -131,6 +133,7 @@ func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 			c.now = cfg.Now
 		}
 	}
+	c.damage = damage.NewLog(c.logger)
 	var errs []error
 	if pool == nil {
 		errs = append(errs, fmt.Errorf("postgres: %s needs a *pgxpool.Pool", name))

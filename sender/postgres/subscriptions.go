@@ -95,14 +95,18 @@ func encoded(n sender.Subscription) (types, settings string, err error) {
 	return string(t), string(s), err
 }
 
-func scanSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
+func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings string
 	var created, held, failing, success, failure, warned moment
+	var lane int16
 	h := &n.Health
 	err = r.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &held, &n.DisabledReason,
-		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
+		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
+	}
+	if h.Lane = laneOf(lane); h.Lane == noLane {
+		h.Lane = sender.LaneNew
 	}
 	n.CreatedAt = created.time()
 	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
@@ -111,7 +115,8 @@ func scanSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Sub
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = failing.time(), success.time(), failure.time(), warned.time()
 	n.Settings = sender.ReadSettings([]byte(settings))
 	if err := json.Unmarshal([]byte(types), &n.EventTypes); err != nil {
-		return 0, n, fmt.Errorf("the event types of subscription %s: %w", n.ID, err)
+		n.EventTypes = []string{}
+		w.damage.Tell(w.ctx, no, "its event_types are no list of strings", "it gets what it got before; Registry.Update with EventTypes mends it")
 	}
 	return no, n, nil
 }
@@ -122,7 +127,7 @@ func (s *Store[Tx]) SubscriptionTx(ctx context.Context, tx Tx, id string) (sende
 	if err != nil {
 		return sender.Subscription{}, err
 	}
-	_, n, err := scanSubscription(w.row(selectSubscription, soughtID(id)))
+	_, n, err := w.readSubscription(w.row(selectSubscription, soughtID(id)))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return sender.Subscription{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
@@ -138,7 +143,7 @@ func (s *Store[Tx]) ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscribe
 	if err != nil {
 		return sender.Subscription{}, err
 	}
-	_, n, err := scanSubscription(w.row(selectImplicit, soughtID(subscriber), url))
+	_, n, err := w.readSubscription(w.row(selectImplicit, soughtID(subscriber), url))
 	if errors.Is(err, sql.ErrNoRows) {
 		return sender.Subscription{}, fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, subscriber, url)
 	}
@@ -177,7 +182,7 @@ func (s *Store[Tx]) SubscriptionsTx(ctx context.Context, tx Tx, subscriber, afte
 		query, args = selectSubscriptionsOf, append(args, owner)
 	}
 	err = w.each(func(r rows) (bool, error) {
-		_, n, err := scanSubscription(r)
+		_, n, err := w.readSubscription(r)
 		page = append(page, n)
 		return true, err
 	}, query, args...)

@@ -196,7 +196,11 @@ func (b *batch) know(locked []int64) error {
 	for _, no := range locked {
 		sub := b.subs[no]
 		if sub == nil {
-			return fmt.Errorf("%w: subscription number %d", sender.ErrNotFound, no)
+			sub = b.missingSubscription(no)
+			b.subs[no] = sub
+		}
+		if b.heads.stored[no].lane == noLane && !b.heads.by[no].missing {
+			b.damage.Tell(b.ctx, no, "its lane in surehook_heads is none", "it is taken for a new one")
 		}
 		b.heads.by[no].meet(sub, b.now)
 	}
@@ -209,7 +213,7 @@ func (b *batch) one(subscription int64) (*head, *subscription, error) {
 		return nil, nil, err
 	}
 	h := b.heads.by[subscription]
-	if h == nil {
+	if h == nil || b.subs[subscription].status == statusMissing {
 		return nil, nil, fmt.Errorf("%w: subscription number %d", sender.ErrNotFound, subscription)
 	}
 	return h, b.subs[subscription], nil

@@ -139,6 +139,10 @@ func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 		return nil, err
 	}
 	c := &claimed{batch: b, h: h, sub: sub}
+	if sub.status == statusMissing {
+		h.open = false
+		return c, nil
+	}
 	granted, again := b.within(h, sub, most)
 	if c.used, err = c.claimLost(granted); err != nil {
 		return nil, err

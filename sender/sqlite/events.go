@@ -105,7 +105,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 		}
 		examined := 0
 		err := w.each(func(rows *sql.Rows) (bool, error) {
-			no, n, err := scanSubscription(rows)
+			no, n, err := w.readSubscription(rows)
 			if err != nil {
 				return false, err
 			}

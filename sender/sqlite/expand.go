@@ -148,7 +148,7 @@ func (e *expansion) expandOne(ev newEvent) (whole bool, err error) {
 func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) {
 	if ev.subscription != 0 {
 		sub, err := e.known.subscription(e.work, ev.subscription)
-		if err != nil || sub.gone() || ev.subscription <= e.subscription {
+		if err != nil || sub.gone() || sub.status == statusMissing || ev.subscription <= e.subscription {
 			return nil, math.MaxInt64, err
 		}
 		// An event is addressed to what is not closing; so it came before.

@@ -31,6 +31,7 @@ type head struct {
 	leftTo    int64
 	rateAt    int64
 	health    sender.Health
+	missing   bool // it stands for one that is not there: see standIn
 }
 
 const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 9223372036854775807), turn, pending, waiting, leased, dead,
@@ -55,7 +56,7 @@ func scanHead(rows *sql.Rows) (h head, err error) {
 	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure int64
 	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
 		&h.leasesEnd, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
-	h.lane = sender.Lane(lane)
+	h.lane = laneOf(lane)
 	h.health = sender.Health{
 		Lane: h.lane, Streak: int(streak), FailingSince: timeOf(failingSince),
 		LastSuccess: timeOf(lastSuccess), LastFailure: timeOf(lastFailure), Warned: int(warned), WarnedAt: timeOf(warnedAt),
@@ -129,13 +130,24 @@ func (hs *heads) load(subscriptions []int64) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return hs.w.each(func(rows *sql.Rows) (bool, error) {
+	err := hs.w.each(func(rows *sql.Rows) (bool, error) {
 		h, err := scanHead(rows)
 		if err == nil {
 			hs.put(h)
 		}
 		return true, err
 	}, selectHeads, list(missing))
+	if err != nil {
+		return err
+	}
+	for _, no := range missing {
+		if hs.by[no] == nil {
+			if err := hs.standIn(no); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // one reads a head that must be there.
@@ -143,7 +155,7 @@ func (hs *heads) one(subscription int64) (*head, error) {
 	if err := hs.load([]int64{subscription}); err != nil {
 		return nil, err
 	}
-	if h := hs.by[subscription]; h != nil {
+	if h := hs.by[subscription]; !h.missing {
 		return h, nil
 	}
 	return nil, sql.ErrNoRows
@@ -156,6 +168,10 @@ func (hs *heads) put(h head) *head {
 		return here
 	}
 	hs.stored[h.subscription] = h
+	if h.lane == noLane { // it is stored anew, where it is found
+		hs.w.damage.Tell(hs.w.ctx, h.subscription, "its lane in surehook_heads is none", "it is taken for a new one")
+		h.lane, h.health.Lane = sender.LaneNew, sender.LaneNew
+	}
 	hs.by[h.subscription] = &h
 	return &h
 }
@@ -191,6 +207,9 @@ func (hs *heads) write(changed func(h, was *head) bool) error {
 	var was head
 	for _, no := range slices.Sorted(maps.Keys(hs.by)) {
 		h := hs.by[no]
+		if h.missing {
+			continue
+		}
 		was = hs.stored[no]
 		if !h.open {
 			h.nextDue = never

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/lru"
@@ -70,7 +69,7 @@ func (k *known) subscription(w *work, no int64) (*subscription, error) {
 	var settings []byte
 	err := w.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &sub.status, &settings, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("%w: subscription number %d", sender.ErrNotFound, no)
+		return w.missingSubscription(no), nil
 	}
 	if err != nil {
 		return nil, err

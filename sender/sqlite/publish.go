@@ -60,7 +60,7 @@ func (s *Store) in(ctx context.Context, tx *sql.Tx) (*work, error) {
 	if p := s.prepared.Load(); p != nil {
 		prepared = *p
 	}
-	return inCallersTx(ctx, tx, prepared), nil
+	return s.inCallersTx(ctx, tx, prepared), nil
 }
 
 func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {

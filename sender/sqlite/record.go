@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -262,7 +264,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d 
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // it may have kept them back
 	}
-	if err == nil && !sub.gone() {
+	if err == nil && !sub.gone() && sub.status != statusMissing {
 		err = b.consequences(h, sub, l, &d)
 	}
 	return d, err
@@ -299,10 +301,12 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Deci
 			n.Subscriber = sub.Subscriber
 		}
 		var event string
-		if err := b.row(`SELECT id FROM surehook_events WHERE seq = ?`, l.event).Scan(&event); err != nil {
+		switch err := b.row(`SELECT id FROM surehook_events WHERE seq = ?`, l.event).Scan(&event); {
+		case err == nil:
+			n.Delivery = deliveryID(event, l.subscription)
+		case !errors.Is(err, sql.ErrNoRows): // if the event is not there any more, nor is the delivery
 			return err
 		}
-		n.Delivery = deliveryID(event, l.subscription)
 		if err := b.notify(n); err != nil {
 			return err
 		}

@@ -214,7 +214,7 @@ func (b *batch) moveReplay(r *able) error {
 func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 	k := sender.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
 	sub, err := b.known.subscription(b.work, k.Subscription)
-	if err != nil || sub.gone() {
+	if err != nil || sub.gone() || sub.status == statusMissing {
 		return false, err
 	}
 	h, err := b.heads.one(k.Subscription)

@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/damage"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -20,6 +23,10 @@ type Config struct {
 	// All processes on one database must agree on it; they are on one machine. The
 	// default is time.Now.
 	Now func() time.Time
+
+	// Logger hears of rows that are damaged, which are got over without an error. The
+	// default is slog.Default().
+	Logger *slog.Logger
 }
 
 // Store is a sender.Store in an SQLite database. It is safe for concurrent use,
@@ -39,6 +46,7 @@ type Store struct {
 	rollup    *sender.Rollup // and so does that of the last minute in which something happened,
 	found     []dueDelivery  // and the array of what a claim finds: it leaves nothing there
 	shard     int64          // of this store's rollups
+	damage    *damage.Log
 }
 
 var _ sender.Store[*sql.Tx] = (*Store)(nil)
@@ -50,9 +58,14 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 		return nil, errors.New("sqlite: New needs a *sql.DB")
 	}
 	s := &Store{db: db, clock: time.Now, turn: semaphore.NewWeighted(1), woken: make(chan struct{}, 1)}
-	if cfg != nil && cfg.Now != nil {
-		s.clock = cfg.Now
+	logger := slog.Default()
+	if cfg != nil {
+		logger = cmp.Or(cfg.Logger, logger)
+		if cfg.Now != nil {
+			s.clock = cfg.Now
+		}
 	}
+	s.damage = damage.NewLog(logger)
 	// Turns order what is due at one time. Other processes' are about as late.
 	s.turns.Store(time.Now().UnixNano())
 	s.shard = rand.Int64()

@@ -92,14 +92,18 @@ const selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.de
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 	WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
 
-func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
+func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings []byte
 	var created, disabled, failing, success, failure, warned int64
+	var lane int64
 	h := &n.Health
 	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &disabled, &n.DisabledReason,
-		&h.Lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
+		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
+	}
+	if h.Lane = laneOf(lane); h.Lane == noLane {
+		h.Lane = sender.LaneNew
 	}
 	n.CreatedAt = timeOf(created)
 	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
@@ -107,7 +111,11 @@ func scanSubscription(row interface{ Scan(...any) error }) (no int64, n sender.S
 	}
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = timeOf(failing), timeOf(success), timeOf(failure), timeOf(warned)
 	n.Settings = sender.ReadSettings(settings)
-	return no, n, json.Unmarshal(types, &n.EventTypes)
+	if err := json.Unmarshal(types, &n.EventTypes); err != nil {
+		n.EventTypes = []string{}
+		w.damage.Tell(w.ctx, no, "its event_types are no list of strings", "it gets what it got before; Registry.Update with EventTypes mends it")
+	}
+	return no, n, nil
 }
 
 // SubscriptionTx implements sender.RegistryStore.
@@ -121,7 +129,7 @@ func (s *Store) SubscriptionTx(ctx context.Context, tx *sql.Tx, id string) (send
 }
 
 func (w *work) subscription(id string) (no int64, n sender.Subscription, err error) {
-	no, n, err = scanSubscription(w.row(selectSubscriptions+` AND s.id = ?`, id))
+	no, n, err = w.readSubscription(w.row(selectSubscriptions+` AND s.id = ?`, id))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, sender.Subscription{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
@@ -144,7 +152,7 @@ func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *sql.Tx, subscrib
 	if err := w.execs(lockQuery); err != nil {
 		return sender.Subscription{}, fail("locking", err)
 	}
-	_, n, err := scanSubscription(w.row(selectImplicit, subscriber, url))
+	_, n, err := w.readSubscription(w.row(selectImplicit, subscriber, url))
 	if errors.Is(err, sql.ErrNoRows) {
 		return sender.Subscription{}, fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, subscriber, url)
 	}
@@ -183,7 +191,7 @@ func (s *Store) SubscriptionsTx(ctx context.Context, tx *sql.Tx, subscriber, aft
 		query, args = query+` AND s.subscriber = ?`, append(args, owner)
 	}
 	err = w.each(func(rows *sql.Rows) (bool, error) {
-		_, n, err := scanSubscription(rows)
+		_, n, err := w.readSubscription(rows)
 		page = append(page, n)
 		return true, err
 	}, query+` AND s.no > ? ORDER BY s.no LIMIT ?`, append(args, from, limit)...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/damage"
 )
 
 const (
@@ -89,7 +90,7 @@ func (s *Store) begin(ctx context.Context, prepared map[string]*sql.Stmt) (*work
 	for wait := busyWaitMin; ; wait = min(2*wait, busyWaitMax) {
 		tx, err := s.db.BeginTx(ctx, nil)
 		if err == nil {
-			w := inCallersTx(ctx, tx, prepared)
+			w := s.inCallersTx(ctx, tx, prepared)
 			// A statement takes microseconds, and drivers pay for being able to
 			// interrupt it.
 			w.ctx = context.WithoutCancel(ctx)
@@ -124,7 +125,7 @@ func (s *Store) read(ctx context.Context, fn func(w *work) error) error {
 		return fail("beginning to read", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return fn(inCallersTx(ctx, tx, prepared))
+	return fn(s.inCallersTx(ctx, tx, prepared))
 }
 
 // work runs statements in a transaction.
@@ -138,10 +139,11 @@ type work struct {
 	tx       *sql.Tx              // nil if it only reads
 	prepared map[string]*sql.Stmt // on the database, by their text
 	bound    map[string]*sql.Stmt // the same on tx
+	damage   *damage.Log
 }
 
-func inCallersTx(ctx context.Context, tx *sql.Tx, prepared map[string]*sql.Stmt) *work {
-	return &work{ctx: ctx, on: tx, tx: tx, prepared: prepared}
+func (s *Store) inCallersTx(ctx context.Context, tx *sql.Tx, prepared map[string]*sql.Stmt) *work {
+	return &work{ctx: ctx, on: tx, tx: tx, prepared: prepared, damage: s.damage}
 }
 
 // stmt returns nil for a text that is not prepared.

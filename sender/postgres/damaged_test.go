@@ -1,0 +1,113 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+// Damaged rows of a subscription harm nobody else, whatever of it is under way: what was
+// claimed is recorded or released, and what arrives is kept, or is delivered where that
+// is possible.
+func TestDamagedRowsHarmTheirOwn(t *testing.T) {
+	mine := subscriptionID(0, 0)
+	number := `(SELECT no FROM {}.surehook_subscriptions WHERE id = '` + mine + `')`
+	for name, c := range map[string]struct {
+		damage    string
+		delivered bool // all the same
+		kept      int  // of what arrives, if not
+	}{
+		"no head":             {damage: `DELETE FROM {}.surehook_heads WHERE subscription = ` + number, kept: 6},
+		"no subscription":     {damage: `DELETE FROM {}.surehook_subscriptions WHERE no = ` + number},
+		"no subscriber":       {damage: `DELETE FROM {}.surehook_subscribers WHERE id = 'sub_0'`, kept: 6},
+		"a lane too high":     {damage: `UPDATE {}.surehook_heads SET lane = 3 WHERE subscription = ` + number, delivered: true},
+		"a lane below zero":   {damage: `UPDATE {}.surehook_heads SET lane = -1 WHERE subscription = ` + number, delivered: true},
+		"types that are none": {damage: `UPDATE {}.surehook_subscriptions SET event_types = '[' WHERE no = ` + number, delivered: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			var log bytes.Buffer
+			s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			require.NoError(t, err)
+			register(t, s, 2, 1, sender.Settings{})
+			publish(t, s, 8, 2)
+			expandAll(t, s)
+			claimed := exchange(t, s, batchOf(nil, 1000)).Claimed
+			require.Len(t, claimed, 8)
+
+			p.exec(t, c.damage)
+			drafts := make([]sender.Draft, 6) // to everyone
+			for i := range drafts {
+				drafts[i] = draft("")
+			}
+			require.NoError(t, publishInTx(t.Context(), s, drafts...))
+			var results []sender.Claimed
+			var released []sender.Release
+			for _, cl := range claimed {
+				if len(released) == 0 && cl.Target.Subscription == mine {
+					released = append(released, sender.Release{Key: cl.Key, Token: cl.Token})
+				} else {
+					results = append(results, cl)
+				}
+			}
+			got := map[string]int{}
+			var now []sender.Claimed // what arrives is met alone, and then results are
+			for more := true; more; {
+				x, out, err := s.Step(t.Context(), sender.ExpandParams{Events: 4, Deliveries: 100}, batchOf(now, 100))
+				require.NoError(t, err)
+				for i, o := range out.Recorded {
+					require.False(t, o.Lost, "result %d", i)
+				}
+				now, results = append(results, out.Claimed...), nil
+				for id, n := range claimedOf(out.Claimed) {
+					got[id] += n
+				}
+				more = x.More || len(now) > 0
+			}
+			require.NoError(t, s.Release(t.Context(), released))
+			require.Equal(t, 6, got[subscriptionID(1, 0)], "the other one's")
+			if c.delivered {
+				got[mine] += claimedOf(exchange(t, s, batchOf(nil, 100)).Claimed)[mine]
+				require.Equal(t, 7, got[mine])
+			} else {
+				require.Zero(t, got[mine])
+				require.Equal(t, c.kept, p.count(t, `SELECT count(*) FROM {}.surehook_pending`), "what has arrived")
+				require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_waiting`), "what was released is kept")
+			}
+			require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+				_, err := s.SubscriptionsTx(t.Context(), tx, "", "", 10)
+				return err
+			}))
+			require.Equal(t, 1, strings.Count(log.String(), "rows are damaged"), log.String())
+		})
+	}
+}
+
+// An event that somebody has removed ends no step whose leases have ended.
+func TestLostAttemptOfNoEvent(t *testing.T) {
+	p := newPlace(t)
+	s := p.frozen(t)
+	register(t, s, 2, 1, sender.Settings{})
+	publish(t, s, 2, 2)
+	expandAll(t, s)
+	require.Len(t, exchange(t, s, batchOf(nil, 10)).Claimed, 2)
+	p.exec(t, `DELETE FROM {}.surehook_events WHERE no = (SELECT min(no) FROM {}.surehook_events)`)
+	p.advance(t, 2*time.Minute)
+	b := batchOf(nil, 10)
+	b.Decide = func(l sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
+	}
+	out, err := s.RecordAndClaim(context.Background(), b)
+	require.NoError(t, err)
+	require.Len(t, out.Interrupted, 2)
+	require.Len(t, out.Notices, 2)
+}
