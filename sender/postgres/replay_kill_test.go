@@ -37,6 +37,12 @@ const (
 // TestMain lets tests run this program as the processes that are killed, or stopped.
 func TestMain(m *testing.M) {
 	takeover.Child(openChild)
+	if dsn := os.Getenv(suspendedDSN); dsn != "" {
+		if err := dispatchUntilToldTo(dsn, os.Getenv(suspendedSchema)); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	if dsn := os.Getenv(replayingDSN); dsn != "" {
 		panic(dispatch(dsn, os.Getenv(replayingSchema)))
 	}
