@@ -51,8 +51,9 @@ type DispatcherConfig struct {
 	// larger than what is left it is exceeded by that one. The default is 64 MiB.
 	BodyBytes int64
 
-	// Lease is how long a claim holds. The default is 60 s; it must be at least
-	// three times the timeout.
+	// Lease is how long a claim holds at most. The default is 60 s; it must be at least
+	// three times the timeout. What a process held that is gone is taken over sooner: see
+	// the package's comment.
 	Lease time.Duration
 
 	// DrainTimeout is how long Run waits, once its context has ended, for the
@@ -259,11 +260,12 @@ func (c DispatcherConfig) problems() []error {
 // Run dispatches until ctx ends, then drains: it claims nothing more, gives back
 // what was claimed and not begun, waits for the attempts in flight for up to
 // DrainTimeout, records them, and returns nil, or ErrDrainTimeout if some were
-// given up; their deliveries become due again when their leases end. It returns
-// an error at once if the database is not fit (ErrUnfit), secrets are sealed with
-// a key that it was not given (ErrSealed), or the dispatcher is running already
-// (ErrRunning). All other errors of the database, one that is away when Run is
-// called included, are logged and tried again: no result is lost by them.
+// given up; their deliveries become due again when a dispatcher finds that the
+// process is gone, or when their leases end. It returns an error at once if the
+// database is not fit (ErrUnfit), secrets are sealed with a key that it was not given
+// (ErrSealed), or the dispatcher is running already (ErrRunning). All other errors of
+// the database, one that is away when Run is called included, are logged and tried
+// again: no result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return ErrRunning

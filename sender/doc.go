@@ -22,6 +22,18 @@
 // deduplicates by id and applies an event only if its version is newer; package
 // receiver does both.
 //
+// # When a process is gone
+//
+// A process that holds claims says once a second that it lives. The Dispatchers of the
+// others look, each by its own clock, and need not agree: one that has said nothing for
+// five seconds, over five looks, is gone, and what it held is attempted again. So it is
+// within ten seconds of a kill, a crash or a lost connection, and in a deployment with one
+// process as soon as that long after its start. A process that cannot say that it lives
+// begins nothing after three seconds; one that was stopped, and goes on, has lost what it
+// held, and works on with what is new. It takes longer while nobody looks, for want of
+// another process or of the database, and where DispatcherConfig.MaxIdle is more than a
+// second. A lease ends by itself after DispatcherConfig.Lease.
+//
 // # Order
 //
 // Versions of one object are begun in their order while the endpoint takes them: a

@@ -76,7 +76,8 @@ var (
 	ErrRunning = errors.New("sender: the dispatcher is running already")
 
 	// ErrDrainTimeout: Run gave up waiting for attempts in flight. Their
-	// deliveries become due again when their leases end.
+	// deliveries become due again when a dispatcher finds that the process is gone, or
+	// when their leases end.
 	ErrDrainTimeout = errors.New("sender: attempts were still in flight when the drain timeout was over")
 
 	// ErrSealed: a secret cannot be opened, because its sealing key is missing or

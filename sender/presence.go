@@ -33,13 +33,14 @@ const (
 // in a step that waits for the database it would stop with it.
 type presence struct {
 	p       *pump
-	process int64
 	timeout time.Duration // of a call of the store; zero: none
 	watch   watch
 	claims  chan struct{} // capacity 1: something was claimed
 	aside   atomic.Bool   // the run holds claims whose events it could not read
 
 	mu       sync.Mutex
+	process  int64
+	unsure   bool      // a step failed that may have claimed something
 	beat     int64     // the last one that was given to the store
 	stored   int64     // the last one that it is known to have stored; 0: others do not know the process
 	beaten   time.Time // when that was asked for,
@@ -51,11 +52,16 @@ func newPresence(p *pump) *presence {
 	return &presence{p: p, process: p.d.cfg.Fence(), timeout: p.d.cfg.Timeout, claims: make(chan struct{}, 1)}
 }
 
-// by is who claims, in a step that is about to begin.
-func (x *presence) by(now time.Time) Presence {
+// by is who claims, in a step that is about to begin. holds: the run holds leases.
+func (x *presence) by(now time.Time, holds bool) Presence {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.claiming = now
+	if x.unsure && !holds {
+		// What it may hold without knowing it is left to the number that it had, which
+		// is taken over like that of a process that is gone: by this one, if by no other.
+		x.unsure, x.stored, x.process = false, 0, x.p.d.cfg.Fence()
+	}
 	if x.stored != 0 && now.Sub(x.beaten) < beatFresh {
 		return Presence{Process: x.process}
 	}
@@ -63,12 +69,13 @@ func (x *presence) by(now time.Time) Presence {
 	return Presence{Process: x.process, Beat: x.beat}
 }
 
-// claimed ends what by began. stored: the beat was stored with the claim.
-func (x *presence) claimed(by Presence, asked time.Time, stored bool) {
+// claimed ends what by began. any: something was claimed, and the beat stored with it.
+func (x *presence) claimed(by Presence, asked time.Time, any bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.claiming = time.Time{}
-	if stored && by.Beat != 0 {
+	x.unsure = x.unsure || err != nil
+	if any && by.Beat != 0 {
 		x.keep(by.Beat, asked)
 		select {
 		case x.claims <- struct{}{}:
@@ -136,7 +143,10 @@ func (x *presence) round(ctx context.Context) (wait time.Duration) {
 		}
 		return idle
 	}
-	gone := x.watch.look(x.process, known, asked, d.now())
+	x.mu.Lock()
+	own := x.process
+	x.mu.Unlock()
+	gone := x.watch.look(own, known, asked, d.now())
 	for _, p := range gone {
 		x.takeOver(ctx, p)
 	}
@@ -167,7 +177,7 @@ func (x *presence) look(ctx context.Context, asked time.Time) ([]Presence, error
 	case says:
 		known, err := x.p.d.store.Beat(ctx, p)
 		if err == nil {
-			x.said(p.Beat, asked, known)
+			x.said(p, asked, known)
 		}
 		return known, err
 	case rests && !holds:
@@ -177,17 +187,20 @@ func (x *presence) look(ctx context.Context, asked time.Time) ([]Presence, error
 }
 
 // said notes that a beat was stored, before which these processes were known.
-func (x *presence) said(beat int64, asked time.Time, known []Presence) {
+func (x *presence) said(p Presence, asked time.Time, known []Presence) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if p.Process != x.process {
+		return
+	}
 	there := false
-	for _, p := range known {
-		there = there || p.Process == x.process
+	for _, other := range known {
+		there = there || other.Process == x.process
 	}
 	if !there && x.stored != 0 { // somebody has taken it over: its clock has stood still, perhaps
 		x.stored = 0
 	}
-	x.keep(beat, asked)
+	x.keep(p.Beat, asked)
 }
 
 // leave has the others know the process no more.
@@ -195,9 +208,9 @@ func (x *presence) leave(ctx context.Context) {
 	ctx, cancel := x.within(ctx)
 	defer cancel()
 	x.mu.Lock()
-	p := Presence{Process: x.process, Beat: x.stored}
+	p, unsure := Presence{Process: x.process, Beat: x.stored}, x.unsure
 	x.mu.Unlock()
-	if p.Beat == 0 {
+	if p.Beat == 0 || unsure {
 		return
 	}
 	if err := x.p.d.store.Leave(ctx, p); err != nil {
@@ -205,7 +218,7 @@ func (x *presence) leave(ctx context.Context) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.stored == p.Beat {
+	if x.process == p.Process && x.stored == p.Beat {
 		x.stored = 0
 	}
 }

@@ -220,6 +220,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.resize()
 	asked := p.d.now()
 	s := stepped{hinted: p.pace.hinted}
+	by := p.present.by(asked, p.holds())
 	p.mu.Lock()
 	done, more := p.takeDone(asked)
 	params := p.slots.claim()
@@ -235,9 +236,9 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	}
 	slots := limitClaim(&params, most)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
-	params.By = p.present.by(asked)
+	params.By = by
 	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
-	p.present.claimed(params.By, asked, err == nil && len(claims.Claimed) > 0)
+	p.present.claimed(by, asked, err == nil && len(claims.Claimed) > 0, err)
 	if err != nil {
 		p.lastStep, p.pace.hinted = asked, s.hinted
 		return s, err

@@ -21,8 +21,8 @@ type process struct {
 	behind  time.Duration // how far it may be, with its idea of the time
 	plan    int           // raised when it is planned anew when to go on
 	planned time.Time
-	beats   time.Time // when it says next that it lives
-	said    time.Time // when it has done so last
+	beats   time.Time           // when it says next that it lives
+	said    map[int64]time.Time // when it has done so last, under each of its numbers
 
 	busy    bool // it waits for a call of the database
 	waiting []func()
@@ -44,7 +44,7 @@ func (p *process) start() {
 	if !w.calm && !w.cfg.NoFaults {
 		p.off = time.Duration(w.rand.Int64N(int64(20*365*24*time.Hour)) - int64(10*365*24*time.Hour)).Truncate(time.Microsecond)
 	}
-	p.stalled, p.planned, p.beats, p.said, p.waiting = time.Time{}, time.Time{}, time.Time{}, time.Time{}, nil
+	p.stalled, p.planned, p.beats, p.said, p.waiting = time.Time{}, time.Time{}, time.Time{}, map[int64]time.Time{}, nil
 	w.say("process %d begins", p.no)
 	p.act(func() {
 		store, err := w.open(p.clock)

@@ -162,7 +162,7 @@ func brief[T any](s *processStore, name string, effect func(T), do func() (T, er
 }
 
 func (s *processStore) Beat(ctx context.Context, b sender.Presence) ([]sender.Presence, error) {
-	return brief(s, "beat", func([]sender.Presence) { s.p.said = s.p.w.now }, func() ([]sender.Presence, error) { return s.DispatchStore.Beat(ctx, b) })
+	return brief(s, "beat", func([]sender.Presence) { s.p.said[b.Process] = s.p.w.now }, func() ([]sender.Presence, error) { return s.DispatchStore.Beat(ctx, b) })
 }
 
 func (s *processStore) Present(ctx context.Context) ([]sender.Presence, error) {

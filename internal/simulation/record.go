@@ -279,7 +279,7 @@ func (p *process) tookOver(of sender.Presence, n int) {
 	for _, d := range w.deliveries {
 		if l := d.leased; l != nil && l.owner == of.Process && l.until.After(w.now) {
 			d.say("%d is taken over by process %d from %d", l.number, p.no, l.by.no)
-			if at := l.by.said; l.by.life == l.life && w.now.Sub(at) < 4*time.Second {
+			if at := l.by.said[l.owner]; l.by.life == l.life && w.now.Sub(at) < 4*time.Second {
 				w.violated("I5", "process %d is taken over at %v, and has said at %v that it lives", l.by.no, w.now.Sub(begins), at.Sub(begins))
 			}
 			l.until, l.over = w.now, true

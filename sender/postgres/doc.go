@@ -7,10 +7,13 @@
 //
 // Every process may run a dispatcher. There is no leader, and nothing to configure:
 // they share the work by locking the heads of subscriptions that are due and that
-// nobody else has locked. What a killed process had claimed is claimed again when its
-// lease ends; one that comes back after it was stopped for so long changes nothing,
-// for the lease's token is another one by then. Caps and rates are reckoned under the
-// head's lock, and times are those of the database, whatever the processes' clocks say.
+// nobody else has locked. What a process had claimed that is gone is claimed again
+// within ten seconds: while it holds leases it says so once a second in
+// surehook_processes, and the others end its leases when it has not for five. A process
+// that was stopped for so long changes nothing when it comes back, for the tokens of the
+// leases are others by then, and it begins nothing before it has said again that it lives.
+// Caps and rates are reckoned under the head's lock, and times are those of the database,
+// whatever the processes' clocks say.
 //
 // # Who waits for whom
 //

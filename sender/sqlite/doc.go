@@ -25,6 +25,14 @@
 // call nothing of the same store that is not given its transaction, for that would
 // wait for itself.
 //
+// # Many processes
+//
+// Every process on the machine may run a dispatcher. What one had claimed that is gone is
+// claimed again within ten seconds: while it holds leases it says so once a second in
+// surehook_processes, and the others end its leases when it has not for five. One that was
+// stopped for so long changes nothing when it comes back. But if it was stopped within a
+// transaction it has the one writer's lock until it goes on, or is killed.
+//
 // # How it is stored
 //
 // Plain rows, to be read with SQLite's shell. A delivery that is live is in one of
