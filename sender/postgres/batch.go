@@ -24,6 +24,7 @@ type batch struct {
 	ends     []ended
 	fresh    []sender.DeliveryKey // that became delivered
 	rollup   sender.Rollup        // what the attempts add to the minute's
+	moved    bool                 // turns were
 }
 
 // live is a delivery that has not ended.

@@ -286,6 +286,7 @@ func (b *batch) moveTurns(moves []*turnMove) error {
 	if len(moves) == 0 {
 		return nil
 	}
+	b.moved = true
 	lanes := column(moves, func(m *turnMove) int16 { return int16(m.lane) })
 	subscribers := column(moves, func(m *turnMove) int64 { return m.subscriber })
 	at := placesOf(&b.places, b.places.turns, column(moves, func(m *turnMove) turnKey { return m.turnKey }))

@@ -100,6 +100,10 @@ func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *aroun
 	if err := b.finish(served); err != nil {
 		return x, err
 	}
+	if known != nil && !b.moved { // then what was seen is so still
+		b.out.NextDue = known.next().time()
+		return x, nil
+	}
 	b.own.later(query{b.text(`SELECT ` + nextDueOf), nextDueArgs(&b.Claim, f)}, func(r rows) error {
 		var next moment
 		err := r.Scan(&next)
