@@ -175,9 +175,7 @@ const (
 	// insertSuccesses is insertAttempts of those that need no more to be said.
 	insertSuccesses = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
 		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`
-	// insertDelivered is insertSuccesses and insertLate.
-	insertDelivered = `WITH a AS (` + insertSuccesses + `) ` + insertLateOf + ` unnest($7::bigint[], $8::bigint[]) ` + whatIsLate
-	insertAttempts  = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
+	insertAttempts = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
 		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[])`
 	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes)
 		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[], $13::boolean[], $14::int[])`
@@ -200,22 +198,18 @@ func (b *batch) successes() (plain, others []attempt) {
 // writes are the rows that were put off.
 func (b *batch) writes() (qs []query) {
 	plain, a := b.successes()
-	if len(plain) > 0 { // what became delivered is among them, but for what was so before
-		f := b.fresh
-		b.fresh = nil
-		qs = append(qs, query{b.text(insertDelivered), []any{
+	if len(plain) > 0 {
+		qs = append(qs, query{insertSuccesses, []any{
 			column(plain, func(r attempt) int64 { return r.event }),
 			column(plain, func(r attempt) int64 { return r.subscription }),
 			column(plain, func(r attempt) int32 { return int32(r.result.Number) }),
 			column(plain, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
 			column(plain, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
 			column(plain, func(r attempt) int32 { return int32(r.result.StatusCode) }),
-			column(f, func(k sender.DeliveryKey) int64 { return k.Event }),
-			column(f, func(k sender.DeliveryKey) int64 { return k.Subscription }),
 		}})
 	}
 	if len(a) > 0 {
-		qs = append(qs, query{b.text(insertAttempts), []any{
+		qs = append(qs, query{insertAttempts, []any{
 			column(a, func(r attempt) int64 { return r.event }),
 			column(a, func(r attempt) int64 { return r.subscription }),
 			column(a, func(r attempt) int32 { return int32(r.result.Number) }),
@@ -229,7 +223,7 @@ func (b *batch) writes() (qs []query) {
 		}})
 	}
 	if w := b.waits; len(w) > 0 {
-		qs = append(qs, query{b.text(insertWaiting), []any{
+		qs = append(qs, query{insertWaiting, []any{
 			column(w, func(r waits) int64 { return r.subscription }),
 			column(w, func(r waits) int64 { return r.event }),
 			column(w, func(r waits) moment { return r.due }),
@@ -247,7 +241,7 @@ func (b *batch) writes() (qs []query) {
 		}})
 	}
 	if e := b.ends; len(e) > 0 {
-		qs = append(qs, query{b.text(insertEnded), []any{
+		qs = append(qs, query{insertEnded, []any{
 			column(e, func(r ended) int64 { return r.subscription }),
 			column(e, func(r ended) int64 { return r.event }),
 			column(e, func(r ended) string { return string(r.status) }),
@@ -256,7 +250,7 @@ func (b *batch) writes() (qs []query) {
 		}})
 	}
 	if f := b.fresh; len(f) > 0 {
-		qs = append(qs, query{b.text(insertLate), []any{
+		qs = append(qs, query{insertLate, []any{
 			column(f, func(k sender.DeliveryKey) int64 { return k.Event }),
 			column(f, func(k sender.DeliveryKey) int64 { return k.Subscription }),
 		}})
@@ -268,7 +262,9 @@ func (b *batch) writes() (qs []query) {
 // flush writes what was put off.
 func (b *batch) flush() error {
 	for _, q := range b.writes() {
-		b.own.later(q, nil)
+		if err := b.joins(q.text, q.args...); err != nil {
+			return err
+		}
 	}
 	return nil
 }

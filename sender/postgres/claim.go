@@ -305,11 +305,11 @@ func (c *claiming) lease() error {
 			}
 		}
 		if len(pending) > 0 {
-			if err := c.execs(removePending, pending); err != nil {
+			if err := c.joins(removePending, pending); err != nil {
 				return err
 			}
 		}
-		if err := c.execs(insertLeases, column(fresh, func(d chosen) int64 { return d.h.subscription }), column(fresh, func(d chosen) int64 { return d.event }),
+		if err := c.joins(insertLeases, column(fresh, func(d chosen) int64 { return d.h.subscription }), column(fresh, func(d chosen) int64 { return d.event }),
 			column(fresh, func(d chosen) int64 { return d.h.epoch }), column(fresh, func(d chosen) bool { return d.notice }),
 			column(fresh, func(d chosen) int32 { return d.bytes }), c.until, c.now, c.Claim.Token, c.Claim.By.Process); err != nil {
 			return err

@@ -30,9 +30,8 @@ const (
 		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`
 	insertFeed = `INSERT INTO surehook_feed (position, event, newest, late)
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
-	// feed does what expanding makes of the feed and the outbox in one statement.
-	feed = `WITH f AS (` + insertFeed + `), h AS (UPDATE surehook_feed_head SET position = $5, newest = $6, begun = $7)
-		DELETE FROM surehook_outbox WHERE seq = ANY($8)`
+	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
+	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
 	updateOutbox = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
 )
 
@@ -133,7 +132,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 			e.floors.expanded(e.x)
 		}
 	})
-	return e, e.store()
+	return e, nil
 }
 
 // next makes an event's deliveries from ev.after on, and returns false if there may
@@ -181,23 +180,32 @@ func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
 	return whole
 }
 
+// store writes what expanding makes of the feed and the outbox.
 func (e *expansion) store() error {
-	if len(e.fed)+len(e.done) > 0 || e.cut != nil {
+	if e == nil || len(e.fed)+len(e.done) == 0 && e.cut == nil {
+		return nil
+	}
+	if len(e.fed) > 0 {
 		late := make([]bool, len(e.fed))
 		for i := range late {
 			late[i] = e.fed[i].published < e.newests[i].plus(-disorder)
 		}
-		begun := int64(0)
-		if e.cut != nil {
-			begun = e.cut.seq
-		}
-		if err := e.execs(feed, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late, e.position-int64(len(e.fed)),
-			e.position, e.newest, begun, e.done); err != nil {
+		if err := e.joins(insertFeed, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late, e.position-int64(len(e.fed))); err != nil {
 			return err
 		}
 	}
+	begun := int64(0)
 	if e.cut != nil {
-		if err := e.execs(updateOutbox, e.cut.seq, e.cut.position, e.cut.after); err != nil {
+		begun = e.cut.seq
+	}
+	if err := e.joins(updateFeedHead, e.position, e.newest, begun); err != nil {
+		return err
+	}
+	if err := e.joins(deleteOutbox, e.done); err != nil {
+		return err
+	}
+	if e.cut != nil {
+		if err := e.joins(updateOutbox, e.cut.seq, e.cut.position, e.cut.after); err != nil {
 			return err
 		}
 	}
@@ -253,7 +261,7 @@ func (b *batch) keep(at func(h *head) bool) error {
 		all = append(all, b.arrived[h]...)
 		delete(b.arrived, h)
 	}
-	return b.execs(insertPending, column(all, func(m made) int64 { return m.Subscription }), column(all, func(m made) int64 { return m.Event }),
+	return b.joins(insertPending, column(all, func(m made) int64 { return m.Subscription }), column(all, func(m made) int64 { return m.Event }),
 		column(all, func(m made) int64 { return m.of.event }), column(all, func(m made) bool { return m.of.notice }),
 		column(all, func(m made) int32 { return m.of.bytes }), b.now)
 }

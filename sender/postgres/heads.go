@@ -227,10 +227,10 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 	if len(all) > 0 {
 		var nos []int64
 		var at []pgtype.TID
-		b.own.later(query{b.text(updateHeads), headArgs(all)}, func(r rows) error {
+		b.own.queue = append(b.own.queue, queued{query: query{b.text(updateHeads), headArgs(all)}, join: joinLast, scan: func(r rows) error {
 			nos, at = append(nos, 0), append(at, pgtype.TID{})
 			return r.Scan(&nos[len(nos)-1], &at[len(at)-1], nil)
-		})
+		}})
 		b.after(func(committed bool) {
 			if committed {
 				remember(&b.places, b.places.heads, nos, at)

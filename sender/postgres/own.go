@@ -24,18 +24,27 @@ type ownConn struct {
 type queued struct {
 	query
 	scan func(r rows) error // nil: no rows are expected
+	join joining
 }
 
 // later queues a statement.
-func (o *ownConn) later(q query, scan func(r rows) error) { o.queue = append(o.queue, queued{q, scan}) }
+func (o *ownConn) later(q query, scan func(r rows) error) {
+	o.queue = append(o.queue, queued{query: q, scan: scan})
+}
+
+// take empties the queue.
+func (o *ownConn) take() []queued {
+	all := joined(o.queue)
+	o.queue = nil
+	return all
+}
 
 // many sends what is queued, and qs after it.
 func (o *ownConn) many(ctx context.Context, qs []query, scan func(n int, r rows) error) (err error) {
 	for n, q := range qs {
 		o.later(q, func(r rows) error { return scan(n, r) })
 	}
-	all := o.queue
-	o.queue = nil
+	all := o.take()
 	results := o.send(ctx, all)
 	err = answers(results, all)
 	if closed := results.Close(); err == nil {
@@ -48,8 +57,7 @@ func (o *ownConn) many(ctx context.Context, qs []query, scan func(n int, r rows)
 // committed. If err is nil it is; whether all was read, unread says.
 func (o *ownConn) commit(ctx context.Context, reads []queued) (err, unread error) {
 	o.later(query{"COMMIT", nil}, nil)
-	all := o.queue
-	o.queue = nil
+	all := o.take()
 	results := o.send(ctx, append(all, reads...))
 	if err = answers(results, all); err == nil {
 		unread = answers(results, reads)
@@ -102,9 +110,8 @@ func (o *ownConn) query(ctx context.Context, text string, args ...any) (rows, er
 	if len(o.queue) == 0 {
 		return o.c.Query(ctx, text, known(args)...) //nolint:sqlclosecheck // the caller does
 	}
-	first := o.queue
-	o.queue = nil
-	results := o.send(ctx, append(first, queued{query{text, args}, nil}))
+	first := o.take()
+	results := o.send(ctx, append(first, queued{query: query{text, args}}))
 	if err := answers(results, first); err != nil {
 		_ = results.Close()
 		return nil, err

@@ -12,9 +12,8 @@ const (
 	// boundLock bounds how long recordings are kept waiting with it.
 	boundLock = `SELECT set_config('lock_timeout', '2s', true)`
 
-	insertLate   = insertLateOf + ` unnest($1::bigint[], $2::bigint[]) ` + whatIsLate
-	insertLateOf = `INSERT INTO surehook_replay_late (replay, event, subscription) SELECT r.no, u.event, u.subscription FROM surehook_replays r CROSS JOIN`
-	whatIsLate   = `AS u(event, subscription)
+	insertLate = `INSERT INTO surehook_replay_late (replay, event, subscription)
+		SELECT r.no, u.event, u.subscription FROM surehook_replays r CROSS JOIN unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		WHERE r.status_of = 'delivered' AND r.status IN ('running', 'paused') AND r.boundary >= u.event AND (r.at, r.at_subscription) < (u.event, u.subscription)
 		ON CONFLICT DO NOTHING`
 

@@ -192,7 +192,7 @@ func (w *work) storeRollups(s *shard, all []*sender.Rollup) error {
 		}
 		minutes[i], texts[i] = momentOf(r.Minute), string(text)
 	}
-	return w.execs(upsertRollups, minutes, s.number, texts)
+	return w.joins(upsertRollups, minutes, s.number, texts)
 }
 
 // Rollups implements sender.QueryStore.

@@ -97,6 +97,9 @@ func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *aroun
 	if err != nil {
 		return x, err
 	}
+	if err := e.store(); err != nil {
+		return x, err
+	}
 	if err := b.finish(served); err != nil {
 		return x, err
 	}

@@ -106,7 +106,7 @@ func (w *work) after(fn func(committed bool)) { w.ended = append(w.ended, fn) }
 // committed queues a statement that only reads, to be sent with the commit and run after
 // it. What it returns may be missing: the commit's success does not depend on it.
 func (w *work) committed(q query, scan func(r rows) error) {
-	w.reads = append(w.reads, queued{q, scan})
+	w.reads = append(w.reads, queued{query: q, scan: scan})
 }
 
 // callers is the work in a caller's transaction.
