@@ -32,7 +32,7 @@ const (
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
 	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
 	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
-	updateOutbox = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
+	updateOutbox   = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
 )
 
 // unexpanded is an outbox row, and what of its event decides who gets it.
