@@ -32,8 +32,9 @@ type Settings struct {
 	// back as they are the values that are to stay.
 	Headers map[string]string
 
-	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000.
-	// 0: as many as it earns by answering fast, up to
+	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000. What
+	// was claimed and waits for its turn counts, too: behind another one about its object,
+	// for instance. 0: as many as it earns by answering fast, up to
 	// DispatcherConfig.PerSubscription in each process.
 	MaxInFlight int
 

@@ -381,4 +381,34 @@ var ofWire = []Defect{
 		File: "internal/guard/url.go", Tests: []string{"./internal/guard"},
 		Old: `case a.Zone() != "":`, New: `case a.Zone() == "none":`,
 	},
+	{
+		Name: "a run that ends cuts its step off in the commit",
+		File: "sender/pump.go", Tests: []string{"./sender"}, Run: "TestStop",
+		Old: "switch wait, whatever := p.round(working); {", New: "switch wait, whatever := p.round(ctx); {",
+	},
+	{
+		Name: "steps that new events cause keep no distance",
+		File: "sender/pace.go", Tests: []string{"./sender"}, Run: "TestMaxDelay",
+		Old: "if at := p.lastStep.Add(p.d.cfg.MaxDelay); at.Before(until) {", New: "if at := p.lastStep; at.Before(until) {",
+	},
+	{
+		Name: "results are recorded at once though everything due was claimed",
+		File: "sender/pace.go", Tests: []string{"./sender"}, Run: "TestResults",
+		Old: "case p.pace.caughtUp && !p.keptBack && !p.toTheEnd:", New: "case p.pace.caughtUp && p.keptBack && !p.toTheEnd:",
+	},
+	{
+		Name: "a process begins attempts although others may have taken them over",
+		File: "sender/presence.go", Tests: []string{"./sender"}, Run: "TestWhatIsHeld|TestStands|Still|TestPresence",
+		Old: "return !asked.Before(x.since) && now.Sub(x.beaten) <= beatStale", New: "return !asked.Before(x.since)",
+	},
+	{
+		Name: "a process is taken for gone after too few looks",
+		File: "sender/presence.go", Tests: []string{"./sender"}, Run: "TestWatch",
+		Old: "if s.looks >= goneLooks && asked.Sub(s.at) >= goneAfter {", New: "if asked.Sub(s.at) >= goneAfter {",
+	},
+	{
+		Name: "what a commit claimed whose answer was lost is left to its lease",
+		File: "sender/presence.go", Tests: []string{"./sender"}, Run: "TestClaimWhoseAnswerWasLost",
+		Old: "x.unsure = x.unsure || err != nil", New: "x.unsure = false",
+	},
 }
