@@ -384,7 +384,7 @@ var ofWire = []Defect{
 	{
 		Name: "a run that ends cuts its step off in the commit",
 		File: "sender/pump.go", Tests: []string{"./sender"}, Run: "TestStop",
-		Old: "switch wait, whatever := p.round(working); {", New: "switch wait, whatever := p.round(ctx); {",
+		Old: "working, cancel := context.WithCancel(context.WithoutCancel(ctx))", New: "working, cancel := context.WithCancel(ctx)",
 	},
 	{
 		Name: "steps that new events cause keep no distance",
@@ -398,7 +398,7 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a process begins attempts although others may have taken them over",
-		File: "sender/presence.go", Tests: []string{"./sender"}, Run: "TestWhatIsHeld|TestStands|Still|TestPresence",
+		File: "sender/presence.go", Tests: []string{"./sender/sqlite"}, Run: "TestStoppedIsTakenOver",
 		Old: "return !asked.Before(x.since) && now.Sub(x.beaten) <= beatStale", New: "return !asked.Before(x.since)",
 	},
 	{
