@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/surehook/surehook/sender"
 )
 
@@ -94,16 +92,16 @@ type process struct {
 func start(t *testing.T, name, place string) *process {
 	t.Helper()
 	program, err := os.Executable()
-	require.NoError(t, err)
+	noError(t, err)
 	p := &process{cmd: exec.CommandContext(t.Context(), program), said: &strings.Builder{}}
 	p.cmd.Env = append(os.Environ(), nameVariable+"="+name, placeVariable+"="+place)
 	p.cmd.Stderr = p.said
 	_, err = p.cmd.StdinPipe()
-	require.NoError(t, err)
+	noError(t, err)
 	out, err := p.cmd.StdoutPipe()
-	require.NoError(t, err)
+	noError(t, err)
 	p.lines = bufio.NewScanner(out)
-	require.NoError(t, p.cmd.Start())
+	noError(t, p.cmd.Start())
 	t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {
 			_ = p.cmd.Process.Kill()
@@ -119,18 +117,19 @@ func start(t *testing.T, name, place string) *process {
 // kill is kill -9.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Kill())
-	require.ErrorContains(t, p.cmd.Wait(), "signal: killed")
+	noError(t, p.cmd.Process.Kill())
+	err := p.cmd.Wait()
+	check(t, err != nil && strings.Contains(err.Error(), "signal: killed"), "it was not killed: %v", err)
 }
 
 func (p *process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(s))
+	noError(t, p.cmd.Process.Signal(s))
 }
 
 // end ends it as a deployment does.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
-	require.NoError(t, p.cmd.Wait())
+	noError(t, p.cmd.Wait())
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/surehook/surehook/sender"
 )
 
@@ -36,36 +34,36 @@ func newWorld[Tx any](t *testing.T, store sender.Store[Tx], place string) *world
 	t.Helper()
 	w := &world[Tx]{store, place, newEndpoint(t)}
 	k, err := keys()
-	require.NoError(t, err)
+	noError(t, err)
 	registry, err := sender.NewRegistry(store, k, &sender.RegistryConfig{Network: sender.Network{AllowPrivateNetworks: true}})
-	require.NoError(t, err)
+	noError(t, err)
 	_, _, err = registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
-	require.NoError(t, err)
+	noError(t, err)
 	_, err = registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: w.url})
-	require.NoError(t, err)
+	noError(t, err)
 	return w
 }
 
 func (w *world[Tx]) publish(t *testing.T, n int) {
 	t.Helper()
 	p, err := sender.NewPublisher(w.store, nil)
-	require.NoError(t, err)
+	noError(t, err)
 	all := make([]sender.Event, n)
 	for i := range all {
 		all[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: strconv.Itoa(i)}}
 	}
 	_, err = p.PublishMany(t.Context(), all)
-	require.NoError(t, err)
+	noError(t, err)
 }
 
 // deliveries returns all of them, with their attempts.
 func (w *world[Tx]) deliveries(t *testing.T) []sender.Delivery {
 	t.Helper()
 	list, _, err := w.store.Deliveries(context.Background(), sender.DeliveryQuery{Limit: 200})
-	require.NoError(t, err)
+	noError(t, err)
 	for i := range list {
 		list[i], err = w.store.Delivery(context.Background(), list[i].ID)
-		require.NoError(t, err)
+		noError(t, err)
 	}
 	return list
 }
@@ -79,10 +77,10 @@ func (w *world[Tx]) holding(t *testing.T) *process {
 	w.delivered(t, warm)
 	w.hang(first)
 	w.publish(t, events)
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		wire := len(w.of(first)) - warm
 		return wire > 1 && len(w.inFlight(t)) > wire
-	}, within, 10*time.Millisecond, "the first process holds what it has not begun")
+	}, "the first process holds what it has not begun")
 	return p
 }
 
@@ -101,31 +99,31 @@ func (w *world[Tx]) inFlight(t *testing.T) (events []string) {
 func (w *world[Tx]) takenOver(t *testing.T, held []string, since time.Time) {
 	t.Helper()
 	w.delivered(t, warm+events)
-	require.Less(t, time.Since(since), within)
+	check(t, time.Since(since) < within, "it took %s", time.Since(since))
 	t.Logf("%d deliveries, %d of them on the wire, were delivered by another process within %s", len(held), len(w.of(first))-warm, time.Since(since).Round(100*time.Millisecond))
 	attempts := map[string][]sender.Class{}
 	for _, d := range w.deliveries(t) {
 		for i, a := range d.Attempts {
-			require.Equal(t, i+1, a.Number)
+			equal(t, i+1, a.Number)
 			attempts[d.Event.ID] = append(attempts[d.Event.ID], a.Class)
 		}
 	}
 	again := []sender.Class{sender.ClassInterrupted, sender.ClassNone}
 	for _, event := range held {
-		require.Equal(t, again, attempts[event])
+		equal(t, again, attempts[event])
 	}
 	posts := w.of(second)
 	for _, p := range posts {
 		classes := attempts[p.event]
-		require.Equal(t, p.attempt, strconv.Itoa(len(classes)))
-		require.Equal(t, again[len(again)-min(len(classes), 2):], classes)
+		equal(t, p.attempt, strconv.Itoa(len(classes)))
+		equal(t, again[len(again)-min(len(classes), 2):], classes)
 	}
-	require.Len(t, posts, events, "one attempt each")
+	equal(t, events, len(posts))
 }
 
 func (w *world[Tx]) delivered(t *testing.T, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		all := w.deliveries(t)
 		for i := range all {
 			if all[i].Status != sender.StatusDelivered {
@@ -133,15 +131,15 @@ func (w *world[Tx]) delivered(t *testing.T, n int) {
 			}
 		}
 		return len(all) == n
-	}, within, 100*time.Millisecond, "%d deliveries", n)
+	}, strconv.Itoa(n)+" deliveries")
 }
 
 // nobody checks that no process is known, for all have ended.
 func (w *world[Tx]) nobody(t *testing.T) {
 	t.Helper()
 	known, err := w.store.Present(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, known)
+	noError(t, err)
+	equal(t, 0, len(known))
 }
 
 // Killed has a process killed whose attempts hang, with a store, and a place at which
@@ -173,21 +171,21 @@ func Stopped[Tx any](t *testing.T, store sender.Store[Tx], place string) {
 	w.answer(first)
 	p.signal(t, syscall.SIGCONT)
 	for range wire {
-		require.True(t, p.lines.Scan(), "a result that comes too late is told of")
-		require.Equal(t, lost, p.lines.Text())
+		check(t, p.lines.Scan(), "a result that comes too late is told of")
+		equal(t, lost, p.lines.Text())
 	}
-	require.Equal(t, before, w.deliveries(t), "what it brings comes too late")
+	equal(t, before, w.deliveries(t))
 	other.end(t)
 
 	w.publish(t, 5)
 	w.delivered(t, warm+events+5)
 	p.end(t)
 	posts := w.of(first)
-	require.Len(t, posts, warm+wire+5, "what it has not begun it leaves")
+	equal(t, warm+wire+5, len(posts))
 	for _, p := range posts {
-		require.Equal(t, "1", p.attempt)
+		equal(t, "1", p.attempt)
 	}
-	require.Len(t, w.of(second), events)
+	equal(t, events, len(w.of(second)))
 	w.nobody(t)
 }
 

@@ -1,0 +1,35 @@
+package takeover
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check fails the test unless ok.
+func check(t *testing.T, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatalf(format, args...)
+	}
+}
+
+func equal(t *testing.T, want, got any) {
+	t.Helper()
+	check(t, reflect.DeepEqual(want, got), "wanted %+v, and got %+v", want, got)
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, holds func() bool, what string) {
+	t.Helper()
+	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+		check(t, time.Since(began) < within, "not within %s: %s", within, what)
+	}
+}
