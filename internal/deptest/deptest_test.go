@@ -32,7 +32,7 @@ var (
 		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...",
 	}
 	programs = []string{"examples/...", "internal/bench/...", "internal/crash", "internal/proof/...", "internal/simulation"}
-	kits     = []string{"dedup/deduptest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/jobs/jobstest"}
+	kits     = []string{"dedup/deduptest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/internal/takeovertest", "sender/jobs/jobstest"}
 )
 
 var rules = []rule{

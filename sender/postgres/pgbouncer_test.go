@@ -17,8 +17,8 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/servertest"
-	"github.com/surehook/surehook/internal/takeover"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/takeovertest"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -104,11 +104,11 @@ func TestPgBouncer(t *testing.T) {
 		through := pgtest.With(b.through, "default_query_exec_mode", "exec")
 		t.Run("killed", func(t *testing.T) {
 			s, place := ofProcesses(t, b.direct, through, true)
-			takeover.Killed(t, s, place)
+			takeovertest.Killed(t, s, place)
 		})
 		t.Run("stopped", func(t *testing.T) {
 			s, place := ofProcesses(t, b.direct, through, true)
-			takeover.Stopped(t, s, place)
+			takeovertest.Stopped(t, s, place)
 		})
 	})
 	// Prepared statements are another client's, unless a newer PgBouncer sees to it.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/takeover"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/takeovertest"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -36,7 +36,7 @@ const (
 
 // TestMain lets tests run this program as the processes that are killed, or stopped.
 func TestMain(m *testing.M) {
-	takeover.Child(openChild)
+	takeovertest.Child(openChild)
 	if dsn := os.Getenv(suspendedDSN); dsn != "" {
 		if err := dispatchUntilToldTo(dsn, os.Getenv(suspendedSchema)); err != nil {
 			panic(err)

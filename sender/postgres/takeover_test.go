@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/newid"
-	"github.com/surehook/surehook/internal/takeover"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/takeovertest"
 )
 
 // ofProcesses is an empty store, and the place where processes open it: dsn is theirs.
@@ -36,7 +36,7 @@ func TestKilledIsTakenOver(t *testing.T) {
 	t.Parallel()
 	dsn := durableDSN(t)
 	s, place := ofProcesses(t, dsn, dsn, false)
-	takeover.Killed(t, s, place)
+	takeovertest.Killed(t, s, place)
 }
 
 // A stopped process is taken over too, and changes nothing when it comes back.
@@ -44,5 +44,5 @@ func TestStoppedIsTakenOver(t *testing.T) {
 	t.Parallel()
 	dsn := durableDSN(t)
 	s, place := ofProcesses(t, dsn, dsn, false)
-	takeover.Stopped(t, s, place)
+	takeovertest.Stopped(t, s, place)
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/internal/takeover"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/takeovertest"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -21,7 +21,7 @@ const killedFile = "SUREHOOK_TEST_KILLED_FILE"
 
 // TestMain lets tests run this program as the processes that are killed, or stopped.
 func TestMain(m *testing.M) {
-	takeover.Child(func(p string) (sender.DispatchStore, error) {
+	takeovertest.Child(func(p string) (sender.DispatchStore, error) {
 		db, err := sql.Open("sqlite", "file:"+p+"?"+fit)
 		if err != nil {
 			return nil, err

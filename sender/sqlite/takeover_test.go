@@ -6,19 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/surehook/surehook/internal/takeover"
+	"github.com/surehook/surehook/sender/internal/takeovertest"
 )
 
 // What a killed process held is attempted again within seconds.
 func TestKilledIsTakenOver(t *testing.T) {
 	t.Parallel()
 	p := path(t)
-	takeover.Killed(t, newStore(t, open(t, p, fit), time.Now), p)
+	takeovertest.Killed(t, newStore(t, open(t, p, fit), time.Now), p)
 }
 
 // A stopped process is taken over too, and changes nothing when it comes back.
 func TestStoppedIsTakenOver(t *testing.T) {
 	t.Parallel()
 	p := path(t)
-	takeover.Stopped(t, newStore(t, open(t, p, fit), time.Now), p)
+	takeovertest.Stopped(t, newStore(t, open(t, p, fit), time.Now), p)
 }

@@ -1,8 +1,8 @@
-// Package takeover tests with real processes that what one of them held that is gone is
+// Package takeovertest tests with real processes that what one of them held that is gone is
 // attempted again by another one within seconds, and that one which was stopped, and
 // comes back, changes nothing. A program whose tests call [Killed] or [Stopped] calls
 // [Child] first, in TestMain.
-package takeover
+package takeovertest
 
 import (
 	"bufio"

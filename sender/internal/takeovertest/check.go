@@ -1,4 +1,6 @@
-package takeover
+//go:build unix
+
+package takeovertest
 
 import (
 	"reflect"

@@ -1,4 +1,4 @@
-package takeover
+package takeovertest
 
 import (
 	"io"

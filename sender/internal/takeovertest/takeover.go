@@ -1,6 +1,6 @@
 //go:build unix
 
-package takeover
+package takeovertest
 
 import (
 	"context"
