@@ -15,9 +15,6 @@ import (
 const (
 	warm   = 20 // events whose answers are fast, so that more is claimed than is on the wire
 	events = 40 // after these
-	// Well below the lease of a minute, and above the eight seconds or so that it takes
-	// on a machine that has nothing else to do.
-	within = 25 * time.Second
 )
 
 // world is a store, an endpoint that all events go to, and processes that dispatch.
