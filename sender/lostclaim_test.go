@@ -3,6 +3,7 @@ package sender_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,10 +36,10 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
 				b.subscribe("sub_a", "http://endpoint/")
-				claims := 0
+				var claims atomic.Int64
 				store := &lostAnswerStore{b.store, func(c sender.Claims) bool {
-					claims += len(c.Claimed)
-					return len(c.Claimed) > 0 && claims == nth
+					n := claims.Add(int64(len(c.Claimed)))
+					return len(c.Claimed) > 0 && n == int64(nth)
 				}}
 				b.start(b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: sendertest.NewRoundTripper()}))
 				for range nth {
@@ -46,7 +47,7 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 					time.Sleep(200 * time.Millisecond)
 				}
 				time.Sleep(10 * time.Second)
-				require.Equal(t, nth+1, claims)
+				require.EqualValues(t, nth+1, claims.Load())
 				list, _, err := b.store.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusDelivered})
 				require.NoError(t, err)
 				require.Len(t, list, nth)

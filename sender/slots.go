@@ -102,6 +102,7 @@ type attempt struct {
 	order   int64    // among all that were claimed
 	next    *attempt // of its chain
 	last    *attempt // of the chain that it is the first of; nil: it is not
+	shares  bool     // its body is that of the other deliveries of its event
 
 	result  Result // once it was made
 	failed  bool   // at connecting,
@@ -422,7 +423,10 @@ func (s *slots) count(a *attempt, wire, held int) {
 	lane.bytes += int64(held) * int64(len(a.Body))
 	switch {
 	case held > 0:
-		a.Body = s.body.hold(a.Key.Event, a.Body)
+		// Once: who makes the attempt reads it, and it can be moved to another lane meanwhile.
+		if body := s.body.hold(a.Key.Event, a.Body); !a.shares {
+			a.Body, a.shares = body, true
+		}
 	case held < 0:
 		s.body.release(a.Key.Event)
 	}
