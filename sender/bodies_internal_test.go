@@ -38,7 +38,7 @@ func TestSlotsCountBodies(t *testing.T) {
 	require.NotZero(t, s.claim().Lanes[LaneProven].Slots)
 }
 
-// What is slow, or new, leaves half of the room for bodies to the others.
+// Slow and new subscriptions leave half of the room for bodies to the others.
 func TestSlotsBodiesOfSlowOnes(t *testing.T) {
 	s := testSlots()
 	s.cfg.bodyBytes = 100

@@ -145,7 +145,7 @@ func TestMaxDelay(t *testing.T) {
 	})
 }
 
-// What is recorded for a subscription with a cap of its own makes room for others of it.
+// A result of a subscription with a cap of its own makes room for its other deliveries.
 func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
 	paced(t, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
 		sub, _ := b.subscribe("sub_a", "http://endpoint/")
@@ -162,7 +162,7 @@ func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
 	})
 }
 
-// Whoever commits events and gives no hint is found by looking, soon while there are some.
+// Events that are committed without a hint are found by looking, soon while there are some.
 func TestEventsWithoutHints(t *testing.T) {
 	pacedOn(t, &stepsStore{silent: true}, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
 		b.subscribe("sub_a", "http://endpoint/")

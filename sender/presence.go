@@ -16,7 +16,7 @@ const (
 	// Nothing is begun so long after the process has said that it lives: others may have
 	// taken over what it holds.
 	beatStale = 3 * time.Second
-	// Who holds nothing for so long leaves. That is sooner than it would be taken for gone.
+	// A process that holds nothing for so long leaves. That is sooner than it would be taken for gone.
 	beatRest = 3 * time.Second
 
 	// A process is gone whose beat was the same for so long, and at so many looks after

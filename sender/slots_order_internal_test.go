@@ -56,7 +56,7 @@ func TestSlotsTurnsAreThoseOfTheClaims(t *testing.T) {
 	}
 }
 
-// What is given back takes what is behind it along, and leaves nothing.
+// An attempt that is given back takes along the others behind it.
 func TestSlotsGiveChainsBack(t *testing.T) {
 	fill := func() (s *slots, all []*attempt) {
 		s = testSlots()

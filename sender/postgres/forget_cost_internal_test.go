@@ -87,7 +87,7 @@ func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 	require.LessOrEqual(t, redactedThen, redacted+100)
 }
 
-// What is to be redacted and not expanded yet is found by its key.
+// An event that is redacted before it is expanded is found by its key.
 func TestCostOfRedactingDoesNotDependOnTheOutbox(t *testing.T) {
 	c := newEmptyCrowd(t)
 	c.exec(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice, bytes) SELECT 1, 'a.b', 0, 0, now(), false, 100 FROM generate_series(1, 50000)`)

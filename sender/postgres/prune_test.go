@@ -217,7 +217,7 @@ func TestPruneBesideRedelivery(t *testing.T) {
 	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
 }
 
-// Of a deleted subscriber nothing is left in the end but its id.
+// A deleted subscriber leaves nothing in the end but its id.
 func TestPruneOfSubscriptionsLeavesNothing(t *testing.T) {
 	f := newForgetting(t)
 	owners, _ := f.subscribe(2)

@@ -141,7 +141,7 @@ func TestSettingsOfDispatchers(t *testing.T) {
 	}
 }
 
-// What is stricter than what dispatchers need stays.
+// A setting that is stricter than dispatchers need stays.
 func TestDispatchersKeepStricterDurability(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t, "synchronous_commit", "remote_apply")

@@ -94,7 +94,7 @@ func TestStoppedWhileReadingBodies(t *testing.T) {
 	require.Equal(t, 80, p.count(t, `SELECT count(*) FROM {}.surehook_leases`)-got, "leases of the stopped one")
 }
 
-// What is redacted between a claim and the reading of its event is not sent.
+// An event that is redacted between a claim and its reading is not sent.
 func TestRedactedJustBeforeItIsRead(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)

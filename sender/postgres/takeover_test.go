@@ -31,7 +31,7 @@ func ofProcesses(t *testing.T, direct, dsn string, pooler bool) (sender.Store[pg
 	return s, string(text)
 }
 
-// What a killed process held is attempted again within seconds.
+// The deliveries that a killed process held are attempted again within seconds.
 func TestKilledIsTakenOver(t *testing.T) {
 	t.Parallel()
 	dsn := durableDSN(t)

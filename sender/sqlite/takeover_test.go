@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/internal/takeovertest"
 )
 
-// What a killed process held is attempted again within seconds.
+// The deliveries that a killed process held are attempted again within seconds.
 func TestKilledIsTakenOver(t *testing.T) {
 	t.Parallel()
 	p := path(t)

@@ -33,7 +33,7 @@ CREATE TABLE surehook_dedup_dead_letters (
 	PRIMARY KEY (scope, id)
 );
 
--- What is applied, by sets of migrations, and which of its set a release must know at
+-- The migrations that are applied, by sets, and which of its set a release must know at
 -- least to work with it: needs rises with a migration that older releases cannot work
 -- beside, and otherwise stays. Each migration records itself here.
 CREATE TABLE IF NOT EXISTS surehook_migrations (

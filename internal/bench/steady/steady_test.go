@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever measures whole seconds measures as many events in each, in each run.
+// Each second of each run has as many events.
 func TestTimes(t *testing.T) {
 	upTo := func(rate int, end time.Duration) (all []time.Duration) {
 		for at := range times(rate) {

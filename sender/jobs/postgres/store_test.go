@@ -72,7 +72,7 @@ func onPgx(pool *pgxpool.Pool) func(t *testing.T) jobstest.Harness[pgx.Tx] {
 	}
 }
 
-// What a store does is the same in all of pgx's query modes: TestStore has the default.
+// A store does the same in all of pgx's query modes: TestStore has the default.
 func TestStoreInQueryModes(t *testing.T) {
 	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {

@@ -4,7 +4,7 @@ CREATE TABLE surehook_catchup_cursors (
 	moved_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
--- What is applied, by sets of migrations, and which of its set a release must know at
+-- The migrations that are applied, by sets, and which of its set a release must know at
 -- least to work with it: needs rises with a migration that older releases cannot work
 -- beside, and otherwise stays. Each migration records itself here.
 CREATE TABLE IF NOT EXISTS surehook_migrations (

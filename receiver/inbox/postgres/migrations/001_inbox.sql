@@ -25,7 +25,7 @@ CREATE TABLE surehook_inbox_events (
 
 CREATE INDEX surehook_inbox_events_line ON surehook_inbox_events (scope, line, version, no);
 
--- What is applied, by sets of migrations, and which of its set a release must know at
+-- The migrations that are applied, by sets, and which of its set a release must know at
 -- least to work with it: needs rises with a migration that older releases cannot work
 -- beside, and otherwise stays. Each migration records itself here.
 CREATE TABLE IF NOT EXISTS surehook_migrations (
