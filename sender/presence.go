@@ -40,7 +40,7 @@ type presence struct {
 
 	mu       sync.Mutex
 	process  int64
-	unsure   bool      // a step failed that may have claimed something
+	doubts   []doubt
 	beat     int64     // the last one that was given to the store
 	stored   int64     // the last one that it is known to have stored; 0: others do not know the process
 	beaten   time.Time // when that was asked for,
@@ -52,16 +52,11 @@ func newPresence(p *pump) *presence {
 	return &presence{p: p, process: p.d.cfg.Fence(), timeout: p.d.cfg.Timeout, claims: make(chan struct{}, 1)}
 }
 
-// by is who claims, in a step that is about to begin. holds: the run holds leases.
-func (x *presence) by(now time.Time, holds bool) Presence {
+// by is who claims, in a step that is about to begin.
+func (x *presence) by(now time.Time) Presence {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.claiming = now
-	if x.unsure && !holds {
-		// What it may hold without knowing it is left to the number that it had, which
-		// is taken over like that of a process that is gone: by this one, if by no other.
-		x.unsure, x.stored, x.process = false, 0, x.p.d.cfg.Fence()
-	}
 	if x.stored != 0 && now.Sub(x.beaten) < beatFresh {
 		return Presence{Process: x.process}
 	}
@@ -70,13 +65,15 @@ func (x *presence) by(now time.Time, holds bool) Presence {
 }
 
 // claimed ends what by began. any: something was claimed, and the beat stored with it.
-func (x *presence) claimed(by Presence, asked time.Time, any bool, err error) {
+func (x *presence) claimed(c *ClaimParams, asked time.Time, any bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.claiming = time.Time{}
-	x.unsure = x.unsure || err != nil
-	if any && by.Beat != 0 {
-		x.keep(by.Beat, asked)
+	if err != nil {
+		x.doubt(c.Token)
+	}
+	if any && c.By.Beat != 0 {
+		x.keep(c.By.Beat, asked)
 		select {
 		case x.claims <- struct{}{}:
 		default:
@@ -124,6 +121,9 @@ func (x *presence) live(ctx context.Context) (end func()) {
 	return func() {
 		cancel()
 		ended.Wait()
+		if x.resolve(context.WithoutCancel(ctx)) {
+			x.p.settle(context.WithoutCancel(ctx))
+		}
 		if !x.p.holds() {
 			x.leave(context.WithoutCancel(ctx))
 		}
@@ -150,9 +150,10 @@ func (x *presence) round(ctx context.Context) (wait time.Duration) {
 	for _, p := range gone {
 		x.takeOver(ctx, p)
 	}
+	x.resolve(ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.watch.seen) == 0 && x.stored == 0 {
+	if len(x.watch.seen) == 0 && x.stored == 0 && len(x.doubts) == 0 {
 		return idle
 	}
 	return beatEvery
@@ -208,9 +209,9 @@ func (x *presence) leave(ctx context.Context) {
 	ctx, cancel := x.within(ctx)
 	defer cancel()
 	x.mu.Lock()
-	p, unsure := Presence{Process: x.process, Beat: x.stored}, x.unsure
+	p, doubtful := Presence{Process: x.process, Beat: x.stored}, len(x.doubts) > 0
 	x.mu.Unlock()
-	if p.Beat == 0 || unsure {
+	if p.Beat == 0 || doubtful {
 		return
 	}
 	if err := x.p.d.store.Leave(ctx, p); err != nil {

@@ -220,7 +220,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.resize()
 	asked := p.d.now()
 	s := stepped{hinted: p.pace.hinted}
-	by := p.present.by(asked, p.holds())
+	by := p.present.by(asked)
 	p.mu.Lock()
 	done, more := p.takeDone(asked)
 	params := p.slots.claim()
@@ -236,9 +236,9 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	}
 	slots := limitClaim(&params, most)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
-	params.By = by
+	params.By, params.Token = by, p.d.cfg.Fence()
 	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
-	p.present.claimed(by, asked, err == nil && len(claims.Claimed) > 0, err)
+	p.present.claimed(&params, asked, err == nil && len(claims.Claimed) > 0, err)
 	if err != nil {
 		p.lastStep, p.pace.hinted = asked, s.hinted
 		return s, err
@@ -305,7 +305,7 @@ func paceUnproven(p *ClaimParams, recorded int) {
 
 // exchange expands, records and claims, and reports what was expanded and recorded.
 func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attempt, params ClaimParams) (Expanded, Claims, error) {
-	params.Lease, params.Token, params.Chance = p.d.cfg.Lease, p.d.cfg.Fence(), p.d.cfg.Chance()
+	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
 	p.recording = slices.Grow(p.recording[:0], len(done))[:len(done)]
 	defer clear(p.recording)
 	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: p.recording}

@@ -206,6 +206,11 @@ type DispatchStore interface {
 	// can be repeated.
 	Release(ctx context.Context, rs []Release) error
 
+	// LeasedUnder returns up to limit of the deliveries that are leased under one of these
+	// tokens, to be released at once: a claim whose answer was lost is undone by its token,
+	// which no other one has. It only reads.
+	LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]Release, error)
+
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because
 	// their subscriptions were deleted or resumed without them, and ends the
 	// subscriptions that are closing and have nothing left. It returns how many

@@ -117,7 +117,7 @@ func (s *service) dispatcher() *sender.Dispatcher {
 	require.NoError(s.t, err)
 	d, err := sender.NewDispatcher(s.store, s.keys, &sender.DispatcherConfig{
 		Policy: sender.Policy{Backoff: backoff.Policy{Schedule: soon, Horizon: time.Millisecond}},
-		// A claim whose commit was cut off is known to nobody, and stands for its lease.
+		// A claim that nobody comes back to stands for its lease.
 		Timeout: 3 * time.Second, Lease: 9 * time.Second,
 		UnguardedTransport: s.world, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})

@@ -173,6 +173,10 @@ func (s *processStore) TakeOver(ctx context.Context, b sender.Presence) (int, er
 	return brief(s, "take over", func(n int) { s.p.tookOver(b, n) }, func() (int, error) { return s.DispatchStore.TakeOver(ctx, b) })
 }
 
+func (s *processStore) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error) {
+	return brief(s, "look for its lost claims", func([]sender.Release) {}, func() ([]sender.Release, error) { return s.DispatchStore.LeasedUnder(ctx, tokens, limit) })
+}
+
 func (s *processStore) Leave(ctx context.Context, b sender.Presence) error {
 	_, err := brief(s, "leave", func(struct{}) {}, func() (struct{}, error) { return struct{}{}, s.DispatchStore.Leave(ctx, b) })
 	return err

@@ -1,11 +1,32 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
 )
+
+// LeasedUnder implements sender.DispatchStore.
+func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []sender.Release, err error) {
+	err = s.inTx(ctx, func(*Tx) error {
+		for _, sub := range s.subscriptions {
+			for d := range sub.leased {
+				if slices.Contains(tokens, d.live.token) {
+					found = append(found, sender.Release{Key: d.key(), Token: d.live.token})
+				}
+			}
+		}
+		slices.SortFunc(found, func(a, b sender.Release) int {
+			return cmp.Or(cmp.Compare(a.Key.Subscription, b.Key.Subscription), cmp.Compare(a.Key.Event, b.Key.Event))
+		})
+		found = found[:min(limit, len(found))]
+		return nil
+	})
+	return found, err
+}
 
 // Release implements sender.DispatchStore.
 func (s *Store) Release(ctx context.Context, rs []sender.Release) error {

@@ -6,6 +6,21 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
+// selectLeasedUnder reads all leases: they are as many as there are attempts in flight.
+const selectLeasedUnder = `SELECT coalesce(array_agg(subscription), '{}'), coalesce(array_agg(event), '{}'), coalesce(array_agg(token), '{}')
+	FROM (SELECT subscription, event, token FROM surehook_leases WHERE token = ANY($1) ORDER BY subscription, event LIMIT $2) l`
+
+// LeasedUnder implements sender.DispatchStore.
+func (c *core) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error) {
+	var subscriptions, events, under []int64
+	err := c.dispatching().readOne(ctx, selectLeasedUnder, []any{tokens, limit}, &subscriptions, &events, &under)
+	found := make([]sender.Release, len(under))
+	for i, token := range under {
+		found[i] = sender.Release{Key: sender.DeliveryKey{Event: events[i], Subscription: subscriptions[i]}, Token: token}
+	}
+	return found, fail("reading leases", err)
+}
+
 // Release implements sender.DispatchStore.
 func (c *core) Release(ctx context.Context, rs []sender.Release) error {
 	if len(rs) == 0 {

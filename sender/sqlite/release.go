@@ -2,9 +2,26 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/surehook/surehook/sender"
 )
+
+// selectLeasedUnder reads all leases: they are as many as there are attempts in flight.
+const selectLeasedUnder = `SELECT subscription, event, token FROM surehook_leases WHERE token IN (SELECT value FROM json_each(?)) ORDER BY subscription, event LIMIT ?`
+
+// LeasedUnder implements sender.DispatchStore.
+func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []sender.Release, err error) {
+	err = s.read(ctx, func(w *work) error {
+		return fail("reading leases", w.each(func(rows *sql.Rows) (bool, error) {
+			var r sender.Release
+			err := rows.Scan(&r.Key.Subscription, &r.Key.Event, &r.Token)
+			found = append(found, r)
+			return true, err
+		}, selectLeasedUnder, list(tokens), limit))
+	})
+	return found, err
+}
 
 // Release implements sender.DispatchStore.
 func (s *Store) Release(ctx context.Context, rs []sender.Release) error {

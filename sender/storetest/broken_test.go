@@ -53,6 +53,7 @@ type broken struct {
 	keyrings         func(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error)
 	sweep            func(ctx context.Context, limit int) (int, error)
 	beat             func(ctx context.Context, p sender.Presence) ([]sender.Presence, error)
+	leasedUnder      func(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error)
 	takeOver         func(ctx context.Context, p sender.Presence) (int, error)
 }
 
@@ -61,6 +62,13 @@ func (b *broken) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence
 		return b.beat(ctx, p)
 	}
 	return b.Store.Beat(ctx, p)
+}
+
+func (b *broken) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error) {
+	if b.leasedUnder != nil {
+		return b.leasedUnder(ctx, tokens, limit)
+	}
+	return b.Store.LeasedUnder(ctx, tokens, limit)
 }
 
 func (b *broken) TakeOver(ctx context.Context, p sender.Presence) (int, error) {

@@ -16,6 +16,7 @@ func presenceRules[Tx any]() []rule[Tx] {
 		{"it lives", "A process whose beat is not the one given is not taken over, nor is one that is not known.", presenceLives[Tx]},
 		{"results of one that was taken over", "A result of a process that was taken over counts until the delivery is claimed again, and not after.", presenceResults[Tx]},
 		{"taken over, of a subscription that is gone", "What a process held of a subscription that is deleted, or paused, when it is taken over is cancelled, or waits until it is resumed.", presenceHeld[Tx]},
+		{"a claim whose answer was lost", "What is leased under tokens is found by them, up to a limit, and given back as if it had not been claimed; what is recorded, released, or claimed again is not found.", presenceLostClaim[Tx]},
 	}
 }
 
@@ -180,4 +181,38 @@ func presenceHeld[Tx any](w *world[Tx]) {
 	w.equal(w.sweep(10), 1, "deliveries that were swept")
 	w.resume(subs[1], sender.Resume{})
 	w.equal(w.claimOne().Number, 2, "number of the attempt after the resume")
+}
+
+// leasedUnder finds what claims with these tokens have leased.
+func (w *world[Tx]) leasedUnder(limit int, tokens ...int64) []sender.Release {
+	w.Helper()
+	found, err := w.Store.LeasedUnder(w.ctx, tokens, limit)
+	w.noError(err, "looking for leases by their tokens")
+	return found
+}
+
+func presenceLostClaim[Tx any](w *world[Tx]) {
+	w.equal(len(w.leasedUnder(10, 1, 2)), 0, "leases found in an empty store")
+	w.crowd(2, 2)
+	first := w.claim(3)
+	second := w.claim(1)
+	mine, others := first[0].Token, second[0].Token
+	w.equal(len(w.leasedUnder(10)), 0, "leases found under no tokens")
+	w.equal(len(w.leasedUnder(10, mine)), 3, "leases found under the token of a claim of three")
+	w.equal(len(w.leasedUnder(10, others, 1, mine)), 4, "leases found under both tokens")
+	w.equal(len(w.leasedUnder(2, others, mine)), 2, "leases found, up to two")
+
+	w.record(result(first[0], sender.ClassNone))
+	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: first[1].Key, Token: mine, Due: first[1].At.Add(time.Hour)}}), "releasing")
+	found := w.leasedUnder(10, mine)
+	w.equal(found, []sender.Release{{Key: first[2].Key, Token: mine}}, "leases found after one was recorded, and one released")
+	w.noError(w.Store.Release(w.ctx, found), "releasing what was found")
+	w.equal(len(w.leasedUnder(10, mine)), 0, "leases found after all ended")
+	again := w.claimOne()
+	w.equal([]any{again.Key, again.Number}, []any{first[2].Key, 1}, "delivery claimed after it was given back, and the number of its attempt")
+
+	w.Advance(lease + time.Second)
+	w.equal(w.leasedUnder(10, others), []sender.Release{{Key: second[0].Key, Token: others}}, "lease found that has ended, of what nobody has claimed since")
+	w.equal(len(w.claim(plenty)), 2, "deliveries claimed after the leases' time")
+	w.equal(len(w.leasedUnder(10, others, again.Token)), 0, "leases found of what was claimed again")
 }

@@ -45,6 +45,27 @@ var presenceBreakages = map[string]breakage{
 			return n, errors.Join(err, err2)
 		}
 	}},
+	"only one lost claim is found": {[]string{"presence/a claim whose answer was lost"}, func(b *broken, _ *harness) {
+		b.leasedUnder = func(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error) {
+			return b.Store.LeasedUnder(ctx, tokens[:min(1, len(tokens))], limit)
+		}
+	}},
+	"lost claims are found without a limit": {[]string{"presence/a claim whose answer was lost"}, func(b *broken, _ *harness) {
+		b.leasedUnder = func(ctx context.Context, tokens []int64, _ int) ([]sender.Release, error) {
+			return b.Store.LeasedUnder(ctx, tokens, 1000)
+		}
+	}},
+	"a lost claim is found after it was given back": {[]string{"presence/a claim whose answer was lost"}, func(b *broken, _ *harness) {
+		var before []sender.Release
+		b.leasedUnder = func(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error) {
+			found, err := b.Store.LeasedUnder(ctx, tokens, limit)
+			if len(found) == 0 && len(tokens) > 0 {
+				return before, err
+			}
+			before = found
+			return found, err
+		}
+	}},
 	"leases are nobody's":          {[]string{"presence/taken over", "presence/results of one that was taken over"}, onClaim(func(p *sender.ClaimParams) { p.By.Process++ })},
 	"a claim's beat is not stored": {[]string{"presence/a claim says it too", "presence/taken over"}, onClaim(func(p *sender.ClaimParams) { p.By.Beat = 0 })},
 	"a look counts as a beat": {[]string{"presence/a claim says it too"}, func(b *broken, _ *harness) {

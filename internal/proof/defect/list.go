@@ -408,7 +408,7 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "what a commit claimed whose answer was lost is left to its lease",
-		File: "sender/presence.go", Tests: []string{"./sender"}, Run: "TestClaimWhoseAnswerWasLost",
-		Old: "x.unsure = x.unsure || err != nil", New: "x.unsure = false",
+		File: "sender/doubt.go", Tests: []string{"./sender"}, Run: "TestClaimWhoseAnswerWasLost",
+		Old: "x.doubts = append(x.doubts, doubt{token, x.p.d.now().Add(x.p.d.cfg.Lease)})", New: "x.doubts = nil",
 	},
 }
