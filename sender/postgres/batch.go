@@ -17,8 +17,8 @@ type batch struct {
 	subs  map[int64]*subscription // of the heads
 	out   sender.Claims
 
-	payloads map[int64]sender.Payload // of what is claimed, by position
-	arrived  map[*head][]made         // what was expanded, and is not among the pending ones yet
+	payloads []*payloads      // of what is claimed
+	arrived  map[*head][]made // what was expanded, and is not among the pending ones yet
 	attempts []attempt
 	waits    []waits
 	ends     []ended
@@ -91,7 +91,7 @@ func (b *batch) whole(fn func(b *batch) error) error {
 }
 
 func (w *work) batch(in sender.Batch) *batch {
-	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, payloads: map[int64]sender.Payload{}}
+	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}}
 }
 
 // settle decides about an attempt, whose lease is taken away, and what becomes of

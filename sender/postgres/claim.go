@@ -202,10 +202,11 @@ func (c *claiming) findPending() error {
 	if len(unread) == 0 {
 		return nil
 	}
+	var no int64
+	d := candidate{kind: kindPending} // one for all, as there are many
+	columns := []any{&no, &d.event, &d.no, &d.notice, &d.bytes, &d.at}
 	return c.each(func(r rows) (bool, error) {
-		var no int64
-		d := candidate{kind: kindPending}
-		err := r.Scan(&no, &d.event, &d.no, &d.notice, &d.bytes, &d.at)
+		err := r.Scan(columns...)
 		by[no].chosen = append(by[no].chosen, d)
 		return true, err
 	}, selectPending,

@@ -15,26 +15,54 @@ const (
 	payloadColumns = `e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, e.url, e.body`
 )
 
-func scanPayload(r rows) (no int64, p sender.Payload, err error) {
-	var created moment
-	e := &p.Event
-	err = r.Scan(&no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &created, &e.Notice, &e.URL, &p.Body)
-	e.CreatedAt = created.time()
-	return no, p, err
+// payloads are events that are read, by their positions.
+type payloads struct {
+	at       map[int64]int
+	list     []sender.Payload
+	position map[int64]int64 // of those that are asked for by their numbers
+
+	// The row that is read: one for all, as there are many.
+	no      int64
+	created moment
+	row     sender.Payload
+	columns []any
+}
+
+func newPayloads(n int) *payloads {
+	p := &payloads{at: make(map[int64]int, n), list: make([]sender.Payload, 0, n)}
+	e := &p.row.Event
+	p.columns = []any{&p.no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &p.created, &e.Notice, &e.URL, &p.row.Body}
+	return p
+}
+
+func (p *payloads) scan(r rows) error {
+	p.row.Body = nil // it is given to others
+	if err := r.Scan(p.columns...); err != nil {
+		return err
+	}
+	p.row.Event.CreatedAt = p.created.time()
+	position := p.no
+	if p.position != nil {
+		position = p.position[p.no]
+	}
+	p.at[position] = len(p.list)
+	p.list = append(p.list, p.row)
+	return nil
 }
 
 // Payloads implements sender.DispatchStore.
 func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {
-	all := make(map[int64]sender.Payload, len(events))
+	var read *payloads
 	err := c.dispatching().read(ctx, func(w *work) error {
-		return w.each(func(r rows) (bool, error) {
-			position, p, err := scanPayload(r)
-			all[position] = p
-			return true, err
-		}, selectPayloads, events)
+		read = newPayloads(len(events))
+		return w.each(func(r rows) (bool, error) { return true, read.scan(r) }, selectPayloads, events)
 	})
 	if err != nil {
 		return nil, fail("reading events", err)
+	}
+	all := make(map[int64]sender.Payload, len(events))
+	for no, i := range read.at {
+		all[no] = read.list[i]
 	}
 	return all, nil
 }
@@ -43,32 +71,30 @@ func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]sender.P
 // whose positions are given. So nobody waits for its locks while bodies are on their way,
 // however slowly.
 func (b *batch) readArrived(numbers, positions []int64) {
-	at := make(map[int64]int64, len(numbers))
-	once := make([]int64, 0, len(numbers))
+	p := newPayloads(len(numbers))
+	p.position = make(map[int64]int64, len(numbers))
 	for i, no := range numbers {
-		if _, there := at[no]; !there {
-			at[no] = positions[i]
-			once = append(once, no)
-		}
+		p.position[no] = positions[i]
 	}
-	b.committed(query{b.text(selectArrived), []any{once}}, func(r rows) error {
-		no, p, err := scanPayload(r)
-		if err == nil {
-			b.payloads[at[no]] = p
-		}
-		return err
-	})
+	b.payloads = append(b.payloads, p)
+	b.committed(query{b.text(selectArrived), []any{distinct(numbers)}}, p.scan)
 }
 
 // readPayloads is readArrived by positions alone.
 func (b *batch) readPayloads(positions []int64) {
-	b.committed(query{b.text(selectPayloads), []any{distinct(positions)}}, func(r rows) error {
-		position, p, err := scanPayload(r)
-		if err == nil {
-			b.payloads[position] = p
+	p := newPayloads(len(positions))
+	b.payloads = append(b.payloads, p)
+	b.committed(query{b.text(selectPayloads), []any{distinct(positions)}}, p.scan)
+}
+
+// payload returns a claim's event, if it was read.
+func (b *batch) payload(position int64) (p *sender.Payload, read bool) {
+	for _, some := range b.payloads {
+		if i, ok := some.at[position]; ok {
+			return &some.list[i], true
 		}
-		return err
-	})
+	}
+	return &sender.Payload{}, false
 }
 
 // giveBodies puts the events that were read after the commit into the claims. What was
@@ -77,7 +103,7 @@ func (c *core) giveBodies(ctx context.Context, b *batch) {
 	var redacted []sender.Claimed
 	kept := b.out.Claimed[:0]
 	for _, cl := range b.out.Claimed {
-		p, there := b.payloads[cl.Key.Event]
+		p, there := b.payload(cl.Key.Event)
 		if there && len(p.Body) == 0 {
 			redacted = append(redacted, cl)
 			continue
