@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -110,4 +111,45 @@ func TestLostAttemptOfNoEvent(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out.Interrupted, 2)
 	require.Len(t, out.Notices, 2)
+}
+
+// What is swept and replayed of others goes on where the head of one is not there.
+func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
+	p := newPlace(t)
+	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	register(t, s, 3, 1, sender.Settings{})
+	publish(t, s, 9, 3)
+	expandAll(t, s)
+	dead := batchOf(exchange(t, s, batchOf(nil, 10)).Claimed, 0)
+	dead.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	}
+	exchange(t, s, dead)
+	publish(t, s, 9, 3)
+	expandAll(t, s)
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		for _, id := range []string{subscriptionID(0, 0), subscriptionID(1, 0)} {
+			if err := errors.Join(
+				s.HoldSubscriptionTx(t.Context(), tx, id, sender.SubscriptionPaused, ""),
+				s.ResumeSubscriptionTx(t.Context(), tx, id, sender.Resume{None: true})); err != nil {
+				return err
+			}
+		}
+		return s.DeleteSubscriptionTx(t.Context(), tx, subscriptionID(2, 0))
+	}))
+	_, err = s.CreateReplay(t.Context(), sender.Replay{ID: "rpl_1", Filter: sender.ReplayFilter{Status: sender.StatusDeadLettered}, Status: sender.ReplayRunning}, time.Time{})
+	require.NoError(t, err)
+
+	p.exec(t, `DELETE FROM {}.surehook_heads WHERE subscription = (SELECT no FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`')`)
+	for _, swept := range []int{6, 0} {
+		n, err := s.Sweep(t.Context(), 100)
+		require.NoError(t, err)
+		require.Equal(t, swept, n)
+	}
+	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'swept'`))
+	require.Equal(t, 3, p.count(t, `SELECT count(*) FROM {}.surehook_pending`), "what has no head is kept")
+	step, err := s.StepReplays(t.Context(), 100, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
 }

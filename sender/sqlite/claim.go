@@ -181,7 +181,9 @@ func (c *claimed) fit() {
 	}
 }
 
-func (c *claimed) fits(d *dueDelivery) bool { return d.redacted || c.bytes.Take(d.event, d.size) }
+func (c *claimed) fits(d *dueDelivery) bool {
+	return d.redacted || c.bytes.Take(d.event, max(0, d.size))
+}
 
 // allPassed tells whether a subscriber had subscriptions to be claimed of, and there was
 // no room for any of their bodies: it has not had its turn.

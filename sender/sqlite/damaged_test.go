@@ -3,8 +3,10 @@ package sqlite_test
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,4 +90,101 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 			require.Equal(t, 1, strings.Count(log.String(), "rows are damaged"), log.String())
 		})
 	}
+}
+
+// What is swept and replayed of others goes on where the head of one is not there.
+func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
+	db := open(t, path(t), fit)
+	s := newStore(t, db, time.Now)
+	subscribers := register(t, s, 3)
+	publish(t, s, 9, 0, subscribers)
+	expandAll(t, s)
+	b := batchOf(nil, 10)
+	claimed, err := s.RecordAndClaim(t.Context(), b)
+	require.NoError(t, err)
+	dead := batchOf(claimed.Claimed, 0)
+	dead.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
+		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	}
+	_, err = s.RecordAndClaim(t.Context(), dead)
+	require.NoError(t, err)
+	publish(t, s, 9, 0, subscribers)
+	expandAll(t, s)
+	require.NoError(t, s.InTx(t.Context(), func(tx *sql.Tx) error {
+		return errors.Join(
+			s.HoldSubscriptionTx(t.Context(), tx, "wsub_0", sender.SubscriptionPaused, ""),
+			s.ResumeSubscriptionTx(t.Context(), tx, "wsub_0", sender.Resume{None: true}),
+			s.HoldSubscriptionTx(t.Context(), tx, "wsub_1", sender.SubscriptionPaused, ""),
+			s.ResumeSubscriptionTx(t.Context(), tx, "wsub_1", sender.Resume{None: true}),
+			s.DeleteSubscriptionTx(t.Context(), tx, "wsub_2"))
+	}))
+	_, err = s.CreateReplay(t.Context(), sender.Replay{ID: "rpl_1", Filter: sender.ReplayFilter{Status: sender.StatusDeadLettered}, Status: sender.ReplayRunning}, time.Time{})
+	require.NoError(t, err)
+
+	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)
+	require.NoError(t, err)
+	for _, swept := range []int{6, 0} {
+		n, err := s.Sweep(t.Context(), 100)
+		require.NoError(t, err)
+		require.Equal(t, swept, n)
+	}
+	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_subscriptions WHERE status = 'swept'`))
+	require.Equal(t, 3, count(t, db, `SELECT count(*) FROM surehook_pending`), "what has no head is kept")
+	step, err := s.StepReplays(t.Context(), 100, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
+}
+
+// An event that somebody has removed ends no step, and its delivery comes to what they
+// do whose events cannot be read, whether it was claimed before or not.
+func TestDeliveriesOfNoEvent(t *testing.T) {
+	db := open(t, path(t), fit)
+	var passed atomic.Int64
+	s := newStore(t, db, func() time.Time { return time.Now().Add(time.Duration(passed.Load())) })
+	subscribers := register(t, s, 2)
+	publish(t, s, 2, 0, subscribers)
+	expandAll(t, s)
+	remove := func() {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), `DELETE FROM surehook_events WHERE seq = (SELECT max(seq) FROM surehook_events)`)
+		require.NoError(t, err)
+	}
+	step := func(interrupted, claimed, bodies int) []sender.Claimed {
+		t.Helper()
+		b := batchOf(nil, 10)
+		out, err := s.RecordAndClaim(t.Context(), b)
+		require.NoError(t, err)
+		require.Len(t, out.Interrupted, interrupted)
+		require.Len(t, out.Claimed, claimed)
+		for _, c := range out.Claimed {
+			if len(c.Body) > 0 {
+				bodies--
+			}
+		}
+		require.Zero(t, bodies, "claims with bodies")
+		require.True(t, out.NextDue.IsZero() || out.NextDue.After(out.Now), "it is not found due again and again")
+		return out.Claimed
+	}
+	step(0, 2, 2)
+	remove()
+	passed.Add(int64(2 * time.Minute))
+	for _, c := range step(2, 2, 1) {
+		if c.Body == nil { // as a dispatcher does
+			require.NoError(t, s.Release(t.Context(), []sender.Release{{Key: c.Key, Token: c.Token, Due: c.At.Add(time.Minute)}}))
+		}
+	}
+	step(0, 0, 0)
+	passed.Add(int64(time.Minute + time.Second))
+	step(1, 2, 1) // the other one is lost again
+
+	publish(t, s, 2, 0, subscribers) // of one nothing was ever claimed
+	expandAll(t, s)
+	remove()
+	step(0, 2, 1)
+	require.NoError(t, s.InTx(t.Context(), func(tx *sql.Tx) error { return s.DeleteSubscriptionTx(t.Context(), tx, "wsub_1") }))
+	passed.Add(int64(2 * time.Minute))
+	n, err := s.Sweep(t.Context(), 10)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_subscriptions WHERE status = 'swept'`))
 }

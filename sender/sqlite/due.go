@@ -15,26 +15,30 @@ const (
 	// body: that of a large one is not read. One text stands
 	// for several columns, because every column costs; only the last of them may
 	// hold a space.
-	eventColumns = `e.seq, e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id, length(e.body)`
+	eventText    = `e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id`
+	eventColumns = `e.seq, ` + eventText + `, length(e.body)`
+	// dueColumns also stand for an event that somebody has removed. Its delivery is
+	// claimed too: who claims it finds out, puts it off, and tells of it.
+	dueColumns = `coalesce(` + eventText + `, ''), coalesce(length(e.body), -1)`
 
-	selectPending = `SELECT ` + eventColumns + `, p.due FROM surehook_pending p JOIN surehook_events e ON e.seq = p.event
+	selectPending = `SELECT p.event, ` + dueColumns + `, p.due FROM surehook_pending p LEFT JOIN surehook_events e ON e.seq = p.event
 		WHERE p.subscription = ? AND p.event > ? ORDER BY p.event LIMIT ? + 0`
 	// selectFirstPending reads the first ones of several subscriptions, up to a number of
 	// each.
-	selectFirstPending = `SELECT ` + eventColumns + `, p.due, p.subscription
-		FROM json_each(?1) j CROSS JOIN surehook_pending p CROSS JOIN surehook_events e
-		WHERE p.subscription = j.value AND e.seq = p.event AND p.event <= (SELECT max(event) FROM
+	selectFirstPending = `SELECT p.event, ` + dueColumns + `, p.due, p.subscription
+		FROM json_each(?1) j CROSS JOIN surehook_pending p LEFT JOIN surehook_events e ON e.seq = p.event
+		WHERE p.subscription = j.value AND p.event <= (SELECT max(event) FROM
 			(SELECT f.event FROM surehook_pending f WHERE f.subscription = j.value ORDER BY f.event LIMIT ?2 + 0))`
-	selectDueWaiting = `SELECT ` + eventColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single, w.spared
-		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
+	selectDueWaiting = `SELECT w.event, ` + dueColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single, w.spared
+		FROM surehook_waiting w LEFT JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.epoch = ? AND w.rank = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
 	// What waits since an earlier epoch is claimed in the order of the events: each
 	// row is looked at once.
-	selectResumed = `SELECT ` + eventColumns + `, w.number, w.single, w.epoch
-		FROM surehook_waiting w JOIN surehook_events e ON e.seq = w.event
+	selectResumed = `SELECT w.event, ` + dueColumns + `, w.number, w.single, w.epoch
+		FROM surehook_waiting w LEFT JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.event > ? ORDER BY w.event LIMIT ? + 0`
-	selectLost = `SELECT ` + eventColumns + `, l.until, l.token, l.number, l.tries, l.first_at, l.stood, l.single, l.spared, l.epoch, l.claimed_at
-		FROM surehook_leases l JOIN surehook_events e ON e.seq = l.event
+	selectLost = `SELECT l.event, ` + dueColumns + `, l.until, l.token, l.number, l.tries, l.first_at, l.stood, l.single, l.spared, l.epoch, l.claimed_at
+		FROM surehook_leases l LEFT JOIN surehook_events e ON e.seq = l.event
 		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
 
 	selectLeastUntil   = `SELECT min(until) FROM surehook_leases WHERE subscription = ?`
@@ -228,7 +232,9 @@ func (b *batch) find(due []dueDelivery, template live, scan func(rows *sql.Rows,
 		if err := scan(rows, d, event[:3]); err != nil {
 			return false, err
 		}
-		d.info = eventInfo(info)
+		if info != "" {
+			d.info = eventInfo(info)
+		}
 		d.notice, d.redacted = d.info.Notice, d.size == 0
 		return true, nil
 	}, query, args...)

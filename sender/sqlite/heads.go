@@ -152,13 +152,17 @@ func (hs *heads) load(subscriptions []int64) error {
 
 // one reads a head that must be there.
 func (hs *heads) one(subscription int64) (*head, error) {
-	if err := hs.load([]int64{subscription}); err != nil {
-		return nil, err
+	h, err := hs.any(subscription)
+	if err == nil && h.missing {
+		return nil, sql.ErrNoRows
 	}
-	if h := hs.by[subscription]; !h.missing {
-		return h, nil
-	}
-	return nil, sql.ErrNoRows
+	return h, err
+}
+
+// any reads a head, or has one stand in its place.
+func (hs *heads) any(subscription int64) (*head, error) {
+	err := hs.load([]int64{subscription})
+	return hs.by[subscription], err
 }
 
 // put returns the head that is here already, if there is one: it can be newer than

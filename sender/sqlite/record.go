@@ -47,7 +47,7 @@ type dueDelivery struct {
 	live
 	due     int64
 	info    sender.EventInfo
-	size    int64 // its body's
+	size    int64 // its body's; -1: the event is not there
 	resumed bool  // it waits since an earlier epoch
 }
 

@@ -217,8 +217,8 @@ func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 	if err != nil || sub.gone() || sub.status == statusMissing {
 		return false, err
 	}
-	h, err := b.heads.one(k.Subscription)
-	if err != nil {
+	h, err := b.heads.any(k.Subscription)
+	if err != nil || h.missing {
 		return false, err
 	}
 	single := r.Filter.Status == sender.StatusDelivered

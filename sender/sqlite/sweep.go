@@ -23,7 +23,7 @@ const (
 		AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > w.epoch AND l.event >= w.event))
 		ORDER BY event LIMIT ?4 + 0`
 	selectGoneLeases = `SELECT event, token, number, tries, first_at, stood, single, epoch, claimed_at,
-			(SELECT notice FROM surehook_events WHERE seq = x.event) FROM surehook_leases x
+			(SELECT notice FROM surehook_events WHERE seq = x.event) IS 1 FROM surehook_leases x
 		WHERE subscription = ?1 AND until <= ?2
 			AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > x.epoch AND l.event >= x.event)) LIMIT ?4 + 0`
 	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
@@ -84,11 +84,15 @@ func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
 		return nil, err
 	}
 	for _, no := range all {
-		gone, err := b.gone(b.heads.by[no], b.heads.by[no].leftTo, false, limit)
+		h := b.heads.by[no]
+		if h.missing {
+			continue
+		}
+		gone, err := b.gone(h, h.leftTo, false, limit)
 		if err != nil {
 			return nil, err
 		}
-		lost, err := b.goneLeases(b.heads.by[no], false, 1)
+		lost, err := b.goneLeases(h, false, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +153,8 @@ func (w *work) forget() error {
 // sweepEnding ends what is live of a deleted subscription, but for attempts in
 // flight, and the subscription itself if nothing is.
 func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
-	h, err := b.heads.one(no)
-	if err != nil {
+	h, err := b.heads.any(no)
+	if err != nil || h.missing {
 		return 0, err
 	}
 	sub, err := b.known.subscription(b.work, no)
@@ -206,8 +210,8 @@ func (b *batch) cancelGone(h *head, sub *subscription, upTo int64, all bool, lim
 }
 
 func (b *batch) sweepLeft(no int64, limit int) (swept int, err error) {
-	h, err := b.heads.one(no)
-	if err != nil {
+	h, err := b.heads.any(no)
+	if err != nil || h.missing {
 		return 0, err
 	}
 	sub, err := b.known.subscription(b.work, no)
