@@ -6,19 +6,32 @@ import "bytes"
 // attempt that takes long can keep in memory besides its own.
 const bodiesAtOnce = 16 << 10
 
-// bodies is room for copies of bodies: an allocation for each would cost more than the
-// copy.
-type bodies []byte
+// bodies are those of events, each once, whatever the number of deliveries.
+type bodies struct {
+	of   map[int64][]byte
+	room []byte // for copies: an allocation for each would cost more than the copy
+}
 
-func (room *bodies) copyOf(body []byte) []byte {
+// keep copies an event's body, unless it is there or empty.
+func (b *bodies) keep(event int64, body []byte) {
+	if len(body) == 0 || b.of[event] != nil {
+		return
+	}
+	if b.of == nil {
+		b.of = map[int64][]byte{}
+	}
+	b.of[event] = b.copyOf(body)
+}
+
+func (b *bodies) copyOf(body []byte) []byte {
 	if len(body) > bodiesAtOnce/4 {
 		return bytes.Clone(body)
 	}
-	if len(body) > len(*room) {
-		*room = make([]byte, bodiesAtOnce)
+	if len(body) > len(b.room) {
+		b.room = make([]byte, bodiesAtOnce)
 	}
-	n := copy(*room, body)
-	kept := (*room)[:n:n]
-	*room = (*room)[n:]
+	n := copy(b.room, body)
+	kept := b.room[:n:n]
+	b.room = b.room[n:]
 	return kept
 }

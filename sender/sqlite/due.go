@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// What may be claimed of a subscription, each with its event, and the length of its
-	// body: that of a large one is not read. One text stands
-	// for several columns, because every column costs; only the last of them may
-	// hold a space.
+	// An event, and the length of its body. One text stands for several columns, because
+	// every column costs; only the last of them may hold a space.
 	eventText    = `e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id`
 	eventColumns = `e.seq, ` + eventText + `, length(e.body)`
-	// dueColumns also stand for an event that somebody has removed. Its delivery is
-	// claimed too: who claims it finds out, puts it off, and tells of it.
-	dueColumns = `coalesce(` + eventText + `, ''), coalesce(length(e.body), -1)`
+	// The event of a delivery that may be claimed, with its body if that lies beside it: to
+	// read a larger one would keep others from writing. If somebody has removed the event,
+	// the delivery is claimed too: who claims it finds out, puts it off, and tells of it.
+	dueColumns = `coalesce(` + eventText + `, ''), coalesce(length(e.body), -1), iif(length(e.body) <= 2048, e.body, NULL)`
 
 	selectPending = `SELECT p.event, ` + dueColumns + `, p.due FROM surehook_pending p LEFT JOIN surehook_events e ON e.seq = p.event
 		WHERE p.subscription = ? AND p.event > ? ORDER BY p.event LIMIT ? + 0`
@@ -224,14 +223,16 @@ func (h *head) template() live { return live{subscription: h.subscription, epoch
 // them to due.
 func (b *batch) find(due []dueDelivery, template live, scan func(rows *sql.Rows, d *dueDelivery, event []any) error, query string, args ...any) ([]dueDelivery, error) {
 	var info string
-	var event [10]any
+	var body sql.RawBytes
+	var event [16]any
 	err := b.each(func(rows *sql.Rows) (bool, error) {
 		due = append(due, dueDelivery{live: template})
 		d := &due[len(due)-1]
-		event[0], event[1], event[2] = &d.event, &info, &d.size
-		if err := scan(rows, d, event[:3]); err != nil {
+		event[0], event[1], event[2], event[3] = &d.event, &info, &d.size, &body
+		if err := scan(rows, d, event[:4]); err != nil {
 			return false, err
 		}
+		b.read.keep(d.event, body)
 		if info != "" {
 			d.info = eventInfo(info)
 		}

@@ -32,46 +32,55 @@ func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.
 	return all, nil
 }
 
-// giveBodies reads the bodies of what was claimed, once for each event, when that is
-// committed: nobody waits for the write lock meanwhile. What was redacted since is
-// given back. What cannot be read stays without.
-func (s *Store) giveBodies(ctx context.Context, out *sender.Claims) {
-	if len(out.Claimed) == 0 {
-		return
+// giveBodies gives what was claimed its bodies. Those that the claim has not read are
+// read now, when it is committed: nobody waits for the write lock meanwhile. What was
+// redacted since is given back. What cannot be read stays without.
+func (s *Store) giveBodies(ctx context.Context, read *bodies, out *sender.Claims) {
+	gone, err := s.readBodies(ctx, read, out.Claimed)
+	if err != nil {
+		gone = nil // who has claimed asks for what is not there: see Payloads
 	}
-	read := make(map[int64][]byte, len(out.Claimed))
-	events := make([]int64, 0, len(out.Claimed))
-	for _, c := range out.Claimed {
-		if _, there := read[c.Key.Event]; !there {
-			read[c.Key.Event] = nil
-			events = append(events, c.Key.Event)
-		}
-	}
-	var room bodies
-	_ = s.read(ctx, func(w *work) error { // who has claimed asks for what is not there: see Payloads
-		return w.each(func(rows *sql.Rows) (bool, error) {
-			var seq int64
-			var body sql.RawBytes
-			err := rows.Scan(&seq, &body)
-			if err == nil && len(body) > 0 {
-				read[seq] = room.copyOf(body)
-			} else if err == nil {
-				read[seq] = []byte{}
-			}
-			return true, err
-		}, selectBodies, list(events))
-	})
 	var redacted []sender.Release
 	kept := out.Claimed[:0]
 	for _, c := range out.Claimed {
-		if c.Body = read[c.Key.Event]; c.Body != nil && len(c.Body) == 0 {
+		if gone[c.Key.Event] {
 			redacted = append(redacted, sender.Release{Key: c.Key, Token: c.Token})
 			continue
 		}
+		c.Body = read.of[c.Key.Event]
 		kept = append(kept, c)
 	}
 	out.Claimed = kept
 	if len(redacted) > 0 {
 		_ = s.Release(ctx, redacted) // the next claim cancels it; so it does if this fails, once the lease has ended
 	}
+}
+
+// readBodies reads the bodies that are not there, and tells which are empty.
+func (s *Store) readBodies(ctx context.Context, read *bodies, claimed []sender.Claimed) (empty map[int64]bool, err error) {
+	var events []int64
+	asked := map[int64]bool{}
+	for _, c := range claimed {
+		if e := c.Key.Event; read.of[e] == nil && !asked[e] {
+			asked[e] = true
+			events = append(events, e)
+		}
+	}
+	if len(events) == 0 {
+		return nil, nil
+	}
+	empty = map[int64]bool{}
+	err = s.read(ctx, func(w *work) error {
+		return w.each(func(rows *sql.Rows) (bool, error) {
+			var seq int64
+			var body sql.RawBytes
+			err := rows.Scan(&seq, &body)
+			if err == nil {
+				empty[seq] = len(body) == 0
+				read.keep(seq, body)
+			}
+			return true, err
+		}, selectBodies, list(events))
+	})
+	return empty, err
 }

@@ -68,6 +68,7 @@ type batch struct {
 	known     *known
 	now       int64
 	bytes     *turns.Bytes // of the bodies of what is claimed
+	read      bodies
 	heads     *heads
 	expanded  sender.Expanded
 	out       sender.Claims
@@ -119,7 +120,7 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 	if err != nil {
 		return sender.Expanded{}, sender.Claims{}, err
 	}
-	s.giveBodies(ctx, &b.out)
+	s.giveBodies(ctx, &b.read, &b.out)
 	return b.expanded, b.out, nil
 }
 
