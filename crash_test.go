@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
 )
@@ -28,7 +29,7 @@ import (
 func TestKill(t *testing.T) {
 	const kills = 20
 	slowed := time.Millisecond
-	if raceEnabled {
+	if race.Enabled {
 		slowed *= 4
 	}
 	dir := t.TempDir()

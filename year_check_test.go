@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -323,7 +324,7 @@ func (y *year[Tx]) finish() {
 		}
 	}
 	y.checkNotices()
-	if raceEnabled {
+	if race.Enabled {
 		return
 	}
 	for _, of := range []string{"end delivered", "end dead_lettered", "end cancelled", "disabled by failing", "pruned records", "pruned events"} {

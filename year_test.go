@@ -20,6 +20,7 @@ import (
 
 	"github.com/surehook/surehook/backoff"
 	dedup "github.com/surehook/surehook/dedup/memory"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sqlite"
@@ -33,7 +34,7 @@ import (
 // rules. A failing seed fails again.
 func TestYear(t *testing.T) {
 	ends, onSQLite := yearBegins.AddDate(1, 0, 0), yearBegins.AddDate(0, 6, 0) // which takes longer
-	if raceEnabled {                                                           // it makes SQLite many times slower
+	if race.Enabled {                                                          // it makes SQLite many times slower
 		ends = yearBegins.AddDate(0, 3, 0)
 		onSQLite = ends
 	}

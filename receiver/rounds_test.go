@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/receivertest"
 )
@@ -140,7 +141,7 @@ type rounds struct {
 func testRounds[Tx any](t *testing.T, b bed[Tx], inTx func() receiver.InTx[Tx], spec ...string) {
 	t.Helper()
 	count, atOnce, between := 500, 64, 60
-	if raceEnabled {
+	if race.Enabled {
 		count, atOnce, between = 20, 16, 5
 	}
 	r := &rounds{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}, got: map[string]int{}}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -25,7 +26,7 @@ func TestVerifyingAllocatesNothing(t *testing.T) {
 			})
 			require.NoError(t, err)
 			require.Equal(t, "new", verified.KeyID)
-			if !raceDetector {
+			if !race.Enabled {
 				require.Zero(t, allocs, fmt.Sprintf("%s must verify without allocating", scheme.Name()))
 			}
 		})
@@ -41,7 +42,7 @@ func TestSigningAllocatesLittle(t *testing.T) {
 		var err error
 		allocs := testing.AllocsPerRun(200, func() { err = scheme.Sign(m.Header, eventID, now, m.Body, keys) })
 		require.NoError(t, err)
-		if !raceDetector {
+		if !race.Enabled {
 			require.LessOrEqual(t, allocs, 3.0, scheme.Name())
 		}
 	}
@@ -61,7 +62,7 @@ func TestVerifyingWithEverySchemeAllocatesNothing(t *testing.T) {
 			}
 		})
 		require.NoError(t, err, s.scheme.Name())
-		if !raceDetector {
+		if !race.Enabled {
 			require.Zero(t, allocs, s.scheme.Name())
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/race"
 )
 
 // binary is the program, as its users build it.
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "reference-server")
 		args := []string{"build", "-o", binary}
-		if raceEnabled { // see start
+		if race.Enabled { // see start
 			args = append(args, "-race")
 		}
 		build := exec.CommandContext(context.Background(), "go", append(args, ".")...)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/race"
 )
 
 // every returns the numbers from 1 to n, or, as there is no time for all of them in each
@@ -15,7 +17,7 @@ import (
 func every(t *testing.T, n int64) (all []int64) {
 	t.Helper()
 	step := int64(10)
-	if raceEnabled {
+	if race.Enabled {
 		step = 40
 	}
 	if text := os.Getenv("SUREHOOK_EVERY"); text != "" {

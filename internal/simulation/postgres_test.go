@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/internal/simulation"
 )
 
@@ -21,7 +22,7 @@ func onPostgres(t *testing.T, cfg simulation.Config) (simulation.Report, error) 
 
 // eventsOnPostgres are fewer under the race detector: what runs is one goroutine.
 func eventsOnPostgres() int {
-	if raceEnabled {
+	if race.Enabled {
 		return min(*events, 20)
 	}
 	return *events
@@ -36,7 +37,7 @@ func TestPostgres(t *testing.T) {
 		require.NoError(t, err)
 		sum.Add(r)
 	}
-	if *from == 0 && *seeds >= 3 && !raceEnabled {
+	if *from == 0 && *seeds >= 3 && !race.Enabled {
 		require.Positive(t, sum.Counts["connection broken"])
 		require.Positive(t, sum.Counts["connection broken at work"])
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/internal/simulation"
 )
 
@@ -31,7 +32,7 @@ var (
 // Others are a matter of time: -from, and as many -attempts as there is time for.
 func TestHalfAMillionAttempts(t *testing.T) {
 	want := *attempts
-	if raceEnabled { // there are no goroutines to race: it is about the code's own
+	if race.Enabled { // there are no goroutines to race: it is about the code's own
 		want /= 50
 	}
 	// Its garbage is much more than what lives, and lives short.
@@ -65,7 +66,7 @@ func TestHalfAMillionAttempts(t *testing.T) {
 	}
 	t.Logf("%d seeds, %d attempts of %d deliveries in %d steps and %v of virtual time, %.0f attempts a second: %v",
 		seed-*from, sum.Attempts, sum.Deliveries, sum.Steps, sum.Virtual, float64(sum.Attempts)/time.Since(began).Seconds(), sum.Counts)
-	if raceEnabled {
+	if race.Enabled {
 		return
 	}
 	for _, what := range simulation.Happens() {
@@ -77,7 +78,7 @@ func TestHalfAMillionAttempts(t *testing.T) {
 func seedsOf() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		last := *from + *seeds
-		if raceEnabled { // there are no goroutines to race: it is about the code's own
+		if race.Enabled { // there are no goroutines to race: it is about the code's own
 			last = *from + 1
 		}
 		for seed := *from; seed < last && yield(seed); seed++ {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 	jobspostgres "github.com/surehook/surehook/sender/jobs/postgres"
@@ -202,7 +203,7 @@ func testKilled(t *testing.T, place, schema string, processes int) {
 	_, _, err = k.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	kills := 20
-	if raceEnabled { // it makes SQLite many times slower
+	if race.Enabled { // it makes SQLite many times slower
 		kills = 6
 	}
 	var accepted []string

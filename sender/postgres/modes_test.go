@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -36,7 +37,7 @@ func TestServiceInQueryModes(t *testing.T) {
 func TestStoreInQueryModes(t *testing.T) {
 	for _, mode := range modes[1:] {
 		known := mode == "cache_describe" || mode == "describe_exec"
-		if (known || raceEnabled) && !every() {
+		if (known || race.Enabled) && !every() {
 			continue
 		}
 		t.Run(mode, func(t *testing.T) {

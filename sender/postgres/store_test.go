@@ -18,6 +18,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -149,7 +150,7 @@ const (
 func much(driver, isolation string) int {
 	wholes := []string{"pgx read committed", "sql repeatable read", "pgx serializable"}
 	least := callers
-	if raceEnabled {
+	if race.Enabled {
 		wholes, least = []string{"pgx repeatable read", "sql serializable"}, nothing
 	}
 	if every() || slices.Contains(wholes, driver+" "+isolation) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
 )
@@ -75,7 +76,7 @@ func dispatch(p string) error {
 // to nobody twice but what it was at.
 func TestReplayKilled(t *testing.T) {
 	members := 20_000
-	if raceEnabled { // it makes SQLite many times slower
+	if race.Enabled { // it makes SQLite many times slower
 		members = 8_000
 	}
 	p := path(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender/sqlite"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -106,11 +107,11 @@ func TestStore(t *testing.T) {
 		// The race detector makes SQLite many times slower. What it can find does not
 		// depend on how transactions begin, so it is given one way, and the others
 		// without it.
-		{"deferred", fit, 0, raceEnabled},
-		{"immediate", fit + "&_txlock=immediate", 0, !raceEnabled},
-		{"one connection", fit, 1, !raceEnabled},
+		{"deferred", fit, 0, race.Enabled},
+		{"immediate", fit + "&_txlock=immediate", 0, !race.Enabled},
+		{"one connection", fit, 1, !race.Enabled},
 	} {
-		if raceEnabled && !c.whole {
+		if race.Enabled && !c.whole {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/proof/soak"
+	"github.com/surehook/surehook/internal/race"
 )
 
 // A soak of a moment on each store: all the checks, but for growth under load, which
@@ -24,7 +25,10 @@ func TestSoakOnPostgreSQL(t *testing.T) {
 func brief(t *testing.T, cfg soak.Config) {
 	cfg.WarmUp, cfg.Time = 300*time.Millisecond, 1500*time.Millisecond
 	cfg.Reach = time.Minute // so that nothing is pruned before it was checked, however slow the machine is
-	cfg.Rate, cfg.Timeout = rate, timeout
+	cfg.Rate, cfg.Timeout = 20, 500*time.Millisecond
+	if race.Enabled { // SQLite, which is compiled Go, is slower by an order
+		cfg.Rate, cfg.Timeout = 6, 1500*time.Millisecond
+	}
 	r, err := soak.Run(t.Context(), cfg)
 	if r != nil {
 		for _, f := range r.Findings {

@@ -1,5 +1,0 @@
-//go:build race
-
-package surehook_test
-
-const raceEnabled = true

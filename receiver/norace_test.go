@@ -1,5 +1,0 @@
-//go:build !race
-
-package receiver_test
-
-const raceEnabled = false

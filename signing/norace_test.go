@@ -1,5 +1,0 @@
-//go:build !race
-
-package signing_test
-
-const raceDetector = false
