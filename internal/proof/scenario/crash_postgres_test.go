@@ -1,6 +1,6 @@
 //go:build unix
 
-package surehook_test
+package scenario_test
 
 import (
 	"context"

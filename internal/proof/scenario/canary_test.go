@@ -1,4 +1,4 @@
-package surehook_test
+package scenario_test
 
 import (
 	"bytes"
