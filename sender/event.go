@@ -37,7 +37,8 @@ type Event struct {
 
 	// Version orders the changes of the object: it must be higher with each.
 	// Zero lets the store assign the next one, which rises by one per object in
-	// the order of the commits. A given version must exceed the stored one, else
+	// the order of the commits, or by more where objects are forgotten (see
+	// Retention.Objects). A given version must exceed the stored one, else
 	// the event is refused with a *VersionError.
 	Version int64
 

@@ -69,7 +69,7 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 	}
 	g.began = false
 	d.cfg.Logger.DebugContext(ctx, "pruned", "deliveries", g.sum.Deliveries, "dead_letters", g.sum.DeadLetters,
-		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscriptions", g.sum.Subscriptions)
+		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscriptions", g.sum.Subscriptions, "objects", g.sum.Objects)
 	if hook := d.cfg.Hooks.Pruned; hook != nil {
 		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
 	}

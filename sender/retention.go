@@ -33,10 +33,22 @@ type Retention struct {
 
 	// Events is how long events are kept, for those who pull them, and with them the
 	// idempotency keys of their publishing. One of which a delivery is live, held or
-	// dead-lettered, or has a record, stays for as long as that does. The versions of
-	// objects are kept for ever. So long is kept, too, what is known of a subscription
+	// dead-lettered, or has a record, stays for as long as that does. So long is kept, too, what is known of a subscription
 	// that was deleted and of which there is no record any more. The default is 30 days.
 	Events time.Duration
+
+	// Objects is how long the last version of an object is remembered once its last event
+	// is pruned and nothing else was published about it: at least a day. Zero: for ever.
+	//
+	// A version that is assigned is always above all that the object ever had. That of one
+	// that was forgotten is, because from then on the next version of any object is: new
+	// ones begin higher than 1, and versions are not without gaps. A version that a caller
+	// gives is compared with nothing once its object is forgotten. Objects whose last
+	// events were pruned before this was set, and those with versions above 2^52, stay.
+	//
+	// No transaction that publishes at REPEATABLE READ or SERIALIZABLE may be open for so
+	// long: it would not see that versions go on higher.
+	Objects time.Duration
 
 	// DeadLetters is how long dead letters are kept, with their events' bodies and
 	// their attempts. The default is 365 days; negative: for ever.
@@ -88,6 +100,7 @@ func (r Retention) problems(horizon time.Duration) []error {
 	bad(r.Delivered < r.Reach, "Delivered is %v: it must be at least Reach, %v, or the records of what may be redelivered would be gone", r.Delivered, r.Reach)
 	bad(r.Events < r.Delivered, "Events is %v: it must be at least Delivered, %v, since a record keeps its event", r.Events, r.Delivered)
 	bad(r.DeadLetters >= 0 && r.DeadLetters < r.Reach, "DeadLetters is %v: it must be at least Reach, %v, or negative to keep them for ever", r.DeadLetters, r.Reach)
+	bad(r.Objects != 0 && r.Objects < day, "Objects is %v: it must be at least %v, or zero to remember them for ever", r.Objects, day)
 	return errs
 }
 
@@ -102,6 +115,9 @@ func (r Retention) prune(now time.Time) PruneParams {
 	}
 	if r.DeadLetters >= 0 {
 		p.DeadLetters = now.Add(-r.DeadLetters)
+	}
+	if r.Objects > 0 {
+		p.Objects = now.Add(-r.Objects)
 	}
 	return p
 }

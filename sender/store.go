@@ -32,7 +32,8 @@ type OutboxStore[Tx any] interface {
 	// and nothing is sent, unless tx commits; once it has committed, the event is
 	// durable.
 	//
-	// A draft without a version gets the object's last version + 1. One with a
+	// A draft without a version gets the object's last version + 1, or more: see
+	// RetentionStore.Prune. One with a
 	// version that does not exceed the last is refused with a *VersionError. A
 	// draft whose (KeyScope, Key) is stored already changes nothing, the version
 	// included: with the same KeyHash its Ref is the first one's with Duplicate

@@ -16,7 +16,11 @@ type RetentionStore interface {
 	//   - dead letters that ended before p.DeadLetters, with their attempts;
 	//   - events that were published before p.Events and are expanded, if no delivery
 	//     of them is live, held or dead-lettered, or has a record; with them their
-	//     idempotency keys. Versions of objects are never removed;
+	//     idempotency keys;
+	//   - the last versions of objects whose events of these versions were removed before
+	//     p.Objects, by a batch that was given such a time too, if they are below 2^52 and
+	//     nothing else was published about them. The next version that is assigned, to
+	//     such an object or to any other, is above them from the event's removal on;
 	//   - notices that were acknowledged before p.Notices;
 	//   - figures of minutes before p.Rollups;
 	//   - deleted subscriptions that had nothing live any more when they were swept
@@ -58,6 +62,7 @@ type PruneParams struct {
 	Events      time.Time
 	Notices     time.Time
 	Rollups     time.Time
+	Objects     time.Time
 
 	Cursor string // of the batch before; "": a pass begins
 	Limit  int    // at least 1
@@ -72,6 +77,7 @@ type Pruned struct {
 	Rollups     int // minutes, each once for every process that did something in it
 
 	Subscriptions int
+	Objects       int // whose last versions are forgotten
 
 	Cursor string // of the batch that follows; "": the pass is over
 }
@@ -79,7 +85,8 @@ type Pruned struct {
 func (p Pruned) plus(q Pruned) Pruned {
 	return Pruned{
 		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
-		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Subscriptions: p.Subscriptions + q.Subscriptions, Cursor: q.Cursor,
+		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Subscriptions: p.Subscriptions + q.Subscriptions,
+		Objects: p.Objects + q.Objects, Cursor: q.Cursor,
 	}
 }
 

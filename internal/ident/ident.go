@@ -18,6 +18,9 @@ const (
 	MaxScope      = 128
 	// MaxVersion is 2^53-1: the largest integer that every JSON parser keeps exact.
 	MaxVersion = 1<<53 - 1
+	// MaxForgotten is the highest last version of an object that is forgotten: the versions
+	// of all others go on above it.
+	MaxForgotten = MaxVersion / 2
 )
 
 // EventID reports what is wrong with an event's id, or nil. An id has 1 to 128

@@ -72,7 +72,7 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 	last := s.versions[d.Object]
 	version := d.Version
 	if version == 0 {
-		version = min(last+1, ident.MaxVersion)
+		version = min(max(last, s.floor)+1, ident.MaxVersion)
 	}
 	if version <= last {
 		return sender.Ref{}, &sender.VersionError{Object: d.Object, Given: version, Stored: last}

@@ -34,6 +34,9 @@ func (s *Store) Prune(ctx context.Context, p sender.PruneParams) (out sender.Pru
 		if !more {
 			more = w.removeSubscriptions()
 		}
+		if !more {
+			more = w.forgetObjects()
+		}
 		out = w.out
 		if more {
 			out.Cursor = cursor.Decimal(next)
@@ -68,7 +71,7 @@ type pruning struct {
 }
 
 func (w *pruning) full() bool {
-	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.Subscriptions >= w.Limit
+	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.Subscriptions+w.out.Objects >= w.Limit
 }
 
 // look finds what goes of the events from a number on, and returns the number to go
@@ -179,6 +182,7 @@ func (w *pruning) remove() {
 		}
 	}
 	if len(w.events) > 0 {
+		w.markForgettable()
 		set(tx, &s.expanding, s.expanding-len(w.events))
 		set(tx, &s.events, without(s.events, w.events))
 		for e := range w.events {

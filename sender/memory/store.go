@@ -46,6 +46,8 @@ type Store struct {
 	pruned        int64 // the highest number of one that was pruned
 	eventByID     map[string]*event
 	versions      map[sender.Object]int64
+	floor         int64 // the next version of each object is above it
+	forgettable   []forgettable
 	published     map[key]published
 	expanding     int // index of the event that is to be expanded next
 	expandingAt   int // index of the first subscription that it was not compared with

@@ -46,8 +46,8 @@ func (c *crowd) dead(n int) {
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber) SELECT %d + s, 1 FROM generate_series(1, %d) s`, int64(1)<<41, n))
 }
 
-// What a batch of pruning or redacting reads does not grow with the subscriptions that
-// have nothing live.
+// What a batch of pruning, forgetting or redacting reads does not grow with the
+// subscriptions that have nothing live, nor with the objects that are remembered.
 func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 	ctx := t.Context()
 	c := newEmptyCrowd(t)
@@ -63,9 +63,16 @@ func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 		c.addressed("sub_asks_nothing", 10)
 		c.expandAll()
 		before := c.blocks()
-		out, err := c.Prune(ctx, sender.PruneParams{Events: time.Now().Add(time.Hour), Limit: 100})
+		out, err := c.Prune(ctx, sender.PruneParams{Events: time.Now().Add(time.Hour), Objects: time.Now().Add(-time.Hour), Limit: 100})
 		require.NoError(t, err)
 		require.Equal(t, 10, out.Events)
+		return c.blocks() - before
+	}
+	forget := func() (blocks int) {
+		before := c.blocks()
+		out, err := c.Prune(ctx, sender.PruneParams{Objects: time.Now().Add(time.Hour), Limit: 100})
+		require.NoError(t, err)
+		require.Equal(t, 1, out.Objects)
 		return c.blocks() - before
 	}
 	redact := func() (blocks int) {
@@ -78,11 +85,15 @@ func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 		return c.blocks() - before
 	}
 	prune()
+	forget()
 	redact()
-	pruned, redacted := prune(), redact()
+	pruned, forgotten, redacted := prune(), forget(), redact()
 	c.dead(50_000)
-	prunedThen, redactedThen := prune(), redact()
-	t.Logf("blocks of a batch: pruning %d, and with 50,000 dead heads %d; redacting %d and %d", pruned, prunedThen, redacted, redactedThen)
+	c.exec(`INSERT INTO {}.surehook_objects (type, id, version) SELECT 'other', o, 1 FROM generate_series(1, 50000) o`)
+	prunedThen, forgottenThen, redactedThen := prune(), forget(), redact()
+	t.Logf("blocks of a batch: pruning %d, and with 50,000 dead heads and objects %d; forgetting %d and %d; redacting %d and %d",
+		pruned, prunedThen, forgotten, forgottenThen, redacted, redactedThen)
+	require.LessOrEqual(t, forgottenThen, forgotten+100)
 	require.LessOrEqual(t, prunedThen, pruned+100)
 	require.LessOrEqual(t, redactedThen, redacted+100)
 }

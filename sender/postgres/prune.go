@@ -38,7 +38,7 @@ func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pru
 	}
 	out, err := p.Run(pass.Steps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})
 	return out, fail("pruning", err)
 }

@@ -1,6 +1,10 @@
 package postgres
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/surehook/surehook/internal/ident"
+)
 
 const (
 	// The pages of a large body are freed one by one.
@@ -77,6 +81,11 @@ func (p *pruning) events(before moment) (more bool, err error) {
 		}
 		if err := w.execs(raisePruned, old[len(old)-1].position); err != nil {
 			return err
+		}
+		if !p.Objects.IsZero() {
+			if err := w.execs(markForgettable, nos, int64(ident.MaxForgotten)); err != nil {
+				return err
+			}
 		}
 		if err := w.execs(deleteFeed, nos); err != nil {
 			return err

@@ -40,6 +40,50 @@ func (f *forgetting) pruneAll(before time.Time, limit int) error {
 	}
 }
 
+// To forget an object waits for nobody who publishes about it, and what they have
+// published, or not, decides.
+func TestForgettingBesideAPublish(t *testing.T) {
+	p := newPlace(t)
+	s := p.frozen(t)
+	about := func(id string) sender.Draft {
+		d := draft("")
+		d.Object.ID = id
+		return d
+	}
+	require.NoError(t, publishInTx(t.Context(), s, about("free"), about("published"), about("rolled back")))
+	expandAll(t, s)
+	forget := func() int {
+		t.Helper()
+		p.advance(t, time.Hour)
+		now := time.Time{}
+		require.NoError(t, p.pool.QueryRow(t.Context(), `SELECT `+clockOf(p.schema)).Scan(&now))
+		got, err := s.Prune(t.Context(), sender.PruneParams{Events: now, Objects: now, Limit: 10})
+		require.NoError(t, err)
+		for got.Cursor != "" {
+			next, err := s.Prune(t.Context(), sender.PruneParams{Events: now, Objects: now, Limit: 10, Cursor: got.Cursor})
+			require.NoError(t, err)
+			got.Objects, got.Cursor = got.Objects+next.Objects, next.Cursor
+		}
+		return got.Objects
+	}
+	open := map[string]pgx.Tx{}
+	for _, id := range []string{"published", "rolled back"} {
+		open[id] = p.begin(t, pgx.ReadCommitted)
+	}
+	require.Zero(t, forget(), "the events go")
+	for id, tx := range open {
+		refs, err := s.PublishTx(t.Context(), tx, []sender.Draft{about(id)})
+		require.NoError(t, err)
+		require.EqualValues(t, 2, refs[0].Version)
+	}
+	require.Equal(t, 1, forget(), "the one that nobody publishes about")
+	require.NoError(t, open["published"].Commit(t.Context()))
+	require.NoError(t, open["rolled back"].Rollback(t.Context()))
+	require.Equal(t, 1, forget(), "the one that nobody has published about")
+	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_objects`))
+	require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_forgettable`))
+}
+
 // Everything happens at once: nothing is left of what was pruned, nothing is lost that
 // is live, and the tables are empty in the end.
 func TestPruneBesideEverything(t *testing.T) {

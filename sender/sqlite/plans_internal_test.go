@@ -160,7 +160,8 @@ func TestPlans(t *testing.T) {
 		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,
 		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
 	queries = append(queries, selectLiveEvents...)
-	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteLefts, selectBuried, deleteTurns, markBuried)
+	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteLefts, selectBuried, deleteTurns, markBuried,
+		markForgettable, liftFloor, selectForgettable, forgetObject, deleteForgettable, selectLeasedUnder)
 	expected := slices.Clone(excepted)
 	lists, exceptions := pages()
 	queries, expected = append(queries, lists...), append(expected, exceptions...)

@@ -82,7 +82,7 @@ func (s *Store) Prune(ctx context.Context, params sender.PruneParams) (sender.Pr
 	}
 	out, err := p.Run(pass.Steps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})
 	return out, fail("pruning", err)
 }
@@ -232,6 +232,11 @@ func (p *pruning) events(before int64) (more bool, err error) {
 		}
 		if err := w.execs(raisePruned, slices.Max(old)); err != nil {
 			return err
+		}
+		if !p.Objects.IsZero() {
+			if err := p.markForgettable(w, old); err != nil {
+				return err
+			}
 		}
 		n, err := w.count(deleteEvents, list(old))
 		p.Out.Events += n

@@ -22,6 +22,8 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"not expanded", "An event that is not expanded stays, and is delivered.", pruneUnexpanded[Tx]},
 		{"held backlogs", "A held backlog stays, and does not keep the events of others.", pruneBesideHeld[Tx]},
 		{"subscriptions", "A deleted subscription goes once it was swept longer ago than events are kept, and nothing of it is live or on record; its subscriber's id is not used again.", pruneSubscriptions[Tx]},
+		{"objects", "An object's last version is forgotten once its event was removed longer ago than its time, if nothing was published about it since; what is published about it then gets a version above all that it had.", pruneObjects[Tx]},
+		{"objects for ever", "Without a time for objects, and of those with high versions, the last version is remembered when the event is removed.", pruneNoObjects[Tx]},
 		{"notices", "Acknowledged notices go once that is older than their time; others stay.", pruneNotices[Tx]},
 		{"times apart", "Each time removes only what it is of; a zero one removes nothing.", pruneTimes[Tx]},
 		{"bounded", "A batch removes up to Limit, and passes over a few times Limit; a pass goes on where the last batch ended.", pruneBounded[Tx]},
@@ -41,7 +43,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 }
 
 // ages are the times of PruneParams, as ages.
-type ages struct{ delivered, dead, events, notices time.Duration }
+type ages struct{ delivered, dead, events, notices, objects time.Duration }
 
 // never prunes nothing of a kind.
 const never = time.Duration(0)
@@ -56,7 +58,7 @@ func (w *world[Tx]) pruneParams(a ages, limit int) sender.PruneParams {
 		return now.Add(-age)
 	}
 	return sender.PruneParams{
-		Delivered: before(a.delivered), DeadLetters: before(a.dead), Events: before(a.events), Notices: before(a.notices), Limit: limit,
+		Delivered: before(a.delivered), DeadLetters: before(a.dead), Events: before(a.events), Notices: before(a.notices), Objects: before(a.objects), Limit: limit,
 	}
 }
 
@@ -72,7 +74,7 @@ func (w *world[Tx]) pruneBy(p sender.PruneParams) (sum sender.Pruned, batches in
 	for batches = 1; batches < plenty; batches++ {
 		got, err := w.Store.Prune(w.ctx, p)
 		w.noError(err, "pruning")
-		n := got.Deliveries + got.DeadLetters + got.Events + got.Notices + got.Rollups + got.Subscriptions
+		n := got.Deliveries + got.DeadLetters + got.Events + got.Notices + got.Rollups + got.Subscriptions + got.Objects
 		w.check(n <= p.Limit, "a batch of up to %d has removed %d", p.Limit, n)
 		sum.Deliveries += got.Deliveries
 		sum.DeadLetters += got.DeadLetters
@@ -80,6 +82,7 @@ func (w *world[Tx]) pruneBy(p sender.PruneParams) (sum sender.Pruned, batches in
 		sum.Notices += got.Notices
 		sum.Rollups += got.Rollups
 		sum.Subscriptions += got.Subscriptions
+		sum.Objects += got.Objects
 		if got.Cursor == "" {
 			return sum, batches
 		}
@@ -89,8 +92,8 @@ func (w *world[Tx]) pruneBy(p sender.PruneParams) (sum sender.Pruned, batches in
 	return sum, batches
 }
 
-// all ages of one.
-func all(age time.Duration) ages { return ages{age, age, age, age} }
+// all is one age of all but objects.
+func all(age time.Duration) ages { return ages{delivered: age, dead: age, events: age, notices: age} }
 
 // pruned ends the test unless a delivery is not found, nor listed.
 func (w *world[Tx]) pruned(id string) {
@@ -193,11 +196,11 @@ func pruneDead[Tx any](w *world[Tx]) {
 	id := w.delivery(d.ID, sub).ID
 	w.Advance(40 * time.Hour)
 	before := w.get(id)
-	w.equal(w.prune(ages{time.Hour, 50 * time.Hour, time.Hour, time.Hour}), sender.Pruned{}, "pruned before the dead letter's time")
+	w.equal(w.prune(ages{delivered: time.Hour, dead: 50 * time.Hour, events: time.Hour, notices: time.Hour}), sender.Pruned{}, "pruned before the dead letter's time")
 	w.equal(w.get(id), before, "the dead letter")
-	w.equal(w.prune(ages{time.Hour, never, time.Hour, time.Hour}), sender.Pruned{}, "pruned without a time for dead letters")
+	w.equal(w.prune(ages{delivered: time.Hour, dead: never, events: time.Hour, notices: time.Hour}), sender.Pruned{}, "pruned without a time for dead letters")
 	w.Advance(20 * time.Hour)
-	w.equal(w.prune(ages{1000 * time.Hour, 50 * time.Hour, 1000 * time.Hour, never}), sender.Pruned{DeadLetters: 1}, "pruned after the dead letter's time")
+	w.equal(w.prune(ages{delivered: 1000 * time.Hour, dead: 50 * time.Hour, events: 1000 * time.Hour, notices: never}), sender.Pruned{DeadLetters: 1}, "pruned after the dead letter's time")
 	w.pruned(id)
 	w.equal(w.read(sub).DeadLettered, int64(0), "dead letters that the subscription counts")
 	w.equal(w.prune(all(time.Hour)), sender.Pruned{Events: 1}, "pruned after the event's time")

@@ -127,6 +127,35 @@ var retentionBreakages = map[string]breakage{
 		}
 	}},
 
+	"objects forgotten too early": {[]string{"retention/objects"}, onPrune(func(p *sender.PruneParams) {
+		if !p.Objects.IsZero() {
+			p.Objects = p.Objects.Add(2 * time.Hour)
+		}
+	})},
+	"objects for ever": {[]string{"retention/objects"}, onPrune(func(p *sender.PruneParams) { p.Objects = time.Time{} })},
+	"objects always forgotten": {[]string{"retention/objects for ever"}, onPrune(func(p *sender.PruneParams) {
+		if p.Objects.IsZero() {
+			p.Objects = p.Events
+		}
+	})},
+	"an object that was forgotten begins anew": {[]string{"retention/objects"}, func(b *broken, _ *harness) {
+		forgotten := false
+		b.prune = func(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+			got, err := b.Store.Prune(ctx, p)
+			forgotten = forgotten || got.Objects > 0
+			return got, err
+		}
+		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+			refs, err := b.Store.PublishTx(ctx, tx, drafts)
+			for i := range refs {
+				if forgotten && drafts[i].Object.ID == "old" {
+					refs[i].Version = 1
+				}
+			}
+			return refs, err
+		}
+	}},
+
 	"deleted subscriptions for ever": {[]string{"retention/subscriptions"}, func(b *broken, _ *harness) {
 		b.prune = func(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
 			got, err := b.Store.Prune(ctx, p)

@@ -15,17 +15,17 @@ import (
 // Batch by batch, a pass takes each step to its end, deliveries before their events,
 // and then it is over. What nothing is to go of is left alone.
 func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
-	names := []string{"dead letters", "cancelled", "delivered", "events", "notices", "rollups", "subscriptions"}
+	names := []string{"dead letters", "cancelled", "delivered", "events", "notices", "rollups", "subscriptions", "objects"}
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(label string) time.Time {
 			return rapid.SampledFrom([]time.Time{{}, time.Unix(1, 0), time.Unix(2, 0)}).Draw(t, label)
 		}
 		params := sender.PruneParams{
-			Delivered: at("delivered"), DeadLetters: at("dead letters"), Events: at("events"), Notices: at("notices"), Rollups: at("rollups"),
+			Delivered: at("delivered"), DeadLetters: at("dead letters"), Events: at("events"), Notices: at("notices"), Rollups: at("rollups"), Objects: at("objects"),
 			Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
 		}
-		times := []time.Time{params.DeadLetters, params.Delivered, params.Delivered, params.Events, params.Notices, params.Rollups, params.Events}
-		left := rapid.SliceOfN(rapid.IntRange(0, 12), 7, 7).Draw(t, "left")
+		times := []time.Time{params.DeadLetters, params.Delivered, params.Delivered, params.Events, params.Notices, params.Rollups, params.Events, params.Objects}
+		left := rapid.SliceOfN(rapid.IntRange(0, 12), 8, 8).Draw(t, "left")
 		want := 0
 		for i, n := range left {
 			if !times[i].IsZero() {
@@ -54,7 +54,7 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 				}
 			}
 			before := removed
-			out, err := p.Run(pass.Steps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Rollups: step(5), Subscriptions: step(6)})
+			out, err := p.Run(pass.Steps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Rollups: step(5), Subscriptions: step(6), Objects: step(7)})
 			require.NoError(t, err)
 			require.Equal(t, removed-before, out.Rollups)
 			require.LessOrEqual(t, out.Rollups, params.Limit, "a batch is one step's")
@@ -81,7 +81,7 @@ func TestPruneFails(t *testing.T) {
 }
 
 func TestNoCursor(t *testing.T) {
-	for _, text := range []string{"0", "0.0.0", "0.0.", "7.0.0.", "-1.0.0.", "0.0.0.0.", "00.0.0.", "0.-1.0.", "0.0.+1.", "0.0.0.\n", "\x00"} {
+	for _, text := range []string{"0", "0.0.0", "0.0.", "8.0.0.", "-1.0.0.", "0.0.0.0.", "00.0.0.", "0.-1.0.", "0.0.+1.", "0.0.0.\n", "\x00"} {
 		_, err := pass.NewPrune(sender.PruneParams{Limit: 1, Cursor: text})
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}

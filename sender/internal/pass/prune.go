@@ -24,9 +24,9 @@ type Prune struct {
 type Step func(before time.Time) (more bool, err error)
 
 // Steps are a pass. Those of deliveries come before that of their events.
-type Steps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups, Subscriptions Step }
+type Steps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups, Subscriptions, Objects Step }
 
-const pruneSteps = 7
+const pruneSteps = 8
 
 // NewPrune goes on at the cursor. The error matches sender.ErrInvalid.
 func NewPrune(params sender.PruneParams) (*Prune, error) {
@@ -56,6 +56,7 @@ func (p *Prune) Run(steps Steps) (sender.Pruned, error) {
 		{p.Notices, steps.Notices},
 		{p.Rollups, steps.Rollups},
 		{p.Events, steps.Subscriptions},
+		{p.Objects, steps.Objects},
 	}
 	for ; p.step < pruneSteps; p.next() {
 		step := all[p.step]
@@ -81,5 +82,5 @@ func (p *Prune) Run(steps Steps) (sender.Pruned, error) {
 func (p *Prune) next() { p.step, p.At = p.step+1, sender.DeliveryKey{} }
 
 func (p *Prune) removed() int {
-	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.Subscriptions
+	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.Subscriptions + p.Out.Objects
 }

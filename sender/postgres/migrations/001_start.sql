@@ -141,7 +141,7 @@ CREATE TABLE surehook_events (
 	url text NOT NULL DEFAULT ''  -- of one addressed to one subscription: where it is posted; '': to the subscription's
 );
 
--- The last version of each object; kept when the object is gone.
+-- The last version of each object; kept when the object is gone, unless it is forgotten.
 CREATE TABLE surehook_objects (
 	type text COLLATE "C" NOT NULL,
 	id text COLLATE "C" NOT NULL,
@@ -149,13 +149,24 @@ CREATE TABLE surehook_objects (
 	PRIMARY KEY (type, id)
 ) WITH (fillfactor = 80);
 
--- One row: every object's next version is above this one. It is raised when the database
--- was brought back to an earlier state, which does not know what it has given out since.
+-- One row: every object's next version is above this one. It is raised when an object is
+-- forgotten, and when the database was brought back to an earlier state, which does not
+-- know what it has given out since.
 CREATE TABLE surehook_floor (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	version bigint NOT NULL
 );
 INSERT INTO surehook_floor (version) VALUES (0);
+
+-- Objects whose last events were pruned. Once nobody can be publishing any more who has
+-- read an earlier floor, they are forgotten, if they have these versions still.
+CREATE TABLE surehook_forgettable (
+	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	type text COLLATE "C" NOT NULL,
+	id text COLLATE "C" NOT NULL,
+	version bigint NOT NULL,
+	at timestamptz NOT NULL -- when the event was pruned
+);
 
 -- Idempotency keys of publishes.
 CREATE TABLE surehook_keys (

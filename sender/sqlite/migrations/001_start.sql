@@ -88,7 +88,7 @@ CREATE UNIQUE INDEX surehook_events_id ON surehook_events (id);
 -- A recording need not read the others.
 CREATE INDEX surehook_events_apart ON surehook_events (seq) WHERE notice = 1 OR length(body) = 0;
 
--- The last version of each object; kept when the object is gone.
+-- The last version of each object; kept when the object is gone, unless it is forgotten.
 CREATE TABLE surehook_objects (
 	type TEXT NOT NULL,
 	id TEXT NOT NULL,
@@ -96,13 +96,24 @@ CREATE TABLE surehook_objects (
 	PRIMARY KEY (type, id)
 ) WITHOUT ROWID;
 
--- One row: every object's next version is above this one. It is raised when the database
--- was brought back to an earlier state, which does not know what it has given out since.
+-- One row: every object's next version is above this one. It is raised when an object is
+-- forgotten, and when the database was brought back to an earlier state, which does not
+-- know what it has given out since.
 CREATE TABLE surehook_floor (
 	one INTEGER PRIMARY KEY CHECK (one = 1),
 	version INTEGER NOT NULL
 );
 INSERT INTO surehook_floor VALUES (1, 0);
+
+-- Objects whose last events were pruned: they are forgotten some time later, if they have
+-- these versions still.
+CREATE TABLE surehook_forgettable (
+	no INTEGER PRIMARY KEY,
+	type TEXT NOT NULL,
+	id TEXT NOT NULL,
+	version INTEGER NOT NULL,
+	at INTEGER NOT NULL -- when the event was pruned
+);
 
 -- Idempotency keys of publishes.
 CREATE TABLE surehook_keys (
