@@ -22,6 +22,12 @@ const (
 	// is one writer. See LargeSteps.
 	stepSize = 256
 
+	// An event with more deliveries is expanded in parts, so that the next one does not wait
+	// for a long step, nor behind all of its deliveries. A part is no more than the wire
+	// could take soon, and leastPart if it takes none.
+	largestWhole = 256
+	leastPart    = 64
+
 	slowScanEvery = 100 * time.Millisecond
 	trimEvery     = 10 * time.Second
 
@@ -50,6 +56,7 @@ type pump struct {
 	pace                         pacing
 	unread                       unread
 	recording                    []Result // the array of those that a step records
+	behind                       bool     // the last step has left something that is due
 	lastStep, lastScan, lastTrim time.Time
 	pause                        time.Duration
 
@@ -237,7 +244,8 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	slots := limitClaim(&params, most)
 	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
 	params.By, params.Token = by, p.d.cfg.Fence()
-	expanded, claims, err := p.exchange(ctx, ExpandParams{Events: events, Deliveries: 2 * events}, done, params)
+	expand := ExpandParams{Events: events, Deliveries: 2 * events, Whole: largestWhole, Part: p.part()}
+	expanded, claims, err := p.exchange(ctx, expand, done, params)
 	p.present.claimed(&params, asked, err == nil && len(claims.Claimed) > 0, err)
 	if err != nil {
 		p.lastStep, p.pace.hinted = asked, s.hinted
@@ -246,6 +254,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	s.expanded = expanded.Events + expanded.Deliveries
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
+	p.behind = !s.due.IsZero() && !s.due.After(s.now)
 	s.caughtUp = !expanded.More && !more && len(claims.Claimed) < slots && hasRoom(&params) && (s.due.IsZero() || s.due.After(s.now))
 	if s.hinted || s.busy() { // else it was a mere look, after which a step may follow at once
 		p.lastStep = asked
@@ -260,6 +269,17 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	// More to expand is gone on with at once only while the wire could take it.
 	s.goOn = more || len(claims.Claimed) == slots && slots >= flushResults || expanded.More && p.hungry()
 	return s, nil
+}
+
+// part is how many deliveries of large events the next step makes. What is made and not
+// claimed at once stands before what comes later.
+func (p *pump) part() int {
+	if p.behind {
+		return leastPart
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(leastPart, min(largestWhole, p.d.cfg.Slots-p.slots.held))
 }
 
 // hasRoom reports whether a claim had room in each lane.

@@ -157,9 +157,16 @@ type DispatchStore interface {
 	// at once, unless the subscription is paused or disabled: then it is held, and
 	// one row of the subscription says so. A subscription that is closing gets only
 	// what was committed before. It handles up to p.Events events and makes up to about
-	// p.Deliveries deliveries, going on in the middle of an event the next time.
-	// Each is made exactly once, however many processes expand at a time; those
-	// that find another one at it return a zero Expanded.
+	// p.Deliveries deliveries. Each is made exactly once, however many processes expand at
+	// a time; those that find another one at it return a zero Expanded.
+	//
+	// Events come in the order of their commits, but for large ones, of which a call makes
+	// only a part: see ExpandParams.Whole. What is behind a large one does not wait for it,
+	// unless it is about the same object: nothing about an object is begun before all that
+	// was committed before about it is whole. So a delivery can be made after one of a
+	// later event to the same subscription; it is claimed before that if neither is. A few
+	// large events go on side by side; further ones wait, and up to 1024 events that wait
+	// are passed over.
 	Expand(ctx context.Context, p ExpandParams) (Expanded, error)
 
 	// RecordAndClaim records results, then claims deliveries, in one transaction.
@@ -274,6 +281,12 @@ type HistoryStore interface {
 type ExpandParams struct {
 	Events     int
 	Deliveries int
+	// Whole is up to how many deliveries an event is expanded in one call; those with more
+	// are large. 0: as Deliveries.
+	Whole int
+	// Part is how many deliveries of large events a call makes, all together: less what the
+	// others make, but no less than a quarter of it. 0: as Deliveries.
+	Part int
 }
 
 // Expanded tells what a call of Expand did, and whether it left work.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/surehook/surehook/internal/bench/child"
@@ -80,6 +81,8 @@ func receive() error {
 			return child.CPU(), nil
 		case askArrivals:
 			return h.takeArrivals(), nil
+		case askCalls:
+			return h.calls.Swap(0), nil
 		case askHanging:
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -97,6 +100,7 @@ type handler struct {
 	mu      sync.Mutex
 	arrived map[string]time.Time
 	hanging int
+	calls   atomic.Int64
 }
 
 func (h *handler) open(ctx context.Context, p receiverParams) (err error) {
@@ -114,6 +118,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.hang(r)
 		return
 	}
+	h.calls.Add(1)
 	if h.noting {
 		now, id := time.Now(), r.Header.Get("Webhook-Id")
 		h.mu.Lock()

@@ -344,6 +344,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 	}
 	for _, h := range mixed {
 		c := found[h]
+		byFront(fresh[h])
 		byEvent := func(x, y candidate) int { return cmp.Compare(x.event, y.event) }
 		byDue := func(x, y candidate) int {
 			return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.kind, y.kind)*-1, cmp.Compare(x.event, y.event))
@@ -358,6 +359,19 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 		c.more = looked[h] > most
 	}
 	return found, nil
+}
+
+// byFront makes what is pending due no later than what is pending behind it: that of a
+// large event may have come after those of later ones, and a claim takes the first
+// events, because of surehook_heads.claimed_to.
+func byFront(all []candidate) {
+	due := never
+	for i := len(all) - 1; i >= 0; i-- {
+		if c := &all[i]; c.kind == kindPending {
+			due = min(due, c.due)
+			c.due = due
+		}
+	}
 }
 
 // plain tells whether all that can be due of a subscription are its first pending

@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
 const (
@@ -17,12 +19,11 @@ const (
 	// committed.
 	expanding = `SELECT set_config('surehook.expanding', pg_try_advisory_xact_lock` + expander + `::text, true)::boolean`
 
-	// selectUnexpanded begins with what was begun: a subscription gets positions in their
-	// order.
+	// selectUnexpanded finds what was begun, and so many others.
 	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox
-			WHERE current_setting('surehook.expanding') = 'true' AND seq = (SELECT begun FROM surehook_feed_head))
+			WHERE current_setting('surehook.expanding') = 'true' AND seq = ANY ((SELECT begun FROM surehook_feed_head)::bigint[]))
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
-			WHERE current_setting('surehook.expanding') = 'true' AND seq <> (SELECT begun FROM surehook_feed_head) AND seq >= $2 ORDER BY seq LIMIT $1)`
+			WHERE current_setting('surehook.expanding') = 'true' AND seq <> ALL ((SELECT begun FROM surehook_feed_head)::bigint[]) AND seq >= $2 ORDER BY seq LIMIT $1)`
 	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
 	selectFeedHead = `SELECT position, newest, ` + operatorNo + `, ` + lookAround + ` FROM surehook_feed_head`
 
@@ -31,6 +32,7 @@ const (
 	insertFeed = `INSERT INTO surehook_feed (position, event, newest, late)
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
 	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
+	selectObjects  = `SELECT no, object_type, object_id FROM surehook_events WHERE no = ANY($1)`
 	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
 	updateOutbox   = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
 )
@@ -70,7 +72,10 @@ type expansion struct {
 	fed     []*unexpanded // that have got their positions
 	newests []moment      // as of these
 	done    []int64       // seq of those that are expanded whole
-	cut     *unexpanded   // the one that is not, as it is to be stored
+	cut     []*unexpanded // those that are not, as they are to be stored
+	begun   []int64       // seq of all that are begun and not whole
+
+	whole sender.Expanded // without large events
 }
 
 // expand finds events that are not expanded, and decides who gets them: nil if there
@@ -84,13 +89,43 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 	if err := e.execs(expanding); err != nil {
 		return nil, err
 	}
-	all := &askers{limit: e.p.Deliveries + 1, by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
+	params := fanout.New(p)
+	all := &askers{limit: params.Look(), by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
 	e.own.later(query{e.text(selectFeedHead), append(nextDueArgs(&b.Claim, f), sender.Operator)}, func(r rows) error {
 		seen.now = b.now
 		return r.Scan(append([]any{&e.position, &e.newest, &all.operator}, seen.columns()...)...)
 	})
 	events := b.floors.eventsFor(p)
-	least := int64(0)
+	found, err := e.find(events, from)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if err := e.ask(found, all); err != nil {
+		return nil, err
+	}
+	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
+	e.fed, e.newests, e.begun = make([]*unexpanded, 0, len(found)), make([]moment, 0, len(found)), []int64{}
+	e.x.More = len(found) >= events
+	waiting, err := e.decide(found, all, &params)
+	if err != nil {
+		return nil, err
+	}
+	least := found[0].seq
+	for i := range found {
+		least = min(least, found[i].seq)
+	}
+	e.after(func(committed bool) {
+		if committed {
+			e.floors.outbox.found(from, least, e.core.now())
+			e.floors.expanded(e.whole, waiting)
+		}
+	})
+	return e, nil
+}
+
+// find reads what is not expanded: what was begun, in the order of the positions, then up
+// to so many others, in theirs.
+func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
 	found := make([]unexpanded, 0, events)
 	patterns := map[string][]string{} // they are few
 	var ev unexpanded
@@ -105,51 +140,77 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 			ev.patterns = strings.Split(ev.asked, " ")
 			patterns[ev.asked] = ev.patterns
 		}
-		if least == 0 || ev.seq < least {
-			least = ev.seq
-		}
 		found = append(found, ev)
 		return true, err
 	}, selectUnexpanded, events, from)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	if err := e.ask(found, all); err != nil {
-		return nil, err
-	}
-	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
-	e.fed, e.newests = make([]*unexpanded, 0, len(found)), make([]moment, 0, len(found))
-	e.x.More = len(found) >= events
-	for i := range found {
-		if e.x.Deliveries >= e.p.Deliveries || !e.next(&found[i], all) {
-			e.x.More = true
-			break
+	slices.SortFunc(found, func(x, y unexpanded) int {
+		if (x.position == 0) != (y.position == 0) {
+			return cmp.Compare(y.position, x.position)
 		}
-	}
-	e.after(func(committed bool) {
-		if committed {
-			e.floors.outbox.found(from, least, e.core.now())
-			e.floors.expanded(e.x)
-		}
+		return cmp.Or(cmp.Compare(x.position, y.position), cmp.Compare(x.seq, y.seq))
 	})
-	return e, nil
+	return found, err
 }
 
-// next makes an event's deliveries from ev.after on, and returns false if there may
-// be more of them.
-func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
+// decide says how much of which event is made, and makes it. It returns how many wait
+// for others.
+func (e *expansion) decide(found []unexpanded, all *askers, params *fanout.Params) (waiting int, err error) {
+	candidates := make([]fanout.Candidate, len(found))
+	for i := range found {
+		list, whole := all.of(&found[i])
+		candidates[i] = fanout.Candidate{Count: len(list), All: whole}
+	}
+	if len(found) > 1 && params.AnyLarge(candidates) {
+		if err := e.objects(found, candidates); err != nil {
+			return 0, err
+		}
+	}
+	plan := params.Plan(candidates)
+	e.x.More = e.x.More || plan.More
+	for _, m := range plan.Makes {
+		before := e.x
+		e.next(&found[m.At], all, m.Most)
+		if !params.Large(&candidates[m.At]) {
+			e.whole.Events++
+			e.whole.Deliveries += e.x.Deliveries - before.Deliveries
+		}
+	}
+	for i := range found {
+		if ev := &found[i]; ev.position > 0 && !slices.Contains(e.done, ev.seq) {
+			e.begun = append(e.begun, ev.seq)
+		}
+	}
+	return plan.Waiting, nil
+}
+
+// objects reads what events are about.
+func (e *expansion) objects(found []unexpanded, candidates []fanout.Candidate) error {
+	at := make(map[int64]int, len(found))
+	for i := range found {
+		at[found[i].event] = i
+	}
+	return e.each(func(r rows) (bool, error) {
+		var no int64
+		var o sender.Object
+		err := r.Scan(&no, &o.Type, &o.ID)
+		candidates[at[no]].Object = o
+		return true, err
+	}, selectObjects, column(found, func(ev unexpanded) int64 { return ev.event }))
+}
+
+// next makes up to so many of an event's deliveries, from ev.after on.
+func (e *expansion) next(ev *unexpanded, all *askers, most int) {
 	list, whole := all.of(ev)
 	position := ev.position
 	if position == 0 {
-		position = e.position + 1
+		e.position++
+		position = e.position
+		e.newest = max(e.newest, ev.published)
+		e.fed = append(e.fed, ev)
+		e.newests = append(e.newests, e.newest)
 	}
-	last := ev.after
-	for _, a := range list {
-		if e.x.Deliveries >= e.p.Deliveries {
-			whole = false
-			break
-		}
-		last = a.subscription
+	whole = whole && most == len(list)
+	for _, a := range list[:most] {
 		if !a.gets(ev) || a.subscription == ev.about && !all.byName(ev) {
 			continue
 		}
@@ -161,28 +222,18 @@ func (e *expansion) next(ev *unexpanded, all *askers) (whole bool) {
 			e.made = append(e.made, made{key, ev})
 		}
 	}
-	if whole || last > ev.after { // it was begun
-		if ev.position == 0 {
-			e.position = position
-			e.newest = max(e.newest, ev.published)
-			e.fed = append(e.fed, ev)
-			e.newests = append(e.newests, e.newest)
-		}
-		if whole {
-			e.done = append(e.done, ev.seq)
-			e.x.Events++
-		} else {
-			cut := *ev
-			cut.position, cut.after = position, last
-			e.cut = &cut
-		}
+	if whole {
+		e.done = append(e.done, ev.seq)
+		e.x.Events++
+		return
 	}
-	return whole
+	ev.position, ev.after = position, list[most-1].subscription
+	e.cut = append(e.cut, ev)
 }
 
 // store writes what expanding makes of the feed and the outbox.
 func (e *expansion) store() error {
-	if e == nil || len(e.fed)+len(e.done) == 0 && e.cut == nil {
+	if e == nil || len(e.fed)+len(e.done)+len(e.cut) == 0 {
 		return nil
 	}
 	if len(e.fed) > 0 {
@@ -194,18 +245,14 @@ func (e *expansion) store() error {
 			return err
 		}
 	}
-	begun := int64(0)
-	if e.cut != nil {
-		begun = e.cut.seq
-	}
-	if err := e.joins(updateFeedHead, e.position, e.newest, begun); err != nil {
+	if err := e.joins(updateFeedHead, e.position, e.newest, e.begun); err != nil {
 		return err
 	}
 	if err := e.joins(deleteOutbox, e.done); err != nil {
 		return err
 	}
-	if e.cut != nil {
-		if err := e.joins(updateOutbox, e.cut.seq, e.cut.position, e.cut.after); err != nil {
+	for _, ev := range e.cut { // a few
+		if err := e.joins(updateOutbox, ev.seq, ev.position, ev.after); err != nil {
 			return err
 		}
 	}
@@ -235,12 +282,16 @@ func (e *expansion) arrive() {
 	for _, m := range e.made {
 		h := e.heads.by[m.Subscription]
 		h.pending++
+		h.claimedTo = min(h.claimedTo, m.Event-1) // that of a large event comes late
 		h.lower(e.now)
 		here := e.arrived[h]
 		if here == nil {
 			here = make([]made, 0, counts[m.Subscription])
 		}
 		e.arrived[h] = append(here, m)
+	}
+	for _, here := range e.arrived {
+		slices.SortFunc(here, func(x, y made) int { return cmp.Compare(x.Event, y.Event) })
 	}
 }
 

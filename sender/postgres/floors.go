@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
 // PostgreSQL keeps what was deleted or changed until it is vacuumed, and a snapshot
@@ -26,8 +27,9 @@ type floors struct {
 	outbox outboxFloor
 	turns  [sender.Lanes]turnFloor
 
-	mu     sync.Mutex
-	fanOut float64 // deliveries that an event has made lately
+	mu      sync.Mutex
+	fanOut  float64 // deliveries that an event has made lately, if it was not large
+	waiting int     // events that have waited lately for others
 }
 
 // outboxFloor is a lower bound of seq. A sequence is not the order of the commits, so
@@ -87,19 +89,25 @@ func (f *turnFloor) found(least, now moment) {
 	f.floor = min(least, now).plus(-ownLate)
 }
 
-// eventsFor is how many events to take for so many deliveries: what lies beyond would
-// be matched in vain.
+// eventsFor is how many events to take for so many deliveries, besides those that wait:
+// what lies beyond would be matched in vain.
 func (f *floors) eventsFor(p sender.ExpandParams) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.fanOut <= 1 {
-		return p.Events
+	events := p.Events
+	if f.fanOut > 1 {
+		events = max(1, min(events, int(float64(p.Deliveries)/f.fanOut)+1))
 	}
-	return max(1, min(p.Events, int(float64(p.Deliveries)/f.fanOut)+1))
+	return events + min(f.waiting, fanout.Waiting)
 }
 
-func (f *floors) expanded(x sender.Expanded) {
+// expanded notes what was made of events that are not large, and how many were found that
+// wait.
+func (f *floors) expanded(x sender.Expanded, waiting int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fanOut = float64(x.Deliveries) / float64(max(1, x.Events))
+	f.waiting = waiting
+	if x.Events > 0 {
+		f.fanOut = float64(x.Deliveries) / float64(x.Events)
+	}
 }

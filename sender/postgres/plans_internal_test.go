@@ -141,7 +141,7 @@ func (c *crowd) plan(text string, settings string) string {
 var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "lockHeads", "lockWoken", "takeLeases", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "lockTurns", "updateTurns",
-	"selectUnexpanded", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox",
+	"selectUnexpanded", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox", "selectObjects",
 }
 
 // small are what is read whole.

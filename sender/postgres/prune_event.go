@@ -15,7 +15,7 @@ const (
 			OR EXISTS (SELECT 1 FROM surehook_attempts x WHERE x.event = f.position OFFSET 0)
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'dead_lettered' AND x.event = f.position OFFSET 0)
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'cancelled' AND x.event = f.position OFFSET 0)
-			OR e.no = coalesce((SELECT x.event FROM surehook_feed_head h JOIN surehook_outbox x ON x.seq = h.begun), 0)
+			OR e.no = ANY ((SELECT begun FROM surehook_feed_head)::bigint[])
 		FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position > $1 AND f.position <= $2 ORDER BY f.position LIMIT $4`
 	// hasLive is the condition of the index surehook_heads_live, in the same words.
 	hasLive = `h.pending + h.waiting + h.leased > 0`

@@ -25,7 +25,7 @@ func TestRedactBesideExpansion(t *testing.T) {
 	require.NoError(t, f.publish(eventTo(""), eventTo(owners[0])))
 	release := f.hold("surehook_pending")
 	expanded := f.begun(func(ctx context.Context) error {
-		_, err := f.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 2})
+		_, err := f.Expand(ctx, sender.ExpandParams{Events: 1, Deliveries: 2})
 		return err
 	})
 	f.waits(1)

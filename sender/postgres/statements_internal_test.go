@@ -21,7 +21,7 @@ func ownStatements() map[string]string {
 		"selectDue": selectDue, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
 		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFeedHead": selectFeedHead, "insertPending": insertPending, "insertLeases": insertLeases, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
-		"insertFeed": insertFeed, "updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox,
+		"insertFeed": insertFeed, "updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectAskers": selectAskers, "selectAllAskers": selectAllAskers, "selectAddressed": selectAddressed,
 		"selectUnexpandedLeft": selectUnexpandedLeft, "selectKey": selectKey, "selectVersion": selectVersion,
 		"insertReplay": insertReplay, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,

@@ -101,7 +101,7 @@ func (s *schemas) empty(ctx context.Context, name string) error {
 	for _, table := range tables {
 		switch table {
 		case "surehook_feed_head":
-			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0, newest = '-infinity', begun = 0;`, name, table)
+			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0, newest = '-infinity', begun = '{}';`, name, table)
 		case "surehook_feed_pruned":
 			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0;`, name, table)
 		case "surehook_floor":

@@ -189,13 +189,13 @@ CREATE TABLE surehook_feed (
 CREATE INDEX surehook_feed_late ON surehook_feed (position) WHERE late;
 CREATE UNIQUE INDEX surehook_feed_event ON surehook_feed (event);
 
--- One row: the last position that was assigned, and the one event that is begun and not
--- expanded whole.
+-- One row: the last position that was assigned, and the events that are begun and not
+-- expanded whole: large ones, a few at a time.
 CREATE TABLE surehook_feed_head (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	position bigint NOT NULL,
 	newest timestamptz NOT NULL,
-	begun bigint NOT NULL DEFAULT 0 -- its seq; 0: there is none
+	begun bigint[] NOT NULL DEFAULT '{}' -- their seqs
 ) WITH (fillfactor = 10);
 INSERT INTO surehook_feed_head (position, newest) VALUES (0, '-infinity');
 
@@ -327,7 +327,9 @@ CREATE TABLE surehook_heads (
 	dead bigint NOT NULL DEFAULT 0,     -- and dead-lettered ones in surehook_ended
 	leases_end timestamptz,             -- never later than the first of the leases ends; NULL: unknown, or there are none
 	-- Lower bounds, so that a claim does not pass over rows that are dead and not yet vacuumed.
-	claimed_to bigint NOT NULL DEFAULT 0, -- what is pending has a higher position
+	-- What is pending has a position above claimed_to, which is lowered when a large event's
+	-- delivery comes after those of later events.
+	claimed_to bigint NOT NULL DEFAULT 0,
 	waiting_from timestamptz NOT NULL DEFAULT 'infinity', -- what waits in the present epoch is not due before
 	epoch bigint NOT NULL DEFAULT 0,    -- of the subscription, as the dispatchers have seen last
 	resumed_to bigint,                  -- how far, in positions, what waits since earlier ones was claimed; NULL: there is none
