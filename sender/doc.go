@@ -36,11 +36,18 @@
 //
 // # Order
 //
-// Versions of one object are begun in their order while the endpoint takes them: a
-// Dispatcher makes no first attempt for a subscription while one of an earlier event about
-// the same object is under way for it. So a receiver sees an order of created, paid and
+// Versions of one object are begun in their order while the endpoint takes them: no first
+// attempt is made for a subscription while one of an earlier event about the same object is
+// under way for it. So a receiver sees an order of created, paid and
 // shipped in that order on ordinary days, and seldom drops a version as stale. Other
 // objects, and other subscriptions, wait for nobody.
+//
+// It holds however many processes dispatch on one database: what one of them has claimed of
+// a subscription and not yet recorded keeps the others from it. They share out the
+// subscriptions among themselves, by who comes first, and each passes on what it has no
+// room for. So a single subscription is not faster with more processes. It waits with a
+// process that is gone until that is taken over, and with one that ends until what is on
+// the wire to that subscription has ended.
 //
 // An attempt that failed holds nobody back: it waits for its retry, and later versions pass
 // it. Retries, what is redelivered or replayed after an attempt, and an attempt whose

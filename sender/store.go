@@ -354,14 +354,23 @@ type Resume struct {
 // Of one subscription's deliveries that have had no attempt the lower event comes first,
 // in a claim and from one claim to the next, as long as none of them is put off. What was
 // released at once comes before what was never claimed.
+//
+// A subscription is one process's at a time, so that who dispatches knows of every first
+// attempt that is under way for it: while a lease lasts that a process has claimed, no
+// other one claims of that subscription. It is free once everything that was held of it is
+// recorded or released, or all leases of it have ended, by themselves or because the
+// process is taken over. What others hold uses none of a claim's slots; and to a process
+// that knows of them by its last PresenceStore.Beat or Present it is not due, as Claims
+// says it.
 type ClaimParams struct {
 	Lease time.Duration
 	// Token fences what is claimed: it becomes the Claimed.Token of all of it. It must be
 	// drawn at random for each claim. Attempt numbers are given out again, after a release
 	// or a failover that has lost commits; a token is not.
 	Token int64
-	// By is the process that claims: see PresenceStore. Zero: nobody takes over what is
-	// claimed. If its Beat is not zero and anything is claimed, the transaction stores it
+	// By is the process that claims: see PresenceStore. Zero is no process: nobody takes
+	// over what it claims, and no other one is kept away by it, but it is kept away by them.
+	// If its Beat is not zero and anything is claimed, the transaction stores it
 	// as PresenceStore.Beat does.
 	By Presence
 	// Chance in [0,1) is passed on to the decisions about interrupted attempts.

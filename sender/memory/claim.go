@@ -60,6 +60,11 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 			continue
 		}
 		sub := h.line.first()
+		if w.others(sub) {
+			s.leave(sub)
+			w.aside = append(w.aside, sub)
+			continue
+		}
 		if !given.forSubscription(sub.no) || !w.within(sub) {
 			s.leave(sub)
 			subs = append(subs, sub)
@@ -106,12 +111,18 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	row.replay, row.returned = 0, false
 	row.leased, row.due, row.token = w.now, w.now.Add(w.Claim.Lease), w.Claim.Token
 	row.by = w.Claim.By.Process
+	set(w.tx, &d.sub.process, row.by)
 	w.tx.setLive(d, &row)
 	c.Claimed = append(c.Claimed, sender.Claimed{
 		Key: d.key(), Token: row.token, Number: row.number,
 		Target: d.target(w.targets), Event: d.event.info, Body: w.body(d.event), At: w.now, Spared: row.spared,
 	})
 	return true, nil
+}
+
+// others tells whether another process holds deliveries of a subscription.
+func (w *batch) others(sub *subscription) bool {
+	return sub.process != 0 && sub.process != w.Claim.By.Process && sub.inFlight(w.now) > 0
 }
 
 // body is a copy of an event's, which its deliveries in a claim share.

@@ -22,6 +22,7 @@ type batch struct {
 	rollup  sender.Rollup    // what was done so far
 	bytes   *turns.Bytes     // of the bodies of what is claimed
 	bodies  map[int64][]byte // of what was claimed, by the events' numbers
+	aside   []*subscription  // out of line until the end: other processes hold them
 }
 
 // RecordAndClaim implements sender.DispatchStore.
@@ -30,6 +31,11 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 	err := s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}, bytes: turns.NewBytes(b.Claim.Bytes), bodies: map[int64][]byte{}}
 		c.Now = w.now
+		defer func() { // panics included: a rollback knows nothing of them
+			for _, sub := range w.aside {
+				s.line(sub)
+			}
+		}()
 		tx.turnRollup(w.now)
 		for _, r := range b.Results {
 			outcome, err := w.record(r)

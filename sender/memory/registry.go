@@ -35,6 +35,7 @@ type subscription struct {
 	live       queue[*delivery]
 	replayed   queue[*delivery] // the live ones that replays have admitted, and that were not claimed since
 	leased     map[*delivery]struct{}
+	process    int64 // that has claimed of it last
 	limits
 	turn
 	in *head // where it stands in line; nil: nothing is to be done for it

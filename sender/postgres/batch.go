@@ -25,6 +25,9 @@ type batch struct {
 	fresh    []sender.DeliveryKey // that became delivered
 	rollup   sender.Rollup        // what the attempts add to the minute's
 	moved    bool                 // turns were
+	shared   bool                 // other processes are known
+	tell     bool                 // what they hold was made due
+	lasting  map[int64]bool       // see findLasting
 }
 
 // live is a delivery that has not ended.
@@ -91,7 +94,7 @@ func (b *batch) whole(fn func(b *batch) error) error {
 }
 
 func (w *work) batch(in sender.Batch) *batch {
-	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}}
+	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, lasting: map[int64]bool{}, shared: w.processes.besides(in.Claim.By.Process)}
 }
 
 // settle decides about an attempt, whose lease is taken away, and what becomes of
@@ -277,7 +280,17 @@ func (b *batch) finish(served map[turnKey]bool) error {
 	if err := b.tallied(); err != nil {
 		return err
 	}
-	return b.storeHeads(served)
+	if err := b.storeHeads(served); err != nil {
+		return err
+	}
+	if b.tell {
+		b.after(func(committed bool) {
+			if committed {
+				b.hintOthers()
+			}
+		})
+	}
+	return nil
 }
 
 const (

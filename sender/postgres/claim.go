@@ -88,6 +88,15 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 			return nil, err
 		}
 	}
+	if err := b.findLasting(all); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, b.others)
+	for lane := range due {
+		for i := range due[lane] {
+			due[lane][i].heads = slices.DeleteFunc(due[lane][i].heads, b.others)
+		}
+	}
 	err := b.lost(all, most)
 	if err == nil {
 		// What has arrived is leased at once where nothing else can be due.
@@ -274,6 +283,7 @@ func (c *claiming) lease() error {
 			d := &t.chosen[i]
 			cl := sender.Claimed{Key: sender.DeliveryKey{Event: d.event, Subscription: t.h.subscription}, Token: c.Claim.Token, Number: 1, Target: &target, At: c.now.time()}
 			t.h.lease(c.until)
+			t.h.owner = c.Claim.By.Process
 			if d.kind == kindPending || d.kind == kindArrived {
 				t.h.pending--
 				t.h.claimedTo = max(t.h.claimedTo, d.event)

@@ -15,19 +15,23 @@ import (
 // each one's subscriptions that are due and that nobody else has locked: no more than
 // there are slots, however many turns are looked at because there is no room for some.
 // It also returns the subscribers of which none is, up to the last that has one.
-const selectDue = `WITH now AS MATERIALIZED (SELECT {now} AS at), t AS MATERIALIZED (
-		SELECT subscriber, next_due, turn, low, row_number() OVER (ORDER BY next_due, turn) AS i FROM surehook_turns
-		WHERE lane = $1 AND next_due < 'infinity' AND next_due <= (SELECT at FROM now) AND next_due >= $2 AND subscriber <> ALL($4) AND ($7::bigint[] IS NULL OR subscriber = ANY($7))
+var selectDue = shareable{selectDueBy(""), selectDueBy(` AND ` + freeTurn(`(SELECT at FROM now)`, "$9"))}
+
+func selectDueBy(also string) string {
+	return `WITH now AS MATERIALIZED (SELECT {now} AS at), t AS MATERIALIZED (
+		SELECT subscriber, next_due, turn, low, row_number() OVER (ORDER BY next_due, turn) AS i FROM surehook_turns t
+		WHERE lane = $1 AND next_due < 'infinity' AND next_due <= (SELECT at FROM now) AND next_due >= $2 AND subscriber <> ALL($4) AND ($7::bigint[] IS NULL OR subscriber = ANY($7))` + also + `
 		ORDER BY next_due, turn LIMIT $3),
 	h AS MATERIALIZED (
 		SELECT t.i, h.* FROM t CROSS JOIN LATERAL (
 			SELECT ` + headColumns + ` FROM surehook_heads h
 			WHERE h.lane = $1 AND h.subscriber = t.subscriber AND h.next_due < 'infinity' AND h.next_due <= (SELECT at FROM now) AND h.next_due >= t.low
-				AND h.subscription <> ALL($5) AND ($8::bigint[] IS NULL OR h.subscription = ANY($8))
+				AND h.subscription <> ALL($5) AND ($8::bigint[] IS NULL OR h.subscription = ANY($8)) AND ` + freeHead("h", `(SELECT at FROM now)`, "$9") + `
 			ORDER BY h.next_due, h.turn LIMIT (SELECT ($6 + count(*) - 1) / greatest(count(*), 1) FROM t) FOR UPDATE SKIP LOCKED) h
 		LIMIT $6)
 	SELECT t.subscriber, t.next_due, t.turn, h.i IS NOT NULL, h.* FROM t LEFT JOIN h ON h.i = t.i
 	WHERE (SELECT count(*) FROM h) < $6 OR t.i <= (SELECT max(i) FROM h)`
+}
 
 // dueSubscriber is one whose turn it is, with its subscriptions that are due, in the
 // order of theirs.
@@ -42,9 +46,9 @@ type dueSubscriber struct {
 func (b *batch) dueQuery(lane sender.Lane, from moment) query {
 	p := &b.Claim.Lanes[lane]
 	full := withoutRoom(b.Claim.SubscriptionRoom) // those of whom all are full have a turn, and use none of the slots
-	return query{b.text(selectDue), []any{
+	return query{b.text(b.of(&selectDue)), []any{
 		int16(lane), from, turns.AtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
-		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription),
+		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription), b.Claim.By.Process,
 	}}
 }
 
@@ -133,7 +137,7 @@ func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
 	for _, no := range slices.Sorted(maps.Keys(b.heads.by)) {
 		h := b.heads.by[no]
 		lane := h.health.Lane
-		if there[h] || !h.open || h.nextDue > b.now || b.Claim.Lanes[lane].Slots <= 0 ||
+		if there[h] || !h.open || h.nextDue > b.now || b.others(h) || b.Claim.Lanes[lane].Slots <= 0 ||
 			turns.Room(h.subscriber, b.Claim.Lanes[lane].SubscriberRoom, b.Claim.Lanes[lane].PerSubscriber) <= 0 ||
 			turns.Room(no, b.Claim.SubscriptionRoom, b.Claim.Lanes[lane].PerSubscription) <= 0 {
 			continue
@@ -172,7 +176,7 @@ const (
 	lostEvent = `(SELECT ARRAY[e.id, e.type, e.object_type, e.object_id, e.url] FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event),
 		(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event)`
 	// selectLeasesEnd counts what has ended and was left to the next turn.
-	selectLeasesEnd = `SELECT subscription, min(until) FROM surehook_leases WHERE subscription = ANY($1) GROUP BY subscription`
+	selectLeasesEnd = `SELECT subscription, min(until), max(until) FROM surehook_leases WHERE subscription = ANY($1) GROUP BY subscription`
 
 	// selectCandidates finds what of subscriptions is due and waits, without bodies:
 	// what was resumed, in the order of the events, then what is fresh, then replays.
@@ -273,7 +277,7 @@ func (b *batch) lost(all []*head, most int) error {
 	err = b.each(func(r rows) (bool, error) {
 		var no int64
 		var end moment
-		err := r.Scan(&no, &end)
+		err := r.Scan(&no, &end, nil)
 		b.heads.by[no].leasesEnd = end
 		return true, err
 	}, selectLeasesEnd, ended)

@@ -24,8 +24,7 @@ const (
 			WHERE current_setting('surehook.expanding') = 'true' AND seq = ANY ((SELECT begun FROM surehook_feed_head)::bigint[]))
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
 			WHERE current_setting('surehook.expanding') = 'true' AND seq <> ALL ((SELECT begun FROM surehook_feed_head)::bigint[]) AND seq >= $2 ORDER BY seq LIMIT $1)`
-	outboxColumns  = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
-	selectFeedHead = `SELECT position, newest, ` + operatorNo + `, ` + lookAround + ` FROM surehook_feed_head`
+	outboxColumns = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
 
 	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
 		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`
@@ -91,7 +90,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 	}
 	params := fanout.New(p)
 	all := &askers{limit: params.Look(), by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
-	e.own.later(query{e.text(selectFeedHead), append(nextDueArgs(&b.Claim, f), sender.Operator)}, func(r rows) error {
+	e.own.later(query{e.text(b.of(&selectFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
 		seen.now = b.now
 		return r.Scan(append([]any{&e.position, &e.newest, &all.operator}, seen.columns()...)...)
 	})

@@ -23,6 +23,7 @@ type head struct {
 	pending, waiting, leased, dead int64
 
 	leasesEnd   moment
+	owner       int64
 	claimedTo   int64
 	waitingFrom moment
 	epoch       int64
@@ -33,10 +34,10 @@ type head struct {
 }
 
 const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,
-	leases_end, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure`
+	leases_end, owner, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure`
 
 // headWidth is how many columns that are.
-const headWidth = 23
+const headWidth = 24
 
 const (
 	// lockHeads is the first lock of whoever changes deliveries. All take several in
@@ -49,27 +50,32 @@ const (
 				(SELECT h.ctid FROM surehook_heads h WHERE h.subscription = u.no)) AS at
 			FROM unnest($1::bigint[], $2::tid[]) AS u(no, at))
 		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`
+)
 
-	// updateHeads finds rows by where they are, which costs the same however many dead
-	// versions of them there are. It fails if it has not found them all.
-	updateHeads = `WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
+// updateHeads finds rows by where they are, which costs the same however many dead
+// versions of them there are. It fails if it has not found them all. Most have the owner
+// that they had.
+var updateHeads, updateHeadsAndOwners = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner", ", $22::bigint[]", ", owner")
+
+func updateHeadsOf(set, column, name string) string {
+	return `WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
 			waiting = u.waiting, leased = u.leased, dead = u.dead, leases_end = u.leases_end, claimed_to = u.claimed_to, waiting_from = u.waiting_from,
 			epoch = u.epoch, resumed_to = u.resumed_to, rate_at = u.rate_at, streak = u.streak, warned = u.warned, warned_at = u.warned_at,
-			failing_since = u.failing_since, last_success = u.last_success, last_failure = u.last_failure
+			failing_since = u.failing_since, last_success = u.last_success, last_failure = u.last_failure` + set + `
 		FROM unnest($1::tid[], $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
 			$10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::int[], $17::int[],
-			$18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::timestamptz[])
+			$18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::timestamptz[]` + column + `)
 		AS u(at, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end, claimed_to, waiting_from, epoch, resumed_to, rate_at,
-			streak, warned, warned_at, failing_since, last_success, last_failure)
+			streak, warned, warned_at, failing_since, last_success, last_failure` + name + `)
 		WHERE h.ctid = u.at RETURNING h.subscription, h.ctid)
 		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = cardinality($1::tid[]) THEN 1 ELSE 0 END) FROM changed`
-)
+}
 
 func scanHead(r rows) (h head, err error) {
 	var warnedAt, failingSince, lastSuccess, lastFailure moment
 	var lane int16
 	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
-		&h.leasesEnd, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
+		&h.leasesEnd, &h.owner, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
 		&h.health.Streak, &h.health.Warned, &warnedAt, &failingSince, &lastSuccess, &lastFailure)
 	h.lane = laneOf(lane)
 	h.health.Lane, h.health.WarnedAt = h.lane, warnedAt.time()
@@ -199,6 +205,13 @@ func headArgs(all []*head) []any {
 	}
 }
 
+func (b *batch) updateHeads(all []*head) query {
+	if !slices.ContainsFunc(all, func(h *head) bool { return h.owner != b.heads.stored[h.subscription].owner }) {
+		return query{b.text(updateHeads), headArgs(all)}
+	}
+	return query{b.text(updateHeadsAndOwners), append(headArgs(all), column(all, func(h *head) int64 { return h.owner }))}
+}
+
 // storeHeads writes what has changed, and moves their subscribers' turns. served are
 // the subscribers that a claim has served, by lane. It is the last that a transaction
 // does.
@@ -218,6 +231,9 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 	}
 	for _, h := range all {
 		was := b.heads.stored[h.subscription]
+		if h.nextDue <= b.now && was.nextDue > b.now && b.others(h) {
+			b.tell = true
+		}
 		k := turnKey{h.lane, h.subscriber}
 		if h.nextDue != never && (served[k] || h.nextDue < was.nextDue || h.lane != was.lane) {
 			m := move(k)
@@ -227,7 +243,7 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 	if len(all) > 0 {
 		var nos []int64
 		var at []pgtype.TID
-		b.own.queue = append(b.own.queue, queued{query: query{b.text(updateHeads), headArgs(all)}, join: joinLast, scan: func(r rows) error {
+		b.own.queue = append(b.own.queue, queued{query: b.updateHeads(all), join: joinLast, scan: func(r rows) error {
 			nos, at = append(nos, 0), append(at, pgtype.TID{})
 			return r.Scan(&nos[len(nos)-1], &at[len(at)-1], nil)
 		}})

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,7 +13,8 @@ import (
 )
 
 const (
-	// channel is where hints are sent, with the schema as their text.
+	// channel is where hints are sent, with the schema as their text, and, behind a slash,
+	// who sends them.
 	channel = "surehook"
 
 	// notifyGap is how long a process gathers hints before it sends one. PostgreSQL
@@ -38,9 +41,20 @@ func (c *core) Wake() {
 	c.wakeHere()
 	c.hints.mu.Lock()
 	defer c.hints.mu.Unlock()
-	if c.hints.listening > 0 {
-		return
+	if c.hints.listening == 0 {
+		c.hintLater()
 	}
+}
+
+// hintOthers hints to other processes that something is due that they hold.
+func (c *core) hintOthers() {
+	c.hints.mu.Lock()
+	defer c.hints.mu.Unlock()
+	c.hintLater()
+}
+
+// hintLater has a hint sent, under the lock.
+func (c *core) hintLater() {
 	c.hints.wanted = true
 	if !c.hints.running {
 		c.hints.running = true
@@ -68,7 +82,7 @@ func (c *core) sendHints() {
 		c.hints.wanted = false
 		c.hints.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), relistenMax)
-		_, _ = c.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, c.schema)
+		_, _ = c.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, c.schema+"/"+c.name())
 		cancel()
 		time.Sleep(notifyGap)
 	}
@@ -132,8 +146,11 @@ func (c *core) listen(ctx context.Context) (listened bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		if n.Payload == c.schema {
+		if schema, from, _ := strings.Cut(n.Payload, "/"); schema == c.schema && from != c.name() {
 			c.wakeHere()
 		}
 	}
 }
+
+// name is what this store's hints are known by.
+func (c *core) name() string { return strconv.FormatInt(c.shard, 36) }

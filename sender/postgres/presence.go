@@ -34,6 +34,7 @@ func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, 
 		w.own.later(query{w.text(storeBeatAndRead), []any{p.Process, p.Beat}}, func(r rows) error { return r.Scan(&nos, &beats) })
 		return nil
 	})
+	c.processes.know(nos, err)
 	return presences(nos, beats), fail("storing that the process lives", err)
 }
 
@@ -41,6 +42,7 @@ func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, 
 func (c *core) Present(ctx context.Context) ([]sender.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().readOne(ctx, present, nil, &nos, &beats)
+	c.processes.know(nos, err)
 	return presences(nos, beats), fail("reading the processes", err)
 }
 
@@ -101,6 +103,9 @@ func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
 		h := b.heads.by[no]
 		if h.leased > 0 && h.leasesEnd != none {
 			h.leasesEnd = min(h.leasesEnd, b.now)
+		}
+		if h.owner == p.Process {
+			h.owner = 0
 		}
 		h.lower(b.now)
 	}

@@ -25,18 +25,6 @@ const (
 		DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
 		RETURNING ` + leaseColumns
 	leaseColumns = `l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, l.notice, l.redacted, l.bytes`
-
-	// selectIdle tells whether there is anything to do. It is run without the settings for
-	// the store's own transactions: of the outbox EXISTS would forget the order, and read
-	// what is dead.
-	selectIdle = `SELECT {now}, ` + lookAround + `, $7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
-	// lookAround says whether callers ask for something, and when something is due next in
-	// each lane.
-	lookAround = `EXISTS (SELECT 1 FROM surehook_wakes), ` + laneDue0 + `, ` + laneDue1 + `, ` + laneDue2
-	nextDueOf  = `least(` + laneDue0 + `, ` + laneDue1 + `, ` + laneDue2 + `)`
-	laneDue0   = `CASE WHEN $1 THEN (SELECT next_due FROM surehook_turns WHERE lane = 0 AND next_due < 'infinity' AND next_due >= $4 ORDER BY next_due, turn LIMIT 1) END`
-	laneDue1   = `CASE WHEN $2 THEN (SELECT next_due FROM surehook_turns WHERE lane = 1 AND next_due < 'infinity' AND next_due >= $5 ORDER BY next_due, turn LIMIT 1) END`
-	laneDue2   = `CASE WHEN $3 THEN (SELECT next_due FROM surehook_turns WHERE lane = 2 AND next_due < 'infinity' AND next_due >= $6 ORDER BY next_due, turn LIMIT 1) END`
 )
 
 // floorsNow are where the scans of a claim begin.
@@ -50,10 +38,6 @@ func (c *core) floorsNow() (f floorsNow) {
 		}
 	}
 	return f
-}
-
-func nextDueArgs(p *sender.ClaimParams, f floorsNow) []any {
-	return []any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}
 }
 
 // around is what a look has found, before a transaction or at its beginning: what it has

@@ -41,7 +41,8 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 		var some bool
 		known = &around{}
 		to := append(append([]any{&known.now}, known.columns()...), &some)
-		if err := c.dispatching().readOne(ctx, selectIdle, append(nextDueArgs(&in.Claim, f), p.Events > 0, from), to...); err != nil {
+		shared := c.processes.besides(in.Claim.By.Process)
+		if err := c.dispatching().readOne(ctx, selectIdle.of(shared), lookArgs(&in.Claim, f, shared, p.Events > 0, from), to...); err != nil {
 			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
 		}
 		if next := known.next(); next > known.now && !known.woken && !some {
@@ -107,7 +108,7 @@ func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *aroun
 		b.out.NextDue = known.next().time()
 		return x, nil
 	}
-	b.own.later(query{b.text(`SELECT ` + nextDueOf), nextDueArgs(&b.Claim, f)}, func(r rows) error {
+	b.own.later(query{b.text(b.of(&selectNextDue)), lookArgs(&b.Claim, f, b.shared)}, func(r rows) error {
 		var next moment
 		err := r.Scan(&next)
 		b.out.NextDue = next.time()

@@ -112,13 +112,14 @@ type core struct {
 
 	sessions ownPool
 
-	targets targets
-	floors  floors
-	rollups rollups
-	hints   hints
-	places  places
-	swept   swept
-	damage  *damage.Log
+	targets   targets
+	floors    floors
+	rollups   rollups
+	hints     hints
+	places    places
+	swept     swept
+	processes processes
+	damage    *damage.Log
 }
 
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/race"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -180,6 +181,12 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 	store.SetClock(clockOf(name))
 	return store, storetest.Harness[pgx.Tx]{
 		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+		Other: func(t *testing.T) sender.Store[pgx.Tx] {
+			other, err := postgres.New(pool, &postgres.Config{Schema: name, Pooler: pooler})
+			require.NoError(t, err)
+			other.SetClock(clockOf(name))
+			return other
+		},
 		Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
 			tx, err := pool.Begin(t.Context())
 			require.NoError(t, err)

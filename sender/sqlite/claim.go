@@ -10,9 +10,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
+var (
+	selectDueTurns = `SELECT subscriber FROM surehook_turns t WHERE lane = ?1 AND next_due <= ?2 AND ` + freeTurn(2, 4) + ` ORDER BY next_due, turn LIMIT ?3 + 0`
+	selectNextTurn = `SELECT next_due FROM surehook_turns t WHERE lane = ?1 AND next_due IS NOT NULL AND (next_due > ?2 OR ` + freeTurn(2, 3) + `) ORDER BY next_due LIMIT 1`
+)
+
 const (
-	selectDueTurns = `SELECT subscriber FROM surehook_turns WHERE lane = ? AND next_due <= ? ORDER BY next_due, turn LIMIT ? + 0`
-	selectNextTurn = `SELECT min(next_due) FROM surehook_turns WHERE lane = ? AND next_due IS NOT NULL`
 	// updateTurns puts subscribers where the first of their subscriptions is; at
 	// the tail of those that are due, if that one is.
 	updateTurns = `UPDATE surehook_turns SET turn = ?1, next_due = max(?2, (SELECT min(h.next_due) FROM surehook_heads h
@@ -32,19 +35,17 @@ const (
 )
 
 // nextDue is when a claim would find something in these lanes, or never.
-func (w *work) nextDue(p *sender.ClaimParams) (int64, error) {
+func (w *work) nextDue(p *sender.ClaimParams, now int64) (int64, error) {
 	next := int64(never)
 	for lane := range p.Lanes {
 		if p.Lanes[lane].Slots <= 0 {
 			continue
 		}
-		var due sql.NullInt64
-		if err := w.row(selectNextTurn, lane).Scan(&due); err != nil {
+		due, err := w.least(selectNextTurn, lane, now, p.By.Process)
+		if err != nil {
 			return 0, err
 		}
-		if due.Valid {
-			next = min(next, due.Int64)
-		}
+		next = min(next, due)
 	}
 	return next, nil
 }
@@ -57,7 +58,7 @@ func (b *batch) claim(lane sender.Lane) error {
 		return nil
 	}
 	// Those without room are at most as many as there are entries.
-	due, err := b.numbers(selectDueTurns, lane, b.now, p.Slots+len(p.SubscriberRoom)+len(b.Claim.SubscriptionRoom))
+	due, err := b.numbers(selectDueTurns, lane, b.now, p.Slots+len(p.SubscriberRoom)+len(b.Claim.SubscriptionRoom), b.Claim.By.Process)
 	if err != nil {
 		return err
 	}
@@ -102,23 +103,26 @@ func (b *batch) claim(lane sender.Lane) error {
 
 // claimSubscriber begins the claims of one's subscriptions, in turn.
 func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscription int) ([]*claimed, error) {
-	left := 0
+	room := func(h *head) int { return turns.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription) }
+	usable := make([]*head, 0, len(due))
 	for _, h := range due {
-		if turns.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription) > 0 {
-			left++
-		}
-	}
-	left = min(left, turns.AtOnce(most))
-	given := 0
-	for _, h := range due {
-		room := turns.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription)
-		if room <= 0 {
+		if room(h) <= 0 {
 			continue
 		}
+		others, err := b.others(h)
+		if err != nil {
+			return nil, err
+		}
+		if !others {
+			usable = append(usable, h)
+		}
+	}
+	given, left := 0, min(len(usable), turns.AtOnce(most))
+	for _, h := range usable {
 		if given == most {
 			break
 		}
-		c, err := b.claimSubscription(h, min(room, turns.Share(most-given, left)))
+		c, err := b.claimSubscription(h, min(room(h), turns.Share(most-given, left)))
 		if err != nil {
 			return nil, err
 		}
@@ -335,6 +339,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 		}
 	}
 	c.h.lease(c.leaseEnd())
+	c.h.owner = c.Claim.By.Process
 	if c.target == nil {
 		t := c.sub.Target
 		t.Lane = c.h.lane

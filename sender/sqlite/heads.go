@@ -25,6 +25,7 @@ type head struct {
 	pending, waiting, leased, dead int64
 
 	leasesEnd int64
+	owner     int64
 	epoch     int64
 	resumedAt int64
 	resumedTo int64 // -1: nothing waits since an earlier epoch
@@ -35,19 +36,20 @@ type head struct {
 }
 
 const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 9223372036854775807), turn, pending, waiting, leased, dead,
-	leases_end, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at`
+	leases_end, owner, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at`
+
+// selectDueHeads finds the first of each subscriber, in no order.
+var selectDueHeads = `SELECT ` + headColumns + ` FROM json_each(?1) j CROSS JOIN surehook_heads WHERE subscription IN (SELECT d.subscription FROM surehook_heads d
+		WHERE d.lane = ?2 AND d.subscriber = j.value AND d.next_due <= ?3 AND ` + freeHead(3, 5) + ` ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
 
 const (
 	selectHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
-	// selectDueHeads finds the first of each subscriber, in no order.
-	selectDueHeads = `SELECT ` + headColumns + ` FROM json_each(?1) j CROSS JOIN surehook_heads WHERE subscription IN (SELECT d.subscription FROM surehook_heads d
-		WHERE d.lane = ?2 AND d.subscriber = j.value AND d.next_due <= ?3 ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
-
-	updateHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ? WHERE subscription = ?`
+	updateHead  = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ? WHERE subscription = ?`
 	// updateDueHead also moves it to another place in the index.
 	updateDueHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, next_due = ?, turn = ?
 		WHERE subscription = ?`
 	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ?, warned = ?, warned_at = ? WHERE subscription = ?`
+	updateOwner  = `UPDATE surehook_heads SET owner = ? WHERE subscription = ?`
 	lowerTurn    = `UPDATE surehook_turns SET next_due = ?1 WHERE lane = ?2 AND subscriber = ?3 AND (next_due IS NULL OR next_due > ?1)`
 )
 
@@ -55,7 +57,7 @@ func scanHead(rows *sql.Rows) (h head, err error) {
 	// Drivers give int64, and all else is converted by way of text.
 	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure int64
 	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
-		&h.leasesEnd, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
+		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
 	h.lane = laneOf(lane)
 	h.health = sender.Health{
 		Lane: h.lane, Streak: int(streak), FailingSince: timeOf(failingSince),
@@ -100,7 +102,7 @@ func (d *dueHeads) read(subscribers []int64, limit int) (map[int64][]*head, erro
 			by[h.subscriber] = append(by[h.subscriber], d.heads.put(h))
 		}
 		return true, err
-	}, selectDueHeads, list(subscribers), d.lane, d.now, limit)
+	}, selectDueHeads, list(subscribers), d.lane, d.now, limit, d.Claim.By.Process)
 	for _, due := range by {
 		slices.SortFunc(due, func(a, b *head) int { return cmp.Or(cmp.Compare(a.nextDue, b.nextDue), cmp.Compare(a.turn, b.turn)) })
 	}
@@ -238,6 +240,11 @@ func (hs *heads) writeOne(h, was *head) error {
 		err := hs.w.execs(updateHealth, h.lane, h.health.Streak, micros(h.health.FailingSince),
 			micros(h.health.LastSuccess), micros(h.health.LastFailure), h.health.Warned, micros(h.health.WarnedAt), h.subscription)
 		if err != nil {
+			return err
+		}
+	}
+	if h.owner != was.owner {
+		if err := hs.w.execs(updateOwner, h.owner, h.subscription); err != nil {
 			return err
 		}
 	}

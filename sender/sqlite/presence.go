@@ -92,6 +92,9 @@ func (b *batch) takeOver(p sender.Presence) (ended int, err error) {
 	for _, no := range subscriptions {
 		h := b.heads.by[no]
 		h.leasesEnd = min(h.leasesEnd, b.now)
+		if h.owner == p.Process {
+			h.owner = 0
+		}
 		h.lower(b.now)
 	}
 	if err := b.heads.store(); err != nil {

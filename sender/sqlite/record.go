@@ -97,7 +97,7 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 					return err
 				}
 			}
-			next, err = w.nextDue(&in.Claim)
+			next, err = w.nextDue(&in.Claim, now)
 			return err
 		})
 		if err != nil {
@@ -165,7 +165,7 @@ func (b *batch) run(p sender.ExpandParams) error {
 	if err := b.flush(); err != nil {
 		return err
 	}
-	next, err := b.nextDue(&b.Claim)
+	next, err := b.nextDue(&b.Claim, b.now)
 	b.out.NextDue = dueTime(next)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/internal/race"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -129,6 +130,11 @@ func TestStore(t *testing.T) {
 				return storetest.Harness[*sql.Tx]{
 					Store:   s,
 					Advance: clock.advance,
+					Other: func(t *testing.T) sender.Store[*sql.Tx] {
+						other, err := sqlite.New(db, &sqlite.Config{Now: clock.now})
+						require.NoError(t, err)
+						return other
+					},
 					Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
 						tx, err := db.BeginTx(t.Context(), nil)
 						require.NoError(t, err)

@@ -17,11 +17,11 @@ import (
 )
 
 func orderRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
+	return append([]rule[Tx]{
 		{"by event", "Of a subscription's deliveries that have had no attempt the lower event is claimed first, in a claim and from one claim to the next.", orderByEvent[Tx]},
 		{"released", "What is released at once before its first attempt is claimed before what was never claimed, in the order of the events.", orderReleased[Tx]},
 		{"dispatched", "A Dispatcher makes no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version; one that failed holds nobody back.", orderDispatched[Tx]},
-	}
+	}, orderProcessRules[Tx]()...)
 }
 
 // places are those of drafts in a list.
@@ -73,16 +73,10 @@ func orderReleased[Tx any](w *world[Tx]) {
 	claimed := w.claim(4)
 	drafts = append(drafts, w.series(owner, sub, 2, 2)...)
 	w.Advance(time.Second)
-	release := func(some ...sender.Claimed) {
-		var back []sender.Release
-		for _, c := range some {
-			back = append(back, sender.Release{Key: c.Key, Token: c.Token})
-		}
-		w.noError(w.Store.Release(w.ctx, back), "releasing")
-		w.Advance(time.Millisecond)
-	}
-	release(claimed[3], claimed[2])
-	release(claimed[0], claimed[1])
+	w.giveBack(claimed[3], claimed[2])
+	w.Advance(time.Millisecond)
+	w.giveBack(claimed[0], claimed[1])
+	w.Advance(time.Millisecond)
 	var order []int
 	for _, n := range []int{1, 4, plenty} {
 		order = append(order, places(drafts, w.claim(n))...)
@@ -161,17 +155,52 @@ func (v *versions) wait(attempts int) {
 	}
 }
 
-// orderDispatched has the store's clock stand still, so that no retry is ever due: only
-// if failures hold nobody back are all first attempts made.
+// orderRun is how much is dispatched, and to how many.
+type orderRun struct{ subscriptions, events, objects int }
+
 func orderDispatched[Tx any](w *world[Tx]) {
-	const subscriptions, events, objects = 6, 400, 20
+	w.dispatched(orderRun{subscriptions: 6, events: 400, objects: 20}, w.Store)
+}
+
+// dispatched has a Dispatcher run on each of some stores. The stores' clock stands still,
+// so that no retry is ever due: only if failures hold nobody back are all first attempts
+// made.
+func (w *world[Tx]) dispatched(of orderRun, stores ...sender.Store[Tx]) {
+	w.Helper()
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
 	w.noError(err, "making keys")
+	w.endpoints(keys, of.subscriptions)
+	v := &versions{rand: rand.New(rand.NewPCG(1, 1)), begun: map[string]int64{}, underWay: map[string]int64{}, ended: make(chan struct{}, 1)}
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	ran := make(chan error, len(stores))
+	for _, store := range stores {
+		d, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{UnguardedTransport: v, Logger: slog.New(slog.DiscardHandler)})
+		w.noError(err, "making a dispatcher")
+		go func() { ran <- d.Run(ctx) }()
+	}
+	random := rand.New(rand.NewPCG(2, 2))
+	for i := range of.events {
+		pub, err := sender.NewPublisher(stores[i%len(stores)], nil)
+		w.noError(err, "making a publisher")
+		_, err = pub.Publish(w.ctx, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprint(random.IntN(of.objects))}})
+		w.noError(err, "publishing")
+	}
+	v.wait(of.subscriptions * of.events)
+	stop()
+	for range stores {
+		w.noError(<-ran, "running a dispatcher")
+	}
+	w.equal(v.broken, "", "what went wrong with the order")
+	w.equal(v.first, of.subscriptions*of.events, "first attempts made: those that failed hold others back")
+}
+
+// endpoints subscribes some, of which the first fails now and then.
+func (w *world[Tx]) endpoints(keys *sender.Keys, n int) {
+	w.Helper()
 	reg, err := sender.NewRegistry(w.Store, keys, nil)
 	w.noError(err, "making a registry")
-	pub, err := sender.NewPublisher(w.Store, nil)
-	w.noError(err, "making a publisher")
-	for i := range subscriptions {
+	for i := range n {
 		path := []string{"failing", "sound"}[min(i, 1)]
 		if i > 0 {
 			path += fmt.Sprint(i)
@@ -181,21 +210,4 @@ func orderDispatched[Tx any](w *world[Tx]) {
 		_, err = reg.Subscribe(w.ctx, sender.NewSubscription{Subscriber: path, URL: "https://example.com/" + path, EventTypes: []string{"thing.*"}})
 		w.noError(err, "subscribing")
 	}
-	v := &versions{rand: rand.New(rand.NewPCG(1, 1)), begun: map[string]int64{}, underWay: map[string]int64{}, ended: make(chan struct{}, 1)}
-	d, err := sender.NewDispatcher(w.Store, keys, &sender.DispatcherConfig{UnguardedTransport: v, Logger: slog.New(slog.DiscardHandler)})
-	w.noError(err, "making a dispatcher")
-	ctx, stop := context.WithCancel(w.ctx)
-	defer stop()
-	ran := make(chan error, 1)
-	go func() { ran <- d.Run(ctx) }()
-	random := rand.New(rand.NewPCG(2, 2))
-	for range events {
-		_, err := pub.Publish(w.ctx, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprint(random.IntN(objects))}})
-		w.noError(err, "publishing")
-	}
-	v.wait(subscriptions * events)
-	stop()
-	w.noError(<-ran, "running a dispatcher")
-	w.equal(v.broken, "", "what went wrong with the order")
-	w.equal(v.first, subscriptions*events, "first attempts made: those that failed hold others back")
 }

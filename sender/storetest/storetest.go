@@ -24,6 +24,10 @@ type Harness[Tx any] struct {
 	// Store is empty: nothing was ever written to it.
 	Store sender.Store[Tx]
 
+	// Other returns another store on the same database, as another process has one. It may
+	// be nil: then processes share the one.
+	Other func(t *testing.T) sender.Store[Tx]
+
 	// Advance moves the store's clock forward. Otherwise the clock stands still.
 	Advance func(time.Duration)
 

@@ -326,6 +326,7 @@ CREATE TABLE surehook_heads (
 	leased bigint NOT NULL DEFAULT 0,   -- in surehook_leases,
 	dead bigint NOT NULL DEFAULT 0,     -- and dead-lettered ones in surehook_ended
 	leases_end timestamptz,             -- never later than the first of the leases ends; NULL: unknown, or there are none
+	owner bigint NOT NULL DEFAULT 0,    -- the process that has claimed of it last: while leases last it alone does; 0: nobody's
 	-- Lower bounds, so that a claim does not pass over rows that are dead and not yet vacuumed.
 	-- What is pending has a position above claimed_to, which is lowered when a large event's
 	-- delivery comes after those of later events.

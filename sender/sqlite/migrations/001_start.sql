@@ -248,6 +248,7 @@ CREATE TABLE surehook_heads (
 	leased INTEGER NOT NULL,  -- in surehook_leases,
 	dead INTEGER NOT NULL,    -- and dead-lettered ones in surehook_ended
 	leases_end INTEGER NOT NULL, -- never later than the first of the leases ends; 0: unknown, or there are none
+	owner INTEGER NOT NULL DEFAULT 0, -- the process that has claimed of it last: while leases last it alone does; 0: nobody's
 	-- It rises with each resume. What waits since an earlier one is due at once, and
 	-- starts its schedule anew, unless surehook_left cancels it.
 	epoch INTEGER NOT NULL,

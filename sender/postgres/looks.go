@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"strconv"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// What looks for something due has these parameters: by lane, whether, and from when on;
+// then its own; and where the statement is a shared one, the process.
+
+var (
+	// selectIdle tells whether there is anything to do. It is run without the settings for
+	// the store's own transactions: of the outbox EXISTS would forget the order, and read
+	// what is dead.
+	selectIdle = shareableBy(9, func(due []string) string {
+		return `SELECT {now}, ` + lookAround(due) + `, $7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
+	})
+	selectFeedHead = shareableBy(8, func(due []string) string {
+		return `SELECT position, newest, ` + operatorNo + `, ` + lookAround(due) + ` FROM surehook_feed_head`
+	})
+	selectNextDue = shareableBy(7, func(due []string) string {
+		return `SELECT least(` + due[0] + `, ` + due[1] + `, ` + due[2] + `)`
+	})
+)
+
+// lookAround says whether callers ask for something, and when something is due next in
+// each lane.
+func lookAround(due []string) string {
+	return `EXISTS (SELECT 1 FROM surehook_wakes), ` + due[0] + `, ` + due[1] + `, ` + due[2]
+}
+
+// shareableBy makes a statement of when something is due next in each lane. process is the
+// number of that parameter.
+func shareableBy(process int, text func(due []string) string) shareable {
+	const now = `(SELECT {now})`
+	due := func(also string) string {
+		var lanes []string
+		for lane := range sender.Lanes {
+			whether, from := "$"+strconv.Itoa(lane+1), "$"+strconv.Itoa(lane+1+sender.Lanes)
+			lanes = append(lanes, `CASE WHEN `+whether+` THEN (SELECT next_due FROM surehook_turns t WHERE lane = `+strconv.Itoa(lane)+
+				` AND next_due < 'infinity' AND next_due >= `+from+also+` ORDER BY next_due, turn LIMIT 1) END`)
+		}
+		return text(lanes)
+	}
+	return shareable{due(""), due(` AND (next_due > ` + now + ` OR ` + freeTurn(now, "$"+strconv.Itoa(process)) + `)`)}
+}
+
+// lookArgs are the parameters of such a statement.
+func lookArgs(p *sender.ClaimParams, f floorsNow, shared bool, own ...any) []any {
+	args := append([]any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}, own...)
+	if shared {
+		args = append(args, p.By.Process)
+	}
+	return args
+}

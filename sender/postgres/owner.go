@@ -1,0 +1,85 @@
+package postgres
+
+import "sync/atomic"
+
+// A subscription is one process's while leases of it last that this has claimed: so its
+// dispatcher alone says which first attempt about an object comes after which.
+
+// freeHead is whether a process may claim of a head, as far as that says: its leases may
+// last longer.
+func freeHead(h, now, process string) string {
+	return `(` + h + `.leased = 0 OR ` + h + `.owner IN (0, ` + process + `) OR coalesce(` + h + `.leases_end <= ` + now + `, true))`
+}
+
+// freeTurn is whether a turn t that is due is one of a process: not if all that is due of
+// it is others'. If nothing is due, whoever comes moves it to where it belongs.
+func freeTurn(now, process string) string {
+	due := `(SELECT 1 FROM surehook_heads f WHERE f.lane = t.lane AND f.subscriber = t.subscriber AND f.next_due < 'infinity' AND f.next_due <= ` + now + ` AND f.next_due >= t.low`
+	const first = ` ORDER BY f.next_due LIMIT 1)`
+	return `(` + due + ` AND ` + freeHead("f", now, process) + first + ` IS NOT NULL OR ` + due + first + ` IS NULL)`
+}
+
+// shareable is a statement of a claim as it is sent where no other process is known, and
+// where some are, whose turns are passed over: with a parameter more, the process.
+type shareable struct{ alone, shared string }
+
+func (b *batch) of(s *shareable) string { return s.of(b.shared) }
+
+func (s *shareable) of(shared bool) string {
+	if shared {
+		return s.shared
+	}
+	return s.alone
+}
+
+// processes are those that were known lately.
+type processes struct{ nos atomic.Pointer[[]int64] }
+
+func (p *processes) know(nos []int64, err error) {
+	if err == nil {
+		p.nos.Store(&nos)
+	}
+}
+
+// besides tells whether others than this one are known.
+func (p *processes) besides(process int64) bool {
+	if nos := p.nos.Load(); nos != nil {
+		for _, no := range *nos {
+			if no != process {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// others tells whether another process holds deliveries of a subscription.
+func (b *batch) others(h *head) bool {
+	if h.leased == 0 || h.owner == 0 || h.owner == b.Claim.By.Process {
+		return false
+	}
+	return h.leasesEnd > b.now || b.lasting[h.subscription]
+}
+
+// findLasting reads of subscriptions that others have claimed of, and of which a lease has
+// perhaps ended, whether all have.
+func (b *batch) findLasting(all []*head) error {
+	var unsure []int64
+	for _, h := range all {
+		if h.leased > 0 && h.owner != 0 && h.owner != b.Claim.By.Process && h.leasesEnd <= b.now {
+			unsure = append(unsure, h.subscription)
+		}
+	}
+	if len(unsure) == 0 {
+		return nil
+	}
+	return b.each(func(r rows) (bool, error) {
+		var no int64
+		var first, last moment
+		err := r.Scan(&no, &first, &last)
+		if err == nil {
+			b.heads.by[no].leasesEnd, b.lasting[no] = first, last > b.now
+		}
+		return true, err
+	}, selectLeasesEnd, unsure)
+}

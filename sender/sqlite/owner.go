@@ -1,0 +1,34 @@
+package sqlite
+
+import "fmt"
+
+// A subscription is one process's while leases of it last that this has claimed: so its
+// dispatcher alone says which first attempt about an object comes after which.
+
+// freeHead is whether a process may claim of the head d, as far as that says: its leases
+// may last longer. now and process are numbers of parameters.
+func freeHead(now, process int) string {
+	return fmt.Sprintf(`(d.leased = 0 OR d.owner IN (0, ?%d) OR d.leases_end <= ?%d)`, process, now)
+}
+
+// freeTurn is whether a turn t that is due is one of a process: not if all that is due of
+// it is others'. If nothing is due, whoever comes moves it to where it belongs.
+func freeTurn(now, process int) string {
+	due := fmt.Sprintf(`FROM surehook_heads d WHERE d.lane = t.lane AND d.subscriber = t.subscriber AND d.next_due <= ?%d`, now)
+	return `(EXISTS (SELECT 1 ` + due + ` AND ` + freeHead(now, process) + `) OR NOT EXISTS (SELECT 1 ` + due + `))`
+}
+
+const selectLeasesEnd = `SELECT coalesce(min(until), 0), coalesce(max(until), 0) FROM surehook_leases WHERE subscription = ?`
+
+// others tells whether another process holds deliveries of a subscription.
+func (b *batch) others(h *head) (bool, error) {
+	switch {
+	case h.leased == 0 || h.owner == 0 || h.owner == b.Claim.By.Process:
+		return false, nil
+	case h.leasesEnd > b.now:
+		return true, nil
+	}
+	var last int64
+	err := b.row(selectLeasesEnd, h.subscription).Scan(&h.leasesEnd, &last)
+	return last > b.now, err
+}
