@@ -33,8 +33,21 @@ func (p *pump) drain(ctx context.Context) error {
 			waiting = false
 		}
 	}
-	p.settle(ctx)
+	if p.settle(ctx) { // the database answers
+		p.lastSweep(ctx)
+	}
 	return err
+}
+
+// lastSweep has the store write what it has counted. It reports whether that was done.
+func (p *pump) lastSweep(ctx context.Context) bool {
+	ctx, cancel := p.present.within(ctx)
+	defer cancel()
+	_, err := p.d.store.Sweep(ctx, sweepBatch)
+	if err != nil {
+		p.d.cfg.Logger.ErrorContext(ctx, "the last figures could not be stored", "error", err)
+	}
+	return err == nil
 }
 
 // stop has nothing more begun, and gives back what was not.
@@ -51,14 +64,18 @@ func (p *pump) stop() {
 	p.present.aside.Store(false)
 }
 
-// settle records and gives back what there is. What the database does not take
-// in time comes back when its lease ends.
-func (p *pump) settle(ctx context.Context) {
+// settle records and gives back what there is, and reports whether it could. What the
+// database does not take in time comes back when its lease ends.
+func (p *pump) settle(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.d.cfg.Timeout)
 	defer cancel()
-	for pause := 50 * time.Millisecond; !p.settleOnce(ctx) && ctx.Err() == nil; pause *= 2 {
+	for pause := 50 * time.Millisecond; !p.settleOnce(ctx); pause *= 2 {
+		if ctx.Err() != nil {
+			return false
+		}
 		sleep(ctx, pause)
 	}
+	return true
 }
 
 // settleOnce reports whether everything was recorded and given back.

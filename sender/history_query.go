@@ -73,8 +73,9 @@ func (h *History) Subscriptions(ctx context.Context, q SubscriptionQuery) ([]Sub
 func (h *History) Counts(ctx context.Context) (Counts, error) { return h.store.Counts(ctx) }
 
 // Rollups returns those of the minutes that began at from or later and before to,
-// oldest first; minutes in which nothing happened are left out. ErrInvalid: to is
-// not after from, or more than seven days after it.
+// oldest first; minutes in which nothing happened are left out. On PostgreSQL what other
+// processes count is among them a second later. ErrInvalid: to is not after from, or more
+// than seven days after it.
 func (h *History) Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error) {
 	if d := to.Sub(from); d <= 0 || d > maxRollups {
 		return nil, fmt.Errorf("%w times: from %s to %s: to must be the later one, by at most %v", ErrInvalid,

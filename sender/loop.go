@@ -25,6 +25,7 @@ type Loop struct {
 	upkeep  time.Time // when it is due
 	ignores bool      // hints and results, until next
 	beat    time.Time
+	swept   bool // for the last time
 }
 
 // NewLoop returns a Loop on a store, as NewDispatcher would return a Dispatcher, by
@@ -53,7 +54,7 @@ func (l *Loop) Ready(ctx context.Context) error { return l.p.d.ready(ctx) }
 func (l *Loop) Step(ctx context.Context) {
 	if l.p.draining {
 		wait := l.p.d.cfg.Timeout
-		if !l.p.settleOnce(ctx) {
+		if !l.p.settleOnce(ctx) || l.settled() && !l.swept && !l.sweep(ctx) {
 			wait = longerPause(0)
 		}
 		l.next = l.p.d.now().Add(wait)
@@ -130,9 +131,17 @@ func (l *Loop) Stop() {
 	}
 }
 
-// Stopped reports whether Stop was called, and all that was begun is recorded.
-func (l *Loop) Stopped() bool {
-	return l.p.draining && l.p.slots.wire == 0 && len(l.p.done) == 0 && len(l.p.back) == 0
+// Stopped reports whether Stop was called, and all that was begun is recorded, and
+// counted.
+func (l *Loop) Stopped() bool { return l.p.draining && l.settled() && l.swept }
+
+func (l *Loop) settled() bool {
+	return l.p.slots.wire == 0 && len(l.p.done) == 0 && len(l.p.back) == 0
+}
+
+func (l *Loop) sweep(ctx context.Context) bool {
+	l.swept = l.p.lastSweep(ctx)
+	return l.swept
 }
 
 // Begin begins the next of the attempts that are to be made now, or returns nil if

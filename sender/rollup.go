@@ -2,7 +2,10 @@ package sender
 
 import "time"
 
-// Rollup is what happened in a minute.
+// Rollup is what happened in a minute. It is a figure to watch, not an account: on
+// PostgreSQL a process writes what it has counted once a second, so what one counted that
+// was killed, or whose connection broke while it committed, can be missing. The attempts
+// themselves are all there.
 type Rollup struct {
 	Minute time.Time // when it began, UTC
 

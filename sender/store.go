@@ -222,7 +222,8 @@ type DispatchStore interface {
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because
 	// their subscriptions were deleted or resumed without them, and ends the
 	// subscriptions that are closing and have nothing left. It returns how many
-	// deliveries it ended.
+	// deliveries it ended. A store that keeps in memory what it has counted for the
+	// rollups writes it here: a dispatcher calls Sweep about once a second, and at its end.
 	Sweep(ctx context.Context, limit int) (int, error)
 
 	// Keyrings returns the sealed secrets of the subscribers with these numbers, as in

@@ -25,8 +25,9 @@ type QueryStore interface {
 	Counts(ctx context.Context) (Counts, error)
 
 	// Rollups returns those of the minutes that began at from or later and before
-	// to, oldest first, and leaves out those in which nothing happened. What a
-	// transaction adds to its minute's commits with it.
+	// to, oldest first, and leaves out those in which nothing happened. What was
+	// committed through this store is among them at once, and what other processes have
+	// committed once that is written: with the transaction, or by their next Sweep.
 	Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
 	// Facts returns what explains the state of a delivery, or ErrNotFound. Its cost

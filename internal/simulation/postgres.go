@@ -71,6 +71,8 @@ func Postgres(ctx context.Context, dsn string) (*InPostgres, error) {
 	return d, nil
 }
 
+func (d *InPostgres) countsInMemory() {}
+
 // prepare tells a connection the time, when it is taken.
 func (d *InPostgres) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	l, ok := conn.PgConn().Conn().(*link)

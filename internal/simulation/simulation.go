@@ -101,6 +101,7 @@ func serve[Tx any](w *world, db Database[Tx]) error {
 		w.receiving = own.receiving
 	}
 	w.links, _ = any(db).(breaker)
+	_, w.countsMayBeLost = any(db).(counting)
 	pub, err := sender.NewPublisher[Tx](store, &sender.PublisherConfig{Now: w.clock})
 	if err != nil {
 		return err

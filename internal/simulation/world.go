@@ -45,19 +45,21 @@ type world struct {
 	counts map[string]int
 
 	// The service.
-	keys      *sender.Keys
-	open      func(local func() time.Time) (sender.DispatchStore, error)
-	links     breaker // nil: there are none
-	woken     <-chan struct{}
-	publish   func(e sender.Event, rollBack bool, open time.Duration) (sender.Ref, error)
-	registry  registry
-	history   *sender.History
-	replays   *sender.Replays
-	receiving func() receiving // the database of an application that begins
-	config    sender.DispatcherConfig
-	lasts     time.Duration // until the faults stop
-	away      time.Time     // until when the database is
-	down      time.Time     // until when the processes' network is
+	keys     *sender.Keys
+	open     func(local func() time.Time) (sender.DispatchStore, error)
+	links    breaker // nil: there are none
+	woken    <-chan struct{}
+	publish  func(e sender.Event, rollBack bool, open time.Duration) (sender.Ref, error)
+	registry registry
+	history  *sender.History
+
+	countsMayBeLost bool
+	replays         *sender.Replays
+	receiving       func() receiving // the database of an application that begins
+	config          sender.DispatcherConfig
+	lasts           time.Duration // until the faults stop
+	away            time.Time     // until when the database is
+	down            time.Time     // until when the processes' network is
 
 	owners    []*owner
 	subs      []*subscription

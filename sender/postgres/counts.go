@@ -48,8 +48,10 @@ const (
 // Counts implements sender.QueryStore. Its cost grows with the subscriptions. Of more
 // than 10 000 events that are not expanded it counts those too, if there are any,
 // whose publishing was rolled back.
-func (c *core) Counts(ctx context.Context) (counts sender.Counts, err error) {
-	err = c.read(ctx, func(w *work) (err error) {
+func (c *core) Counts(ctx context.Context) (sender.Counts, error) { return side{core: c}.counts(ctx) }
+
+func (s side) counts(ctx context.Context) (counts sender.Counts, err error) {
+	err = s.read(ctx, func(w *work) (err error) {
 		counts, err = w.counts()
 		return err
 	})

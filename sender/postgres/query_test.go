@@ -240,13 +240,21 @@ func TestPublishedInAnOldTransaction(t *testing.T) {
 // Each process has rollups of its own, which are read as one.
 func TestRollupsOfSeveralProcesses(t *testing.T) {
 	a := newAsking(t, 2, 1)
+	sweep := func() {
+		for _, s := range a.stores {
+			_, err := s.Sweep(t.Context(), 1)
+			require.NoError(t, err)
+		}
+	}
 	for i := range 4 {
 		a.publish(1 + i)
 		a.expand(a.stores[i%2])
 	}
 	a.advance(time.Minute)
+	sweep()
 	a.publish(5)
 	a.expand(a.stores[0])
+	sweep()
 	for _, s := range a.stores {
 		all, err := s.Rollups(t.Context(), start, start.Add(time.Hour))
 		require.NoError(t, err)

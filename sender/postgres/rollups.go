@@ -2,11 +2,10 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,209 +13,223 @@ import (
 )
 
 const (
-	upsertRollups = `INSERT INTO surehook_rollups (minute, shard, rollup) SELECT u.minute, $2, u.rollup FROM unnest($1::timestamptz[], $3::text[]) AS u(minute, rollup)
+	// upsertRollups need not outlast a crash of the server: figures are not worth waiting
+	// for its disk.
+	upsertRollups = `INSERT INTO surehook_rollups (minute, shard, rollup) SELECT u.minute, u.shard, u.rollup FROM unnest($1::timestamptz[], $2::bigint[], $3::text[]) AS u(minute, shard, rollup)
+		WHERE set_config('synchronous_commit', 'off', true) <> ''
 		ON CONFLICT (minute, shard) DO UPDATE SET rollup = excluded.rollup`
-	selectRollup  = `SELECT rollup FROM surehook_rollups WHERE shard = $1 AND minute >= $2 ORDER BY minute DESC LIMIT 1`
-	selectRollups = `SELECT rollup FROM surehook_rollups WHERE minute >= $1 AND minute < $2 ORDER BY minute`
+	selectRollups = `SELECT minute, shard, rollup FROM surehook_rollups WHERE minute >= $1 AND minute < $2 ORDER BY minute`
 )
 
-// rollups are those of this process. A transaction that adds to one has it alone until
-// it ends, and others take another one rather than wait: they hold locks. The first
-// one also says how much there was to do.
+// rollups are what this process has counted. Steps add to them in memory, once they are
+// committed; Sweep writes what has changed. Nobody else writes their rows, so they are
+// written whole.
 type rollups struct {
-	mu     sync.Mutex
-	shards []*shard
+	writing sync.Mutex // held by who writes; taken before mu
 
-	// How much there was to do as minutes began: the first minute after that of the
-	// first shard's rollup, and the latest.
-	after, latest measure
+	mu       sync.Mutex
+	minutes  []*minute // the last ones in which something happened, the oldest first
+	measured measure   // the last one
+	closed   time.Time // minutes up to this one are not remembered any more
 }
 
-// shard is a rollup that is remembered from one transaction to the next: nobody else
-// writes its rows.
-type shard struct {
-	number int64
-	first  bool
-	taken  bool
-	rollup *sender.Rollup // as it was committed last
-	unsure bool           // whether a transaction was committed that began in the minute since
-	since  time.Time
+// minute is a rollup that may still change.
+type minute struct {
+	sender.Rollup
+	shard           int64
+	changes, stored int  // how often it was changed, and as of which change it is written
+	begun, closed   bool // how much there was to do is known: as it began, when it had ended
 }
 
-// measure is how much there was to do as a minute began.
+// measure is how much there was to do when it was first looked in a minute.
 type measure struct {
 	minute    time.Time
 	backlog   int64
 	oldestDue time.Time
 }
 
-// measure looks how much there is to do, once in a minute. It comes before what
-// changes that.
-func (w *work) measure() error {
-	r := &w.rollups
-	minute := w.minute()
-	r.mu.Lock()
-	known := !r.latest.minute.Before(minute) && !r.latest.minute.After(minute.Add(time.Minute))
-	r.mu.Unlock()
-	if known {
-		return nil
-	}
-	c, err := w.counts()
-	if err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.latest = measure{minute, c.Live, c.OldestDue}
-	if len(r.shards) == 0 || r.shards[0].rollup == nil || !r.after.minute.After(r.shards[0].rollup.Minute) {
-		r.after = r.latest
-	}
-	return nil
-}
+// minutesKept is how many are remembered of those that were written: a transaction can
+// add to the minute in which it began.
+const minutesKept = 3
 
-func (w *work) minute() time.Time { return w.now.time().Truncate(time.Minute) }
-
-// take gives a shard to a transaction, until that ends.
-func (r *rollups) take(first int64) *shard {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.shards {
-		if !s.taken {
-			s.taken = true
-			return s
-		}
-	}
-	s := &shard{number: first + int64(len(r.shards)), first: len(r.shards) == 0, taken: true}
-	r.shards = append(r.shards, s)
-	return s
-}
-
-// giveBack ends a transaction's use of a shard.
-func (r *rollups) giveBack(s *shard, rollup *sender.Rollup, committed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.taken = false
-	if committed {
-		s.rollup = rollup
-	} else {
-		s.unsure = true
-	}
-}
-
-// tallied adds what a batch has done to the minute's rollup. It comes after all that
-// is done, once.
-func (b *batch) tallied() error {
+// tallied adds what a batch has done to its minute's rollup, once it is committed.
+func (b *batch) tallied() {
 	if b.rollup.Attempts()+b.rollup.Published+b.rollup.Deliveries == 0 {
-		return nil
+		return
 	}
-	return b.tally(&b.rollup)
-}
-
-// tally adds to the rollup of the present minute, in the transaction.
-func (w *work) tally(add *sender.Rollup) error {
-	if err := w.measure(); err != nil {
-		return err
-	}
-	s := w.rollups.take(w.shard)
-	rollup := &sender.Rollup{Minute: w.minute()}
-	w.after(func(committed bool) { w.rollups.giveBack(s, rollup, committed) })
-	if s.unsure {
-		if err := w.reread(s); err != nil {
-			return err
+	b.after(func(committed bool) {
+		if committed {
+			b.rollups.add(b.now.time().Truncate(time.Minute), b.shard, &b.rollup)
 		}
-	}
-	var rows []*sender.Rollup
-	switch last := s.rollup; {
-	case last != nil && !last.Minute.Before(rollup.Minute) && !last.Minute.After(rollup.Minute.Add(time.Minute)):
-		*rollup = *last // or one that has begun after this transaction
-		rollup.Failures = maps.Clone(last.Failures)
-	case last != nil && last.Minute.After(rollup.Minute): // the clock was set back: its rows stay as they are
-		s.number = rand.Int64()
-	case s.first:
-		if ended := w.rollups.begin(rollup, last); ended != nil {
-			rows = append(rows, ended)
-		}
-	}
-	s.since = rollup.Minute
-	rollup.Merge(add)
-	return w.storeRollups(s, append(rows, rollup))
+	})
 }
 
-// reread reads what is stored of a shard.
-func (w *work) reread(s *shard) error {
-	since := s.since
-	if s.rollup != nil && s.rollup.Minute.Before(since) {
-		since = s.rollup.Minute
-	}
-	var text string
-	s.rollup = nil
-	err := w.row(selectRollup, s.number, momentOf(since)).Scan(&text)
-	if err == nil {
-		s.rollup = &sender.Rollup{}
-		err = json.Unmarshal([]byte(text), s.rollup)
-	}
-	if err == nil || errors.Is(err, sql.ErrNoRows) {
-		s.unsure = false
-		return nil
-	}
-	return err
-}
-
-// begin says in the rollup of a new minute how much there was to do, and in the last
-// one, which it returns, how much there was when that ended.
-func (r *rollups) begin(rollup, last *sender.Rollup) (ended *sender.Rollup) {
+func (r *rollups) add(at time.Time, shard int64, done *sender.Rollup) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rollup.Backlog, rollup.OldestDue = r.latest.backlog, r.latest.oldestDue
-	if last == nil {
-		return nil
+	i, there := slices.BinarySearchFunc(r.minutes, at, func(m *minute, at time.Time) int { return m.Minute.Compare(at) })
+	if !there {
+		if !at.After(r.closed) { // the clock was set back: its row stays as it is
+			shard = rand.Int64()
+		}
+		r.minutes = slices.Insert(r.minutes, i, &minute{Rollup: sender.Rollup{Minute: at}, shard: shard})
+		r.minutes[i].meet(&r.measured)
 	}
-	m := r.latest
-	if r.after.minute.After(last.Minute) {
-		m = r.after
-	}
-	if last.Backlog == m.backlog && last.OldestDue.Equal(m.oldestDue) {
-		return nil
-	}
-	again := *last
-	again.Backlog, again.OldestDue = m.backlog, m.oldestDue
-	return &again
+	r.minutes[i].Merge(done)
+	r.minutes[i].changes++
 }
 
-func (w *work) storeRollups(s *shard, all []*sender.Rollup) error {
-	minutes, texts := make([]moment, len(all)), make([]string, len(all))
-	for i, r := range all {
-		text, err := json.Marshal(r)
+// meet notes how much there was to do as the minute began, or when it had ended.
+func (m *minute) meet(now *measure) {
+	ended := m.Minute.Before(now.minute)
+	if ended && m.closed || !ended && (m.begun || m.Minute.After(now.minute)) {
+		return
+	}
+	m.begun, m.closed = true, ended
+	m.Backlog, m.OldestDue = now.backlog, now.oldestDue
+	m.changes++
+}
+
+// storeRollups writes what was counted and is not written yet, by the database's time.
+func (c *core) storeRollups(ctx context.Context, now moment) error {
+	r := &c.rollups
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	at := now.time().Truncate(time.Minute)
+	if r.unmeasured(at) {
+		counts, err := c.dispatching().counts(ctx)
 		if err != nil {
 			return err
 		}
-		minutes[i], texts[i] = momentOf(r.Minute), string(text)
+		r.meet(measure{at, counts.Live, counts.OldestDue})
 	}
-	return w.joins(upsertRollups, minutes, s.number, texts)
+	changes, args, err := r.unwritten()
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	err = c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(upsertRollups, args...) })
+	if err != nil {
+		return fail("storing rollups", err)
+	}
+	r.wrote(changes)
+	return nil
 }
 
-// Rollups implements sender.QueryStore.
+// unmeasured tells whether it is to be found out how much there is to do: a minute has
+// ended in which something happened, or in the present one something did.
+func (r *rollups) unmeasured(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.minutes, func(m *minute) bool { return !m.closed && m.Minute.Before(now) || !m.begun && m.Minute.Equal(now) })
+}
+
+func (r *rollups) meet(now measure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.measured = now
+	for _, m := range r.minutes {
+		m.meet(&now)
+	}
+}
+
+// unwritten are the rollups that have changed, as rows to be written, and as of which
+// changes.
+func (r *rollups) unwritten() (changes map[*minute]int, args []any, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var minutes []moment
+	var shards []int64
+	var texts []string
+	changes = map[*minute]int{}
+	for _, m := range r.minutes {
+		if m.stored == m.changes {
+			continue
+		}
+		text, err := json.Marshal(&m.Rollup)
+		if err != nil {
+			return nil, nil, err
+		}
+		changes[m] = m.changes
+		minutes, shards, texts = append(minutes, momentOf(m.Minute)), append(shards, m.shard), append(texts, string(text))
+	}
+	return changes, []any{minutes, shards, texts}, nil
+}
+
+// wrote notes what is written, and drops what will hardly change.
+func (r *rollups) wrote(changes map[*minute]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for m, n := range changes {
+		m.stored = n
+	}
+	for len(r.minutes) > minutesKept && r.minutes[0].closed && r.minutes[0].stored == r.minutes[0].changes {
+		if first := r.minutes[0].Minute; first.After(r.closed) {
+			r.closed = first
+		}
+		r.minutes = slices.Delete(r.minutes, 0, 1)
+	}
+}
+
+// rollupKey names a row.
+type rollupKey struct {
+	minute moment
+	shard  int64
+}
+
+// here are those of the minutes from a time to another one that are not written as they
+// are.
+func (r *rollups) here(from, to time.Time) map[rollupKey]sender.Rollup {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[rollupKey]sender.Rollup{}
+	for _, m := range r.minutes {
+		if m.stored != m.changes && !m.Minute.Before(from) && m.Minute.Before(to) {
+			shown := m.Rollup
+			shown.Failures = maps.Clone(m.Failures)
+			all[rollupKey{momentOf(m.Minute), m.shard}] = shown
+		}
+	}
+	return all
+}
+
+// Rollups implements sender.QueryStore. What this process has counted is among them at
+// once, and what others have within a second.
 func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
+	here := c.rollups.here(from, to)
 	err = c.read(ctx, func(w *work) error {
 		return w.each(func(rows rows) (bool, error) {
+			var k rollupKey
 			var text string
-			if err := rows.Scan(&text); err != nil {
+			if err := rows.Scan(&k.minute, &k.shard, &text); err != nil {
 				return false, err
+			}
+			if _, known := here[k]; known {
+				return true, nil
 			}
 			var r sender.Rollup
-			if err := json.Unmarshal([]byte(text), &r); err != nil {
-				return false, err
-			}
-			if n := len(all); n > 0 && all[n-1].Minute.Equal(r.Minute) {
-				all[n-1].Merge(&r)
-			} else {
-				all = append(all, r)
-			}
-			return true, nil
+			err := json.Unmarshal([]byte(text), &r)
+			all = append(all, r)
+			return true, err
 		}, selectRollups, momentOf(from), momentOf(to))
 	})
 	if err != nil {
 		return nil, fail("reading rollups", err)
 	}
-	return all, nil
+	for _, r := range here {
+		all = append(all, r)
+	}
+	return byMinute(all), nil
+}
+
+// byMinute merges the rollups of each minute.
+func byMinute(all []sender.Rollup) (merged []sender.Rollup) {
+	slices.SortFunc(all, func(a, b sender.Rollup) int { return a.Minute.Compare(b.Minute) })
+	for i := range all {
+		if n := len(merged); n > 0 && merged[n-1].Minute.Equal(all[i].Minute) {
+			merged[n-1].Merge(&all[i])
+		} else {
+			merged = append(merged, all[i])
+		}
+	}
+	return merged
 }

@@ -36,56 +36,100 @@ func (c *core) delivered(t *testing.T, from time.Time) int64 {
 	return all[0].Delivered
 }
 
-func TestRollupsSurviveTheirTransactions(t *testing.T) {
+// at sets the database's clock.
+func (c *core) at(text string) {
+	c.clock = `timestamptz '2026-11-20 ` + text + `Z'`
+	c.texts.Clear()
+}
+
+// counts adds a delivered attempt in a transaction, which fails with an error.
+func (c *core) countsOne(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, c.write(t.Context(), func(w *work) error {
+		b := w.batch(sender.Batch{})
+		b.rollup.Delivered = 1
+		b.tallied()
+		return err
+	}), err)
+}
+
+func TestRollupsCountWhatIsCommitted(t *testing.T) {
+	c := newTestCore(t)
+	other, err := newCore("New", c.pool, &Config{Schema: c.schema}) // another process
+	require.NoError(t, err)
+	sweep := func() {
+		t.Helper()
+		_, err := c.Sweep(t.Context(), 1)
+		require.NoError(t, err)
+	}
+	first := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	second := first.Add(time.Minute)
+	failed := errors.New("failed")
+
+	c.at("12:00:30")
+	c.countsOne(t, failed)
+	c.countsOne(t, nil)
+	c.countsOne(t, failed)
+	c.countsOne(t, nil)
+	require.Equal(t, int64(2), c.delivered(t, first), "one that was rolled back is not counted")
+	all, err := other.Rollups(t.Context(), first, second)
+	require.NoError(t, err)
+	require.Empty(t, all, "it is written by Sweep")
+	for range 2 { // the second time there is nothing to write
+		sweep()
+		require.Equal(t, int64(2), c.delivered(t, first))
+		require.Equal(t, int64(2), other.delivered(t, first))
+	}
+	c.countsOne(t, nil)
+	require.Equal(t, int64(3), c.delivered(t, first), "here it is counted at once")
+	require.Equal(t, int64(2), other.delivered(t, first))
+
+	c.at("12:01:00")
+	c.countsOne(t, failed)
+	c.countsOne(t, nil)
+	sweep()
+	for _, process := range []*core{c, other} {
+		require.Equal(t, int64(3), process.delivered(t, first))
+		require.Equal(t, int64(1), process.delivered(t, second))
+	}
+	all, err = c.Rollups(t.Context(), second, second.Add(time.Minute))
+	require.NoError(t, err)
+	require.Len(t, all, 1, "from is included, and to is not")
+}
+
+// A write that has failed is made up for by the next one.
+func TestRollupsAreWrittenAgain(t *testing.T) {
 	c := newTestCore(t)
 	minute := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	c.clock = `timestamptz '2026-11-20 12:00:30Z'`
-	add := func(err error, during func()) error {
-		return c.write(t.Context(), func(w *work) error {
-			if err := w.tally(&sender.Rollup{Delivered: 1}); err != nil {
-				return err
-			}
-			if during != nil {
-				during()
-			}
-			return err
-		})
+	c.at("12:00:30")
+	c.countsOne(t, nil)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, c.storeRollups(gone, momentOf(minute)), context.Canceled)
+	require.NoError(t, c.storeRollups(t.Context(), momentOf(minute)))
+	other, err := newCore("New", c.pool, &Config{Schema: c.schema})
+	require.NoError(t, err)
+	require.Equal(t, int64(1), other.delivered(t, minute))
+}
+
+// What is remembered is bounded, and when the clock is set back nothing is overwritten.
+func TestRollupsWhenTheClockIsSetBack(t *testing.T) {
+	c := newTestCore(t)
+	minute := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	count := func(at string) {
+		c.at(at)
+		c.countsOne(t, nil)
+		_, err := c.Sweep(t.Context(), 1)
+		require.NoError(t, err)
 	}
-	failed := errors.New("failed")
-	require.ErrorIs(t, add(failed, nil), failed)
-	require.NoError(t, add(nil, nil))
-	require.Equal(t, int64(1), c.delivered(t, minute))
-
-	require.ErrorIs(t, add(failed, nil), failed)
-	require.NoError(t, add(nil, nil))
-	require.Equal(t, int64(2), c.delivered(t, minute), "one that was rolled back is not counted")
-
-	// One that was committed, though the answer was lost.
-	before := c.rollups.shards[0].rollup
-	require.NoError(t, add(nil, nil))
-	c.rollups.shards[0].rollup = before
-	c.rollups.giveBack(c.rollups.shards[0], nil, false)
-	require.NoError(t, add(nil, nil))
-	require.Equal(t, int64(4), c.delivered(t, minute), "one that was committed is counted")
-
-	// While one is open another one does not wait for it.
-	require.NoError(t, add(nil, func() { require.NoError(t, add(nil, nil)) }))
-	require.Equal(t, int64(6), c.delivered(t, minute))
-
-	// The same at the turn of a minute.
-	c.clock = `timestamptz '2026-11-20 12:01:00Z'`
-	c.texts.Clear()
-	require.ErrorIs(t, add(failed, nil), failed)
-	require.NoError(t, add(nil, nil))
-	require.Equal(t, int64(6), c.delivered(t, minute))
-	require.Equal(t, int64(1), c.delivered(t, minute.Add(time.Minute)))
-
-	// When the clock is set back nothing is overwritten.
-	c.clock = `timestamptz '2026-11-20 11:30:00Z'`
-	c.texts.Clear()
-	require.NoError(t, add(nil, nil))
-	c.clock = `timestamptz '2026-11-20 12:00:00Z'`
-	c.texts.Clear()
-	require.NoError(t, add(nil, nil))
-	require.Equal(t, int64(7), c.delivered(t, minute))
+	for _, at := range []string{"12:00:10", "12:01:10", "12:02:10", "12:03:10", "12:04:10", "12:05:10", "12:06:10"} {
+		count(at)
+	}
+	require.LessOrEqual(t, len(c.rollups.minutes), minutesKept+1)
+	count("12:00:20")
+	count("11:30:00")
+	count("12:05:20")
+	require.Equal(t, int64(2), c.delivered(t, minute))
+	require.Equal(t, int64(2), c.delivered(t, minute.Add(5*time.Minute)))
+	require.Equal(t, int64(1), c.delivered(t, minute.Add(-30*time.Minute)))
 }

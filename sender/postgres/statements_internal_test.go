@@ -49,7 +49,7 @@ func ownStatements() map[string]string {
 		"selectEvents": selectEvents, "selectEvent": selectEvent,
 		"selectPositionBefore": selectPositionBefore, "selectEventBefore": selectEventBefore, "countLate": countLate, "selectBelated": selectBelated,
 		"restartLease": restartLease, "restartWaiting": restartWaiting, "deletePending": deletePending, "deleteEnd": deleteEnd, "lastNumber": lastNumber,
-		"upsertRollups": upsertRollups, "selectRollup": selectRollup, "selectRollups": selectRollups,
+		"upsertRollups": upsertRollups, "selectRollups": selectRollups,
 	} {
 		all[name] = text
 	}

@@ -82,9 +82,6 @@ func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *aroun
 		return x, err
 	}
 	b.out.Now = b.now.time()
-	if err := b.measure(); err != nil {
-		return x, err
-	}
 	e.arrive()
 	if err := b.recordAll(found.leases); err != nil {
 		return x, err

@@ -32,7 +32,7 @@ const (
 				OR EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.until <= {now})
 				OR l.seq < (SELECT seq FROM low) AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
 			ORDER BY l.subscription, l.epoch LIMIT 100)
-		SELECT ARRAY(SELECT s.no FROM surehook_subscriptions s CROSS JOIN LATERAL (
+		SELECT {now}, ARRAY(SELECT s.no FROM surehook_subscriptions s CROSS JOIN LATERAL (
 				SELECT pending + waiting AS idle, leased, leases_end FROM surehook_heads WHERE subscription = s.no OFFSET 0) h
 			WHERE s.status IN ('closing', 'deleted') AND CASE s.status
 				WHEN 'deleted' THEN h.idle > 0 OR h.leased = 0 OR coalesce(h.leases_end, '-infinity') <= {now}
@@ -65,6 +65,7 @@ const (
 
 // sweepable is what selectSweepable finds.
 type sweepable struct {
+	now       moment
 	ending    []int64 // subscriptions
 	left      []int64 // subscriptions
 	past      []int64 // subscriptions, and
@@ -74,12 +75,18 @@ type sweepable struct {
 }
 
 // Sweep implements sender.DispatchStore. What somebody else has locked is left to
-// another time.
+// another time. It also writes what was counted since the last time.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable
-	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.ending, &f.left, &f.past, &f.epochs, &f.forgotten, &f.marks)
-	if err != nil || len(f.ending)+len(f.left) == 0 && !f.forgotten && f.marks == nil {
+	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.left, &f.past, &f.epochs, &f.forgotten, &f.marks)
+	if err != nil {
 		return 0, fail("looking for what is to be swept", err)
+	}
+	if err := c.storeRollups(ctx, f.now); err != nil {
+		return 0, err
+	}
+	if len(f.ending)+len(f.left) == 0 && !f.forgotten && f.marks == nil {
+		return 0, nil
 	}
 	// What is swept ends, whatever would be decided.
 	ends := sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {

@@ -55,6 +55,7 @@ func pruneRollups[Tx any](w *world[Tx]) {
 	start := w.now()
 	for range 4 {
 		w.ended(1, sender.ClassNone)
+		w.sweep(10)
 		w.Advance(time.Minute)
 	}
 	minutes := func() (all []time.Duration) {

@@ -78,6 +78,7 @@ func queryRollups[Tx any](w *world[Tx]) {
 	w.sameRollup(got[0], first, "in the first minute")
 
 	w.Advance(3 * time.Minute) // the fourth was lost, and the second is due again
+	w.sweep(10)                // a store may look here how much there is to do
 	_, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
 		return sender.Decision{Health: h} // which is none
 	}, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
