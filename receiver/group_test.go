@@ -169,8 +169,11 @@ func TestGroup(t *testing.T) {
 		},
 		"who breaks it fails, the others are run again": {
 			refuse: map[string]error{"ROLLBACK TO SAVEPOINT surehook": lost},
-			fns:    []func(*script) error{says("a", nil), says("b", errOwn), says("c", nil)},
-			// c had not joined yet, and leads the next one.
+			// c had not joined yet, and leads the next one. a comes meanwhile.
+			fns: []func(*script) error{says("a", nil), says("b", errOwn), func(s *script) error {
+				synctest.Wait()
+				return s.say("c")
+			}},
 			log:  "begin, savepoint, a, next, b, undo, rollback, begin, savepoint, c, next, a, release, commit",
 			errs: []error{nil, errOwn, nil},
 		},

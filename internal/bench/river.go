@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ func (b *bench) riverProgram(ctx context.Context) (string, error) {
 	}
 	program := filepath.Join(b.folder, "river")
 	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(strings.TrimSpace(string(out)), "internal/bench/river"), "-o", program, ".")
+	build.Env = append(os.Environ(), "GOWORK=off") // it is in no workspace
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building River's part: %w\n%s", err, out)
 	}

@@ -59,9 +59,9 @@ func load(tree fs.FS) (graph, error) {
 	return g, err
 }
 
-// skip leaves out what the go command leaves out of ./... too.
+// skip leaves out what the go command leaves out of ./... and ./examples/... too.
 func skip(tree fs.FS, folder string) error {
-	if folder == "." {
+	if folder == "." || folder == "examples" {
 		return nil
 	}
 	base := path.Base(folder)

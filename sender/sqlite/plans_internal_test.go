@@ -168,7 +168,7 @@ func TestPlans(t *testing.T) {
 	met := map[step]bool{}
 	for _, query := range queries {
 		for _, detail := range planOf(t, db, query) {
-			i := slices.IndexFunc(expected, func(e step) bool { return e.query == query && e.detail == detail })
+			i := slices.IndexFunc(expected, func(e step) bool { return e.query == query && plain(e.detail) == plain(detail) })
 			if i >= 0 {
 				met[expected[i]] = true
 			} else if slow(detail) {
@@ -182,6 +182,9 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// plain leaves out what SQLite's releases do not agree on for one and the same plan.
+func plain(detail string) string { return strings.ReplaceAll(detail, "COVERING ", "") }
 
 var parameter = regexp.MustCompile(`\?(\d*)`)
 
