@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// expander is the lock of who expands.
-	expander = `((1936028277::bigint << 32) + 'surehook_outbox'::regclass::oid::bigint)`
-	// expanding lets one expander work at a time; the others do not wait. It ends with
-	// the transaction, after what that has committed is visible: so positions appear in
-	// their order, and the statements that follow see all that the one before has
-	// committed.
-	expanding = `SELECT set_config('surehook.expanding', pg_try_advisory_xact_lock` + expander + `::text, true)::boolean`
+	// beExpander waits for the expander, and keeps others from being it, until the
+	// transaction ends.
+	beExpander = `SELECT position, newest FROM surehook_feed_head FOR UPDATE`
+	// expanding lets one expander work at a time; the others do not wait, and find no row.
+	// It reads the row as the one before has left it, and the statements that follow see
+	// all that this one has committed: so positions appear in their order.
+	expanding = beExpander + ` SKIP LOCKED`
 
 	// selectUnexpanded finds what was begun, and so many others.
 	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox
@@ -85,14 +85,12 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 		return nil, nil
 	}
 	e := &expansion{batch: b, p: p}
-	if err := e.execs(expanding); err != nil {
-		return nil, err
-	}
 	params := fanout.New(p)
 	all := &askers{limit: params.Look(), by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
-	e.own.later(query{e.text(b.of(&selectFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
+	e.own.later(query{e.text(b.of(&lockFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
+		err := r.Scan(append([]any{&b.now, nil, &e.position, &e.newest, &all.operator}, seen.columns()...)...)
 		seen.now = b.now
-		return r.Scan(append([]any{&e.position, &e.newest, &all.operator}, seen.columns()...)...)
+		return err
 	})
 	events := b.floors.eventsFor(p)
 	found, err := e.find(events, from)

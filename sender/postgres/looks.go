@@ -16,8 +16,10 @@ var (
 	selectIdle = shareableBy(9, func(due []string) string {
 		return `SELECT {now}, ` + lookAround(due) + `, $7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
 	})
-	selectFeedHead = shareableBy(8, func(due []string) string {
-		return `SELECT position, newest, ` + operatorNo + `, ` + lookAround(due) + ` FROM surehook_feed_head`
+	// lockFeedHead begins what expands.
+	lockFeedHead = shareableBy(8, func(due []string) string {
+		return `SELECT {now}, set_config('surehook.expanding', (h.position IS NOT NULL)::text, true)::boolean, coalesce(h.position, 0), coalesce(h.newest, '-infinity'), ` +
+			operatorNo + `, ` + lookAround(due) + ` FROM (SELECT 1) one LEFT JOIN LATERAL (` + expanding + `) h ON true`
 	})
 	selectNextDue = shareableBy(7, func(due []string) string {
 		return `SELECT least(` + due[0] + `, ` + due[1] + `, ` + due[2] + `)`

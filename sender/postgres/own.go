@@ -153,7 +153,9 @@ func (s side) on(ctx context.Context, conn session, begin string, w *work, fn fu
 	}()
 	o := &ownConn{c: conn.Conn.Conn()}
 	o.later(query{begin, nil}, nil)
-	o.later(query{s.text(cmp.Or(conn.set, `SELECT {now}, NULL`)), nil}, func(r rows) error { return r.Scan(&w.now, nil) })
+	if conn.set != "" || !w.dates {
+		o.later(query{s.text(cmp.Or(conn.set, `SELECT {now}, NULL`)), nil}, func(r rows) error { return r.Scan(&w.now, nil) })
+	}
 	w.core, w.ctx, w.conn, w.own = s.core, ctx, o, o
 	committed := false
 	defer func() { // also if fn panics

@@ -24,10 +24,7 @@ const (
 	removeBodies = `UPDATE surehook_events SET body = '' WHERE no = ANY($1) AND length(body) > 0`
 	// unaddress lets events that are not expanded be for nobody: so an expander gives
 	// them their positions, and makes no deliveries. A row's seq is its event's number.
-	unaddress = `UPDATE surehook_outbox SET patterns = '{}', subscriber = 0, subscription = 0 WHERE seq = ANY($1)`
-	// beExpander waits for the expander, and keeps others from being it.
-	beExpander = `SELECT pg_advisory_xact_lock` + expander
-
+	unaddress       = `UPDATE surehook_outbox SET patterns = '{}', subscriber = 0, subscription = 0 WHERE seq = ANY($1)`
 	selectPositions = `SELECT position FROM surehook_feed WHERE event = ANY($1)`
 	selectLiveOf    = `SELECT x.event, h.subscription FROM surehook_heads h CROSS JOIN LATERAL (
 			SELECT event FROM surehook_pending WHERE h.pending > 0 AND subscription = h.subscription AND event = ANY($1)

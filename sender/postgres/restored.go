@@ -14,7 +14,7 @@ const (
 	lastInOutbox = `SELECT coalesce(max(seq), 0) FROM surehook_outbox`
 	anyInOutbox  = `SELECT EXISTS (SELECT 1 FROM surehook_outbox WHERE seq <= $1)`
 
-	waitToExpand  = `SELECT pg_advisory_xact_lock` + expander
+	// raisePosition waits for the expander.
 	raisePosition = `UPDATE surehook_feed_head SET position = position + $1 RETURNING position`
 	// raiseFloor leaves out what callers give: it may be high, and the next one is theirs.
 	raiseFloor = `UPDATE surehook_floor f SET version = greatest(f.version, (SELECT max(version) FROM surehook_objects WHERE version < $2)) + $1 RETURNING version`
@@ -39,9 +39,6 @@ func (s *Store[Tx]) Restored(ctx context.Context) (r sender.Restoration, err err
 	err = s.write(ctx, func(w *work) error {
 		if err := w.execs(raiseKeyrings, sender.LostVersions); err != nil {
 			return fail("raising the versions of keyrings", err)
-		}
-		if err := w.execs(waitToExpand); err != nil {
-			return fail("waiting for the expander", err)
 		}
 		if err := w.row(raisePosition, sender.LostPositions).Scan(&r.Position); err != nil {
 			return fail("raising the feed's positions", err)

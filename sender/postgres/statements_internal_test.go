@@ -13,14 +13,14 @@ import (
 // ownStatements are those that take only parameters, by name.
 func ownStatements() map[string]string {
 	all := map[string]string{
-		"own": own, "expanding": expanding, "lockHeads": lockHeads, "lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateHeadsAndOwners": updateHeadsAndOwners, "lockTurns": lockTurns, "updateTurns": updateTurns,
+		"own": own, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateHeadsAndOwners": updateHeadsAndOwners, "lockTurns": lockTurns, "updateTurns": updateTurns,
 		"selectTargets": selectTargets, "selectLeftOf": selectLeftOf, "disable": disableSubscription, "insertNotice": insertNotice,
 		"insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate,
 		"deletePendingKeys": deletePendingKeys, "deleteWaitingKeys": deleteWaitingKeys,
 		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "takeLeases": takeLeases, "selectIdle": selectIdle.alone, "selectIdle shared": selectIdle.shared, "nextDue": selectNextDue.alone, "nextDue shared": selectNextDue.shared,
 		"selectDue": selectDue.alone, "selectDue shared": selectDue.shared, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
-		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFeedHead": selectFeedHead.alone, "selectFeedHead shared": selectFeedHead.shared, "insertPending": insertPending, "insertLeases": insertLeases, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
+		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "lockFeedHead": lockFeedHead.alone, "lockFeedHead shared": lockFeedHead.shared, "insertPending": insertPending, "insertLeases": insertLeases, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
 		"insertFeed": insertFeed, "updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectAskers": selectAskers, "selectAllAskers": selectAllAskers, "selectAddressed": selectAddressed,
 		"selectUnexpandedLeft": selectUnexpandedLeft, "selectKey": selectKey, "selectVersion": selectVersion,

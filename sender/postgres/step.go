@@ -54,7 +54,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	}
 	var x sender.Expanded
 	var b *batch
-	err := c.dispatching().writeLater(ctx, func(w *work) (err error) {
+	err := c.dispatching().writeAs(ctx, work{dates: p.Events > 0}, func(w *work) (err error) {
 		b = w.batch(in)
 		x, err = b.run(p, from, f, known)
 		return fail("expanding, recording and claiming", err)

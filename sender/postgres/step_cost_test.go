@@ -73,8 +73,8 @@ func TestStatementsOfAStep(t *testing.T) {
 		events            int
 		statements, trips int64
 	}{
-		"events and results": {3, 12, 4},
-		"results":            {0, 10, 3},
+		"events and results": {3, 10, 4},
+		"results":            {0, 8, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if len(claimed) == 0 {

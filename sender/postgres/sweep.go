@@ -105,9 +105,13 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
 	// An expander that is at work may not see a deletion, and add to a head that has
 	// nothing: so nothing is at its end before it has.
-	var alone bool
+	alone := false
 	if len(f.ending) > 0 {
-		if err := b.row(expanding).Scan(&alone); err != nil {
+		err := b.each(func(rows) (bool, error) {
+			alone = true
+			return false, nil
+		}, expanding)
+		if err != nil {
 			return 0, err
 		}
 	}

@@ -45,9 +45,16 @@ func (c *core) write(ctx context.Context, fn func(w *work) error) error {
 // writeLater is write, for those who need no w.now before the result of a statement:
 // the transaction begins with their first one.
 func (s side) writeLater(ctx context.Context, fn func(w *work) error) error {
+	return s.writeAs(ctx, work{}, fn)
+}
+
+// writeAs is writeLater, for work of a kind.
+func (s side) writeAs(ctx context.Context, kind work, fn func(w *work) error) error {
 	var err error
 	for run := range ownRuns {
-		err = s.transaction(ctx, beginWriting, &work{again: run > 0}, fn)
+		w := kind
+		w.again = run > 0
+		err = s.transaction(ctx, beginWriting, &w, fn)
 		if !errors.Is(err, sender.ErrRetryTx) {
 			break
 		}
@@ -95,6 +102,7 @@ type work struct {
 	now moment   // the database's time, once, after the beginning; not of a caller's
 
 	again bool // it was run before, and lost against another transaction
+	dates bool // its first statement reads the time: nothing else needs to
 	ended []func(committed bool)
 	reads []queued // that follow the commit
 }
