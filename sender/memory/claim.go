@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -108,7 +109,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	if row.first.IsZero() {
 		row.first = w.now
 	}
-	row.replay, row.returned = 0, false
+	row.replay, row.returned, row.turn = 0, false, time.Time{}
 	row.leased, row.due, row.token = w.now, w.now.Add(w.Claim.Lease), w.Claim.Token
 	row.by = w.Claim.By.Process
 	set(w.tx, &d.sub.process, row.by)

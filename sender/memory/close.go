@@ -32,9 +32,12 @@ func (tx *Tx) close(sub *subscription) {
 // closed tells whether a subscription that is closing has nothing left, not even an
 // attempt that it was resumed without: whoever makes it may still ask for the keyring.
 func (s *Store) closed(sub *subscription) bool {
-	expanded := s.expanded() >= sub.last ||
-		s.expanded()+1 == sub.last && int64(s.expandingAt) >= sub.no
-	return expanded && !sub.waits() && len(sub.leased) == 0
+	for _, e := range s.events[s.expanding:] {
+		if e.no <= sub.last && !e.expandedFor(sub) {
+			return false
+		}
+	}
+	return !sub.waits() && len(sub.leased) == 0
 }
 
 // DeleteSubscriptionTx implements sender.RegistryStore.

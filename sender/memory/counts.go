@@ -20,7 +20,11 @@ func (s *Store) Counts(ctx context.Context) (c sender.Counts, err error) {
 func (s *Store) counts(now time.Time) sender.Counts {
 	c := sender.Counts{
 		At: now, Subscriptions: map[sender.SubscriptionStatus]int64{},
-		Unexpanded: int64(len(s.events) - s.expanding),
+	}
+	for _, e := range s.events[s.expanding:] {
+		if !e.expanded {
+			c.Unexpanded++
+		}
 	}
 	for _, sub := range s.subscriptions {
 		c.DeadLettered += sub.DeadLettered

@@ -28,6 +28,7 @@ type delivery struct {
 // changed, but replaced by setLive.
 type live struct {
 	due    time.Time // while it is leased: the end of the lease
+	turn   time.Time // of what was never claimed: its place among what is due; zero: as due
 	number int       // of the attempt that was claimed last
 	token  int64     // of the last lease
 	by     int64     // the process that holds it
@@ -84,10 +85,18 @@ func (d *delivery) before(other *delivery) bool {
 	if d.live.returned != other.live.returned {
 		return d.live.returned
 	}
-	if !d.live.returned && !d.live.due.Equal(other.live.due) {
-		return d.live.due.Before(other.live.due)
+	if at, others := d.live.place(), other.live.place(); !d.live.returned && !at.Equal(others) {
+		return at.Before(others)
 	}
 	return d.event.no < other.event.no
+}
+
+// place is among those that are due.
+func (l *live) place() time.Time {
+	if l.number == 0 && l.leased.IsZero() && !l.turn.IsZero() {
+		return l.turn
+	}
+	return l.due
 }
 
 func (d *delivery) key() sender.DeliveryKey {

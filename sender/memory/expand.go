@@ -2,9 +2,11 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
 // Expand implements sender.DispatchStore. It compares each event with each
@@ -29,35 +31,104 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 
 func (tx *Tx) expand(p sender.ExpandParams, now time.Time) (x sender.Expanded) {
 	s := tx.store
-	for s.expanding < len(s.events) {
-		e := s.events[s.expanding]
-		if x.Events == p.Events {
-			x.More = true
-			return x
+	plan := fanout.New(p)
+	var found []*event
+	events := p.Events + min(s.waiting, fanout.Waiting)
+	for _, e := range s.events[s.expanding:] {
+		if e.expanded {
+			continue
 		}
-		for _, sub := range s.subscriptions[s.expandingAt:] {
-			if e.redacted || sub.tx > e.tx {
-				break // it and all that follow are younger than the event, or nobody gets it
-			}
-			if sub.gets(e) {
-				if x.Deliveries == p.Deliveries {
-					x.More = true
-					return x
-				}
-				if d := tx.deliver(e, sub); sub.leaves(e) {
-					tx.end(d, sender.StatusCancelled)
-				} else {
-					tx.setLive(d, &live{due: now})
-				}
-				x.Deliveries++
-			}
-			set(tx, &s.expandingAt, s.expandingAt+1)
+		if len(found) == events {
+			plan.More = true
+			break
 		}
-		set(tx, &s.expanding, s.expanding+1)
-		set(tx, &s.expandingAt, 0)
-		x.Events++
+		count, whole := s.askers(e, plan.Look())
+		if full, _ := plan.Add(&fanout.Candidate{Count: count, All: whole, Object: func() (sender.Object, error) { return e.info.Object, nil }}); full {
+			break
+		}
+		found = append(found, e)
 	}
+	plan.Share()
+	s.waiting = plan.Waiting // a hint
+	for _, m := range plan.Makes {
+		n, whole := tx.expandOne(found[m.At], m.Most, now)
+		x.Deliveries += n
+		if whole {
+			x.Events++
+		}
+	}
+	at := s.expanding
+	for at < len(s.events) && s.events[at].expanded {
+		at++
+	}
+	set(tx, &s.expanding, at)
+	x.More = plan.More
 	return x
+}
+
+// askers counts the subscriptions that are still to get an event, up to a number, and
+// tells whether these are all.
+func (s *Store) askers(e *event, most int) (n int, whole bool) {
+	if e.redacted {
+		return 0, true
+	}
+	for _, sub := range s.subscriptions[e.comparedTo:] {
+		if sub.tx > e.tx {
+			break // it and all that follow are younger than the event
+		}
+		if sub.gets(e) {
+			if n++; n == most {
+				return n, false
+			}
+		}
+	}
+	return n, true
+}
+
+// expandOne makes up to so many more deliveries of an event.
+func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool) {
+	s := tx.store
+	for _, sub := range s.subscriptions[e.comparedTo:] {
+		if e.redacted || sub.tx > e.tx {
+			break
+		}
+		if sub.gets(e) {
+			if made == most {
+				return made, false
+			}
+			turn := sub.turnOf(e, now)
+			d := tx.deliver(e, sub)
+			made++
+			if sub.leaves(e) {
+				tx.end(d, sender.StatusCancelled)
+			} else {
+				tx.setLive(d, &live{due: now, turn: turn})
+			}
+		}
+		set(tx, &e.comparedTo, e.comparedTo+1)
+	}
+	set(tx, &e.expanded, true)
+	return made, true
+}
+
+// expandedFor tells whether a subscription has got all that it gets of an event.
+func (e *event) expandedFor(sub *subscription) bool {
+	return e.expanded || sub.no <= int64(e.comparedTo)
+}
+
+// turnOf is the turn of a delivery that is made now: before those of later events that
+// were never claimed.
+func (sub *subscription) turnOf(e *event, now time.Time) time.Time {
+	turn := now
+	if n := len(sub.deliveries); n == 0 || sub.deliveries[n-1].event.no < e.no {
+		return turn
+	}
+	for _, d := range sub.live.items {
+		if d.event.no > e.no && d.live.number == 0 && !d.live.returned && d.live.place().Before(turn) {
+			turn = d.live.place()
+		}
+	}
+	return turn
 }
 
 // deliver makes the delivery of an event to a subscription. The caller says whether
@@ -66,6 +137,14 @@ func (tx *Tx) deliver(e *event, sub *subscription) *delivery {
 	d := &delivery{event: e, sub: sub}
 	setKey(tx, tx.store.deliveries, d.key(), d)
 	set(tx, &e.deliveries, append(e.deliveries, d))
-	set(tx, &sub.deliveries, append(sub.deliveries, d))
+	n := len(sub.deliveries)
+	for n > 0 && sub.deliveries[n-1].event.no > e.no { // of a large event
+		n--
+	}
+	if n == len(sub.deliveries) {
+		set(tx, &sub.deliveries, append(sub.deliveries, d))
+	} else {
+		set(tx, &sub.deliveries, slices.Insert(slices.Clone(sub.deliveries), n, d))
+	}
 	return d
 }

@@ -117,9 +117,8 @@ func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Res
 	for _, d := range held {
 		look(d.event)
 	}
-	for i, e := range s.events[s.expanding:] {
-		expanded := i == 0 && sub.no <= int64(s.expandingAt)
-		if !expanded && !e.redacted && sub.gets(e) && !sub.leaves(e) {
+	for _, e := range s.events[s.expanding:] {
+		if !e.expandedFor(sub) && !e.redacted && sub.gets(e) && !sub.leaves(e) {
 			look(e)
 		}
 	}

@@ -21,6 +21,8 @@ type event struct {
 	redacted   bool
 	key        key         // "" in no scope: none
 	deliveries []*delivery // in the order of the subscriptions' numbers
+	expanded   bool        // whole
+	comparedTo int         // index of the first subscription that it was not compared with
 }
 
 // addressee says whom an event is for, as sender.Matches takes it.

@@ -49,8 +49,8 @@ type Store struct {
 	floor         int64 // the next version of each object is above it
 	forgettable   []forgettable
 	published     map[key]published
-	expanding     int // index of the event that is to be expanded next
-	expandingAt   int // index of the first subscription that it was not compared with
+	expanding     int // index of the first event that is not expanded whole
+	waiting       int // how many have waited in the last expansion, for others: a hint
 	subscribers   []*subscriber
 	subscriber    map[string]*subscriber
 	subscriptions []*subscription

@@ -85,8 +85,8 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 		return nil, nil
 	}
 	e := &expansion{batch: b, p: p}
-	params := fanout.New(p)
-	all := &askers{limit: params.Look(), by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
+	plan := fanout.New(p)
+	all := &askers{limit: plan.Look(), by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
 	e.own.later(query{e.text(b.of(&lockFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
 		err := r.Scan(append([]any{&b.now, nil, &e.position, &e.newest, &all.operator}, seen.columns()...)...)
 		seen.now = b.now
@@ -103,8 +103,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
 	e.fed, e.newests, e.begun = make([]*unexpanded, 0, len(found)), make([]moment, 0, len(found)), []int64{}
 	e.x.More = len(found) >= events
-	waiting, err := e.decide(found, all, &params)
-	if err != nil {
+	if err := e.decide(found, all, plan); err != nil {
 		return nil, err
 	}
 	least := found[0].seq
@@ -114,7 +113,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 	e.after(func(committed bool) {
 		if committed {
 			e.floors.outbox.found(from, least, e.core.now())
-			e.floors.expanded(e.whole, waiting)
+			e.floors.expanded(e.whole, plan.Waiting)
 		}
 	})
 	return e, nil
@@ -149,25 +148,35 @@ func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
 	return found, err
 }
 
-// decide says how much of which event is made, and makes it. It returns how many wait
-// for others.
-func (e *expansion) decide(found []unexpanded, all *askers, params *fanout.Params) (waiting int, err error) {
+// decide says how much of which event is made, and makes it.
+func (e *expansion) decide(found []unexpanded, all *askers, plan *fanout.Plan) error {
 	candidates := make([]fanout.Candidate, len(found))
+	anyLarge := false
 	for i := range found {
 		list, whole := all.of(&found[i])
 		candidates[i] = fanout.Candidate{Count: len(list), All: whole}
+		anyLarge = anyLarge || plan.Large(&candidates[i])
 	}
-	if len(found) > 1 && params.AnyLarge(candidates) {
+	if anyLarge && len(found) > 1 {
 		if err := e.objects(found, candidates); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	plan := params.Plan(candidates)
+	for i := range candidates {
+		full, err := plan.Add(&candidates[i])
+		if err != nil {
+			return err
+		}
+		if full {
+			break
+		}
+	}
+	plan.Share()
 	e.x.More = e.x.More || plan.More
 	for _, m := range plan.Makes {
 		before := e.x
 		e.next(&found[m.At], all, m.Most)
-		if !params.Large(&candidates[m.At]) {
+		if !plan.Large(&candidates[m.At]) {
 			e.whole.Events++
 			e.whole.Deliveries += e.x.Deliveries - before.Deliveries
 		}
@@ -177,7 +186,7 @@ func (e *expansion) decide(found []unexpanded, all *askers, params *fanout.Param
 			e.begun = append(e.begun, ev.seq)
 		}
 	}
-	return plan.Waiting, nil
+	return nil
 }
 
 // objects reads what events are about.
@@ -190,7 +199,7 @@ func (e *expansion) objects(found []unexpanded, candidates []fanout.Candidate) e
 		var no int64
 		var o sender.Object
 		err := r.Scan(&no, &o.Type, &o.ID)
-		candidates[at[no]].Object = o
+		candidates[at[no]].Object = func() (sender.Object, error) { return o, nil }
 		return true, err
 	}, selectObjects, column(found, func(ev unexpanded) int64 { return ev.event }))
 }

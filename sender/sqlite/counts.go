@@ -13,7 +13,7 @@ const (
 	selectStatus = `SELECT status FROM surehook_subscriptions WHERE no = ?`
 
 	selectCounts = `SELECT live, held, dead, active, paused, disabled, closing, notices,
-		max(0, (SELECT coalesce(max(seq), 0) FROM surehook_events) - (SELECT event FROM surehook_expanded)) FROM surehook_counts`
+		max(0, (SELECT coalesce(max(seq), 0) FROM surehook_events) - (SELECT seen FROM surehook_expanded)) + (SELECT count(*) FROM surehook_unexpanded) FROM surehook_counts`
 
 	// selectOldestDue looks at the subscriptions of a lane that have waited longest
 	// for a turn. What it finds may be due later. A pending delivery that was there before a resume is due since.

@@ -164,6 +164,10 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	if len(due) == 0 {
 		return pending, nil // in order already
 	}
+	// That of a large event may have come after those of later ones.
+	for i := len(pending) - 2; i >= 0; i-- {
+		pending[i].due = min(pending[i].due, pending[i+1].due)
+	}
 	due = inTurn(append(due, pending...))
 	return due[:min(limit, len(due))], nil
 }

@@ -8,14 +8,20 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
 const (
-	selectUnexpanded = `SELECT x.event < coalesce((SELECT max(seq) FROM surehook_events), 0) FROM surehook_expanded x`
-	selectExpanded   = `SELECT event, subscription FROM surehook_expanded`
-	updateExpanded   = `UPDATE surehook_expanded SET event = ?, subscription = ?`
-	selectNewEvents  = `SELECT seq, type, subscriber, subscription, length(body) = 0, about FROM surehook_events WHERE seq > ? ORDER BY seq LIMIT ? + 0`
-	asksByName       = `SELECT EXISTS (SELECT 1 FROM surehook_patterns WHERE pattern = ?1 AND subscription = ?2 AND since < ?3 AND ?3 <= until)`
+	selectAnyUnexpanded = `SELECT x.event < coalesce((SELECT max(seq) FROM surehook_events), 0) FROM surehook_expanded x`
+	selectExpanded      = `SELECT event, seen FROM surehook_expanded`
+	updateExpanded      = `UPDATE surehook_expanded SET event = ?, seen = ?`
+	expandColumns       = `e.seq, e.type, e.subscriber, e.subscription, length(e.body) = 0, e.about`
+	selectNewEvents     = `SELECT ` + expandColumns + ` FROM surehook_events e WHERE e.seq > ? ORDER BY e.seq LIMIT ? + 0`
+	selectUnexpanded    = `SELECT ` + expandColumns + `, u.after FROM surehook_unexpanded u CROSS JOIN surehook_events e WHERE e.seq = u.event ORDER BY u.event`
+	selectObject        = `SELECT object_type, object_id FROM surehook_events WHERE seq = ?`
+	upsertUnexpanded    = `INSERT INTO surehook_unexpanded (event, after) VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET after = excluded.after`
+	deleteUnexpanded    = `DELETE FROM surehook_unexpanded WHERE event = ?`
+	asksByName          = `SELECT EXISTS (SELECT 1 FROM surehook_patterns WHERE pattern = ?1 AND subscription = ?2 AND since < ?3 AND ?3 <= until)`
 )
 
 // newPending inserts many rows.
@@ -27,8 +33,8 @@ type expansion struct {
 	p sender.ExpandParams
 	x sender.Expanded
 
-	event        int64 // the last one that is expanded whole
-	subscription int64 // how far the next one is
+	seen int64       // the last event that was looked at
+	all  []*newEvent // what is not expanded, as far as it was
 
 	made    []any         // rows of newPending,
 	due     any           // of all of them
@@ -43,7 +49,7 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expan
 
 // unexpanded tells whether there is something to expand.
 func (w *work) unexpanded() (some bool, err error) {
-	err = w.row(selectUnexpanded).Scan(&some)
+	err = w.row(selectAnyUnexpanded).Scan(&some)
 	return some, err
 }
 
@@ -69,16 +75,49 @@ type newEvent struct {
 	subscription int64
 	redacted     bool
 	about        int64
+	after        int64 // the last subscription that has its delivery
+
+	stored bool    // it is in surehook_unexpanded
+	found  []asker // that come next,
+	upTo   int64   // and up to where these are all
+	whole  bool
+	moved  bool
 }
 
 func (e *expansion) run() error {
-	if err := e.row(selectExpanded).Scan(&e.event, &e.subscription); err != nil {
+	var whole int64
+	if err := e.row(selectExpanded).Scan(&whole, &e.seen); err != nil {
 		return err
 	}
-	events := make([]newEvent, 0, min(e.p.Events, 1024)+1)
+	var events []*newEvent
+	var err error
+	if whole < e.seen {
+		if events, err = e.read(nil, true, selectUnexpanded); err != nil {
+			return err
+		}
+	}
+	if len(events) < fanout.Waiting+fanout.Begun {
+		events, err = e.read(events, false, selectNewEvents, e.seen, e.p.Events+1)
+	}
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	if err := e.decide(events); err != nil {
+		return err
+	}
+	return e.store()
+}
+
+// read appends events that are not expanded.
+func (e *expansion) read(events []*newEvent, stored bool, query string, args ...any) ([]*newEvent, error) {
 	var ev newEvent
 	var eventType sql.RawBytes
 	columns := []any{&ev.seq, &eventType, &ev.subscriber, &ev.subscription, &ev.redacted, &ev.about}
+	if stored {
+		columns = append(columns, &ev.after)
+	}
+	ev.stored = stored
+	room := make([]newEvent, 0, min(e.p.Events, 1024)+1)
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		err := rows.Scan(columns...)
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
@@ -86,80 +125,99 @@ func (e *expansion) run() error {
 		} else {
 			ev.eventType = string(eventType)
 		}
-		events = append(events, ev)
+		room = append(room, ev)
+		events = append(events, &room[len(room)-1])
 		return true, err
-	}, selectNewEvents, e.event, e.p.Events+1)
-	if err != nil || len(events) == 0 {
-		return err
-	}
-	e.made = make([]any, 0, len(events)*newPending.columns)
+	}, query, args...)
+	return events, err
+}
+
+// decide says how much of which event is made, and makes it.
+func (e *expansion) decide(events []*newEvent) error {
+	plan := fanout.New(e.p)
 	for _, ev := range events {
-		if e.x.Events == e.p.Events || e.x.Deliveries >= e.p.Deliveries {
-			e.x.More = true
-			break
+		if err := e.match(ev, plan.Look()); err != nil {
+			return err
 		}
-		whole, err := e.expandOne(ev)
+		full, err := plan.Add(&fanout.Candidate{Count: len(ev.found), All: ev.upTo == math.MaxInt64, Object: func() (o sender.Object, err error) {
+			err = e.row(selectObject, ev.seq).Scan(&o.Type, &o.ID)
+			return o, err
+		}})
 		if err != nil {
 			return err
 		}
-		if !whole {
-			e.x.More = true
+		if full {
 			break
 		}
-		e.event, e.subscription = ev.seq, 0
-		e.x.Events++
+		e.all = append(e.all, ev)
+		e.seen = max(e.seen, ev.seq)
 	}
-	return e.store()
+	plan.Share()
+	e.x.More = plan.More || len(e.all) < len(events)
+	e.made = make([]any, 0, len(e.all)*newPending.columns)
+	for _, m := range plan.Makes {
+		if err := e.expandOne(e.all[m.At], m.Most); err != nil {
+			return err
+		}
+	}
+	// Those that were not looked at are not expanded either.
+	for _, ev := range events[len(e.all):] {
+		if ev.stored {
+			e.all = append(e.all, ev)
+		}
+	}
+	return nil
 }
 
-// expandOne makes an event's deliveries from e.subscription on, and returns false if
-// there may be more of them.
-func (e *expansion) expandOne(ev newEvent) (whole bool, err error) {
-	if ev.redacted {
-		return true, nil
+// match finds who gets an event next.
+func (e *expansion) match(ev *newEvent, limit int) (err error) {
+	ev.upTo = math.MaxInt64
+	if !ev.redacted {
+		ev.found, ev.upTo, err = e.matches(ev, limit)
 	}
-	found, upTo, err := e.matches(ev)
-	if err != nil {
-		return false, err
-	}
-	for _, a := range found {
+	return err
+}
+
+// expandOne makes an event's deliveries, to up to so many of those that come next.
+func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
+	ev.moved = true
+	for _, a := range ev.found[:most] {
 		gets := a.since < ev.seq && ev.seq <= a.until
 		if gets && a.subscription == ev.about && ev.subscription == 0 {
 			if gets, err = e.asksByName(ev); err != nil {
-				return false, err
+				return err
 			}
 		}
 		if gets {
-			if e.x.Deliveries >= e.p.Deliveries {
-				return false, nil
-			}
 			e.deliver(ev.seq, a.subscription)
 		}
-		e.subscription = a.subscription
+		ev.after = a.subscription
 	}
-	if upTo < math.MaxInt64 {
-		e.subscription = upTo
-		return false, nil
+	if most == len(ev.found) {
+		if ev.whole = ev.upTo == math.MaxInt64; ev.whole {
+			e.x.Events++
+		} else {
+			ev.after = ev.upTo
+		}
 	}
-	return true, nil
+	return nil
 }
 
 // matches is sender.Matches, answered by the tables.
-func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) {
+func (e *expansion) matches(ev *newEvent, limit int) (found []asker, upTo int64, err error) {
 	if ev.subscription != 0 {
 		sub, err := e.known.subscription(e.work, ev.subscription)
-		if err != nil || sub.gone() || sub.status == statusMissing || ev.subscription <= e.subscription {
+		if err != nil || sub.gone() || sub.status == statusMissing || ev.subscription <= ev.after {
 			return nil, math.MaxInt64, err
 		}
 		// An event is addressed to what is not closing; so it came before.
 		return []asker{{subscription: ev.subscription, until: everything}}, math.MaxInt64, nil
 	}
-	limit := e.p.Deliveries + 1
-	found, upTo, err = e.known.askers(e.work, asked{ev.eventType, ev.subscriber}, e.subscription, limit)
+	found, upTo, err = e.known.askers(e.work, asked{ev.eventType, ev.subscriber}, ev.after, limit)
 	if err != nil || ev.subscriber == 0 || e.known.operator == 0 || ev.subscriber == e.known.operator {
 		return found, upTo, err
 	}
-	operators, alsoUpTo, err := e.known.askers(e.work, asked{ev.eventType, e.known.operator}, e.subscription, limit)
+	operators, alsoUpTo, err := e.known.askers(e.work, asked{ev.eventType, e.known.operator}, ev.after, limit)
 	if err != nil || len(operators) == 0 && alsoUpTo == math.MaxInt64 {
 		return found, upTo, err
 	}
@@ -169,7 +227,7 @@ func (e *expansion) matches(ev newEvent) (found []asker, upTo int64, err error) 
 
 // asksByName tells whether the subscription that an event tells of asks for exactly its
 // type.
-func (e *expansion) asksByName(ev newEvent) (asks bool, err error) {
+func (e *expansion) asksByName(ev *newEvent) (asks bool, err error) {
 	err = e.row(asksByName, ev.eventType, ev.about, ev.seq).Scan(&asks)
 	return asks, err
 }
@@ -192,5 +250,21 @@ func (e *expansion) store() error {
 		h.pending += int64(n)
 		h.lower(e.now)
 	}
-	return e.execs(updateExpanded, e.event, e.subscription)
+	whole := e.seen
+	for _, ev := range e.all {
+		var err error
+		switch {
+		case !ev.whole && (ev.moved || !ev.stored):
+			err = e.execs(upsertUnexpanded, ev.seq, ev.after)
+		case ev.whole && ev.stored:
+			err = e.execs(deleteUnexpanded, ev.seq)
+		}
+		if err != nil {
+			return err
+		}
+		if !ev.whole {
+			whole = min(whole, ev.seq-1)
+		}
+	}
+	return e.execs(updateExpanded, whole, e.seen)
 }

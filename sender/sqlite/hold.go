@@ -18,7 +18,8 @@ const (
 	unexpandedBefore = `SELECT e.created_at, e.type, coalesce(o.id, ''), coalesce(s.id, ''),
 			coalesce((SELECT id FROM surehook_subscriptions WHERE no = e.about), '') FROM surehook_events e
 		LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription
-		WHERE e.seq > (SELECT x.event + (x.subscription >= ?1) FROM surehook_expanded x)
+		WHERE e.seq > (SELECT event FROM surehook_expanded) AND (e.seq > (SELECT seen FROM surehook_expanded)
+				OR EXISTS (SELECT 1 FROM surehook_unexpanded u WHERE u.event = e.seq AND u.after < ?1))
 			AND e.seq > (SELECT coalesce(min(since), 0) FROM surehook_patterns WHERE subscription = ?1)
 			AND e.seq > ?2 AND e.created_at < ?3 AND length(e.body) > 0 ORDER BY e.seq`
 

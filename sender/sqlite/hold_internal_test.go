@@ -66,7 +66,7 @@ func (b *heldBacklog) fill() {
 			fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < %d)
 				INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body)
 				SELECT 'evt_' || hex(randomblob(16)), 'a.b', 'thing', i, 1, 0, 0, %d + i * %d, 0, x'7b7d' FROM n`, n, start.UnixMicro(), step),
-			`UPDATE surehook_expanded SET event = (SELECT max(seq) FROM surehook_events)`,
+			`UPDATE surehook_expanded SET (event, seen) = (SELECT max(seq), max(seq) FROM surehook_events)`,
 			`INSERT INTO surehook_pending SELECT 1, seq, created_at FROM surehook_events WHERE seq % 2 = 0`,
 			`INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank) SELECT 1, seq, created_at + 3600000000, 1, 1, created_at, 0, 0, (SELECT epoch FROM surehook_heads), 0
 				FROM surehook_events WHERE seq % 2 = 1`,

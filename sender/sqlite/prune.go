@@ -143,8 +143,8 @@ func (w *work) fewerDead(gone []sender.DeliveryKey) error {
 
 // until is the last expanded event that was published before a time.
 func (w *work) until(before int64) (event int64, err error) {
-	var expanded, subscription int64
-	if err := w.row(selectExpanded).Scan(&expanded, &subscription); err != nil {
+	var expanded, seen int64
+	if err := w.row(selectExpanded).Scan(&expanded, &seen); err != nil {
 		return 0, err
 	}
 	event, err = w.lastBefore(before)

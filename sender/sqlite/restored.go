@@ -13,7 +13,7 @@ const (
 	beginEvents = `INSERT INTO sqlite_sequence (name, seq) SELECT 'surehook_events', 0
 		WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'surehook_events')`
 	raiseEvents = `UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'surehook_events' RETURNING seq`
-	skipLost    = `UPDATE surehook_expanded SET event = ? WHERE event >= (SELECT coalesce(max(seq), 0) FROM surehook_events)`
+	skipLost    = `UPDATE surehook_expanded SET event = ?1, seen = ?1 WHERE event >= (SELECT coalesce(max(seq), 0) FROM surehook_events)`
 	// raiseFloor leaves out what callers give: it may be high, and the next one is theirs.
 	raiseFloor = `UPDATE surehook_floor SET version = max(version, (SELECT coalesce(max(version), 0) FROM surehook_objects WHERE version < ?2)) + ?1 RETURNING version`
 	// Processes remember what they have read with these versions, and some may have been

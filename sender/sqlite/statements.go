@@ -14,7 +14,7 @@ func hot() []string {
 	statements := []string{
 		lockQuery, selectTarget, selectAskers, selectAllAskers, selectKeyring, selectSecrets,
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
-		selectRegistryVersion, selectUnexpanded, selectExpanded, updateExpanded, selectNewEvents,
+		selectRegistryVersion, selectAnyUnexpanded, selectExpanded, updateExpanded, selectNewEvents, selectUnexpanded, upsertUnexpanded, deleteUnexpanded, selectObject,
 		selectDueTurns, selectNextTurn, selectDueHeads, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, storeBeat, selectPresent,

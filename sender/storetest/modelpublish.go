@@ -56,7 +56,7 @@ func (m *model[Tx]) publishAndRollBack() {
 }
 
 func (m *model[Tx]) expand(events, deliveries int) {
-	x, err := m.Store.Expand(m.ctx, sender.ExpandParams{Events: events, Deliveries: deliveries})
+	x, err := m.Store.Expand(m.ctx, sender.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)})
 	m.noError(err, "expanding")
 	made := 0
 	var list []sender.Delivery

@@ -103,6 +103,7 @@ func callersGroups[Tx any]() []group[Tx] {
 func ownGroups[Tx any]() []group[Tx] {
 	return []group[Tx]{
 		{"expand", expandRules[Tx]()},
+		{"large", largeRules[Tx]()},
 		{"claim", claimRules[Tx]()},
 		{"bodies", bodyRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},

@@ -266,7 +266,7 @@ var ofStores = []Defect{
 	{
 		Name: "an expansion that is cut off begins the event again, on SQLite",
 		File: "sender/sqlite/expand.go", Tests: []string{"./sender/sqlite"}, Run: store,
-		Old: "return e.execs(updateExpanded, e.event, e.subscription)", New: "return e.execs(updateExpanded, e.event, 0)",
+		Old: "err = e.execs(upsertUnexpanded, ev.seq, ev.after)", New: "err = e.execs(upsertUnexpanded, ev.seq, 0)",
 	},
 	{
 		Name: "what a sealed secret belongs to is not bound to it",

@@ -3,6 +3,9 @@
 package fanout
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 )
@@ -24,92 +27,94 @@ const (
 
 // Candidate is an event that may be expanded now.
 type Candidate struct {
-	Count  int  // of its deliveries that are not made yet, as far as they are known,
-	All    bool // which are all
-	Object sender.Object
+	Count int  // of its deliveries that are not made yet, as far as they are known,
+	All   bool // which are all
+	// Object says what it is about, if that is known. It is not asked where nothing is large.
+	Object func() (sender.Object, error)
 }
 
 // Make is an event of which so many more deliveries are made.
 type Make struct {
-	At   int // in the list of candidates
+	At   int // in the order in which the candidates were added
 	Most int
 }
 
-// Plan is one expansion: what is made, in this order.
+// Plan is what one expansion makes.
 type Plan struct {
-	Makes   []Make
-	Waiting int  // how many candidates wait for others
-	More    bool // something is left
+	Makes   []Make // in the order of the candidates
+	Waiting int    // how many candidates wait for others
+	More    bool   // something is left
+
+	p     sender.ExpandParams
+	added int
+	made  int                    // of the small ones
+	large []Make                 // with all that they may make
+	about map[sender.Object]bool // what something waits for, or is large
 }
 
-// Params are a call's, with all that is not said filled in.
-type Params struct{ sender.ExpandParams }
-
-// New fills in what is not said: an event is expanded whole if a call has room for it.
-func New(p sender.ExpandParams) Params {
+// New begins a plan. What is not said of p is filled in: an event is expanded whole if a
+// call has room for it.
+func New(p sender.ExpandParams) *Plan {
 	if p.Whole <= 0 {
 		p.Whole = p.Deliveries
 	}
 	if p.Part <= 0 {
 		p.Part = p.Deliveries
 	}
-	return Params{p}
+	return &Plan{p: p}
 }
 
 // Look is up to how many deliveries of an event need be known.
-func (p *Params) Look() int { return max(p.Whole, p.Part) + 1 }
+func (p *Plan) Look() int { return max(p.p.Whole, p.p.Part) + 1 }
 
 // Large tells whether an event is expanded in parts.
-func (p *Params) Large(c *Candidate) bool { return !c.All || c.Count > p.Whole }
+func (p *Plan) Large(c *Candidate) bool { return !c.All || c.Count > p.p.Whole }
 
-// AnyLarge tells whether any of some events is. Only then do their objects matter.
-func (p *Params) AnyLarge(all []Candidate) bool {
-	for i := range all {
-		if p.Large(&all[i]) {
-			return true
+// Add adds the next candidate: first those that are begun, then the others in the order of
+// their commits. A small one is made whole, and a large one gets a part of what these
+// leave. Nothing about an object is made before what comes before it about the same object
+// is whole. Full tells that there is no room for it, nor for any behind it.
+func (p *Plan) Add(c *Candidate) (full bool, err error) {
+	large := p.Large(c)
+	if large && p.about == nil {
+		p.about = map[sender.Object]bool{}
+	}
+	var about sender.Object
+	if p.about != nil && c.Object != nil {
+		if about, err = c.Object(); err != nil {
+			return false, err
 		}
 	}
-	return false
+	switch {
+	case p.about[about]:
+		p.Waiting++
+	case large:
+		p.about[about] = true
+		p.large = append(p.large, Make{p.added, c.Count})
+	case p.made > 0 && p.made+c.Count > p.p.Deliveries || len(p.Makes) == p.p.Events:
+		p.More = true
+		return true, nil
+	default:
+		p.made += c.Count
+		p.Makes = append(p.Makes, Make{p.added, c.Count})
+	}
+	p.added++
+	return false, nil
 }
 
-// Plan goes through the candidates in their order: those that are begun, then the others
-// in the order of their commits. Small ones are made whole; what large ones are left with
-// is shared between them. Nothing about an object is made before what comes before it
-// about the same object is whole.
-func (p *Params) Plan(all []Candidate) (plan Plan) {
-	var large []int
-	about := map[sender.Object]bool{} // that something waits for, or is made in parts of
-	made := 0
-	for i := range all {
-		c := &all[i]
-		if len(about) > 0 && about[c.Object] {
-			plan.Waiting++
+// Share says how much of the large ones is made, once all candidates are added.
+func (p *Plan) Share() {
+	some := p.large[:min(len(p.large), Begun)]
+	left := max(p.p.Part-p.made, (p.p.Part+minimum-1)/minimum)
+	p.Waiting += len(p.large) - len(some)
+	p.More = p.More || p.Waiting > 0 || len(p.large) > 0
+	for n, m := range some {
+		if m.Most = min(m.Most, turns.Share(left, len(some)-n)); m.Most == 0 {
+			p.Waiting++
 			continue
 		}
-		if p.Large(c) {
-			about[c.Object] = true
-			large = append(large, i)
-			continue
-		}
-		if made > 0 && made+c.Count > p.Deliveries || len(plan.Makes) == p.Events {
-			plan.More = true
-			break
-		}
-		made += c.Count
-		plan.Makes = append(plan.Makes, Make{i, c.Count})
+		left -= m.Most
+		p.Makes = append(p.Makes, m)
 	}
-	most := min(len(large), Begun)
-	plan.Waiting += len(large) - most
-	left := max(p.Part-made, (p.Part+minimum-1)/minimum)
-	for n, i := range large[:most] {
-		share := min(turns.Share(left, most-n), all[i].Count)
-		if share == 0 {
-			plan.Waiting++
-			continue
-		}
-		left -= share
-		plan.Makes = append(plan.Makes, Make{i, share})
-	}
-	plan.More = plan.More || plan.Waiting > 0 || len(large) > 0
-	return plan
+	slices.SortFunc(p.Makes, func(x, y Make) int { return cmp.Compare(x.At, y.At) })
 }

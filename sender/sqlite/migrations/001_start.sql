@@ -125,14 +125,21 @@ CREATE TABLE surehook_keys (
 ) WITHOUT ROWID;
 CREATE INDEX surehook_keys_event ON surehook_keys (event);
 
--- One row: the last event that is expanded whole, and the last subscription of
--- the next one that has its delivery.
+-- One row: up to which event all are expanded whole, and up to which they were looked at:
+-- what lies between them is expanded, but for surehook_unexpanded.
 CREATE TABLE surehook_expanded (
 	one INTEGER PRIMARY KEY CHECK (one = 1),
 	event INTEGER NOT NULL,
-	subscription INTEGER NOT NULL
+	seen INTEGER NOT NULL
 );
 INSERT INTO surehook_expanded VALUES (1, 0, 0);
+
+-- Large events, of which each expansion makes a part, and events that wait for one of them
+-- because they are about the same object.
+CREATE TABLE surehook_unexpanded (
+	event INTEGER PRIMARY KEY,
+	after INTEGER NOT NULL -- the last subscription that has its delivery; 0: none
+);
 
 -- One row: the last event, in seq, that was pruned. Whoever has read the feed only up
 -- to an earlier one may have missed some.
