@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
@@ -42,7 +43,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 	}
 	for name, query := range map[string]string{
 		"selectReplayDead": selectReplayDead, "selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered,
-		"takeDead": takeDead, "stillDelivered": stillDelivered, "nextReplay": nextReplay, "selectReplayDeliveredOf": selectReplayDeliveredOf, "selectLocked": selectLocked,
+		"takeDead": takeDead, "stillDelivered": stillDelivered, "nextReplay": nextReplay, "selectReplayDeliveredOf": selectReplayDeliveredOf, "selectReplayOwned": selectReplayOwned, "selectLocked": selectLocked,
 		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate, "deleteLate": deleteLate, "deleteLeftLate": deleteLeftLate,
 	} {
 		prepared, err := tx.Prepare(t.Context(), name, c.text(query))
@@ -62,7 +63,8 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 	}
 }
 
-// A replay of what one subscription got reads what that has got.
+// A replay of what one subscription got, or those of one subscriber, reads what these
+// have got, of delivered ones and of dead letters.
 func TestReplayOfOneReadsItsOwn(t *testing.T) {
 	c := newCrowd(t)
 	ctx := t.Context()
@@ -71,13 +73,24 @@ func TestReplayOfOneReadsItsOwn(t *testing.T) {
 	c.exec(`INSERT INTO {}.surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
 		SELECT e, (SELECT no FROM {}.surehook_subscriptions WHERE id = 'wsub_0_0'), n, now(), 1, 200, '', '' FROM generate_series(1, 6) e, generate_series(1, 2) n`)
 	c.exec(`DELETE FROM {}.surehook_pending`)
-	before := c.blocks()
-	p, err := c.PreviewReplay(ctx, sender.ReplayFilter{Status: sender.StatusDelivered, Subscription: "wsub_0_0"})
-	require.NoError(t, err)
-	require.EqualValues(t, 6, p.Count)
-	blocks := c.blocks() - before
-	t.Logf("blocks, beside 60,000 deliveries of others: %d", blocks)
-	require.LessOrEqual(t, blocks, 500)
+	c.exec(`INSERT INTO {}.surehook_ended (event, subscription, status, class, ended_at)
+		SELECT e, s, 'dead_lettered', '', now() FROM generate_series(1, 6) e, generate_series(100000, 110000) s`)
+	c.exec(`INSERT INTO {}.surehook_ended (event, subscription, status, class, ended_at)
+		SELECT e, (SELECT no FROM {}.surehook_subscriptions WHERE id = 'wsub_0_2'), 'dead_lettered', '', now() FROM generate_series(1, 6) e`)
+	for name, f := range map[string]sender.ReplayFilter{
+		"delivered, of a subscription":    {Status: sender.StatusDelivered, Subscription: "wsub_0_0"},
+		"delivered, of a subscriber":      {Status: sender.StatusDelivered, Subscriber: "sub_0"},
+		"dead letters, of a subscription": {Status: sender.StatusDeadLettered, Subscription: "wsub_0_2"},
+		"dead letters, of a subscriber":   {Status: sender.StatusDeadLettered, Subscriber: "sub_0"},
+	} {
+		before := c.blocks()
+		p, err := c.PreviewReplay(ctx, f)
+		require.NoError(t, err)
+		require.EqualValues(t, 6, p.Count, name)
+		blocks := c.blocks() - before
+		t.Logf("%s: blocks, beside 60,000 of others: %d", name, blocks)
+		assert.LessOrEqual(t, blocks, 500, name)
+	}
 }
 
 // A step looks at some replays, however many are running, and not again at those that

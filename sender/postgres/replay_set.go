@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 // replayLook is how many deliveries are looked at in one go.
@@ -55,6 +56,9 @@ const (
 	selectReplayDeliveredOf = selectDelivered + `(SELECT d.*, $4::bigint AS replay FROM (
 			SELECT DISTINCT ON (event) event, subscription FROM surehook_attempts WHERE subscription = $5 AND class = '' AND event > $1 AND event <= $2
 			ORDER BY event LIMIT $3) d) x` + replayOwner
+	// selectReplayOwned are a subscriber's, those that are deleted too.
+	selectReplayOwned = `SELECT no FROM surehook_subscriptions WHERE subscriber = (SELECT no FROM surehook_subscribers WHERE id = $1)`
+
 	selectDelivered = `SELECT x.event, x.event, x.subscription, ` + isDelivered + ` AND ` + replayKept + `,
 			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + ` FROM `
 )
@@ -121,33 +125,79 @@ func (w *work) begin(set *replaySet) error {
 	return nil
 }
 
-// next are the deliveries that follow in a set, up to a number. If there are fewer,
+// next are the deliveries that follow in a set, up to a number. If there are no more,
 // the set is at its end.
-func (w *work) next(set *replaySet, limit int) (found []replayed, err error) {
-	var query string
-	var args []any
-	switch {
-	case set.filter.Status == sender.StatusDelivered && set.subscription != 0:
-		query, args = selectReplayDeliveredOf, []any{set.at.no, set.boundary, limit, set.replay, set.subscription}
-	case set.filter.Status == sender.StatusDelivered:
-		query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
-	case set.subscription != 0:
-		query, args = selectReplayDeadOf, []any{set.at.no, set.boundary, limit, set.subscription}
-	default:
-		query, args = selectReplayDead, []any{set.at.no, set.boundary, limit}
+func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
+	of, err := w.subscriptionsOf(set)
+	if err != nil {
+		return nil, false, err
 	}
-	err = w.each(func(rows rows) (bool, error) {
+	ahead := limit
+	if of != nil {
+		ahead = pass.Ahead(limit, len(of))
+	}
+	queries := set.queries(of, ahead)
+	for i := range queries {
+		queries[i].text = w.text(queries[i].text)
+	}
+	lists := make([][]replayed, len(queries))
+	err = w.many(w.ctx, queries, func(i int, rows rows) error {
 		var c replayed
 		var published moment
 		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
 		c.Published = published.time()
-		found = append(found, c)
-		return true, err
-	}, query, args...)
-	slices.SortFunc(found, func(a, b replayed) int {
-		return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
+		lists[i] = append(lists[i], c)
+		return err
 	})
-	return found, err
+	for _, list := range lists {
+		slices.SortFunc(list, comparePlaces)
+	}
+	found, more = pass.Merge(lists, ahead, limit, comparePlaces)
+	return found, more, err
+}
+
+// subscriptionsOf are those that a set is of; nil: all.
+func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
+	switch {
+	case set.subscription != 0:
+		return []int64{set.subscription}, nil
+	case set.filter.Subscriber == "":
+		return nil, nil
+	}
+	of, err := w.numbers(selectReplayOwned, set.filter.Subscriber)
+	return append([]int64{}, of...), err
+}
+
+// queries read up to a number of each of some subscriptions, or of all.
+func (set *replaySet) queries(of []int64, limit int) (qs []query) {
+	delivered := set.filter.Status == sender.StatusDelivered
+	switch {
+	case of == nil && delivered:
+		return []query{{selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}}}
+	case of == nil:
+		return []query{{selectReplayDead, []any{set.at.no, set.boundary, limit}}}
+	}
+	for _, no := range of {
+		if delivered {
+			qs = append(qs, query{selectReplayDeliveredOf, []any{set.eventBefore(no), set.boundary, limit, set.replay, no}})
+		} else {
+			qs = append(qs, query{selectReplayDeadOf, []any{set.at.no, set.boundary, limit, no}})
+		}
+	}
+	return qs
+}
+
+// eventBefore is the last event that was looked at of a subscription, in a set of
+// delivered ones.
+func (set *replaySet) eventBefore(subscription int64) int64 {
+	if subscription > set.at.subscription {
+		return set.at.no - 1
+	}
+	return set.at.no
+}
+
+func comparePlaces(a, b replayed) int {
+	return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
 }
 
 // selects tells whether a candidate is to be sent again.
@@ -157,12 +207,12 @@ func (set *replaySet) selects(c *replayed) bool {
 
 // survey counts the next ones of a set, and reports whether there are more.
 func (w *work) survey(set *replaySet, s *sender.ReplaySurvey) (more bool, err error) {
-	found, err := w.next(set, replayLook)
+	found, more, err := w.next(set, replayLook)
 	for i := range found {
 		if set.selects(&found[i]) {
 			s.Add(found[i].ReplayCandidate)
 		}
 		set.at = found[i].position
 	}
-	return len(found) == replayLook, err
+	return more, err
 }

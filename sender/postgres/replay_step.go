@@ -143,7 +143,7 @@ func (s *stepping) choose(limit int) error {
 			s.all = s.all[:i]
 			return nil
 		}
-		found, err := s.next(&t.set, look)
+		found, more, err := s.next(&t.set, look)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (s *stepping) choose(limit int) error {
 			t.set.at = c.position
 			looked++
 		}
-		t.atEnd = looked == len(found) && len(found) < look
+		t.atEnd = looked == len(found) && !more
 		look -= looked
 		limit -= len(t.chosen)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/pass"
 )
 
 // replayLook is how many deliveries are looked at in one go.
@@ -34,6 +35,8 @@ const (
 	// Those of one subscription, which have succeeded.
 	selectReplayDeliveredOf = selectDelivered + `(SELECT event, subscription, ?4 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts INDEXED BY surehook_attempts_delivered
 			WHERE subscription = ?5 AND class = '' AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3 + 0) d) x` + replayOwner
+	// selectSubscriptionsOf are a subscriber's, those that are deleted too.
+	selectSubscriptionsOf = `SELECT s.no FROM surehook_subscribers o CROSS JOIN surehook_subscriptions s WHERE o.id = ? AND s.subscriber = o.no ORDER BY s.no`
 	// The fourth column tells whether one is delivered, and was when the replay was
 	// created.
 	selectDelivered = `SELECT x.event, x.event, x.subscription,
@@ -112,21 +115,59 @@ func (w *work) begin(set *replaySet) error {
 	return nil
 }
 
-// next are the deliveries that follow in a set, up to a number. If there are fewer,
+// next are the deliveries that follow in a set, up to a number. If there are no more,
 // the set is at its end.
-func (w *work) next(set *replaySet, limit int) (found []replayed, err error) {
-	var query string
-	var args []any
-	switch {
-	case set.filter.Status == sender.StatusDelivered && set.subscription != 0:
-		query, args = selectReplayDeliveredOf, []any{set.at.no, set.boundary, limit, set.replay, set.subscription}
-	case set.filter.Status == sender.StatusDelivered:
-		query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
-	case set.subscription != 0:
-		query, args = selectReplayDeadOf, []any{set.at.no, set.boundary, limit, set.subscription}
-	default:
-		query, args = selectReplayDead, []any{set.at.no, set.boundary, limit}
+func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
+	of, err := w.subscriptionsOf(set)
+	if err != nil {
+		return nil, false, err
 	}
+	delivered := set.filter.Status == sender.StatusDelivered
+	if of == nil {
+		query, args := selectReplayDead, []any{set.at.no, set.boundary, limit}
+		if delivered {
+			query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
+		}
+		found, err = w.replayed(query, args...)
+		return found, len(found) == limit, err
+	}
+	ahead := pass.Ahead(limit, len(of))
+	lists := make([][]replayed, len(of))
+	for i, no := range of {
+		query, args := selectReplayDeadOf, []any{set.at.no, set.boundary, ahead, no}
+		if delivered {
+			query, args = selectReplayDeliveredOf, []any{set.eventBefore(no), set.boundary, ahead, set.replay, no}
+		}
+		if lists[i], err = w.replayed(query, args...); err != nil {
+			return nil, false, err
+		}
+	}
+	found, more = pass.Merge(lists, ahead, limit, comparePlaces)
+	return found, more, nil
+}
+
+// subscriptionsOf are those that a set is of; nil: all.
+func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
+	switch {
+	case set.subscription != 0:
+		return []int64{set.subscription}, nil
+	case set.filter.Subscriber == "":
+		return nil, nil
+	}
+	of, err := w.numbers(selectSubscriptionsOf, set.filter.Subscriber)
+	return append([]int64{}, of...), err
+}
+
+// eventBefore is the last event that was looked at of a subscription, in a set of
+// delivered ones.
+func (set *replaySet) eventBefore(subscription int64) int64 {
+	if subscription > set.at.subscription {
+		return set.at.no - 1
+	}
+	return set.at.no
+}
+
+func (w *work) replayed(query string, args ...any) (found []replayed, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var c replayed
 		var published int64
@@ -135,10 +176,12 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, err error) {
 		found = append(found, c)
 		return true, err
 	}, query, args...)
-	slices.SortFunc(found, func(a, b replayed) int {
-		return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
-	})
+	slices.SortFunc(found, comparePlaces)
 	return found, err
+}
+
+func comparePlaces(a, b replayed) int {
+	return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
 }
 
 // selects tells whether a candidate is to be sent again.
@@ -148,12 +191,12 @@ func (set *replaySet) selects(c *replayed) bool {
 
 // survey counts the next ones of a set, and reports whether there are more.
 func (w *work) survey(set *replaySet, s *sender.ReplaySurvey) (more bool, err error) {
-	found, err := w.next(set, replayLook)
+	found, more, err := w.next(set, replayLook)
 	for i := range found {
 		if set.selects(&found[i]) {
 			s.Add(found[i].ReplayCandidate)
 		}
 		set.at = found[i].position
 	}
-	return len(found) == replayLook, err
+	return more, err
 }

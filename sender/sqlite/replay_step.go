@@ -151,7 +151,7 @@ func (b *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 
 // stepReplay looks at the next deliveries of a replay, and admits up to a number.
 func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (looked int, err error) {
-	found, err := b.next(&r.set, look)
+	found, more, err := b.next(&r.set, look)
 	if err != nil {
 		return 0, err
 	}
@@ -176,7 +176,7 @@ func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (loo
 		looked++
 	}
 	r.Admitted += int64(admitted)
-	atEnd := looked == len(found) && len(found) < look
+	atEnd := looked == len(found) && !more
 	if atEnd {
 		r.Finish(timeOf(b.now))
 	}

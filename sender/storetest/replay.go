@@ -16,6 +16,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"set of delivered ones", "What becomes delivered after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet[Tx]},
 		{"set of delivered ones, left behind", "What was delivered before and is left behind by a resume while it is sent again is not of the set.", replayDeliveredLeft[Tx]},
 		{"filter", "A replay sends what its filter selects, and a preview counts the same.", replayFilter[Tx]},
+		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber[Tx]},
 		{"no such", "A filter that names what never was is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},
 		{"beyond the retention", "A replay with a member whose event was published before NotBefore is refused and not stored; at that time or later it is not.", replayRetention[Tx]},
 		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention[Tx]},
@@ -553,4 +554,39 @@ func (w *world[Tx]) stepsAtOnce(goroutines, limit int) (admitted int, err error)
 	}
 	wg.Wait()
 	return admitted, err
+}
+
+func replayOfSubscriber[Tx any](w *world[Tx]) {
+	const many = 600 // more than a store reads of one in one go
+	owner := w.subscriber()
+	often, seldom := w.subscribe(owner, "*"), w.subscribe(owner, "a.b")
+	w.subscribe(owner, "nothing")
+	w.subscribe(w.subscriber(), "*")
+	var drafts []sender.Draft
+	for i := range many {
+		d := w.draft("c")
+		if i%100 == 50 || i == many-1 {
+			d = w.draft("a.b")
+		}
+		drafts = append(drafts, d)
+	}
+	w.publish(drafts...)
+	w.expand()
+	w.endAll(sender.ClassReset)
+	for _, status := range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} { // which they are then
+		w.equal(w.replay(sender.ReplayFilter{Status: status, Subscriber: owner}).Matched, int64(many+7), "matched, of those that are %s", status)
+		sent := map[string]int{}
+		for over := false; !over; {
+			s := w.steps(100)
+			over = len(s.Finished) > 0
+			claimed := w.claim(plenty)
+			w.check(over || len(claimed) > 0, "the replay of what is %s does not get on", status)
+			for _, c := range claimed {
+				sent[c.Target.Subscription]++
+				w.record(result(c, sender.ClassNone))
+			}
+			w.Advance(10 * time.Second)
+		}
+		w.equal(sent, map[string]int{often: many, seldom: 7}, "what was sent again, of what was %s", status)
+	}
 }

@@ -1,6 +1,9 @@
 package pass
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // What is admitted and not claimed is counted, row by row, so it is not counted all the
 // time: hundreds of replays may wait for endpoints that are slow.
@@ -13,4 +16,35 @@ const (
 // claimed, and has waited for so long already: as long again, from 20 ms up to 5 s.
 func ReplayPause(waited time.Duration) time.Duration {
 	return min(max(waited, leastReplayPause), mostReplayPause)
+}
+
+// leastAhead is how many deliveries of a subscription are read at least: of many, reading
+// few of each would get nowhere where one of them has most.
+const leastAhead = 50
+
+// Ahead is how many deliveries to read of each of some subscriptions, of whose all so
+// many are looked at.
+func Ahead(limit, subscriptions int) int { return max(leastAhead, limit/max(1, subscriptions)) }
+
+// Merge puts the next deliveries of subscriptions, up to ahead of each, into one order,
+// up to a limit. What comes after the last one that was read of a subscription waits,
+// since others of that may come before it. more: there may be others behind these.
+func Merge[T any](of [][]T, ahead, limit int, compare func(a, b T) int) (merged []T, more bool) {
+	var bound []T // up to here all were read
+	for _, list := range of {
+		merged = append(merged, list...)
+		if len(list) < ahead {
+			continue
+		}
+		more = true
+		if last := list[len(list)-1]; len(bound) == 0 || compare(last, bound[0]) < 0 {
+			bound = []T{last}
+		}
+	}
+	slices.SortFunc(merged, compare)
+	n := len(merged)
+	for len(bound) > 0 && compare(merged[n-1], bound[0]) > 0 {
+		n--
+	}
+	return merged[:min(n, limit)], more || n > limit
 }

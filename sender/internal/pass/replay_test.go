@@ -1,0 +1,43 @@
+package pass_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/surehook/surehook/sender/internal/pass"
+)
+
+// However the deliveries are spread over the subscriptions, all are met once, in order.
+func TestPropertyMergeMeetsAllInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := map[int]int{} // the subscription of each
+		for no := range rapid.IntRange(0, 400).Draw(t, "deliveries") {
+			all[no] = min(rapid.IntRange(0, 9).Draw(t, "of"), rapid.IntRange(0, 9).Draw(t, "or of"))
+		}
+		limit := rapid.IntRange(1, 200).Draw(t, "limit")
+		ahead := pass.Ahead(limit, 10)
+		at, met := -1, []int{}
+		for more := true; more; {
+			of := make([][]int, 10)
+			for no := at + 1; no < len(all); no++ {
+				if s := all[no]; len(of[s]) < ahead {
+					of[s] = append(of[s], no)
+				}
+			}
+			var found []int
+			found, more = pass.Merge(of, ahead, limit, cmp.Compare[int])
+			require.True(t, len(found) > 0 || !more, "it gets on")
+			require.LessOrEqual(t, len(found), limit)
+			for _, no := range found {
+				at = no
+				met = append(met, no)
+			}
+		}
+		require.Len(t, met, len(all))
+		require.True(t, slices.IsSorted(met))
+	})
+}
