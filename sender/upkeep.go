@@ -6,7 +6,11 @@ import (
 )
 
 const (
-	sweepBatch = 500
+	// A batch takes some ten milliseconds, for which the application's own commits wait
+	// where there is one writer.
+	sweepBatch = 2000
+	// Between two of them others have the database for so many times as long.
+	sweepPause = 4
 	// Upkeep looks so often whether there is something to sweep, or a replay to go on
 	// with, unless it is nudged; or each MaxIdle if that is longer.
 	upkeepEvery = time.Second
@@ -80,8 +84,8 @@ func (u *upkeep) work(ctx context.Context) (busy bool, err error) {
 		}
 		now := u.p.d.now()
 		u.sweepAt = now.Add(u.every())
-		if n >= sweepBatch { // others have the database for as long
-			u.sweepAt = now.Add(now.Sub(began))
+		if n >= sweepBatch {
+			u.sweepAt = now.Add(sweepPause * now.Sub(began))
 		}
 		busy = n > 0
 	}

@@ -149,9 +149,9 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, s.Migrate(t.Context()))
 
 	queries := append(hot(), selectVersion, selectSubscriptionNo,
-		selectLeft, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne,
+		selectLeft, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne, deletePendingOf, deleteWaitingOf, insertCancelled,
 		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
-		insertReplay, selectReplay, selectReplays, selectReplaysOf, updateReplay, nextReplay, selectReplayDeliveredOf, deleteReplayLate, lastEnded, selectLateReplays,
+		insertReplay, selectReplay, selectSubscriptionsOf, selectReplays, selectReplaysOf, updateReplay, nextReplay, selectReplayDeliveredOf, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
 		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
 		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,

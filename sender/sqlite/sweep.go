@@ -27,6 +27,11 @@ const (
 		WHERE subscription = ?1 AND until <= ?2
 			AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > x.epoch AND l.event >= x.event)) LIMIT ?4 + 0`
 	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
+	deletePendingOf  = `DELETE FROM surehook_pending WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
+	deleteWaitingOf  = `DELETE FROM surehook_waiting WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
+	insertCancelled  = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
+		SELECT ?1, j.value, 'cancelled', coalesce((SELECT class FROM surehook_attempts WHERE event = j.value AND subscription = ?1 ORDER BY number DESC LIMIT 1), ''), ?3
+		FROM json_each(?2) j`
 
 	// A resume's remains are swept once nothing of an earlier epoch can come any more.
 	deleteLeft = `DELETE FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
@@ -264,40 +269,36 @@ func (b *batch) gone(h *head, upTo int64, all bool, limit int) (gone []live, err
 	return gone, nil
 }
 
-// cancel ends deliveries that are not in flight. One that was delivered, and was
-// to be sent once more, stays delivered.
+// cancel ends deliveries of a subscription that are not in flight. One that was
+// delivered, and was to be sent once more, stays delivered.
 func (b *batch) cancel(h *head, gone []live) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	var all, ended []int64
 	for i := range gone {
 		l := &gone[i]
-		for _, from := range []struct {
-			query string
-			rows  *int64
-		}{{deletePendingOne, &h.pending}, {deleteWaiting, &h.waiting}} {
-			res, err := b.exec(from.query, l.subscription, l.event)
-			if err != nil {
-				return err
-			}
-			n, err := res.RowsAffected()
-			if err != nil {
-				return err
-			}
-			*from.rows -= n
-		}
-		if l.single {
-			if err := b.delivered(l); err != nil {
-				return err
-			}
-			continue
-		}
-		class, err := b.lastClass(l.event, l.subscription)
-		if err != nil {
-			return err
-		}
-		if err := b.end(h, l, sender.StatusCancelled, class); err != nil {
+		all = append(all, l.event)
+		if !l.single {
+			ended = append(ended, l.event)
+		} else if err := b.delivered(l); err != nil {
 			return err
 		}
 	}
-	return nil
+	for _, from := range []struct {
+		query string
+		rows  *int64
+	}{{deletePendingOf, &h.pending}, {deleteWaitingOf, &h.waiting}} {
+		if *from.rows == 0 {
+			continue
+		}
+		n, err := b.count(from.query, h.subscription, list(all))
+		if err != nil {
+			return err
+		}
+		*from.rows -= int64(n)
+	}
+	return b.execs(insertCancelled, h.subscription, list(ended), b.now)
 }
 
 func (w *work) lives(subscription int64, scan func(*sql.Rows, *live) error, query string, args ...any) (all []live, err error) {
