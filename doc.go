@@ -5,10 +5,10 @@
 //
 // There is nothing in this package itself. Import
 //
-//   - sender, with sender/sqlite, to publish events in your own transactions and
-//     deliver them;
-//   - receiver, with dedup/sqlite, to verify, deduplicate and apply them in your
-//     own transactions;
+//   - sender, with sender/sqlite or sender/postgres (sender/memory in tests), to
+//     publish events in your own transactions and deliver them;
+//   - receiver, with dedup/sqlite or dedup/postgres (dedup/memory in tests), to
+//     verify, deduplicate and apply them in your own transactions;
 //   - signing, backoff and dedup if you need a part alone.
 //
 // examples/quickstart shows both sides at work.

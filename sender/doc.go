@@ -5,7 +5,8 @@
 // keeps who is told: subscribers, their secrets, and their subscriptions. A
 // Dispatcher makes the deliveries of committed events, attempts them, and
 // records what came of it. A History tells what became of a delivery and sends
-// it again. All four work on a Store: sender/sqlite, or sender/memory for tests.
+// it again. All four work on a Store: sender/sqlite, sender/postgres where one
+// machine is not enough, or sender/memory for tests.
 //
 // # What is guaranteed
 //

@@ -32,7 +32,7 @@ var (
 		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...",
 	}
 	programs = []string{"examples/...", "internal/bench/...", "internal/crash", "internal/proof/...", "internal/simulation"}
-	kits     = []string{"dedup/deduptest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/internal/takeovertest", "sender/jobs/jobstest"}
+	kits     = []string{"dedup/deduptest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/internal/takeovertest", "sender/jobs/jobstest", "sender/postgres/postgrestest"}
 )
 
 var rules = []rule{
@@ -126,7 +126,7 @@ var rules = []rule{
 	{
 		name:    "pgx",
 		from:    []string{"./..."},
-		but:     append([]string{"internal/pgtx", "dedup/postgres", "receiver/catchup/postgres", "receiver/inbox/postgres", "sender/internal/pgrun", "sender/postgres", "sender/jobs/postgres"}, programs...),
+		but:     append([]string{"internal/pgtx", "dedup/postgres", "receiver/catchup/postgres", "receiver/inbox/postgres", "sender/internal/pgrun", "sender/postgres", "sender/postgres/postgrestest", "sender/jobs/postgres"}, programs...),
 		never:   []string{"github.com/jackc/..."},
 		because: "who does not use PostgreSQL must not link its driver",
 	},

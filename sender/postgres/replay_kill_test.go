@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -45,6 +46,12 @@ func TestMain(m *testing.M) {
 	}
 	if dsn := os.Getenv(replayingDSN); dsn != "" {
 		panic(dispatch(dsn, os.Getenv(replayingSchema)))
+	}
+	if err := pgtest.Missing(); err != nil {
+		fmt.Fprintln(os.Stderr, "NO EXAMPLES on PostgreSQL:", err)
+		if err := flag.Set("test.skip", "^Example"); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
