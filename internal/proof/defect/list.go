@@ -411,4 +411,19 @@ var ofWire = []Defect{
 		File: "sender/doubt.go", Tests: []string{"./sender"}, Run: "TestClaimWhoseAnswerWasLost",
 		Old: "x.doubts = append(x.doubts, doubt{token, x.p.d.now().Add(x.p.d.cfg.Lease)})", New: "x.doubts = nil",
 	},
+	{
+		Name: "a replay of a subscriber passes over what comes between others' deliveries",
+		File: "sender/internal/pass/replay.go", Tests: []string{"./sender/internal/pass"}, Run: "TestPropertyMerge",
+		Old: "for len(bound) > 0 && compare(merged[n-1], bound[0]) > 0 {", New: "for false {",
+	},
+	{
+		Name: "an object is forgotten although something was published about it",
+		File: "sender/postgres/prune_object.go", Tests: []string{"./sender/postgres"}, Run: "TestForgettingBesideAPublish",
+		Old: "WHERE x.ctid = o.at AND o.same", New: "WHERE x.ctid = o.at",
+	},
+	{
+		Name: "versions begin anew once an object is forgotten",
+		File: "sender/sqlite/prune_object.go", Tests: []string{"./sender/sqlite"}, Run: "TestStore",
+		Old: "return w.execs(liftFloor, floor)", New: "return nil",
+	},
 }
