@@ -74,23 +74,93 @@ func TestListenHearsOtherProcesses(t *testing.T) {
 func TestWakeIsNotSentByAProcessThatDispatches(t *testing.T) {
 	p := newPlace(t)
 	here, there := p.store(t), p.store(t)
-	for _, s := range []*pgxStore{here, there} {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			s.Listen(ctx)
-		}()
-		t.Cleanup(func() {
-			cancel()
-			<-done
-		})
-		awaitWoken(t, s, "it has begun to listen")
-	}
+	listening(t, here)
+	listening(t, there)
 	there.Wake()
 	awaitWoken(t, there, "it is its own process")
 	require.False(t, there.Hinting())
 	require.Empty(t, here.Woken())
+}
+
+// listening has a store listen until the test is over.
+func listening(t *testing.T, s *pgxStore) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Listen(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	awaitWoken(t, s, "it has begun to listen")
+}
+
+// Where something becomes due of a subscription that another process holds, that one is
+// told: by who expands it, or asks for a redelivery. Nobody hears the hints of its own.
+func TestWhoHoldsASubscriptionIsTold(t *testing.T) {
+	p := newPlace(t)
+	holder, other := p.store(t), p.store(t)
+	register(t, holder, 1, 1, sender.Settings{})
+	publish(t, holder, 2, 1)
+	expandAll(t, holder)
+	by := func(process int64, claimed []sender.Claimed) sender.Batch {
+		b := batchOf(claimed, 10)
+		b.Claim.By = sender.Presence{Process: process, Beat: 1}
+		return b
+	}
+	held := exchange(t, holder, by(7, nil)).Claimed
+	require.Len(t, held, 2)
+	listening(t, holder)
+	listening(t, other)
+	hears, err := pgx.Connect(t.Context(), pgtest.DSN(t))
+	require.NoError(t, err)
+	defer func() { _ = hears.Close(context.Background()) }()
+	_, err = hears.Exec(t.Context(), "LISTEN surehook")
+	require.NoError(t, err)
+	hint := func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		for {
+			n, err := hears.WaitForNotification(ctx)
+			require.NoError(t, err, "nobody has sent a hint")
+			if strings.HasPrefix(n.Payload, p.schema+"/") {
+				return n.Payload
+			}
+		}
+	}
+
+	require.NoError(t, publishInTx(t.Context(), other, draft(subscriberID(0))))
+	_, claims, err := other.Step(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10}, by(8, nil))
+	require.NoError(t, err)
+	require.Empty(t, claims.Claimed)
+	awaitWoken(t, holder, "what it holds has got something")
+	own := hint()
+	more := exchange(t, holder, by(7, nil)).Claimed
+	require.Len(t, more, 1)
+
+	b := by(7, nil)
+	b.Results = []sender.Result{{Key: held[0].Key, Token: held[0].Token, Number: 1, StartedAt: held[0].At, Class: sender.ClassTimeout}}
+	exchange(t, holder, b)
+	list, _, err := other.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusAwaitingRetry})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.NoError(t, other.Redeliver(t.Context(), list[0].ID, time.Time{}))
+	awaitWoken(t, holder, "what it holds is redelivered")
+	require.Equal(t, own, hint())
+
+	for len(other.Woken()) > 0 { // of what it has done itself
+		<-other.Woken()
+	}
+	for range 20 {
+		p.exec(t, `SELECT pg_notify('surehook', $1)`, own)
+		require.Equal(t, own, hint())
+	}
+	require.Empty(t, other.Woken(), "of hints of its own")
+	p.exec(t, `SELECT pg_notify('surehook', $1)`, p.schema+"/another")
+	awaitWoken(t, other, "of another's hint")
 }
 
 // What the application does before it connects is done for LISTEN, too: without, a
