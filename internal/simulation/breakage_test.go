@@ -112,6 +112,7 @@ var breakages = []breakage{
 			c.Claimed[i].Event.Object.ID = c.Claimed[i].Event.ID
 		}
 	}},
+	{name: "every claim is nobody's", breaks: "I14", batch: func(b *sender.Batch) { b.Claim.By = sender.Presence{} }},
 	{name: "leases end early", breaks: "I5", batch: func(b *sender.Batch) { b.Claim.Lease /= 10 }},
 	{name: "a number that was given back is the token again", breaks: "I5", numbered: true},
 	{name: "who lives is taken over", breaks: "I5", silent: true},

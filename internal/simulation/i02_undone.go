@@ -25,7 +25,7 @@ func (w *world) posted(p *process, c *sender.Claimed, r *http.Request, body []by
 		return nil
 	}
 	d.say("%d is posted by process %d", number, p.no)
-	post := &post{d: d, number: number, at: w.now, timeout: timeout}
+	post := &post{d: d, number: number, token: c.Token, at: w.now, timeout: timeout}
 	w.checkBytes(p, d, r, body)
 	w.checkPost(d, p, c, post)
 	d.posts[number] = post

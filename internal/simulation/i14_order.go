@@ -2,8 +2,9 @@ package simulation
 
 import "github.com/surehook/surehook/dedup"
 
-// I14: a process begins no first attempt while one about the same object, to the same
-// subscription, is under way that it has begun itself.
+// I14: no first attempt is begun while one about the same object, to the same
+// subscription, is under way: by no process while each holds its lease, and by the one
+// that has begun the other whatever became of the leases.
 
 // turn names the attempts that are made one after the other.
 type turn struct {
@@ -13,16 +14,27 @@ type turn struct {
 
 func (p *post) turn() turn { return turn{p.d.event.object, p.d.sub} }
 
-// begins holds an attempt against those that the process has under way.
+// begins holds an attempt against those that are under way.
 func (p *process) begins(x *post) {
 	if x.number != 1 {
 		return
 	}
-	if other := p.firsts[x.turn()]; other != nil {
-		p.w.violated("I14", "the first attempt of %s is begun while that of %s is under way, about the same object", x.d.name, other.d.name)
+	for _, other := range p.w.processes {
+		first := other.firsts[x.turn()]
+		if first == nil || other != p && !(first.leased() && x.leased()) {
+			continue
+		}
+		p.w.violated("I14", "the first attempt of %s is begun by process %d while that of %s by process %d is under way, about the same object",
+			x.d.name, p.no, first.d.name, other.no)
 	}
 	p.firsts[x.turn()] = x
 	p.w.counts["first attempt"]++
+}
+
+// leased tells whether its process holds the lease of an attempt.
+func (p *post) leased() bool {
+	l := p.d.leased
+	return l != nil && l.token == p.token && l.until.After(p.d.w.now)
 }
 
 // ends is that the process knows what came of an attempt.

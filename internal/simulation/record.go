@@ -95,6 +95,7 @@ func (l *lease) String() string {
 type post struct {
 	d          *delivery
 	number     int
+	token      int64 // of its claim
 	at         time.Time
 	timeout    time.Duration
 	acked      bool          // with 2xx, in whole
