@@ -136,7 +136,9 @@ func (s *processStore) StepReplays(ctx context.Context, limit int, announce func
 }
 
 func (s *processStore) Prune(ctx context.Context, x sender.PruneParams) (sender.Pruned, error) {
-	return call(s, "prune", without[sender.Pruned](), func() (sender.Pruned, error) { return s.DispatchStore.Prune(ctx, x) })
+	counted := without[sender.Pruned]()
+	counted.known = func(p sender.Pruned) { s.p.w.counts["objects forgotten"] += p.Objects }
+	return call(s, "prune", counted, func() (sender.Pruned, error) { return s.DispatchStore.Prune(ctx, x) })
 }
 
 // brief makes one call that says that the process lives, or asks who else does. It is

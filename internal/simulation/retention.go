@@ -17,7 +17,7 @@ func (w *world) drawRetention(horizon time.Duration) sender.Retention {
 	}
 	delivered := horizon + w.between(time.Second, 24*time.Hour)
 	return sender.Retention{
-		Reach: horizon, Delivered: delivered, Events: delivered + w.between(time.Second, 24*time.Hour), DeadLetters: -1, Rollups: long,
+		Reach: horizon, Delivered: delivered, Events: delivered + w.between(time.Second, 24*time.Hour), DeadLetters: -1, Rollups: long, Objects: 24 * time.Hour,
 	}
 }
 
