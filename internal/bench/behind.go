@@ -102,11 +102,16 @@ func (w *crowd[Tx]) calls() (n int, err error) { return n, w.receiver.Ask(askCal
 
 // called waits until so many requests have come.
 func (w *crowd[Tx]) called(ctx context.Context, n int) error {
-	return until(ctx, "not all are called", func() (bool, error) {
+	for began := time.Now(); n > 0; time.Sleep(50 * time.Millisecond) {
 		more, err := w.calls()
-		n -= more
-		return n <= 0, err
-	})
+		if n -= more; err != nil {
+			return err
+		}
+		if time.Since(began) > 5*time.Minute || ctx.Err() != nil {
+			return fmt.Errorf("%d are not called", n)
+		}
+	}
+	return nil
 }
 
 // measured publishes an event for so many, if for any, and others until it has arrived

@@ -101,7 +101,16 @@ func (s *processStore) SealingKeys(ctx context.Context) ([]string, error) {
 	return call(s, "sealing keys", without[[]string](), func() ([]string, error) { return s.DispatchStore.SealingKeys(ctx) })
 }
 
+// inParts makes events large that have a few deliveries, as a simulation has no others.
+func (w *world) inParts(x sender.ExpandParams) sender.ExpandParams {
+	if x.Events > 0 {
+		x.Whole, x.Part = w.whole, 1+w.rand.IntN(3)
+	}
+	return x
+}
+
 func (s *processStore) Expand(ctx context.Context, x sender.ExpandParams) (sender.Expanded, error) {
+	x = s.p.w.inParts(x)
 	return call(s, "expand", effects[sender.Expanded]{s.p.expanded, func() {}, brokenLink}, func() (sender.Expanded, error) { return s.DispatchStore.Expand(ctx, x) })
 }
 
@@ -192,6 +201,7 @@ type stepper struct {
 
 func (s *stepper) Step(ctx context.Context, x sender.ExpandParams, b sender.Batch) (expanded sender.Expanded, _ sender.Claims, _ error) {
 	of, b := s.p.exchange(b)
+	x = s.p.w.inParts(x)
 	exchanged := of.known
 	of.known = func(c sender.Claims) {
 		s.p.expanded(expanded)

@@ -165,6 +165,9 @@ func (p *process) expanded(x sender.Expanded) {
 	if x.Events+x.Deliveries > 0 {
 		p.w.say("process %d expands %d events, %d deliveries", p.no, x.Events, x.Deliveries)
 	}
+	if x.Events > 0 && x.More { // a call has room for all that is small
+		p.w.counts["beside a large event"]++
+	}
 }
 
 // exchanged notes what a batch has done: in the order in which the store does it.

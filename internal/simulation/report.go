@@ -19,7 +19,7 @@ func (r *Report) Add(other Report) {
 // connections. In enough runs all of it happens; whoever runs many should see to that.
 func Happens() []string {
 	all := []string{
-		"disabled by failing", "result lost", "interrupted", "taken over", "own network", "spared", "not spared again", "Retry-After", "forgotten",
+		"disabled by failing", "result lost", "interrupted", "taken over", "own network", "spared", "not spared again", "Retry-After", "forgotten", "beside a large event",
 		"end delivered", "end dead_lettered", "end cancelled", ends[effected], ends[stale], ends[deadLettered],
 	}
 	for k, o := range often {

@@ -58,6 +58,7 @@ type world struct {
 	receiving       func() receiving // the database of an application that begins
 	config          sender.DispatcherConfig
 	lasts           time.Duration // until the faults stop
+	whole           int           // events with more deliveries are large
 	away            time.Time     // until when the database is
 	down            time.Time     // until when the processes' network is
 
@@ -114,6 +115,7 @@ func (w *world) build() error {
 		w.processes = append(w.processes, p)
 		w.at(0, p.start)
 	}
+	w.whole = 1 + w.rand.IntN(4)
 	w.producer = newProducer(w)
 	return nil
 }

@@ -57,6 +57,7 @@ func allBreakages() map[string]breakage {
 	maps.Copy(all, spareBreakages)
 	maps.Copy(all, presenceBreakages)
 	maps.Copy(all, orderBreakages)
+	maps.Copy(all, largeBreakages)
 	maps.Copy(all, processBreakages)
 	return all
 }
@@ -65,7 +66,7 @@ func allBreakages() map[string]breakage {
 // it, in a process of their own, since a test cannot be expected to fail.
 func TestBrokenStores(t *testing.T) {
 	all := allBreakages()
-	require.Len(t, all, len(breakages)+len(lifeBreakages)+len(queryBreakages)+len(retentionBreakages)+len(feedBreakages)+len(callbackBreakages)+len(spareBreakages)+len(presenceBreakages)+len(bodyBreakages)+len(orderBreakages)+len(processBreakages), "two breakages have one name")
+	require.Len(t, all, len(breakages)+len(lifeBreakages)+len(queryBreakages)+len(retentionBreakages)+len(feedBreakages)+len(callbackBreakages)+len(spareBreakages)+len(presenceBreakages)+len(bodyBreakages)+len(orderBreakages)+len(processBreakages)+len(largeBreakages), "two breakages have one name")
 	for name, b := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
