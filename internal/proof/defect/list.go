@@ -2,9 +2,10 @@ package defect
 
 import "slices"
 
-// All is every defect: signing, receiving, deduplicating, deciding, storing, sending.
+// All is every defect: signing, receiving, deduplicating, deciding, storing, keeping the
+// order, sending.
 func All() []Defect {
-	return slices.Concat(ofSigning, ofReceiver, ofDedup, ofDecisions, ofStores, ofWire)
+	return slices.Concat(ofSigning, ofReceiver, ofDedup, ofDecisions, ofStores, ofOrder, ofWire)
 }
 
 // store runs what every store must do, which is the quicker part of a store's tests.

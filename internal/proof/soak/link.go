@@ -94,6 +94,9 @@ func (l *link) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expa
 // RecordAndClaim implements sender.DispatchStore.
 func (l *link) RecordAndClaim(ctx context.Context, b sender.Batch) (c sender.Claims, err error) {
 	err = l.through(ctx, func() (err error) { c, err = l.DispatchStore.RecordAndClaim(ctx, b); return err })
+	if err != nil {
+		l.w.unheard(c.Claimed)
+	}
 	return c, err
 }
 

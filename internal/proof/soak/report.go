@@ -35,7 +35,7 @@ func (r *Report) Failed() bool { return len(r.Findings) > 0 }
 
 // Finding is something that must not be.
 type Finding struct {
-	Invariant string `json:"invariant"` // I1 … I13, or what else was not as it must be
+	Invariant string `json:"invariant"` // I1 … I14, or what else was not as it must be
 	Text      string `json:"text"`      // the first one
 	Times     int    `json:"times"`
 }

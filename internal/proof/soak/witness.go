@@ -26,10 +26,11 @@ type witness struct {
 	objects map[sender.Object]bool // all that were ever published
 	made    map[string]int64       // rows by design, by table: see keeps
 	secrets []string               // texts that must not be anywhere
+	order   order
 }
 
 func newWitness(f *findings, n *figures) *witness {
-	return &witness{findings: f, figures: n, nonces: map[uint64]*event{}, ids: map[string]*event{}, jobs: map[string]*job{}, told: map[string]int{}, objects: map[sender.Object]bool{}, made: map[string]int64{}}
+	return &witness{findings: f, figures: n, nonces: map[uint64]*event{}, ids: map[string]*event{}, jobs: map[string]*job{}, told: map[string]int{}, objects: map[sender.Object]bool{}, made: map[string]int64{}, order: newOrder()}
 }
 
 // begin notes that an event is about to be published, and gives it a nonce.
@@ -145,6 +146,9 @@ func (w *witness) posted(slot string, number int, signed int64, body []byte) *po
 	if late := time.Since(time.Unix(signed, 0)); late > time.Minute || late < -2*time.Second {
 		w.add("I4", "attempt %d of event %s to %s has a timestamp that is %v old", number, c.ID, slot, late)
 	}
+	if number == 1 {
+		w.attempted(slot, &c, signed)
+	}
 	d.posts = append(d.posts, p)
 	e.unchecked()
 	return p
@@ -182,6 +186,7 @@ func (w *witness) recorded(r *sender.Recorded) {
 // redelivers notes that somebody sends a delivery again, and how long it takes.
 func (w *witness) redelivers(eventID, subscription string, do func() error) error {
 	w.mu.Lock()
+	w.order.excluded[eventID] = true
 	e, at := w.ids[eventID], 0
 	if e != nil {
 		at = len(e.again)

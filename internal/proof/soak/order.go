@@ -1,0 +1,57 @@
+package soak
+
+import "github.com/surehook/surehook/sender"
+
+// order knows which versions were attempted at the slots. A first attempt is overtaken if
+// one of a later version of its object was made before: that must not be, whatever
+// process makes them.
+type order struct {
+	last     map[line]*first
+	excluded map[string]bool // events that were redelivered, or claimed by who did not learn of it
+}
+
+type line struct {
+	slot   string
+	object sender.Object
+}
+
+// first is the first attempt of the highest version that was attempted.
+type first struct {
+	event   string
+	version int64
+	signed  int64
+}
+
+func newOrder() order { return order{last: map[line]*first{}, excluded: map[string]bool{}} }
+
+// attempted holds a first attempt against those before it, under the witness's lock. One
+// that was begun earlier was overtaken on the wire alone, once its own time was over.
+func (w *witness) attempted(slot string, c *content, signed int64) {
+	o := &w.order
+	at := line{slot, c.Object}
+	last := o.last[at]
+	if last == nil || last.version <= c.Version {
+		o.last[at] = &first{c.ID, c.Version, signed}
+		w.count("first attempts")
+		return
+	}
+	switch {
+	case signed < last.signed:
+		w.count("first attempts that were overtaken on the wire")
+	case o.excluded[c.ID] || o.excluded[last.event]:
+		w.count("first attempts that may be overtaken")
+	default:
+		w.add("I14", "the first attempt of version %d of %v at %s, of event %s, is made after that of version %d, of event %s",
+			c.Version, c.Object, slot, c.ID, last.version, last.event)
+	}
+}
+
+// unheard notes what was claimed in a call whose answer does not arrive: it is given back,
+// and attempted when others behind it may have been.
+func (w *witness) unheard(claimed []sender.Claimed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range claimed {
+		w.order.excluded[claimed[i].Event.ID] = true
+	}
+}
