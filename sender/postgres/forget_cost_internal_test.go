@@ -115,6 +115,17 @@ func TestCostOfRedactingDoesNotDependOnTheOutbox(t *testing.T) {
 // What a batch of sweeping reads does not grow with what was swept and is not vacuumed
 // yet; and what is there all the same is found.
 func TestCostOfSweepingDoesNotDependOnWhatWasSwept(t *testing.T) {
+	for table, insert := range map[string]string{
+		"pending": `(subscription, event, no, due, notice, bytes) SELECT s.no, e, e, now(), false, 100`,
+		"waiting": `(subscription, event, due, number, tries, stood, epoch, replay, rank, single, notice, bytes) SELECT s.no, e, now(), 1, 1, 0, 0, 0, 0, false, false, 100`,
+	} {
+		t.Run(table, func(t *testing.T) {
+			sweepsAtACost(t, table, `INSERT INTO {}.surehook_`+table+` `+insert+` FROM {}.surehook_subscriptions s, generate_series(%d, %d) e`)
+		})
+	}
+}
+
+func sweepsAtACost(t *testing.T, table, insert string) {
 	const backlog, batch = 20_000, 500
 	c := newEmptyCrowd(t)
 	ctx := t.Context()
@@ -124,9 +135,8 @@ func TestCostOfSweepingDoesNotDependOnWhatWasSwept(t *testing.T) {
 		}
 		return c.CreateSubscriptionTx(ctx, tx, sender.Subscription{ID: "wsub_a", Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{"*"}})
 	}))
-	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_pending (subscription, event, no, due, notice, bytes)
-		SELECT (SELECT no FROM {}.surehook_subscriptions), 10 + e, e, now(), false, 100 FROM generate_series(1, %d) e`, backlog))
-	c.exec(fmt.Sprintf(`UPDATE {}.surehook_heads SET pending = %d, next_due = now()`, backlog+1))
+	c.exec(fmt.Sprintf(insert, 11, 10+backlog))
+	c.exec(fmt.Sprintf(`UPDATE {}.surehook_heads SET %s = %d, next_due = now()`, table, backlog+1))
 	require.NoError(t, c.InTx(ctx, func(tx pgx.Tx) error { return c.DeleteSubscriptionTx(ctx, tx, "wsub_a") }))
 	// An old snapshot keeps all that is deleted from being marked as dead in the indexes.
 	conn, err := pgx.ConnectConfig(ctx, c.pool.Config().ConnConfig.Copy())
@@ -136,7 +146,7 @@ func TestCostOfSweepingDoesNotDependOnWhatWasSwept(t *testing.T) {
 	require.NoError(t, err)
 	entries := func() int { // of the index that were read so far, dead ones too
 		c.blocks() // has them counted
-		return c.count(`SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelid = '{}.surehook_pending_pkey'::regclass`)
+		return c.count(`SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelid = '{}.surehook_` + table + `_pkey'::regclass`)
 	}
 	last := 0
 	for done := 0; done < backlog; done += batch {
@@ -149,7 +159,7 @@ func TestCostOfSweepingDoesNotDependOnWhatWasSwept(t *testing.T) {
 	t.Logf("entries of the index that the last batch has read: %d", last)
 	require.LessOrEqual(t, last, 5*batch)
 
-	c.exec(`INSERT INTO {}.surehook_pending (subscription, event, no, due, notice, bytes) SELECT no, 1, 1, now(), false, 100 FROM {}.surehook_subscriptions`)
+	c.exec(fmt.Sprintf(insert, 1, 1))
 	_, err = c.Sweep(ctx, batch)
 	require.NoError(t, err)
 	n, err := c.Sweep(ctx, batch)

@@ -20,7 +20,6 @@ import (
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/damage"
-	"github.com/surehook/surehook/sender/internal/lru"
 	"github.com/surehook/surehook/sender/internal/pgrun"
 )
 
@@ -117,7 +116,7 @@ type core struct {
 	rollups   rollups
 	hints     hints
 	places    places
-	swept     swept
+	swept     sweeps
 	processes processes
 	damage    *damage.Log
 }
@@ -125,7 +124,7 @@ type core struct {
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 	c := &core{
 		pool: pool, clock: "clock_timestamp()", now: time.Now, logger: slog.Default(), woken: make(chan struct{}, 1), shard: rand.Int64(),
-		targets: newTargets(), places: newPlaces(), swept: swept{to: lru.New[int64, int64](sweptLimit)},
+		targets: newTargets(), places: newPlaces(), swept: newSweeps(),
 	}
 	if cfg != nil {
 		c.schema, c.pooler = cfg.Schema, cfg.Pooler

@@ -48,8 +48,8 @@ const (
 
 	selectGonePending = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $4::bigint[]) AS u(subscription, event, swept) CROSS JOIN LATERAL (
 		SELECT event FROM surehook_pending WHERE subscription = u.subscription AND event > u.swept AND event <= u.event ORDER BY event LIMIT $3) q LIMIT $3`
-	selectGoneWaiting = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, epoch, event) CROSS JOIN LATERAL (
-		SELECT event FROM surehook_waiting WHERE subscription = u.subscription AND event <= u.event AND epoch < u.epoch ORDER BY event LIMIT $4) q LIMIT $4`
+	selectGoneWaiting = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $5::bigint[]) AS u(subscription, epoch, event, swept) CROSS JOIN LATERAL (
+		SELECT event FROM surehook_waiting WHERE subscription = u.subscription AND event > u.swept AND event <= u.event AND epoch < u.epoch ORDER BY event LIMIT $4) q LIMIT $4`
 	deleteGoneLeases = `DELETE FROM surehook_leases l USING (
 			SELECT u.subscription, q.event FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, epoch, event) CROSS JOIN LATERAL (
 				SELECT event FROM surehook_leases WHERE subscription = u.subscription AND event <= u.event AND epoch < u.epoch AND until <= $4
@@ -156,16 +156,20 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 	for _, no := range locked {
 		g.add(b.subs[no], b.heads.by[no])
 	}
-	keys, err := b.keys(selectGonePending, g.pending.of, g.pending.events, limit, b.swept.of(g.pending.of, b.subs))
+	keys, err := b.keys(selectGonePending, g.pending.of, g.pending.events, limit, b.swept.pending.of(g.pending.of, b.subs))
 	if err != nil {
 		return 0, err
 	}
-	b.swept.found(b, g.pending.of, keys)
-	waiting, err := b.keys(selectGoneWaiting, g.waiting.of, g.waiting.epochs, g.waiting.events, limit-len(keys))
-	if err != nil {
-		return 0, err
+	b.swept.pending.found(b, g.pending.of, keys)
+	if left := limit - len(keys); left > 0 {
+		waiting, err := b.keys(selectGoneWaiting, g.waiting.of, g.waiting.epochs, g.waiting.events, left, b.swept.waiting.of(g.waiting.of, b.subs))
+		if err != nil {
+			return 0, err
+		}
+		b.swept.waiting.found(b, g.waiting.of, waiting)
+		keys = append(keys, waiting...)
 	}
-	if swept, err = b.cancel(append(keys, waiting...)); err != nil {
+	if swept, err = b.cancel(keys); err != nil {
 		return 0, err
 	}
 	lost, err := b.endLost(&g, limit-swept)
@@ -173,7 +177,7 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 }
 
 // swept remembers how far deleted subscriptions were swept, from the front of what was
-// pending: so a batch does not pass over the rows of those before, which are dead and may
+// there: so a batch does not pass over the rows of those before, which are dead and may
 // not be vacuumed yet. It is a hint, and is forgotten when nothing is found behind it.
 type swept struct {
 	sync.Mutex
@@ -181,6 +185,13 @@ type swept struct {
 }
 
 const sweptLimit = 1000
+
+// sweeps are those of the tables.
+type sweeps struct{ pending, waiting swept }
+
+func newSweeps() sweeps {
+	return sweeps{swept{to: lru.New[int64, int64](sweptLimit)}, swept{to: lru.New[int64, int64](sweptLimit)}}
+}
 
 func (s *swept) of(subscriptions []int64, subs map[int64]*subscription) []int64 {
 	s.Lock()
@@ -193,8 +204,8 @@ func (s *swept) of(subscriptions []int64, subs map[int64]*subscription) []int64 
 	})
 }
 
-// found notes, once it is committed, up to where the pending deliveries of some
-// subscriptions are swept.
+// found notes, once it is committed, up to where the deliveries of some subscriptions are
+// swept.
 func (s *swept) found(b *batch, looked []int64, keys []sender.DeliveryKey) {
 	last := map[int64]int64{}
 	for _, k := range keys {
