@@ -58,7 +58,22 @@ type made struct {
 	of *unexpanded
 }
 
-// expansion is what a batch expands.
+// expansion is what a batch expands. Positions appear in their order, and an event has its
+// one before it has deliveries. A subscription may get that of a large event after those of
+// later ones, so these are how others rely on it:
+//   - A claim takes what is pending by its position: claimed_to is lowered for what comes
+//     late (arrive), and what is pending behind that is due no sooner (byFront).
+//   - What is begun was committed before any resume that sees its position. So what comes
+//     late at or below left_to is cancelled as it is made (asker.left), and never pending
+//     there. resumed_to speaks of what waits since an earlier epoch: nothing comes late to
+//     that.
+//   - Marks, and what a resume has left, are compared with the first of the outbox, where a
+//     large event stays until it is whole. So closing subscriptions wait for it.
+//   - What a sweep remembers of how far it is may be above what comes late, which is found
+//     when nothing is found behind it any more.
+//   - What a replay of delivered ones finds below its boundary, and was made since, is in
+//     surehook_replay_late; one of dead letters goes by when they ended.
+//   - Pruning leaves what is begun.
 type expansion struct {
 	*batch
 	p sender.ExpandParams
