@@ -17,8 +17,9 @@ type batch struct {
 	subs  map[int64]*subscription // of the heads
 	out   sender.Claims
 
-	payloads []*payloads      // of what is claimed
-	arrived  map[*head][]made // what was expanded, and is not among the pending ones yet
+	payloads []*payloads              // of what is claimed
+	early    map[int64]sender.Payload // events that were read as they were expanded, by their numbers
+	arrived  map[*head][]made         // what was expanded, and is not among the pending ones yet
 	attempts []attempt
 	waits    []waits
 	ends     []ended

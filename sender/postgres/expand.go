@@ -13,17 +13,20 @@ import (
 const (
 	// beExpander waits for the expander, and keeps others from being it, until the
 	// transaction ends.
-	beExpander = `SELECT position, newest FROM surehook_feed_head FOR UPDATE`
+	beExpander = `SELECT position, newest, begun FROM surehook_feed_head FOR UPDATE`
 	// expanding lets one expander work at a time; the others do not wait, and find no row.
 	// It reads the row as the one before has left it, and the statements that follow see
 	// all that this one has committed: so positions appear in their order.
-	expanding = beExpander + ` SKIP LOCKED`
+	expanding      = beExpander + ` SKIP LOCKED`
+	somethingBegun = "begun"
+	// expansionState is whether the transaction expands, and whether something is begun.
+	expansionState = `CASE WHEN h.position IS NULL THEN 'false' WHEN h.begun = '{}' THEN 'true' ELSE '` + somethingBegun + `' END`
 
 	// selectUnexpanded finds what was begun, and so many others.
 	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox
-			WHERE current_setting('surehook.expanding') = 'true' AND seq = ANY ((SELECT begun FROM surehook_feed_head)::bigint[]))
+			WHERE current_setting('surehook.expanding') <> 'false' AND seq = ANY ((SELECT begun FROM surehook_feed_head)::bigint[]))
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
-			WHERE current_setting('surehook.expanding') = 'true' AND seq <> ALL ((SELECT begun FROM surehook_feed_head)::bigint[]) AND seq >= $2 ORDER BY seq LIMIT $1)`
+			WHERE current_setting('surehook.expanding') <> 'false' AND seq <> ALL ((SELECT begun FROM surehook_feed_head)::bigint[]) AND seq >= $2 ORDER BY seq LIMIT $1)`
 	outboxColumns = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
 
 	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
@@ -102,13 +105,22 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 	e := &expansion{batch: b, p: p}
 	plan := fanout.New(p)
 	all := &askers{limit: plan.Look(), by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
+	var state string
 	e.own.later(query{e.text(b.of(&lockFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
-		err := r.Scan(append([]any{&b.now, nil, &e.position, &e.newest, &all.operator}, seen.columns()...)...)
+		err := r.Scan(append([]any{&b.now, &state, &e.position, &e.newest, &all.operator}, seen.columns()...)...)
 		seen.now = b.now
 		return err
 	})
-	events := b.floors.eventsFor(p)
-	found, err := e.find(events, from)
+	events, few := b.floors.eventsFor(p), b.floors.fewer() && all.limit > fewOfOne
+	var found []unexpanded
+	var err error
+	if few {
+		events = min(events, fewEvents+1)
+		found, err = e.findFew(events, from, all)
+	}
+	if err == nil && (!few || state == somethingBegun) {
+		found, err = e.find(events, from)
+	}
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -121,17 +133,20 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 	if err := e.decide(found, all, plan); err != nil {
 		return nil, err
 	}
-	least := found[0].seq
-	for i := range found {
-		least = min(least, found[i].seq)
-	}
+	e.remember(from, found, plan.Waiting)
+	return e, nil
+}
+
+// remember notes for the next expansions what this one has found, once it is committed.
+func (e *expansion) remember(from int64, found []unexpanded, waiting int) {
+	least := slices.MinFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
+	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries
 	e.after(func(committed bool) {
 		if committed {
 			e.floors.outbox.found(from, least, e.core.now())
-			e.floors.expanded(e.whole, plan.Waiting)
+			e.floors.expanded(e.whole, waiting, few)
 		}
 	})
-	return e, nil
 }
 
 // find reads what is not expanded: what was begun, in the order of the positions, then up

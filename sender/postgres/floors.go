@@ -30,6 +30,7 @@ type floors struct {
 	mu      sync.Mutex
 	fanOut  float64 // deliveries that an event has made lately, if it was not large
 	waiting int     // events that have waited lately for others
+	few     bool    // there were a few events lately, with a few deliveries
 }
 
 // outboxFloor is a lower bound of seq. A sequence is not the order of the commits, so
@@ -101,12 +102,19 @@ func (f *floors) eventsFor(p sender.ExpandParams) int {
 	return events + min(f.waiting, fanout.Waiting)
 }
 
-// expanded notes what was made of events that are not large, and how many were found that
-// wait.
-func (f *floors) expanded(x sender.Expanded, waiting int) {
+// fewer tells whether a few events are to be expected, for a few subscriptions.
+func (f *floors) fewer() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.waiting = waiting
+	return f.few && f.waiting == 0
+}
+
+// expanded notes what was made of events that are not large, how many were found that
+// wait, and whether all that was little.
+func (f *floors) expanded(x sender.Expanded, waiting int, few bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting, f.few = waiting, few
 	if x.Events > 0 {
 		f.fanOut = float64(x.Deliveries) / float64(x.Events)
 	}

@@ -18,7 +18,7 @@ var (
 	})
 	// lockFeedHead begins what expands.
 	lockFeedHead = shareableBy(8, func(due []string) string {
-		return `SELECT {now}, set_config('surehook.expanding', (h.position IS NOT NULL)::text, true)::boolean, coalesce(h.position, 0), coalesce(h.newest, '-infinity'), ` +
+		return `SELECT {now}, set_config('surehook.expanding', ` + expansionState + `, true), coalesce(h.position, 0), coalesce(h.newest, '-infinity'), ` +
 			operatorNo + `, ` + lookAround(due) + ` FROM (SELECT 1) one LEFT JOIN LATERAL (` + expanding + `) h ON true`
 	})
 	selectNextDue = shareableBy(7, func(due []string) string {

@@ -45,9 +45,13 @@ func (p *payloads) scan(r rows) error {
 	if p.position != nil {
 		position = p.position[p.no]
 	}
-	p.at[position] = len(p.list)
-	p.list = append(p.list, p.row)
+	p.add(position, &p.row)
 	return nil
+}
+
+func (p *payloads) add(position int64, e *sender.Payload) {
+	p.at[position] = len(p.list)
+	p.list = append(p.list, *e)
 }
 
 // Payloads implements sender.DispatchStore.
@@ -67,17 +71,25 @@ func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]sender.P
 	return all, nil
 }
 
-// readArrived has events read once the transaction has committed, by their numbers,
-// whose positions are given. So nobody waits for its locks while bodies are on their way,
+// readArrived has events read once the transaction has committed, but for those that are
+// known already, by their numbers, whose positions are given. So nobody waits for its locks while bodies are on their way,
 // however slowly.
 func (b *batch) readArrived(numbers, positions []int64) {
 	p := newPayloads(len(numbers))
 	p.position = make(map[int64]int64, len(numbers))
+	unread := make([]int64, 0, len(numbers))
 	for i, no := range numbers {
+		if e, ok := b.early[no]; ok {
+			p.add(positions[i], &e)
+			continue
+		}
 		p.position[no] = positions[i]
+		unread = append(unread, no)
 	}
 	b.payloads = append(b.payloads, p)
-	b.committed(query{b.text(selectArrived), []any{distinct(numbers)}}, p.scan)
+	if len(unread) > 0 {
+		b.committed(query{b.text(selectArrived), []any{distinct(unread)}}, p.scan)
+	}
 }
 
 // readPayloads is readArrived by positions alone.

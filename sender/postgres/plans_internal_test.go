@@ -141,7 +141,7 @@ func (c *crowd) plan(text string, settings string) string {
 var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "lockTurns", "updateTurns",
-	"selectUnexpanded", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox", "selectObjects",
+	"selectUnexpanded", "selectFew", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox", "selectObjects",
 }
 
 // small are what is read whole.
@@ -187,7 +187,7 @@ func TestPlans(t *testing.T) {
 		for name, index := range map[string]string{
 			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey",
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due", "nextDue shared": "surehook_heads_due",
-			"selectUnexpanded": "surehook_outbox_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_pkey",
+			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_pkey",
 		} {
 			require.Contains(t, c.plan(all[name], own), " using "+index+" ", "%s: %s", when, name)
 		}

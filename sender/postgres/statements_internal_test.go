@@ -20,7 +20,7 @@ func ownStatements() map[string]string {
 		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "takeLeases": takeLeases, "selectIdle": selectIdle.alone, "selectIdle shared": selectIdle.shared, "nextDue": selectNextDue.alone, "nextDue shared": selectNextDue.shared,
 		"selectDue": selectDue.alone, "selectDue shared": selectDue.shared, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
-		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "lockFeedHead": lockFeedHead.alone, "lockFeedHead shared": lockFeedHead.shared, "insertPending": insertPending, "insertLeases": insertLeases, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
+		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFeedHead": lockFeedHead.alone, "lockFeedHead shared": lockFeedHead.shared, "insertPending": insertPending, "insertLeases": insertLeases, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
 		"insertFeed": insertFeed, "updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectAskers": selectAskers, "selectAllAskers": selectAllAskers, "selectAddressed": selectAddressed,
 		"selectUnexpandedLeft": selectUnexpandedLeft, "selectKey": selectKey, "selectVersion": selectVersion,

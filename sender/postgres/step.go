@@ -28,7 +28,7 @@ func (c *core) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Clai
 
 // Step implements sender.Stepper. With nothing to do it only reads. It takes a few
 // round trips, however much is done: one that finds new events, one that finds who
-// gets them, one that locks and sees what callers have left, one or two that move
+// gets them unless they are few, one that locks and sees what callers have left, one or two that move
 // deliveries, and the commit.
 func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch) (sender.Expanded, sender.Claims, error) {
 	f := c.floorsNow()

@@ -68,12 +68,14 @@ func TestStatementsOfAStep(t *testing.T) {
 	}
 	for range 3 { // until statements are prepared, and the subscription has moved to its lane
 		step(3)
+		_, err := s.Sweep(t.Context(), 100) // since when it asks matters no more
+		require.NoError(t, err)
 	}
 	for name, c := range map[string]struct {
 		events            int
 		statements, trips int64
 	}{
-		"events and results": {3, 10, 4},
+		"events and results": {3, 8, 3},
 		"results":            {0, 8, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

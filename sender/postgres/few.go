@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// At ordinary rates a step finds a few events for a few subscriptions. Then one statement
+// reads the events with their bodies and with who asks for them, on one trip with what
+// begins the step. Where there is more of anything, each is read by itself.
+const (
+	fewEvents     = 16
+	fewDeliveries = 16        // that the last step has made
+	fewOfOne      = 64        // that one event makes
+	smallBody     = 16 * 1024 // bytes
+)
+
+// selectFew is selectUnexpanded where nothing is begun, with a row for each who asks.
+//
+// To read the bodies before the claim is safe: who removes them waits for the expander
+// before it looks for what is in flight.
+var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
+		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), e.body,
+		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0)
+	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= $2 ORDER BY seq LIMIT $1) o
+	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
+	LEFT JOIN LATERAL (
+		SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
+		CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3 AND deleted = 0), o.subscriber))) AS r(subscriber)
+		CROSS JOIN LATERAL (
+			SELECT p.subscription, p.subscriber, p.pattern, s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch
+			FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+			WHERE (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
+			ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `) x
+		LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
+	ORDER BY o.seq`
+
+// few are events as they are read, with who asks for the last of them.
+type few struct {
+	*expansion
+	all     *askers
+	found   []unexpanded
+	resumed map[int64][]*asker
+
+	askers    []*asker
+	questions []asked
+	plain     bool // nothing more need be known of any of them than that it asks
+}
+
+// findFew is find for events that are few, none of which is begun. It notes who asks for
+// them, as far as that is plain.
+func (e *expansion) findFew(events int, from int64, all *askers) ([]unexpanded, error) {
+	e.early = map[int64]sender.Payload{}
+	f := few{expansion: e, all: all, resumed: map[int64][]*asker{}}
+	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from, sender.Operator)
+	if err == nil {
+		f.answer()
+		err = e.lefts(f.resumed)
+	}
+	return f.found, err
+}
+
+func (f *few) scan(r rows) error {
+	var ev unexpanded
+	var xid string
+	var read, plain bool
+	var p sender.Payload
+	var a asker
+	var q asked
+	var epoch int64
+	err := r.Scan(&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.published, &ev.notice, &ev.bytes, &ev.about,
+		&read, &p.Event.ID, &p.Event.Type, &p.Event.Object.Type, &p.Event.Object.ID, &p.Event.URL, &p.Body,
+		&a.subscription, &q.subscriber, &q.pattern, &plain, &epoch)
+	if err != nil {
+		return err
+	}
+	if n := len(f.found); n == 0 || f.found[n-1].seq != ev.seq {
+		f.answer()
+		ev.patterns = strings.Split(ev.asked, " ")
+		if ev.xid, err = parseXID(xid); err != nil {
+			return err
+		}
+		f.found, f.plain = append(f.found, ev), ev.subscription == 0 && ev.subscriber != 0
+		if read {
+			p.Event.CreatedAt, p.Event.Notice = ev.published.time(), ev.notice
+			f.early[ev.event] = p
+		}
+	}
+	f.plain = f.plain && plain
+	if a.subscription != 0 {
+		f.askers, f.questions = append(f.askers, &a), append(f.questions, q)
+	}
+	if epoch > 0 {
+		f.resumed[a.subscription] = append(f.resumed[a.subscription], &a)
+	}
+	return nil
+}
+
+// answer answers the questions of the last event, if all who ask for it are known.
+func (f *few) answer() {
+	if f.plain && len(f.askers) < fewOfOne {
+		for _, q := range f.all.questions(&f.found[len(f.found)-1]) {
+			f.all.by[q] = nil
+		}
+		for i, a := range f.askers {
+			f.all.by[f.questions[i]] = append(f.all.by[f.questions[i]], a)
+		}
+	}
+	f.askers, f.questions = nil, nil
+}
