@@ -14,10 +14,9 @@ type Answer struct {
 	Body   []byte
 }
 
-// AnswerTo is what to answer after [Receiver.Receive], for those who answer by
-// other means than net/http. It is exactly what [Receiver.Handler] writes, but that
-// Handler heeds [Envelope].EmptyAnswer. An error that is not an [*Error] is answered
-// with 500.
+// AnswerTo returns the HTTP answer to what [Receiver.Receive] returned, for servers other
+// than net/http. It equals what [Receiver.Handler] writes, except that Handler heeds
+// [Envelope].EmptyAnswer. An error that is not an [*Error] gives 500.
 func AnswerTo(res Result, err error) Answer {
 	a := Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}
 	if err == nil {
@@ -54,8 +53,8 @@ func (r *Receiver[Tx]) answerTo(res Result, err *Error) Answer {
 	return AnswerTo(res, nil)
 }
 
-// writeAnswer writes what answerTo says, without making it anew for what nearly every
-// request is answered with.
+// writeAnswer writes the Answer of answerTo. The most frequent answers are made once, not
+// for each request.
 func (r *Receiver[Tx]) writeAnswer(w http.ResponseWriter, res Result, err *Error) {
 	body, common := commonAnswers[res]
 	if err != nil || !common || r.cfg.Envelope != nil && r.cfg.Envelope.EmptyAnswer {

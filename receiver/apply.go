@@ -35,8 +35,8 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 	ctx, cancel := background(ctx, deadline)
 	defer cancel()
 
-	// All that the transactions change, in one piece: they run elsewhere, so that each
-	// variable would be a piece of its own on the heap.
+	// All that the transactions change is in one struct: their functions escape, so each
+	// variable would be an allocation of its own.
 	t := struct {
 		ev      Event
 		version int64
@@ -79,7 +79,7 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 	return res, cause, failure
 }
 
-// applyTx takes the marker before the version, as everybody does: transactions
+// applyTx takes the marker before the version, as all users of a store do: transactions
 // that lock in the same order do not deadlock.
 func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int64, apply HandlerFunc[Tx]) (Result, *Error) {
 	fresh, newer, err := r.mark(ctx, tx, ev, version)
@@ -130,8 +130,8 @@ func (r *Receiver[Tx]) applyIf(ctx context.Context, tx Tx, newer bool, ev Event,
 	return Applied, nil
 }
 
-// failApply lets what the database says go before what the application makes of
-// it: a serialization failure that is wrapped in Permanent is not permanent.
+// failApply looks at the database's error before the application's wrapping: a
+// serialization failure that is wrapped in Permanent is not permanent.
 func failApply(ctx context.Context, rest Reason, err error) *Error {
 	switch {
 	case ctx.Err() == nil && calledPermanent(err):

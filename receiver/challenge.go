@@ -20,10 +20,11 @@ const (
 	maxChallengeToken = 256
 )
 
-// Challenged tells that the request was a sender's challenge: a signed event of
-// the type webhook.challenge, or what [Envelope].Challenge answers, by which a sender
-// finds out whether the receiver has the secret and wants its events. Nothing was stored
-// and the function did not run; [AnswerTo] answers with what the sender expects.
+// Challenged reports whether the request was a sender's challenge: a signed event of the
+// type webhook.challenge, or a question that [Envelope].Challenge answered. With it, a
+// sender finds out whether the receiver has the secret and wants its events. Nothing was
+// stored and the function did not run. [AnswerTo] returns the answer that the sender
+// expects.
 func (r Result) Challenged() bool {
 	_, ok := r.challengeAnswer()
 	return ok
@@ -42,7 +43,8 @@ func (r *Receiver[Tx]) answerChallenge(ctx context.Context, ev Event, answer jso
 	return Result(challengedPrefix + string(answer))
 }
 
-// tokenOf takes only what cannot be anything but a token, since it is sent back.
+// tokenOf accepts only characters that are harmless in an answer, since the token is sent
+// back.
 func tokenOf(ev Event) (token string, err error) {
 	if ev.Data == nil {
 		return "", errors.New("there is none")

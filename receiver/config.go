@@ -12,27 +12,26 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Config has what a Receiver can do without. The zero value and nil are valid.
+// Config has the optional settings of a Receiver. The zero value and nil are valid.
 type Config struct {
-	// Scope keeps apart events of different senders that share a store: ids and
-	// versions are unique within a scope only. With [Secrets] it must be empty, as
-	// each keyholder has a scope.
+	// Scope keeps the events of one sender apart from those of others in the same store:
+	// ids and versions are unique within a scope only. With [Secrets] it must be empty,
+	// since each keyholder has a scope.
 	// Defaults to "default".
 	Scope string
 
-	// ScopeOf derives the scope from whose key verified the request, for
-	// receivers of several senders at one address. It sees nothing else of the
-	// request, because nothing else is trustworthy. A scope that is empty or not
-	// valid fails the request with 500. It cannot be set together with Scope.
+	// ScopeOf derives the scope from the key that verified the request, for receivers of
+	// several senders at one address. It sees nothing else of the request, because
+	// nothing else is trustworthy. A scope that is empty or not valid fails the request
+	// with 500. It cannot be set together with Scope.
 	ScopeOf func(signing.Verified) string
 
-	// Envelope is for the events of another sender, whose bodies are not of this module's
-	// form; see there.
+	// Envelope reads the events of another sender, whose bodies do not have this module's
+	// form; see [Envelope].
 	// Defaults to nil: events of this module.
 	Envelope *Envelope
 
-	// MaxBodyBytes is the size from which on a body is refused: one of exactly
-	// this many bytes is accepted.
+	// MaxBodyBytes is the largest size of a body that is accepted.
 	// Defaults to 1 MiB.
 	MaxBodyBytes int64
 
@@ -43,20 +42,20 @@ type Config struct {
 	// Defaults to 8 s.
 	Timeout time.Duration
 
-	// Retention is how long the store keeps markers, which is decided by whoever
-	// prunes it. It is told here to be checked against Horizon. A sender of this
-	// module is told of it as Retention.Receivers (package sender).
+	// Retention is how long the store keeps markers. It must be the time with which the
+	// store is pruned: New only checks it against Horizon. A sender of this module has it
+	// as Retention.Receivers (package sender).
 	// Defaults to 30 days.
 	Retention time.Duration
 
-	// Horizon is the longest time after which the sender may send an event again:
-	// not its retries' horizon alone but how far back it redelivers, replays or
-	// resumes. Of a sender of this module it is Retention.Reach (package sender),
-	// whose default is 28 days. Retention must exceed it by dedup.RetentionMargin.
+	// Horizon is the longest time after which the sender may send an event again: not its
+	// retries' horizon alone but how far back it redelivers, replays or resumes. For a
+	// sender of this module it is Retention.Reach (package sender), whose default is 28
+	// days. Retention must exceed it by dedup.RetentionMargin.
 	// Defaults to 72 h.
 	Horizon time.Duration
 
-	// Hooks are told what becomes of each request.
+	// Hooks are called with the outcome of each request.
 	Hooks Hooks
 
 	// Logger gets one record for each request. It is never given a body, a header
@@ -64,11 +63,11 @@ type Config struct {
 	// Defaults to slog.Default(), looked up at each use.
 	Logger *slog.Logger
 
-	// NoDiagnosis leaves out of the log what is probably wrong with a request that was
-	// refused for its headers, its timestamp or its signature: a body that was parsed
-	// and serialised again, a secret in another encoding, a clock that is off. It is
-	// looked for in a few requests at once and then in one every 10 s, changes no
-	// verdict, and is never in an answer. See [signing.Verifier.Diagnose].
+	// NoDiagnosis turns off the search for the probable mistake behind a request that was
+	// refused for its headers, its timestamp or its signature: a body that was parsed and
+	// serialised again, a secret in another encoding, a clock that is off. A few requests
+	// in a row are searched, and then one every 10 s. The result is in the log; it
+	// changes no verdict and is never in an answer. See [signing.Verifier.Diagnose].
 	NoDiagnosis bool
 
 	// Now is the clock for markers and dead letters. The window of timestamps is

@@ -11,17 +11,18 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// Permanent says of a HandlerFunc's error that no repetition can mend it. The
-// transaction is rolled back; then, in a second one, the event is marked as seen
-// and kept as a dead letter beside the markers, with the error's text as its
-// reason, and the request is answered with 200, so that the sender stops. The
-// object's version is not advanced. [Receiver.ApplyDeadLetter] applies it again.
+// Permanent marks a HandlerFunc's error as one that no repetition can mend. The
+// transaction is rolled back; then, in a second one, the event is marked as seen and kept
+// as a dead letter beside the markers, with the error's text as its reason, and the
+// request is answered with 200, so that the sender stops. The object's version is not
+// advanced. [Receiver.ApplyDeadLetter] applies it again.
 //
-// With a store that is no dedup.DeadLetters, Permanent changes nothing: the error
-// is answered with 500 like any other. Nor does it if a database says by its own code
-// that the transaction lost against another one or that it is away, or if the time is
-// over. What other services say in similar words counts for nothing. Under
-// [Receiver.Wrap] there is no error to mark. Permanent(nil) is nil.
+// With a store that is no dedup.DeadLetters, Permanent changes nothing: the error is
+// answered with 500 like any other. It changes nothing either if the time is over, or if
+// the error has a database's code for a transaction that lost against another one or for
+// a database that is away. An error of another service does not count as such, even if
+// its words are similar. Under [Receiver.Wrap] there is no error to mark. Permanent(nil)
+// is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -75,11 +76,11 @@ func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause er
 	return DeadLettered, nil
 }
 
-// ApplyDeadLetter applies the dead letter of the event id in scope again: its
-// removal, the object's version and what h does are committed together. It
-// answers [Stale] if the object's version has caught up meanwhile: then the dead
-// letter is removed, and h does not run. On any error the dead letter stays, and so
-// it does if h is a [Router] that ignores the event: that is answered with [Ignored].
+// ApplyDeadLetter applies the dead letter of the event id in scope again: its removal,
+// the object's version and what h does are committed together. It answers [Stale] if the
+// object's version has caught up meanwhile: then the dead letter is removed, and h does
+// not run. On any error the dead letter stays. It also stays if h is a [Router] that
+// ignores the event: the result is then [Ignored].
 //
 // The event that h gets has no Verified: it was verified when it arrived. The
 // error matches dedup.ErrNotFound if there is no such dead letter, and is an

@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// diagnoser is what a Verifier may be besides.
+// diagnoser is an optional interface of a Verifier.
 type diagnoser interface {
 	Diagnose(m signing.Message) []string
 }
@@ -17,9 +17,9 @@ var (
 	_ diagnoser = (*Secrets)(nil)
 )
 
-// Of diagnoses, a few at once and then one in a while: one costs as much as dozens of
-// verifications, and whoever forges signatures must not be able to spend that. It is
-// enough to find a mistake in the set-up, which is at every request.
+// A few diagnoses are made in a row, and then one at intervals. One costs as much as
+// dozens of verifications, and a forger of signatures must not be able to spend that. A
+// mistake in the set-up is found all the same, because every request has it.
 const (
 	diagnosesAtOnce = 5
 	diagnosisEvery  = 10 * time.Second

@@ -44,22 +44,20 @@
 //	     serialization failures beyond the retries, out of time, commit outcome unknown,
 //	     secret lookup failed
 //
-// Bodies are constant. What was wrong is told to the log and to the hooks, never
-// to whoever sent the request.
+// Bodies are constant. The log and the hooks get the cause; the client never does.
 //
 // # Challenges
 //
-// A sender may ask a callback URL for a proof before it sends anything else: with
-// a signed event of the type webhook.challenge, whose token must come back. Once
-// verified, such an event is answered with 200 and {"token":"…"} by the receiver
-// itself: no transaction begins, nothing is stored, and the application's function
-// is not called: it never sees events of that type. What other senders ask is answered
-// by [Envelope].Challenge.
+// A sender may ask a callback URL for a proof before it sends anything else. It posts a
+// signed event of the type webhook.challenge, and the answer must return its token. Once
+// verified, such an event is answered with 200 and {"token":"…"} by the receiver itself:
+// no transaction begins and nothing is stored. The application's function never sees
+// events of that type. [Envelope].Challenge answers the questions of other senders.
 //
 // # What the application's function may do
 //
-// It may run more than once for one request (after a serialization failure) and
-// again for a resent event (after a rollback), so whatever it does outside its
-// transaction must bear repetition. Its context is not cancelled when the client
-// leaves, and ends with the request's time.
+// It may run more than once for one request (after a serialization failure) and again for
+// a resent event (after a rollback), so its effects outside the transaction must bear
+// repetition. Its context is not cancelled when the client leaves. It ends when the
+// request's time is over.
 package receiver

@@ -12,10 +12,10 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Envelope says how the events of another sender are read: one whose bodies are not of
-// this module's form, such as Stripe or GitHub. The signature is checked first, by a
-// verifier with that sender's scheme, and nothing is read of what it does not cover,
-// but for what UnsignedType asks for. These will do for most:
+// Envelope says how to read the events of another sender, whose bodies do not have this
+// module's form, such as Stripe or GitHub. The signature is checked first, by a verifier
+// with that sender's scheme. Nothing is read that the signature does not cover, except
+// the type with UnsignedType. These will do for most:
 //
 //	&Envelope{DataField: "data.object"}     Stripe, Square
 //	&Envelope{DataField: "data"}            Standard Webhooks, Svix, Paddle, Linear
@@ -25,11 +25,11 @@ import (
 //
 // # Ids
 //
-// The event's ID, by which it is deduplicated, is the sender's own id where the
-// signature covers one; if that has other characters than letters, digits, hyphens and
-// underscores, or more than 128, it is "sha256-id-" and its SHA-256 in hex. Where the
-// signature covers none it is what [signing.Facts.DedupKey] says: "sha256-" and the
-// SHA-256 of the body, so that two events of the same bytes are one.
+// The event's ID is the key of deduplication. It is the sender's own id where the
+// signature covers one. If that id has other characters than letters, digits, hyphens and
+// underscores, or more than 128, the ID is "sha256-id-" and the id's SHA-256 in hex.
+// Where the signature covers no id, the ID is that of [signing.Facts.DedupKey]: "sha256-"
+// and the SHA-256 of the body, so that two events of the same bytes are one.
 //
 // A scheme whose signatures cover no time ([signing.DedupAlone]) rests on the marker
 // alone, and its verifier asks for VerifierConfig.Deduplicated. Once a marker is pruned,
@@ -37,10 +37,10 @@ import (
 //
 // # Versions
 //
-// Most senders give no versions. Such an event has one effect, and nothing keeps an
-// older one from being applied after a newer one, unless Read finds an object and a
-// version in the body. Where there is an object and no version, [Thin] and [OnState]
-// apply what they fetch under the version that was fetched.
+// Most senders give no versions. Such an event has one effect, but an older event can be
+// applied after a newer one, unless Read finds an object and a version in the body. Where
+// there is an object and no version, [Thin] and [OnState] commit the state that they
+// fetch under the version that comes with it.
 type Envelope struct {
 	// ContentTypes are the media types that are accepted. Text must be in UTF-8.
 	// Defaults to application/json.
@@ -52,25 +52,25 @@ type Envelope struct {
 	DataField string
 
 	// UnsignedType takes the event's type from the header that the scheme knows, if the
-	// signature covers no type. Whoever gets hold of a request whose body was not taken
-	// yet can send it with another type here: let the type choose how the body is read,
-	// and no more.
+	// signature covers no type. An attacker who captures a request before it is taken can
+	// send it with another type: let the type choose how the body is read, and no more.
 	UnsignedType bool
 
-	// Challenge answers what is no event but a question whether this receiver is there.
-	// It is asked first, after verification. With true, the answer, a JSON value, is
-	// sent with status 200, and nothing is stored. It may be nil.
+	// Challenge answers a request that is no event but a question whether this receiver
+	// is there. It is called right after verification. If it returns true, its answer, a
+	// JSON value, is sent with status 200, and nothing is stored. It may be nil.
 	Challenge func(body []byte) (answer json.RawMessage, is bool)
 
-	// EmptyAnswer answers 200 with an empty body, for senders that take answers for more
-	// than an acknowledgement; see [Receiver.Wrap] for answers of one's own.
+	// EmptyAnswer answers 200 with an empty body, for senders that read more than an
+	// acknowledgement in a body; see [Receiver.Wrap] for answers of one's own.
 	EmptyAnswer bool
 
 	// Read completes an event that has its Body, ID, Type, OccurredAt and Data as far as
-	// these are known. It may set all of them but the Body, and Object and Version: a
-	// version needs an object. What it makes of a body must always be the same: it is
-	// called again when the event comes from an inbox or a dead letter, with the ID and
-	// the Type of the first time. Its error is answered with 400. It may be nil.
+	// these are known. It may set every one of them except the Body, and also Object and
+	// Version; a version needs an object. For the same body it must always return the
+	// same event: it is called again when the event comes from an inbox or a dead letter,
+	// with the ID and the Type of the first call. Its error is answered with 400. It may
+	// be nil.
 	Read func(ev *Event) error
 }
 
@@ -82,13 +82,13 @@ const (
 	mediaForm = "application/x-www-form-urlencoded"
 )
 
-// FactVerifier is a [Verifier] that also tells what a message says of its event. An
+// FactVerifier is a [Verifier] that also reads the facts of the event from a message. An
 // [Envelope] needs one.
 type FactVerifier interface {
 	Verifier
-	// VerifyFacts is Verify, and says what the message says of its event.
+	// VerifyFacts is Verify, and also returns what the message says about its event.
 	VerifyFacts(m signing.Message) (signing.Verified, signing.Facts, error)
-	// BodyFacts says what the body alone says, of one that was verified before.
+	// BodyFacts returns what the body alone says. The body was verified before.
 	BodyFacts(body []byte) signing.Facts
 }
 
@@ -132,8 +132,8 @@ func (e *Envelope) check(v Verifier) error {
 }
 
 // checkContent refuses what cannot be read. A coding is refused because the signature
-// covers the bytes on the wire, and undoing it could make a thousand times as many of
-// them.
+// covers the bytes on the wire, and undoing the coding could make a thousand times as
+// many bytes.
 func (e *Envelope) checkContent(h http.Header) *Error {
 	for _, coding := range h["Content-Encoding"] {
 		if coding != "" && !strings.EqualFold(coding, "identity") {

@@ -39,7 +39,7 @@ func (e *Envelope) read(body []byte, f signing.Facts) (ev Event, answer json.Raw
 }
 
 // again reads an event that was verified before and kept with its id and its type, or
-// that is vouched for.
+// that its caller vouches for.
 func (e *Envelope) again(body []byte, id, kind string, f signing.Facts) (Event, *Error) {
 	if id == "" {
 		if f.ID == "" {
@@ -91,7 +91,7 @@ func checkForeign(ev Event) error {
 	return errors.Join(errs...)
 }
 
-// data goes by the body alone, so that it is the same when there is no header any more.
+// data reads the body alone, so that its result is the same later, without the headers.
 func (e *Envelope) data(body []byte) (json.RawMessage, error) {
 	if validJSON(body) {
 		return memberAt(body, e.DataField), nil

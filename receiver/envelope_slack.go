@@ -15,8 +15,8 @@ import (
 //   - slash commands: the Type is slash_command, and the Data are the form's fields, each
 //     a string.
 //
-// The question url_verification is answered, and everything else with an empty body, as
-// Slack shows users what a command is answered with.
+// The question url_verification gets its answer. Everything else gets an empty body,
+// because Slack shows users the answer to a command.
 //
 // Source: https://docs.slack.dev/apis/events-api, https://docs.slack.dev/interactivity.
 func SlackEnvelope() *Envelope {

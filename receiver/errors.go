@@ -25,9 +25,9 @@ const (
 	ReasonDecode          Reason = "decode"           // 400: verified, but not an event
 	ReasonIDMismatch      Reason = "id_mismatch"      // 400: the signed header, or what kept the event, names another id than the body
 
-	// ReasonBodyConsumed: something in front of the receiver has read the body
-	// already, so that the signed bytes are gone. The receiver must come before
-	// whatever parses bodies. 500, because the sender did nothing wrong.
+	// ReasonBodyConsumed: something in front of the receiver has read the body already,
+	// so that the signed bytes are gone. The receiver must come before any code that
+	// parses bodies. 500, because the sender did nothing wrong.
 	ReasonBodyConsumed Reason = "body_consumed"
 	ReasonVerifier     Reason = "verifier" // 503: a scheme failed in another way than by refusing
 	ReasonSecrets      Reason = "secrets"  // 503: whose secret it must be could not be looked up
@@ -47,9 +47,9 @@ const (
 	ReasonPanic Reason = "panic" // 500: the function panicked
 )
 
-// Error is why an event was not taken. Whatever it is, nothing was changed,
-// unless its reason is [ReasonCommit]: then the change is either there as a whole
-// or not at all, and sending the event again finds out.
+// Error says why an event was not taken. Nothing was changed, unless the reason is
+// [ReasonCommit]: then the change is there as a whole or not at all, and sending the
+// event again finds out.
 type Error struct {
 	Reason Reason
 	Err    error // for the log: never written to the sender
@@ -68,9 +68,9 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Permanent reports whether the event itself is at fault, so that no repetition can mend
-// it: it is too large, it does not decode, its signed id is another one than the body's,
-// or the application says so (see the function [Permanent]). A database that is away, a
-// conflict, the end of the time, a panic and any other error may pass.
+// it: it is too large, it does not decode, its signed id differs from the body's, or the
+// application says so (see the function [Permanent]). A database that is away, a
+// conflict, the end of the time, a panic and any other error may be over the next time.
 func (e *Error) Permanent() bool {
 	switch e.Reason {
 	case ReasonTooLarge, ReasonDecode, ReasonIDMismatch:
@@ -104,7 +104,7 @@ func (e *Error) Status() int {
 	}
 }
 
-// RetryAfter is how long the sender is asked to wait, or 0: at every 503.
+// RetryAfter is how long the sender is asked to wait, at every 503. It is 0 otherwise.
 func (e *Error) RetryAfter() time.Duration {
 	if e.Status() == http.StatusServiceUnavailable {
 		return retryAfter
@@ -112,8 +112,8 @@ func (e *Error) RetryAfter() time.Duration {
 	return 0
 }
 
-// Short, since whatever is answered with 503 tends to be over soon, and a
-// sender's own schedule is longer anyway.
+// It is short, since the cause of a 503 tends to be over soon, and a sender's own
+// schedule is longer anyway.
 const retryAfter = 5 * time.Second
 
 func fail(reason Reason, err error) *Error {
@@ -126,8 +126,8 @@ type panicError struct {
 	stack []byte
 }
 
-// Error leaves the value's text out unless the runtime made it: what a program
-// panics with may well contain an event.
+// Error leaves the value's text out unless the runtime made it: the value of a program's
+// own panic may contain an event.
 func (p *panicError) Error() string {
 	if e, ok := p.value.(runtime.Error); ok {
 		return e.Error()

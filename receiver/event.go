@@ -9,23 +9,23 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Event is what a verified body says. All of it but Attempt is covered by the
-// signature, and but the Type with [Envelope].UnsignedType.
+// Event is an event as its verified body states it. The signature covers all of it,
+// except Attempt, and the Type with [Envelope].UnsignedType.
 type Event struct {
-	ID      string // what it is deduplicated by; see [Envelope] for those of other senders
+	ID      string // the key of deduplication; [Envelope] says which it is for other senders
 	Type    string
 	Object  dedup.Object // zero only under an Envelope
 	Version int64        // from 1 to 2^53-1; 0 if there is none, only under an Envelope
 
 	OccurredAt time.Time       // zero if the body does not say
-	Data       json.RawMessage // a part of Body, or of a form what it says; nil if there is none
+	Data       json.RawMessage // a part of Body, or a form as a JSON object; nil if there is none
 	Body       []byte          // the bytes that the signature covers; not to be changed
 
-	Scope    string           // from the configuration, or from whose key verified
+	Scope    string           // from the configuration, or from the key that verified
 	Verified signing.Verified // which scheme and key; zero for a dead letter that is applied by hand
 
-	// Attempt is the sender's number of this attempt, from 1, or 0 if it does not
-	// say. No signature covers it: it is information only.
+	// Attempt is the sender's number of this attempt, from 1, or 0 if the sender gives
+	// none. No signature covers it: it is information only.
 	Attempt int
 }
 

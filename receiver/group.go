@@ -22,11 +22,11 @@ func SQLExec(ctx context.Context, tx *sql.Tx, statements string) error {
 	return err
 }
 
-// GroupConfig has what a Group can do without. The zero value and nil are valid.
+// GroupConfig has the optional settings of a Group. The zero value and nil are valid.
 type GroupConfig struct {
-	// Transactions is how many are open at once. More than one does nothing for
-	// SQLite, which has one writer. On a server one or two are slower than not to
-	// share at all, since its own transactions run side by side: begin with four.
+	// Transactions is how many are open at once. SQLite has one writer, so more than one
+	// gains nothing there. On a server, one or two are slower than no sharing at all,
+	// since its own transactions run side by side: begin with four.
 	// Defaults to 1.
 	Transactions int
 
@@ -40,16 +40,16 @@ type GroupConfig struct {
 	Timeout time.Duration
 }
 
-// Group makes concurrent requests share transactions, so that one commit, and one
-// write to the disk, does for many:
+// Group makes concurrent requests share transactions. One commit, and one write to the
+// disk, then serves many:
 //
 //	group, err := receiver.NewGroup(receiver.SQL(db, nil), receiver.SQLExec, nil)
 //	rcv, err := receiver.New(verifier, group.InTx, sqlite.New(), nil)
 //
-// Whoever comes while no transaction is open begins one; whoever comes meanwhile
-// joins it or the next one. Nobody is waited for, so that a single request is as fast
-// as without, but for the savepoint's statements. Each request is answered after the
-// common commit, and with 503 if that fails.
+// A request that comes while no transaction is open begins one. A request that comes
+// meanwhile joins that one or the next. A transaction waits for no further requests, so a
+// single request is as fast as without a Group, except for the savepoint's statements.
+// Each request is answered after the common commit, and with 503 if the commit fails.
 //
 // Within the transaction the functions run one after the other, each in its own
 // goroutine behind a savepoint: one that fails or panics is rolled back alone, and
@@ -57,12 +57,13 @@ type GroupConfig struct {
 // closed, or SQLite has rolled back by itself), nothing is committed, and the others
 // are run again in another one.
 //
-// Each savepoint costs a trip to a server's database, which is most of what sharing
-// saves, unless the InTx lets it go with the marker, as dedup/postgres.InTx does.
+// Each savepoint costs a trip to the database server, which is most of what sharing
+// saves. The InTx of dedup/postgres avoids that trip: it sends the savepoint together
+// with the marker.
 //
-// The price: a function that is slow keeps those waiting that share its transaction,
-// and what locks a function takes are held until the common commit. Functions must
-// heed their context, and must not use the savepoint "surehook".
+// Sharing has a price. A slow function delays all others of its transaction, and the
+// locks that a function takes are held until the common commit. Functions must heed their
+// context, and must not use the savepoint "surehook".
 //
 // It is safe for concurrent use and starts nothing.
 type Group[Tx any] struct {
@@ -107,21 +108,21 @@ func NewGroup[Tx any](inTx InTx[Tx], exec Exec[Tx], cfg *GroupConfig) (*Group[Tx
 	return g, nil
 }
 
-// InTx is an [InTx] whose transactions are shared. It returns fn's error if fn
-// returned one, and otherwise nil only after the common commit. If ctx ends after fn
-// has run, it returns at once, unless it was the first of its transaction, and nobody
-// knows yet whether fn's work is committed.
+// InTx is an [InTx] whose transactions are shared. It returns fn's error if fn returned
+// one, and otherwise nil only after the common commit. If ctx ends after fn has run, InTx
+// returns an error at once, although fn's work may still be committed. The first function
+// of a transaction is the exception: its InTx waits for the commit.
 func (g *Group[Tx]) InTx(ctx context.Context, fn func(Tx) error) error {
 	err := g.join(ctx, fn)
 	var broken *brokenError
 	if errors.As(err, &broken) && ctx.Err() == nil {
-		err = g.join(ctx, fn) // once: whoever breaks them all is not waited for
+		err = g.join(ctx, fn) // once: a member that breaks every transaction must not keep this one waiting
 	}
 	return err
 }
 
-// brokenError is of a transaction that another member made unusable: nothing of it
-// was committed.
+// brokenError says that another member made the transaction unusable, and that nothing of
+// it was committed.
 type brokenError struct{ err error }
 
 func (e *brokenError) Error() string {
@@ -146,8 +147,7 @@ func (g *Group[Tx]) join(ctx context.Context, fn func(Tx) error) error {
 	return g.follow(m)
 }
 
-// follow waits for what becomes of m: its turn, its end, or the lead of the next
-// transaction.
+// follow waits until m is to run, has ended, or is to lead the next transaction.
 func (g *Group[Tx]) follow(m *member[Tx]) error {
 	left, hasRun := m.ctx.Done(), false
 	for {
@@ -166,7 +166,7 @@ func (g *Group[Tx]) follow(m *member[Tx]) error {
 			if hasRun {
 				return fmt.Errorf("receiver: the common commit has not ended: %w", m.ctx.Err())
 			}
-			left = nil // its turn is about to come
+			left = nil // m is about to be run
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (g *Group[Tx]) leave(m *member[Tx]) bool {
 	return false
 }
 
-// next takes the one who has waited longest out of the queue, or returns nil.
+// next takes the member that has waited longest out of the queue, or returns nil.
 func (g *Group[Tx]) next() *member[Tx] {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 // errNothingLeft ends a transaction in which every function failed.
 var errNothingLeft = errors.New("receiver: there is nothing to commit")
 
-// shared is one transaction and those who take part in it. It is led in the goroutine
-// of the first of them.
+// shared is one transaction and its members. The goroutine of the first member leads it.
 type shared[Tx any] struct {
 	group   *Group[Tx]
 	members []*member[Tx]
@@ -36,7 +35,7 @@ func (g *Group[Tx]) lead(m *member[Tx]) error {
 	return outcome
 }
 
-// tell says to all others what became of their work.
+// tell reports to each of the other members what became of its work.
 func (s *shared[Tx]) tell(outcome error) {
 	for i, m := range s.members[1:] {
 		if err := s.failed[i+1]; err != nil {
@@ -47,8 +46,8 @@ func (s *shared[Tx]) tell(outcome error) {
 	}
 }
 
-// transact returns nil if what did not fail is committed. It believes what happened
-// rather than the InTx.
+// transact returns nil if the work of all members that did not fail is committed. It
+// believes what happened rather than the InTx.
 func (s *shared[Tx]) transact(ctx context.Context) error {
 	called, lost := false, error(nil)
 	err := s.group.inTx(ctx, func(tx Tx) error {
@@ -66,8 +65,8 @@ func (s *shared[Tx]) transact(ctx context.Context) error {
 	}
 }
 
-// run gives each member its turn, and takes in whoever has come meanwhile. The error
-// means that nothing may be committed.
+// run runs one member after the other, and takes in those that have come meanwhile. The
+// error means that nothing may be committed.
 func (s *shared[Tx]) run(ctx context.Context, tx Tx) error {
 	last := -1 // whose savepoint is not released yet
 	for i := 0; i < len(s.members) || s.admit(ctx); i++ {

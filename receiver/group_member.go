@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// member is a function that waits for a transaction, or takes part in one. It runs in
-// the goroutine of whoever gave it: the transaction is handed to it and back.
+// member is a function that waits for a transaction, or takes part in one. It runs in its
+// caller's goroutine: the transaction is handed to it and back.
 type member[Tx any] struct {
 	ctx      context.Context
 	fn       func(Tx) error

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Handler answers requests by applying their events with h. Like [Receiver.Wrap]
-// it must come before any middleware that reads bodies. Whatever the client
-// does, an event whose transaction has begun is applied to its end.
+// Handler answers requests by applying their events with h. Like [Receiver.Wrap] it must
+// come before any middleware that reads bodies. An event whose transaction has begun is
+// applied to its end, even if the client leaves.
 //
 // A panic in h is rolled back, logged and answered with 500, except
 // http.ErrAbortHandler, which is passed on after the rollback.
@@ -28,9 +28,8 @@ func (r *Receiver[Tx]) handler(todo work[Tx]) http.Handler {
 	})
 }
 
-// serve puts an HTTP request through the pipeline. It writes no answer, but sees
-// to it that one can be written without first waiting for a body that nobody
-// will read.
+// serve puts an HTTP request through the pipeline. It writes no answer. It makes sure
+// that one can be written without waiting for a body that nobody will read.
 func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo work[Tx]) (Result, *Error) {
 	start := time.Now()
 	deadline := start.Add(r.cfg.Timeout)

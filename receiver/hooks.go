@@ -5,19 +5,19 @@ import (
 	"net/http"
 )
 
-// Hooks are told what becomes of a request. Every one is optional. They are
-// called by the request's own goroutine outside of any transaction and before
-// the answer is written, so they must not block; a panic in one is logged and
-// changes nothing. After Start, exactly one of the others is called, and before
-// that one Verified, if the request was.
+// Hooks are called with the outcome of a request. Every one is optional. They are called
+// by the request's own goroutine outside of any transaction and before the answer is
+// written, so they must not block. A panic in a hook is logged and changes nothing. After
+// Start, exactly one hook of those other than Verified is called. If the request was
+// verified, Verified is called before that one.
 type Hooks struct {
 	// Start is called before anything is checked. Its context goes to everything
 	// that follows. The header is not verified.
 	Start func(ctx context.Context, header http.Header) context.Context
 
-	// Verified is called for every event that was signed rightly: ev.Verified has the
-	// ID of the key that matched. When the one before the newest has not been seen
-	// here for as long as the sender tries again, it may be retired.
+	// Verified is called for every event that was signed rightly: ev.Verified has the ID
+	// of the key that matched. Once the key before the newest has not matched for as long
+	// as the sender tries again, it may be retired.
 	Verified func(ctx context.Context, ev Event)
 
 	Applied      func(ctx context.Context, ev Event)
@@ -29,13 +29,13 @@ type Hooks struct {
 	Ignored func(ctx context.Context, ev Event)
 
 	// Recorded is called for an event that is kept, to be applied later; see
-	// [Receiver.RecordHandler]. What becomes of it then is told by hooks of its own.
+	// [Receiver.RecordHandler]. The later outcome has hooks of its own.
 	Recorded func(ctx context.Context, ev Event)
 
 	// Challenged is called for a sender's challenge; see [Result.Challenged].
 	Challenged func(ctx context.Context, ev Event)
 
-	// Rejected is called for what did not become a verified event.
+	// Rejected is called for a request that did not become a verified event.
 	Rejected func(ctx context.Context, err *Error)
 
 	// Failed is called for a verified event that could not be applied now.

@@ -49,8 +49,8 @@ func New[Tx any](verifier Verifier, inTx InTx[Tx], store dedup.Store[Tx], cfg *C
 	return r, nil
 }
 
-// Timeout is what Config.Timeout says, or its default: whoever holds an event while the
-// receiver applies it must hold it for longer.
+// Timeout returns Config.Timeout, or its default. A caller that leases an event while the
+// receiver applies it must hold the lease for longer.
 func (r *Receiver[Tx]) Timeout() time.Duration { return r.cfg.Timeout }
 
 func (r *Receiver[Tx]) log() *slog.Logger {

@@ -7,21 +7,21 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// RecordFunc keeps a verified event in tx, whole: its body and its scope are what
-// [Receiver.Apply] needs later. It reports false for one that is kept already. It must
-// not commit or roll back tx itself, nor keep it.
+// RecordFunc keeps a verified event in tx, as a whole: [Receiver.Apply] needs its body
+// and its scope later. It reports false for an event that is kept already. It must not
+// commit or roll back tx itself, nor keep it.
 type RecordFunc[Tx any] func(ctx context.Context, tx Tx, ev Event) (fresh bool, err error)
 
-// RecordHandler is [Receiver.Handler] for those who apply later: an event is answered
-// with 200, as [Recorded] or as [Duplicate], once what record did has been committed.
-// Neither marker nor version is touched: whoever applies it calls [Receiver.Apply],
-// which does. Package inbox beside this one does all of it. An error of record is
+// RecordHandler is [Receiver.Handler] for applications that apply events later. An event
+// is answered with 200, as [Recorded] or as [Duplicate], once record's work is committed.
+// Neither marker nor version is touched: the application calls [Receiver.Apply] later,
+// which takes both. Package inbox beside this one does all of it. An error of record is
 // answered with 503.
 func (r *Receiver[Tx]) RecordHandler(record RecordFunc[Tx]) http.Handler {
 	return r.handler(work[Tx]{record: record})
 }
 
-// ReceiveToRecord is [Receiver.Receive] for those who apply later; see
+// ReceiveToRecord is [Receiver.Receive] for applications that apply events later; see
 // [Receiver.RecordHandler].
 func (r *Receiver[Tx]) ReceiveToRecord(ctx context.Context, m signing.Message, record RecordFunc[Tx]) (Result, error) {
 	return r.receive(ctx, m, work[Tx]{record: record})

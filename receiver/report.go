@@ -51,7 +51,8 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 		}
 		return
 	}
-	// Built only if somebody listens: this is the way that nearly all requests go.
+	// The record is built only if the level is enabled: nearly all requests come this
+	// way.
 	if log := r.log(); log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "receiver: event taken", append(eventAttrs(ev), slog.String("result", string(res)))...)
 	}

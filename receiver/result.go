@@ -1,6 +1,6 @@
 package receiver
 
-// Result is what became of an event that was answered with 200.
+// Result is the outcome of an event that was answered with 200.
 type Result string
 
 const (

@@ -9,12 +9,12 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// Route says what is done with the events of some types. [On] and [OnState] make
-// one, [Router] takes them.
+// Route gives the events of some types a function. [On] and [OnState] make routes,
+// [Router] takes them.
 //
-// Its pattern is an exact type, or "prefix.*" for every type that begins with
-// "prefix.", or "*" for all. Of several that match, the exact one counts, then the
-// longest prefix, then "*"; their order does not matter.
+// Its pattern is an exact type, or "prefix.*" for every type that begins with "prefix.",
+// or "*" for all. If several match, the exact one counts, then the longest prefix, then
+// "*"; their order does not matter.
 type Route[Tx any] struct {
 	pattern string
 	handler func(strict bool) HandlerFunc[Tx] // nil if it was made of none
@@ -44,12 +44,12 @@ func On[Tx, T any](pattern string, h func(ctx context.Context, tx Tx, ev Typed[T
 	return route
 }
 
-// OnState routes thin events whose types match pattern: fetch reads the object's
-// current state from its source while no transaction is open, and apply stores it,
-// under the version that was fetched. [Thin] says what is answered when the source
-// is behind, away, or knows the object no longer, which all holds here too.
+// OnState routes thin events whose types match pattern: fetch reads the object's current
+// state from its source while no transaction is open, and apply stores it, under the
+// version that was fetched. The answers are those of [Thin], also when the source is
+// behind, is away, or knows the object no longer.
 //
-// The marker and the stored version are looked at before: for a duplicate or a
+// The receiver looks at the marker and the stored version first. For a duplicate or a
 // stale event, fetch is not called.
 func OnState[Tx, S any](
 	pattern string,

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Unknown says what becomes of events whose type no route matches.
+// Unknown is the treatment of events whose type no route matches.
 type Unknown int
 
 const (
-	// IgnoreUnknown answers 200 with the result [Ignored] and stores nothing: no
-	// marker, and no version, which would make older events stale that the
-	// application does want.
+	// IgnoreUnknown answers 200 with the result [Ignored] and stores nothing: no marker,
+	// and no version. A version would make older events stale that the application does
+	// want.
 	IgnoreUnknown Unknown = iota
 	// RefuseUnknown answers 501, so that the sender keeps the event and tries again:
 	// for consumers that are about to learn the type.
@@ -30,9 +30,9 @@ var ErrUnknownType = errors.New("receiver: no route matches the event's type")
 // errIgnored ends the transaction of an event that is answered with Ignored.
 var errIgnored = fmt.Errorf("%w, and it is to be ignored", ErrUnknownType)
 
-// RouterConfig has what a Router can do without. The zero value and nil are valid.
+// RouterConfig has the optional settings of a Router. The zero value and nil are valid.
 type RouterConfig struct {
-	// Unknown says what becomes of events that no route matches.
+	// Unknown is the treatment of events that no route matches.
 	// Defaults to IgnoreUnknown.
 	Unknown Unknown
 
@@ -50,12 +50,12 @@ type RouterConfig struct {
 //	)
 //	http.Handle("POST /webhooks", rcv.Handler(routes))
 //
-// It reports every problem at once: no routes, patterns that are malformed or that
-// are there twice, routes without a function. Events that none of them matches are
-// ignored; [NewRouter] is for those who want something else.
+// It reports every problem at once: no routes, patterns that are malformed or that are
+// there twice, routes without a function. Events that none of them matches are ignored;
+// [NewRouter] can treat them otherwise.
 //
-// What it returns may be given wherever a HandlerFunc is taken, and wrapped in
-// another one that passes its errors on.
+// The result may be used wherever a HandlerFunc is taken. It may be wrapped in another
+// HandlerFunc that passes its errors on.
 func Router[Tx any](routes ...Route[Tx]) (HandlerFunc[Tx], error) {
 	return NewRouter(routes, nil)
 }

@@ -133,8 +133,8 @@ func unquoted(raw []byte) (s []byte, err error) {
 	return []byte(t), err
 }
 
-// loneSurrogate finds what encoding/json would silently replace by U+FFFD, which
-// would make two different names equal.
+// loneSurrogate finds an escape that encoding/json would silently replace by U+FFFD,
+// which would make two different names equal.
 func loneSurrogate(s []byte) bool {
 	for i := 0; i+1 < len(s); i++ {
 		if s[i] != '\\' {

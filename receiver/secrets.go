@@ -25,35 +25,35 @@ var (
 	// is answered with 401, like one with a wrong signature.
 	ErrUnknownKey = errors.New("receiver: nobody has a secret under this name")
 
-	// ErrLookup: the secret could not be looked up, so that nobody knows whether the
-	// signature is right: 503, and neither 401 nor 2xx.
+	// ErrLookup: the secret could not be looked up, so nobody knows whether the signature
+	// is right. The answer is 503, and neither 401 nor 2xx.
 	ErrLookup = errors.New("receiver: the secret could not be looked up")
 )
 
-// Keyholder is whose secret a request must be signed with.
+// Keyholder is the owner of the secret with which a request must be signed.
 type Keyholder struct {
-	// Scope is the keyholder's own: it keeps their events apart from those of all
-	// others. It must not be the name that was looked up if several names lead to one
-	// keyholder: names are not signed, and the same request, sent again under another
-	// name, would have a second effect.
+	// Scope belongs to this keyholder alone: it keeps their events apart from all others.
+	// If several names lead to one keyholder, it must not be the name that was looked up:
+	// names are not signed, and the same request, sent again under another name, would
+	// have a second effect.
 	Scope string
 
 	Keys *signing.Keyring
 }
 
-// Lookup finds who has a secret under a name, which was taken from the request and
-// is not verified. It must return [ErrUnknownKey] if it is sure that nobody has, and
-// another error if it could not find out. It is called by several goroutines at
-// once, though never twice for one name.
+// Lookup finds the keyholder of a name, which was taken from the request and is not
+// verified. It must return [ErrUnknownKey] if it is sure that the name has no keyholder,
+// and another error if it could not find out. Several goroutines call it at once, but
+// never two for one name.
 type Lookup func(ctx context.Context, name string) (Keyholder, error)
 
-// SecretsConfig has what Secrets can do without. The zero value and nil are valid.
+// SecretsConfig has the optional settings of Secrets. The zero value and nil are valid.
 type SecretsConfig struct {
 	// Verifier has the schemes, the tolerance and the clock, for all keyholders.
 	Verifier signing.VerifierConfig
 
-	// Size is how many keyholders are remembered, and how many unknown names besides.
-	// Those that were used last stay.
+	// Size is how many keyholders are remembered, and how many unknown names besides. The
+	// least recently used are forgotten first.
 	// Defaults to 1024.
 	Size int
 
@@ -77,9 +77,9 @@ type SecretsConfig struct {
 	Lookups int
 }
 
-// Secrets is a [Verifier] for many keyholders: which one a request belongs to is
-// said by its path or a header, and their keys come from wherever they are kept.
-// [NewSecrets] makes one. It is safe for concurrent use and starts nothing.
+// Secrets is a [Verifier] for many keyholders. The path or a header of a request names
+// its keyholder, and the application's [Lookup] finds the keys. [NewSecrets] makes one.
+// It is safe for concurrent use and starts nothing.
 //
 // The name in the request only says which keys to try: the signature decides. An
 // unknown name is answered like a wrong signature, after the same work.
@@ -142,8 +142,8 @@ func NewSecrets(nameOf func(signing.Message) string, lookup Lookup, cfg *Secrets
 	return s, nil
 }
 
-// newStranger makes a verifier that refuses everything and costs what the others do:
-// for what can be told without a key, and for names that nobody has.
+// newStranger makes a verifier that refuses everything at the cost of the others. It
+// serves checks that need no key, and names that have no keyholder.
 func newStranger(cfg signing.VerifierConfig) (*signing.Verifier, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -160,8 +160,8 @@ func newStranger(cfg signing.VerifierConfig) (*signing.Verifier, error) {
 	return signing.NewVerifier(keys, &cfg)
 }
 
-// NameInPath takes the last segment of the URL's path for the name, as in
-// POST /webhooks/{name}.
+// NameInPath takes the last segment of the URL's path as the name, as in POST
+// /webhooks/{name}.
 func NameInPath(m signing.Message) string {
 	u, err := url.ParseRequestURI(m.URL)
 	if err != nil {
@@ -170,7 +170,7 @@ func NameInPath(m signing.Message) string {
 	return u.Path[strings.LastIndexByte(u.Path, '/')+1:]
 }
 
-// NameInHeader takes a header's value for the name. One that is there several times
+// NameInHeader takes a header's value as the name. A header that is there several times
 // names nobody.
 func NameInHeader(header string) func(signing.Message) string {
 	header = http.CanonicalHeaderKey(header)
@@ -266,7 +266,7 @@ func (s *Secrets) find(ctx context.Context, name string, old *keyholder) (*keyho
 			return holder, unknownIfNil(holder)
 		}
 	}
-	// The one who comes first may leave: the lookup is for all of them.
+	// The first caller may leave: the lookup serves all that wait for it.
 	shared := context.WithoutCancel(ctx)
 	result := s.flight.DoChan(name, func() (any, error) {
 		if holder, known := s.memory.get(name, now); known && holder != nil && holder != old {

@@ -14,14 +14,14 @@ type keyholder struct {
 	at       time.Time // when it was looked up
 }
 
-// keyholders remembers who has a name, and names that nobody has. The two have room
-// of their own: whoever sends thousands of names that nobody has must not push out
-// those that somebody has.
+// keyholders remembers the keyholders of names, and the names that have none. Each has a
+// limit of its own: a flood of unknown names must not push out the known ones.
 type keyholders struct {
 	mu      sync.Mutex
 	known   recent[*keyholder]
 	unknown recent[struct{}]
-	// forgotten counts calls of forget: what was asked before one is not kept.
+	// forgotten counts calls of forget: the result of a lookup that began before one is
+	// not kept.
 	forgotten int
 }
 

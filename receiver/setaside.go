@@ -11,14 +11,15 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// ErrNotKept: [Receiver.SetAside] cannot keep the event as a dead letter, and never can:
-// no id is known that a marker could have, or the store is no dedup.DeadLetters.
+// ErrNotKept: [Receiver.SetAside] cannot keep the event as a dead letter, and a
+// repetition cannot either. The event has no id that a marker could have, or the store is
+// no dedup.DeadLetters.
 var ErrNotKept = errors.New("receiver: the event cannot be kept as a dead letter")
 
 // SetAside marks an event as seen and keeps it as a dead letter beside the markers, with
 // cause's text as its reason, without applying it: for an event that [Receiver.Apply]
 // refuses for good ([Error.Permanent]), such as one that is too large or does not decode,
-// and for one that is given up. What cause wraps decides nothing. Trusted.Then is
+// and for one that is given up. The errors inside cause decide nothing. Trusted.Then is
 // committed with it. A duplicate is answered with [Duplicate], and an event that was
 // overtaken with [Stale]: neither becomes a dead letter.
 //
@@ -50,7 +51,7 @@ func (r *Receiver[Tx]) SetAside(ctx context.Context, t Trusted[Tx], cause error)
 	return res, nil
 }
 
-// toSetAside is what is known of an event that may not be readable.
+// toSetAside returns all that is known about an event that may not be readable.
 func (r *Receiver[Tx]) toSetAside(t Trusted[Tx]) (Event, *Error) {
 	if r.deadLetters == nil {
 		return Event{}, fail(ReasonDatabase, fmt.Errorf("%w: the store keeps none", ErrNotKept))

@@ -9,8 +9,8 @@ import (
 
 // Snapshot is an object's state as its source has it now.
 type Snapshot[S any] struct {
-	// Version is what the source says that the state's version is. It may be 0, for none,
-	// if the event has none either.
+	// Version is the state's version, as the source states it. It may be 0, for none, if
+	// the event has none either.
 	Version int64
 	State   S
 	// Gone: the source knows the object no longer. State is not looked at, nor is
@@ -23,18 +23,18 @@ type Snapshot[S any] struct {
 // must be at least the event's. [Thin] makes one.
 type ThinFunc[Tx any] func(ctx context.Context, ev Event) (version int64, apply HandlerFunc[Tx], err error)
 
-// Thin is the work for thin events, which only name what has changed: fetch reads
-// the object's current state from its source, before the transaction opens, so
-// that none is held open meanwhile; apply stores it, and it is committed under
-// the version that was fetched. Events in between are then stale, and neither
-// order nor duplicates matter any more.
+// Thin makes a ThinFunc for thin events, which only name the object that has changed.
+// fetch reads the object's current state from its source before the transaction opens, so
+// that none is held open meanwhile. apply stores the state, which is committed under the
+// version that was fetched. The events in between are then stale, and neither order nor
+// duplicates matter any more.
 //
 //	rcv.ThinHandler(receiver.Thin(fetchSubscriber, storeSubscriber))
 //
-// A snapshot older than the event, from a replica that lags behind, is answered
-// with 503 and leaves no marker, so that the sender tries again. An object that
-// is gone is gone: apply is to delete it, under the event's version. So fetch
-// must not take an object for gone that its source does not know yet.
+// A snapshot older than the event, from a replica that lags behind, is answered with 503
+// and leaves no marker, so that the sender tries again. An object that is gone is deleted
+// by apply, under the event's version. So fetch must not report an object as gone that
+// its source does not know yet.
 //
 // An error of fetch is answered with 503, unless it is [Permanent]. If the stored
 // version shows that the event must be a duplicate or stale, fetch is not called.

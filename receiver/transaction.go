@@ -11,9 +11,9 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// How often a transaction that lost against another one is run, and the unit of
-// the waits between: about 5, 10 and 20 ms, each varied by half, so that those
-// who met do not meet again.
+// A transaction that lost against another one is run up to this many times. The waits
+// between are about 5, 10 and 20 ms, each varied by half, so that two that met do not
+// meet again.
 const (
 	runs      = 4
 	firstWait = 5 * time.Millisecond
@@ -75,14 +75,14 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 	case isPanic(err):
 		return fail(ReasonPanic, err)
 	case is.called:
-		// Even if the time ended meanwhile: that would say that nothing was changed.
+		// The context's end is left out: a timeout would say that nothing was changed.
 		return failDB(context.WithoutCancel(ctx), ReasonCommit, err)
 	default:
 		return failDB(ctx, ReasonDatabase, err)
 	}
 }
 
-// failDB tells apart what is to be run again, what came too late, and the rest.
+// failDB decides whether the transaction is run again, came too late, or failed.
 func failDB(ctx context.Context, rest Reason, err error) *Error {
 	switch {
 	case ctx.Err() != nil:

@@ -10,33 +10,32 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Trusted is an event that its sender did not post: it was read from the sender, over
-// a connection that vouches for it, so no signature covers it.
+// Trusted is an event that its sender did not post. It was read from the sender over a
+// connection that vouches for it, so no signature covers it.
 type Trusted[Tx any] struct {
 	// Body is the event as it would have been posted. It must not be changed until
 	// the call returns.
 	Body []byte
 
-	// Scope is that of the marker and the version. It must be the one under which the
-	// sender's posts are taken, or each event has two effects.
+	// Scope is the scope of the marker and the version. It must be the one under which
+	// the sender's posts are taken, or each event has two effects.
 	// Defaults to Config.Scope; with Config.ScopeOf or Secrets it must be given.
 	Scope string
 
-	// ID and Type are what the receiver found at first of an event that was kept. If they
-	// are empty, they are what the body says, which must then have an id. Without a
-	// Config.Envelope the body says them: another ID is refused, and nobody looks at Type.
+	// ID and Type are those with which the event was kept. If they are empty, the body
+	// says them, and it must have an id. Without a Config.Envelope the body always says
+	// them: an ID that differs is refused, and Type is ignored.
 	ID, Type string
 
-	// Then runs in the transaction that takes the event, after it, whatever becomes of
-	// it: applied, duplicate, stale or dead letter; for an ignored one, in a transaction
-	// of its own. Its error rolls everything back. It may be nil.
+	// Then runs in the transaction that takes the event, after the event's own work, with
+	// every result: applied, duplicate, stale or dead letter. For an ignored event it
+	// runs in a transaction of its own. Its error rolls everything back. It may be nil.
 	Then func(ctx context.Context, tx Tx) error
 }
 
 // Apply takes an event that needs no verification, through the same steps as
-// [Receiver.Receive] from the decoding on: the same marker and the same version, so
-// that one that was posted too has one effect. Whoever calls it vouches for the
-// bytes.
+// [Receiver.Receive] from the decoding on: the same marker and the same version, so that
+// an event that was posted too has one effect. The caller vouches for the bytes.
 //
 // An error that is [Error.Permanent] comes again whenever the event does:
 // [Receiver.SetAside] keeps such an event.
@@ -126,7 +125,7 @@ func (r *Receiver[Tx]) bodyFacts(body []byte) (f signing.Facts, failure *Error) 
 	return f, nil
 }
 
-// finish is what a transaction that takes an event ends with.
+// finish is the last step of a transaction that takes an event.
 func (w work[Tx]) finish(ctx context.Context, tx Tx) *Error {
 	if w.then == nil {
 		return nil

@@ -9,17 +9,17 @@ import (
 // maxNesting is encoding/json's own limit.
 const maxNesting = 10_000
 
-// validJSON reports whether raw is one JSON value (RFC 8259) with white space around
-// it. It is encoding/json's Valid, word for word in what it accepts, in a fraction of
-// the time: of a large event that is what receiving costs, after the hash.
+// validJSON reports whether raw is one JSON value (RFC 8259) with white space around it.
+// It accepts exactly what encoding/json's Valid accepts, in a fraction of the time. For a
+// large event this is the largest cost of receiving, after the hash.
 func validJSON(raw []byte) bool {
 	i, ok := validValue(raw, space(raw, 0), 0)
 	return ok && space(raw, i) == len(raw)
 }
 
-// validObject is members for bytes that may be no JSON: it checks while it reads, so
-// that what was called for counts only if there is no error. Either way member sees
-// nothing but valid names and values.
+// validObject is members for bytes that may be no JSON: it checks while it reads, so that
+// the calls of member count only if there is no error. Either way member sees nothing but
+// valid names and values.
 func validObject(raw []byte, member func(name, value []byte) error) error {
 	i := space(raw, 0)
 	if i == len(raw) || raw[i] != '{' {
@@ -187,8 +187,8 @@ func plain(raw []byte, i int) int {
 }
 
 // special has the high bit of a byte of x set, the first of them in memory's order, if
-// some byte is below 0x20, a quotation mark or a backslash, and is 0 if none is. What is
-// set behind the first means nothing: the subtractions borrow from there.
+// some byte is below 0x20, a quotation mark or a backslash, and is 0 if none is. Bits
+// that are set behind the first mean nothing: the subtractions borrow from there.
 func special(x uint64) uint64 {
 	const (
 		ones = 0x0101010101010101

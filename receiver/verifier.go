@@ -7,9 +7,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Verifier decides whether a request was signed by whom it must be. A
-// [signing.Verifier] is one whose keys are always the same, and [Secrets] one whose
-// keys depend on the request. It must be safe for concurrent use.
+// Verifier decides whether a request has the signature of its sender. A
+// [signing.Verifier] always has the same keys; with [Secrets] the keys depend on the
+// request. It must be safe for concurrent use.
 //
 // An error that matches none of package signing's is answered with 503: a verifier
 // that cannot find out says neither yes nor no.
@@ -48,9 +48,9 @@ func (r *Receiver[Tx]) checkSignature(ctx context.Context, in incoming, body []b
 	return v, f, "", err
 }
 
-// verifyFacts reads the facts only if they are wanted: that goes through the body. Facts
-// that a verifier of somebody else's has made are of the message here, too: otherwise all
-// events without an id would be one.
+// verifyFacts reads the facts only if they are wanted, since that goes through the body.
+// It ties the facts of a foreign verifier to this message: otherwise all events without
+// an id would be one.
 func verifyFacts(verifier Verifier, m signing.Message, wanted bool) (v signing.Verified, f signing.Facts, err error) {
 	if facts, ok := verifier.(FactVerifier); ok && wanted {
 		v, f, err = facts.VerifyFacts(m)

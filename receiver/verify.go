@@ -24,10 +24,10 @@ type incoming struct {
 	conn     *connection // nil: the body is there
 }
 
-// verify goes through the steps up to a decoded event: the cheap ones first, and
-// none that reads the body before all that the header can be refused for.
+// verify goes through the steps up to a decoded event. The cheap ones come first, and
+// every check of the header comes before the body is read.
 //
-// answer is what a question of the sender's is answered with, which is no event.
+// answer is the answer to a question of the sender's, which is no event.
 func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answer json.RawMessage, failure *Error) {
 	if in.method != http.MethodPost {
 		return ev, nil, fail(ReasonMethod, errors.New("the method is not POST"))
@@ -90,8 +90,8 @@ func tooLarge(limit int64) *Error {
 	return fail(ReasonTooLarge, fmt.Errorf("the body has more than %d bytes, the most that MaxBodyBytes allows", limit))
 }
 
-// reasonOf keeps apart what the sender sent from what failed here: a scheme that
-// cannot find out is never a wrong signature, and never a right one.
+// reasonOf keeps faults of the request apart from failures here: a scheme that cannot
+// find out is never a wrong signature, and never a right one.
 func reasonOf(err error) Reason {
 	switch {
 	case errors.Is(err, ErrLookup): // whatever the lookup's own error is
@@ -122,7 +122,7 @@ func (r *Receiver[Tx]) scopeOf(v signing.Verified) (string, *Error) {
 	return scope, nil
 }
 
-// attemptOf is 0 for whatever is not a number: nothing depends on it.
+// attemptOf returns 0 for anything that is not a number: nothing depends on it.
 func attemptOf(h http.Header) int {
 	n, err := strconv.ParseUint(h.Get("Webhook-Attempt"), 10, 31)
 	if err != nil {

@@ -9,13 +9,12 @@ import (
 	"net/http"
 )
 
-// Wrap is middleware: next runs inside the transaction, gets the verified body to
-// read, and finds the transaction and the event by [Receiver.From]. What it
-// writes is held back until the commit. A 2xx status, or none, commits; any other
-// rolls back and is then answered as next wrote it, so that next decides what the
-// sender does: most senders repeat on 5xx, and some give up on 4xx. If next
-// writes nothing, the answer is Handler's. Duplicate and stale events are
-// answered without next.
+// Wrap is middleware: next runs inside the transaction, gets the verified body to read,
+// and finds the transaction and the event by [Receiver.From]. Its answer is held back
+// until the commit. A 2xx status, or none, commits. Any other status rolls back and is
+// then answered as next wrote it, so that next decides what the sender does: most senders
+// repeat on 5xx, and some give up on 4xx. If next writes nothing, the answer is
+// Handler's. Duplicate and stale events are answered without next.
 //
 // next may write up to 64 KiB; more is an error of Write and answered with 500
 // after a rollback. Flush, Hijack and deadlines are not available to it, and
@@ -24,7 +23,7 @@ func (r *Receiver[Tx]) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var held heldAnswer
 		apply := func(ctx context.Context, tx Tx, ev Event) error {
-			// Anew for each run of the transaction.
+			// Each run of the transaction has an answer of its own.
 			held = heldAnswer{header: make(http.Header)}
 			inner := req.WithContext(context.WithValue(ctx, fromKey[Tx]{r}, from[Tx]{tx, ev}))
 			inner.Body = io.NopCloser(bytes.NewReader(ev.Body))
