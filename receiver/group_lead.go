@@ -80,7 +80,7 @@ func (s *shared[Tx]) run(ctx context.Context, tx Tx) error {
 		if err != nil {
 			return err
 		}
-		if last = i; s.turn(i, tx) == nil {
+		if last = i; s.runMember(i, tx) == nil {
 			continue
 		}
 		last = -1 // its savepoint is the next one's
@@ -128,7 +128,7 @@ func (s *shared[Tx]) admit(ctx context.Context) bool {
 	return true
 }
 
-func (s *shared[Tx]) turn(i int, tx Tx) error {
+func (s *shared[Tx]) runMember(i int, tx Tx) error {
 	m := s.members[i]
 	if i > 0 {
 		s.failed[i] = m.take(tx)
