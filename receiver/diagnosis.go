@@ -26,25 +26,25 @@ const (
 )
 
 type diagnoses struct {
-	mu   sync.Mutex
-	left int
-	at   time.Time // when left was what it is
+	mu        sync.Mutex
+	remaining int
+	at        time.Time // when remaining had this value
 }
 
 func (d *diagnoses) allow(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at.IsZero() || now.Before(d.at) {
-		d.left, d.at = diagnosesAtOnce, now
+		d.remaining, d.at = diagnosesAtOnce, now
 	}
 	if more := int(now.Sub(d.at) / diagnosisEvery); more > 0 {
-		d.left = min(diagnosesAtOnce, d.left+more)
+		d.remaining = min(diagnosesAtOnce, d.remaining+more)
 		d.at = now
 	}
-	if d.left == 0 {
+	if d.remaining == 0 {
 		return false
 	}
-	d.left--
+	d.remaining--
 	return true
 }
 

@@ -149,7 +149,7 @@ func (g *Group[Tx]) join(ctx context.Context, fn func(Tx) error) error {
 
 // follow waits until m is to run, has ended, or is to lead the next transaction.
 func (g *Group[Tx]) follow(m *member[Tx]) error {
-	left, hasRun := m.ctx.Done(), false
+	ended, hasRun := m.ctx.Done(), false
 	for {
 		select {
 		case <-m.promoted:
@@ -159,14 +159,14 @@ func (g *Group[Tx]) follow(m *member[Tx]) error {
 			m.run(tx)
 		case err := <-m.end:
 			return err
-		case <-left:
+		case <-ended:
 			if g.leave(m) {
 				return m.ctx.Err()
 			}
 			if hasRun {
 				return fmt.Errorf("receiver: the common commit has not ended: %w", m.ctx.Err())
 			}
-			left = nil // m is about to be run
+			ended = nil // m is about to be run
 		}
 	}
 }
