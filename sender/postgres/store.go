@@ -34,8 +34,8 @@ type Config struct {
 	// server to one transaction after another, such as PgBouncer with pool_mode =
 	// transaction, or that refuses settings at the beginning of a connection, as PgBouncer
 	// does in any mode. Then dispatchers give their settings to each of their
-	// transactions, and hear no hints of other processes: what those publish is found
-	// within sender.DispatcherConfig.MaxIdle. The pool must have a query mode that suits
+	// transactions, and hear no hints of other processes: what those publish, or make due
+	// of what this one holds, is found within sender.DispatcherConfig.MaxIdle. The pool must have a query mode that suits
 	// the pooler: exec and simple_protocol suit all of them. See the package's
 	// documentation.
 	Pooler bool
