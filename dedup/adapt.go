@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Adapt makes of a store of one transaction type a store of another. unwrap gives
-// the transaction inside: for bun
+// Adapt turns a store of one transaction type into a store of another. unwrap returns the
+// transaction inside: for bun
 //
 //	store := dedup.Adapt(sqlite.New(), func(tx bun.Tx) *sql.Tx { return tx.Tx })
 //

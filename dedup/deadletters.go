@@ -14,21 +14,21 @@ import (
 // MaxReason is how many bytes of [DeadLetter.Reason] are kept.
 const MaxReason = 4096
 
-// DeadLetter is an event that arrived, is its sender's, and can never be applied as
-// things are.
+// DeadLetter is an event that arrived from its sender and was verified, but that cannot
+// be applied as things are.
 type DeadLetter struct {
 	Scope string
 	ID    string // the event's
 	Type  string // the event's
-	// Object and Version are those of the event, or both zero if it has none.
+	// Object and Version are the event's, or both zero if it has none.
 	Object  Object
 	Version int64
-	// Body is the event's body as it was received, of any size and of any bytes: it may
-	// have been refused for either.
+	// Body is the event's body as it was received. It may have any size and any bytes: it
+	// may have been refused for either.
 	Body []byte
-	// Reason says why it could not be applied. It may be any text: what a
-	// database cannot keep is replaced, and what exceeds MaxReason cut off, as no
-	// error's wording may stop an event from being set aside.
+	// Reason says why it could not be applied. It may be any text, since no error's
+	// wording may stop an event from being set aside: characters that a database cannot
+	// keep are replaced, and bytes beyond MaxReason are cut off.
 	Reason string
 	// At is when it was set aside, to the microsecond; never zero.
 	At time.Time
@@ -37,14 +37,13 @@ type DeadLetter struct {
 // DeadLetters keeps dead letters beside the markers, in the same transaction. It
 // is an optional interface of a [Store]; all stores of this module have it.
 //
-// Whoever sets an event aside marks it in the same transaction and does not
-// advance its object's version. Whoever applies it by hand advances the version
-// and discards the dead letter in the transaction of the effect; the marker is
-// there already. What [Store] says of transactions, values and errors binds here
-// too.
+// A caller that sets an event aside marks it in the same transaction and does not advance
+// its object's version. A caller that applies it by hand advances the version and
+// discards the dead letter in the transaction of the effect; the marker is there already.
+// The rules of [Store] about transactions, values and errors hold here too.
 type DeadLetters[Tx any] interface {
-	// SetAside keeps the dead letter; of the same event (scope and id) it
-	// replaces the one that is there.
+	// SetAside keeps the dead letter. It replaces an earlier one of the same event (scope
+	// and id).
 	SetAside(ctx context.Context, tx Tx, letter DeadLetter) error
 	// DeadLetter returns one, or an error that must match ErrNotFound.
 	DeadLetter(ctx context.Context, tx Tx, scope, id string) (DeadLetter, error)

@@ -1,7 +1,7 @@
-// Package dedup answers two questions inside an application's own transaction:
-// was this event's id seen before, and is this object's version newer than what
-// is stored? The answers are kept in the same commit as the effect, so there is
-// no moment at which one is there without the other.
+// Package dedup answers two questions inside an application's own transaction: was this
+// event's id seen before, and is this object's version newer than the stored one? The
+// answers are kept in the same commit as the effect, so neither is ever there without the
+// other.
 //
 //	err := inTx(ctx, func(tx *sql.Tx) error {
 //		fresh, err := store.Mark(ctx, tx, "billing", ev.ID, time.Now())
@@ -30,12 +30,12 @@
 //
 // # Retention
 //
-// A marker is kept for the retention ([DefaultRetention]) and then removed by
-// [Prune]; [CheckRetention] refuses a retention that a sender can outlast.
-// Versions stay for ever: there is one for each object, not one for each event,
-// and they are what still holds when the marker is gone. An event older than the
-// retention is applied only if its version is newer than the stored one, so even
-// a sender that redelivers after a year cannot put an older state over a newer.
+// A marker is kept for the retention ([DefaultRetention]) and then removed by [Prune];
+// [CheckRetention] refuses a retention that a sender can outlast. Versions stay for ever:
+// there is one for each object, not one for each event. They still hold when the marker
+// is gone: an event older than the retention is applied only if its version is newer than
+// the stored one. So even a sender that redelivers after a year cannot put an older state
+// over a newer one.
 //
 // # Implementations
 //

@@ -11,25 +11,24 @@ import (
 )
 
 var (
-	// ErrRetryTx says that the transaction lost against another one: whoever owns
-	// it must roll it back and run it again from its beginning. The driver's own
-	// error is there too, for errors.As.
+	// ErrRetryTx says that the transaction lost against another one: its owner must roll
+	// it back and run it again from its beginning. errors.As finds the driver's own
+	// error.
 	ErrRetryTx = errors.New("dedup: the transaction lost against another one and must be run again")
 
-	// ErrInvalid says that an argument has not the form that it must have. Nothing
-	// was changed; trying again with the same argument never helps.
+	// ErrInvalid says that an argument does not have its form. Nothing was changed, and
+	// another try with the same argument never helps.
 	ErrInvalid = errors.New("dedup: invalid argument")
 
 	// ErrNotFound says that there is no such dead letter.
 	ErrNotFound = errors.New("dedup: no such dead letter")
 )
 
-// WrapError is for implementations: it returns what the driver said when the
-// store was doing something, so that the error matches what [Store] promises:
-// ErrRetryTx for a serialization failure, a deadlock, a lock that was not to be
-// had and SQLite's BUSY and LOCKED; ctx.Err() when ctx has ended, which drivers
-// report in words of their own. It knows the errors of pgx, lib/pq and of the
-// SQLite drivers. nil stays nil.
+// WrapError is for implementations: it wraps the driver's error, with the store's action
+// as doing, so that it matches the errors that [Store] promises. These are ErrRetryTx for
+// a serialization failure, a deadlock, a lock that could not be had and SQLite's BUSY and
+// LOCKED, and ctx.Err() when ctx has ended, which drivers report in words of their own.
+// It knows the errors of pgx, lib/pq and of the SQLite drivers. nil stays nil.
 func WrapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil

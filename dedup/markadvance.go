@@ -8,10 +8,10 @@ import (
 // MarkAdvancer is an optional interface of a [Store] that can take the marker and
 // the version in one step, which over a network is one trip instead of two.
 type MarkAdvancer[Tx any] interface {
-	// MarkAndAdvance is Mark and, if the event is fresh, Advance after it: the
-	// version of a duplicate is not looked at, and newer is false. The marker must
-	// be locked before the version. What [Store] says of the two binds here too;
-	// all arguments are checked before anything is written.
+	// MarkAndAdvance is Mark and, if the event is fresh, Advance after it. For a
+	// duplicate the version is not looked at, and newer is false. The marker must be
+	// locked before the version. The rules of [Store] for both methods hold here too. All
+	// arguments are checked before anything is written.
 	MarkAndAdvance(ctx context.Context, tx Tx, scope, id string, at time.Time, obj Object, version int64) (fresh, newer bool, err error)
 }
 

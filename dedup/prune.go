@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// DefaultPruneBatch is how many markers [Prune] removes in one transaction if
-// nothing else is said: a few milliseconds' work.
+// DefaultPruneBatch is how many markers [Prune] removes in one transaction by default: a
+// few milliseconds' work.
 const DefaultPruneBatch = 1000
 
 // Prune removes every marker that was marked before before, oldest first, in
@@ -53,7 +53,7 @@ func pruneBatch[Tx any](ctx context.Context, inTx func(context.Context, func(Tx)
 			removed, err = s.Prune(ctx, tx, before, batch)
 			return err
 		})
-		// The begin or the commit may have lost too, and what they say is the driver's.
+		// The begin or the commit may have lost too, and their errors are the driver's.
 		again := errors.Is(err, ErrRetryTx) || dberr.Classify(err) == dberr.Retry
 		if err == nil || !again || try == tries {
 			return removed, err

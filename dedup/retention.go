@@ -6,26 +6,25 @@ import (
 )
 
 const (
-	// DefaultRetention is how long a marker is kept if nothing else is said.
+	// DefaultRetention is how long a marker is kept by default.
 	DefaultRetention = 30 * 24 * time.Hour
 
-	// DefaultHorizon is how long after the first attempt a sender of this module
-	// goes on by itself if nothing else is said.
+	// DefaultHorizon is how long after the first attempt a sender of this module goes on
+	// by itself by default.
 	DefaultHorizon = 72 * time.Hour
 
-	// RetentionMargin is by how much a retention must exceed a horizon. The last
-	// attempt comes after the horizon's end: a sender that was down at that time
-	// makes it when it is up again, and it then has its own deadline and five
-	// minutes of signature window. Besides, the clock that marks and the clock
-	// that prunes need not agree. All but the sender's downtime is minutes, and a
-	// day is the downtime that is allowed for.
+	// RetentionMargin is by how much a retention must exceed a horizon. The last attempt
+	// comes after the horizon's end: a sender that was down at that time makes it when it
+	// is up again, and it then has its own deadline and five minutes of signature window.
+	// Besides, the clock that marks and the clock that prunes need not agree. All of this
+	// takes minutes, except the sender's downtime, for which the margin allows a day.
 	RetentionMargin = 24 * time.Hour
 )
 
-// CheckRetention returns nil if markers that are kept for retention outlast a
-// sender that may send an event again until horizon after its first attempt, and
-// otherwise an error that says what would. The retention must be at least the
-// horizon plus [RetentionMargin].
+// CheckRetention returns nil if markers that are kept for retention outlast a sender that
+// may send an event again until horizon after its first attempt. Otherwise its error says
+// which retention would. The retention must be at least the horizon plus
+// [RetentionMargin].
 //
 // horizon is the longest time after which the sender may send the same event
 // again without the receiver's owner knowing: for a sender of this module not

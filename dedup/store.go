@@ -14,16 +14,15 @@ type Object struct {
 	ID string
 }
 
-// Store keeps markers and versions. What the comments here say is what
-// [github.com/surehook/surehook/dedup/deduptest] checks; "must" binds every
-// implementation.
+// Store keeps markers and versions. The comments here are its rules: "must" binds every
+// implementation, and [github.com/surehook/surehook/dedup/deduptest] checks it.
 //
-// Transactions. A method works in tx alone. What it wrote becomes visible to
-// others when the caller commits, and never was when the caller rolls back; a
-// store must keep nothing outside the transaction, no cache included. Two
-// transactions at the same id or object must not both succeed: the second waits
-// until the first has ended and then answers by what was committed, or it fails
-// with [ErrRetryTx]. It must never answer by what is not committed.
+// Transactions. A method works in tx alone. Its writes become visible to others when the
+// caller commits, and are undone when the caller rolls back. A store must keep nothing
+// outside the transaction, no cache included. Two transactions at the same id or object
+// must not both succeed: the second waits until the first has ended and then answers by
+// the committed data, or it fails with [ErrRetryTx]. It must never answer by data that
+// are not committed.
 //
 // Isolation levels. Under READ COMMITTED the second waits, and a duplicate leaves
 // the transaction usable. Under REPEATABLE READ, SERIALIZABLE, and an SQLite
@@ -35,22 +34,22 @@ type Object struct {
 // [ErrInvalid] before anything is written, never truncated or normalised: two
 // ids that become one lose an event. [CheckMark] and [CheckVersion] do this.
 //
-// Errors. Besides those two, what the driver says, wrapped; [WrapError] does
-// this. When ctx ends, the error must match ctx.Err(), and the transaction must
-// be rolled back: whether the statement took effect in it is not known.
+// Errors. Besides those two there are the driver's own, wrapped; [WrapError] does this.
+// When ctx ends, the error must match ctx.Err(), and the caller must roll the transaction
+// back: whether the statement took effect in it is not known.
 //
-// A Store is safe for concurrent use, as far as the transactions are different.
+// A Store is safe for concurrent use with different transactions.
 type Store[Tx any] interface {
-	// Mark records that the event was seen at the time at, and reports whether
-	// it is the first time (fresh). For a duplicate nothing is changed, the
-	// first time included. Times are kept to the microsecond; the zero time is
-	// refused with ErrInvalid, as its marker would be pruned at once.
+	// Mark records that the event was seen at the time at, and reports whether it is the
+	// first time (fresh). A duplicate changes nothing, and keeps the time of the first
+	// mark. Times are kept to the microsecond. The zero time is refused with ErrInvalid,
+	// since its marker would be pruned at once.
 	Mark(ctx context.Context, tx Tx, scope, id string, at time.Time) (fresh bool, err error)
 
-	// Advance raises the object's stored version to version and reports true if
-	// it was lower or there was none; otherwise it changes nothing and reports
-	// false. Comparing and storing are one step: of two transactions with the
-	// same version exactly one is told true.
+	// Advance raises the object's stored version to version and reports true if it was
+	// lower or there was none; otherwise it changes nothing and reports false. Comparing
+	// and storing are one step: if two transactions have the same version, exactly one
+	// gets true.
 	Advance(ctx context.Context, tx Tx, scope string, obj Object, version int64) (newer bool, err error)
 
 	// Version returns the object's stored version as tx sees it, 0 if there is

@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// env is what a rule works with.
+// env has all that a rule needs.
 type env[Tx any] struct {
 	reporter
 	Harness[Tx]
@@ -44,7 +44,7 @@ func unique() string { return rand.Text()[:8] }
 func (e *env[Tx]) run(fn func(Tx) error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		err := e.InTx(e.ctx, fn)
-		// What the begin or the commit says is not the store's and is not wrapped.
+		// An error of the begin or the commit is not the store's and is not wrapped.
 		if err == nil || !errors.Is(err, dedup.ErrRetryTx) && dberr.Classify(err) != dberr.Retry {
 			return err
 		}

@@ -76,7 +76,7 @@ func rollback[Tx any](e *env[Tx]) {
 }
 
 func panics[Tx any](e *env[Tx]) {
-	// What failed in the transaction, before the panic.
+	// It failed in the transaction, before the panic.
 	err := e.run(func(Tx) error { return nil })
 	func() {
 		defer func() { _ = recover() }()

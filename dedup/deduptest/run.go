@@ -9,20 +9,21 @@ import (
 	"github.com/surehook/surehook/dedup"
 )
 
-// Harness is a store and what the suite needs to use it.
+// Harness is a store, with the functions that the suite needs to use it.
 type Harness[Tx any] struct {
-	// Store is what is tested. If it has dedup.DeadLetters they are tested too, and
-	// dedup.MarkAdvancer.
+	// Store is the store under test. If it has dedup.DeadLetters or dedup.MarkAdvancer,
+	// they are tested too.
 	Store dedup.Store[Tx]
 
-	// InTx runs fn in one transaction and returns what fn or the commit said. It
-	// must commit when fn returns nil and roll back when fn returns an error or
-	// panics; it may panic on or return an error then. It may run fn again after
-	// ErrRetryTx, and must be safe for concurrent use, as many as 64 at a time.
+	// InTx runs fn in one transaction and returns the error of fn or of the commit. It
+	// must commit when fn returns nil and roll back when fn returns an error or panics.
+	// After a panic it may panic on or return an error. It may run fn again after
+	// ErrRetryTx. It must be safe for concurrent use, by as many as 64 goroutines at a
+	// time.
 	InTx func(ctx context.Context, fn func(Tx) error) error
 
-	// Reopen, if the store outlives a process, opens the same data anew, sharing
-	// nothing with the first harness.
+	// Reopen opens the same data again, and shares nothing with the first harness. It is
+	// nil for a store that does not outlive a process.
 	Reopen func(t *testing.T) Harness[Tx]
 }
 
@@ -48,8 +49,8 @@ func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 // limit is how long one rule may take before all its waits end.
 const limit = time.Minute
 
-// check holds the store against one rule. What is wrong goes to report, which in
-// the suite's own tests is not t.
+// check tries the store against one rule. Violations go to report, which in the suite's
+// own tests is not t.
 func check[Tx any](t *testing.T, report reporter, r rule[Tx], open func(t *testing.T) Harness[Tx], limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
@@ -72,8 +73,8 @@ func rules[Tx any]() []rule[Tx] {
 	)
 }
 
-// reporter is what the rules need of *testing.T. Fatalf is for the rule's own
-// goroutine, outside transactions.
+// reporter has the methods of *testing.T that the rules need. Fatalf is for the rule's
+// own goroutine, outside transactions.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)

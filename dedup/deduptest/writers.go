@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/dedup"
 )
 
-// What only shows where transactions write at the same time.
+// writerRules are the rules that need transactions that write at the same time.
 func writerRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"usable-after-waiting", "A duplicate that had to wait for the first one's commit leaves the transaction usable.", usableAfterWaiting[Tx]},
@@ -81,7 +81,7 @@ func manyWriters[Tx any](e *env[Tx]) {
 		}
 		return nil
 	})
-	// Whatever nobody has committed yet.
+	// Events that nobody has committed yet.
 	for i := range events {
 		e.must(func(tx Tx) error {
 			isFresh, isNewer, err := e.markAndAdvance(tx, fmt.Sprintf("event-%d", i), object(i), int64(i+1))

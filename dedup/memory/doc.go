@@ -1,10 +1,9 @@
 // Package memory keeps markers, versions and dead letters in the process, with
-// transactions that behave like a database's under READ COMMITTED: what one
-// wrote is unseen by others until it commits; who wants the same marker or
-// object waits for it; a circle of waits ends with [dedup.ErrRetryTx] for the
-// one that would close it.
+// transactions that behave like a database's under READ COMMITTED. Others do not see a
+// transaction's writes until it commits. A transaction that wants the same marker or
+// object waits for it. The transaction that would close a circle of waits gets
+// [dedup.ErrRetryTx].
 //
-// It is for tests, and for programs whose effects live in the same process. What
-// it keeps is gone when the process ends, so an effect outside is not protected
-// by it.
+// It is for tests, and for programs whose effects live in the same process. Its data are
+// gone when the process ends, so it protects no effect outside.
 package memory

@@ -24,7 +24,7 @@ type Tx struct {
 	letters  map[eventKey]change[dedup.DeadLetter]
 }
 
-// change is what a transaction did to a row.
+// change is a transaction's change of a row.
 type change[T any] struct {
 	value   T
 	removed bool
@@ -138,7 +138,8 @@ func (tx *Tx) lock(ctx context.Context, key any) error {
 	}
 }
 
-// row is what the transaction sees: its own change, else what is committed.
+// row returns the row as the transaction sees it: its own change, or else the committed
+// one.
 func row[K comparable, T any](rows map[K]T, changes map[K]change[T], k K) (value T, ok bool) {
 	if c, changed := changes[k]; changed {
 		return c.value, !c.removed

@@ -22,14 +22,13 @@
 // A transaction that marks, advances, sets aside or discards is durable once it has
 // committed: synchronous_commit is set to on for it if it is off, in the same trip.
 //
-// Set a lock_timeout, or a deadline in the context, so that a transaction that
-// hangs somewhere else does not keep all who wait for it: a second or two.
+// Set a lock_timeout of a second or two, or a deadline in the context. Otherwise a
+// transaction that hangs somewhere else holds up all that wait for it.
 //
 // # Cost
 //
-// [Store.MarkAndAdvance] is one trip to the server; package receiver uses it. With
-// [InTx] that trip also begins the transaction: a receiver then makes as many as its
-// effect would without it.
-// Nothing here needs a connection of its own, prepared statements, or anything
-// else that a pooler like PgBouncer would not allow in a transaction.
+// [Store.MarkAndAdvance] is one trip to the server; package receiver uses it. With [InTx]
+// that trip also begins the transaction: a receiver then makes no more trips than its
+// effect alone would. Nothing here needs a connection of its own, prepared statements, or
+// anything else that a pooler like PgBouncer would not allow in a transaction.
 package postgres

@@ -26,10 +26,10 @@ func statementsIn(schema string) statements {
 	}
 }
 
-// What a caller acknowledges is durable, whatever the server's setting is: each
-// statement that changes a row on its behalf returns pgtx.Durable for it, which nobody
-// reads. What changes nothing needs nothing: what others have committed durably, nobody
-// sees before it is on the disk.
+// A caller's acknowledged change is durable under every setting of the server: each
+// statement that changes a row for the caller also returns pgtx.Durable, whose value
+// nobody reads. A statement that changes nothing needs no such thing: nobody sees
+// another's durable commit before it is on the disk.
 const (
 	mark = `
 INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES ($1, $2, $3)
@@ -63,8 +63,8 @@ SELECT EXISTS (SELECT FROM marked), EXISTS (SELECT FROM advanced)`
 SELECT coalesce(max(version), 0) FROM surehook_dedup_versions
 WHERE scope = $1 AND object_type = $2 AND object_id = $3`
 
-	// By the rows' places: the keys' join with the whole table would be the
-	// planner's to choose, and the rows are locked, so they stay where they are.
+	// The rows are found by their places, since the planner might join the keys with the
+	// whole table. The rows are locked, so their places stay.
 	prune = `
 DELETE FROM surehook_dedup_markers WHERE ctid = ANY (ARRAY(
 	SELECT ctid FROM surehook_dedup_markers

@@ -15,9 +15,8 @@ import (
 
 // Config of a store and of [Migrate], which must be given the same.
 type Config struct {
-	// Schema is where the tables are, up to 63 bytes, as it is and not folded to
-	// lower case. Empty, they are looked for in the search_path of each
-	// transaction.
+	// Schema is the tables' schema, up to 63 bytes. Its case is kept. If it is empty,
+	// each transaction's search_path decides.
 	Schema string
 }
 
@@ -41,8 +40,7 @@ func New(cfg *Config) (*Store[pgx.Tx], error) {
 	return newStore(cfg, pgtx.Pgx)
 }
 
-// NewSQL returns a store for the transactions of a *sql.DB, whatever its driver.
-// It is New otherwise.
+// NewSQL is New for the transactions of a *sql.DB of any driver.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
 	return newStore(cfg, pgtx.SQL)
 }
@@ -119,5 +117,5 @@ func (s *Store[Tx]) Prune(ctx context.Context, tx Tx, before time.Time, limit in
 	return int(n), dedup.WrapError(ctx, "pruning markers", err)
 }
 
-// micro cuts off what the database does not keep: some drivers would round.
+// micro cuts a time to the database's microseconds: some drivers would round.
 func micro(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }

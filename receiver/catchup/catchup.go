@@ -26,11 +26,11 @@ type Catchup[Tx any] struct {
 // ErrRunning: Run is under way on this Catchup.
 var ErrRunning = errors.New("catchup: it is running already")
 
-// New makes a Catchup that applies with h, as rcv.Handler(h) does what is posted. inTx
-// and cursors are for the same database as rcv's: cursors are stored in rcv's
-// transactions, and in those of inTx where there is no event. Thin events are fetched
-// by a receiver.Router with OnState. A nil cfg means all defaults. All problems are
-// reported at once.
+// New makes a Catchup that applies events with h, as rcv.Handler(h) applies posted ones.
+// inTx and cursors must be for rcv's database: cursors are stored in rcv's transactions,
+// and in transactions of inTx where there is no event. Thin events are fetched by a
+// receiver.Router with OnState. A nil cfg means all defaults. All problems are reported
+// at once.
 func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], cursors CursorStore[Tx], h receiver.HandlerFunc[Tx], cfg *Config) (*Catchup[Tx], error) {
 	c := &Catchup[Tx]{source: source, rcv: rcv, inTx: inTx, cursors: cursors, apply: h, cfg: cfg.withDefaults()}
 	errs := []error{c.cfg.validate()}
@@ -55,9 +55,9 @@ func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[T
 }
 
 // Run follows the feed from the stored cursor, or from its beginning, until ctx ends;
-// then it finishes the event that it is at and returns nil. With Config.Every it
-// reconciles at intervals, the first time at once. Whatever fails and may pass is tried
-// again. The error is ErrRunning, or that the cursor could not be read before ctx ended.
+// then it finishes the current event and returns nil. With Config.Every it reconciles at
+// intervals, the first time at once. A failure that may be temporary is tried again. The
+// error is ErrRunning, or says that the cursor could not be read before ctx ended.
 func (c *Catchup[Tx]) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return ErrRunning
@@ -79,12 +79,12 @@ func (c *Catchup[Tx]) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reconcile reads the feed from a cursor to its present end, or from the beginning of
-// what is kept, if the cursor is empty, and applies what was missed. The end is where
-// nothing follows, or what has occurred a minute after the call or later: a busy feed
-// never ends. The stored cursor stays as it is; Run may be under way. Whatever fails and
-// may pass is tried again until ctx ends: then the report is of what was done until then,
-// and the error is ctx's.
+// Reconcile reads the feed from a cursor to its present end, or from the beginning of the
+// kept events, if the cursor is empty, and applies the missed ones. It ends where no
+// event follows, or at an event that occurred a minute after the call or later, since a
+// busy feed never ends. The stored cursor stays as it is; Run may be under way. A failure
+// that may be temporary is tried again until ctx ends: then the report covers the work
+// until then, and the error is ctx's.
 func (c *Catchup[Tx]) Reconcile(ctx context.Context, after string) (Report, error) {
 	p := &pass[Tx]{Catchup: c, at: after}
 	err := p.toEnd(ctx)

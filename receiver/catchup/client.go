@@ -27,13 +27,13 @@ type ClientConfig struct {
 	// Defaults to http.DefaultTransport.
 	Transport http.RoundTripper
 
-	// MaxPageBytes bounds an answer, and with it the memory. It must have room for the
-	// largest event: one that is larger is passed over as a [Refusal].
+	// MaxPageBytes bounds an answer, and with it the memory. It must not be below the
+	// largest event: a larger one is passed over as a [Refusal].
 	// Defaults to 16 MiB.
 	MaxPageBytes int64
 
-	// AllowUnencrypted lets the URL be of http. Then whoever is on the way can make up
-	// events and read the token.
+	// AllowUnencrypted allows a URL of http. Anyone on the way can then make up events
+	// and read the token.
 	AllowUnencrypted bool
 }
 
@@ -127,8 +127,8 @@ func (c *Client) Page(ctx context.Context, after string, limit int, wait time.Du
 	return Page{Events: *page.Data, Next: page.Next}, nil
 }
 
-// tooLarge finds out how to go on behind a page of one event: no smaller one can be asked
-// for.
+// tooLarge finds the cursor behind a page of one event, since no smaller page can be
+// asked for.
 func (c *Client) tooLarge(page io.Reader, limit int) error {
 	err := fmt.Errorf("it has more than the %d bytes that MaxPageBytes allows", c.cfg.MaxPageBytes)
 	if limit > 1 {

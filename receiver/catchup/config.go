@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Config has what a Catchup can do without. The zero value and nil are valid.
+// Config has the optional settings of a Catchup. The zero value and nil are valid.
 type Config struct {
-	// Name keeps apart the cursors of several feeds in one store.
+	// Name tells the cursors of several feeds in one store apart.
 	// Defaults to "default".
 	Name string
 
-	// Scope is that of the markers and the versions: the one under which what the
-	// sender posts is taken. See receiver.Trusted.
+	// Scope is the scope of the markers and the versions. It must be the one under which
+	// the sender's posts are taken. See receiver.Trusted.
 	// Defaults to the receiver's own.
 	Scope string
 
@@ -24,18 +24,18 @@ type Config struct {
 	// Defaults to 100.
 	Limit int
 
-	// Wait is for how long the sender is asked to hold an empty answer open, up to what
-	// it allows.
+	// Wait is how long the sender is asked to hold an empty answer open. The sender may
+	// allow less.
 	// Defaults to 30 s, in whole seconds.
 	Wait time.Duration
 
-	// Every makes Run reconcile at intervals, instead of following the feed all the
-	// time: for those who are posted to, too. Zero: it follows.
+	// Every makes Run reconcile at this interval instead of following the feed all the
+	// time. It is for consumers that also get posts. Zero: Run follows.
 	Every time.Duration
 
-	// Settle is how old an event is to be, by its occurred_at, before it is taken from
-	// the feed, so that what is being posted at that moment does not pass for missed. It
-	// delays, and decides nothing: markers do.
+	// Settle is the age, by its occurred_at, at which an event is taken from the feed, so
+	// that an event that is just being posted does not count as missed. It only delays:
+	// markers decide.
 	// Defaults to 0.
 	Settle time.Duration
 
@@ -44,7 +44,7 @@ type Config struct {
 	// They default to 500 ms and to 1 min.
 	RetryMin, RetryMax time.Duration
 
-	// Hooks are told what happens.
+	// Hooks are called with each gap, failure, refusal and reconciliation.
 	Hooks Hooks
 
 	// Logger gets a record of each failure, each gap and each refusal, and nothing of
@@ -53,20 +53,20 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Hooks are told what happens, by the goroutine that does it and outside of any
-// transaction, so they must not block. Every one is optional. What becomes of each
-// event is told by the receiver's own hooks.
+// Hooks are called by the goroutine that reads the feed, outside of any transaction, so
+// they must not block. Every one is optional. The receiver's own hooks report the outcome
+// of each event.
 type Hooks struct {
-	// Gap is called when a cursor has expired: what was published after it and is not
-	// kept any more will not come. It may be told twice.
+	// Gap is called when a cursor has expired: the events after it that are not kept any
+	// more will not come. It may be called twice for one gap.
 	Gap func(ctx context.Context, g Gap)
 
-	// Retry is called before each pause after a failure. event is the id of the one
+	// Retry is called before each pause after a failure. event is the id of the event
 	// that could not be applied, or "" if the feed could not be read.
 	Retry func(ctx context.Context, event string, err error, pause time.Duration)
 
 	// Refused is called for each event that is passed over, before the cursor moves past
-	// it. It may be told twice.
+	// it. It may be called twice for one event.
 	Refused func(ctx context.Context, r Refusal)
 
 	// Reconciled is called after each reconciliation of a Run with Config.Every.
@@ -86,13 +86,13 @@ const (
 	defaultWait     = 30 * time.Second
 	defaultRetryMin = 500 * time.Millisecond
 	defaultRetryMax = time.Minute
-	// A cursor that moves without events is stored so often: often enough for it not to
-	// expire.
+	// A cursor that moves without events is stored at this interval, which is short
+	// enough that it does not expire.
 	saveEvery = time.Minute
-	// A sender that does not hold empty answers open is asked so often.
+	// A sender that does not hold empty answers open is asked at this interval.
 	askEvery = time.Second
-	// What has occurred so much later than a reconciliation began is not a part of it. The
-	// sender's clock may be off by a little.
+	// An event that occurred this much later than a reconciliation began is not a part of
+	// it. The margin allows for the sender's clock.
 	beyondPresent = time.Minute
 )
 

@@ -8,16 +8,15 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// CursorStore keeps how far feeds were read, in the application's database: packages
-// sqlite and postgres beside this one have one each. Tx is the transaction of the
-// application's driver; a store never begins, ends or savepoints it, and keeps no
-// reference to it. All methods are safe for concurrent use.
+// CursorStore keeps the cursors of feeds in the application's database: packages sqlite
+// and postgres beside this one have one each. Tx is the transaction of the application's
+// driver; a store never begins, ends or savepoints it, and keeps no reference to it. All
+// methods are safe for concurrent use.
 type CursorStore[Tx any] interface {
-	// Cursor returns what was stored last under a name, or "".
+	// Cursor returns the cursor that was stored last under a name, or "".
 	Cursor(ctx context.Context, tx Tx, name string) (string, error)
 
-	// SetCursor stores a cursor under a name. It is there once tx has committed, and
-	// not otherwise.
+	// SetCursor stores a cursor under a name, as a part of tx.
 	SetCursor(ctx context.Context, tx Tx, name, cursor string) error
 }
 

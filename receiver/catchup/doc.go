@@ -1,9 +1,11 @@
 // Package catchup reads the events of a sender that serves them by cursor, and brings
-// them through the receiver's own pipeline: the same markers, the same versions, the
-// same transactions. What was posted and read has one effect, whichever came first.
+// them through the receiver's own pipeline: the same markers, the same versions, the same
+// transactions. An event that was both posted and read has one effect, whichever came
+// first.
 //
-// For a consumer that nobody can call, behind NAT say, it is the whole of receiving.
-// For everyone else it brings what could not be posted, and says what that was.
+// A consumer that nobody can call, for instance behind NAT, receives all its events this
+// way. For every other consumer the package brings the events that could not be posted,
+// and reports which they were.
 //
 //	client, err := catchup.NewClient("https://sender.example/events", &catchup.ClientConfig{Token: catchup.Token(token)})
 //	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), sqlite.New(), apply, nil)
@@ -20,21 +22,21 @@
 // # What is guaranteed
 //
 // The cursor is stored in the transaction of the last event of each page, after the
-// others of the page: it is never ahead of their effects, whenever the process ends.
-// An event whose failure may pass is tried again until it can be applied, with growing
+// others of the page: it is never ahead of their effects, whenever the process ends. An
+// event whose failure may pass is tried again until it can be applied, with growing
 // pauses, and nothing after it is taken. A cursor that has expired is reported as a gap,
-// and what is kept is read from its beginning. Nothing is passed over in silence, but for
-// events whose bodies the sender has redacted: they are counted.
+// and the kept events are read from their beginning. Events whose bodies the sender has
+// redacted are counted; every other event that is passed over is reported.
 //
 // An event that can never be applied stops nothing. It becomes a dead letter if the
 // application calls its error permanent, if it is larger than the receiver's
 // Config.MaxBodyBytes, or if it does not decode. If it has no id that is certain, is
-// larger than ClientConfig.MaxPageBytes, or the receiver's store keeps no dead letters, it
-// is passed over instead: it is counted in Report.Refused, Hooks.Refused is called, and
-// there is a record of it in the log, at level Error. It has left no marker then, so that
-// once the reason is mended, Reconcile from Refusal.After applies it, for as long as the
-// sender keeps it.
+// larger than ClientConfig.MaxPageBytes, or the receiver's store keeps no dead letters,
+// it is passed over instead: it is counted in Report.Refused, Hooks.Refused is called,
+// and there is a record of it in the log, at level Error. It leaves no marker. Once the
+// cause is mended, Reconcile from Refusal.After applies it, for as long as the sender
+// keeps it.
 //
-// Several processes may read under one name. That is safe, and does everything more
-// than once.
+// Several processes may read under one name. That is safe, but each of them does all the
+// work.
 package catchup

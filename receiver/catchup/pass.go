@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/receiver"
 )
 
-// pass is a way through the feed.
+// pass is one reading of the feed.
 type pass[Tx any] struct {
 	*Catchup[Tx]
 	at     string // the cursor up to which everything was taken
@@ -24,7 +24,7 @@ type pass[Tx any] struct {
 	saved  time.Time
 }
 
-// follow takes the next page, or waits for one. An error is of ctx.
+// follow takes the next page, or waits for one. An error is ctx's.
 func (p *pass[Tx]) follow(ctx context.Context) error {
 	p.report = Report{} // nobody reads it, and it must not grow
 	asked := time.Now()
@@ -42,8 +42,8 @@ func (p *pass[Tx]) follow(ctx context.Context) error {
 }
 
 // toEnd takes all pages until an empty one, or one that is beyond the present: where
-// events come faster than pages are taken, there is never an empty one. An error is of
-// ctx.
+// events come faster than pages are taken, there is never an empty one. An error is
+// ctx's.
 func (p *pass[Tx]) toEnd(ctx context.Context) error {
 	for end := time.Now().Add(beyondPresent); ; {
 		page, err := p.page(ctx, 0)
@@ -76,7 +76,7 @@ func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
 	return nil
 }
 
-// page reads a page until it succeeds. An error is of ctx.
+// page reads a page until it succeeds. An error is ctx's.
 func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 	limit, gaps := p.cfg.Limit, 0
 	for try := 0; ; try++ {
@@ -114,7 +114,7 @@ func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 	}
 }
 
-// gap goes on behind what is not kept any more, and says so.
+// gap goes on behind the events that are not kept any more, and reports them.
 func (p *pass[Tx]) gap(ctx context.Context, next string) {
 	g := Gap{After: p.at, Next: next}
 	p.report.Gaps = append(p.report.Gaps, g)
@@ -126,7 +126,7 @@ func (p *pass[Tx]) gap(ctx context.Context, next string) {
 	p.at = next
 }
 
-// head is what must be known of an event before it is taken.
+// head has the fields of an event that are read before it is taken.
 type head struct {
 	ID         string    `json:"id"`
 	OccurredAt time.Time `json:"occurred_at"`
@@ -179,8 +179,8 @@ func (p *pass[Tx]) take(ctx context.Context, page Page) error {
 	return nil
 }
 
-// settle waits until an event is old enough, and no longer than that takes by our own
-// clock.
+// settle waits until an event is old enough, for Config.Settle at most: the sender's
+// clock may be ahead of ours.
 func (p *pass[Tx]) settle(ctx context.Context, occurred time.Time) {
 	if p.cfg.Settle == 0 || occurred.IsZero() {
 		return
@@ -190,8 +190,8 @@ func (p *pass[Tx]) settle(ctx context.Context, occurred time.Time) {
 	}
 }
 
-// applyOne tries until the event is taken, or is known never to be: then it is kept as a
-// dead letter. An error is of ctx, or matches ErrNotKept.
+// applyOne tries until the event is taken, or can never be: then it is kept as a dead
+// letter. An error is ctx's, or matches ErrNotKept.
 func (p *pass[Tx]) applyOne(ctx context.Context, id string, t receiver.Trusted[Tx]) (receiver.Result, error) {
 	for try := 0; ; try++ {
 		res, err := p.rcv.Apply(ctx, t, p.apply)
@@ -209,7 +209,7 @@ func (p *pass[Tx]) applyOne(ctx context.Context, id string, t receiver.Trusted[T
 	}
 }
 
-// store stores a cursor that no event has brought. An error is of ctx.
+// store stores a cursor that no event has brought. An error is ctx's.
 func (p *pass[Tx]) store(ctx context.Context) error {
 	for try := 0; p.save && p.at != p.stored && p.at != ""; try++ {
 		at := p.at

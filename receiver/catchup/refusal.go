@@ -9,12 +9,12 @@ import (
 // as a dead letter either, or it is larger than ClientConfig.MaxPageBytes. It has left no
 // marker, and the sender may still have it.
 type Refusal struct {
-	Event string // its id, as the body has it; empty if that is none of 1 to 255 bytes
+	Event string // the body's id; empty unless it has 1 to 255 bytes
 	After string // the cursor of the page that has it; empty: the beginning of what is kept
 	Err   error  // why
 }
 
-// refuse passes an event over, and says so.
+// refuse passes an event over, and reports it.
 func (p *pass[Tx]) refuse(ctx context.Context, id string, err error) {
 	r := Refusal{Event: id, After: p.at, Err: err}
 	p.report.Seen++

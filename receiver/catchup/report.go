@@ -5,7 +5,7 @@ import "github.com/surehook/surehook/receiver"
 // MaxMissed is how many ids Report.Missed has at most.
 const MaxMissed = 1000
 
-// Report is what a reconciliation has found. Seen is the sum of what follows it.
+// Report is the result of a reconciliation. Seen is the sum of the counts after it.
 type Report struct {
 	Seen         int // events read
 	Applied      int // missed, and applied now
@@ -16,12 +16,12 @@ type Report struct {
 	Redacted     int // their data are gone at the sender, so they were left alone
 	Refused      int // can neither be applied nor kept, and were passed over; see Refusal
 
-	// Missed has the ids of the first MaxMissed that were applied or set aside now: no
-	// post had brought them.
+	// Missed has the ids of the first MaxMissed events that were applied or set aside
+	// now: no post had brought them.
 	Missed []string
 	// Gaps are the parts of the feed that are not kept any more.
 	Gaps []Gap
-	// Next is the cursor up to which was read.
+	// Next is the cursor behind the last page that was read.
 	Next string
 }
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// cursorBehind reads a page that is too large to be kept, and returns its cursor. The page
-// must have exactly one event: none that was not asked for may be passed over, whatever a
-// sender makes of the limit. However large the page is, next to nothing of it is kept.
+// cursorBehind reads a page that is too large to be kept, and returns its cursor. The
+// page must have exactly one event: if the sender ignores the limit, no further event may
+// be passed over with it. Next to nothing of the page is kept, however large it is.
 func cursorBehind(page io.Reader) (next string, err error) {
 	in := json.NewDecoder(&shortened{in: bufio.NewReader(page)})
 	in.UseNumber() // what is no float64 is a number, too
@@ -56,7 +56,7 @@ func cursorBehind(page io.Reader) (next string, err error) {
 	return next, CheckCursor(next)
 }
 
-// fieldOf is the field that encoding/json takes a name for, or empty.
+// fieldOf returns the field to which encoding/json matches a name, or "".
 func fieldOf(name string) string {
 	for _, field := range []string{"data", "next_cursor"} {
 		if strings.EqualFold(name, field) {
@@ -115,7 +115,7 @@ func skip(in *json.Decoder) error {
 const longestToken = maxCursor + 1
 
 // shortened hands on JSON with its tokens cut off, so that a decoder, which keeps each
-// token whole, keeps little. Nobody checks what is cut off.
+// token whole, keeps little. The parts that are cut off are not checked.
 type shortened struct {
 	in     *bufio.Reader
 	text   bool // inside a string

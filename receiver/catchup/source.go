@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Source is where events are read from. [Client] is one over HTTP. It must be safe
+// Source serves the events of a feed. [Client] reads one over HTTP. A Source must be safe
 // for concurrent use if Run and Reconcile are called at the same time.
 type Source interface {
-	// Page returns the events that follow a cursor, up to limit of them; "" is the
-	// beginning of what is kept. If there are none it waits for some, for about wait.
-	// An *ExpiredError tells that some of what follows the cursor is gone, and one that
-	// matches ErrPageTooLarge that fewer events are to be asked for. Any other error is
-	// taken as one that passes.
+	// Page returns up to limit events that follow a cursor; "" is the beginning of the
+	// kept events. If there are none it waits for some, for about wait. An *ExpiredError
+	// says that some events after the cursor are gone. An error that matches
+	// ErrPageTooLarge says that fewer events must be asked for. Any other error counts as
+	// temporary.
 	Page(ctx context.Context, after string, limit int, wait time.Duration) (Page, error)
 }
 
-// Page is what a Source returns.
+// Page is one answer of a Source.
 type Page struct {
 	// Events are the events as they would have been posted. Without any, there were
 	// none after the cursor.
@@ -31,11 +31,11 @@ type Page struct {
 // ErrExpired: the cursor is older than what is kept. The error is an *ExpiredError.
 var ErrExpired = errors.New("catchup: the cursor is older than what the sender keeps")
 
-// ErrPageTooLarge: a page is larger than ClientConfig.MaxPageBytes. It is asked for
-// again with fewer events. Of a page of one event the error is a *PageTooLargeError.
+// ErrPageTooLarge: a page is larger than ClientConfig.MaxPageBytes. It is asked for again
+// with fewer events. For a page of one event the error is a *PageTooLargeError.
 var ErrPageTooLarge = errors.New("catchup: the page is too large")
 
-// PageTooLargeError is of a page of one event that is too large. It matches
+// PageTooLargeError says that a page of one event is too large. It matches
 // ErrPageTooLarge. With a Next, the event is passed over as a [Refusal]; without one, it
 // is asked for again and again.
 type PageTooLargeError struct {
@@ -51,7 +51,7 @@ func (e *PageTooLargeError) Is(target error) bool { return target == ErrPageTooL
 // Unwrap gives the cause.
 func (e *PageTooLargeError) Unwrap() error { return e.Err }
 
-// ExpiredError tells that a sender does not keep what follows a cursor. It matches
+// ExpiredError says that a sender no longer keeps the events after a cursor. It matches
 // ErrExpired.
 type ExpiredError struct {
 	Next string // to go on with; "": from the beginning of what is kept
@@ -66,7 +66,7 @@ func (e *ExpiredError) Is(target error) bool { return target == ErrExpired }
 type StatusError struct {
 	Status     int
 	Detail     string        // what the sender says about it, shortened
-	RetryAfter time.Duration // how long it asks to be left alone; 0: it does not
+	RetryAfter time.Duration // how long the sender asks to wait; 0: it does not ask
 }
 
 func (e *StatusError) Error() string {

@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/backoff"
 )
 
-// Config has what an Inbox can do without. The zero value and nil are valid.
+// Config has the optional settings of an Inbox. The zero value and nil are valid.
 type Config struct {
 	// Workers is how many events are applied at a time, and how many bodies are in
 	// memory at most.
@@ -23,43 +23,43 @@ type Config struct {
 	// change does not move what is in the inbox.
 	Ordered bool
 
-	// Lease is for how long an event is kept from others while it is being applied. It
-	// must exceed the receiver's Config.Timeout, which bounds that: New checks it. What a
-	// killed process held waits for as long.
+	// Lease is how long an event is kept from others while it is being applied. It must
+	// exceed the receiver's Config.Timeout, which bounds the work: New checks it. After a
+	// process was killed, its events wait until their leases end.
 	// Defaults to 1 min.
 	Lease time.Duration
 
-	// Poll is how often an idle inbox is looked at for what other processes have
-	// recorded, what is due again, and leases that have ended. What this process records
-	// is taken at once.
+	// Poll is how often an idle inbox is searched for events that other processes have
+	// recorded, events that are due again, and leases that have ended. Events that this
+	// process records are taken at once.
 	// Defaults to 1 s.
 	Poll time.Duration
 
-	// Policy says when an attempt that failed is repeated, and for how long that goes
-	// on. An event whose failures are the database's own is not given up for its age.
-	// Its Schedule defaults to delays of 1 s, doubled up to 1 h; the rest to what
-	// package backoff has: varied by a fifth, given up after 72 h.
+	// Policy says when a failed attempt is repeated, and when the event is given up. An
+	// event whose failures are the database's own is not given up for its age. Its
+	// Schedule defaults to delays of 1 s, doubled up to 1 h; the rest to what package
+	// backoff has: varied by a fifth, given up after 72 h.
 	Policy backoff.Policy
 
-	// MaxAttempts is after how many attempts an event is given up, whatever its age and
-	// the reasons; attempts that were lost with their process count.
+	// MaxAttempts is after how many attempts an event is given up, at any age and for any
+	// reason. Attempts that were lost with their process count.
 	// Defaults to 100.
 	MaxAttempts int
 
-	// Hooks are told what happens.
+	// Hooks are called with failed attempts and lost leases.
 	Hooks Hooks
 
-	// Logger gets a record of what fails, and nothing of bodies.
+	// Logger gets a record of each failure, and nothing of bodies.
 	// Defaults to slog.Default(), looked up at each use.
 	Logger *slog.Logger
 }
 
-// Hooks are told what happens, by the goroutine that does it and outside of any
-// transaction, so they must not block. Every one is optional. What becomes of each
-// event is told by the receiver's own hooks.
+// Hooks are called by the goroutine that applies the event, outside of any transaction,
+// so they must not block. Every one is optional. The receiver's own hooks report the
+// outcome of each event.
 type Hooks struct {
 	// Retry is called when an attempt has failed and is to be repeated after a while. An
-	// error that matches receiver.ErrNotKept tells that no attempt can succeed.
+	// error that matches receiver.ErrNotKept says that no attempt can succeed.
 	Retry func(ctx context.Context, c Claim, err error, after time.Duration)
 
 	// LeaseLost is called when an attempt ended too late and was rolled back, since the

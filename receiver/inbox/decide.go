@@ -7,8 +7,8 @@ import (
 	"github.com/surehook/surehook/receiver"
 )
 
-// decide says what becomes of an event whose attempt has failed: it is tried again
-// after a while, or given up.
+// decide returns whether an event whose attempt has failed is tried again, and when, or
+// is given up.
 func decide(policy backoff.Policy, maxAttempts int, c Claim, reason receiver.Reason, chance float64) (after time.Duration, giveUp bool) {
 	if c.Attempt >= maxAttempts {
 		return 0, true

@@ -2,8 +2,9 @@
 // afterwards, with the markers, the versions and the transactions of the receiver that
 // verified them.
 //
-// It is for what takes longer than a sender waits, or fails for reasons that the sender
-// should not see: a third party that is away must not use up the sender's attempts.
+// It is for work that takes longer than a sender waits, or that fails for reasons that
+// the sender should not see: a third party that is away must not use up the sender's
+// attempts.
 //
 //	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), nil)
 //	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), apply, nil)
@@ -12,11 +13,11 @@
 //
 // # What is guaranteed
 //
-// A 2xx is written after the event has been committed to the inbox, and only then.
-// What was acknowledged is applied, becomes a dead letter beside the markers, or is
-// still in the inbox, with the error of its last attempt: nothing else happens to it.
-// With SQLite that needs PRAGMA synchronous to be FULL, as it is by default; with
-// PostgreSQL, transactions that record have synchronous_commit set to on if it is off.
+// A 2xx is written after the event has been committed to the inbox, and only then. An
+// acknowledged event is applied, becomes a dead letter beside the markers, or is still in
+// the inbox, with the error of its last attempt. Nothing else happens to it. With SQLite
+// that needs PRAGMA synchronous to be FULL, as it is by default; with PostgreSQL,
+// transactions that record have synchronous_commit set to on if it is off.
 //
 // An event leaves the inbox in the transaction that takes it: its marker, its version,
 // its effect and the removal are committed together. A duplicate finds the event in the
@@ -25,29 +26,29 @@
 // work only and needs no pruning; markers are pruned as ever (package dedup).
 //
 // Any number of processes may run on one inbox. Each takes events for the length of a
-// lease; what a process held that was killed is taken by another when the lease has
-// ended. Whoever comes back too late changes nothing.
+// lease. The events of a process that was killed are taken by another one when their
+// leases have ended. A process that comes back too late changes nothing.
 //
 // An attempt that fails is repeated with growing pauses, and other events go on
 // meanwhile. When the policy gives up, or the error is a receiver.Permanent one, the
-// event becomes a dead letter: receiver.Receiver.ApplyDeadLetter applies it by hand. So
-// does, at its first attempt, an event that the receiver itself can no longer read: one
-// that was recorded under a larger Config.MaxBodyBytes or another Config.Envelope, or by
+// event becomes a dead letter: receiver.Receiver.ApplyDeadLetter applies it by hand. An
+// event that the receiver itself can no longer read becomes one at its first attempt. It
+// was recorded under a larger Config.MaxBodyBytes or another Config.Envelope, or by
 // another version.
 //
 // The store of the receiver must keep dead letters, as all of package dedup do. With one
 // that does not, an event that fails for good stays in the inbox, since it was
 // acknowledged, and is tried on; each time there is a record of it in the log, at level
-// Error, and Hooks.Retry is called. Other events go on, but for those of its object with
-// Config.Ordered.
+// Error, and Hooks.Retry is called. Other events go on, except those of the same object
+// with Config.Ordered.
 //
 // # Order
 //
-// Versions keep an older event from being applied over a newer one, by leaving the
-// older one out as stale. With Config.Ordered the events of an object that are in the
-// inbox are applied one at a time, lower versions first, whatever order they arrived
-// in, and one that fails holds up those behind it until it is applied or becomes a
-// dead letter. Objects do not hold up each other. What arrives after a newer event of
-// its object was applied is stale, in order or not: nobody knows whether something is
-// missing, so nothing is waited for.
+// Versions keep an older event from being applied over a newer one, by leaving the older
+// one out as stale. With Config.Ordered the events of an object that are in the inbox are
+// applied one at a time, lower versions first, independent of the order of arrival. An
+// event that fails holds up those behind it until it is applied or becomes a dead letter.
+// Objects do not hold up each other. An event that arrives after a newer one of its
+// object was applied is stale, with Config.Ordered too: nobody knows whether an event is
+// missing, so none is waited for.
 package inbox

@@ -27,10 +27,10 @@ type Inbox[Tx any] struct {
 }
 
 // New makes an Inbox whose events are verified by rcv and applied with h, as
-// rcv.Handler(h) would do at once. inTx and store are for the same database as rcv's:
-// events are recorded in rcv's transactions and leave in them, and are claimed in those
-// of inTx. Thin events are fetched by a receiver.Router with OnState. A nil cfg means
-// all defaults. All problems are reported at once.
+// rcv.Handler(h) would do at once. inTx and store must be for rcv's database: events are
+// recorded and removed in rcv's transactions, and claimed in transactions of inTx. Thin
+// events are fetched by a receiver.Router with OnState. A nil cfg means all defaults. All
+// problems are reported at once.
 //
 // The events that h gets have neither Verified nor Attempt: they were verified when
 // they were recorded.
@@ -50,7 +50,7 @@ func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store
 			errs = append(errs, errors.New("inbox: "+need.what))
 		}
 	}
-	// A lease of less than nothing is reported already.
+	// A negative lease is reported already.
 	if rcv != nil && in.cfg.Lease >= 0 && in.cfg.Lease <= rcv.Timeout() {
 		errs = append(errs, fmt.Errorf("inbox: Lease is %v and the receiver's Timeout %v: it must be longer, or others apply an event that is still being applied", in.cfg.Lease, rcv.Timeout()))
 	}
@@ -72,14 +72,14 @@ func (in *Inbox[Tx]) Handler() http.Handler {
 	})
 }
 
-// Receive is Handler for those who have bytes and no net/http; see
+// Receive is Handler for programs that have bytes and no net/http; see
 // [receiver.Receiver.Receive].
 func (in *Inbox[Tx]) Receive(ctx context.Context, m signing.Message) (receiver.Result, error) {
 	defer in.wakeIfRecorded()
 	return in.rcv.ReceiveToRecord(ctx, m, in.record)
 }
 
-// Status says what is in the inbox. Its cost grows with that.
+// Status counts the events in the inbox. Its cost grows with their number.
 func (in *Inbox[Tx]) Status(ctx context.Context) (s Status, err error) {
 	err = in.inTx(ctx, func(tx Tx) (err error) {
 		s, err = in.store.StatusTx(ctx, tx)
@@ -98,8 +98,8 @@ func (in *Inbox[Tx]) record(ctx context.Context, tx Tx, ev receiver.Event) (bool
 	return fresh, err
 }
 
-// line is the same for what must be applied one after the other. No type of an object
-// has a slash, so two objects never share one.
+// line returns the same line for events that must be applied one after the other. No type
+// of an object has a slash, so two objects never share a line.
 func (in *Inbox[Tx]) line(ev receiver.Event) string {
 	if in.cfg.Ordered && ev.Object.ID != "" {
 		return "object/" + ev.Object.Type + "/" + ev.Object.ID
@@ -107,8 +107,8 @@ func (in *Inbox[Tx]) line(ev receiver.Event) string {
 	return "event/" + ev.ID
 }
 
-// wakeIfRecorded comes after the commit. What is refused wakes nobody: a flood of
-// forged requests must not become one of queries.
+// wakeIfRecorded is called after the commit. A refused request wakes no worker: a flood
+// of forged requests must not become a flood of queries.
 func (in *Inbox[Tx]) wakeIfRecorded() {
 	if in.recorded.Swap(false) {
 		in.wakeUp()

@@ -11,13 +11,13 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// storing bounds a claim, and the recording of a failure: ctx ending must not leave
-// events behind that nobody works on until their lease ends.
+// storing bounds a claim, and the recording of a failure: the end of ctx must not leave
+// claimed events behind, which nobody works on until their lease ends.
 const storing = 10 * time.Second
 
-// Run applies what is recorded until ctx ends; then it finishes the events that it is
-// at, which the receiver's Config.Timeout bounds, and returns nil. Whatever fails is
-// tried again. The error is ErrRunning.
+// Run applies the recorded events until ctx ends. Then it finishes the events in work,
+// which the receiver's Config.Timeout bounds, and returns nil. A failure is tried again.
+// The only error is ErrRunning.
 func (in *Inbox[Tx]) Run(ctx context.Context) error {
 	if in.running.Swap(true) {
 		return ErrRunning
@@ -84,7 +84,7 @@ func (in *Inbox[Tx]) claim(ctx context.Context, limit int) (claims []Claim, err 
 		return err
 	})
 	if err != nil {
-		return nil, err // what was claimed in spite of it is due when its lease ends
+		return nil, err // events that were claimed in spite of it are due when their lease ends
 	}
 	return claims, nil
 }

@@ -9,40 +9,40 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// Store keeps what is recorded in the application's database: packages sqlite and
+// Store keeps the recorded events in the application's database: packages sqlite and
 // postgres beside this one have one each. Tx is the transaction of the application's
 // driver; a store never begins, ends or savepoints it, and keeps no reference to it.
 //
-// Package inboxtest beside this one checks what the comments here say.
+// The comments here are its rules. Package inboxtest beside this one checks them.
 //
-// Events stand in lines, and of each line one event at a time is claimed. Times are
-// those of the database's clock, to the millisecond or finer. What the driver says
-// comes back wrapped. All methods are safe for concurrent use, by any number of
-// processes.
+// Events stand in lines. One event of each line at a time is claimed. Times are those of
+// the database's clock, to the millisecond or finer. The driver's errors come back
+// wrapped. All methods are safe for concurrent use, by any number of processes.
 type Store[Tx any] interface {
 	// RecordTx puts an event into its line, due now if the line was empty, and reports
-	// true; or, if the event (scope and id) is there already, changes nothing and
-	// reports false. Of concurrent calls for one event exactly one is told true.
+	// true. If the event (scope and id) is there already, it changes nothing and reports
+	// false. Exactly one of several concurrent calls for one event gets true.
 	RecordTx(ctx context.Context, tx Tx, r Record) (fresh bool, err error)
 
 	// ClaimTx claims up to limit lines that are due, those that are due longest first,
-	// and returns the event of each with the lowest version; of equal ones, what was
-	// recorded first. Each claim has a token
-	// that no line was ever claimed under before, even by what was rolled back, counts as an attempt, and makes the
-	// line due when the lease has ended. No line is given to two transactions at a
-	// time: what others have locked is passed over, or waited for where the database
-	// has a single writer. The cost follows what is claimed, not what waits.
+	// and returns the event of each with the lowest version. Of equal versions it is the
+	// event that was recorded first. A claim has a token that no claim had before, not
+	// even one that was rolled back. It counts as an attempt, and the line is due again
+	// when the lease has ended. No line is given to two transactions at a time: lines
+	// that others have locked are passed over, or waited for where the database has a
+	// single writer. The cost grows with the number of claims, not with the events that
+	// wait.
 	ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]Claim, error)
 
 	// FinishTx removes the event, and makes the next one of its line due now. It
 	// returns ErrLeaseLost, and changes nothing, if the line has been claimed again.
 	FinishTx(ctx context.Context, tx Tx, c Claim) error
 
-	// RetryTx makes the line due after a while, and keeps why. It returns ErrLeaseLost,
-	// and changes nothing, if the line has been claimed again.
+	// RetryTx makes the line due after a while, and keeps the reason. It returns
+	// ErrLeaseLost, and changes nothing, if the line has been claimed again.
 	RetryTx(ctx context.Context, tx Tx, c Claim, after time.Duration, reason string) error
 
-	// StatusTx counts what is in the inbox. Its cost grows with that.
+	// StatusTx counts the events in the inbox. Its cost grows with their number.
 	StatusTx(ctx context.Context, tx Tx) (Status, error)
 }
 
@@ -63,7 +63,7 @@ type Claim struct {
 	Age     time.Duration // since the first attempt was claimed
 }
 
-// Status says what is in the inbox.
+// Status has counts of the inbox.
 type Status struct {
 	Events  int       // recorded and not taken yet
 	Failing int       // those among them whose last attempt failed
@@ -71,11 +71,11 @@ type Status struct {
 }
 
 var (
-	// ErrInvalid: an argument is not of the form that is asked for.
+	// ErrInvalid: an argument does not have its form.
 	ErrInvalid = errors.New("inbox: invalid")
 
-	// ErrLeaseLost: the lease has ended and the event was claimed again, or is gone. Who
-	// is told so must roll back.
+	// ErrLeaseLost: the lease has ended and the event was claimed again, or is gone. The
+	// caller must roll back.
 	ErrLeaseLost = errors.New("inbox: the lease has ended, and somebody else has the event")
 
 	// ErrRunning: Run is under way on this Inbox.
@@ -87,7 +87,7 @@ const (
 	maxReason = 4096
 )
 
-// CheckRecord refuses what cannot be kept. Stores call it.
+// CheckRecord refuses a record that cannot be kept. Stores call it.
 func CheckRecord(r Record) error {
 	var line error
 	if r.Line == "" || len(r.Line) > maxLine {

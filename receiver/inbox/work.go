@@ -58,7 +58,7 @@ func (in *Inbox[Tx]) trusted(c Claim) receiver.Trusted[Tx] {
 	}
 }
 
-// next has the line's next event looked for.
+// next wakes a worker for the line's next event.
 func (in *Inbox[Tx]) next() {
 	if in.cfg.Ordered {
 		in.wakeUp()
@@ -103,7 +103,7 @@ func attrs(c Claim) []slog.Attr {
 	}
 }
 
-// cleanReason is what any database can keep.
+// cleanReason returns the error's text in a form that any database can keep.
 func cleanReason(err error) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) > maxReason {

@@ -8,7 +8,7 @@
 //	require.Equal(t, 401, snd.Request(ev).Tampered().Serve(handler).Status)
 //
 // Each request is signed when it is sent, at the time of sending, as at-least-once
-// delivery has it: a duplicate has the same id and bytes and a fresh signature.
-// [Shuffled] makes of some events the disorder that a receiver must bear, and
-// [Hostile] tries a handler with all of it.
+// delivery requires: a duplicate has the same id and bytes and a fresh signature.
+// [Shuffled] brings events into the disorder that a receiver must bear, and [Hostile]
+// tries a handler with all of it.
 package receivertest

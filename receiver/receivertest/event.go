@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 )
 
-// Event is what is sent. Its fields are not checked, so that tests can send what
-// no sender should.
+// Event is an event to send. Its fields are not checked, so that tests can send events
+// that no sender should.
 type Event struct {
 	ID         string
 	Type       string
@@ -20,8 +20,8 @@ type Event struct {
 	Data       any // left out if nil
 }
 
-// NewEvent returns a valid event with a new id and the type OBJECTTYPE.updated.
-// With a version that is not above what the receiver has, it is a stale one.
+// NewEvent returns a valid event with a new id and the type OBJECTTYPE.updated. With a
+// version that is not above the receiver's, it is a stale one.
 func NewEvent(objectType, objectID string, version int64) Event {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	return Event{
@@ -47,10 +47,9 @@ type object struct {
 	ID   string `json:"id"`
 }
 
-// Shuffled returns copies of each event in an order that depends on seed alone.
-// Sent in that order, they are what at-least-once delivery may do at its worst:
-// afterwards each must have had at most one effect, and every object must be at
-// its newest version.
+// Shuffled returns copies of each event in an order that depends on seed alone. That
+// order is the worst that at-least-once delivery may bring. Afterwards each event must
+// have had at most one effect, and every object must be at its newest version.
 func Shuffled(seed uint64, copies int, events ...Event) []Event {
 	var out []Event
 	for range copies {

@@ -12,28 +12,28 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Subject is a handler that is to be tried, and how to see what it has done. The
-// handler may be made by package receiver or by anybody else.
+// Subject is a handler to be tried, with the means to see its effects. The handler may be
+// made by package receiver or by anybody else.
 type Subject struct {
 	Handler http.Handler
 	Secret  signing.Secret
 
-	// Effects says how many effects the event has had: how often the application's
-	// own change was made for it. It must see what is committed and nothing else, on
-	// a connection of its own, and may be called while the handler runs.
+	// Effects returns how many effects the event has had: how often the application's own
+	// change was made for it. It must see committed data alone, on a connection of its
+	// own. It may be called while the handler runs.
 	Effects func(ctx context.Context, ev Event) (int, error)
 
-	// Fail makes the application's own change fail until mend is called, for instance
-	// by renaming its table. Without it, it is not tried whether an event gets lost
+	// Fail makes the application's own change fail until mend is called, for instance by
+	// renaming its table. Without Fail, Hostile does not try whether an event gets lost
 	// when applying it fails.
 	Fail func() (mend func())
 
-	// Rotate gives the handler next besides the secret that it has. Without it,
+	// Rotate gives the handler next besides the secret that it has. Without Rotate,
 	// rotation is not tried.
 	Rotate func(next signing.Secret)
 }
 
-// HostileConfig has what Hostile can do without. The zero value and nil are valid.
+// HostileConfig has the optional settings of Hostile. The zero value and nil are valid.
 type HostileConfig struct {
 	// Sender signs and posts.
 	Sender SenderConfig
@@ -42,8 +42,8 @@ type HostileConfig struct {
 	// Defaults to one of the type subscriber.updated.
 	NewEvent func(objectID string, version int64) Event
 
-	// Unversioned tells that the handler's sender gives no versions, so that nothing keeps
-	// an older event from being applied after a newer one. That is then not tried.
+	// Unversioned says that the handler's sender gives no versions, so that an older
+	// event can be applied after a newer one. The order of versions is then not tried.
 	Unversioned bool
 
 	// Seed decides the disorder of events.
@@ -75,11 +75,10 @@ const (
 )
 
 // Hostile does to the subject's handler what networks, senders and attackers do. It
-// delivers, duplicates, reorders and delays events, replays captured requests,
-// rotates the secret, drops answers after the commit, breaks off in mid-body, forges,
-// and floods; and it reports each promise that was broken as an error of t. What it
-// could not try is logged. The events are new, and nothing else may send to the
-// handler meanwhile.
+// delivers, duplicates, reorders and delays events, replays captured requests, rotates
+// the secret, drops answers after the commit, breaks off in mid-body, forges, and floods.
+// It reports each broken promise as an error of t, and logs each trial that it could not
+// make. The events are new, and nothing else may send to the handler meanwhile.
 //
 //	receivertest.Hostile(t, receivertest.Subject{
 //		Handler: handler, Secret: secret,
@@ -88,8 +87,8 @@ const (
 //		},
 //	}, nil)
 //
-// It has a real connection for each request, and takes about a second. A correct
-// handler passes under any seed; that one passes proves what was tried, not more.
+// It has a real connection for each request, and takes about a second. A correct handler
+// passes under any seed. A pass proves only what was tried.
 func Hostile(t testing.TB, subject Subject, cfg *HostileConfig) {
 	t.Helper()
 	h := &hostile{t: t, subject: subject}

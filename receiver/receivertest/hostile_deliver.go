@@ -31,8 +31,8 @@ func (h *hostile) duplicates() {
 	h.atMost(1, ev, PromiseOneEffect, "delivered three times")
 }
 
-// captures sends the very same bytes again, as whoever has got hold of them can, and
-// then with other texts where no signature covers them.
+// captures sends the very same bytes again, as anyone can who has captured them, and then
+// with other texts where no signature covers them.
 func (h *hostile) captures() {
 	ev := h.event()
 	at := h.sender.cfg.Now()
@@ -94,8 +94,8 @@ func (h *hostile) olderAfterNewer() {
 	h.atMost(0, older, PromiseOrder, "version 1 came after version 2")
 }
 
-// fails has the application's own change fail: what was not applied must be applied
-// when it is sent again.
+// fails makes the application's own change fail: an event that was not applied must be
+// applied when it is sent again.
 func (h *hostile) fails() {
 	if h.subject.Fail == nil {
 		h.t.Log("receivertest: not tried, as Subject.Fail is nil: whether an event is lost when applying it fails")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// forges sends what nobody with the secret has signed, or not now.
+// forges sends requests that the secret's owner has not signed, or not now.
 func (h *hostile) forges() {
 	var first *Answer
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func (h *hostile) discreet(a Answer, ev Event) {
 	}
 }
 
-// garbles sends what is not well-formed.
+// garbles sends requests that are not well-formed.
 func (h *hostile) garbles() {
 	signed := h.sender.Request(h.event()).Message().Header
 	type garbled struct {
@@ -99,7 +99,7 @@ func (h *hostile) breaksOff() {
 	}
 }
 
-// endlessBytes is far more than any event has; a handler must have stopped before.
+// endlessBytes is far more than any event has; a handler must stop earlier.
 const endlessBytes = 64 << 20
 
 // endless sends a body that does not end, without declaring its size.

@@ -8,10 +8,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Request is a delivery that can be changed before it is sent. Its methods change
-// it and return it. What they do to headers and to the signed bytes is done after
-// signing; [Request.WrongSecret], [Request.At] and [Request.Skewed] change the
-// signing itself.
+// Request is a delivery that can be changed before it is sent. Its methods change it and
+// return it. Changes of headers and of the signed bytes are made after signing;
+// [Request.WrongSecret], [Request.At] and [Request.Skewed] change the signing itself.
 type Request struct {
 	sender  *Sender
 	keys    *signing.Keyring
@@ -34,14 +33,14 @@ func (r *Request) WrongSecret() *Request {
 	return r
 }
 
-// At signs at a fixed time rather than at that of sending.
+// At signs with a fixed time instead of the time of sending.
 func (r *Request) At(at time.Time) *Request {
 	r.at = at
 	return r
 }
 
-// Skewed signs at the time of sending plus skew, as a sender does whose clock is
-// ahead (or, below zero, behind; or one who repeats an old request).
+// Skewed signs at the time of sending plus skew, as a sender does whose clock is ahead.
+// Below zero, the clock is behind, or the sender repeats an old request.
 func (r *Request) Skewed(skew time.Duration) *Request {
 	r.skew = skew
 	return r

@@ -16,12 +16,12 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Answer is what came back.
+// Answer is the answer to a request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Result is what the body says became of the event, if it is the receiver's.
+	// Result is the event's outcome by the answer's body, if the body is the receiver's.
 	Result receiver.Result
 }
 

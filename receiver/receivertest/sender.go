@@ -17,14 +17,14 @@ type Sender struct {
 	cfg  SenderConfig
 }
 
-// SenderConfig has what a Sender can do without. With Schemes and Encode it stands in for
-// another sender.
+// SenderConfig has the optional settings of a Sender. With Schemes and Encode the Sender
+// stands in for another service.
 type SenderConfig struct {
-	// Schemes are those that each request is signed with.
+	// Schemes sign each request.
 	// Defaults to signing.DefaultSchemes().
 	Schemes []signing.Scheme
 
-	// Encode makes the body of an event, of senders whose bodies have another form. It
+	// Encode makes the body of an event, for senders whose bodies have another form. It
 	// must make the same bytes at every call.
 	// Defaults to the form of this module.
 	Encode func(Event) ([]byte, error)
@@ -42,7 +42,7 @@ type SenderConfig struct {
 	Client *http.Client
 }
 
-// NewSender makes a Sender. What cannot be signed ends the test t.
+// NewSender makes a Sender. An event that cannot be signed ends the test t.
 func NewSender(t testing.TB, secret signing.Secret, cfg *SenderConfig) *Sender {
 	t.Helper()
 	s := &Sender{t: t, keys: keyring(t, secret)}

@@ -21,8 +21,8 @@ import (
 
 // Config of a store and of [Migrate], which must be given the same.
 type Config struct {
-	// Schema is where the table is, up to 63 bytes, as it is and not folded to lower
-	// case. Empty, it is looked for in the search_path of each transaction.
+	// Schema is the table's schema, up to 63 bytes. Its case is kept. If it is empty,
+	// each transaction's search_path decides.
 	Schema string
 }
 
@@ -44,8 +44,7 @@ func New(cfg *Config) (*Store[pgx.Tx], error) {
 	return newStore(cfg, pgtx.Pgx)
 }
 
-// NewSQL returns a store for the transactions of a *sql.DB, whatever its driver. It
-// is New otherwise.
+// NewSQL is New for the transactions of a *sql.DB of any driver.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
 	return newStore(cfg, pgtx.SQL)
 }
@@ -54,7 +53,8 @@ var errNoTx = fmt.Errorf("%w: the transaction is nil", catchup.ErrInvalid)
 
 const (
 	get = `SELECT cursor FROM surehook_catchup_cursors WHERE name = $1`
-	// It makes no commit durable, as markers do: a cursor that is lost is read from again.
+	// Unlike a marker, it does not make the commit durable: after a loss the feed is read
+	// again from an older cursor.
 	set = `INSERT INTO surehook_catchup_cursors (name, cursor) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/receiver/inbox"
 )
 
-// env is what a rule works with.
+// env has all that a rule needs.
 type env[Tx any] struct {
 	reporter
 	Harness[Tx]
@@ -40,7 +40,7 @@ func (e *env[Tx]) run(fn func(Tx) error) error {
 	}
 }
 
-// pause is between two looks at something that takes its time.
+// pause waits between two looks at something that takes its time.
 func (e *env[Tx]) pause() {
 	select {
 	case <-time.After(2 * time.Millisecond):
@@ -93,7 +93,7 @@ func (e *env[Tx]) tryRecord(r inbox.Record) (fresh bool, err error) {
 	return fresh, err
 }
 
-// record records what must be fresh, or must not be.
+// record records an event that must be fresh, or must not be.
 func (e *env[Tx]) record(r inbox.Record, want bool) {
 	e.Helper()
 	fresh, err := e.tryRecord(r)
@@ -128,7 +128,7 @@ func (e *env[Tx]) claimed(id string) inbox.Claim {
 	return claims[0]
 }
 
-// nothing reports whatever can be claimed.
+// nothing reports each event that can be claimed.
 func (e *env[Tx]) nothing(why string) {
 	e.Helper()
 	if claims := e.claim(10, long); len(claims) > 0 {

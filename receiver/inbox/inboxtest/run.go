@@ -9,18 +9,18 @@ import (
 	"github.com/surehook/surehook/receiver/inbox"
 )
 
-// Harness is a store and what the suite needs to use it.
+// Harness is a store, with the functions that the suite needs to use it.
 type Harness[Tx any] struct {
-	// Store is what is tested.
+	// Store is the store under test.
 	Store inbox.Store[Tx]
 
-	// InTx runs fn in one transaction and returns what fn or the commit said. It must be
-	// safe for concurrent use, as many as 16 at a time.
+	// InTx runs fn in one transaction and returns the error of fn or of the commit. It
+	// must be safe for concurrent use, by as many as 16 goroutines at a time.
 	InTx func(ctx context.Context, fn func(Tx) error) error
 }
 
-// Run runs the suite. open is called once for each subtest and must return an inbox
-// with nothing in it, that nobody else uses.
+// Run runs the suite. open is called once for each subtest and must return an empty inbox
+// that nobody else uses.
 func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	for _, r := range rules[Tx]() {
 		t.Run(r.name, func(t *testing.T) {
@@ -37,8 +37,8 @@ func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 // limit is how long one rule may take before all its waits end.
 const limit = time.Minute
 
-// check holds the store against one rule. What is wrong goes to report, which in the
-// suite's own tests is not t.
+// check tries the store against one rule. Violations go to report, which in the suite's
+// own tests is not t.
 func check[Tx any](t *testing.T, report reporter, r rule[Tx], open func(t *testing.T) Harness[Tx], limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
@@ -56,8 +56,8 @@ func rules[Tx any]() []rule[Tx] {
 	return slices.Concat(recordRules[Tx](), claimRules[Tx](), resultRules[Tx](), concurrencyRules[Tx](), argumentRules[Tx]())
 }
 
-// reporter is what the rules need of *testing.T. Fatalf is for the rule's own
-// goroutine, outside transactions.
+// reporter has the methods of *testing.T that the rules need. Fatalf is for the rule's
+// own goroutine, outside transactions.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)

@@ -25,9 +25,10 @@ func statementsIn(schema string) statements {
 }
 
 const (
-	// A line that is there is locked until the event is committed: whoever removes the
-	// line's last event meanwhile waits, and then sees it, or, if its snapshot is older
-	// (REPEATABLE READ), fails: for that, the line must be written, though with what it has.
+	// A line that exists is locked until the event is committed. A transaction that
+	// removes the line's last event meanwhile waits, and then sees the new event. If its
+	// snapshot is older (REPEATABLE READ), it fails instead: for that, the line is
+	// written, with its values unchanged.
 	record = `WITH fresh AS (
 			INSERT INTO surehook_inbox_events (scope, id, line, type, version, body) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (scope, id) DO NOTHING RETURNING 1, ` + pgtx.Durable + `

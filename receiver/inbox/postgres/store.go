@@ -19,8 +19,8 @@ import (
 
 // Config of a store and of [Migrate], which must be given the same.
 type Config struct {
-	// Schema is where the tables are, up to 63 bytes, as it is and not folded to lower
-	// case. Empty, they are looked for in the search_path of each transaction.
+	// Schema is the tables' schema, up to 63 bytes. Its case is kept. If it is empty,
+	// each transaction's search_path decides.
 	Schema string
 }
 
@@ -43,8 +43,7 @@ var (
 // [Migrate]. A nil config is an empty one; the error matches [inbox.ErrInvalid].
 func New(cfg *Config) (*Store[pgx.Tx], error) { return newStore(cfg, pgtx.Pgx) }
 
-// NewSQL returns a store for the transactions of a *sql.DB, whatever its driver. It
-// is New otherwise.
+// NewSQL is New for the transactions of a *sql.DB of any driver.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) { return newStore(cfg, pgtx.SQL) }
 
 func newStore[Tx any](cfg *Config, in func(Tx) pgtx.Tx) (*Store[Tx], error) {
@@ -86,8 +85,8 @@ func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Du
 	kept := claims[:0]
 	for _, c := range claims {
 		var age int64
-		// In a statement of its own, whose snapshot is younger than the line's lock: it
-		// sees all that was committed to the line before.
+		// A statement of its own has a snapshot younger than the line's lock: it sees all
+		// that was committed to the line before.
 		err := in.Row(ctx, s.sql.claimEvent, []any{c.Scope, c.Line}, &c.ID, &c.Type, &c.Version, &c.Body, &c.Attempt, &age)
 		if errors.Is(err, sql.ErrNoRows) { // somebody has removed events by hand
 			if _, err = in.Exec(ctx, s.sql.removeLine, c.Scope, c.Line); err == nil {
@@ -110,7 +109,7 @@ func (s *Store[Tx]) FinishTx(ctx context.Context, tx Tx, c inbox.Claim) error {
 		_, err = in.Exec(ctx, s.sql.removeEvent, c.Scope, c.ID)
 	}
 	if err == nil {
-		// The line is locked: whoever records into it waits, and makes it anew.
+		// The line is locked: a concurrent RecordTx waits, and makes the line again.
 		_, err = in.Exec(ctx, s.sql.removeLine, c.Scope, c.Line)
 	}
 	return wrap("removing an event", err)
