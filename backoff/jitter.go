@@ -18,11 +18,11 @@ const (
 	jitterProportional
 )
 
-// Jitter spreads delays, so that what failed together does not return together.
-// The names Full and Equal, and their formulas, are those of Marc Brooker,
-// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015,
-// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
-// The zero value is Proportional(0.2).
+// Jitter spreads delays, so that deliveries that failed together do not return together.
+// The names Full and Equal, and their formulas, are those of Marc Brooker, "Exponential
+// Backoff And Jitter", AWS Architecture Blog, 2015,
+// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/. The zero
+// value is Proportional(0.2).
 type Jitter struct {
 	kind     jitterKind
 	fraction float64
@@ -42,17 +42,16 @@ func Equal() Jitter { return Jitter{kind: jitterEqual} }
 // nearest inside and NaN as 0.
 func Proportional(fraction float64) Jitter {
 	if math.IsNaN(fraction) {
-		// A NaN would make the value unequal to itself; another number that is
-		// refused, and taken as 0, says the same.
+		// A NaN would make the value unequal to itself. -1 is refused and taken as 0,
+		// too.
 		fraction = -1
 	}
 	return Jitter{kind: jitterProportional, fraction: fraction}
 }
 
-// Apply returns the delay d with jitter, for a chance in [0,1). A chance outside
-// is taken as the nearest inside, NaN as the one that waits longest. The result
-// is never negative, never overflows, and does not fall as d or chance rises; of
-// a d that is negative it is 0.
+// Apply returns the delay d with jitter, for a chance in [0,1). A chance outside is taken
+// as the nearest inside, NaN as the one that waits longest. The result is never negative,
+// never overflows, and does not fall as d or chance rises. For a negative d it is 0.
 func (j Jitter) Apply(d time.Duration, chance float64) time.Duration {
 	d = max(d, 0)
 	chance = clampChance(chance)

@@ -17,15 +17,15 @@ type Outcome int
 const (
 	// Failed: the endpoint refused, broke off or did not answer in time.
 	Failed Outcome = iota
-	// Throttled: the endpoint asked for less (429, 503). It waits as long as
-	// after Failed; a State of either outcome may carry a RetryAfter.
+	// Throttled: the endpoint asked for fewer requests (429, 503). The delivery waits as
+	// long as after Failed. A State of either outcome may carry a RetryAfter.
 	Throttled
 	// Interrupted: the process that made the attempt was lost. The endpoint is
 	// not known to be at fault, so the next attempt does not wait.
 	Interrupted
 )
 
-// State is what a delivery's row remembers when an attempt has failed.
+// State has the facts that a delivery's row remembers when an attempt has failed.
 type State struct {
 	// Attempt is the number of the attempt that just failed, from 1. A smaller
 	// one counts as 1.
@@ -40,8 +40,8 @@ type State struct {
 	RetryAfter time.Duration
 }
 
-// Policy says when a failed delivery is tried again. A zero field means what
-// Reference has there, and so does a negative duration, which Validate refuses.
+// Policy says when a failed delivery is tried again. A zero field means the value of
+// Reference. So does a negative duration, which Validate refuses.
 type Policy struct {
 	// Schedule gives the delay after each attempt.
 	Schedule Schedule
@@ -51,13 +51,13 @@ type Policy struct {
 	// cross it is shortened so that the last attempt begins exactly there, and
 	// the failure of that attempt is final.
 	Horizon time.Duration
-	// MaxRetryAfter is the most that a Retry-After is followed.
+	// MaxRetryAfter is the longest Retry-After that is followed.
 	MaxRetryAfter time.Duration
 }
 
-// Reference returns the policy that a zero Policy stands for: delays of 1 min,
-// 5 min, 30 min, 2 h and 12 h, the last one repeated; varied by up to a fifth
-// either way; a horizon of 72 h; Retry-After followed for up to 24 h.
+// Reference returns the policy that a zero Policy stands for: delays of 1 min, 5 min, 30
+// min, 2 h and 12 h, the last one repeated. Delays are varied by up to a fifth either
+// way. The horizon is 72 h. A Retry-After is followed for up to 24 h.
 //
 // An endpoint that never answers well and fails at once is tried 11 times without
 // jitter, at 0, 1 min, 6 min, 36 min, 2 h 36 min, then every 12 h, and at 72 h;
@@ -94,10 +94,10 @@ func (p Policy) WithDefaults() Policy {
 // decides what is random and what can be replayed; one outside is taken as the
 // nearest inside, NaN as the one that waits longest.
 //
-// A delivery whose age has reached the horizon is given up, whatever the outcome.
-// After Interrupted the delay is 0. Otherwise it is the schedule's, with jitter;
-// lengthened, never shortened, to RetryAfter, of which at most MaxRetryAfter
-// counts; and then shortened to what is left of the horizon.
+// A delivery whose age has reached the horizon is given up after every outcome. After
+// Interrupted the delay is 0. Otherwise it is the schedule's, with jitter. RetryAfter, of
+// which at most MaxRetryAfter counts, lengthens it and never shortens it. Then it is
+// shortened to the rest of the horizon.
 //
 // The delay is never negative, and the age plus the delay never exceeds the
 // horizon. With all else equal it does not fall as RetryAfter or chance rises. As

@@ -14,15 +14,14 @@ const (
 	asctime    = "Mon Jan _2 15:04:05 2006"
 )
 
-// ParseRetryAfter reads the value of a Retry-After header, RFC 9110 section
-// 10.2.3: a number of seconds, or an HTTP date, which is taken relative to now.
-// It returns false for anything else. A date that is past is 0. Seconds that are
-// more than a time.Duration holds are the longest one, in the spirit of RFC 9111
-// section 1.2.2: who asks for too much is understood, and Policy.MaxRetryAfter
-// bounds it. The result is never negative.
+// ParseRetryAfter reads the value of a Retry-After header, RFC 9110 section 10.2.3: a
+// number of seconds, or an HTTP date, which is taken relative to now. It returns false
+// for anything else. A date that is past is 0. Seconds that exceed a time.Duration are
+// the longest one, in the spirit of RFC 9111 section 1.2.2: Policy.MaxRetryAfter bounds
+// it. The result is never negative.
 //
-// Nothing but the two forms is read: no sign, fraction, exponent, unit or list.
-// That the weekday of a date is the right one is not checked.
+// Nothing but the two forms is read: no sign, fraction, exponent, unit or list. The
+// weekday of a date is not checked against the date.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.Trim(value, " \t") // optional whitespace, RFC 9110 section 5.5
 	if value == "" {

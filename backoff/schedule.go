@@ -10,9 +10,9 @@ import (
 
 // Schedule gives the delay after each attempt, before jitter.
 //
-// Delay returns how long to wait after attempt number attempt, from 1. It must be
-// a function of that number alone, must not be negative, and must be safe for
-// concurrent use. Those of this package take any number, those below 1 as 1.
+// Delay returns how long to wait after attempt number attempt, from 1. It must be a
+// function of that number alone, must not be negative, and must be safe for concurrent
+// use. The schedules of this package accept any number, and take one below 1 as 1.
 type Schedule interface {
 	Delay(attempt int) time.Duration
 }
@@ -65,9 +65,8 @@ const (
 // min(Max, Base·Factor^(attempt-1)). A zero field means its default; in Delay so
 // does one that Validate refuses.
 //
-// The delay is the same or longer with each attempt, and stays at Max once it is
-// there. (A Factor that is within a millionth of 1 keeps to that but for
-// rounding.)
+// The delay is the same or longer with each attempt, and stays at Max once it is there.
+// (With a Factor that is within a millionth of 1, rounding may break this.)
 type Exponential struct {
 	Base   time.Duration // after the first attempt; default 1 min
 	Factor float64       // at least 1; default 2

@@ -27,9 +27,9 @@ func ConvoySimple() *Described {
 //
 //	X-Convoy-Signature: t=1700000000,v1=77b8b926…,v1=…
 //
-// where each v1 is the hex HMAC-SHA256 of "TIMESTAMP,BODY". What [ConvoySimple] says of
-// keys, algorithms and headers holds here. While a secret is rolled there is one v1 for
-// each; a project's second signature scheme has v2 as its SignatureLabel.
+// where each v1 is the hex HMAC-SHA256 of "TIMESTAMP,BODY". Keys, algorithms and headers
+// are those of [ConvoySimple]. While a secret is rolled there is one v1 for each; a
+// project's second signature scheme has v2 as its SignatureLabel.
 //
 // Replay defence: [TimeWindow].
 func ConvoyAdvanced() *Described {

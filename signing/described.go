@@ -33,7 +33,8 @@ var (
 	_ FactReader = (*Described)(nil)
 )
 
-// NewDescribed returns the scheme of a description, or all that is wrong with it.
+// NewDescribed returns the scheme of a description. Its error names all problems of the
+// description.
 func NewDescribed(d Description) (*Described, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -60,8 +61,8 @@ func describe(d Description) *Described {
 	}
 }
 
-// Description returns what describes the scheme: a start for one of one's own that
-// differs in a header or an algorithm.
+// Description returns the scheme's description. It is a start for a scheme of one's own
+// that differs in a header or an algorithm.
 func (s *Described) Description() Description { return s.d }
 
 // Name returns the Description's Name.

@@ -115,7 +115,7 @@ func (s *Described) signatureValue(r *stated, signatures []string) string {
 	return strings.Join(pairs, string(s.separator))
 }
 
-// setHeader replaces a header, in whatever spelling it is there. Without a name it does
+// setHeader replaces a header in any spelling of its name. Without a name it does
 // nothing.
 func setHeader(h http.Header, name, value string) {
 	if name == "" {

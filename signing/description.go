@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// Description says how a sender signs. Filled in and given to [NewDescribed], it is
-// a [Scheme]: that is how the schemes of other senders in this package are made,
-// and how one's own is. Only Name, SignatureHeader and Signed are needed always;
-// the zero value of every other field is a choice too.
+// Description says how a sender signs. [NewDescribed] makes a [Scheme] of it, as this
+// package does for the schemes of other senders. Only Name, SignatureHeader and Signed
+// are always needed. The zero value of every other field is a valid choice.
 type Description struct {
-	// Name is the scheme's, as [Verified] and logs have it.
+	// Name is the scheme's name in [Verified] and in logs.
 	Name string
 
 	// SignatureHeader carries the signature. Without a SignatureLabel its value is
@@ -23,10 +22,10 @@ type Description struct {
 	SignatureHeader string
 	SignaturePrefix string
 
-	// SignatureLabel makes the header a list of "label=value" joined by Separator
-	// (a comma by default). Each value under this label is a signature of which one
-	// must match, so that a sender can rotate its secret: at most 16 of them, and 32
-	// pairs in all. Pairs with other labels count for nothing.
+	// SignatureLabel makes the header a list of "label=value" joined by Separator (a
+	// comma by default). Each value under this label is a signature, and one of them must
+	// match, so that a sender can rotate its secret. There may be 16 of them at most, and
+	// 32 pairs in all. Pairs with other labels are ignored.
 	SignatureLabel string
 	Separator      byte
 
@@ -34,38 +33,38 @@ type Description struct {
 	Encoding  Encoding
 	Key       KeyForm
 
-	// Signed is the text that is signed: a template of what precedes the body, with
-	// {timestamp}, {id} (what IDHeader has), {url} (URL below) and {headers} (see
-	// HeadersLabel), which ends with {body}. "{timestamp}.{body}" is an example.
+	// Signed is a template of the text that is signed, such as "{timestamp}.{body}". It
+	// ends with {body}. Before that it may have {timestamp}, {id} (the value of
+	// IDHeader), {url} (URL below) and {headers} (see HeadersLabel).
 	Signed string
 
-	// URL is what {url} stands for: where the sender was told to send to, letter by
-	// letter. What a request says of its own URL is not used, because proxies change it.
+	// URL is the value of {url}: the URL that the sender was given, letter by letter. A
+	// request's own URL is not used, because proxies change it.
 	URL string
 
 	// HeadersLabel is the label in the signature's header under which the sender names
 	// further headers that it has signed, in lower case and joined by spaces. {headers}
-	// stands for these names, and a full stop and the value of each.
+	// stands for these names, followed by a full stop and the value of each.
 	HeadersLabel string
 
 	// At most one of these says where the time of signing is: in a header of its own,
-	// under a label in the signature's header, or in a field of the JSON body, which
-	// can be looked at only after the signature was found to be right. With none, the
+	// under a label in the signature's header, or in a field of the JSON body. A field is
+	// read only after the signature was found to be right. With none of them, the
 	// signature covers no time, and the scheme's [ReplayDefence] is [DedupAlone].
 	TimestampHeader string
 	TimestampLabel  string
 	TimestampField  string
 	TimestampFormat TimestampFormat
 
-	// MaxTolerance bounds a verifier's tolerance for senders who ask for less.
+	// MaxTolerance bounds a verifier's tolerance, for senders that ask for a smaller one.
 	MaxTolerance time.Duration
 
 	// SignWith says which of a keyring's keys sign while a secret is rotated.
 	SignWith SignWith
 
-	// Where [Facts] are found. A field is the path to a value in a JSON body, with full
-	// stops between names. A header is taken for a fact if the signature covers it, and
-	// is Unsigned otherwise.
+	// These say where the [Facts] are. A field is the path to a value in a JSON body,
+	// with full stops between names. A header is a fact if the signature covers it, and
+	// Unsigned otherwise.
 	IDField    string
 	IDHeader   string
 	TypeField  string
@@ -73,12 +72,11 @@ type Description struct {
 	TimeField  string
 }
 
-// Algorithm is what makes a signature.
+// Algorithm computes a signature.
 type Algorithm uint8
 
 // The algorithms. The zero value is HMAC-SHA256. HMAC-SHA1 is for senders that offer
-// nothing better: of what is known against SHA-1, nothing touches HMAC (RFC 6194
-// section 3.3).
+// nothing better: no known attack on SHA-1 touches HMAC (RFC 6194 section 3.3).
 const (
 	HMACSHA256 Algorithm = iota
 	HMACSHA512
@@ -128,7 +126,7 @@ const (
 	EveryKey
 )
 
-// check returns all that is wrong with the description.
+// check returns all problems of the description.
 func (d *Description) check() error {
 	var problems []error
 	wrong := func(format string, args ...any) {
@@ -227,7 +225,7 @@ func (d *Description) checkSigned(wrong func(string, ...any)) {
 	}
 	has := func(kind partKind) bool { return hasPart(parts, kind) }
 	if stated := d.TimestampHeader != "" || d.TimestampLabel != ""; has(partTimestamp) != stated {
-		// A time beside the signed text would be a time that anyone can set.
+		// Anyone could set a time that is not a part of the signed text.
 		wrong("Signed must have {timestamp} if TimestampHeader or TimestampLabel is set, and cannot have it otherwise")
 	}
 	if has(partID) && d.IDHeader == "" {

@@ -12,15 +12,14 @@ import (
 // maxDiagnosed bounds the work of Diagnose: a larger body is not tried.
 const maxDiagnosed = 256 << 10
 
-// Diagnose says what is probably wrong with a message that [Verifier.Verify] refuses,
-// in sentences for the log of whoever looks for the mistake. It tries what senders,
-// gateways and frameworks are known to do to bodies, secrets and clocks, and tells
-// which of it would make the signature right. It decides nothing: the message stays
-// refused. nil means that it has found nothing, or that there is nothing wrong.
+// Diagnose looks for the probable mistake behind a message that [Verifier.Verify]
+// refuses, and describes it in sentences for a log. It tries the known changes that
+// senders, gateways and frameworks make to bodies, secrets and clocks, and reports those
+// that would make the signature right. It decides nothing: the message stays refused. nil
+// means that it has found nothing, or that nothing is wrong.
 //
-// No sentence holds a byte of a secret, of the body or of a signature; they name
-// headers, keys by their IDs, and times. None may be shown to whoever sent the
-// request.
+// No sentence holds a byte of a secret, of the body or of a signature. They name headers,
+// keys by their IDs, and times. Never show one to the client that sent the request.
 //
 // It costs up to some eighty MACs over the body, so its caller must limit how often a
 // stranger can ask for it. It looks at bodies of up to 256 KiB.
@@ -67,8 +66,8 @@ func (d *diagnosis) verifies(m Message, keys *Keyring) bool {
 	})
 }
 
-// trySchemes tries what other senders do, but those who sign a URL, which nobody knows
-// here. Of two who sign alike, GitHub and Meta, it names the first.
+// trySchemes tries the schemes of other senders, except those that sign a URL, which is
+// not known here. GitHub and Meta sign alike: it names GitHub.
 func (d *diagnosis) trySchemes() {
 	for _, s := range [...]Scheme{
 		TimestampBody{}, StandardWebhooks{}, Svix(), Stripe(), GitHub(), Slack(), Shopify(), Paddle(), Zendesk(),
@@ -122,8 +121,8 @@ func (d *diagnosis) tryBodies() {
 	}
 }
 
-// whySkewed knows that time zones differ by multiples of a quarter of an hour, and
-// that requests which come late are just as likely to have been stored somewhere.
+// whySkewed explains a skew. Time zones differ by multiples of a quarter of an hour, and
+// a late request is just as likely to have been stored somewhere.
 func whySkewed(skew time.Duration) string {
 	size, side := skew, "behind"
 	if size < 0 {

@@ -7,7 +7,7 @@ package signing
 //
 // where the signature is the hex Ed25519 signature of the timestamp and the body with
 // nothing between them. The key is the application's public key: read it with
-// [ParseHexPublicKey]. Whoever knows it can verify and nobody can sign with it.
+// [ParseHexPublicKey]. It can verify, but it cannot sign.
 //
 // Replay defence: [TimeWindow]: the window is ours, since Discord asks for none. It
 // also keeps the text from being split in another way, because every time inside it

@@ -16,9 +16,8 @@
 // with HMAC-SHA256 (v1) or Ed25519 (v1a), so that the libraries which follow that
 // specification verify it in every language.
 //
-// The schemes of other senders are for receiving from them, and for standing in for
-// them in tests. They are made of one [Description], which also makes one of one's
-// own with [NewDescribed]:
+// The schemes of other senders are for receiving from them, and for standing in for them
+// in tests. Each is made of a [Description]. [NewDescribed] makes a scheme of one's own:
 //
 //	[Stripe] [Slack] [Paddle] [Zendesk]      sign a time in a header
 //	[Discord] [Hook0] [ConvoyAdvanced]       and the body
@@ -27,10 +26,10 @@
 //	[GitHub] [Meta] [Shopify] [ConvoySimple] sign the body and no time
 //	[NewSquare] [NewTwilio]                  sign the URL and the body and no time
 //
-// With those that sign no time, everything rests on deduplication: their
+// With a scheme that signs no time, everything rests on deduplication: its
 // [ReplayDefence] is [DedupAlone], and a verifier asks for VerifierConfig.Deduplicated.
-// [Verifier.VerifyFacts] says by which key to deduplicate, and what the signed bytes
-// say of the event. What only a header says that no signature covers is [Unsigned].
+// [Verifier.VerifyFacts] returns the key of deduplication, and the facts of the event
+// from the signed bytes. A text from a header that no signature covers is [Unsigned].
 //
 // # Guarantees
 //
@@ -40,9 +39,9 @@
 //     Nothing is trimmed, unfolded or normalised, and the signature covers the
 //     header's bytes as they came. Headers that do not come from net/http may be
 //     spelled in any case.
-//   - The timestamp, where the scheme signs one, lies within the tolerance on both
-//     sides, in whole seconds, for every value of either clock. This is decided before
-//     any MAC is computed, but for Linear, whose timestamp is in the body.
+//   - The timestamp, where the scheme signs one, lies within the tolerance on both sides,
+//     in whole seconds, for every value of either clock. This is decided before any MAC
+//     is computed, except for Linear, whose timestamp is in the body.
 //   - The MAC covers the raw body. Decoded signatures are compared in constant
 //     time, with no early exit between the signatures tried against one secret,
 //     and one MAC is computed per secret, however many signatures a request holds
@@ -51,7 +50,7 @@
 //     24 bytes, and [ParseTextSecret], for what others have issued, none under 16.
 //   - A Secret redacts itself in every printer and encoder, and no error of this
 //     package holds a secret, a MAC, or the value of a header.
-//   - Verifying allocates nothing, but for Ed25519 in [StandardWebhooks].
+//   - Verifying allocates nothing, except for Ed25519 in [StandardWebhooks].
 //
 // All values here are safe for concurrent use.
 //

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What is wrong with the headers: a receiver answers 400. The errors returned are
-// of type *[HeaderError], which names the header.
+// These say that a header is wrong: a receiver answers 400. The returned errors are of
+// type *[HeaderError], which names the header.
 var (
 	// ErrMissingHeader: a header that the scheme needs is not there.
 	ErrMissingHeader = errors.New("signing: header missing")
@@ -17,16 +17,16 @@ var (
 	// next one for this error and for no other.
 	ErrNotSigned = fmt.Errorf("%w: the request carries no signature of this scheme", ErrMissingHeader)
 
-	// ErrRepeatedHeader: a header is there more than once, in whatever spelling of
-	// its name. Which of its values counts is never guessed.
+	// ErrRepeatedHeader: a header is there more than once, in any spelling of its name.
+	// The package never guesses which value counts.
 	ErrRepeatedHeader = errors.New("signing: header repeated")
 
 	// ErrMalformedHeader: a header's value does not have its form.
 	ErrMalformedHeader = errors.New("signing: header malformed")
 )
 
-// Why a well-formed request is not accepted: a receiver answers 401, with one body
-// for all.
+// These say why a well-formed request is not accepted: a receiver answers 401, with the
+// same body for all of them.
 var (
 	// ErrTimestampOutsideWindow is matched by *[TimestampError].
 	ErrTimestampOutsideWindow = errors.New("signing: timestamp outside the window")

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Facts is what a verified message says of its event. All but what is Unsigned comes
-// from bytes that the signature covers, and what such bytes do not say, or say
-// twice, is left empty: never an error, because the sender's own signature is on it.
+// Facts is what a verified message says about its event. Every field that is not Unsigned
+// comes from bytes that the signature covers. A fact that these bytes do not state, or
+// state twice, is left empty. It is never an error, because the sender itself has signed
+// them.
 type Facts struct {
 	ID   string    // the sender's id of the event
 	Type string    // what kind of event it is
@@ -25,19 +26,19 @@ type Facts struct {
 	made bool   // of is known, and may be empty
 }
 
-// Unsigned is a text beside the signed bytes. Whoever gets hold of one signed request
-// can send it again with another text here, so that deduplicating by it stops no
-// replay attack, and acting on it does what the attacker says. It is a type of its
-// own so that no such text gets by unseen.
+// Unsigned is a text outside of the signed bytes. An attacker who captures one signed
+// request can send it again with another text here. So deduplication by it stops no
+// replay attack, and a program that acts on it does what the attacker says. It has a type
+// of its own so that its use is visible.
 type Unsigned string
 
-// DedupKey returns what the message is to be deduplicated by: "id-" and the ID if
-// the signature covers one, and otherwise "sha256-" and the SHA-256 of the body in
-// hex. The latter takes two events with the same bytes for one.
+// DedupKey returns the key of deduplication: "id-" and the ID if the signature covers
+// one, and otherwise "sha256-" and the SHA-256 of the body in hex. With the latter, two
+// events with the same bytes are one.
 //
-// It is empty, which no store takes, for Facts without an ID that are of no message:
-// those that a [FactReader] has made itself and that have been through neither a
-// [Verifier] nor [Facts.Of].
+// It is empty, which no store accepts, for Facts that have no ID and belong to no
+// message: a [FactReader] has made them, and neither a [Verifier] nor [Facts.Of] has tied
+// them to one.
 func (f Facts) DedupKey() string {
 	switch {
 	case f.ID != "":
@@ -56,9 +57,9 @@ func hashKey(signed []byte) string {
 	return "sha256-" + hex.EncodeToString(sum[:])
 }
 
-// Of returns f as the Facts of m, a message that was verified: without an ID, DedupKey
-// goes by m's own bytes, whatever the Facts were read from. A [Verifier] does it; it is
-// for verifiers of one's own. m.Body must not be changed afterwards.
+// Of returns f as the Facts of m, a message that was verified: without an ID, DedupKey is
+// then made of m's own bytes. A [Verifier] calls Of itself; other implementations of a
+// verifier must call it. m.Body must not be changed afterwards.
 func (f Facts) Of(m Message) Facts {
 	if !f.made || !bytes.Equal(f.of, m.Body) {
 		f.text = nil
@@ -69,9 +70,9 @@ func (f Facts) Of(m Message) Facts {
 
 func (f *Facts) none() bool { return f.ID == "" && f.Type == "" && f.Time.IsZero() }
 
-// BodyFacts says what a body alone says of its event, to whoever has kept it without its
-// headers after it was verified, or got it in another way that vouches for it. With
-// several schemes it is the first that finds anything.
+// BodyFacts returns the facts that a body alone states. The body was verified before and
+// kept without its headers, or came in another way that vouches for it. With several
+// schemes, the first that finds a fact counts.
 func (v *Verifier) BodyFacts(body []byte) Facts {
 	for _, reader := range v.facts {
 		if reader == nil {
@@ -84,12 +85,11 @@ func (v *Verifier) BodyFacts(body []byte) Facts {
 	return Facts{}.Of(Message{Body: body})
 }
 
-// FactReader is a [Scheme] that knows where its sender says what an event is.
+// FactReader is a [Scheme] that knows where its sender states the facts of an event.
 type FactReader interface {
 	Scheme
-	// Facts reads a message that Verify has accepted with v as its result. Of any
-	// other, what it returns is worth nothing. [Verifier.BodyFacts] calls it with a body
-	// alone.
+	// Facts reads a message that Verify has accepted with v as its result. For any other
+	// message its result means nothing. [Verifier.BodyFacts] calls it with a body alone.
 	//
 	// It may leave out every field. Without an ID, which the signature must cover, the
 	// bytes of the message tell the event from others.

@@ -52,9 +52,9 @@ type headerValue struct {
 	count int
 }
 
-// find returns the values under the name's canonical spelling, which is the only
-// one in requests that come from net/http. Of a header that is not there, every
-// other spelling counts, as maps from elsewhere have them.
+// find returns the values under the name's canonical spelling, which is the only one in
+// requests that come from net/http. If there are none, every other spelling counts, since
+// maps from elsewhere have them.
 func find(h http.Header, name string) headerValue {
 	if values := h[name]; len(values) > 0 {
 		return headerValue{values[0], len(values)}
@@ -131,8 +131,8 @@ func onlyIDBytes(id string) bool {
 	return refused == 0
 }
 
-// notIDByte is 1 for each byte that ident.EventID refuses. Looking that up, without a
-// branch for each kind of byte, is what verifying spares.
+// notIDByte is 1 for each byte that ident.EventID refuses. The table makes verifying
+// faster than a branch for each kind of byte.
 var notIDByte = func() (table [256]byte) {
 	for c := range table {
 		if ident.EventID(string([]byte{byte(c)})) != nil {
@@ -142,7 +142,7 @@ var notIDByte = func() (table [256]byte) {
 	return table
 }()
 
-// set replaces the three headers, in whatever spelling they are there.
+// set replaces the three headers in any spelling of their names.
 func (n headerNames) set(h http.Header, id, timestamp, signature string) {
 	for name := range h {
 		if strings.EqualFold(name, n.id) || strings.EqualFold(name, n.timestamp) || strings.EqualFold(name, n.signature) {

@@ -9,12 +9,11 @@ package signing
 // subscription's secret: read it with [ParseTextSecret]. There is one secret; a second
 // v1 beside the first, which Hook0's own libraries do not read, counts too.
 //
-// A header's value is verified if h names the header. Of several values joined by full
-// stops, only where the first one ends is certain, and that only if it has none itself:
-// X-Event-Id is [Verified].ID if h names it first, and UnsignedID otherwise.
+// A header's value is verified if h names the header. Values that contain full stops blur
+// where each value ends: only the end of the first one is certain, if it contains none
+// itself. So X-Event-Id is [Verified].ID if h names it first, and UnsignedID otherwise.
 //
-// A v0 in the same header counts for nothing: [Hook0Body] is for senders that have no
-// v1.
+// A v0 in the same header is ignored: [Hook0Body] is for senders that have no v1.
 //
 // Replay defence: [TimeWindow], 300 seconds.
 //
@@ -34,8 +33,8 @@ func Hook0() *Described {
 }
 
 // Hook0Body returns the older scheme v0 of Hook0's webhooks, in which the signature
-// covers the time and the body alone, "TIMESTAMP.BODY", and no header: all that
-// [Hook0] says of the rest holds.
+// covers the time and the body alone, "TIMESTAMP.BODY", and no header. All else is as in
+// [Hook0].
 func Hook0Body() *Described {
 	return describe(Description{
 		Name:            "hook0-body",

@@ -8,8 +8,8 @@ import (
 )
 
 // jsonText returns the string or the plain number at a path of names with full stops
-// between them, in a JSON object. A name that an object has twice, in any spelling
-// of its characters, is not found: which one counts is not to be guessed.
+// between them, in a JSON object. A name that an object has twice, in any spelling of its
+// characters, is not found: another reader may take the other one.
 func jsonText(doc []byte, path string) (text string, found bool) {
 	value := jsonAt(doc, path)
 	if value == nil {
@@ -66,8 +66,8 @@ func jsonNamed(quoted []byte, name string) bool {
 	return json.Unmarshal(quoted, &s) == nil && s == name
 }
 
-// jsonScalar refuses what stands for nothing or for more than a text. The text is a
-// copy: nobody can change it with the body's bytes.
+// jsonScalar accepts a string or a number in plain digits, and refuses all other values.
+// The text is a copy: nobody can change it with the body's bytes.
 func jsonScalar(value []byte) (string, bool) {
 	switch c := value[0]; {
 	case c == '"':

@@ -14,11 +14,11 @@ const maxLiveKeys = 4
 // Key is a secret and the time in which it is used. A zero time is no bound, and
 // both bounds belong to the time.
 type Key struct {
-	// ID is what [Verified].KeyID reports. Defaults to the secret's fingerprint.
+	// ID is the key's name in [Verified].KeyID. Defaults to the secret's fingerprint.
 	ID     string
 	Secret Secret
-	// NotBefore governs signing only: a receiver whose clock is behind must not
-	// refuse what was signed with a new secret.
+	// NotBefore governs signing only: a receiver whose clock is behind must not refuse a
+	// signature of a new secret.
 	NotBefore time.Time
 	// NotAfter ends both signing and verifying.
 	NotAfter time.Time
@@ -28,8 +28,8 @@ type Key struct {
 // make a new Keyring with the new key and the previous one, whose NotAfter is the
 // end of the overlap. A Keyring does not change and is safe for concurrent use.
 //
-// The newest key is the one with the latest NotBefore; of equal ones, the one
-// given last. Of the keys that are valid at a time, the four newest are looked at.
+// The newest key is the one with the latest NotBefore. If several are equal, it is the
+// one given last. At any time, only the four newest valid keys are tried.
 type Keyring struct {
 	keys    []Key // newest first
 	bounded bool  // whether a key has an end, so that the time matters to verifying

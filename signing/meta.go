@@ -5,8 +5,8 @@ package signing
 //
 //	X-Hub-Signature-256: sha256=…
 //
-// which is the hex HMAC-SHA256 of the body as it came, in which Meta has escaped what
-// is not ASCII: a body that was decoded and encoded again is another one. The key is
+// which is the hex HMAC-SHA256 of the body as it came. Meta escapes the characters beyond
+// ASCII in it, so a body that was decoded and encoded again has other bytes. The key is
 // the text of the app's secret: read it with [ParseTextSecret].
 //
 // Replay defence: [DedupAlone]. Everything rests on deduplication by the body: it has

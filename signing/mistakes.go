@@ -13,14 +13,14 @@ import (
 	"unicode/utf16"
 )
 
-// mistake is what somebody else may have taken for the body or for the key.
+// mistake is a text that somebody may have taken for the body or for the key.
 type mistake struct {
 	what  string
 	bytes []byte
 }
 
-// with adds a mistake, unless another one comes to the same bytes: then the first,
-// which is the more likely one, is the only one that is told.
+// with adds a mistake, unless an earlier one has the same bytes. The earlier one is more
+// likely, so it alone is reported.
 func with(all []mistake, what string, made []byte) []mistake {
 	if slices.ContainsFunc(all, func(m mistake) bool { return bytes.Equal(m.bytes, made) }) {
 		return all
@@ -98,7 +98,7 @@ func bodyMistakes(body []byte) (all []mistake) {
 	return all
 }
 
-// inflate undoes gzip (RFC 1952) within the bound of what Diagnose looks at.
+// inflate undoes gzip (RFC 1952), up to maxDiagnosed bytes.
 func inflate(body []byte) ([]byte, bool) {
 	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
@@ -145,7 +145,7 @@ func escapedJSON(text []byte) []byte {
 	return out
 }
 
-// sortedJSON is what Go's encoding/json makes of a map.
+// sortedJSON returns the body as Go's encoding/json writes a map.
 func sortedJSON(body []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

@@ -12,9 +12,9 @@ package signing
 // clocks that nobody watches; the verifier's tolerance counts here. The event's id,
 // type and time are in the body.
 //
-// Source: https://developer.paddle.com/webhooks/signature-verification, and a value
-// from the tests of paddle-go-sdk, which also verifies what this signs with one key.
-// With two it does not: it reads one h1 alone.
+// Source: https://developer.paddle.com/webhooks/signature-verification, and a value from
+// the tests of paddle-go-sdk, which also verifies the signatures of this scheme with one
+// key. With two keys it does not, since it reads only one h1.
 func Paddle() *Described {
 	return describe(Description{
 		Name:            "paddle",

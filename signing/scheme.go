@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Message is what a signature may cover. Body must be the raw bytes as they came,
-// before any decoding.
+// Message has the parts of a request that a signature may cover. Body must be the raw
+// bytes as they came, before any decoding.
 type Message struct {
 	Method string
 	URL    string
@@ -15,7 +15,7 @@ type Message struct {
 	Body   []byte
 }
 
-// Verified says what a valid signature has shown.
+// Verified has the facts that a valid signature has proved.
 type Verified struct {
 	Scheme    string    // the scheme's Name
 	KeyID     string    // the ID of the key that matched
@@ -29,10 +29,10 @@ type Scheme interface {
 	// Name identifies the scheme in [Verified] and in logs.
 	Name() string
 
-	// Precheck refuses all that can be refused before the body is read: headers that
-	// are not there exactly once or not well-formed and, where the timestamp is in a
-	// header, one that is outside the window. An absent signature header is
-	// [ErrNotSigned], whatever else is wrong.
+	// Precheck makes all checks that need no body. It refuses headers that are not there
+	// exactly once or not well-formed and, where the timestamp is in a header, one that
+	// is outside the window. An absent signature header is [ErrNotSigned], even if more
+	// is wrong.
 	Precheck(h http.Header, now time.Time, tolerance time.Duration) error
 
 	// Verify assumes nothing of Precheck: it makes the same checks before it

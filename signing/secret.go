@@ -23,9 +23,9 @@ const (
 	prefixPublic  = "whpk_"
 )
 
-// Limits in bytes. 24 to 64 is what Standard Webhooks asks of an HMAC secret. Other
-// senders choose theirs: 16 bytes are the least that nobody can search through, and
-// less than what any of those with a scheme here issue.
+// Limits in bytes. Standard Webhooks asks for 24 to 64 bytes in an HMAC secret. Other
+// senders choose theirs: 16 bytes are the least that nobody can search through. Every
+// sender with a scheme here issues longer ones.
 const (
 	minSecret     = 24
 	minTextSecret = 16
@@ -76,11 +76,11 @@ func GenerateSecret() Secret {
 	return newHMACSecret(prefixHMAC+base64.StdEncoding.EncodeToString(key[:]), key[:], true)
 }
 
-// ParseSecret takes the text of a secret exactly as its issuer shows it. It refuses
-// what would verify less than it seems to: a short secret, one of equal bytes,
-// base64 that is not strict, or white space, control and invisible characters that
-// come along when a secret is copied. The errors match [ErrSecret], say what would
-// be right, and hold nothing of the text.
+// ParseSecret takes the text of a secret exactly as its issuer shows it. It refuses a
+// secret that is weaker than it seems: a short one, or one of equal bytes. It refuses
+// base64 that is not strict, and white space, control and invisible characters, which
+// come along when a secret is copied. The errors match [ErrSecret], say what would be
+// right, and hold nothing of the text.
 func ParseSecret(text string) (Secret, error) {
 	s, err := parseSecret(text)
 	if err != nil {
@@ -241,7 +241,7 @@ func (s Secret) String() string {
 // GoString returns the placeholder.
 func (s Secret) GoString() string { return s.String() }
 
-// Format writes the placeholder, whatever the verb.
+// Format writes the placeholder for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // LogValue returns the placeholder.

@@ -14,8 +14,8 @@ package signing
 // their [Facts] are empty.
 //
 // Source: https://docs.slack.dev/authentication/verifying-requests-from-slack, with a
-// published value. What this signs is verified by slack-go, and slack-go's example by
-// this.
+// published value. slack-go verifies the signatures of this scheme, and this scheme
+// verifies slack-go's example.
 func Slack() *Described {
 	return describe(Description{
 		Name:            "slack",

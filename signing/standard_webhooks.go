@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxSignatures bounds what one header can make a verifier do.
+// maxSignatures bounds the work that one header can cause.
 const maxSignatures = 16
 
 // StandardWebhooks signs "ID.TIMESTAMP.BODY" as Standard Webhooks 1.0.0 says and
@@ -26,9 +26,9 @@ const maxSignatures = 16
 // suits only in the form "whsec_" and base64, which tells a receiver how to read
 // it. Verifying also takes the base64 without the prefix, as other libraries do.
 //
-// Of a list, signatures of other versions and undecodable ones match nothing; more
-// than 16 entries, or a comma inside one, which is what is left of two headers that
-// were joined, make the header malformed.
+// In a list, signatures of other versions and undecodable ones match nothing. More than
+// 16 entries make the header malformed. So does a comma inside an entry, which is the
+// trace of two headers that were joined.
 //
 // The fields are names of headers; empty ones mean Webhook-Id, Webhook-Timestamp
 // and Webhook-Signature.
@@ -42,7 +42,7 @@ type StandardWebhooks struct {
 
 var _ FactReader = StandardWebhooks{}
 
-// Name returns "standard-webhooks", or "svix" for what [Svix] returns.
+// Name returns "standard-webhooks", or "svix" for the result of [Svix].
 func (s StandardWebhooks) Name() string { return cmp.Or(s.name, "standard-webhooks") }
 
 func (s StandardWebhooks) names() headerNames {
@@ -181,8 +181,8 @@ func signedContent(id, timestamp string, body []byte) []byte {
 	return append(appendHead(content, id, timestamp), body...)
 }
 
-// signatureList has the signatures of a header: those of version v1 decoded, and of
-// v1a how many there are that decode.
+// signatureList has the signatures of a header: those of version v1 decoded, and the
+// number of those of v1a that decode.
 type signatureList struct {
 	hmac  [maxSignatures][sha256.Size]byte
 	nHMAC int
@@ -190,7 +190,7 @@ type signatureList struct {
 	text  string
 }
 
-// parse returns what is wrong with the value, or "".
+// parse returns the problem of the value, or "".
 func (l *signatureList) parse(value string) (problem string) {
 	if value == "" {
 		return "is malformed: it is empty"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// stated is what a request's headers state, before anything of it is verified.
+// stated has the statements of a request's headers, before anything is verified.
 type stated struct {
 	header    http.Header
 	timestamp string
@@ -20,7 +20,7 @@ type stated struct {
 	n         int    // how many do
 }
 
-// read refuses all that the headers can be refused for.
+// read makes all checks of the headers.
 func (s *Described) read(h http.Header, now time.Time, tolerance time.Duration, r *stated) error {
 	if s.d.Name == "" { // a zero Described
 		return ErrNoValidKey

@@ -7,8 +7,8 @@ package signing
 //
 // Replay defence: [TimeWindow], 300 seconds.
 //
-// Source: https://docs.svix.com/receiving/verifying-payloads/how-manual. What this signs
-// is verified by svix-webhooks and the other way round.
+// Source: https://docs.svix.com/receiving/verifying-payloads/how-manual. svix-webhooks
+// verifies the signatures of this scheme, and the other way round.
 func Svix() StandardWebhooks {
 	return StandardWebhooks{
 		IDHeader:        "Svix-Id",

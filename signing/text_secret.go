@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// ParseTextSecret takes an HMAC secret that another sender has issued. The bytes of
-// the text are the key, whatever it looks like: Stripe's whsec_ is no base64. It has
-// 16 to 1024 bytes. Spaces inside are taken, because some senders let one choose the
-// text, and refused around it, because they come along when a secret is copied. The
-// errors match [ErrSecret] and hold nothing of the text.
+// ParseTextSecret takes an HMAC secret that another sender has issued. The bytes of the
+// text are the key in every case: Stripe's whsec_ is no base64. It has 16 to 1024 bytes.
+// Spaces inside are taken, because some senders let one choose the text, and refused
+// around it, because they come along when a secret is copied. The errors match
+// [ErrSecret] and hold nothing of the text.
 //
 // What [Secret.Reveal] gives back is to be read with this function again. A scheme
 // whose Key is DecodedKey cannot use such a secret: ParseSecret reads those.
@@ -36,7 +36,7 @@ func checkTextSecret(text string) error {
 	case allEqual([]byte(text)):
 		return errors.New("all of its bytes are equal: it must be random")
 	case strings.HasPrefix(text, prefixPublic) || strings.HasPrefix(text, prefixPrivate):
-		// Whoever knows a public key could make HMACs with it.
+		// Anyone who knows a public key could make HMACs with it.
 		return errors.New("it is an Ed25519 key, not an HMAC secret: use ParseSecret")
 	}
 	for i, r := range text {

@@ -24,9 +24,9 @@ type VerifierConfig struct {
 	// Defaults to DefaultTolerance.
 	Tolerance time.Duration
 	// Deduplicated must be set for a scheme whose ReplayDefence is [DedupAlone], and
-	// means nothing to others. It says that whoever uses the verifier drops what it has
-	// had before, by what [Facts.DedupKey] returns, for as long as a secret is used:
-	// with such a scheme nothing else stops a captured request from being sent again.
+	// means nothing to others. It says that the user of the verifier drops duplicates by
+	// [Facts.DedupKey] for as long as a secret is used. With such a scheme nothing else
+	// stops a captured request from being sent again.
 	Deduplicated bool
 	// Now is this side's clock. Defaults to time.Now.
 	Now func() time.Time
@@ -43,9 +43,9 @@ type Verifier struct {
 }
 
 // verifying is the half of a [Scheme] that a Verifier needs. One of the fields is set,
-// and not an interface that all of them implement: behind one, what is passed by
-// pointer would go to the heap, and what is passed by value would be copied at each
-// step, which takes a tenth of all that verifying takes.
+// and not an interface that all of them implement: behind an interface, arguments passed
+// by pointer would go to the heap, and arguments passed by value would be copied at each
+// step, which takes a tenth of the time of verifying.
 type verifying struct {
 	timestampBody    *timestampBody
 	standardWebhooks *standardWebhooks
@@ -53,9 +53,9 @@ type verifying struct {
 	other            Scheme
 }
 
-// verifyingHalf works out once what the schemes of this package would find out at
-// every request. It goes by the very types, and not by a method: one that is
-// embedded in another scheme must not stand in for that.
+// verifyingHalf prepares once what the schemes of this package would otherwise find out
+// at every request. It goes by the concrete types and not by a method: a scheme that
+// embeds one of them must keep its own methods.
 func verifyingHalf(s Scheme) verifying {
 	switch s := s.(type) {
 	case TimestampBody:
@@ -81,8 +81,8 @@ func (s *verifying) precheck(h http.Header, now time.Time, tolerance time.Durati
 	return s.other.Precheck(h, now, tolerance)
 }
 
-// verify looks at the clock where something depends on the time, and not otherwise:
-// that is a twentieth of all that verifying takes.
+// verify looks at the clock only where something depends on the time: the clock takes a
+// twentieth of the time of verifying.
 func (s *verifying) verify(m *Message, keys *Keyring, clock func() time.Time, tolerance time.Duration, v *Verified) (err error) {
 	var now time.Time
 	if s.described == nil || s.described.timed || keys.bounded {
@@ -101,7 +101,7 @@ func (s *verifying) verify(m *Message, keys *Keyring, clock func() time.Time, to
 	return err
 }
 
-// NewVerifier returns a Verifier, or all that is wrong with what it is given. A
+// NewVerifier returns a Verifier, or an error that names all problems of its arguments. A
 // keyring with no secret that a scheme can use is an error that matches
 // [ErrSecretUnsuited].
 func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
@@ -153,8 +153,8 @@ func (v *Verifier) check(schemes []Scheme, deduplicated bool) error {
 	return errors.Join(problems...)
 }
 
-// checkWith reports what keeps a scheme from verifying anything: its names, or a
-// keyring in which nothing suits it.
+// checkWith reports why a scheme can verify nothing: its names are wrong, or no key of
+// the keyring suits it.
 func (n headerNames) checkWith(keys *Keyring, scheme string, suits func(*material) bool) error {
 	err := n.check()
 	if keys != nil && !slices.ContainsFunc(keys.keys, func(k Key) bool { return suits(k.Secret.m) }) {
@@ -163,8 +163,7 @@ func (n headerNames) checkWith(keys *Keyring, scheme string, suits func(*materia
 	return err
 }
 
-// Precheck refuses all that can be refused before the body is read. A request that
-// passes is not verified yet.
+// Precheck makes all checks that need no body. A request that passes is not verified yet.
 func (v *Verifier) Precheck(h http.Header) error {
 	if len(v.schemes) == 0 {
 		return ErrNoValidKey
@@ -181,15 +180,15 @@ func (v *Verifier) Precheck(h http.Header) error {
 	return absent
 }
 
-// Verify checks the whole message and returns what its signature has shown. It
+// Verify checks the whole message and returns the facts that its signature has proved. It
 // does not need Precheck to have been called.
 func (v *Verifier) Verify(m Message) (verified Verified, err error) {
 	_, err = v.verify(&m, &verified)
 	return verified, err
 }
 
-// VerifyFacts is Verify, and reads what the message says of its event. Whatever a
-// [FactReader] returns, without an ID the event is told from others by m.
+// VerifyFacts is Verify, and also reads the facts of the event. If a [FactReader] returns
+// no ID, the bytes of m tell the event from others.
 func (v *Verifier) VerifyFacts(m Message) (verified Verified, facts Facts, err error) {
 	i, err := v.verify(&m, &verified)
 	if err != nil {
@@ -210,7 +209,7 @@ func (v *Verifier) verify(m *Message, verified *Verified) (int, error) {
 	for i := range v.schemes {
 		err := v.schemes[i].verify(m, v.keys, v.now, v.tolerance, verified)
 		// A failure of the scheme whose signature is there is final: trying the others
-		// would let whoever sends choose the weakest.
+		// would let the client choose the weakest.
 		if err == nil || !errors.Is(err, ErrNotSigned) {
 			return i, err
 		}
