@@ -304,7 +304,7 @@ func (c *claiming) lease() error {
 	}
 	c.out.Claimed = all
 	if by := c.Claim.By; by.Beat != 0 && len(all) > 0 {
-		if err := c.execs(storeBeat, by.Process, by.Beat); err != nil {
+		if err := c.joins(storeBeat, by.Process, by.Beat); err != nil {
 			return err
 		}
 	}

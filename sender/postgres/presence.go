@@ -30,7 +30,7 @@ const takeOverBatch = 256
 // Beat implements sender.PresenceStore. It is one statement, on a connection of its own.
 func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
 	var nos, beats []int64
-	err := c.dispatching().writeLater(ctx, func(w *work) error {
+	err := c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error {
 		w.own.later(query{w.text(storeBeatAndRead), []any{p.Process, p.Beat}}, func(r rows) error { return r.Scan(&nos, &beats) })
 		return nil
 	})

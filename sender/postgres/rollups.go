@@ -107,7 +107,7 @@ func (c *core) storeRollups(ctx context.Context, now moment) error {
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	err = c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(upsertRollups, args...) })
+	err = c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error { return w.execs(upsertRollups, args...) })
 	if err != nil {
 		return fail("storing rollups", err)
 	}

@@ -102,7 +102,7 @@ type work struct {
 	now moment   // the database's time, once, after the beginning; not of a caller's
 
 	again bool // it was run before, and lost against another transaction
-	dates bool // its first statement reads the time: nothing else needs to
+	dates bool // it reads the time itself, or needs none
 	ended []func(committed bool)
 	reads []queued // that follow the commit
 }
