@@ -2,4 +2,5 @@
 
 package race
 
+// Enabled tells whether the race detector runs.
 const Enabled = true
