@@ -97,8 +97,15 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 		return fmt.Sprintf("%d jobs have not ended", running), nil
 	case len(unread) > 0:
 		return fmt.Sprintf("%d events were not read from the feed", len(unread)), nil
+	case left != "":
+		return left, nil
 	}
-	return left, nil
+	// Those that were cut off are taken over, and those that hold nothing leave.
+	present, err := c.db.store.Present(ctx)
+	if len(present) > 0 {
+		left = fmt.Sprintf("%d processes are known", len(present))
+	}
+	return left, err
 }
 
 // bells publishes two last events of each object that publishers share, and returns
