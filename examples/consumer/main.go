@@ -56,8 +56,8 @@ func main() {
 	}
 }
 
-// consume listens until ctx ends. What it has answered with 2xx is committed; what it
-// has not comes again.
+// consume listens until ctx ends. An event that it has answered with 2xx is committed.
+// Any other event comes again.
 func consume(ctx context.Context, o options) error {
 	db, err := sql.Open("sqlite", "file:"+o.database+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	if err != nil {
@@ -98,8 +98,8 @@ func consume(ctx context.Context, o options) error {
 	}
 }
 
-// receive makes the handler: verified with the secret, each event at most once, never
-// an older state over a newer one.
+// receive makes the handler. It verifies events with the secret, applies each at most
+// once, and never writes an older state over a newer one.
 func receive(ctx context.Context, db *sql.DB, from *source, text string) (http.Handler, error) {
 	if text == "" {
 		var err error

@@ -19,7 +19,7 @@ type source struct {
 	client      *http.Client
 }
 
-// subscriber is what the server says of one.
+// subscriber has the server's fields of one subscriber.
 type subscriber struct {
 	ID         string          `json:"id"`
 	Name       string          `json:"name"`
@@ -55,8 +55,8 @@ func (s *source) get(ctx context.Context, path string, into any) (found bool, er
 	return false, fmt.Errorf("GET %s was answered with %s", path, res.Status)
 }
 
-// fetch reads the state that an event only names. The server commits a change before
-// it sends the event, so what it does not know is gone.
+// fetch reads the state that an event only names. The server commits a change before it
+// sends the event, so an object that it does not know is gone.
 func (s *source) fetch(ctx context.Context, ev receiver.Event) (receiver.Snapshot[subscriber], error) {
 	var now subscriber
 	found, err := s.get(ctx, "/subscribers/"+url.PathEscape(ev.Object.ID), &now)

@@ -77,8 +77,8 @@ func (c *consumer) trust(secret signing.Secret) error {
 	return nil
 }
 
-// apply is called once for each event that is new and newer than what is stored,
-// in the transaction that also holds the event's marker and version.
+// apply is called once for each event that is new and newer than the stored version, in
+// the transaction that also holds the event's marker and version.
 func (c *consumer) apply(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 	var change struct {
 		Plan string `json:"plan"`
@@ -104,8 +104,8 @@ func (c *consumer) failing(next http.Handler) http.Handler {
 	})
 }
 
-// failNext makes the endpoint fail so many times, and forgets the outcomes of
-// what went before.
+// failNext makes the endpoint fail the next times requests, and forgets the outcomes of
+// earlier ones.
 func (c *consumer) failNext(times int64) {
 	c.failures.Store(times)
 	for len(c.outcomes) > 0 {
@@ -118,8 +118,8 @@ func (c *consumer) tell(outcome string, ev receiver.Event) {
 	c.outcome(outcome)
 }
 
-// outcome notes what became of a request, for expect. During a long outage
-// nobody listens, and nobody needs to.
+// outcome notes the outcome of a request, for expect. During a long outage nobody
+// listens, and nobody needs to.
 func (c *consumer) outcome(outcome string) {
 	select {
 	case c.outcomes <- outcome:
@@ -127,7 +127,7 @@ func (c *consumer) outcome(outcome string) {
 	}
 }
 
-// expect waits for what becomes of the requests that follow.
+// expect waits for the outcomes of the requests that follow.
 func (c *consumer) expect(ctx context.Context, outcomes ...string) error {
 	for _, want := range outcomes {
 		select {

@@ -29,7 +29,7 @@ type producer struct {
 	close    func()
 }
 
-// dsn opens a SQLite file so that what has committed survives a loss of power.
+// dsn opens a SQLite file so that commits survive a loss of power.
 func dsn(path string) string {
 	return "file:" + path + "?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate"
 }

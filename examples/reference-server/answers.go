@@ -70,7 +70,7 @@ func once[B any](ctx context.Context, a *answers, c caller, key string, request 
 			c.id, c.path, key, now.Add(-answersKept).UnixMicro()); err != nil {
 			return err
 		}
-		// Whoever comes second waits here until the first one has ended.
+		// A second request with the same key waits here until the first one has ended.
 		fresh, err := a.db.exec(ctx, tx, "INSERT INTO server_answers VALUES ($1, $2, $3, $4, '', $5) ON CONFLICT DO NOTHING", c.id, c.path, key, hash, now.UnixMicro())
 		if err != nil {
 			return err

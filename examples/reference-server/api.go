@@ -73,8 +73,8 @@ func newAPI(mux *http.ServeMux) huma.API {
 	return humago.New(mux, config)
 }
 
-// handle registers a handler for an operation. A handler knows who calls, and that
-// whoever calls may; its error becomes a problem document here.
+// handle registers a handler for an operation. A handler knows who calls, and that the
+// caller may. Its error becomes a problem document here.
 func handle[I, O any](s *server, o operation, handler func(ctx context.Context, c caller, in *I) (*O, error)) {
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.who.inWords(), Tags: []string{o.tag}, DefaultStatus: o.status,
@@ -105,8 +105,9 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 	})
 }
 
-// allowed refuses before anything else of the request is looked at. That another's
-// does not exist comes before what one may not do: else 403 would tell who does.
+// allowed refuses before anything else of the request is looked at. It checks first
+// whether a thing exists for the caller, and then the caller's rights: otherwise 403
+// would reveal which of others' things exist.
 func (s *server) allowed(who access) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		c := callerOf(ctx.Context())

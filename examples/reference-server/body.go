@@ -51,7 +51,7 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	switch {
 	case len(body) > maxBody:
-		// Who is cut off in the middle of sending does not see the answer.
+		// A client that is cut off in the middle of sending does not see the answer.
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrained)
 		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body may have up to %d bytes", maxBody))
 	case errors.Is(err, os.ErrDeadlineExceeded):

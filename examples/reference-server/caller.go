@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// caller is whose token a request carries: the operator, or a subscriber.
+// caller is the owner of a request's token: the operator, or a subscriber.
 type caller struct {
 	id   string
 	path string // of the request, for its Idempotency-Key
@@ -21,8 +21,8 @@ type caller struct {
 
 func (c caller) operator() bool { return c.id == sender.Operator }
 
-// scope is what lists of the library are restricted to: the caller's own, or for the
-// operator, who sees all, nothing.
+// scope is the subscriber to which the library's lists are restricted. It is empty for
+// the operator, who sees all.
 func (c caller) scope() string {
 	if c.operator() {
 		return ""
@@ -30,8 +30,8 @@ func (c caller) scope() string {
 	return c.id
 }
 
-// owns tells whether the caller may know of what belongs to a subscriber. What it
-// may not know of does not exist: 404.
+// owns tells whether the caller may know of a subscriber's things. For any other caller
+// they do not exist: 404.
 func (c caller) owns(subscriber string) bool { return c.operator() || c.id == subscriber }
 
 type callerKey struct{}

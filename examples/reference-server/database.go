@@ -54,8 +54,8 @@ func openDatabase(ctx context.Context, o options, log *slog.Logger) (*database, 
 	if err := makePrivate(o.database, log); err != nil {
 		return nil, err
 	}
-	// What has committed survives a loss of power, and a transaction waits for its
-	// turn when it begins.
+	// Commits survive a loss of power, and a transaction waits for the write lock when it
+	// begins.
 	db, err := sql.Open("sqlite", "file:"+escapePath(o.database)+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	if err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func (d *database) row(ctx context.Context, tx *sql.Tx, query string, args ...an
 	return tx.QueryRowContext(ctx, d.statement(query), args...)
 }
 
-// inTx runs fn in a transaction that commits if fn returns nil. What lost against
-// somebody else's is run again.
+// inTx runs fn in a transaction that commits if fn returns nil. A transaction that lost
+// against another one is run again.
 func (d *database) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return d.sender.InTx(ctx, func(tx *sql.Tx) error {
 		err := fn(tx)

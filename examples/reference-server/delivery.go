@@ -16,7 +16,7 @@ type Object struct {
 	ID   string `json:"id"`
 }
 
-// EventInfo says which event a delivery is of.
+// EventInfo names the event of a delivery.
 type EventInfo struct {
 	ID        string    `json:"id"`
 	Type      string    `json:"type"`
@@ -38,7 +38,7 @@ type Delivery struct {
 	LastErrorClass string     `json:"last_error_class" doc:"Of the last attempt; empty if it succeeded, or there was none."`
 }
 
-// DeliveryRecord is a delivery with all that is known of it.
+// DeliveryRecord is a delivery with its history.
 type DeliveryRecord struct {
 	Delivery
 	Payload  string    `json:"payload" doc:"The exact body that is posted."`
@@ -146,7 +146,7 @@ func (s *server) getDelivery(ctx context.Context, c caller, in *deliveryID) (*an
 }
 
 func (s *server) redeliver(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
-	// Whose a delivery is never changes, so it can be asked before.
+	// The owner of a delivery never changes, so it can be checked before.
 	if _, err := s.record(ctx, c, in.ID); err != nil {
 		return nil, err
 	}

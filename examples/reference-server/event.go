@@ -23,7 +23,7 @@ type Event struct {
 	Redacted   bool            `json:"redacted,omitempty" doc:"What it said was removed."`
 }
 
-// EventRecord is an event with what became of it.
+// EventRecord is an event with its deliveries.
 type EventRecord struct {
 	Event
 	Deliveries []Delivery `json:"deliveries" nullable:"false" doc:"Those that the caller may see; the first 200. GET /deliveries?event_id= lists them all."`

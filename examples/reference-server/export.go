@@ -43,7 +43,7 @@ const (
 	exportPage   = 200
 	inlineExport = 512 << 10 // bytes, up to which the result is the list itself
 	exportsKept  = 30 * 24 * time.Hour
-	feedDisorder = 10 * time.Minute // the feed's order is that of the commits, which a long transaction's event comes late in
+	feedDisorder = 10 * time.Minute // the feed has the order of the commits, so the event of a long transaction comes late in it
 )
 
 func (s *service) checkExport(_ context.Context, _ caller, input json.RawMessage) error {
@@ -69,7 +69,7 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 		return nil, err
 	}
 	j := run.Job()
-	// What comes while it runs is not waited for.
+	// Events that come while it runs are not exported.
 	until := j.CreatedAt
 	if !in.Until.IsZero() && in.Until.Before(until) {
 		until = in.Until

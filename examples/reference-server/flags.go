@@ -29,8 +29,8 @@ type options struct {
 // that they answer before they are given up.
 const maxTimeout = 10 * time.Second
 
-// parse reads the flags, and from the environment what they do not say. All that is
-// wrong is reported at once.
+// parse reads the flags, and takes the others from the environment. All problems are
+// reported at once.
 func parse(args []string, env func(string) (string, bool), usage io.Writer) (options, error) {
 	var o options
 	var schedule string

@@ -12,9 +12,8 @@ import (
 // malformedKey is where a request's context has what is wrong with its body.
 type malformedKey struct{}
 
-// wellFormed refuses a body that is not one JSON value, and one whose objects have a
-// name twice: of two values, who reads it next may take the other one (RFC 8259,
-// section 4).
+// wellFormed refuses a body that is not one JSON value, and one whose objects have a name
+// twice: the next reader may take the other value (RFC 8259, section 4).
 func wellFormed(body []byte) *Problem {
 	if len(body) == 0 {
 		return nil

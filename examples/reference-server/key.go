@@ -39,8 +39,8 @@ func sealingKey(o options) (sender.SealingKey, error) {
 	return sender.SealingKey{ID: hex.EncodeToString(sum[:4]), Key: key}, nil
 }
 
-// keyFile reads the file, which it makes if there is none. Of two processes that
-// start at once one makes it, whole, and both read the same.
+// keyFile reads the file, which it makes if there is none. If two processes start at
+// once, one makes the whole file, and both read the same.
 func keyFile(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +60,8 @@ func keyFile(path string) (string, error) {
 	return string(text), err
 }
 
-// writeSynced makes a file that only its owner may read. What is sealed with a key
-// must not reach the disk before the key does.
+// writeSynced makes a file that only its owner may read. Nothing that is sealed with a
+// key may reach the disk before the key does.
 func writeSynced(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// kind is a kind of job: what it takes, of whom, and what it does.
+// kind is a kind of job: its input, its submitters, and its work.
 type kind struct {
 	operatorOnly bool
 	input        reflect.Type
@@ -32,8 +32,8 @@ func (s *service) kinds() map[string]kind {
 	}
 }
 
-// jobTries is generous: a try that is lost with its process counts, and what a kind
-// cannot do for good it says.
+// jobTries is generous, because a try that is lost with its process counts. A kind itself
+// reports a job that can never succeed.
 const jobTries = 100
 
 func (s *service) jobKinds() (all []jobs.Kind[*sql.Tx]) {
@@ -94,7 +94,7 @@ func inputOf[I any](run *jobs.Run[*sql.Tx]) (in I, err error) {
 	return in, err
 }
 
-// stateOf reads what a run is to go on from: the zero value for the first one.
+// stateOf reads the state from which a run goes on: the zero value for the first run.
 func stateOf[S any](run *jobs.Run[*sql.Tx]) (state S, err error) {
 	if text := run.State(); text != nil {
 		err = json.Unmarshal(text, &state)
@@ -102,7 +102,7 @@ func stateOf[S any](run *jobs.Run[*sql.Tx]) (state S, err error) {
 	return state, err
 }
 
-// save has a step's transaction keep what to go on from.
+// save keeps the state of a run in the step's transaction.
 func save(step *jobs.Step, state any) error {
 	text, err := json.Marshal(state)
 	if err == nil {

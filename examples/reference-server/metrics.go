@@ -14,9 +14,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// metrics are what Prometheus scrapes. What happened is counted by the process that
-// did it; how much there is is read from the database, so every process says the
-// same.
+// metrics are the values that Prometheus scrapes. Each process counts its own acts.
+// Totals are read from the database, so they are the same in every process.
 type metrics struct {
 	registry     *prometheus.Registry
 	published    prometheus.Counter
@@ -60,8 +59,8 @@ func (m *metrics) hooks() sender.Hooks {
 	}
 }
 
-// attempt counts an attempt that was recorded. One whose lease was lost is counted by
-// whoever has found it interrupted.
+// attempt counts an attempt that was recorded. An attempt whose lease was lost is counted
+// by the process that has found it interrupted.
 func (m *metrics) attempt(r *sender.Recorded) {
 	if r.Lost {
 		return

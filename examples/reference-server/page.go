@@ -32,8 +32,9 @@ func listOf[T, F any](list string, from []F, next string, view func(F) T) *answe
 	return &answer[List[T]]{l}
 }
 
-// cursor is the library's, out of the caller's. What no page of this list came with
-// is refused: some of the library's are plain numbers, so that many a word is one.
+// cursor returns the library's cursor from the caller's. It refuses a cursor that no page
+// of this list has returned: some of the library's are plain numbers, which many a wrong
+// text would match.
 func (p *Page) cursor(list string) (string, error) {
 	if p.Cursor == "" {
 		return "", nil

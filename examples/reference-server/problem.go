@@ -131,9 +131,8 @@ func detailOf(d *huma.ErrorDetail) Detail {
 
 var unparsed = regexp.MustCompile(`^json: cannot unmarshal number \S+ into Go struct field [^.]*\.(\S+) of type u?int`)
 
-// refusal says how an error of the library is answered. It is in one place so that
-// every operation answers alike; what only one of them can know it says itself, by
-// returning a *Problem.
+// refusal says how an error of the library is answered. It is in one place so that every
+// operation answers alike. An operation that knows more returns a *Problem itself.
 func refusal(err error) *Problem {
 	var p *Problem
 	switch {
@@ -158,7 +157,7 @@ func refusal(err error) *Problem {
 	return p
 }
 
-// logged logs what is not the caller's doing.
+// logged logs an error that is not the caller's fault.
 func (p *Problem) logged(ctx context.Context, log *slog.Logger, operation string) *Problem {
 	if p.Status >= 500 {
 		log.LogAttrs(ctx, slog.LevelError, "a request failed", slog.String("operation", operation), slog.Int("status", p.Status), slog.Any("error", p.cause))
@@ -205,7 +204,7 @@ var locations = [...]struct{ words, drop, at string }{
 	{"invalid times", "invalid times: ", "query.until"},
 }
 
-// plain is an error of the library in words for whoever called over HTTP.
+// plain returns an error of the library in words for a caller over HTTP.
 func plain(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "sender: "), "guard: ", "")
 }

@@ -38,8 +38,8 @@ type (
 	}
 )
 
-// reserved are the words that the types of the server's own events begin with. What
-// they are about is its own, too: their versions must be those of its own tables.
+// reserved are the words with which the types of the server's own events begin. Their
+// objects are its own, too, with the versions in its tables.
 var reserved = map[string]bool{"subscriber": true, "job": true, "delivery": true, "subscription": true, "webhook": true}
 
 func (s *server) publishOperations() {

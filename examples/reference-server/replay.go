@@ -69,9 +69,8 @@ func (s *service) checkReplay(ctx context.Context, c caller, input json.RawMessa
 	})
 }
 
-// replay has the library send the deliveries again, and reports how far it has come.
-// The library's replay is what survives a restart; a job that begins anew finds its
-// own again.
+// replay has the library send the deliveries again, and reports how far it has come. The
+// library's replay survives a restart. A job that starts again finds its own replay.
 func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
 	in, err := inputOf[ReplayDeliveries](run)
 	if err != nil {
@@ -160,7 +159,7 @@ func (s *service) saveReplay(ctx context.Context, run *jobs.Run[*sql.Tx], state 
 	})
 }
 
-// forGood marks what another try would not change.
+// forGood marks an error that another try would not change.
 func forGood(err error) error {
 	for _, final := range []error{sender.ErrInvalid, sender.ErrNotFound, sender.ErrRetention} {
 		if errors.Is(err, final) {

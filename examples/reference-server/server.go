@@ -121,7 +121,7 @@ func (s *server) work(ctx context.Context) error {
 	return err
 }
 
-// tidy removes now and then what the service itself keeps for a time only.
+// tidy removes, at intervals, the service's own records that are kept for a time only.
 func (s *server) tidy(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()

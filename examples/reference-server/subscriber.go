@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Subscriber is a customer of the service, and what the example's events are about.
+// Subscriber is a customer of the service, and the object of the example's events.
 type Subscriber struct {
 	ID         string     `json:"id" example:"sub_ada"`
 	Name       string     `json:"name"`
@@ -40,7 +40,7 @@ type CreatedSubscriber struct {
 	SigningSecret string `json:"signing_secret" doc:"What its deliveries are signed with. It is shown here alone."`
 }
 
-// SubscriberChange says what is to be another. What is left out stays.
+// SubscriberChange lists the fields to change. A field that is left out stays as it is.
 type SubscriberChange struct {
 	Name       *string    `json:"name,omitempty" minLength:"1" maxLength:"255"`
 	Attributes Attributes `json:"attributes,omitempty" doc:"Replaces the attributes as a whole."`
@@ -131,8 +131,8 @@ func (s *service) writeSubscriber(ctx context.Context, tx *sql.Tx, sub *Subscrib
 	return err
 }
 
-// publishSubscriber reports a change in the transaction that makes it. The event is
-// thin: who gets it reads the present state.
+// publishSubscriber reports a change in the transaction that makes it. The event is thin:
+// its receiver reads the present state.
 func (s *service) publishSubscriber(ctx context.Context, tx *sql.Tx, eventType, id string, version int64) error {
 	_, err := s.publisher.PublishTx(ctx, tx, sender.Event{
 		Type: eventType, Object: sender.Object{Type: "subscriber", ID: id}, Version: version, Subscriber: id,
@@ -162,7 +162,8 @@ func (s *server) getSubscriber(ctx context.Context, _ caller, in *readSubscriber
 	if err != nil {
 		return nil, err
 	}
-	// Compared weakly (RFC 9110, section 13.1.2): who compresses on the way makes tags weak.
+	// Compared weakly (RFC 9110, section 13.1.2), since compression on the way makes tags
+	// weak.
 	if in.IfNoneMatch != "" && matches(strings.ReplaceAll(in.IfNoneMatch, "W/", ""), sub.Version) {
 		return &subscriberAnswer{Status: http.StatusNotModified, ETag: etag(sub.Version)}, nil
 	}
@@ -271,8 +272,8 @@ func (s *service) seedOperator(ctx context.Context) error {
 	return err
 }
 
-// etag is made from the version, which is another with every change (RFC 9110,
-// section 8.8.3).
+// etag is made from the version, which changes with every change (RFC 9110, section
+// 8.8.3).
 func etag(version int64) string { return fmt.Sprintf("%q", fmt.Sprint(version)) }
 
 // matches tells whether a list of entity tags names a version.

@@ -48,7 +48,7 @@ type NewSubscription struct {
 	SubscriberID string   `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
 }
 
-// SubscriptionChange says what is to be another. What is left out stays.
+// SubscriptionChange lists the fields to change. A field that is left out stays as it is.
 type SubscriptionChange struct {
 	URL         *string  `json:"url,omitempty"`
 	EventTypes  []string `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *."`
@@ -57,7 +57,7 @@ type SubscriptionChange struct {
 	Resume      string   `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
 }
 
-// TestSent is what came of asking for a test event.
+// TestSent is the answer to a request for a test event.
 type TestSent struct {
 	EventID    string `json:"event_id"`
 	DeliveryID string `json:"delivery_id"`
@@ -150,8 +150,8 @@ func (s *server) listSubscriptions(ctx context.Context, c caller, in *listSubscr
 	return listOf("subscriptions", page, next, viewSubscription), nil
 }
 
-// own reads a subscription in the transaction of what is done with it, so that
-// nobody can do anything to another's.
+// own reads a subscription in the transaction that uses it, so that nobody can touch
+// another's.
 func (s *service) own(ctx context.Context, tx *sql.Tx, c caller, id string) (sender.Subscription, error) {
 	sub, err := s.db.sender.SubscriptionTx(ctx, tx, id)
 	if err == nil && !c.owns(sub.Subscriber) {
@@ -255,8 +255,8 @@ func (s *server) testSubscription(ctx context.Context, c caller, in *testSubscri
 	return &answer[TestSent]{body}, nil
 }
 
-// expanded waits a moment for a delivery to be made of its event, which a dispatcher
-// does after the commit, so that who asks for it next finds it.
+// expanded waits a moment for a delivery to be made of its event, which a dispatcher does
+// after the commit, so that the caller's next request finds it.
 func (s *service) expanded(ctx context.Context, delivery string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

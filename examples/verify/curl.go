@@ -143,7 +143,7 @@ func curlText(value string, exact bool) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	// Whoever wrote the command may have named a device that never ends.
+	// The command may name a device that never ends.
 	text, err := io.ReadAll(io.LimitReader(f, maxCapture+1))
 	if err != nil {
 		return "", err

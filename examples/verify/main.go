@@ -1,5 +1,5 @@
-// Command verify says which scheme a captured request was signed by, or why it does
-// not verify: for whoever looks for the mistake between a sender and a receiver.
+// Command verify says which scheme has signed a captured request, or why the request does
+// not verify. It helps to find the mistake between a sender and a receiver.
 //
 //	go run ./examples/verify -secret-file secret.txt request.http
 //

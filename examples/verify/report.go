@@ -79,7 +79,7 @@ func verifier(s signing.Scheme, keys *signing.Keyring, now time.Time, tolerance 
 	})
 }
 
-// why says what is wrong. If that is the timestamp, it is also worth knowing whether the
+// why names the problem. If it is the timestamp, the report also says whether the
 // signature was right at the time that the request states.
 func why(s signing.Scheme, m signing.Message, keys *signing.Keyring, v *signing.Verifier, err error, n namedText, o options) (lines []string) {
 	var header *signing.HeaderError
@@ -115,7 +115,7 @@ func whatIsShown(s signing.Scheme, is signing.Verified, facts signing.Facts) []s
 	} else {
 		lines = append(lines, "it was made at "+is.Timestamp.UTC().Format(time.RFC3339))
 	}
-	// Whoever has signed it is not therefore trusted with a terminal: hence the quotes.
+	// The signer may not control the terminal: hence the quotes.
 	if facts.ID != "" {
 		lines = append(lines, fmt.Sprintf("event id: %q", facts.ID))
 	}

@@ -98,24 +98,23 @@ type payment struct {
 	Payer string `json:"payer"`
 }
 
-// pay adds what was paid: done twice, it would be wrong, so it must have at most one
-// effect.
+// pay adds a payment. Adding it twice would be wrong, so it must have at most one effect.
 func pay(ctx context.Context, tx pgx.Tx, ev receiver.Typed[payment]) error {
 	_, err := tx.Exec(ctx, `INSERT INTO accounts (id, paid) VALUES ($1, $2)
 		ON CONFLICT (id) DO UPDATE SET paid = accounts.paid + excluded.paid`, ev.Object.ID, ev.Data.Cents)
 	return err
 }
 
-// Handler is for whatever serves net/http.
+// Handler is for every framework that serves net/http.
 func (a *App) Handler() http.Handler { return a.receiver.Handler(a.apply) }
 
-// Receive is for whatever has the bytes of a request and no net/http: the same steps,
-// and the same answers.
+// Receive is for programs that have the bytes of a request and no net/http. Its steps and
+// answers are the same.
 func (a *App) Receive(ctx context.Context, m signing.Message) receiver.Answer {
 	return receiver.AnswerTo(a.receiver.Receive(ctx, m, a.apply))
 }
 
-// Paid is what was paid into an account, in cents.
+// Paid returns the sum that was paid into an account, in cents.
 func (a *App) Paid(ctx context.Context, id string) (cents int64, err error) {
 	err = a.pool.QueryRow(ctx, "SELECT coalesce(sum(paid), 0) FROM accounts WHERE id = $1", id).Scan(&cents)
 	return cents, err

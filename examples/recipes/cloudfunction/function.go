@@ -13,8 +13,8 @@ import (
 	"github.com/surehook/surehook/examples/recipes/account"
 )
 
-// The platform builds its own main function around this package and finds its entry
-// points by what was registered when that begins.
+// The platform builds its own main function around this package. It calls the entry
+// points that were registered before main begins.
 func init() { functions.HTTP("ReceiveWebhook", (&function{}).ServeHTTP) }
 
 // function opens the application at its first request, and again at the next one if

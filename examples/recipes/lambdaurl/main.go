@@ -16,7 +16,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// What is opened here serves all requests of the instance, which ends with the process.
+// The application is opened once for all requests of the instance, which ends with the
+// process.
 func main() {
 	app, err := account.FromEnvironment(context.Background())
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package clienttest proves that a client which a generator has made of the reference
-// server's OpenAPI document compiles and works. To make it anew, with the server
+// server's OpenAPI document compiles and works. To make it again, with the server
 // running:
 //
 //	curl -s http://127.0.0.1:8080/openapi.json > /tmp/openapi.json

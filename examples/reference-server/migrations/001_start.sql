@@ -1,8 +1,8 @@
 -- The tables of this program, beside those of the library. They are in words that
 -- SQLite and PostgreSQL both understand. Times are microseconds since 1970, UTC.
 
--- What the example's events are about. A deleted one keeps its row, so that its id
--- is never given to another.
+-- The objects of the example's events. A deleted one keeps its row, so that its id is
+-- never given to another.
 CREATE TABLE server_subscribers (
 	id TEXT PRIMARY KEY,
 	name TEXT NOT NULL,
