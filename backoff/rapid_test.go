@@ -16,7 +16,7 @@ func upTo(most time.Duration) *rapid.Generator[time.Duration] {
 	return rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.Int64Range(0, int64(most)).Draw(t, "ns")) })
 }
 
-// What a receiver asks for only ever makes a delay longer, and never past the horizon.
+// A receiver's Retry-After only ever makes a delay longer, and never past the horizon.
 func TestPropertyRetryAfterOnlyLengthens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := backoff.Policy{
@@ -42,7 +42,7 @@ func TestPropertyRetryAfterOnlyLengthens(t *testing.T) {
 	})
 }
 
-// Whatever net/http writes into the header is read back.
+// Every value that net/http writes into the header is read back.
 func TestPropertyRetryAfterIsReadAsItWasMeant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "now"), 0).UTC()

@@ -228,7 +228,7 @@ func (s oneStep) MarkAndAdvance(ctx context.Context, tx *memory.Tx, scope, id st
 	return dedup.MarkAndAdvance(ctx, s.full, tx, scope, id, at, obj, version)
 }
 
-// Whoever can do it in one step is asked to, adapted or not.
+// A store that can do it in one step is asked to, adapted or not.
 func TestMarkAndAdvance(t *testing.T) {
 	full := memory.New()
 	s := oneStep{Store: full, full: full}

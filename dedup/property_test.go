@@ -128,7 +128,8 @@ func checkModel[Tx any](t *testing.T, store dedup.Store[Tx], inTx func(context.C
 				require.ErrorIs(t, err, errBack)
 			}
 		}
-		// What is pruned was marked before; all that was comes in time, oldest first.
+		// Every pruned marker is older than the bound. All such markers are pruned in
+		// time, oldest first.
 		before := time.Unix(1_700_000_000+rapid.Int64Range(0, 10).Draw(t, "before"), 0)
 		var goes []time.Time
 		for _, at := range m.marks {

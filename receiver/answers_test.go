@@ -196,7 +196,7 @@ func testAnswers[Tx any](t *testing.T, b bed[Tx]) {
 			require.Equal(t, state{Marker: true, Effects: 1, Version: 7}, b.state(t, applied))
 		})
 	}
-	// What was refused above was refused for that alone.
+	// The requests above were refused for that alone.
 	ev := newEvent(8)
 	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(b.effect)
 	answer := snd.Request(ev).Padded(1000).Chunked().Header("Content-Type", "application/json; charset=UTF-8").Skewed(-298 * time.Second).Serve(h)

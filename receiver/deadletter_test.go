@@ -59,7 +59,7 @@ func TestPermanent(t *testing.T) {
 	}))
 }
 
-// What only looks permanent, or cannot be set aside, is answered so that the
+// An error that only looks permanent, or cannot be set aside, is answered so that the
 // sender comes again, and leaves nothing.
 func TestPermanentThatIsNot(t *testing.T) {
 	b, _ := onSQLite(t)

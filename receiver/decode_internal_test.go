@@ -113,7 +113,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// What is accepted means the same to a reader that knows nothing of this one.
+// An accepted body means the same to a reader that knows nothing of this one.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(goodBody))
 	f.Add([]byte(`{"\u0069d":"e","type":"a","object":{"id":"\ud83d\ude00","type":"t","x":[{"}":"\\"}]},"version":9007199254740991,"data":{"id":"x"}}`))

@@ -15,8 +15,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// What is probably wrong is in the log and at the hook, never in the answer, without
-// a byte of the secret or of the body, and the answer is the same as for a forgery.
+// The probable mistake is in the log and at the hook, never in the answer, without a byte
+// of the secret or of the body, and the answer is the same as for a forgery.
 func TestDiagnosis(t *testing.T) {
 	b := onMemory()
 	log := new(buffer)

@@ -208,7 +208,7 @@ func storedVersion(t *testing.T, b bed[*sql.Tx], scope string, object dedup.Obje
 	return v, err
 }
 
-// What cannot be an event of the sender's is refused, and changes nothing.
+// A body that cannot be an event of the sender's is refused, and changes nothing.
 func TestForeignRefused(t *testing.T) {
 	reading := func(read func(ev *receiver.Event) error) *receiver.Envelope { return &receiver.Envelope{Read: read} }
 	for _, c := range []struct {
@@ -322,7 +322,7 @@ func TestForeignThin(t *testing.T) {
 	require.Equal(t, receiver.Duplicate, post("evt_6", thin))
 }
 
-// What was read from the sender's own list is the event that it posts.
+// An event that was read from the sender's own list is the event that it posts.
 func TestForeignTrusted(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv, snd := foreign(t, b, signing.Stripe(), receiver.Config{Envelope: &receiver.Envelope{DataField: "data.object"}}, "")

@@ -56,7 +56,7 @@ func exampleReceiver(db *sql.DB) (*receiver.Receiver[*sql.Tx], *signing.Keyring)
 	return rcv, keys
 }
 
-// What a sender posts.
+// A sender posts this.
 func exampleMessage(keys *signing.Keyring, body string) signing.Message {
 	h := http.Header{"Content-Type": {"application/json"}}
 	if err := signing.Sign(h, signing.DefaultSchemes(), "evt_1", time.Now(), []byte(body), keys); err != nil {

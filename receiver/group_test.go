@@ -226,7 +226,8 @@ func TestGroupWaits(t *testing.T) {
 		require.NoError(t, <-errs)
 		require.Equal(t, "begin, savepoint, next, stays, release, commit", s.take())
 	})
-	// Whose time ends between its own work and the commit does not know how it ended.
+	// A request whose time ends between its own work and the commit does not know how it
+	// ended.
 	synctest.Test(t, func(t *testing.T) {
 		s := new(script)
 		g := s.group(t, nil)

@@ -297,7 +297,7 @@ func TestStalledBodyOfARefusedRequest(t *testing.T) {
 	<-closed
 }
 
-// What the header is refused for is refused without reading the body.
+// A request that is refused for its header is refused without reading the body.
 func TestHeaderBeforeBody(t *testing.T) {
 	b, _ := onSQLite(t)
 	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(b.effect)
@@ -368,7 +368,7 @@ func TestDeadlineIsCleared(t *testing.T) {
 	require.Equal(t, 1, conns)
 }
 
-// Whatever a ResponseWriter does with it, no deadline outlives the body.
+// No deadline outlives the body, with any ResponseWriter.
 func TestDeadlineIsTakenBack(t *testing.T) {
 	b, _ := onSQLite(t)
 	h := b.receiver(t, nil).Handler(b.effect)

@@ -17,7 +17,7 @@ import (
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
-// Whatever comes, goroutines and connections are as many afterwards as before.
+// Goroutines and connections are as many after every kind of request as before.
 func TestNothingIsLeft(t *testing.T) {
 	b, db := onSQLite(t)
 	runtime.GC()

@@ -136,7 +136,7 @@ func TestSecretsByRequest(t *testing.T) {
 	}
 	require.Zero(t, all.times(strings.Repeat("x", 257)), "nobody has such a name")
 
-	// What can be told without a secret is told without a lookup.
+	// Checks that need no secret are made without a lookup.
 	require.Equal(t, 400, d.status("other", acme.Request(ev).Without("Webhook-Timestamp")))
 	require.Equal(t, 401, d.status("other", acme.Request(ev).Skewed(time.Hour)))
 	require.Zero(t, all.times("other"))

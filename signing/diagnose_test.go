@@ -57,7 +57,7 @@ func zipped(t *testing.T, text string) string {
 	return b.String()
 }
 
-// What was changed after signing is found, and stays refused.
+// A change after signing is found, and the message stays refused.
 func TestDiagnoseBody(t *testing.T) {
 	v := diagnosing(t, nil)
 	const reserialised = "parsed and serialised again"

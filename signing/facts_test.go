@@ -121,7 +121,7 @@ func TestFactsOfASchemeOfOnesOwn(t *testing.T) {
 	require.Equal(t, twilio.Facts(m, signing.Verified{}).Of(m).DedupKey(), twilio.Facts(other, signing.Verified{}).Of(other).DedupKey())
 }
 
-// What is the same event has one key, and what is another has another.
+// Copies of one event have one key, and different events have different keys.
 func TestDedupKeys(t *testing.T) {
 	key := func(s signing.FactReader, m signing.Message) string { return s.Facts(m, signing.Verified{}).DedupKey() }
 	at := func(url, body string) signing.Message { return signing.Message{URL: url, Body: []byte(body)} }

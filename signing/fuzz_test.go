@@ -42,7 +42,7 @@ func FuzzPrecheck(f *testing.F) {
 	})
 }
 
-// What was signed verifies; with one byte changed, it does not.
+// A signed message verifies; with one byte changed, it does not.
 func FuzzVerify(f *testing.F) {
 	f.Add([]byte(`{"id":"evt_1"}`), "evt_1", int64(1700000000), uint(3), byte(1))
 	f.Add([]byte{}, "-", int64(1), uint(0), byte(0))

@@ -94,7 +94,7 @@ func TestVerifyingFindsTheKeyWhateverMatchedLast(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, keys[i].ID, v.KeyID)
 		}
-		// What matched last has ended meanwhile.
+		// The key that matched last has ended meanwhile.
 		m := signed(t, scheme, ring(t, keys[2]), now)
 		_, err := scheme.Verify(m, all, now, tolerance)
 		require.NoError(t, err)

@@ -232,7 +232,8 @@ func decoded(material string) []byte {
 	return raw
 }
 
-// Whatever follows pointers by reflection, unexported fields included, finds no key.
+// A program that follows pointers by reflection, unexported fields included, finds no
+// key.
 func TestNoKeyIsReachableByReflection(t *testing.T) {
 	for _, text := range []string{publishedHMAC, plainText, publishedPrivate} {
 		s := secret(t, text)

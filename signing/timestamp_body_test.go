@@ -198,7 +198,7 @@ func TestTimestampBodyCannotBeSplitInTwoWays(t *testing.T) {
 	refused(t, signing.TimestampBody{}, m, keys, now, signing.ErrMalformedHeader, "split")
 }
 
-// Whoever knows a public key could make HMACs with it.
+// Anyone who knows a public key could make HMACs with it.
 func TestTimestampBodyNeverUsesAPublicKey(t *testing.T) {
 	for _, text := range []string{publishedPublic, publishedPrivate} {
 		keys := ringOf(t, text)

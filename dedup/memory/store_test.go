@@ -144,7 +144,7 @@ func TestCircle(t *testing.T) {
 	})
 }
 
-// Who has given up a wait is in no circle.
+// A transaction that has given up a wait is in no circle.
 func TestGivenUpWaitIsNoCircle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := memory.New(), t.Context()

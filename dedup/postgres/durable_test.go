@@ -12,9 +12,9 @@ import (
 	"github.com/surehook/surehook/dedup/postgres"
 )
 
-// What is acknowledged is durable also where the server's setting would let commits be
-// lost: each call that changes something sees to it alone. What keeps commits from
-// being lost, or is stricter than that, stays as it is.
+// An acknowledged change is durable even where the server's setting would let commits be
+// lost: each call that changes something makes sure of it by itself. What keeps commits
+// from being lost, or is stricter than that, stays as it is.
 func TestDurable(t *testing.T) {
 	cfg := newSchema(t)
 	store := newPgx(t, cfg)

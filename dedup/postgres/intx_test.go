@@ -40,8 +40,8 @@ func TestInTxBeginsWithTheFirstStatement(t *testing.T) {
 	}
 }
 
-// Whatever a transaction begins with, it is a transaction from there on, with the
-// options it was given.
+// A transaction that begins with any kind of statement is a transaction from there on,
+// with the options it was given.
 func TestInTx(t *testing.T) {
 	const insert = "INSERT INTO effects (id) VALUES ('it')"
 	broken := errors.New("broken")

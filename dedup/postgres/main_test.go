@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// What the child of TestKill is told.
+// These tell the child of TestKill its task.
 const (
 	childDSN    = "SUREHOOK_TEST_KILL_DSN"
 	childSchema = "SUREHOOK_TEST_KILL_SCHEMA"

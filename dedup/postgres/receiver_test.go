@@ -110,7 +110,7 @@ func TestReceiverConcurrentDuplicates(t *testing.T) {
 	}
 }
 
-// Whoever holds the marker for too long costs the others a 503, and no more.
+// A transaction that holds the marker for too long costs the others a 503, and no more.
 func TestReceiverLockWait(t *testing.T) {
 	ctx := t.Context()
 	b := newBed(t, "lock_timeout", "5")
@@ -210,7 +210,7 @@ func (b bed) awaitWaiting(ctx context.Context, n int) error {
 	}
 }
 
-// What is set aside is applied again by hand, once, whoever else tries.
+// An event that is set aside is applied again by hand, once, even if others try too.
 func TestReceiverDeadLetter(t *testing.T) {
 	ctx := t.Context()
 	b := newBed(t)

@@ -247,7 +247,7 @@ func TestPruneUsesTheIndex(t *testing.T) {
 	require.NotContains(t, plan.String(), "Sort")
 }
 
-// Whoever names a schema is not at the mercy of a search_path, and who does not is
+// A store that names a schema does not depend on the search_path. One that names none is
 // led by it.
 func TestSchema(t *testing.T) {
 	ctx := t.Context()

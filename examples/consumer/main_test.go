@@ -220,8 +220,8 @@ func TestFollows(t *testing.T) {
 	p.consumer.says("duplicate subscriber.created sub_ada, version 1, attempt 2", 1)
 	require.Equal(t, []string{`sub_ada Ada L. {"plan":"pro"} 2`}, p.copies())
 
-	// Of two changes that it has missed, the first to come brings the present state,
-	// and the other one is stale or has its version.
+	// If it has missed two changes, the first to come brings the present state, and the
+	// other one is stale or has its version.
 	p.again(func() {
 		p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": "A"})
 		p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": "Countess", "attributes": object{}})
@@ -231,7 +231,7 @@ func TestFollows(t *testing.T) {
 	})
 	require.Equal(t, []string{`sub_ada Countess {} 4`}, p.copies())
 
-	// What it has marked it knows after a restart.
+	// It knows its markers after a restart.
 	p.again(func() {})
 	p.redeliver("subscriber.updated 2")
 	p.consumer.says("duplicate subscriber.updated sub_ada, version 2", 1)
@@ -295,7 +295,7 @@ func TestServerAway(t *testing.T) {
 	require.Equal(t, []string{`sub_ada Ada {} 1`}, p.copies())
 }
 
-// What does not come from the server changes nothing.
+// A request that does not come from the server changes nothing.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -40,7 +40,7 @@ func (l *ledger) load(ctx context.Context, base string, worker int, callback str
 		id := fmt.Sprintf("sub_w%d-%d", worker, i%7)
 		switch i % 4 {
 		case 0:
-			// What was cut off may have been done: the version says.
+			// A request that was cut off may have had its effect: the version says.
 			l.ask(ctx, http.MethodPost, base+"/subscribers", object{"id": id, "name": "new"}, func(o object) { l.version(id, o) })
 		case 1:
 			l.ask(ctx, http.MethodPatch, base+"/subscribers/"+id, object{"name": fmt.Sprint(i)}, func(o object) { l.version(id, o) })
@@ -130,7 +130,7 @@ func TestKilled(t *testing.T) {
 			now := s.get(operatorToken, "/subscribers/"+sub).is(http.StatusOK)
 			require.GreaterOrEqual(t, now["version"], version)
 		}
-		// What was in flight at a kill is due again when its lease ends.
+		// A delivery that was in flight at a kill is due again when its lease ends.
 		seen := map[string]bool{}
 		for deadline := time.Now().Add(120 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 			if len(s.get(operatorToken, "/deliveries?status=pending&limit=1&subscription_id="+id).data()) == 0 &&

@@ -215,7 +215,7 @@ func TestPublishing(t *testing.T) {
 		publish(order, "Idempotency-Key", "one").refused(http.StatusConflict)
 		require.InDelta(t, 2, publish(other, "Idempotency-Key", "two").is(http.StatusCreated)["version"], 0)
 
-		// Of many repeats at a time one has the effect.
+		// One of many repeats at a time has the effect.
 		var wg sync.WaitGroup
 		ids := make(chan any, 10)
 		for range cap(ids) {

@@ -309,7 +309,7 @@ func TestExport(t *testing.T) {
 		}
 		require.Equal(t, "a", listed[0].(object)["data"])
 
-		// What is too long for a result is behind a link.
+		// A list that is too long for a result is behind a link.
 		for i := range 3 {
 			s.post(operatorToken, "/events", object{"type": "order.big", "object": object{"type": "order", "id": fmt.Sprint(i)}, "data": big}).is(http.StatusCreated)
 		}

@@ -65,8 +65,8 @@ func TestManners(t *testing.T) {
 	})
 }
 
-// Of requests with one key and different bodies at a time, one has the effect, and the
-// others learn that the key is taken.
+// If requests with one key and different bodies come at a time, one has the effect, and
+// the others learn that the key is taken.
 func TestOneKeyTwoBodies(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 			at                  string // a location, if the problem is to name one
 			headers             []string
 		}{
-			// Who may call.
+			// Callers and their rights.
 			{"", "GET", "/subscriptions", nil, 401, "", nil},
 			{"wrong", "GET", "/subscriptions", nil, 401, "", nil},
 			{"", "GET", "/subscriptions", nil, 401, "", []string{"Authorization", "Basic " + op}},
@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 			{op, "DELETE", "/events", nil, 405, "", nil},
 			{op, "POST", "/healthz", nil, 405, "", nil},
 
-			// What a body must be.
+			// The form of a body.
 			{op, "POST", "/subscribers", "", 400, "", nil},
 			{op, "POST", "/subscribers", "{", 400, "body", nil},
 			{op, "POST", "/subscribers", `{"name":"x"} {}`, 400, "body", nil},

@@ -66,7 +66,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		s.get(c.token, "/subscriptions/"+id).refused(http.StatusNotFound)
 		require.Len(t, s.get(c.token, "/subscriptions").data(), 2)
 
-		// What was committed before a subscription was made is not for it.
+		// An event that was committed before a subscription was made is not for it.
 		for _, one := range e.received() {
 			require.NotContains(t, string(one.body), `"version":2`)
 		}

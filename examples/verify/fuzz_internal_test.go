@@ -48,7 +48,7 @@ func FuzzCapture(f *testing.F) {
 		if _, err := candidates(m, m.URL); err != nil && strings.Contains(err.Error(), "\x00") {
 			t.Fatal(err)
 		}
-		// What was read can be written as a command, and read again.
+		// A request that was read can be written as a command, and read again.
 		if strings.ContainsAny(m.URL+m.Method, "\x00") || strings.HasPrefix(m.URL, "-") || m.URL == "" || len(m.Body) == 0 {
 			return
 		}

@@ -93,7 +93,7 @@ func TestSaysWhyNot(t *testing.T) {
 	}
 }
 
-// What an editor adds behind the declared body is not a part of it.
+// Bytes that an editor adds behind the declared body are not a part of it.
 func TestLeavesOutWhatFollowsTheBody(t *testing.T) {
 	text, err := os.ReadFile("testdata/github.http")
 	require.NoError(t, err)

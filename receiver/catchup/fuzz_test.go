@@ -16,8 +16,8 @@ type answering func(*http.Request) *http.Response
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// Whatever a feed answers, a page is what is one in JSON, with its cursor; all else is
-// an error that repeats neither the cursor nor the token, and not much of the answer.
+// For every answer of a feed, a page is a page in JSON, with its cursor; all else is an
+// error that repeats neither the cursor nor the token, and not much of the answer.
 func FuzzFeedAnswer(f *testing.F) {
 	f.Add(200, "application/json", []byte(`{"data":[{"id":"evt_1"}],"next_cursor":"c"}`))
 	f.Add(200, "application/json; charset=utf-8", []byte(`{"data":[],"next_cursor":"c","next_cursor":"d"}`))

@@ -20,7 +20,7 @@ func check(err error) {
 	}
 }
 
-// An event is answered as soon as it is recorded, and applied by Run. What fails is
+// An event is answered as soon as it is recorded, and applied by Run. A failed one is
 // tried again.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())

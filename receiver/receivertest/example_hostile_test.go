@@ -193,7 +193,7 @@ func ExampleHostile() {
 	// Output: nothing is broken
 }
 
-// Who writes the answer before the commit has promised what may not happen.
+// A handler that answers before the commit has promised an effect that may not happen.
 func ExampleHostile_answersBeforeTheCommit() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,7 +238,7 @@ func ExampleHostile_marksOnItsOwn() {
 	// Output: receivertest: broken: a marker if and only if effect, stale, or local dead letter
 }
 
-// Who first looks and then marks lets all through that look at the same time.
+// A handler that first looks and then marks lets all through that look at the same time.
 func ExampleHostile_looksBeforeItMarks() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -309,7 +309,8 @@ func ExampleHostile_trustsTheHeader() {
 	// Output: receivertest: broken: per (scope, id) at most one effect
 }
 
-// Who checks the signature and not the time accepts what was captured long ago.
+// A handler that checks the signature and not the time accepts requests that were
+// captured long ago.
 func ExampleHostile_ignoresTheWindow() {
 	try(func(s *shop) http.Handler {
 		patient, err := signing.NewVerifier(s.keys(), &signing.VerifierConfig{Tolerance: 365 * 24 * time.Hour}) // wrong

@@ -89,7 +89,7 @@ func waitsInLine[Tx any](e *env[Tx]) {
 	e.claimed("d")
 }
 
-// A method that fails says so, and says what the context said.
+// A method that fails returns an error that matches the context's.
 func contextEnded[Tx any](e *env[Tx]) {
 	e.record(event("line", "a", 1), true)
 	c := e.claimed("a")

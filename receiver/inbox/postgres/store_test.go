@@ -176,7 +176,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// What is recorded is durable also where the server's setting would let commits be lost.
+// A recorded event is durable even where the server's setting would let commits be lost.
 func TestDurable(t *testing.T) {
 	pool, _, cfg := open(t, "read committed")
 	store, err := postgres.New(cfg)

@@ -58,7 +58,8 @@ func TestRemovedByHand(t *testing.T) {
 	require.Equal(t, 1, lines)
 }
 
-// Whatever waits, claiming looks at what is due, and at one event of each line.
+// Claiming looks at lines that are due, and at one event of each, however many events
+// wait.
 func TestPlans(t *testing.T) {
 	db := open(t)
 	for what, c := range map[string]struct{ query, want string }{
