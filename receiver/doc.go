@@ -28,7 +28,7 @@
 // those who have bytes and no net/http; and [Receiver.ThinHandler] with [Thin],
 // for events that only name what has changed.
 //
-// # What is answered
+// # Answers
 //
 //	200  applied, duplicate, stale, ignored, recorded or set aside as a dead letter, and
 //	     the body says which; a challenge, and the body has its token
@@ -54,7 +54,7 @@
 // no transaction begins and nothing is stored. The application's function never sees
 // events of that type. [Envelope].Challenge answers the questions of other senders.
 //
-// # What the application's function may do
+// # The application's function
 //
 // It may run more than once for one request (after a serialization failure) and again for
 // a resent event (after a rollback), so its effects outside the transaction must bear

@@ -85,9 +85,9 @@ func ExampleEnvelope_stripe() {
 	// duplicate <nil>
 }
 
-// GitHub signs the body alone. What kind of event it is says a header that nobody has
-// signed, so one has to ask for it; the id in the header is not used at all: events are
-// deduplicated by their bytes.
+// GitHub signs the body alone. An unsigned header has the type of the event, so one has
+// to ask for it. The id in the header is not used at all: events are deduplicated by
+// their bytes.
 func ExampleEnvelope_gitHub() {
 	db := exampleDatabase()
 	defer db.Close()

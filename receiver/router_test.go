@@ -87,7 +87,7 @@ func TestRouterReportsEverything(t *testing.T) {
 	require.ErrorContains(t, err, "no routes")
 }
 
-// What is ignored leaves neither a marker nor a version, which would make an older
+// An ignored event leaves neither a marker nor a version. A version would make an older
 // event stale that is wanted.
 func TestUnknownTypes(t *testing.T) {
 	b, db := onSQLite(t)

@@ -87,8 +87,8 @@ const (
 	maxCovered = 16
 )
 
-// readPairs reads a list of "label=value". Only single ones count of all but
-// signatures: which of two times is meant would have to be guessed.
+// readPairs reads a list of "label=value". Except for signatures, a repeated label does
+// not count: which of two times is meant would have to be guessed.
 func (s *Described) readPairs(value string, r *stated) error {
 	r.list = value
 	signatures, times, covering := 0, 0, 0
@@ -148,8 +148,8 @@ func (s *Described) readCovered(r *stated) error {
 		if value.count != 1 {
 			return value.once(http.CanonicalHeaderKey(name))
 		}
-		// The values are joined by full stops and could be split in other ways, all but
-		// the first one that has none.
+		// The values are joined by full stops and could be split in other ways, except
+		// for the first one if it has none.
 		if n == 1 && s.id != "" && strings.EqualFold(name, s.id) && checkID(s.id, value.text) == nil {
 			r.id = value.text
 		}

@@ -12,12 +12,12 @@ import (
 
 // ParseTextSecret takes an HMAC secret that another sender has issued. The bytes of the
 // text are the key in every case: Stripe's whsec_ is no base64. It has 16 to 1024 bytes.
-// Spaces inside are taken, because some senders let one choose the text, and refused
-// around it, because they come along when a secret is copied. The errors match
+// Spaces inside are accepted, because some senders let one choose the text. Spaces around
+// it are refused, because they come along when a secret is copied. The errors match
 // [ErrSecret] and hold nothing of the text.
 //
-// What [Secret.Reveal] gives back is to be read with this function again. A scheme
-// whose Key is DecodedKey cannot use such a secret: ParseSecret reads those.
+// Read the text of [Secret.Reveal] with this function again. A scheme whose Key is
+// DecodedKey cannot use such a secret: ParseSecret reads secrets for those.
 func ParseTextSecret(text string) (Secret, error) {
 	if err := checkTextSecret(text); err != nil {
 		return Secret{}, fmt.Errorf("%w: %w", ErrSecret, err)

@@ -26,9 +26,9 @@ func parseTimestamp(s string) (unix int64, ok bool) {
 	return unix, true
 }
 
-// checkWindow refuses |now − unix| > tolerance in whole seconds. With unix between
-// 1 and maxTimestamp and a tolerance below 2^34 seconds neither bound overflows,
-// whatever the clock says.
+// checkWindow refuses |now − unix| > tolerance in whole seconds. With unix between 1 and
+// maxTimestamp and a tolerance below 2^34 seconds neither bound overflows, for every
+// value of the clock.
 func checkWindow(unix int64, now time.Time, tolerance time.Duration) error {
 	t, seconds := now.Unix(), int64(tolerance/time.Second)
 	if t >= unix-seconds && t <= unix+seconds && tolerance >= 0 {

@@ -15,8 +15,8 @@ import (
 // 64 lowercase hex digits. It signs with the newest suited key only and refuses
 // Ed25519 keys: a public key must never be taken for an HMAC key.
 //
-// The id header is not covered by the signature, so that verifying does not need
-// it and makes nothing of it; only a repeated one is refused.
+// The signature does not cover the id header, so verifying does not need the header and
+// ignores it. Only a repeated one is refused.
 //
 // The fields are names of headers; empty ones mean Webhook-Id, Webhook-Timestamp
 // and Webhook-Hmac-Sha256.

@@ -18,10 +18,10 @@ import (
 //
 //	X-Twilio-Signature: vOEb5UThFn24KEfnOFLQY2AE5FY=
 //
-// which is the base64 HMAC-SHA1 of the URL that Twilio has called and, of a form, the
-// names and values of its parameters, sorted and with nothing between them; of any
-// other body the URL ends with its SHA-256 as the parameter bodySHA256, which Verify
-// checks. The key is the text of the account's auth token: read it with
+// which is the base64 HMAC-SHA1 of the URL that Twilio has called. For a form, the names
+// and values of its parameters follow, sorted and with nothing between them. For any
+// other body, the URL ends with the body's SHA-256 as the parameter bodySHA256, which
+// Verify checks. The key is the text of the account's auth token: read it with
 // [ParseTextSecret]. While a token is rotated the receiver's keyring holds the primary
 // and the secondary one.
 //
@@ -35,10 +35,10 @@ import (
 // [Facts].DedupKey therefore goes by the text that was signed. The header
 // I-Twilio-Idempotency-Token is UnsignedID.
 //
-// Source: https://www.twilio.com/docs/usage/security#validating-requests, values from
-// the tests of twilio-go, and twilio-go itself. Of a name that comes several times, the
-// different values are signed in order, as Twilio's libraries for Python and JavaScript
-// have it; the one for Go reads the first alone.
+// Source: https://www.twilio.com/docs/usage/security#validating-requests, values from the
+// tests of twilio-go, and twilio-go itself. If a name comes several times, its different
+// values are signed in order, as in Twilio's libraries for Python and JavaScript. The
+// library for Go reads only the first one.
 type Twilio struct {
 	origin  [2]string // scheme and host, with a port and without
 	path    string
@@ -55,10 +55,10 @@ const (
 	maxFormPairs    = 1000
 )
 
-// NewTwilio returns the scheme for webhooks at a URL, which is given as it is
-// configured at Twilio. Scheme, host and path are taken from it, because proxies change
-// those, and the query from [Message].URL, because Twilio adds to it: a message's path
-// must be the same.
+// NewTwilio returns the scheme for webhooks at a URL, which is given as it is configured
+// at Twilio. Scheme, host and path are taken from this URL, because proxies change them.
+// The query is taken from [Message].URL, because Twilio adds to it. A message's path must
+// be the same.
 func NewTwilio(webhookURL string) (*Twilio, error) {
 	if err := checkURL(webhookURL); err != nil {
 		return nil, fmt.Errorf("signing: the URL of Twilio's webhooks: %w", err)
@@ -188,7 +188,8 @@ func (t *Twilio) Sign(h http.Header, id string, at time.Time, body []byte, keys 
 	return fmt.Errorf("%w: twilio needs an HMAC secret", ErrSecretUnsuited)
 }
 
-// HashURL is where a body that is no form is to be sent: the URL, with its SHA-256.
+// HashURL returns the URL for a body that is no form: it has the body's SHA-256 as a
+// parameter.
 func (t *Twilio) HashURL(body []byte) string { return t.origin[0] + t.hashTarget(body) }
 
 func (t *Twilio) target() string {

@@ -31,9 +31,9 @@ func (exampleT) Fatal(args ...any) { log.Fatal(args...) }
 
 const exampleBody = `{"id":"evt_1","type":"customer.renamed","object":{"type":"customer","id":"cus_7"},"version":3,"data":{"name":"Ada"}}`
 
-// A receiver whose effects, markers and versions are committed together by pgx.
-// What loses against another transaction, which the isolation level allows, the
-// receiver runs again.
+// A receiver whose effects, markers and versions are committed together by pgx. The
+// receiver runs a transaction again that loses against another one, which the isolation
+// level allows.
 func Example() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, pgtest.DSN(exampleT{}))

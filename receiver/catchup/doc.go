@@ -19,7 +19,7 @@
 // its data; and 410 with a problem document whose type ends in cursor-expired for a
 // cursor that is older than what is kept. Package sender/feed serves one.
 //
-// # What is guaranteed
+// # Guarantees
 //
 // The cursor is stored in the transaction of the last event of each page, after the
 // others of the page: it is never ahead of their effects, whenever the process ends. An

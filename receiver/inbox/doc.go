@@ -11,7 +11,7 @@
 //	http.Handle("POST /webhooks", in.Handler())
 //	err = in.Run(ctx)
 //
-// # What is guaranteed
+// # Guarantees
 //
 // A 2xx is written after the event has been committed to the inbox, and only then. An
 // acknowledged event is applied, becomes a dead letter beside the markers, or is still in

@@ -216,8 +216,8 @@ func ExampleHostile_answersBeforeTheCommit() {
 	// Output: receivertest: broken: no 2xx before the commit
 }
 
-// Who commits the marker on its own loses the event if applying it then fails: when
-// it is sent again, it is taken for a duplicate.
+// A handler that commits the marker on its own loses the event if applying it then fails:
+// when the event is sent again, it is taken for a duplicate.
 func ExampleHostile_marksOnItsOwn() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -269,8 +269,8 @@ func newerOrSame(e execer, o order) bool {
 		WHERE excluded.version >= version`, o.Object.ID, o.Version)
 }
 
-// Who takes events in the order in which they come writes older states over newer
-// ones: retries overtake each other.
+// A handler that takes events in the order in which they come writes older states over
+// newer ones: retries overtake each other.
 func ExampleHostile_trustsTheOrder() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -289,8 +289,8 @@ func ExampleHostile_trustsTheOrder() {
 	// Output: receivertest: broken: never an older one over a newer
 }
 
-// Who deduplicates by a header that no signature covers has a second effect whenever
-// an attacker sends a captured request with another header.
+// A handler that deduplicates by a header that no signature covers has a second effect
+// whenever an attacker sends a captured request with another header.
 func ExampleHostile_trustsTheHeader() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,4 +1,5 @@
--- What export_events has found, in the order of the feed, until it is too old.
+-- The events that export_events has found, in the order of the feed, until they are too
+-- old.
 CREATE TABLE server_exports (
 	job TEXT NOT NULL,
 	part BIGINT NOT NULL,
