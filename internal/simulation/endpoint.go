@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -57,7 +56,7 @@ func (e *endpoint) receive(post *post, header http.Header, body []byte) answer {
 		return got
 	}
 	e.trouble = nil
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "/hook", newBody(body))
+	r, err := http.NewRequestWithContext(w.ctx, http.MethodPost, "/hook", newBody(body))
 	if err != nil {
 		w.fail(err)
 		return answer{}

@@ -32,6 +32,7 @@ type InPostgres struct {
 	now    func() time.Time
 	dedup  *deduppostgres.Store[pgx.Tx]
 	open   []func() // ends the connections of a process
+	others refuser
 	listen context.CancelFunc
 	ended  chan struct{}
 }
@@ -56,6 +57,7 @@ func Postgres(ctx context.Context, dsn string) (*InPostgres, error) {
 	}
 	cfg.ConnConfig.RuntimeParams["search_path"] = d.schema + ", pg_catalog"
 	cfg.PrepareConn = d.prepare
+	cfg.ConnConfig.Tracer = &d.others
 	// With an AfterRelease, a connection would be released in a goroutine, at a time of its
 	// own, and the next call work on that one or on another, which has prepared other
 	// statements. A ping would be one message more.
@@ -121,6 +123,7 @@ func (d *InPostgres) Close() error {
 	for _, done := range d.open {
 		done()
 	}
+	d.others.on.Store(false)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := d.pool.Exec(ctx, `DROP SCHEMA IF EXISTS `+d.schema+` CASCADE`)
@@ -131,6 +134,7 @@ func (d *InPostgres) Close() error {
 // Open implements Database.
 func (d *InPostgres) Open(ctx context.Context, now, local func() time.Time) (sender.Store[pgx.Tx], error) {
 	d.now = now
+	d.others.on.Store(true)
 	store, err := postgres.New(d.pool, &postgres.Config{Schema: d.schema, Now: local})
 	if err != nil {
 		return nil, err

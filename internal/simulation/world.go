@@ -77,7 +77,7 @@ type world struct {
 
 func newWorld(ctx context.Context, cfg Config) *world {
 	w := &world{
-		cfg: cfg, ctx: ctx, now: begins, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), trace: newTrace(cfg.Watch),
+		cfg: cfg, ctx: context.WithValue(ctx, planned{}, true), now: begins, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), trace: newTrace(cfg.Watch),
 		counts: map[string]int{}, records: newRecords(),
 	}
 	w.keys, w.failed = sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
