@@ -100,7 +100,7 @@ func (w *crowd[Tx]) forAll(ctx context.Context) (ref sender.Ref, err error) {
 // calls is how many requests have come since the last time it was asked.
 func (w *crowd[Tx]) calls() (n int, err error) { return n, w.receiver.Ask(askCalls, &n) }
 
-// called waits until so many requests have come.
+// called waits until n requests have come.
 func (w *crowd[Tx]) called(ctx context.Context, n int) error {
 	for began := time.Now(); n > 0; time.Sleep(50 * time.Millisecond) {
 		more, err := w.calls()
@@ -114,8 +114,8 @@ func (w *crowd[Tx]) called(ctx context.Context, n int) error {
 	return nil
 }
 
-// measured publishes an event for so many, if for any, and others until it has arrived
-// everywhere, or for some seconds.
+// measured publishes one event for n subscriptions, or none if n is 0. It publishes others
+// until that one has arrived everywhere, or for some seconds.
 func (w *crowd[Tx]) measured(ctx context.Context, variant string, n int) ([]sample, error) {
 	if err := w.warmUp(ctx); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (s *Store) askers(e *event, most int) (n int, whole bool) {
 	return n, true
 }
 
-// expandOne makes up to so many more deliveries of an event.
+// expandOne makes a limited number of further deliveries of an event.
 func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool) {
 	s := tx.store
 	for _, sub := range s.subscriptions[e.comparedTo:] {

@@ -113,7 +113,7 @@ func TestLostAttemptOfNoEvent(t *testing.T) {
 	require.Len(t, out.Notices, 2)
 }
 
-// What is swept and replayed of others goes on where the head of one is not there.
+// Sweeps and replays of other subscriptions go on where the head of one is missing.
 func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	p := newPlace(t)
 	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Logger: slog.New(slog.DiscardHandler)})

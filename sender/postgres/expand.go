@@ -22,7 +22,7 @@ const (
 	// expansionState is whether the transaction expands, and whether something is begun.
 	expansionState = `CASE WHEN h.position IS NULL THEN 'false' WHEN h.begun = '{}' THEN 'true' ELSE '` + somethingBegun + `' END`
 
-	// selectUnexpanded finds what was begun, and so many others.
+	// selectUnexpanded finds the events that are begun, and up to $1 others.
 	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox
 			WHERE current_setting('surehook.expanding') <> 'false' AND seq = ANY ((SELECT begun FROM surehook_feed_head)::bigint[]))
 		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
@@ -149,8 +149,8 @@ func (e *expansion) remember(from int64, found []unexpanded, waiting int) {
 	})
 }
 
-// find reads what is not expanded: what was begun, in the order of the positions, then up
-// to so many others, in theirs.
+// find reads events that are not expanded: first those that are begun, in the order of
+// their positions, then a limited number of others, in the order of their numbers.
 func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
 	found := make([]unexpanded, 0, events)
 	patterns := map[string][]string{} // they are few
@@ -234,7 +234,7 @@ func (e *expansion) objects(found []unexpanded, candidates []fanout.Candidate) e
 	}, selectObjects, column(found, func(ev unexpanded) int64 { return ev.event }))
 }
 
-// next makes up to so many of an event's deliveries, from ev.after on.
+// next makes an event's deliveries for the first of those who ask, from ev.after on.
 func (e *expansion) next(ev *unexpanded, all *askers, most int) {
 	list, whole := all.of(ev)
 	position := ev.position

@@ -90,7 +90,7 @@ func (f *turnFloor) found(least, now moment) {
 	f.floor = min(least, now).plus(-ownLate)
 }
 
-// eventsFor is how many events to take for so many deliveries, besides those that wait:
+// eventsFor is how many events to take for p.Deliveries, besides those that wait:
 // what lies beyond would be matched in vain.
 func (f *floors) eventsFor(p sender.ExpandParams) int {
 	f.mu.Lock()

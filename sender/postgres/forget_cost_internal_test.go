@@ -46,8 +46,8 @@ func (c *crowd) dead(n int) {
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber) SELECT %d + s, 1 FROM generate_series(1, %d) s`, int64(1)<<41, n))
 }
 
-// What a batch of pruning, forgetting or redacting reads does not grow with the
-// subscriptions that have nothing live, nor with the objects that are remembered.
+// A batch of pruning, forgetting or redacting reads no more where more subscriptions have
+// nothing live, or more objects are remembered.
 func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 	ctx := t.Context()
 	c := newEmptyCrowd(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What looks for something due has these parameters: by lane, whether, and from when on;
+// Statements that look for something due have these parameters: by lane, whether, and from when on;
 // then its own; and where the statement is a shared one, the process.
 
 var (

@@ -92,7 +92,7 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 	}
 }
 
-// What is swept and replayed of others goes on where the head of one is not there.
+// Sweeps and replays of other subscriptions go on where the head of one is missing.
 func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	db := open(t, path(t), fit)
 	s := newStore(t, db, time.Now)

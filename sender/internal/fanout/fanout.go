@@ -33,7 +33,7 @@ type Candidate struct {
 	Object func() (sender.Object, error)
 }
 
-// Make is an event of which so many more deliveries are made.
+// Make says how many more deliveries of an event are made.
 type Make struct {
 	At   int // in the order in which the candidates were added
 	Most int

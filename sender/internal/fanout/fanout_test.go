@@ -74,7 +74,7 @@ func TestFewAreBegun(t *testing.T) {
 	require.Equal(t, fanout.Begun, plan.Waiting)
 }
 
-// What an event is about is not asked where nothing is large, and an error ends it.
+// A plan asks for objects only if something is large. An error of that ends it.
 func TestObjects(t *testing.T) {
 	asked, failed := 0, errors.New("failed")
 	c := &fanout.Candidate{Count: 1, All: true, Object: func() (sender.Object, error) {
