@@ -95,7 +95,7 @@ func (b *batch) whole(fn func(b *batch) error) error {
 }
 
 func (w *work) batch(in sender.Batch) *batch {
-	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, lasting: map[int64]bool{}, shared: w.processes.besides(in.Claim.By.Process)}
+	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, lasting: map[int64]bool{}, shared: w.processes.Besides(in.Claim.By.Process)}
 }
 
 // settle decides about an attempt, whose lease is taken away, and what becomes of

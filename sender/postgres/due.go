@@ -9,13 +9,14 @@ import (
 
 	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/processes"
 )
 
 // selectDue finds the subscribers of a lane whose turn it is, and locks the first of
 // each one's subscriptions that are due and that nobody else has locked: no more than
 // there are slots, however many turns are looked at because there is no room for some.
 // It also returns the subscribers of which none is, up to the last that has one.
-var selectDue = shareable{selectDueBy(""), selectDueBy(` AND ` + freeTurn(`(SELECT at FROM now)`, "$9"))}
+var selectDue = processes.Shareable{Alone: selectDueBy(""), Shared: selectDueBy(` AND ` + freeTurn(`(SELECT at FROM now)`, "$9"))}
 
 func selectDueBy(also string) string {
 	return `WITH now AS MATERIALIZED (SELECT {now} AS at), t AS MATERIALIZED (

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/processes"
 )
 
 // Statements that look for something due have these parameters: by lane, whether, and from when on;
@@ -34,7 +35,7 @@ func lookAround(due []string) string {
 
 // shareableBy makes a statement of when something is due next in each lane. process is the
 // number of that parameter.
-func shareableBy(process int, text func(due []string) string) shareable {
+func shareableBy(process int, text func(due []string) string) processes.Shareable {
 	const now = `(SELECT {now})`
 	due := func(also string) string {
 		var lanes []string
@@ -45,7 +46,7 @@ func shareableBy(process int, text func(due []string) string) shareable {
 		}
 		return text(lanes)
 	}
-	return shareable{due(""), due(` AND (next_due > ` + now + ` OR ` + freeTurn(now, "$"+strconv.Itoa(process)) + `)`)}
+	return processes.Shareable{Alone: due(""), Shared: due(` AND (next_due > ` + now + ` OR ` + freeTurn(now, "$"+strconv.Itoa(process)) + `)`)}
 }
 
 // lookArgs are the parameters of such a statement.

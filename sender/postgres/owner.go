@@ -1,6 +1,6 @@
 package postgres
 
-import "sync/atomic"
+import "github.com/surehook/surehook/sender/internal/processes"
 
 // A subscription is one process's while leases of it last that this has claimed: so its
 // dispatcher alone says which first attempt about an object comes after which.
@@ -19,39 +19,7 @@ func freeTurn(now, process string) string {
 	return `(` + due + ` AND ` + freeHead("f", now, process) + first + ` IS NOT NULL OR ` + due + first + ` IS NULL)`
 }
 
-// shareable is a statement of a claim as it is sent where no other process is known, and
-// where some are, whose turns are passed over: with a parameter more, the process.
-type shareable struct{ alone, shared string }
-
-func (b *batch) of(s *shareable) string { return s.of(b.shared) }
-
-func (s *shareable) of(shared bool) string {
-	if shared {
-		return s.shared
-	}
-	return s.alone
-}
-
-// processes are those that were known lately.
-type processes struct{ nos atomic.Pointer[[]int64] }
-
-func (p *processes) know(nos []int64, err error) {
-	if err == nil {
-		p.nos.Store(&nos)
-	}
-}
-
-// besides tells whether others than this one are known.
-func (p *processes) besides(process int64) bool {
-	if nos := p.nos.Load(); nos != nil {
-		for _, no := range *nos {
-			if no != process {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (b *batch) of(s *processes.Shareable) string { return s.Of(b.shared) }
 
 // others tells whether another process holds deliveries of a subscription.
 func (b *batch) others(h *head) bool {

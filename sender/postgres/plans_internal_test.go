@@ -179,7 +179,7 @@ func TestPlans(t *testing.T) {
 			require.Empty(t, whole(plan), "%s of what is read whole by %s:\n%s", when, name, plan)
 		}
 		if crowded { // otherwise a table is as good as an index
-			for _, text := range []string{selectIdle.alone, selectIdle.shared} {
+			for _, text := range []string{selectIdle.Alone, selectIdle.Shared} {
 				plan := c.plan(text, `SET LOCAL plan_cache_mode = force_generic_plan`) // it is run outside of our transactions
 				require.Empty(t, whole(plan), "%s of what is read whole by\n%s\n%s", when, text, plan)
 			}
@@ -194,7 +194,7 @@ func TestPlans(t *testing.T) {
 		for _, text := range []string{updateHeads, updateHeadsAndOwners} {
 			require.Contains(t, c.plan(text, own), "Tid Scan on surehook_heads", when)
 		}
-		for _, text := range []string{selectDue.alone, selectDue.shared, selectNextDue.shared} {
+		for _, text := range []string{selectDue.Alone, selectDue.Shared, selectNextDue.Shared} {
 			require.NotContains(t, c.plan(text, own), "Sort", when)
 		}
 	}

@@ -34,16 +34,18 @@ func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, 
 		w.own.later(query{w.text(storeBeatAndRead), []any{p.Process, p.Beat}}, func(r rows) error { return r.Scan(&nos, &beats) })
 		return nil
 	})
-	c.processes.know(nos, err)
-	return presences(nos, beats), fail("storing that the process lives", err)
+	known := presences(nos, beats)
+	c.processes.Know(known, err)
+	return known, fail("storing that the process lives", err)
 }
 
 // Present implements sender.PresenceStore.
 func (c *core) Present(ctx context.Context) ([]sender.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().readOne(ctx, present, nil, &nos, &beats)
-	c.processes.know(nos, err)
-	return presences(nos, beats), fail("reading the processes", err)
+	known := presences(nos, beats)
+	c.processes.Know(known, err)
+	return known, fail("reading the processes", err)
 }
 
 func presences(nos, beats []int64) []sender.Presence {

@@ -41,8 +41,8 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 		var some bool
 		known = &around{}
 		to := append(append([]any{&known.now}, known.columns()...), &some)
-		shared := c.processes.besides(in.Claim.By.Process)
-		if err := c.dispatching().readOne(ctx, selectIdle.of(shared), lookArgs(&in.Claim, f, shared, p.Events > 0, from), to...); err != nil {
+		shared := c.processes.Besides(in.Claim.By.Process)
+		if err := c.dispatching().readOne(ctx, selectIdle.Of(shared), lookArgs(&in.Claim, f, shared, p.Events > 0, from), to...); err != nil {
 			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
 		}
 		if next := known.next(); next > known.now && !known.woken && !some {

@@ -21,6 +21,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/damage"
 	"github.com/surehook/surehook/sender/internal/pgrun"
+	"github.com/surehook/surehook/sender/internal/processes"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -117,7 +118,7 @@ type core struct {
 	hints     hints
 	places    places
 	swept     sweeps
-	processes processes
+	processes processes.Known
 	damage    *damage.Log
 }
 

@@ -11,8 +11,12 @@ import (
 )
 
 var (
-	selectDueTurns = `SELECT subscriber FROM surehook_turns t WHERE lane = ?1 AND next_due <= ?2 AND ` + freeTurn(2, 4) + ` ORDER BY next_due, turn LIMIT ?3 + 0`
-	selectNextTurn = `SELECT next_due FROM surehook_turns t WHERE lane = ?1 AND next_due IS NOT NULL AND (next_due > ?2 OR ` + freeTurn(2, 3) + `) ORDER BY next_due LIMIT 1`
+	selectDueTurns = shareable(func(also string) string {
+		return `SELECT subscriber FROM surehook_turns t WHERE lane = ?1 AND next_due <= ?2` + also + ` ORDER BY next_due, turn LIMIT ?3 + 0`
+	}, ` AND `+freeTurn(2, 4))
+	selectNextTurn = shareable(func(also string) string {
+		return `SELECT next_due FROM surehook_turns t WHERE lane = ?1 AND next_due IS NOT NULL` + also + ` ORDER BY next_due LIMIT 1`
+	}, ` AND (next_due > ?2 OR `+freeTurn(2, 3)+`)`)
 )
 
 const (
@@ -35,13 +39,17 @@ const (
 )
 
 // nextDue is when a claim would find something in these lanes, or never.
-func (w *work) nextDue(p *sender.ClaimParams, now int64) (int64, error) {
+func (w *work) nextDue(p *sender.ClaimParams, by sharing, now int64) (int64, error) {
 	next := int64(never)
 	for lane := range p.Lanes {
 		if p.Lanes[lane].Slots <= 0 {
 			continue
 		}
-		due, err := w.least(selectNextTurn, lane, now, p.By.Process)
+		args := []any{lane}
+		if by.others {
+			args = append(args, now, by.process)
+		}
+		due, err := w.least(selectNextTurn.Of(by.others), args...)
 		if err != nil {
 			return 0, err
 		}
@@ -58,7 +66,7 @@ func (b *batch) claim(lane sender.Lane) error {
 		return nil
 	}
 	// Those without room are at most as many as there are entries.
-	due, err := b.numbers(selectDueTurns, lane, b.now, p.Slots+len(p.SubscriberRoom)+len(b.Claim.SubscriptionRoom), b.Claim.By.Process)
+	due, err := b.numbers(selectDueTurns.Of(b.sharing.others), b.sharing.args(lane, b.now, p.Slots+len(p.SubscriberRoom)+len(b.Claim.SubscriptionRoom))...)
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,10 @@ const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 92
 	leases_end, owner, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at`
 
 // selectDueHeads finds the first of each subscriber, in no order.
-var selectDueHeads = `SELECT ` + headColumns + ` FROM json_each(?1) j CROSS JOIN surehook_heads WHERE subscription IN (SELECT d.subscription FROM surehook_heads d
-		WHERE d.lane = ?2 AND d.subscriber = j.value AND d.next_due <= ?3 AND ` + freeHead(3, 5) + ` ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
+var selectDueHeads = shareable(func(also string) string {
+	return `SELECT ` + headColumns + ` FROM json_each(?1) j CROSS JOIN surehook_heads WHERE subscription IN (SELECT d.subscription FROM surehook_heads d
+		WHERE d.lane = ?2 AND d.subscriber = j.value AND d.next_due <= ?3` + also + ` ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
+}, ` AND `+freeHead(3, 5))
 
 const (
 	selectHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
@@ -102,7 +104,7 @@ func (d *dueHeads) read(subscribers []int64, limit int) (map[int64][]*head, erro
 			by[h.subscriber] = append(by[h.subscriber], d.heads.put(h))
 		}
 		return true, err
-	}, selectDueHeads, list(subscribers), d.lane, d.now, limit, d.Claim.By.Process)
+	}, selectDueHeads.Of(d.sharing.others), d.sharing.args(list(subscribers), d.lane, d.now, limit)...)
 	for _, due := range by {
 		slices.SortFunc(due, func(a, b *head) int { return cmp.Or(cmp.Compare(a.nextDue, b.nextDue), cmp.Compare(a.turn, b.turn)) })
 	}

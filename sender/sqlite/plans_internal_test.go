@@ -49,6 +49,7 @@ var excepted = []step{
 	{selectForgotten, "SCAN o USING COVERING INDEX surehook_subscribers_deleted", ending},
 	{selectFirstPending, "SEARCH f USING PRIMARY KEY (subscription=?)", limited},
 	{selectPresent, "SCAN surehook_processes", "as many as there are processes"},
+	{selectLeasesEnd, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLeastUntil, "SEARCH surehook_leases USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},

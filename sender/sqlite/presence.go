@@ -26,6 +26,7 @@ func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Pre
 		}
 		return fail("storing that the process lives", w.execs(storeBeat, p.Process, p.Beat))
 	})
+	s.processes.Know(known, err)
 	return known, err
 }
 
@@ -35,6 +36,7 @@ func (s *Store) Present(ctx context.Context) (known []sender.Presence, err error
 		known, err = w.present()
 		return fail("reading the processes", err)
 	})
+	s.processes.Know(known, err)
 	return known, err
 }
 

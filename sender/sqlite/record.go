@@ -66,6 +66,7 @@ type batch struct {
 	sender.Batch
 	store     *Store
 	known     *known
+	sharing   sharing
 	now       int64
 	bytes     *turns.Bytes // of the bodies of what is claimed
 	read      bodies
@@ -97,7 +98,7 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 					return err
 				}
 			}
-			next, err = w.nextDue(&in.Claim, now)
+			next, err = w.nextDue(&in.Claim, s.sharing(&in.Claim), now)
 			return err
 		})
 		if err != nil {
@@ -113,7 +114,7 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), bytes: turns.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
+		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: turns.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
 		b.out.Now = timeOf(b.now)
 		return fail("expanding, recording and claiming", b.run(p))
 	})
@@ -165,7 +166,7 @@ func (b *batch) run(p sender.ExpandParams) error {
 	if err := b.flush(); err != nil {
 		return err
 	}
-	next, err := b.nextDue(&b.Claim, b.now)
+	next, err := b.nextDue(&b.Claim, b.sharing, b.now)
 	b.out.NextDue = dueTime(next)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/damage"
+	"github.com/surehook/surehook/sender/internal/processes"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -47,6 +48,7 @@ type Store struct {
 	found     []dueDelivery  // and the array of what a claim finds: it leaves nothing there
 	shard     int64          // of this store's rollups
 	damage    *damage.Log
+	processes processes.Known
 }
 
 var _ sender.Store[*sql.Tx] = (*Store)(nil)
