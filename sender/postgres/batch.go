@@ -175,16 +175,16 @@ func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) 
 // whose sets it is too late for: see insertLate.
 func (b *batch) delivered(l *live) { b.fresh = append(b.fresh, l.key()) }
 
-const (
+var (
 	// insertSuccesses is insertAttempts of those that need no more to be said.
-	insertSuccesses = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
-		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`
-	insertAttempts = `INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[])`
-	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[], $13::boolean[], $14::int[])`
-	insertEnded = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
-		SELECT s, e, t, c, $5 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS u(s, e, t, c)`
+	insertSuccesses = overRows(`INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
+		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`)
+	insertAttempts = overRows(`INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[]) AS u`)
+	insertWaiting = overRows(`INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[], $13::boolean[], $14::int[]) AS u`)
+	insertEnded = overRows(`INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
+		SELECT s, e, t, c, $5 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS u(s, e, t, c)`)
 )
 
 // successes parts the attempts that have succeeded from the others.
@@ -203,60 +203,60 @@ func (b *batch) successes() (plain, others []attempt) {
 func (b *batch) writes() (qs []query) {
 	plain, a := b.successes()
 	if len(plain) > 0 {
-		qs = append(qs, query{insertSuccesses, []any{
-			column(plain, func(r attempt) int64 { return r.event }),
-			column(plain, func(r attempt) int64 { return r.subscription }),
-			column(plain, func(r attempt) int32 { return int32(r.result.Number) }),
-			column(plain, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
-			column(plain, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
-			column(plain, func(r attempt) int32 { return int32(r.result.StatusCode) }),
+		qs = append(qs, query{insertSuccesses.of(len(plain)), []any{
+			field(plain, func(r attempt) int64 { return r.event }),
+			field(plain, func(r attempt) int64 { return r.subscription }),
+			field(plain, func(r attempt) int32 { return int32(r.result.Number) }),
+			field(plain, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
+			field(plain, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
+			field(plain, func(r attempt) int32 { return int32(r.result.StatusCode) }),
 		}})
 	}
 	if len(a) > 0 {
-		qs = append(qs, query{insertAttempts, []any{
-			column(a, func(r attempt) int64 { return r.event }),
-			column(a, func(r attempt) int64 { return r.subscription }),
-			column(a, func(r attempt) int32 { return int32(r.result.Number) }),
-			column(a, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
-			column(a, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
-			column(a, func(r attempt) int32 { return int32(r.result.StatusCode) }),
-			column(a, func(r attempt) string { return string(r.result.Class) }),
-			column(a, func(r attempt) string { return r.result.Error }),
-			column(a, func(r attempt) []byte { return r.result.Snippet }),
-			column(a, func(r attempt) moment { return r.next }),
+		qs = append(qs, query{insertAttempts.of(len(a)), []any{
+			field(a, func(r attempt) int64 { return r.event }),
+			field(a, func(r attempt) int64 { return r.subscription }),
+			field(a, func(r attempt) int32 { return int32(r.result.Number) }),
+			field(a, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
+			field(a, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
+			field(a, func(r attempt) int32 { return int32(r.result.StatusCode) }),
+			field(a, func(r attempt) string { return string(r.result.Class) }),
+			field(a, func(r attempt) string { return r.result.Error }),
+			field(a, func(r attempt) []byte { return r.result.Snippet }),
+			field(a, func(r attempt) moment { return r.next }),
 		}})
 	}
 	if w := b.waits; len(w) > 0 {
-		qs = append(qs, query{insertWaiting, []any{
-			column(w, func(r waits) int64 { return r.subscription }),
-			column(w, func(r waits) int64 { return r.event }),
-			column(w, func(r waits) moment { return r.due }),
-			column(w, func(r waits) moment { return r.firstAt }),
-			column(w, func(r waits) int32 { return int32(r.number) }),
-			column(w, func(r waits) int32 { return int32(r.tries) }),
-			column(w, func(r waits) int64 { return r.stood }),
-			column(w, func(r waits) int64 { return r.epoch }),
-			column(w, func(r waits) int64 { return r.replay }),
-			column(w, func(r waits) int16 { return int16(r.rank) }),
-			column(w, func(r waits) bool { return r.single }),
-			column(w, func(r waits) bool { return r.spared }),
-			column(w, func(r waits) bool { return r.notice }),
-			column(w, func(r waits) int32 { return r.bytes }),
+		qs = append(qs, query{insertWaiting.of(len(w)), []any{
+			field(w, func(r waits) int64 { return r.subscription }),
+			field(w, func(r waits) int64 { return r.event }),
+			field(w, func(r waits) moment { return r.due }),
+			field(w, func(r waits) moment { return r.firstAt }),
+			field(w, func(r waits) int32 { return int32(r.number) }),
+			field(w, func(r waits) int32 { return int32(r.tries) }),
+			field(w, func(r waits) int64 { return r.stood }),
+			field(w, func(r waits) int64 { return r.epoch }),
+			field(w, func(r waits) int64 { return r.replay }),
+			field(w, func(r waits) int16 { return int16(r.rank) }),
+			field(w, func(r waits) bool { return r.single }),
+			field(w, func(r waits) bool { return r.spared }),
+			field(w, func(r waits) bool { return r.notice }),
+			field(w, func(r waits) int32 { return r.bytes }),
 		}})
 	}
 	if e := b.ends; len(e) > 0 {
-		qs = append(qs, query{insertEnded, []any{
-			column(e, func(r ended) int64 { return r.subscription }),
-			column(e, func(r ended) int64 { return r.event }),
-			column(e, func(r ended) string { return string(r.status) }),
-			column(e, func(r ended) string { return string(r.class) }),
+		qs = append(qs, query{insertEnded.of(len(e)), []any{
+			field(e, func(r ended) int64 { return r.subscription }),
+			field(e, func(r ended) int64 { return r.event }),
+			field(e, func(r ended) string { return string(r.status) }),
+			field(e, func(r ended) string { return string(r.class) }),
 			b.now,
 		}})
 	}
 	if f := b.fresh; len(f) > 0 {
-		qs = append(qs, query{insertLate, []any{
-			column(f, func(k sender.DeliveryKey) int64 { return k.Event }),
-			column(f, func(k sender.DeliveryKey) int64 { return k.Subscription }),
+		qs = append(qs, query{insertLate.of(len(f)), []any{
+			field(f, func(k sender.DeliveryKey) int64 { return k.Event }),
+			field(f, func(k sender.DeliveryKey) int64 { return k.Subscription }),
 		}})
 	}
 	b.attempts, b.waits, b.ends, b.fresh = nil, nil, nil, nil

@@ -29,11 +29,11 @@ const (
 			SELECT subscription, event, $5, $7::bigint, $8::bigint, number + 1, CASE WHEN resumed THEN 1 ELSE tries + 1 END,
 				CASE WHEN resumed THEN $6 ELSE coalesce(first_at, $6) END, $6, CASE WHEN resumed THEN 0 ELSE stood END, present, single, spared AND NOT resumed, notice, false, bytes FROM d)
 		SELECT subscription, event, number + 1, spared AND NOT resumed FROM d`
-
-	// insertLeases leases what was never claimed before.
-	insertLeases = `INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted, bytes)
-		SELECT s, e, $6, $8::bigint, $9::bigint, 1, 1, $7, $7, 0, p, false, x, false, b FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, p, x, b)`
 )
+
+// insertLeases leases what was never claimed before.
+var insertLeases = overRows(`INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted, bytes)
+	SELECT s, e, $6, $8::bigint, $9::bigint, 1, 1, $7, $7, 0, p, false, x, false, b FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, p, x, b)`)
 
 // turnStands is how long a turn is left where it is of which nothing has room here: to
 // move it in every claim costs as much as some deliveries do. For ever it cannot stay,
@@ -320,9 +320,9 @@ func (c *claiming) lease() error {
 				return err
 			}
 		}
-		if err := c.joins(insertLeases, column(fresh, func(d chosen) int64 { return d.h.subscription }), column(fresh, func(d chosen) int64 { return d.event }),
-			column(fresh, func(d chosen) int64 { return d.h.epoch }), column(fresh, func(d chosen) bool { return d.notice }),
-			column(fresh, func(d chosen) int32 { return d.bytes }), c.until, c.now, c.Claim.Token, c.Claim.By.Process); err != nil {
+		if err := c.joins(insertLeases.of(len(fresh)), field(fresh, func(d chosen) int64 { return d.h.subscription }), field(fresh, func(d chosen) int64 { return d.event }),
+			field(fresh, func(d chosen) int64 { return d.h.epoch }), field(fresh, func(d chosen) bool { return d.notice }),
+			field(fresh, func(d chosen) int32 { return d.bytes }), c.until, c.now, c.Claim.Token, c.Claim.By.Process); err != nil {
 			return err
 		}
 		c.readArrived(column(fresh, func(d chosen) int64 { return d.no }), column(fresh, func(d chosen) int64 { return d.event }))

@@ -29,14 +29,17 @@ const (
 			WHERE current_setting('surehook.expanding') <> 'false' AND seq <> ALL ((SELECT begun FROM surehook_feed_head)::bigint[]) AND seq >= $2 ORDER BY seq LIMIT $1)`
 	outboxColumns = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
 
-	insertPending = `INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
-		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`
-	insertFeed = `INSERT INTO surehook_feed (position, event, newest, late)
-		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`
 	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
 	selectObjects  = `SELECT no, object_type, object_id FROM surehook_events WHERE no = ANY($1)`
 	deleteOutbox   = `DELETE FROM surehook_outbox WHERE seq = ANY($1)`
 	updateOutbox   = `UPDATE surehook_outbox SET position = $2, after = $3 WHERE seq = $1`
+)
+
+var (
+	insertPending = overRows(`INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
+		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`)
+	insertFeed = overRows(`INSERT INTO surehook_feed (position, event, newest, late)
+		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`)
 )
 
 // unexpanded is an outbox row, and what of its event decides who gets it.
@@ -277,7 +280,7 @@ func (e *expansion) store() error {
 		for i := range late {
 			late[i] = e.fed[i].published < e.newests[i].plus(-disorder)
 		}
-		if err := e.joins(insertFeed, column(e.fed, func(ev *unexpanded) int64 { return ev.event }), e.newests, late, e.position-int64(len(e.fed))); err != nil {
+		if err := e.joins(insertFeed.of(len(e.fed)), field(e.fed, func(ev *unexpanded) int64 { return ev.event }), given(e.newests), given(late), e.position-int64(len(e.fed))); err != nil {
 			return err
 		}
 	}
@@ -348,7 +351,7 @@ func (b *batch) keep(at func(h *head) bool) error {
 		all = append(all, b.arrived[h]...)
 		delete(b.arrived, h)
 	}
-	return b.joins(insertPending, column(all, func(m made) int64 { return m.Subscription }), column(all, func(m made) int64 { return m.Event }),
-		column(all, func(m made) int64 { return m.of.event }), column(all, func(m made) bool { return m.of.notice }),
-		column(all, func(m made) int32 { return m.of.bytes }), b.now)
+	return b.joins(insertPending.of(len(all)), field(all, func(m made) int64 { return m.Subscription }), field(all, func(m made) int64 { return m.Event }),
+		field(all, func(m made) int64 { return m.of.event }), field(all, func(m made) bool { return m.of.notice }),
+		field(all, func(m made) int32 { return m.of.bytes }), b.now)
 }

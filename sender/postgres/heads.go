@@ -43,22 +43,23 @@ const (
 	// lockHeads is the first lock of whoever changes deliveries. All take several in
 	// this order.
 	lockHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription = ANY($1) ORDER BY subscription FOR UPDATE`
-	// lockHeadsAt is given them in their order, with where they may be. A row that is
-	// moved while it waits may be missing.
-	lockHeadsAt = `WITH found AS MATERIALIZED (
+)
+
+// lockHeadsAt is given them in their order, with where they may be. A row that is
+// moved while it waits may be missing.
+var lockHeadsAt = overRows(`WITH found AS MATERIALIZED (
 			SELECT coalesce((SELECT h.ctid FROM surehook_heads h WHERE h.ctid = u.at AND h.subscription = u.no),
 				(SELECT h.ctid FROM surehook_heads h WHERE h.subscription = u.no)) AS at
 			FROM unnest($1::bigint[], $2::tid[]) AS u(no, at))
-		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`
-)
+		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`)
 
 // updateHeads finds rows by where they are, which costs the same however many dead
 // versions of them there are. It fails if it has not found them all. Most have the owner
 // that they had.
-var updateHeads, updateHeadsAndOwners = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner", ", $22::bigint[]", ", owner")
+var updateHeads, updateHeadsAndOwners = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner", ", $23::bigint[]", ", owner")
 
-func updateHeadsOf(set, column, name string) string {
-	return `WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
+func updateHeadsOf(set, column, name string) rowwise {
+	return overRows(`WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
 			waiting = u.waiting, leased = u.leased, dead = u.dead, leases_end = u.leases_end, claimed_to = u.claimed_to, waiting_from = u.waiting_from,
 			epoch = u.epoch, resumed_to = u.resumed_to, rate_at = u.rate_at, streak = u.streak, warned = u.warned, warned_at = u.warned_at,
 			failing_since = u.failing_since, last_success = u.last_success, last_failure = u.last_failure` + set + `
@@ -68,7 +69,7 @@ func updateHeadsOf(set, column, name string) string {
 		AS u(at, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end, claimed_to, waiting_from, epoch, resumed_to, rate_at,
 			streak, warned, warned_at, failing_since, last_success, last_failure` + name + `)
 		WHERE h.ctid = u.at RETURNING h.subscription, h.ctid)
-		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = cardinality($1::tid[]) THEN 1 ELSE 0 END) FROM changed`
+		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = $22::int THEN 1 ELSE 0 END) FROM changed`)
 }
 
 func scanHead(r rows) (h head, err error) {
@@ -181,35 +182,36 @@ func column[T, V any](rows []T, value func(T) V) []V {
 
 func headArgs(all []*head) []any {
 	return []any{
-		column(all, func(h *head) pgtype.TID { return h.at }),
-		column(all, func(h *head) int16 { return int16(h.lane) }),
-		column(all, func(h *head) bool { return h.open }),
-		column(all, func(h *head) moment { return h.nextDue }),
-		column(all, func(h *head) int64 { return h.turn }),
-		column(all, func(h *head) int64 { return h.pending }),
-		column(all, func(h *head) int64 { return h.waiting }),
-		column(all, func(h *head) int64 { return h.leased }),
-		column(all, func(h *head) int64 { return h.dead }),
-		column(all, func(h *head) moment { return h.leasesEnd }),
-		column(all, func(h *head) int64 { return h.claimedTo }),
-		column(all, func(h *head) moment { return h.waitingFrom }),
-		column(all, func(h *head) int64 { return h.epoch }),
-		column(all, func(h *head) pgtype.Int8 { return pgtype.Int8{Int64: h.resumedTo, Valid: h.resumedTo >= 0} }),
-		column(all, func(h *head) moment { return h.rateAt }),
-		column(all, func(h *head) int32 { return int32(h.health.Streak) }),
-		column(all, func(h *head) int32 { return int32(h.health.Warned) }),
-		column(all, func(h *head) moment { return momentOf(h.health.WarnedAt) }),
-		column(all, func(h *head) moment { return momentOf(h.health.FailingSince) }),
-		column(all, func(h *head) moment { return momentOf(h.health.LastSuccess) }),
-		column(all, func(h *head) moment { return momentOf(h.health.LastFailure) }),
+		field(all, func(h *head) pgtype.TID { return h.at }),
+		field(all, func(h *head) int16 { return int16(h.lane) }),
+		field(all, func(h *head) bool { return h.open }),
+		field(all, func(h *head) moment { return h.nextDue }),
+		field(all, func(h *head) int64 { return h.turn }),
+		field(all, func(h *head) int64 { return h.pending }),
+		field(all, func(h *head) int64 { return h.waiting }),
+		field(all, func(h *head) int64 { return h.leased }),
+		field(all, func(h *head) int64 { return h.dead }),
+		field(all, func(h *head) moment { return h.leasesEnd }),
+		field(all, func(h *head) int64 { return h.claimedTo }),
+		field(all, func(h *head) moment { return h.waitingFrom }),
+		field(all, func(h *head) int64 { return h.epoch }),
+		field(all, func(h *head) pgtype.Int8 { return pgtype.Int8{Int64: h.resumedTo, Valid: h.resumedTo >= 0} }),
+		field(all, func(h *head) moment { return h.rateAt }),
+		field(all, func(h *head) int32 { return int32(h.health.Streak) }),
+		field(all, func(h *head) int32 { return int32(h.health.Warned) }),
+		field(all, func(h *head) moment { return momentOf(h.health.WarnedAt) }),
+		field(all, func(h *head) moment { return momentOf(h.health.FailingSince) }),
+		field(all, func(h *head) moment { return momentOf(h.health.LastSuccess) }),
+		field(all, func(h *head) moment { return momentOf(h.health.LastFailure) }),
+		len(all),
 	}
 }
 
 func (b *batch) updateHeads(all []*head) query {
 	if !slices.ContainsFunc(all, func(h *head) bool { return h.owner != b.heads.stored[h.subscription].owner }) {
-		return query{b.text(updateHeads), headArgs(all)}
+		return query{b.text(updateHeads.of(len(all))), headArgs(all)}
 	}
-	return query{b.text(updateHeadsAndOwners), append(headArgs(all), column(all, func(h *head) int64 { return h.owner }))}
+	return query{b.text(updateHeadsAndOwners.of(len(all))), append(headArgs(all), field(all, func(h *head) int64 { return h.owner }))}
 }
 
 // storeHeads writes what has changed, and moves their subscribers' turns. served are

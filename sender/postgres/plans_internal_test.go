@@ -139,8 +139,8 @@ func (c *crowd) plan(text string, settings string) string {
 // atClaims are the statements of expanding, recording and claiming, which are run all
 // the time.
 var atClaims = []string{
-	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
-	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "lockTurns", "updateTurns",
+	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
+	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
 	"selectUnexpanded", "selectFew", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox", "selectObjects",
 }
 
@@ -185,13 +185,13 @@ func TestPlans(t *testing.T) {
 			}
 		}
 		for name, index := range map[string]string{
-			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey",
+			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey", "takeLeases of one": "surehook_leases_pkey",
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due", "nextDue shared": "surehook_heads_due",
 			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_pkey",
 		} {
 			require.Contains(t, c.plan(all[name], own), " using "+index+" ", "%s: %s", when, name)
 		}
-		for _, text := range []string{updateHeads, updateHeadsAndOwners} {
+		for _, text := range []string{updateHeads.many, updateHeads.one, updateHeadsAndOwners.many, updateHeadsAndOwners.one} {
 			require.Contains(t, c.plan(text, own), "Tid Scan on surehook_heads", when)
 		}
 		for _, text := range []string{selectDue.Alone, selectDue.Shared, selectNextDue.Shared} {

@@ -17,15 +17,16 @@ const (
 	// read: so it deletes none of what is not seen.
 	deleteWakes = `DELETE FROM surehook_wakes WHERE subscription = ANY($1) RETURNING subscription`
 
-	// takeLeases takes the leases that are held under a token, which guards the row.
-	// They are looked up one by one, which is right however few there were a moment ago.
-	takeLeases = `WITH q AS MATERIALIZED (
-			SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, event, token) CROSS JOIN LATERAL (
-				SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x)
-		DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
-		RETURNING ` + leaseColumns
 	leaseColumns = `l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, l.notice, l.redacted, l.bytes`
 )
+
+// takeLeases takes the leases that are held under a token, which guards the row.
+// They are looked up one by one, which is right however few there were a moment ago.
+var takeLeases = overRows(`WITH q AS MATERIALIZED (
+		SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, event, token) CROSS JOIN LATERAL (
+			SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x)
+	DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
+	RETURNING ` + leaseColumns)
 
 // floorsNow are where the scans of a claim begin.
 type floorsNow [sender.Lanes]moment
@@ -110,7 +111,7 @@ func (b *batch) begin(f floorsNow, targets []int64, a *around) (found, error) {
 		var l live
 		columns := l.columns()
 		taken := make([]live, 0, len(nos))
-		ask(query{b.text(takeLeases), []any{nos, events, tokens}}, func(r rows) error {
+		ask(query{b.text(takeLeases.of(len(nos))), []any{given(nos), given(events), given(tokens)}}, func(r rows) error {
 			err := r.Scan(columns...)
 			taken = append(taken, l)
 			out.leases[l.key()] = &taken[len(taken)-1]

@@ -42,10 +42,10 @@ func (b *batch) release(rs []sender.Release) error {
 		err := r.Scan(l.columns()...)
 		leases[l.key()] = &l
 		return true, err
-	}, takeLeases,
-		column(rs, func(r sender.Release) int64 { return r.Key.Subscription }),
-		column(rs, func(r sender.Release) int64 { return r.Key.Event }),
-		column(rs, func(r sender.Release) int64 { return r.Token }))
+	}, takeLeases.of(len(rs)),
+		field(rs, func(r sender.Release) int64 { return r.Key.Subscription }),
+		field(rs, func(r sender.Release) int64 { return r.Key.Event }),
+		field(rs, func(r sender.Release) int64 { return r.Token }))
 	if err != nil || len(leases) == 0 {
 		return err
 	}

@@ -12,11 +12,6 @@ const (
 	// boundLock bounds how long recordings are kept waiting with it.
 	boundLock = `SELECT set_config('lock_timeout', '2s', true)`
 
-	insertLate = `INSERT INTO surehook_replay_late (replay, event, subscription)
-		SELECT r.no, u.event, u.subscription FROM surehook_replays r CROSS JOIN unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
-		WHERE r.status_of = 'delivered' AND r.status IN ('running', 'paused') AND r.boundary >= u.event AND (r.at, r.at_subscription) < (u.event, u.subscription)
-		ON CONFLICT DO NOTHING`
-
 	// deleteLate forgets what replays have passed, and what replays of old have left
 	// behind: a recording that saw one before its end may come after it.
 	deleteLate = `DELETE FROM surehook_replay_late l USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(replay, event, subscription)
@@ -24,6 +19,13 @@ const (
 	deleteLeftLate = `DELETE FROM surehook_replay_late WHERE replay < (SELECT coalesce(min(no), 9223372036854775807) FROM surehook_replays
 		WHERE status_of = 'delivered' AND status IN ('running', 'paused'))`
 )
+
+// insertLate keeps what became delivered for the replays of delivered ones that have not
+// come to it.
+var insertLate = overRows(`INSERT INTO surehook_replay_late (replay, event, subscription)
+		SELECT r.no, u.event, u.subscription FROM surehook_replays r CROSS JOIN unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
+		WHERE r.status_of = 'delivered' AND r.status IN ('running', 'paused') AND r.boundary >= u.event AND (r.at, r.at_subscription) < (u.event, u.subscription)
+		ON CONFLICT DO NOTHING`)
 
 // forgetLate forgets what was delivered too late for replays of delivered ones, as
 // far as they are, or whole if they are at their ends.

@@ -43,7 +43,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 	for name, query := range map[string]string{
 		"selectReplayDead": selectReplayDead, "selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered,
 		"takeDead": takeDead, "stillDelivered": stillDelivered, "nextReplay": nextReplay, "selectReplayDeliveredOf": selectReplayDeliveredOf, "selectReplayOwned": selectReplayOwned, "selectLocked": selectLocked,
-		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate, "deleteLate": deleteLate, "deleteLeftLate": deleteLeftLate,
+		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate.many, "insertLate of one": insertLate.one, "deleteLate": deleteLate, "deleteLeftLate": deleteLeftLate,
 	} {
 		prepared, err := tx.Prepare(t.Context(), name, c.text(query))
 		require.NoError(t, err)

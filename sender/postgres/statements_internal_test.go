@@ -13,15 +13,14 @@ import (
 // ownStatements are those that take only parameters, by name.
 func ownStatements() map[string]string {
 	all := map[string]string{
-		"own": own, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateHeadsAndOwners": updateHeadsAndOwners, "lockTurns": lockTurns, "updateTurns": updateTurns,
+		"own": own, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockTurns": lockTurns, "updateTurns": updateTurns,
 		"selectTargets": selectTargets, "selectLeftOf": selectLeftOf, "disable": disableSubscription, "insertNotice": insertNotice,
-		"insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate,
 		"deletePendingKeys": deletePendingKeys, "deleteWaitingKeys": deleteWaitingKeys,
-		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "takeLeases": takeLeases, "selectIdle": selectIdle.Alone, "selectIdle shared": selectIdle.Shared, "nextDue": selectNextDue.Alone, "nextDue shared": selectNextDue.Shared,
+		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "selectIdle": selectIdle.Alone, "selectIdle shared": selectIdle.Shared, "nextDue": selectNextDue.Alone, "nextDue shared": selectNextDue.Shared,
 		"selectDue": selectDue.Alone, "selectDue shared": selectDue.Shared, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
-		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "insertPending": insertPending, "insertLeases": insertLeases, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
-		"insertFeed": insertFeed, "updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
+		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
+		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectAskers": selectAskers, "selectAllAskers": selectAllAskers, "selectAddressed": selectAddressed,
 		"selectUnexpandedLeft": selectUnexpandedLeft, "selectKey": selectKey, "selectVersion": selectVersion,
 		"insertReplay": insertReplay, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
@@ -40,6 +39,11 @@ func ownStatements() map[string]string {
 		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups,
 		"selectEventRange": selectEventRange, "selectEventsOf": selectEventsOf, "removeBodies": removeBodies, "unaddress": unaddress,
 		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "removeSnippets": removeSnippets,
+	}
+	for name, s := range map[string]rowwise{
+		"lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateHeadsAndOwners": updateHeadsAndOwners, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,
+	} {
+		all[name], all[name+" of one"] = s.many, s.one
 	}
 	for name, text := range map[string]string{
 		"selectPosition": selectPosition, "selectDeliveries": selectDeliveries, "selectAttempts": selectAttempts, "selectBody": selectBody,

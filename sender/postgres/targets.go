@@ -162,7 +162,7 @@ func (b *batch) lockQuery(subscriptions []int64) query {
 	if b.again {
 		return query{b.text(lockHeads), []any{subscriptions}}
 	}
-	return query{b.text(lockHeadsAt), []any{subscriptions, placesOf(&b.places, b.places.heads, subscriptions)}}
+	return query{b.text(lockHeadsAt.of(len(subscriptions))), []any{given(subscriptions), given(placesOf(&b.places, b.places.heads, subscriptions))}}
 }
 
 // allLocked returns an error if heads are missing that may have moved while they were
