@@ -222,7 +222,7 @@ func TestScheduleInVirtualTime(t *testing.T) {
 		posts := endpoint.Requests()
 		var at []time.Duration
 		for i, p := range posts {
-			at = append(at, p.ReceivedAt.Sub(began).Truncate(time.Second))
+			at = append(at, p.ReceivedAt.Sub(began).Truncate(10*time.Second)) // a result may wait a little for its step
 			require.NoError(t, p.Verify(secret), "signed anew")
 			require.Equal(t, strconv.FormatInt(p.ReceivedAt.Unix(), 10), p.Header.Get("Webhook-Timestamp"))
 			require.Equal(t, posts[0].Body, p.Body, "the same bytes")

@@ -14,7 +14,7 @@ const (
 	// Results are recorded together. If everything that is due was claimed they wait for
 	// a step that is made anyway, for at most so long: a process that is killed repeats
 	// what it has not recorded.
-	recordWithin = 120 * time.Millisecond
+	recordWithin = 200 * time.Millisecond
 
 	// If more is due, its claim waits for them: they are recorded once there are so many,
 	// or so long after the first of them, or at once if nothing else is on the wire that
@@ -126,15 +126,17 @@ func (p *pump) hint(until time.Time) time.Time {
 func (p *pump) recordAt(now, until time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := until
+	p.restful = time.Time{}
 	switch {
 	case len(p.back) > 0 || p.admitted:
 		return now
 	case len(p.done) > 0:
-		at = p.dueToRecord(now)
+		if at := p.dueToRecord(now); at.Before(until) {
+			until = at
+		}
 	}
-	if at.Before(until) {
-		return at
+	if p.pace.caughtUp && !p.toTheEnd {
+		p.restful = until
 	}
 	return until
 }
@@ -145,11 +147,23 @@ func (p *pump) dueToRecord(now time.Time) time.Time {
 	case len(p.done) >= flushResults || p.toTheEnd && p.nothingNears():
 		return now
 	case p.pace.caughtUp && !p.keptBack && !p.toTheEnd:
-		return p.firstDone.Add(max(recordWithin, p.d.cfg.MaxDelay+p.d.cfg.MaxDelay/4))
+		return p.firstDone.Add(p.recordWithin())
 	case p.nothingNears():
 		return now
 	}
 	return p.firstDone.Add(flushAfter)
+}
+
+// recordWithin is how long results wait for a step that is made anyway. An attempt is begun
+// only if it ends a sixth of the lease before that does.
+func (p *pump) recordWithin() time.Duration {
+	return min(max(recordWithin, p.d.cfg.MaxDelay+p.d.cfg.MaxDelay/4), p.d.cfg.Lease/12)
+}
+
+// mayRest reports whether a result that has come leaves the pump's rest as long as it is.
+// To be woken, only to set a timer, costs as much as the signature does.
+func (p *pump) mayRest() bool {
+	return !p.draining && !p.keptBack && !p.restful.IsZero() && len(p.done) < flushResults && !p.firstDone.Add(p.recordWithin()).Before(p.restful)
 }
 
 // nothingNears reports whether no result is to be expected soon that could be recorded

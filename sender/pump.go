@@ -65,6 +65,7 @@ type pump struct {
 	onWire    []*attempt
 	done      []*attempt // their results are to be recorded
 	firstDone time.Time
+	restful   time.Time // the pump rests until then, and results wait for a step that is made anyway
 	keptBack  bool      // other deliveries of their subscriptions wait for some of them
 	proven    bool      // a proven endpoint's is among them,
 	answered  time.Time // and when the last one of these came

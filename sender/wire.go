@@ -251,7 +251,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	if next != nil {
 		p.start()
 	}
-	if n := len(p.done); n == 1 || n == flushResults || p.nothingNears() || !made {
+	if n := len(p.done); !made || (n == 1 || n == flushResults || p.nothingNears()) && !p.mayRest() {
 		p.signal()
 	}
 	return next
