@@ -500,13 +500,17 @@ var breakages = map[string]breakage{
 		}
 	}},
 	"wake-ups overlooked": {[]string{"claim/every wake-up is seen"}, func(b *broken, _ *harness) {
-		var expansions atomic.Int64
+		var taken atomic.Bool
 		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
 			x, err := b.Store.Expand(ctx, p)
-			if x.Deliveries > 0 && expansions.Add(1)%5 == 0 { // as if somebody had claimed meanwhile
-				_, err = b.Store.RecordAndClaim(ctx, sender.Batch{Claim: sender.ClaimParams{
+			if x.Deliveries > 0 && !taken.Load() { // as if somebody had claimed meanwhile
+				var c sender.Claims
+				c, err = b.Store.RecordAndClaim(ctx, sender.Batch{Claim: sender.ClaimParams{
 					Lease: time.Minute, Lanes: [sender.Lanes]sender.LaneParams{{Slots: 1, PerSubscriber: 1, PerSubscription: 1}},
 				}})
+				if len(c.Claimed) > 0 { // others may have claimed all of it
+					taken.Store(true)
+				}
 			}
 			return x, err
 		}
