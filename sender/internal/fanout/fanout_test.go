@@ -52,6 +52,7 @@ func TestPlan(t *testing.T) {
 		"what one leaves":     {p: sender.ExpandParams{Deliveries: 20, Events: 9, Whole: 1, Part: 8}, all: []*fanout.Candidate{event(2, "a"), event(100, "b")}, want: makes{{0, 2}, {1, 6}}, more: true},
 		"no share":            {p: sender.ExpandParams{Deliveries: 20, Events: 9, Whole: 1, Part: 1}, all: []*fanout.Candidate{event(9, "a"), event(9, "b")}, want: makes{{0, 1}}, waiting: 1, more: true},
 		"nothing said":        {p: sender.ExpandParams{Deliveries: 3, Events: 9}, all: []*fanout.Candidate{event(2, "a"), event(9, "b")}, want: makes{{0, 2}, {1, 1}}, more: true},
+		"more than a call":    {p: sender.ExpandParams{Deliveries: 3, Events: 9, Whole: 9, Part: 9}, all: []*fanout.Candidate{event(7, "a"), event(1, "b")}, want: makes{{0, 7}}, more: true},
 		"not all of it known": {p: p, all: []*fanout.Candidate{{Count: 3}}, want: makes{{0, 3}}, more: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +61,13 @@ func TestPlan(t *testing.T) {
 			require.Equal(t, c.waiting, plan.Waiting)
 			require.Equal(t, c.more, plan.More)
 		})
+	}
+}
+
+// To tell a large event, and to make a part of it, one more than either must be known.
+func TestLook(t *testing.T) {
+	for _, p := range []sender.ExpandParams{{Whole: 5, Part: 8}, {Whole: 8, Part: 5}, {Deliveries: 8}} {
+		require.Equal(t, 9, fanout.New(p).Look())
 	}
 }
 
