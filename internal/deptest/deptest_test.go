@@ -6,6 +6,7 @@ package deptest_test
 import (
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,20 @@ var rules = []rule{
 		from:    []string{"dedup"},
 		never:   []string{"dedup/*"},
 		because: "a store imports what it implements, never the other way round",
+	},
+	{
+		name:    "the front door knows no store",
+		from:    []string{"."},
+		never:   []string{"sender/*", "dedup/*", "receiver/*"},
+		only:    []string{"golang.org/x/sync/..."},
+		because: "whoever imports it must not link what they do not use",
+	},
+	{
+		name:    "nobody stands on the front door",
+		from:    []string{"./..."},
+		but:     append([]string{"."}, programs...),
+		never:   []string{"."},
+		because: "it only puts parts together",
 	},
 	{
 		name:    "sender does not know its stores",
@@ -221,6 +236,8 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		{"signing and backoff stand alone", map[string]string{"signing": "database/sql"}},
 		{"internal", map[string]string{"internal/x": "dedup", "dedup": "fmt"}},
 		{"dedup does not know its stores", map[string]string{"dedup": "dedup/memory", "dedup/memory": "fmt"}},
+		{"the front door knows no store", map[string]string{".": "sender/sqlite", "sender/sqlite": "fmt"}},
+		{"nobody stands on the front door", map[string]string{"sender/jobs": ".", ".": "fmt"}},
 		{"sender does not know its stores", map[string]string{"sender": "sender/sqlite", "sender/sqlite": "fmt"}},
 		{"receiver knows no store", map[string]string{"receiver": "dedup/sqlite", "dedup/sqlite": "fmt"}},
 		{"stores of dedup implement dedup", map[string]string{"dedup/memory": "fmt"}},
@@ -278,9 +295,9 @@ func treeOf(imports map[string]string) fstest.MapFS {
 	tree := fstest.MapFS{}
 	for pkg, imported := range imports {
 		if _, own := imports[imported]; own {
-			imported = module + "/" + imported
+			imported = path.Join(module, imported)
 		}
-		tree[pkg+"/file.go"] = &fstest.MapFile{Data: fmt.Appendf(nil, "package p\n\nimport _ %q\n", imported)}
+		tree[path.Join(pkg, "file.go")] = &fstest.MapFile{Data: fmt.Appendf(nil, "package p\n\nimport _ %q\n", imported)}
 	}
 	return tree
 }

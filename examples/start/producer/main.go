@@ -1,0 +1,50 @@
+// Command producer is the sending side of a service, as README shows it: it publishes an
+// event with the change that it reports, and delivers it.
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/surehook/surehook"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	key := must(base64.StdEncoding.DecodeString(os.Getenv("SEALING_KEY"))) // 32 bytes: secrets are sealed at rest
+	pool := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
+	store := must(postgres.New(pool, nil))
+	check(store.Migrate(ctx)) // several processes may start at once
+	hooks := must(surehook.NewSender(store, sender.SealingKey{ID: "2026-11", Key: key}, nil))
+
+	customer, secret, err := hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
+	check(err)
+	log.Printf("the customer's secret: %s", secret.Reveal())
+	must(hooks.Registry.Subscribe(ctx, sender.NewSubscription{
+		Subscriber: customer.ID, URL: "https://customer.example/webhooks", EventTypes: []string{"invoice.*"},
+	}))
+	check(hooks.InTx(ctx, func(tx pgx.Tx) error { // your change and its event, or neither
+		_, err := hooks.PublishTx(ctx, tx, sender.Event{
+			Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "in_1"}, Subscriber: customer.ID,
+		})
+		return err
+	}))
+	check(hooks.Run(ctx)) // delivers until interrupted, then drains
+}
+
+func must[T any](v T, err error) T { check(err); return v }
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,137 @@
+// Package start_test runs the two programs that README shows against each other.
+package start_test
+
+import (
+	"bufio"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/surehook/surehook/internal/porttest"
+	"github.com/surehook/surehook/sender/postgres/postgrestest"
+)
+
+// build compiles a program in which some texts are replaced by others, and returns its file.
+func build(t *testing.T, program string, replace ...string) string {
+	t.Helper()
+	source, err := filepath.Abs(filepath.Join(program, "main.go"))
+	require.NoError(t, err)
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	for i := 0; i < len(replace); i += 2 {
+		require.Equal(t, 1, strings.Count(string(text), replace[i]), "of what is replaced: %s", replace[i])
+	}
+	folder := t.TempDir()
+	changed, overlay, file := filepath.Join(folder, "main.go"), filepath.Join(folder, "overlay.json"), filepath.Join(folder, program+".exe")
+	require.NoError(t, os.WriteFile(changed, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600))
+	replacement, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(overlay, replacement, 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", file, "./"+program).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return file
+}
+
+// start runs a program in a folder of its own until the test ends, and returns what it logs.
+func start(t *testing.T, file string, env ...string) (p *exec.Cmd, log io.Reader) {
+	t.Helper()
+	p = exec.CommandContext(t.Context(), file)
+	p.Dir, p.Env = t.TempDir(), append(os.Environ(), env...)
+	log, err := p.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { // the context has ended, and so has the program
+		if p.ProcessState == nil {
+			_ = p.Wait()
+		}
+	})
+	return p, log
+}
+
+// The customer starts its consumer once it has its secret. Its URL is there before, and
+// whoever posts to it waits.
+func TestProducerAndConsumer(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a program cannot be interrupted on Windows")
+	}
+	dsn := postgrestest.Pool(t).Config().ConnString()
+	address := porttest.Reserved(t)
+	consumer := build(t, "consumer", `":8080"`, `"`+address+`"`)
+	ready := make(chan struct{})
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+	customer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-ready:
+			forward.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(customer.Close)
+	producer := build(t, "producer", "https://customer.example", customer.URL,
+		"Key: key}, nil)", "Key: key}, &surehook.SenderConfig{Network: sender.Network{AllowPrivateNetworks: true}})")
+
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	sending, log := start(t, producer, "DATABASE_URL="+dsn, "SEALING_KEY="+base64.StdEncoding.EncodeToString(key))
+	lines := bufio.NewScanner(log)
+	secret := ""
+	for secret == "" {
+		require.True(t, lines.Scan(), "the producer has ended without a secret")
+		_, secret, _ = strings.Cut(lines.Text(), "the customer's secret: ")
+	}
+	go func() { _, _ = io.Copy(io.Discard, log) }()
+
+	receiving, log := start(t, consumer, "WEBHOOK_SECRET="+secret)
+	go func() { _, _ = io.Copy(io.Discard, log) }()
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+	close(ready)
+
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(receiving.Dir, "crm.db")+"?_pragma=busy_timeout(5000)")
+	require.NoError(t, err)
+	defer func() { _ = db.Close() }()
+	require.Eventually(t, func() bool {
+		var state string
+		err := db.QueryRowContext(t.Context(), "SELECT state FROM invoices WHERE id = 'in_1'").Scan(&state)
+		return err == nil && state == "invoice.paid"
+	}, 30*time.Second, 20*time.Millisecond)
+	require.NoError(t, sending.Process.Signal(os.Interrupt))
+	require.NoError(t, sending.Wait(), "it drains, and ends")
+}
+
+// README shows what is run here.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	for _, program := range []string{"producer", "consumer"} {
+		text, err := os.ReadFile(filepath.Join(program, "main.go"))
+		require.NoError(t, err)
+		_, main, found := strings.Cut(string(text), "\nfunc main() {\n")
+		require.True(t, found)
+		main, _, found = strings.Cut(main, "\n}\n")
+		require.True(t, found)
+		require.Contains(t, string(readme), "func main() {\n"+main+"\n}\n", program)
+	}
+}

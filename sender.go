@@ -1,0 +1,163 @@
+package surehook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/signing"
+)
+
+// Sender is the sending side of a service: its parts, which agree with each other. It
+// starts nothing until Run. The methods of the Publisher are its own. It is safe for
+// concurrent use.
+type Sender[Tx any] struct {
+	*sender.Publisher[Tx]
+	Registry   *sender.Registry[Tx]
+	Dispatcher *sender.Dispatcher
+	History    *sender.History
+	Replays    *sender.Replays
+}
+
+// SenderConfig adjusts a Sender. A nil config and zero fields mean the defaults of the
+// parts.
+type SenderConfig struct {
+	// OlderKeys open the secrets that they have sealed: see [sender.Registry.Rewrap].
+	OlderKeys []sender.SealingKey
+
+	// Network says which addresses may be called. It is checked when a URL is registered,
+	// and at every dial.
+	Network sender.Network
+
+	// Retention says how long what is kept, and how far back events may be sent again.
+	Retention sender.Retention
+
+	// Timeout bounds an attempt and a challenge, and is the most that a subscription's
+	// Settings.Timeout may ask for. The default is 10 s, the most is 30 s.
+	Timeout time.Duration
+
+	// Proxies are the HTTP proxies that a subscription's Settings.Proxy can name: see
+	// [sender.DispatcherConfig].
+	Proxies map[string]*url.URL
+
+	// Schemes sign deliveries and challenges. The default is signing.DefaultSchemes.
+	Schemes []signing.Scheme
+
+	// UserAgent is the header's value. The default is "surehook".
+	UserAgent string
+
+	// Logger gets what an operator should know. The default is slog.Default().
+	Logger *slog.Logger
+
+	// Now is the clock of ids, of OccurredAt and of the reach. Leases and schedules go by
+	// the database's clock. The default is time.Now.
+	Now func() time.Time
+
+	// Challenge has every callback URL prove, before it is registered, that its owner wants
+	// the events.
+	Challenge bool
+
+	// MaxBodyBytes bounds an event's body. The default is 1 MiB.
+	MaxBodyBytes int
+
+	// Dispatch has what only the Dispatcher needs: Policy, Slots, MaxDelay, Hooks, Notifier
+	// and so on. What SenderConfig has itself must be zero in it.
+	Dispatch sender.DispatcherConfig
+}
+
+// NewSender returns a Sender on a store. key seals the customers' secrets at rest. It
+// touches no database. All problems are reported at once.
+func NewSender[Tx any](store sender.Store[Tx], key sender.SealingKey, cfg *SenderConfig) (*Sender[Tx], error) {
+	var c SenderConfig
+	if cfg != nil {
+		c = *cfg
+	}
+	if err := c.shared(); err != nil {
+		return nil, err
+	}
+	if store == nil {
+		return nil, errors.New("surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite")
+	}
+	keys, err := sender.NewKeys(key, c.OlderKeys...)
+	if err != nil {
+		return nil, err
+	}
+
+	d := c.Dispatch
+	d.Network, d.Retention, d.Timeout, d.Proxies = c.Network, c.Retention, c.Timeout, c.Proxies
+	d.Schemes, d.UserAgent, d.Logger = c.Schemes, c.UserAgent, c.Logger
+	s := &Sender[Tx]{}
+	var errs [6]error
+	s.Dispatcher, errs[0] = sender.NewDispatcher(store, keys, &d)
+	s.Publisher, errs[1] = sender.NewPublisher(store, &sender.PublisherConfig{MaxBodyBytes: c.MaxBodyBytes, Now: c.Now})
+	s.History, errs[2] = sender.NewHistory(store, &sender.HistoryConfig{Retention: c.Retention, Now: c.Now})
+	s.Replays, errs[3] = sender.NewReplays(store, &sender.ReplaysConfig{Retention: c.Retention, Now: c.Now})
+	r := sender.RegistryConfig{
+		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now,
+	}
+	if c.Challenge {
+		r.Challenger, errs[4] = sender.NewChallenger(store, keys, &sender.ChallengerConfig{
+			Network: c.Network, Timeout: c.Timeout, Proxies: c.Proxies, UnguardedTransport: d.UnguardedTransport, Schemes: c.Schemes, UserAgent: c.UserAgent,
+		})
+	}
+	s.Registry, errs[5] = sender.NewRegistry(store, keys, &r)
+	if err := joined(errs[:]); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Run delivers until ctx ends, then drains. It returns at once if a key or a migration is
+// missing: see [sender.Dispatcher.Run]. Any number of processes may run; one that only
+// publishes does not call it.
+func (s *Sender[Tx]) Run(ctx context.Context) error { return s.Dispatcher.Run(ctx) }
+
+// shared refuses what Dispatch says of what all parts share.
+func (c *SenderConfig) shared() error {
+	d := &c.Dispatch
+	return overlaps("SenderConfig.Dispatch", "SenderConfig", "which all parts share", []field{
+		{"Network", !reflect.ValueOf(d.Network).IsZero()},
+		{"Retention", d.Retention != sender.Retention{}},
+		{"Timeout", d.Timeout != 0},
+		{"Proxies", d.Proxies != nil},
+		{"Schemes", d.Schemes != nil},
+		{"UserAgent", d.UserAgent != ""},
+		{"Logger", d.Logger != nil},
+	})
+}
+
+// field is one that two configurations have.
+type field struct {
+	name string
+	set  bool // in the inner one
+}
+
+func overlaps(inner, outer, why string, fields []field) error {
+	var errs []error
+	for _, f := range fields {
+		if f.set {
+			errs = append(errs, fmt.Errorf("surehook: %s.%s is set: set %s.%s, %s", inner, f.name, outer, f.name, why))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// joined are several parts' problems, each once.
+func joined(errs []error) error {
+	var all []error
+	seen := map[string]bool{}
+	for _, err := range errs {
+		if err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,180 @@
+package surehook_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook"
+	inbound "github.com/surehook/surehook/dedup/memory"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/sender"
+	outbound "github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/signing"
+)
+
+func key(id string) sender.SealingKey {
+	return sender.SealingKey{ID: id, Key: []byte(strings.Repeat(id, 32)[:32])}
+}
+
+func newSender(t *testing.T, cfg *surehook.SenderConfig) (*surehook.Sender[*outbound.Tx], error) {
+	t.Helper()
+	store, err := outbound.New(nil)
+	require.NoError(t, err)
+	return surehook.NewSender(store, key("2026-11"), cfg)
+}
+
+// What all parts share is said once: a second place would be right for one of them alone.
+func TestOverlappingSettings(t *testing.T) {
+	for field, d := range map[string]sender.DispatcherConfig{
+		"Network":   {Network: sender.Network{Deny: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}},
+		"Retention": {Retention: sender.Retention{Reach: time.Hour}},
+		"Timeout":   {Timeout: time.Second},
+		"Proxies":   {Proxies: map[string]*url.URL{}},
+		"Schemes":   {Schemes: signing.DefaultSchemes()},
+		"UserAgent": {UserAgent: "mine"},
+		"Logger":    {Logger: slog.Default()},
+	} {
+		_, err := newSender(t, &surehook.SenderConfig{Dispatch: d})
+		require.EqualError(t, err, "surehook: SenderConfig.Dispatch."+field+" is set: set SenderConfig."+field+", which all parts share")
+	}
+	for want, r := range map[string]receiver.Config{
+		"ReceiverConfig.Receive has a scope":         {Scope: "other"},
+		"several, use receiver.New":                  {ScopeOf: func(signing.Verified) string { return "" }},
+		"set ReceiverConfig.Reach":                   {Horizon: time.Hour},
+		"set ReceiverConfig.Retention, by which":     {Retention: time.Hour},
+		"set ReceiverConfig.Logger, by which":        {Logger: slog.Default()},
+		"ReceiverConfig.Receive.Now is set: set Rec": {Now: time.Now},
+	} {
+		_, err := newReceiver(&surehook.ReceiverConfig{Receive: r})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// What a part refuses, the door refuses, and all of it at once.
+func TestProblemsOfParts(t *testing.T) {
+	_, err := newSender(t, &surehook.SenderConfig{
+		MaxBodyBytes: -1, Timeout: time.Hour, Retention: sender.Retention{Reach: -1}, Challenge: true, Dispatch: sender.DispatcherConfig{Slots: -1},
+	})
+	for _, part := range []string{"MaxBodyBytes", "Timeout is 1h0m0s", "Reach", "Slots is -1"} {
+		require.ErrorContains(t, err, part)
+	}
+	_, err = newSender(t, &surehook.SenderConfig{OlderKeys: []sender.SealingKey{key("2026-11")}})
+	require.Error(t, err)
+	_, err = surehook.NewSender[*outbound.Tx](nil, key("a"), nil)
+	require.EqualError(t, err, "surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite")
+
+	_, err = surehook.NewReceiver(inbound.New().InTx, inbound.New(), "", "short", &surehook.ReceiverConfig{OlderSecrets: []string{"short"}})
+	for _, part := range []string{"needs a scope", "surehook: the secret: ", "OlderSecrets[0]: "} {
+		require.ErrorContains(t, err, part)
+	}
+	_, err = newReceiver(&surehook.ReceiverConfig{Reach: 30 * 24 * time.Hour})
+	require.ErrorContains(t, err, "720h0m0s", "markers must outlast the reach")
+}
+
+// Every part has what it shares with the others.
+func TestPartsAgree(t *testing.T) {
+	proxy := &url.URL{Scheme: "http", Host: "proxy.example:3128"}
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	s, err := newSender(t, &surehook.SenderConfig{
+		Network: sender.Network{AllowPrivateNetworks: true}, Timeout: 3 * time.Second, Proxies: map[string]*url.URL{"out": proxy},
+		Now: func() time.Time { return now }, MaxBodyBytes: 1000,
+	})
+	require.NoError(t, err)
+	ctx := t.Context()
+	owner, _, err := s.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
+	require.NoError(t, err)
+	sub, err := s.Registry.Subscribe(ctx, sender.NewSubscription{
+		Subscriber: owner.ID, URL: "http://127.0.0.1:1/", Settings: sender.Settings{Proxy: "out", Timeout: 3 * time.Second},
+	})
+	require.NoError(t, err, "the network, the proxies and the timeout are the registry's too")
+	_, err = s.Registry.Update(ctx, sub.ID, sender.SubscriptionChange{Settings: &sender.Settings{Timeout: 4 * time.Second}})
+	require.ErrorContains(t, err, "3s")
+	require.Equal(t, now, owner.CreatedAt.UTC().Truncate(time.Second))
+	_, err = s.Publish(ctx, sender.Event{Type: "a.b", Object: sender.Object{Type: "o", ID: "1"}, Data: []byte(`"` + strings.Repeat("x", 1000) + `"`)})
+	require.ErrorContains(t, err, "1000")
+}
+
+// A rotation's overlap holds with the default schemes: what the old secret has signed is
+// accepted, and what the new one has.
+func TestOlderSecrets(t *testing.T) {
+	older, current := signing.GenerateSecret(), signing.GenerateSecret()
+	store := inbound.New()
+	r, err := surehook.NewReceiver(store.InTx, store, "billing", current.Reveal(), &surehook.ReceiverConfig{OlderSecrets: []string{older.Reveal()}})
+	require.NoError(t, err)
+	for _, secret := range []signing.Secret{older, current} {
+		for _, scheme := range signing.DefaultSchemes() {
+			m := signed(t, scheme, secret)
+			_, err := r.Receive(t.Context(), m, func(context.Context, *inbound.Tx, receiver.Event) error { return nil })
+			require.NoError(t, err, scheme.Name())
+		}
+	}
+	_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), nil)
+	require.Error(t, err)
+}
+
+// Run removes what is older than the retention, at once and each hour, also after a failure.
+func TestRunForgetsOldMarkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := inbound.New()
+		fails := true
+		inTx := func(ctx context.Context, fn func(*inbound.Tx) error) error {
+			if fails {
+				return errors.New("the database is away")
+			}
+			return store.InTx(ctx, fn)
+		}
+		r, err := surehook.NewReceiver(inTx, store, "billing", signing.GenerateSecret().Reveal(), &surehook.ReceiverConfig{
+			Reach: time.Hour, Retention: 25 * time.Hour, Logger: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, err)
+		mark := func() (fresh bool) {
+			require.NoError(t, store.InTx(t.Context(), func(tx *inbound.Tx) (err error) {
+				fresh, err = store.Mark(t.Context(), tx, "billing", "evt_1", time.Now())
+				return err
+			}))
+			return fresh
+		}
+		require.True(t, mark())
+		time.Sleep(26 * time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		synctest.Wait()
+		require.False(t, mark(), "the database was away")
+		fails = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.True(t, mark(), "a minute later it was not")
+		time.Sleep(27 * time.Hour)
+		synctest.Wait()
+		require.True(t, mark(), "and each hour")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+func signed(t *testing.T, scheme signing.Scheme, secret signing.Secret) signing.Message {
+	t.Helper()
+	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
+	require.NoError(t, err)
+	id := "evt_" + scheme.Name() + secret.Fingerprint()
+	body := []byte(`{"id":"` + id + `","type":"a.b","created_at":"2026-11-01T00:00:00Z","object":{"type":"o","id":"1"},"version":1,"data":{}}`)
+	m := signing.Message{Method: http.MethodPost, URL: "/", Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
+	require.NoError(t, scheme.Sign(m.Header, id, time.Now(), body, keys))
+	return m
+}
+
+func newReceiver(cfg *surehook.ReceiverConfig) (*surehook.Receiver[*inbound.Tx], error) {
+	store := inbound.New()
+	return surehook.NewReceiver(store.InTx, store, "billing", signing.GenerateSecret().Reveal(), cfg)
+}
