@@ -61,7 +61,9 @@ type DispatcherConfig struct {
 	DrainTimeout time.Duration
 
 	// MaxIdle is how long the dispatcher rests at most before it looks for work
-	// again, if nothing wakes it. The default is 100 ms.
+	// again, if nothing wakes it. An event that nobody hints at waits for that: one that
+	// was published in a caller's transaction without Publisher.Wake, or on SQLite by
+	// another process. The default is 200 ms.
 	MaxIdle time.Duration
 
 	// MaxDelay is how far apart the dispatcher's steps are that new events cause, and
@@ -207,7 +209,7 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 		c.DrainTimeout = c.Timeout + 5*time.Second
 	}
 	if c.MaxIdle == 0 {
-		c.MaxIdle = 100 * time.Millisecond
+		c.MaxIdle = 200 * time.Millisecond
 	}
 	if c.MaxDelay == 0 {
 		c.MaxDelay = min(defaultMaxDelay, c.MaxIdle)
