@@ -69,7 +69,7 @@ func TestKillPostgres(t *testing.T) {
 		start(i)
 	}
 	inTransaction := 0
-	ended := map[string]sender.Delivery{} // by id: as it ended, when that was seen
+	ended := map[string]sender.Delivery{} // by id: as it ended, when it was observed seen
 	for round := range rounds {
 		order := rand.Perm(processes)
 		killed, stopped := order[0], order[1]

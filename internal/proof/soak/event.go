@@ -60,7 +60,7 @@ type post struct {
 	accepted   bool  // the receiver answered 2xx
 	status     int   // that was answered, if any was
 	retryAfter time.Duration
-	answered   time.Time // when that was answered
+	answered   time.Time // when it was observed answered
 }
 
 // unchecked has an event looked at again.

@@ -1,7 +1,7 @@
-// Package cursor has what the stores' lists have in common: how many they return at a
-// time, and the texts by which one goes on. A text is opaque to callers, and taken only
-// in the one form that it has: none is the beginning of another one, so that what was
-// cut off does not lead elsewhere. It is no secret, and gives no right.
+// Package cursor has the common part of the stores' lists: the bounds of a page, and
+// the texts of cursors. A text is opaque to callers, and each cursor has exactly one.
+// No text is the beginning of another one, so a text that was cut off is refused and
+// does not lead elsewhere. Cursors are not secret, and give no rights.
 package cursor
 
 import (
@@ -22,8 +22,8 @@ const (
 // OfNumber is the cursor of a list that is ordered by a number, from 1.
 func OfNumber(no int64) string { return write(no) }
 
-// Number reads what is asked of such a list: how many, and the number from which on,
-// which is first without a cursor. The error matches sender.ErrInvalid.
+// Number reads a query of such a list: its limit, and the number at which the page
+// begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
 func Number(asked int, text string, first int64) (limit int, from int64, err error) {
 	if limit, err = limitOf(asked); err != nil || text == "" {
 		return limit, first, err
@@ -37,8 +37,8 @@ func Number(asked int, text string, first int64) (limit int, from int64, err err
 // OfDelivery is the cursor of a list of deliveries.
 func OfDelivery(k sender.DeliveryKey) string { return write(k.Event, k.Subscription) }
 
-// Delivery reads what is asked of such a list: how many, and the key from which on,
-// which is first without a cursor. The error matches sender.ErrInvalid.
+// Delivery reads a query of such a list: its limit, and the key at which the page
+// begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
 func Delivery(asked int, text string, first sender.DeliveryKey) (limit int, from sender.DeliveryKey, err error) {
 	if limit, err = limitOf(asked); err != nil || text == "" {
 		return limit, first, err
@@ -59,7 +59,7 @@ func limitOf(asked int) (int, error) {
 	return limit, nil
 }
 
-// encoding passes over line ends, though it is strict.
+// encoding ignores line ends although it is strict: read refuses them.
 var encoding = base64.RawURLEncoding.Strict()
 
 func write(numbers ...int64) string { return encoding.EncodeToString([]byte(Decimal(numbers...))) }

@@ -30,8 +30,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// What was cut off is no cursor of its list, nor is anything else that it did not
-// write.
+// A list refuses cursors that were cut off, and all texts that it did not write.
 func TestNoCursor(t *testing.T) {
 	number, delivery := cursor.OfNumber(123456), cursor.OfDelivery(sender.DeliveryKey{Event: 12, Subscription: 345})
 	wrong := func(text string) (all []string) {
@@ -50,7 +49,7 @@ func TestNoCursor(t *testing.T) {
 	}
 }
 
-// A cursor is read back as what it stands for, and has one text.
+// A cursor is read back as it was written, and has one text.
 func FuzzCursor(f *testing.F) {
 	for _, k := range []sender.DeliveryKey{{Event: 1, Subscription: 1}, {Event: 12, Subscription: 345}, {Event: math.MaxInt64, Subscription: math.MaxInt64}} {
 		f.Add(cursor.OfDelivery(k), k.Event, k.Subscription)

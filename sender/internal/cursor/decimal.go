@@ -14,8 +14,8 @@ func Decimal(numbers ...int64) string {
 	return string(b)
 }
 
-// ReadDecimal reads as many numbers as Decimal has written, none of them negative, and
-// takes nothing else.
+// ReadDecimal reads the text that Decimal writes for this many numbers, and returns
+// false for any other text and for negative numbers.
 func ReadDecimal(text string, into ...*int64) bool {
 	rest := text
 	numbers := make([]int64, len(into))

@@ -1,5 +1,5 @@
-// Package damage tells of rows that are missing or make no sense: somebody has changed
-// the tables by hand, or has restored a part of them.
+// Package damage logs that rows are missing or make no sense: somebody has changed the
+// tables by hand, or has restored a part of them.
 package damage
 
 import (
@@ -14,7 +14,7 @@ const (
 	most  = 10_000
 )
 
-// Log tells once a minute of each subscription whose rows are damaged. It is safe for
+// Log logs damaged rows, at most once a minute for each subscription. It is safe for
 // concurrent use.
 type Log struct {
 	to   *slog.Logger
@@ -25,7 +25,8 @@ type Log struct {
 // NewLog returns a Log that writes to a logger.
 func NewLog(to *slog.Logger) *Log { return &Log{to: to, told: map[int64]time.Time{}} }
 
-// Tell says what is wrong with a subscription, by its number, and what is done instead.
+// Tell logs that rows of a subscription, given by its number, are wrong, and how the
+// store goes on instead.
 func (l *Log) Tell(ctx context.Context, subscription int64, wrong, instead string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +35,7 @@ func (l *Log) Tell(ctx context.Context, subscription int64, wrong, instead strin
 		return
 	}
 	if len(l.told) >= most {
-		clear(l.told) // then all are told of once more
+		clear(l.told) // then each is logged once more
 	}
 	l.told[subscription] = now
 	l.to.ErrorContext(ctx, "a subscription's rows are damaged; the others go on", "subscription_no", subscription, "wrong", wrong, "instead", instead)

@@ -1,5 +1,5 @@
-// Package fanout decides how much of which events one expansion makes, so that an event
-// with very many deliveries does not hold up those behind it.
+// Package fanout decides how many deliveries of which events one expansion makes, so
+// that an event with very many deliveries does not hold up those behind it.
 package fanout
 
 import (
@@ -11,35 +11,38 @@ import (
 )
 
 const (
-	// Begun is how many events may be expanded in parts at a time. The deliveries of a call
-	// are shared between them; further large ones wait.
+	// Begun bounds how many large events are expanded in parts at a time. They
+	// share the deliveries of a call; further large events wait.
 	Begun = 8
 
-	// Waiting is how many events may wait, behind large ones about the same objects or for
-	// their turn among these, and be passed over. Where more wait, those behind them wait
-	// too, until a large one is whole.
+	// Waiting bounds how many events may wait, for a large event about the same
+	// object or for a place among the large ones, while the events behind them go
+	// on. If more wait, the events behind them wait too, until a large one is
+	// whole.
 	Waiting = 1024
 
-	// minimum is what part of ExpandParams.Part large events get, however many the small
-	// ones make: else they might never end.
+	// minimum: large events get at least one part in so many of ExpandParams.Part,
+	// however many deliveries the small ones make. Else the large ones might never
+	// end.
 	minimum = 4
 )
 
 // Candidate is an event that may be expanded now.
 type Candidate struct {
-	Count int  // of its deliveries that are not made yet, as far as they are known,
-	All   bool // which are all
-	// Object says what it is about, if that is known. It is not asked where nothing is large.
+	Count int  // its deliveries that are not made yet, as far as they are known
+	All   bool // Count is all of them
+	// Object returns the object that the event is about; nil: it is not known. It
+	// is called only if an event is large.
 	Object func() (sender.Object, error)
 }
 
-// Make says how many more deliveries of an event are made.
+// Make is the number of deliveries that an expansion makes of one event.
 type Make struct {
 	At   int // in the order in which the candidates were added
 	Most int
 }
 
-// Plan is what one expansion makes.
+// Plan has the deliveries that one expansion makes.
 type Plan struct {
 	Makes   []Make // in the order of the candidates
 	Waiting int    // how many candidates wait for others
@@ -48,12 +51,12 @@ type Plan struct {
 	p     sender.ExpandParams
 	added int
 	made  int                    // of the small ones
-	large []Make                 // with all that they may make
-	about map[sender.Object]bool // what something waits for, or is large
+	large []Make                 // with the deliveries that are not made yet
+	about map[sender.Object]bool // objects of large events and of those that wait
 }
 
-// New begins a plan. What is not said of p is filled in: an event is expanded whole if a
-// call has room for it.
+// New begins a plan. If p does not bound Whole and Part, an event is expanded whole if
+// one call has room for it.
 func New(p sender.ExpandParams) *Plan {
 	if p.Whole <= 0 {
 		p.Whole = p.Deliveries
@@ -64,16 +67,17 @@ func New(p sender.ExpandParams) *Plan {
 	return &Plan{p: p}
 }
 
-// Look is up to how many deliveries of an event need be known.
+// Look bounds the deliveries of an event that the plan needs to know.
 func (p *Plan) Look() int { return max(p.p.Whole, p.p.Part) + 1 }
 
 // Large tells whether an event is expanded in parts.
 func (p *Plan) Large(c *Candidate) bool { return !c.All || c.Count > p.p.Whole }
 
-// Add adds the next candidate: first those that are begun, then the others in the order of
-// their commits. A small one is made whole, and a large one gets a part of what these
-// leave. Nothing about an object is made before what comes before it about the same object
-// is whole. Full tells that there is no room for it, nor for any behind it.
+// Add adds the next candidate. The events that are begun come first, then the others in
+// the order of their commits. A small event is expanded whole; the large ones share the
+// rest of the call. An event is expanded only once all earlier events about its object
+// are whole. full tells that the call has no room for this event, nor for those behind
+// it.
 func (p *Plan) Add(c *Candidate) (full bool, err error) {
 	large := p.Large(c)
 	if large && p.about == nil {
@@ -102,7 +106,7 @@ func (p *Plan) Add(c *Candidate) (full bool, err error) {
 	return false, nil
 }
 
-// Share says how much of the large ones is made, once all candidates are added.
+// Share gives the large events their parts, once all candidates are added.
 func (p *Plan) Share() {
 	some := p.large[:min(len(p.large), Begun)]
 	left := max(p.p.Part-p.made, (p.p.Part+minimum-1)/minimum)

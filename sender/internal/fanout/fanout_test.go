@@ -82,7 +82,7 @@ func TestFewAreBegun(t *testing.T) {
 	require.Equal(t, fanout.Begun, plan.Waiting)
 }
 
-// A plan asks for objects only if something is large. An error of that ends it.
+// A plan asks for objects only if an event is large. An error of Object ends it.
 func TestObjects(t *testing.T) {
 	asked, failed := 0, errors.New("failed")
 	c := &fanout.Candidate{Count: 1, All: true, Object: func() (sender.Object, error) {

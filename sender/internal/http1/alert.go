@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ErrNotNegotiated is matched by the error of a request whose server has chosen no protocol
-// in the TLS handshake, although it must: see Client.Negotiated. Nothing was sent.
+// ErrNotNegotiated: the server has chosen no protocol in the TLS handshake, although it
+// must: see Client.Negotiated. Nothing was sent.
 var ErrNotNegotiated = errors.New("http1: the server chose no protocol")
 
 // NotOffered reports whether a TLS handshake failed because the server speaks none of the
@@ -17,8 +17,8 @@ func NotOffered(err error) bool {
 	return isAlert(err) && strings.HasSuffix(err.Error(), "tls: no application protocol")
 }
 
-// isAlert reports whether the other side has sent an alert of TLS. It tells more than that
-// it has ended the connection then.
+// isAlert reports whether the other side has sent an alert of TLS. An alert says why
+// the connection has ended.
 func isAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"

@@ -24,20 +24,20 @@ type Client struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TLS is for https. Unless it has a ServerName, that is the URL's host.
 	TLS *tls.Config
-	// Negotiated reports whether a server must have chosen a protocol in the TLS handshake
-	// (RFC 7301) for its connection to be used. It is asked where a server chose none; if it
-	// must, the request fails with ErrNotNegotiated, and its connection is kept for another
-	// one. nil: none must.
+	// Negotiated reports whether a server must choose a protocol in the TLS
+	// handshake (RFC 7301). It is called if a server chose none. If it returns true
+	// the request fails with ErrNotNegotiated, and the connection is kept for
+	// another request. nil: no server must.
 	Negotiated func(host string) bool
-	// MaxIdle is how many connections are kept for later, in all. Those that have waited
-	// longest go first.
+	// MaxIdle bounds the connections that are kept for later, in all. The one that
+	// has waited longest is closed first.
 	MaxIdle int
-	// IdleTimeout is the most for which one is kept that is not used. Servers that close
-	// theirs earlier are heeded: by the Keep-Alive header of their answers, or by what they
-	// were seen to do.
+	// IdleTimeout bounds how long an unused connection is kept. It is kept for less
+	// if its server closes connections earlier: as the Keep-Alive header of its
+	// answers says, or as the client has observed.
 	IdleTimeout time.Duration
-	// MaxAge is how old a connection may be that is kept, so that a host's new addresses
-	// are noticed. 0: as old as it gets.
+	// MaxAge bounds the age of a kept connection, so that a host's new addresses
+	// are noticed. 0: there is no bound.
 	MaxAge time.Duration
 	// MaxHeader bounds an answer's status line and headers, those of interim answers
 	// included, in bytes.
@@ -51,17 +51,18 @@ type Client struct {
 	sweeping bool // sweep will be called
 }
 
-// RoundTrip implements http.RoundTripper. The request's context holds until the answer's
-// body has been read to its end or closed, which is the caller's duty; its deadline does
-// even if it is one at which the context does not end. Errors are those of the
-// connection, of net/http's reading of the answer, or of the context if it has ended.
+// RoundTrip implements http.RoundTripper. The request's context counts until the
+// answer's body has been read to its end or closed, and the caller must do one of
+// these. The context's deadline counts even if the context does not end at it. Errors
+// are the connection's, net/http's when it reads the answer, or the context's if it has
+// ended.
 //
-// An httptrace.ClientTrace in the context is told of GotConn, the TLS handshake,
-// WroteHeaders, WroteRequest and GotFirstResponseByte, and by package net of what belongs
-// to dialling.
+// Of an httptrace.ClientTrace in the context it calls GotConn, WroteHeaders,
+// WroteRequest, GotFirstResponseByte and those of the TLS handshake; package net calls
+// those of dialling.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.roundTrip(r, true) }
 
-// Anew makes requests as its client does, on connections that have not been used before.
+// Anew makes requests like its client, but only on new connections.
 type Anew struct{ *Client }
 
 // RoundTrip implements http.RoundTripper.
@@ -90,8 +91,8 @@ func (c *Client) roundTrip(r *http.Request, reuse bool) (*http.Response, error) 
 	return answer, nil
 }
 
-// CloseIdleConnections closes what is kept, and what would be kept of the requests that
-// are under way, until another one begins.
+// CloseIdleConnections closes the kept connections. Until another request begins, the
+// connections of the requests under way are closed, too, instead of kept.
 func (c *Client) CloseIdleConnections() {
 	c.mu.Lock()
 	c.closing = true
@@ -102,8 +103,8 @@ func (c *Client) CloseIdleConnections() {
 	closeAll(all)
 }
 
-// connect returns a connection that is kept and looks alive, or a new one, with the
-// deadline of ctx.
+// connect returns a kept connection that looks alive, or a new one, with the deadline
+// of ctx.
 func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *httptrace.ClientTrace) (cn *conn, err error) {
 	to := origin{u.Scheme, u.Host}
 	if reuse {

@@ -29,7 +29,7 @@ import (
 
 var small = []byte(`{"id":"evt_1"}`)
 
-// inClearAndOverTLS runs a test of servers that are spoken to in each way.
+// inClearAndOverTLS runs a test in clear and over TLS.
 func inClearAndOverTLS(t *testing.T, name string, test func(t *testing.T, version uint16)) {
 	t.Run(name+", in clear", func(t *testing.T) { test(t, 0) })
 	t.Run(name+", TLS 1.2", func(t *testing.T) { test(t, tls.VersionTLS12) })
@@ -114,7 +114,7 @@ func TestConnectionIsNotUsedAgain(t *testing.T) {
 	})
 }
 
-// Many servers close what has not been used for some seconds.
+// Many servers close connections that were not used for some seconds.
 func TestKeptConnectionThatIsClosedOrSpokenOnIsGivenUp(t *testing.T) {
 	for name, last := range map[string]string{"closed": "", "spoken on": ok} {
 		inClearAndOverTLS(t, name, func(t *testing.T, version uint16) {
@@ -271,8 +271,8 @@ func TestEndsInEachPhase(t *testing.T) {
 	}
 }
 
-// A context that ends after its exchange does nothing to the connection, which may be
-// another one's by then.
+// A context that ends after its exchange leaves the connection alone: it may belong to
+// another exchange by then.
 func TestLateEndDoesNothing(t *testing.T) {
 	s, c := serve(t, answers(ok, ok)), newClient(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -285,8 +285,8 @@ func TestLateEndDoesNothing(t *testing.T) {
 	require.Equal(t, 1, s.opened())
 }
 
-// One that ends while the rest of the answer is here already does: what it has begun to do
-// to the connection would hit the next exchange.
+// If the context ends while the rest of the answer is here already, the connection is
+// closed: the abort that has begun would hit the next exchange.
 func TestEndWithinAnExchangeEndsItsConnection(t *testing.T) {
 	s, c := serve(t, answers(ok), answers(ok)), newClient(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -328,7 +328,7 @@ func TestAnswerOfWhoHasClosed(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EPIPE)
 }
 
-// Whatever ends how, nobody is given another one's answer.
+// However exchanges end, no request gets another request's answer.
 func TestAnswersAreNotMixedUp(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -417,7 +417,8 @@ func TestTLS(t *testing.T) {
 	require.ErrorAs(t, err, &name)
 }
 
-// Nobody is waited for who takes nothing, not even to be told of the end.
+// The client waits for no server that has stopped reading, not even to close TLS in
+// good order.
 func TestEndOverTLSWaitsForNobody(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	config, roots := server.TLS.Clone(), x509.NewCertPool()

@@ -16,26 +16,26 @@ import (
 // write.
 const bufferSize = 4 << 10
 
-// conn is a connection, of one exchange at a time.
+// conn is a connection that serves one exchange at a time.
 type conn struct {
 	net.Conn
 	to     origin
 	reader *bufio.Reader
 	writer *bufio.Writer
-	left   int64       // how many bytes may be read yet
+	left   int64       // how many more bytes may be read
 	used   bool        // an exchange was made on it
 	began  bool        // the first byte of an answer has come
-	failed error       // of reading, other than the end,
-	broken error       // and of writing
-	abort  func()      // ends what is under way; it may be called at any time
-	quiet  func() bool // see socketIsQuiet; nil: that cannot be told
-	layers bool        // TLS stands between the socket and the reader, and can have read ahead
+	failed error       // error of reading, except the end
+	broken error       // error of writing
+	abort  func()      // ends the exchange under way; it may be called at any time
+	quiet  func() bool // see socketIsQuiet; nil: the system cannot tell
+	layers bool        // TLS is between the socket and the reader, and may have read ahead
 	made   time.Time
 	habit  *habit // its server's; guarded by the client
 
-	// Of the pool:
+	// The pool's fields:
 	promised      time.Duration // see promise
-	since, until  time.Time     // it has waited, and may wait
+	since, until  time.Time     // when it began to wait, and how long it may wait
 	older, newer  *conn         // of all
 	before, after *conn         // of those to the same origin, the older and the newer one
 }
@@ -48,7 +48,7 @@ func newConn(network net.Conn, to origin) *conn {
 	return cn
 }
 
-// Read reads no more than may be.
+// Read reads no more than left allows.
 func (cn *conn) Read(p []byte) (int, error) {
 	if cn.left <= 0 {
 		cn.failed = ErrHeader
@@ -66,26 +66,25 @@ func (cn *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ErrHeader is matched by the error of a request whose answer's headers are longer than
-// Client.MaxHeader.
+// ErrHeader: the answer's headers are longer than Client.MaxHeader.
 var ErrHeader = errors.New("http1: the answer's headers are too long")
 
-// lookFor is for how long a connection is read from to see whether something has come,
-// where that cannot be seen without waiting.
+// lookFor is how long alive reads from a connection on systems that cannot look at a
+// socket without waiting.
 const lookFor = time.Millisecond
 
 // alive reports whether a request may be tried: the other side has neither closed the
-// connection nor sent something. What it sends unasked could be taken for the next
-// request's answer. TLS may send something on its own, but none that is worth more than a
-// handshake. Afterwards the connection's deadline must be set again.
+// connection nor sent something unasked, which could be taken for the next request's
+// answer. Records of TLS itself do not count. The caller must set the connection's
+// deadline again.
 //
-// There are three places to look at: the reader, the socket, and between them TLS, which
-// reads whole records ahead of what it was asked for.
+// Unasked bytes can be in three places: in the reader, in the socket, and between them
+// in TLS, which reads whole records ahead.
 func (cn *conn) alive() bool {
 	if cn.reader.Buffered() != 0 {
 		return false
 	}
-	until := time.Unix(1, 0) // past: what TLS holds is read, and the socket is not asked
+	until := time.Unix(1, 0) // in the past: Peek sees the bytes that TLS holds, and does not read from the socket
 	switch {
 	case cn.quiet == nil || cn.layers && !cn.used: // a server sends tickets after the handshake
 		until = time.Now().Add(lookFor)
@@ -114,8 +113,8 @@ func bottom(network net.Conn) net.Conn {
 	}
 }
 
-// cut closes the connection at once. TLS would tell the other side first, and wait for
-// seconds until somebody takes that who takes nothing.
+// cut closes the connection at once. TLS would send an alert first, and wait for
+// seconds if the other side has stopped reading.
 func (cn *conn) cut() { _ = bottom(cn.Conn).Close() }
 
 // Write implements io.Writer.
@@ -127,7 +126,8 @@ func (cn *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom, which bufio uses for what is longer than its buffer.
+// ReadFrom implements io.ReaderFrom, which bufio uses for bodies that are longer than
+// its buffer.
 func (cn *conn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{cn}, r)
 }
@@ -154,7 +154,7 @@ func (cn *conn) read(r *http.Request, most int64, trace *httptrace.ClientTrace) 
 	for {
 		answer, err := http.ReadResponse(cn.reader, r)
 		if err != nil && cn.failed != nil {
-			return nil, cn.failed // what came before it looks like an answer that is malformed
+			return nil, cn.failed // the part before it looks like a malformed answer
 		}
 		if err != nil {
 			return nil, err

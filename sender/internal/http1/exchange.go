@@ -12,23 +12,25 @@ import (
 )
 
 const (
-	// longBody is more than a server may leave unread, which answers before it has read all,
-	// without the writing being held up: less the system's buffers take.
+	// longBody is the size above which a body is written on a goroutine of its own.
+	// A server may answer before it has read the body; the system's buffers take a
+	// smaller one even if the server never reads it.
 	longBody = 32 << 10
-	// A body that is whole at the server is so here as soon as its writer has been told.
+	// writtenWithin is the time for the goroutine that has written a body to say
+	// so, once the server has all of it.
 	writtenWithin = 50 * time.Millisecond
 )
 
-// exchange is a request and its answer, whose body it is.
+// exchange is a request and its answer. It is the answer's body.
 type exchange struct {
 	client *Client
 	conn   *conn
 	ctx    context.Context
-	stop   func() bool   // ends what waits for the end of ctx; nil: nothing does
-	wrote  chan error    // what became of a request that is written beside; nil: it was before
+	stop   func() bool   // stops the function that waits for the end of ctx; nil: there is none
+	wrote  chan error    // the error of a request that another goroutine writes; nil: it is written already
 	body   io.ReadCloser // as net/http reads it
 	keep   bool          // the connection can be used again, once all is read
-	ended  error         // what Read returns since the exchange has ended
+	ended  error         // the error of Read once the exchange has ended
 }
 
 // make makes the exchange, up to the answer's body.
@@ -46,7 +48,8 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 	} else if failed = x.conn.write(r); failed != nil && !unread(failed) {
 		return nil, failed
 	}
-	// Who has closed while it was written may have said why.
+	// A server that closes the connection while the request is written may have
+	// sent an answer that says why.
 	answer, err := x.conn.read(r, x.client.MaxHeader, trace)
 	if err != nil {
 		if x.wrote != nil {
@@ -83,13 +86,14 @@ func (x *exchange) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. What is left of the body is not read.
+// Close implements io.Closer. It does not read the rest of the body.
 func (x *exchange) Close() error {
 	x.end(http.ErrBodyReadAfterClose)
 	return nil
 }
 
-// end gives the connection back if the answer was read to its end, io.EOF, or closes it.
+// end gives the connection back if err is io.EOF, the end of the answer, and else
+// closes it.
 func (x *exchange) end(err error) {
 	if x.ended != nil {
 		return
@@ -111,8 +115,8 @@ func (x *exchange) end(err error) {
 	}
 }
 
-// why is the end of the context, if that is why something failed, or ErrClosedIdle with
-// what has shown it.
+// why returns the context's error if the context has ended, or ErrClosedIdle with its
+// cause, or err.
 func (x *exchange) why(err error) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return ended

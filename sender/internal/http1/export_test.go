@@ -1,6 +1,6 @@
 package http1
 
-// Alive looks at the connection that was kept last, as before a request.
+// Alive checks the connection that was kept last, as a request does.
 func (c *Client) Alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -14,7 +14,7 @@ func (c *Client) Idle() int {
 	return c.idle.n
 }
 
-// Watched is how many connections are kept to learn from them alone.
+// Watched is how many connections are kept only to learn from them.
 func (c *Client) Watched() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answered is what a caller learns.
+// answered is a caller's result of a request.
 type answered struct {
 	Failed bool
 	Status int
@@ -24,8 +24,8 @@ type answered struct {
 	Cut    bool // the body failed
 }
 
-// Whatever a server answers, and then closes, a caller is told what net/http's own
-// transport tells.
+// A caller gets the same result as from net/http's own transport, whatever the server
+// answers before it closes the connection.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		ok, "", "\r\n", "HTTP/1.1", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nto the end",

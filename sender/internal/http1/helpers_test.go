@@ -20,7 +20,7 @@ import (
 	"github.com/surehook/surehook/sender/internal/http1"
 )
 
-// newClient returns a client that dials as net does.
+// newClient returns a client that dials with package net.
 func newClient(t testing.TB) *http1.Client {
 	c := &http1.Client{Dial: new(net.Dialer).DialContext, TLS: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdle: 16, IdleTimeout: time.Minute, MaxAge: time.Hour, MaxHeader: 64 << 10}
 	t.Cleanup(c.CloseIdleConnections)
@@ -43,11 +43,11 @@ func post(ctx context.Context, c http.RoundTripper, url string, body []byte) (*h
 	return answer, string(text), err
 }
 
-// script is a server that does on its n-th connection what its n-th function says, and
-// closes it then. There is no further one.
+// script is a server that calls its n-th function with its n-th connection, and then
+// closes it. It accepts no further ones.
 type script struct {
 	address string
-	secure  *tls.Config // of its clients; nil: it is spoken to in clear
+	secure  *tls.Config // of its clients; nil: they use no TLS
 	mu      sync.Mutex
 	n       int
 }
@@ -92,7 +92,7 @@ func serveOver(t *testing.T, version uint16, conns ...func(c net.Conn, r *bufio.
 	return s
 }
 
-// configs returns those of a TLS server, and of a client that trusts it.
+// configs returns the configurations of a TLS server and of a client that trusts it.
 func configs() (server, client *tls.Config) {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
@@ -156,7 +156,7 @@ func (s *script) opened() int {
 	return s.n
 }
 
-// takes reads a request whole.
+// takes reads a whole request.
 func takes(r *bufio.Reader) bool {
 	request, err := http.ReadRequest(r)
 	if err != nil {
@@ -166,12 +166,13 @@ func takes(r *bufio.Reader) bool {
 	return err == nil
 }
 
-// then stands in an answer where another record of TLS begins.
+// then marks where another record of TLS begins in an answer.
 const then = "\x00"
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
 
-// answers takes requests, and writes an answer to each, until the other side ends.
+// answers reads requests, and writes an answer to each, until the other side closes the
+// connection.
 func answers(texts ...string) func(c net.Conn, r *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		for _, text := range texts {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// socketIsQuiet returns a function that reports whether a connection's socket is open and
-// has nothing to be read. If there is something it is lost. It returns nil if the
-// connection has no socket.
+// socketIsQuiet returns a function that reports whether a connection's socket is open
+// and has nothing to read. It may take a byte, which is lost. socketIsQuiet returns nil
+// if the connection has no socket.
 func socketIsQuiet(network net.Conn) func() bool {
 	c, ok := network.(syscall.Conn)
 	if !ok {

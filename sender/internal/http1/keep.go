@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// sweepEvery is how often connections are looked for that have waited for too long.
+	// sweepEvery is the time between two searches for connections that have waited
+	// too long.
 	sweepEvery = time.Second
-	// mostHabits and mostWatched bound what a client remembers of servers, and how many
-	// connections it keeps to learn from them alone.
+	// mostHabits bounds the servers whose habits a client remembers, and
+	// mostWatched the connections that it keeps only to learn from them.
 	mostHabits  = 1024
 	mostWatched = 32
 )
 
-// known gives a new connection what is known of its server.
+// known gives a new connection its server's habit.
 func (c *Client) known(cn *conn) *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +48,8 @@ func (c *Client) begins() {
 	c.closing = false
 }
 
-// take returns the connection to an origin that was used last, or nil. One that has
-// waited for too long is not used.
+// take returns the connection to an origin that was used last, or nil. It passes over
+// those that have waited too long.
 func (c *Client) take(to origin) *conn {
 	now := time.Now()
 	var old []*conn
@@ -78,7 +79,7 @@ func (c *Client) put(cn *conn) {
 	switch {
 	case c.closing || !cn.until.After(now):
 	case h.broken && h.closes == 0 && len(c.learnFrom(old, now)) == 0:
-		old = nil // the server closes sooner than was thought: this one shows when
+		old = nil // the server closes sooner than expected: this connection shows when
 	default:
 		c.idle.put(cn)
 		old = c.idle.removeOldest(c.idle.n - c.MaxIdle)
@@ -91,7 +92,7 @@ func (c *Client) put(cn *conn) {
 	closeAll(old)
 }
 
-// sweep closes what has been kept for too long.
+// sweep closes the connections that were kept too long.
 func (c *Client) sweep() {
 	now := time.Now()
 	c.mu.Lock()
@@ -103,11 +104,12 @@ func (c *Client) sweep() {
 	closeAll(old)
 }
 
-// learnFrom has those connections watched that there is something to learn from, and
-// returns the others. They are in no pool, and are not used again.
+// learnFrom watches the connections that there is something to learn from, and returns
+// the others. None of them is in the pool, or is used again.
 func (c *Client) learnFrom(old []*conn, now time.Time) (others []*conn) {
 	for _, cn := range old {
-		// For its first request a server may wait longer than for those that follow.
+		// A server may wait longer for a connection's first request than for
+		// the later ones, so unused ones teach nothing.
 		if c.closing || !cn.used || len(c.watched) >= mostWatched || !cn.habit.toWatch(cn.promised, now) {
 			others = append(others, cn)
 			continue
@@ -121,8 +123,8 @@ func (c *Client) learnFrom(old []*conn, now time.Time) (others []*conn) {
 	return others
 }
 
-// watch waits until the server closes a connection that is not used, or for as long as
-// one is kept at most, and remembers when that was.
+// watch waits until the server closes an unused connection, or until IdleTimeout is
+// over, and remembers how long that took.
 func (c *Client) watch(cn *conn) {
 	alive := cn.alive()
 	err := cn.SetReadDeadline(cn.since.Add(c.IdleTimeout))
@@ -136,7 +138,7 @@ func (c *Client) watch(cn *conn) {
 	defer c.mu.Unlock()
 	cn.habit.watched = false
 	if !c.watched[cn] {
-		return // it was closed here
+		return // the client has closed it
 	}
 	delete(c.watched, cn)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/http1"
 )
 
-// impatient is a server that closes connections which are not used for a time. Its
-// connections have no delay, so what it closes is seen at once.
+// impatient is a server that closes connections which are unused for some time. Its
+// connections have no delay, so the client sees the end at once.
 type impatient struct {
 	closes time.Duration
 	says   string // a header
@@ -44,7 +44,8 @@ func (s *impatient) client(t *testing.T) *http1.Client {
 	return c
 }
 
-// posts makes requests with gaps between them, and returns how many connections that took.
+// posts makes requests with gaps between them, and returns how many connections they
+// took.
 func (s *impatient) posts(t *testing.T, c http.RoundTripper, gaps ...time.Duration) int {
 	t.Helper()
 	before := s.opened
@@ -83,7 +84,7 @@ func TestKeepAliveIsHeeded(t *testing.T) {
 	}
 }
 
-// How long a server keeps a connection is learned, if it does not say so.
+// The client learns how long a server keeps a connection if the server does not say so.
 func TestKeepAliveTimeIsLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &impatient{closes: 6 * time.Second}
@@ -94,7 +95,8 @@ func TestKeepAliveTimeIsLearned(t *testing.T) {
 		require.Equal(t, 1, s.posts(t, c, 0, 4900*time.Millisecond), "known")
 		require.Equal(t, 1, s.posts(t, c, 5100*time.Millisecond))
 
-		// It is shortened. What is found closed is not used, and tells it.
+		// The time is shortened. The client finds a connection closed, does not
+		// use it, and learns from it.
 		s.closes = 2 * time.Second
 		require.Zero(t, s.posts(t, c, 3*time.Second, time.Second), "the last one of before")
 		require.Equal(t, 1, s.posts(t, c, 3*time.Second), "is found closed")
@@ -103,7 +105,7 @@ func TestKeepAliveTimeIsLearned(t *testing.T) {
 		require.Equal(t, 1, s.posts(t, c, 0, 900*time.Millisecond, 900*time.Millisecond))
 		require.Equal(t, 1, s.posts(t, c, 1100*time.Millisecond))
 
-		// It is lengthened, which is noticed in time.
+		// The time is lengthened. The client learns that, later.
 		s.closes = time.Hour
 		s.posts(t, c, 10*time.Minute, 2*time.Second)
 		time.Sleep(time.Minute)
@@ -169,8 +171,8 @@ func TestWatchedConnectionsAreClosed(t *testing.T) {
 	})
 }
 
-// A server that closes a connection as a request is sent on it is told apart from one
-// that closes a new connection, or in its answer.
+// ErrClosedIdle means that the server closed a kept connection as a request was sent.
+// To close a new connection, or to close it within an answer, is another error.
 func TestClosedIdle(t *testing.T) {
 	closes := func(c net.Conn, r *bufio.Reader) { takes(r) }
 	resets := func(c net.Conn, r *bufio.Reader) {
@@ -204,7 +206,7 @@ func TestClosedIdle(t *testing.T) {
 			require.ErrorIs(t, err, http1.ErrClosedIdle)
 			require.True(t, http1.ClosedByPeer(err), "%v", err)
 
-			c = s.client(t) // the other one has learned to keep nothing
+			c = s.client(t) // the other client has learned to keep nothing
 			_, _, err = post(t.Context(), c, s.url(), small)
 			require.NoError(t, err)
 			_, _, err = post(t.Context(), c, s.url(), small)

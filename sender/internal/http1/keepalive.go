@@ -8,31 +8,33 @@ import (
 )
 
 const (
-	// leastPatient is after how long the least patient of the common servers closes a
-	// connection that is not used: gunicorn 2 s; Node, Apache and uvicorn 5 s; nginx 75 s.
-	// It is assumed of a server that says nothing and has not been watched.
+	// leastPatient is the time after which the least patient of the common servers
+	// closes an unused connection: gunicorn 2 s; Node, Apache and uvicorn 5 s;
+	// nginx 75 s. The client assumes it of a server that says nothing and has not
+	// been watched.
 	leastPatient = 2 * time.Second
 
-	// margin is how much earlier a connection is given up here: a request needs half a
-	// round trip, and servers look at their timers now and then only.
+	// margin is how much earlier than its server the client gives a connection up:
+	// a request needs half a round trip, and servers look at their timers only now
+	// and then.
 	margin = time.Second
 
-	// watchAgain is after how long a server is watched anew: it can have been configured
-	// otherwise.
+	// watchAgain is the time after which a server is watched anew: its settings may
+	// have changed.
 	watchAgain = 10 * time.Minute
 )
 
-// habit is what is known of how long an origin's server keeps a connection that is not
-// used. Its client's mutex guards it.
+// habit is the client's knowledge of how long an origin's server keeps an unused
+// connection. The client's mutex guards it.
 type habit struct {
-	closes  time.Duration // after how long it was seen to close one; 0: not known
-	seen    time.Time     // when that was
-	broken  bool          // it closed a connection earlier than was expected of it
+	closes  time.Duration // the time after which it closed one; 0: not known
+	seen    time.Time     // when it was observed
+	broken  bool          // it has closed a connection earlier than expected
 	watched bool          // one of its connections is being watched
 }
 
-// keeps is for how long a connection may wait for its next request, at most most.
-// promised is what the server's last answer said about it, or noPromise.
+// keeps is how long a connection may wait for its next request, at most most. promised
+// is the time that the server's last answer gave, or noPromise.
 func (h *habit) keeps(promised, most time.Duration) time.Duration {
 	d := leastPatient
 	switch {
@@ -46,7 +48,7 @@ func (h *habit) keeps(promised, most time.Duration) time.Duration {
 	return min(less(d), most)
 }
 
-// less is a server's time less the margin; of a short one half is left.
+// less is a server's time less the margin, and at least half of it.
 func less(d time.Duration) time.Duration { return max(d-margin, d/2) }
 
 // toWatch reports whether there is something to learn from a connection.
@@ -65,12 +67,12 @@ func (h *habit) learn(d time.Duration, now time.Time) {
 	h.closes, h.seen, h.broken = max(d, time.Millisecond), now, false
 }
 
-// noPromise is said of an answer without a Keep-Alive header that tells a time.
+// noPromise: the answer has no Keep-Alive header with a time.
 const noPromise time.Duration = -1
 
-// promise is for how long a server says that it keeps a connection: the parameter
-// timeout of the Keep-Alive header, in seconds (RFC 2068, section 19.7.1.1). Of several
-// the shortest holds.
+// promise is how long a server says that it keeps a connection: the parameter timeout
+// of the Keep-Alive header, in seconds (RFC 2068, section 19.7.1.1). If there are
+// several, the shortest counts.
 func promise(header http.Header) time.Duration {
 	least := noPromise
 	for _, line := range header["Keep-Alive"] {

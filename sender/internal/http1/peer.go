@@ -5,14 +5,13 @@ import (
 	"io"
 )
 
-// ErrClosedIdle is matched by the error of a request that was made on a connection which
-// had been used before, and which the server closed before the first byte of an answer.
-// Most likely it was closing it as idle when the request was sent. Whether it has read
-// the request is not known.
+// ErrClosedIdle: the server closed a connection that had been used before, before the
+// first byte of an answer. Most likely it was closing the connection as idle when the
+// request was sent. It may have read the request or not.
 var ErrClosedIdle = errors.New("http1: the server closed a connection that had been used before")
 
-// ClosedByPeer reports whether an error of a connection means that the other side has
-// ended it.
+// ClosedByPeer reports whether a connection's error means that the other side has
+// closed or reset it.
 func ClosedByPeer(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || unread(err)
 }

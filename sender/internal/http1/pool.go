@@ -2,7 +2,7 @@ package http1
 
 import "time"
 
-// origin is what requests must have in common to be made on one connection.
+// origin identifies a server: requests of one origin can share connections.
 type origin struct{ scheme, host string }
 
 // pool has the connections that wait for a request, in the order in which they were put
@@ -32,8 +32,8 @@ func (p *pool) put(cn *conn) {
 	p.n++
 }
 
-// take takes the newest connection to an origin out, or returns nil: so those that are
-// not needed any more grow old.
+// take removes and returns the newest connection to an origin, or nil. So the
+// connections that are not needed grow old.
 func (p *pool) take(to origin) *conn {
 	cn := p.last[to]
 	if cn != nil {
@@ -68,7 +68,7 @@ func (p *pool) remove(cn *conn) {
 	p.n--
 }
 
-// removeOldest takes out so many, if n is positive.
+// removeOldest removes the n oldest, none if n is not positive.
 func (p *pool) removeOldest(n int) (out []*conn) {
 	for ; n > 0 && p.oldest != nil; n-- {
 		out = append(out, p.oldest)
@@ -77,7 +77,7 @@ func (p *pool) removeOldest(n int) (out []*conn) {
 	return out
 }
 
-// removeUntil takes out those that may not wait any longer.
+// removeUntil removes those that may not wait any longer.
 func (p *pool) removeUntil(now time.Time) (out []*conn) {
 	for cn := p.oldest; cn != nil; {
 		next := cn.newer

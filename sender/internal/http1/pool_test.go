@@ -16,8 +16,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/http1"
 )
 
-// piped returns a client whose servers answer everything, and what tells which of its
-// connections are open, by the host and the order in which they were made.
+// piped returns a client whose servers answer every request, and a function that
+// returns its open connections, by the host and the order in which they were made.
 func piped(t *testing.T) (c *http1.Client, open func() []string) {
 	type made struct {
 		name   string
@@ -53,7 +53,7 @@ func piped(t *testing.T) (c *http1.Client, open func() []string) {
 	}
 }
 
-// patient is an answer of a server that keeps its connections for long.
+// patient is an answer of a server that keeps its connections for a long time.
 const patient = "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=3600\r\nContent-Length: 4\r\n\r\nfine"
 
 // together makes a request to each host, all at a time.
@@ -67,7 +67,7 @@ func together(t *testing.T, c *http1.Client, hosts ...string) {
 	}
 }
 
-// begin makes a request, and returns what reads its answer.
+// begin makes a request, and returns a function that reads its answer.
 func begin(t *testing.T, c *http1.Client, host string) (end func()) {
 	answer, err := c.RoundTrip(request(t, host))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The pool does what a plain list of its connections does.
+// The pool behaves like a plain list of its connections.
 func TestPoolIsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p pool
@@ -60,7 +60,7 @@ func TestPoolIsAList(t *testing.T) {
 				for _, cn := range list {
 					origins[cn.to] = true
 				}
-				require.Len(t, p.last, len(origins)) // nothing of an origin that is gone is kept
+				require.Len(t, p.last, len(origins)) // the pool keeps nothing of an origin without connections
 			},
 		})
 	})

@@ -21,22 +21,22 @@ type Client struct {
 	// Dial makes a connection to "host:port". Its context ends at the request's deadline,
 	// or with the request's context.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// TLS is what connections are secured with; its NextProtos do not count. Unless it has a
-	// ServerName, that is the URL's host.
+	// TLS is the configuration for connections; its NextProtos do not count. Unless
+	// it has a ServerName, that is the URL's host.
 	TLS *tls.Config
-	// MaxIdle is how many connections are kept that nobody uses, in all. Those that have
-	// waited longest go first.
+	// MaxIdle bounds the unused connections that are kept, in all. The one that has
+	// waited longest is closed first.
 	MaxIdle int
-	// IdleTimeout is for how long one of them is kept.
+	// IdleTimeout bounds how long an unused connection is kept.
 	IdleTimeout time.Duration
-	// MaxAge is how old a connection may be on which a request is begun, so that a host's
-	// new addresses are noticed.
+	// MaxAge bounds the age of a connection on which a request is begun, so that a
+	// host's new addresses are noticed.
 	MaxAge time.Duration
 	// MaxHeader bounds an answer's headers, in bytes.
 	MaxHeader int64
 
 	once      sync.Once
-	transport *http.Transport // it makes HTTP/2 of connections, and nothing else
+	transport *http.Transport // used only to speak HTTP/2 on connections
 
 	mu       sync.Mutex
 	conns    map[string][]*conn // by host and port, the one made last at the end
@@ -44,8 +44,7 @@ type Client struct {
 	sweeping bool               // sweep will be called
 }
 
-// DialError is the error of a request for which no connection could be made. Nothing was
-// sent.
+// DialError: no connection could be made for a request. Nothing was sent.
 type DialError struct{ err error }
 
 func (e *DialError) Error() string { return e.err.Error() }
@@ -53,18 +52,18 @@ func (e *DialError) Error() string { return e.err.Error() }
 // Unwrap gives the cause.
 func (e *DialError) Unwrap() error { return e.err }
 
-// ErrNotOffered is matched by the error of a request whose server does not speak HTTP/2.
-// Nothing was sent.
+// ErrNotOffered: the server does not speak HTTP/2. Nothing was sent.
 var ErrNotOffered = errors.New("http2: the server does not offer HTTP/2")
 
-// RoundTrip implements http.RoundTripper. The request's context holds until the answer's
-// body has been read to its end or closed, which is the caller's duty; its deadline does
-// even if it is one at which the context does not end. Errors are those of the connection,
-// of the context if it has ended, or match ErrReset, or one of package http1's. They are a
-// *DialError, and perhaps match ErrNotOffered, if nothing was sent.
+// RoundTrip implements http.RoundTripper. The request's context counts until the
+// answer's body has been read to its end or closed, and the caller must do one of
+// these. The context's deadline counts even if the context does not end at it. Errors
+// are the connection's, or the context's if it has ended, or match ErrReset or an error
+// of package http1. If no connection could be made the error is a *DialError, which may
+// match ErrNotOffered.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.roundTrip(r, true) }
 
-// Anew makes requests as its client does, on connections that have not been used before.
+// Anew makes requests like its client, but only on new connections.
 type Anew struct{ *Client }
 
 // RoundTrip implements http.RoundTripper.

@@ -121,7 +121,8 @@ func TestStreamsShareAConnection(t *testing.T) {
 	require.EqualValues(t, 1, s.opened.Load())
 }
 
-// What the server does not take is not sent again, whatever it says about it.
+// A request that the server refuses is not sent again, whatever reason the server
+// gives.
 func TestNothingIsSentTwice(t *testing.T) {
 	var seen atomic.Int32
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -200,7 +201,7 @@ func TestHeadersAreBounded(t *testing.T) {
 
 type connKey struct{}
 
-// A server that ends a kept connection is told apart from one that ends a new one.
+// The errors tell whether the server has ended a kept connection or a new one.
 func TestClosedIdle(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/end" {

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// sweepEvery is how often connections are looked for that have waited for too long.
+// sweepEvery is the time between two searches for connections that have waited too
+// long.
 const sweepEvery = time.Second
 
-// conn is a connection, of several exchanges at a time.
+// conn is a connection that serves several exchanges at a time.
 type conn struct {
 	*http.ClientConn
 	network net.Conn
@@ -19,7 +20,7 @@ type conn struct {
 
 	// Guarded by the client:
 	streams int       // under way
-	proven  bool      // it was answered on, so that its server has said how many streams it takes
+	proven  bool      // it has had an answer, so its server has said how many streams it allows
 	retired bool      // nothing is begun on it any more
 	since   time.Time // there have been no streams
 }
@@ -61,7 +62,8 @@ func (c *Client) answered(cn *conn) {
 	cn.proven = true
 }
 
-// put notes that a stream has ended. A connection that is not sound is not used again.
+// put notes that a stream has ended. If the connection is not sound it is not used
+// again.
 func (c *Client) put(cn *conn, sound bool) {
 	now := time.Now()
 	c.mu.Lock()
@@ -78,7 +80,7 @@ func (c *Client) put(cn *conn, sound bool) {
 	closeAll(old)
 }
 
-// sweep closes what has been kept for too long.
+// sweep closes the connections that were kept too long.
 func (c *Client) sweep() {
 	c.mu.Lock()
 	c.sweeping = false
@@ -87,8 +89,7 @@ func (c *Client) sweep() {
 	closeAll(old)
 }
 
-// old takes out the connections that nobody uses, and that are not to be used any more, or
-// are too many.
+// old removes the unused connections that must not be used again, or are too many.
 func (c *Client) old(now time.Time) (out []*conn) {
 	var idle []*conn
 	for address, all := range c.conns {
@@ -121,8 +122,8 @@ func (c *Client) old(now time.Time) (out []*conn) {
 	return out
 }
 
-// CloseIdleConnections closes what nobody uses, and what is in use once its last stream
-// ends, until another request begins.
+// CloseIdleConnections closes the unused connections. Until another request begins, the
+// others are closed, too, when their last stream ends.
 func (c *Client) CloseIdleConnections() {
 	c.mu.Lock()
 	c.closing = true

@@ -11,19 +11,19 @@ import (
 	"github.com/surehook/surehook/sender/internal/http1"
 )
 
-// ErrReset is matched by the error of a request whose stream or connection the server has
-// ended, or refused, before its answer was whole.
+// ErrReset: the server has ended or refused the request's stream or connection before
+// its answer was whole.
 var ErrReset = errors.New("http2: the server ended the stream")
 
-// exchange is a request and its answer, whose body it is.
+// exchange is a request and its answer. It is the answer's body.
 type exchange struct {
 	client *Client
 	conn   *conn
-	reused bool // the connection has been answered on before
+	reused bool // the connection has had an answer before
 	ctx    context.Context
 	cancel context.CancelFunc
 	body   io.ReadCloser
-	ended  error // what Read returns since the exchange has ended
+	ended  error // the error of Read once the exchange has ended
 }
 
 func (x *exchange) make(r *http.Request) (*http.Response, error) {
@@ -53,14 +53,16 @@ func (x *exchange) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. What is left of the body is not read: its stream ends.
+// Close implements io.Closer. It does not read the rest of the body, but ends the
+// stream.
 func (x *exchange) Close() error {
 	x.end(http.ErrBodyReadAfterClose)
 	return nil
 }
 
-// end ends the exchange. A connection on which an answer did not come in time may be dead,
-// and is not used again; one whose answer was not read to its end is as good as before.
+// end ends the exchange. If an answer did not come in time the connection may be dead,
+// and is not used again. If an answer was not read to its end the connection is as good
+// as before.
 func (x *exchange) end(err error) {
 	if x.ended != nil {
 		return
@@ -73,8 +75,8 @@ func (x *exchange) end(err error) {
 	x.client.put(x.conn, errors.Is(err, io.EOF) || errors.Is(err, http.ErrBodyReadAfterClose))
 }
 
-// why is the end of the context, if that is why something failed, or one of the errors
-// that RoundTrip tells of, with its reason.
+// why returns the context's error if the context has ended, or one of the errors that
+// RoundTrip documents, with its cause.
 func (x *exchange) why(err error, reused bool) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return ended
@@ -93,8 +95,8 @@ func (x *exchange) why(err error, reused bool) error {
 	return err
 }
 
-// says reports whether an error's text says one of some things. net/http's errors of HTTP/2
-// have neither names nor types that others can know them by.
+// says reports whether an error's text contains one of some phrases. net/http's errors
+// of HTTP/2 have neither exported names nor exported types.
 func says(text string, any ...string) bool {
 	for _, s := range any {
 		if strings.Contains(text, s) {

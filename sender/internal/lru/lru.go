@@ -1,4 +1,5 @@
-// Package lru has a map of bounded size, which forgets what was used longest ago.
+// Package lru has a map of bounded size, which forgets the entry that was used longest
+// ago.
 package lru
 
 import "container/list"
@@ -30,8 +31,8 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(entry[K, V]).value, true
 }
 
-// Put sets a key's value, makes it the one that was used last, and forgets what is
-// beyond the bound.
+// Put sets a key's value, and makes it the one that was used last. If there are too
+// many entries it forgets the one that was used longest ago.
 func (m *Map[K, V]) Put(key K, value V) {
 	if e := m.by[key]; e != nil {
 		e.Value = entry[K, V]{key, value}
@@ -52,7 +53,8 @@ func (m *Map[K, V]) Delete(key K) {
 	}
 }
 
-// DeleteOldest forgets what was used longest ago, and returns it; false: there is nothing.
+// DeleteOldest forgets the entry that was used longest ago, and returns it; false: the
+// map is empty.
 func (m *Map[K, V]) DeleteOldest() (value V, ok bool) {
 	e := m.used.Back()
 	if e == nil {

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// How often a transaction is run that must be run again, and how long the wait is at
-	// most before the second run, and before the later ones.
+	// A transaction is run up to runs times. The wait is at most pause before the
+	// second run, and doubles up to pauseMax.
 	runs     = 50
 	pause    = time.Millisecond
 	pauseMax = 100 * time.Millisecond
 )
 
-// Again runs a transaction, and what PostgreSQL aborts of it because of others, or
-// what returns an error that matches sender.ErrRetryTx, again: up to fifty times in
-// all, within some seconds. Of sixteen that change one row under REPEATABLE READ, one
-// commits and the others begin anew.
+// Again runs a transaction. It runs it again if PostgreSQL has aborted it because of
+// others, or if it returns an error that matches sender.ErrRetryTx: up to fifty times
+// in all, within some seconds. So many are needed: if sixteen transactions change one
+// row under REPEATABLE READ, one commits and the others begin anew.
 func Again(ctx context.Context, run func() error) error {
 	var err error
 	most := pause
@@ -60,8 +60,7 @@ func Sleep(ctx context.Context, d time.Duration) {
 }
 
 // SQL runs fn in a transaction of database/sql on a pool's connection. It keeps no
-// *sql.DB: one has a goroutine that ends when it is closed, and a store is never
-// closed.
+// *sql.DB: that has a goroutine until it is closed, and a store is never closed.
 func SQL(ctx context.Context, pool *pgxpool.Pool, fn func(tx *sql.Tx) error) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // the pool stays open
@@ -76,8 +75,8 @@ func SQL(ctx context.Context, pool *pgxpool.Pool, fn func(tx *sql.Tx) error) err
 	return tx.Commit()
 }
 
-// Fail says what an error came of. One that another transaction caused matches
-// sender.ErrRetryTx.
+// Fail wraps an error with the operation that failed. An error that another transaction
+// caused matches sender.ErrRetryTx.
 func Fail(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -22,7 +22,7 @@ var (
 
 func TestAgain(t *testing.T) {
 	for name, test := range map[string]struct {
-		errs []error // of the runs; the last one's of all that follow
+		errs []error // of the runs; the last one is also for all further runs
 		runs int
 		want error
 	}{

@@ -1,5 +1,5 @@
-// Package processes is what a store knows of the processes that claim of it: while none is
-// known but its own, its statements need not ask whose work it is that they find.
+// Package processes remembers which processes claim from a store. While a store knows
+// only its own, its statements need not check whose work they find.
 package processes
 
 import (
@@ -8,20 +8,20 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Known are the processes that were known lately. The zero value knows none. It is safe for
-// concurrent use.
+// Known has the processes that the store read last. The zero value has none. It is safe
+// for concurrent use.
 type Known struct {
 	all atomic.Pointer[[]sender.Presence]
 }
 
-// Know remembers what was read of the processes, unless that failed. It keeps the slice.
+// Know remembers the processes that were read, unless err is set. It keeps the slice.
 func (k *Known) Know(all []sender.Presence, err error) {
 	if err == nil {
 		k.all.Store(&all)
 	}
 }
 
-// Besides tells whether others than this one are known.
+// Besides tells whether a process other than this one is known.
 func (k *Known) Besides(process int64) bool {
 	if all := k.all.Load(); all != nil {
 		for _, p := range *all {
@@ -33,11 +33,12 @@ func (k *Known) Besides(process int64) bool {
 	return false
 }
 
-// Shareable is a statement of a claim as it is sent where no other process is known, and
-// where some are, whose work is passed over. Both find the same where there is none.
+// Shareable is a claim's statement in two forms. Shared passes over the work of other
+// processes. Alone does not check for it, and is sent while no other process is known;
+// then both find the same.
 type Shareable struct{ Alone, Shared string }
 
-// Of is the statement to send.
+// Of returns the form to send.
 func (s *Shareable) Of(shared bool) string {
 	if shared {
 		return s.Shared

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// within is well below the lease of a minute, and above the eight seconds or so that it
-// takes on a machine that has nothing else to do.
+// within is well below the lease of a minute, and above the eight seconds or so that a
+// takeover takes on an idle machine.
 const within = 25 * time.Second
 
 func noError(t *testing.T, err error) {

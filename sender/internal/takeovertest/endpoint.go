@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// endpoint answers each POST with 204: at once, or, of a process that it lets hang, when
-// that is over.
+// endpoint answers each POST with 204. While it lets a process hang, that process's
+// answers wait.
 type endpoint struct {
 	url string
 
@@ -34,7 +34,7 @@ func newEndpoint(t *testing.T) *endpoint {
 
 // ServeHTTP implements http.Handler.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // else it is not seen that who asks goes away
+	_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client goes away
 	e.mu.Lock()
 	e.posts[r.UserAgent()] = append(e.posts[r.UserAgent()], post{r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Attempt")})
 	hangs := e.hangs[r.UserAgent()]
@@ -54,14 +54,14 @@ func (e *endpoint) of(process string) []post {
 	return slices.Clone(e.posts[process])
 }
 
-// hang has a process's attempts hang from now on.
+// hang lets a process's attempts hang from now on.
 func (e *endpoint) hang(process string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.hangs[process] = make(chan struct{})
 }
 
-// answer ends that.
+// answer ends hang.
 func (e *endpoint) answer(process string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

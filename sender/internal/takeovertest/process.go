@@ -1,7 +1,7 @@
-// Package takeovertest tests with real processes that what one of them held that is gone is
-// attempted again by another one within seconds, and that one which was stopped, and
-// comes back, changes nothing. A program whose tests call [Killed] or [Stopped] calls
-// [Child] first, in TestMain.
+// Package takeovertest tests takeovers with real processes. If a process is gone,
+// another one attempts its deliveries again within seconds. If a process was stopped
+// and comes back, its late results change nothing. A program whose tests call [Killed]
+// or [Stopped] calls [Child] first, in TestMain.
 package takeovertest
 
 import (
@@ -30,15 +30,16 @@ const (
 	// not its own timeout. The lease is the default, a minute.
 	timeout = 20 * time.Second
 
-	lost = "lost" // what a process says of a result that came too late
+	lost = "lost" // the log message about a result that came too late
 )
 
 func keys() (*sender.Keys, error) {
 	return sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 }
 
-// Child makes this process one that dispatches, if it was started as one, and then does
-// not return. open opens the store at a place that [Killed] or [Stopped] were given.
+// Child dispatches, and does not return, if this process was started to do that; else
+// it returns at once. open opens the store at a place that [Killed] or [Stopped] was
+// given.
 func Child(open func(place string) (sender.DispatchStore, error)) {
 	name := os.Getenv(nameVariable)
 	if name == "" {
@@ -81,7 +82,7 @@ func dispatch(name, place string, open func(place string) (sender.DispatchStore,
 	return d.Run(ctx)
 }
 
-// process is one that dispatches.
+// process is a process that dispatches.
 type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
@@ -127,7 +128,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	noError(t, p.cmd.Process.Signal(s))
 }
 
-// end ends it as a deployment does.
+// end ends the process as a deployment does.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)

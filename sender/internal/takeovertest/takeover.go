@@ -24,7 +24,8 @@ type world[Tx any] struct {
 	*endpoint
 }
 
-// first is a process that holds claims: attempts of some are on the wire, and hang.
+// first is a process that holds claims. Some of their attempts are on the wire, and
+// hang.
 const first, second = "first", "second"
 
 func newWorld[Tx any](t *testing.T, store sender.Store[Tx], place string) *world[Tx] {
@@ -65,8 +66,8 @@ func (w *world[Tx]) deliveries(t *testing.T) []sender.Delivery {
 	return list
 }
 
-// holding starts the first process, and returns when it has attempts on the wire, and
-// holds others that wait for their turn.
+// holding starts the first process. It returns when the process has attempts on the
+// wire, and holds other deliveries that wait.
 func (w *world[Tx]) holding(t *testing.T) *process {
 	t.Helper()
 	p := start(t, first, w.place)
@@ -91,8 +92,9 @@ func (w *world[Tx]) inFlight(t *testing.T) (events []string) {
 	return events
 }
 
-// takenOver waits until all is delivered, and checks that each of the events that were
-// held was attempted again by the second process, and each interruption recorded once.
+// takenOver waits until all events are delivered. It checks that the second process has
+// attempted each event that the first one held, and that each interruption is recorded
+// once.
 func (w *world[Tx]) takenOver(t *testing.T, held []string, since time.Time) {
 	t.Helper()
 	w.delivered(t, warm+events)
@@ -131,7 +133,7 @@ func (w *world[Tx]) delivered(t *testing.T, n int) {
 	}, strconv.Itoa(n)+" deliveries")
 }
 
-// nobody checks that no process is known, for all have ended.
+// nobody checks that no process is known once all have ended.
 func (w *world[Tx]) nobody(t *testing.T) {
 	t.Helper()
 	known, err := w.store.Present(t.Context())
@@ -139,8 +141,8 @@ func (w *world[Tx]) nobody(t *testing.T) {
 	equal(t, 0, len(known))
 }
 
-// Killed has a process killed whose attempts hang, with a store, and a place at which
-// other processes open it.
+// Killed kills a process while its attempts hang, and tests that another one takes
+// over. Other processes open the store at place.
 func Killed[Tx any](t *testing.T, store sender.Store[Tx], place string) {
 	w := newWorld(t, store, place)
 	p := w.holding(t)
@@ -153,8 +155,9 @@ func Killed[Tx any](t *testing.T, store sender.Store[Tx], place string) {
 	w.nobody(t)
 }
 
-// Stopped has a process stopped whose attempts hang until others have made them again,
-// with a store, and a place at which other processes open it.
+// Stopped stops a process while its attempts hang, lets it go on once another one has
+// taken over, and tests that its late results change nothing. Other processes open the
+// store at place.
 func Stopped[Tx any](t *testing.T, store sender.Store[Tx], place string) {
 	w := newWorld(t, store, place)
 	p := w.holding(t)
@@ -186,8 +189,8 @@ func Stopped[Tx any](t *testing.T, store sender.Store[Tx], place string) {
 	w.nobody(t)
 }
 
-// stop stops a process, but not in a transaction that writes to a database which has a
-// single writer: nobody could go on.
+// stop stops a process. It does not do so within a transaction that writes, if the
+// database has a single writer: nobody could go on.
 func (w *world[Tx]) stop(t *testing.T, p *process) {
 	t.Helper()
 	for {
