@@ -174,7 +174,8 @@ func (b onPostgres) open(t *testing.T, f *fault) (side, *postgres.Store[*sql.Tx]
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() {
 		require.NoError(t, db.Close())
-		// One whose statement was broken off is closed behind our back.
+		// A connection whose statement was broken off is closed in the
+		// background.
 		require.Eventually(t, func() bool { return pool.Stat().AcquiredConns() == 0 }, time.Minute, time.Millisecond, "connections that were not given back")
 		pool.Close()
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What is stored, and what is decided, is by the database's clock alone: a process
-// whose own is years off does the same.
+// Only the database's clock counts for what is stored and decided: a process whose own
+// clock is years off does the same.
 func TestOnlyTheDatabasesClockMatters(t *testing.T) {
 	for _, year := range []int{1999, 2026, 2161} {
 		t.Run(fmt.Sprint(year), func(t *testing.T) {

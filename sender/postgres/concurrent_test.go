@@ -36,9 +36,10 @@ type published struct {
 	err  error
 }
 
-// Of two transactions that publish about one object at a time the second waits for
-// the first. If that commits, under READ COMMITTED it gets the next version, and under
-// stricter levels it must be run again; if it rolls back, the second gets its version.
+// If two transactions publish about one object at a time, the second waits for the
+// first. If the first rolls back, the second gets its version. If the first commits,
+// the second gets the next version under READ COMMITTED, and must be run again under
+// stricter levels.
 func TestVersionsRiseInTheOrderOfCommits(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)
@@ -86,8 +87,8 @@ func TestVersionsRiseInTheOrderOfCommits(t *testing.T) {
 	}
 }
 
-// Of two transactions that publish under one idempotency key at a time, the second
-// waits for the first, and gets its Ref; under stricter levels it must be run again.
+// If two transactions publish under one idempotency key at a time, the second waits for
+// the first, and gets its Ref. Under stricter levels it must be run again.
 func TestAKeyThatIsUsedTwiceAtATimePublishesOnce(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)
@@ -101,7 +102,8 @@ func TestAKeyThatIsUsedTwiceAtATimePublishesOnce(t *testing.T) {
 					return d
 				}
 				first, second := p.begin(t, level), p.begin(t, level)
-				// A snapshot of before: at READ COMMITTED it does not matter.
+				// It takes its snapshot before: at READ COMMITTED that
+				// does not matter.
 				_, err := second.Exec(ctx, in(p.schema, `SELECT count(*) FROM {}.surehook_keys`))
 				require.NoError(t, err)
 				refs, err := s.PublishTx(ctx, first, []sender.Draft{keyed()})
@@ -156,7 +158,7 @@ func (p *place) committed(t *testing.T, level pgx.TxIsoLevel, fn func(tx pgx.Tx)
 	require.NoError(t, tx.Commit(t.Context()))
 }
 
-// got are the events of which a subscription has deliveries with a status ("": any).
+// got returns the events of a subscription's deliveries with a status ("": any).
 func got(t *testing.T, s *pgxStore, subscription string, status sender.Status) []string {
 	t.Helper()
 	ids := []string{}
@@ -178,8 +180,8 @@ func subscribe(t *testing.T, s *pgxStore, tx pgx.Tx, id string) {
 	require.NoError(t, s.CreateSubscriptionTx(t.Context(), tx, sender.Subscription{ID: id, Subscriber: subscriberID(0), URL: "https://example.com/", EventTypes: []string{"*"}}))
 }
 
-// A subscription gets what is committed after it, and nothing older; when it was
-// published, and when it is expanded, does not matter.
+// A subscription gets the events that are committed after it, and no older ones. When
+// they were published or expanded does not matter.
 func TestANewSubscriptionGetsWhatIsCommittedAfterIt(t *testing.T) {
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
@@ -198,7 +200,8 @@ func TestANewSubscriptionGetsWhatIsCommittedAfterIt(t *testing.T) {
 			require.Equal(t, 1, expandAll(t, s))
 			require.ElementsMatch(t, []string{open, after}, got(t, s, "wsub_new", ""))
 
-			// And the other way round: it is committed after an event that came after it.
+			// And the other way round: the subscription is committed after
+			// an event that was published after it.
 			registry := p.begin(t, level)
 			subscribe(t, s, registry, "wsub_late")
 			var between, last string
@@ -214,8 +217,8 @@ func TestANewSubscriptionGetsWhatIsCommittedAfterIt(t *testing.T) {
 	}
 }
 
-// A subscription that is closing gets what was committed before, and what its own
-// transaction published before the call; nothing that comes after, and nothing of a
+// A closing subscription gets the events that were committed before, and those that the
+// closing transaction published before the call. It gets no later ones, and none of a
 // transaction that was open then.
 func TestAClosingSubscriptionGetsWhatWasCommittedBefore(t *testing.T) {
 	for _, level := range levels {
@@ -251,8 +254,9 @@ func TestAClosingSubscriptionGetsWhatWasCommittedBefore(t *testing.T) {
 	}
 }
 
-// A resume that takes nothing leaves what was committed before it, expanded or not,
-// and takes what is committed later, also of a transaction that was open then.
+// A resume that takes nothing skips the events that were committed before it, expanded
+// or not. The subscription gets those that are committed later, also of a transaction
+// that was open then.
 func TestAResumeWithoutTheHeldLeavesWhatWasCommittedBefore(t *testing.T) {
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
@@ -287,8 +291,8 @@ func TestAResumeWithoutTheHeldLeavesWhatWasCommittedBefore(t *testing.T) {
 	}
 }
 
-// Under stricter levels a transaction is where its snapshot was taken: what was
-// committed after that comes after what it does, although it does it later.
+// Under stricter levels the time of a transaction is that of its snapshot: events that
+// were committed after the snapshot count as later than the transaction's changes.
 func TestUnderStricterLevelsTheSnapshotSaysWhatWasBefore(t *testing.T) {
 	for _, level := range levels[1:] {
 		t.Run(string(level), func(t *testing.T) {
@@ -310,8 +314,8 @@ func TestUnderStricterLevelsTheSnapshotSaysWhatWasBefore(t *testing.T) {
 	}
 }
 
-// An event that an expansion has left off at is gone on with before those that were
-// committed since, whose place in the outbox is before it: a subscription gets its
+// An expansion that stopped within an event goes on with it before events that were
+// committed since and stand before it in the outbox. A subscription must get its
 // deliveries in the order of their positions, or a claim passes over some.
 func TestWhatAnExpansionLeftOffAtComesFirst(t *testing.T) {
 	p := newPlace(t)
@@ -329,7 +333,8 @@ func TestWhatAnExpansionLeftOffAtComesFirst(t *testing.T) {
 
 	var claimed []sender.Claimed
 	for range 8 {
-		// Not in one step, which leases what it expands whatever was claimed before.
+		// Not in one step: that leases what it expands, whatever was claimed
+		// before.
 		_, err := s.Expand(ctx, sender.ExpandParams{Events: 1, Deliveries: 2})
 		require.NoError(t, err)
 		claimed = exchange(t, s, batchOf(claimed, 10)).Claimed
@@ -338,7 +343,7 @@ func TestWhatAnExpansionLeftOffAtComesFirst(t *testing.T) {
 	require.Equal(t, 6, p.count(t, `SELECT count(*) FROM {}.surehook_attempts`), "two events for three subscriptions")
 }
 
-// What arrives in a step is leased at once only where nothing is pending before it.
+// A step leases an event that it expands at once only if nothing is pending before it.
 func TestWhatArrivesGoesBehindWhatIsPending(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)

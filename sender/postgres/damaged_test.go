@@ -16,9 +16,9 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// Damaged rows of a subscription harm nobody else, whatever of it is under way: what was
-// claimed is recorded or released, and what arrives is kept, or is delivered where that
-// is possible.
+// Damaged rows of a subscription harm no other one. The results of its claimed
+// deliveries are recorded or released, and its new events are kept, or delivered if
+// that is possible.
 func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 	mine := subscriptionID(0, 0)
 	number := `(SELECT no FROM {}.surehook_subscriptions WHERE id = '` + mine + `')`
@@ -61,7 +61,7 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 				}
 			}
 			got := map[string]int{}
-			var now []sender.Claimed // what arrives is met alone, and then results are
+			var now []sender.Claimed // the damage is found first by new events alone, and then by results
 			for more := true; more; {
 				x, out, err := s.Step(t.Context(), sender.ExpandParams{Events: 4, Deliveries: 100}, batchOf(now, 100))
 				require.NoError(t, err)
@@ -93,7 +93,8 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 	}
 }
 
-// An event that somebody has removed ends no step whose leases have ended.
+// A step goes on although somebody has removed the event of a delivery whose lease has
+// ended.
 func TestLostAttemptOfNoEvent(t *testing.T) {
 	p := newPlace(t)
 	s := p.frozen(t)
@@ -113,7 +114,7 @@ func TestLostAttemptOfNoEvent(t *testing.T) {
 	require.Len(t, out.Notices, 2)
 }
 
-// Sweeps and replays of other subscriptions go on where the head of one is missing.
+// Sweeps and replays go on for other subscriptions if the head of one is missing.
 func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	p := newPlace(t)
 	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Logger: slog.New(slog.DiscardHandler)})

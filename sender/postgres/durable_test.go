@@ -11,9 +11,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What a caller's transaction has changed is durable once it has committed, also where
-// the server's setting would let commits be lost: events, and secrets that customers
-// were given. What keeps commits from being lost, or is stricter than that, stays.
+// The changes of a caller's transaction (events, and secrets that customers were given)
+// are durable once it has committed, also if the server's setting lets commits be lost.
+// A setting that loses no commits stays as it is.
 func TestDurable(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)

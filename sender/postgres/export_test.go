@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// SetClock has statements read the database's time from an expression.
+// SetClock makes statements read the database's time from an expression.
 func (s *Store[Tx]) SetClock(expression string) { s.clock, s.floors.off = expression, true }
 
 // Text is a statement as it is sent.
@@ -30,8 +30,8 @@ func (s *Store[Tx]) Settings(ctx context.Context, all map[string]string) error {
 	})
 }
 
-// Share has the dispatchers of a store take the connections of those of another one,
-// which is open: making connections takes longer than most tests do.
+// Share makes a store's dispatchers use the connections of another open store's
+// dispatchers: to connect takes longer than most tests.
 func (s *Store[Tx]) Share(open *Store[Tx]) {
 	conn, err := open.dispatching().acquire(context.Background())
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store[Tx]) Share(open *Store[Tx]) {
 	conn.release(nil)
 }
 
-// Set sets something for two connections of the dispatchers.
+// Set changes a setting on two connections of the dispatchers.
 func (s *Store[Tx]) Set(ctx context.Context, name, value string) error {
 	return s.dispatching().read(ctx, func(w *work) error {
 		var set string

@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Small bodies are read with their events if these are few, and large ones after the
-// claim; of many events all are. Nobody can tell the difference.
+// If a claim has few events, small bodies are read with them and large ones after the
+// claim. If it has many, all bodies are read after it. The result is the same.
 func TestBodiesOfFewAndOfMany(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)

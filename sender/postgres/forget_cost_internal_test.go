@@ -41,13 +41,13 @@ func (c *crowd) expandAll() {
 	}
 }
 
-// dead adds subscriptions that have nothing live.
+// dead adds subscriptions without live deliveries.
 func (c *crowd) dead(n int) {
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber) SELECT %d + s, 1 FROM generate_series(1, %d) s`, int64(1)<<41, n))
 }
 
-// A batch of pruning, forgetting or redacting reads no more where more subscriptions have
-// nothing live, or more objects are remembered.
+// A batch of pruning, forgetting or redacting reads no more if there are more
+// subscriptions without live deliveries, or more remembered objects.
 func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 	ctx := t.Context()
 	c := newEmptyCrowd(t)
@@ -112,8 +112,8 @@ func TestCostOfRedactingDoesNotDependOnTheOutbox(t *testing.T) {
 	require.LessOrEqual(t, blocks, 200)
 }
 
-// What a batch of sweeping reads does not grow with what was swept and is not vacuumed
-// yet; and what is there all the same is found.
+// A batch of sweeping reads no more because of swept rows that are not vacuumed yet,
+// and finds the rows that remain.
 func TestCostOfSweepingDoesNotDependOnWhatWasSwept(t *testing.T) {
 	for table, insert := range map[string]string{
 		"pending": `(subscription, event, no, due, notice, bytes) SELECT s.no, e, e, now(), false, 100`,
@@ -138,14 +138,14 @@ func sweepsAtACost(t *testing.T, table, insert string) {
 	c.exec(fmt.Sprintf(insert, 11, 10+backlog))
 	c.exec(fmt.Sprintf(`UPDATE {}.surehook_heads SET %s = %d, next_due = now()`, table, backlog+1))
 	require.NoError(t, c.InTx(ctx, func(tx pgx.Tx) error { return c.DeleteSubscriptionTx(ctx, tx, "wsub_a") }))
-	// An old snapshot keeps all that is deleted from being marked as dead in the indexes.
+	// An old snapshot keeps deleted rows from being marked as dead in the indexes.
 	conn, err := pgx.ConnectConfig(ctx, c.pool.Config().ConnConfig.Copy())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	_, err = conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_snapshot()`)
 	require.NoError(t, err)
-	entries := func() int { // of the index that were read so far, dead ones too
-		c.blocks() // has them counted
+	entries := func() int { // entries of the index read so far, with the dead ones
+		c.blocks() // makes the server count them
 		return c.count(`SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelid = '{}.surehook_` + table + `_pkey'::regclass`)
 	}
 	last := 0

@@ -63,7 +63,7 @@ func (f *forgetting) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
 	require.NoError(f, f.InTx(f.Context(), func(tx pgx.Tx) error { return fn(f.Context(), tx) }))
 }
 
-// subscribe makes subscribers with one subscription each, which asks for everything.
+// subscribe makes subscribers with one subscription to all events each.
 func (f *forgetting) subscribe(n int) (subscribers, subscriptions []string) {
 	f.Helper()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -122,7 +122,7 @@ func (f *forgetting) claim() []sender.Claimed {
 	return c.Claimed
 }
 
-// exchange records what became of what was claimed, and claims everything.
+// exchange records results, and claims everything.
 func recordAs(claimed []sender.Claimed, class sender.Class) sender.Batch {
 	b := sender.Batch{Decide: sender.Policy{}.Decide}
 	b.Claim.Lease = time.Minute
@@ -138,8 +138,7 @@ func recordAs(claimed []sender.Claimed, class sender.Class) sender.Batch {
 	return b
 }
 
-// hold keeps transactions from going on that insert into a table, until it is
-// released.
+// hold blocks transactions that insert into a table, until it is released.
 func (f *forgetting) hold(table string) (release func()) {
 	f.Helper()
 	f.exec(fmt.Sprintf(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM pg_advisory_xact_lock_shared(hashtext('%s')); RETURN NULL; END$$;
@@ -157,7 +156,7 @@ func (f *forgetting) hold(table string) (release func()) {
 	return release
 }
 
-// waits returns once so many transactions of the store wait for locks.
+// waits returns once n transactions of the store wait for locks.
 func (f *forgetting) waits(n int) {
 	f.Helper()
 	require.Eventually(f, func() bool {
@@ -167,8 +166,8 @@ func (f *forgetting) waits(n int) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// begun runs fn beside the test, which it fails if it fails. The returned function
-// waits for it.
+// begun runs fn beside the test, and fails the test if fn fails. The returned function
+// waits for fn.
 func (f *forgetting) begun(fn func(ctx context.Context) error) (wait func()) {
 	done := make(chan error, 1)
 	go func() { done <- fn(f.Context()) }()
@@ -178,7 +177,7 @@ func (f *forgetting) begun(fn func(ctx context.Context) error) (wait func()) {
 	}
 }
 
-// headsRight ends the test unless the heads count what there is.
+// headsRight ends the test unless the heads' counts match the rows.
 func (f *forgetting) headsRight() {
 	f.Helper()
 	require.Zero(f, f.count(`SELECT count(*) FROM surehook_heads h WHERE (h.pending, h.waiting, h.leased, h.dead) IS DISTINCT FROM (

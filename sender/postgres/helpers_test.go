@@ -20,8 +20,8 @@ import (
 
 type pgxStore = postgres.Store[pgx.Tx]
 
-// place is a migrated schema, with a clock that a test may set: unless a store is
-// told to read it, time passes.
+// place is a migrated schema, with a clock that a test may set. Stores that do not read
+// it have the server's time.
 type place struct {
 	schema string
 	pool   *pgxpool.Pool // the test's own
@@ -34,7 +34,7 @@ func newPlace(t *testing.T) *place {
 	return &place{schema: all.take(t), pool: all.pool, all: all}
 }
 
-// store is one as another process has: with a pool of its own.
+// store returns a store like another process's: with a pool of its own.
 func (p *place) store(t testing.TB, settings ...string) *pgxStore {
 	t.Helper()
 	s, err := postgres.New(openPool(t, settings...), &postgres.Config{Schema: p.schema})
@@ -91,7 +91,8 @@ func subscriberID(owner int) string { return "sub_" + strconv.Itoa(owner) }
 
 func subscriptionID(owner, i int) string { return fmt.Sprintf("wsub_%d_%d", owner, i) }
 
-// register makes, at the time that the store's clock says, subscribers with so many subscriptions each.
+// register makes subscribers with a number of subscriptions each, at the time of the
+// store's clock.
 func register(t testing.TB, s *pgxStore, owners, each int, settings sender.Settings) {
 	t.Helper()
 	require.NoError(t, s.InTx(context.Background(), func(tx pgx.Tx) error {
@@ -169,8 +170,8 @@ func exchange(t testing.TB, s *pgxStore, b sender.Batch) sender.Claims {
 	return c
 }
 
-// drainAll delivers and sweeps until there is nothing left to do now, and returns how
-// many it has claimed of each subscription.
+// drainAll delivers and sweeps until nothing is due, and returns how many it has
+// claimed of each subscription.
 func drainAll(t testing.TB, s *pgxStore) map[string]int {
 	t.Helper()
 	of := map[string]int{}
@@ -188,7 +189,7 @@ func drainAll(t testing.TB, s *pgxStore) map[string]int {
 	return of
 }
 
-// claimedOf is how many of each subscription were claimed.
+// claimedOf counts the claimed deliveries of each subscription.
 func claimedOf(cs []sender.Claimed) map[string]int {
 	all := map[string]int{}
 	for _, c := range cs {
@@ -197,8 +198,9 @@ func claimedOf(cs []sender.Claimed) map[string]int {
 	return all
 }
 
-// settled: nothing is live, and the heads say so; each delivery that was made is
-// delivered or ended, and has attempts from 1 on, without a gap.
+// settled checks that nothing is live, and that the heads say so. Each delivery is
+// delivered or has ended otherwise, and its attempts are numbered from 1 on, without a
+// gap.
 func (p *place) settled(t testing.TB) {
 	t.Helper()
 	for _, table := range []string{"outbox", "pending", "leases", "waiting", "wakes"} {
@@ -207,7 +209,8 @@ func (p *place) settled(t testing.TB) {
 	p.consistent(t)
 }
 
-// consistent: the heads count what there is, and attempts are numbered from 1 on.
+// consistent checks that the heads' counts match the rows, and that attempts are
+// numbered from 1 on.
 func (p *place) consistent(t testing.TB) {
 	t.Helper()
 	require.Zero(t, p.count(t, wrongHeads), "heads whose counters are not the numbers of the rows")
@@ -227,7 +230,7 @@ const (
 			(SELECT count(*) FROM {}.surehook_ended WHERE subscription = h.subscription AND status = 'dead_lettered'))`
 	lateLeases = `SELECT count(*) FROM {}.surehook_heads h WHERE h.leased > 0 AND h.leases_end > (
 		SELECT min(until) FROM {}.surehook_leases WHERE subscription = h.subscription)`
-	// What is kept back by its subscription's limits may be due later.
+	// Deliveries that their subscription's limits hold back may be due later.
 	lateHeads = `SELECT count(*) FROM {}.surehook_heads h JOIN {}.surehook_subscriptions s ON s.no = h.subscription
 		WHERE h.open AND s.settings = '{}' AND h.next_due > least(
 			(SELECT min(due) FROM {}.surehook_pending WHERE subscription = h.subscription),

@@ -73,7 +73,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	<-done
 	cancel()
 	require.NoError(t, <-ended)
-	// One whose statement was broken off is closed behind our back.
+	// A connection whose statement was broken off is closed in the background.
 	require.Eventually(t, func() bool { return pool.Stat().AcquiredConns() == 0 }, 30*time.Second, time.Millisecond, "connections that were not given back")
 	p.settled(t)
 	const listening = `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND (query LIKE 'LISTEN%' OR state LIKE 'idle in%')`

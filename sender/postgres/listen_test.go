@@ -19,7 +19,7 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// awaitWoken ends the test if nobody wakes the store's dispatchers.
+// awaitWoken ends the test unless the store's dispatchers are woken.
 func awaitWoken(t *testing.T, s *pgxStore, why string) {
 	t.Helper()
 	select {
@@ -57,7 +57,7 @@ func TestListenHearsOtherProcesses(t *testing.T) {
 	there.Wake()
 	awaitWoken(t, here, "another process has something, after the session has ended")
 
-	// What is for another schema is not heard: the next hint is the first.
+	// A store does not hear hints for another schema: the next hint is its first.
 	other, err := postgres.New(openPool(t), &postgres.Config{Schema: "elsewhere"})
 	require.NoError(t, err)
 	other.Wake()
@@ -82,7 +82,7 @@ func TestWakeIsNotSentByAProcessThatDispatches(t *testing.T) {
 	require.Empty(t, here.Woken())
 }
 
-// listening has a store listen until the test is over.
+// listening makes a store listen until the test is over.
 func listening(t *testing.T, s *pgxStore) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -98,8 +98,9 @@ func listening(t *testing.T, s *pgxStore) {
 	awaitWoken(t, s, "it has begun to listen")
 }
 
-// Where something becomes due of a subscription that another process holds, that one is
-// told: by who expands it, or asks for a redelivery. Nobody hears the hints of its own.
+// If a delivery becomes due and another process holds its subscription, that process
+// gets a hint: from the process that expands, or that redelivers. No process hears its
+// own hints.
 func TestWhoHoldsASubscriptionIsTold(t *testing.T) {
 	p := newPlace(t)
 	holder, other := p.store(t), p.store(t)
@@ -163,8 +164,8 @@ func TestWhoHoldsASubscriptionIsTold(t *testing.T) {
 	awaitWoken(t, other, "of another's hint")
 }
 
-// What the application does before it connects is done for LISTEN, too: without, a
-// password that changes would be an old one. Why it fails is said once.
+// The application's hook before a connection also runs for LISTEN: a password that
+// changes would be outdated otherwise. The reason of a failure is logged once.
 func TestListenConnectsAsThePoolDoes(t *testing.T) {
 	p := newPlace(t)
 	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))

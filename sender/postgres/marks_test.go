@@ -52,7 +52,7 @@ func (m *marking) publish(t *testing.T, tx pgx.Tx, name string) {
 	require.NoError(t, err)
 }
 
-// change does all that sets a mark.
+// change makes all changes that set a mark.
 func (m *marking) change(t *testing.T, tx pgx.Tx) {
 	t.Helper()
 	require.NoError(t, m.s.CreateSubscriptionTx(t.Context(), tx, markedSubscription("created")))
@@ -75,8 +75,8 @@ func (m *marking) gets(t *testing.T, want map[string][]string) {
 	require.Empty(t, cmp.Diff(want, got))
 }
 
-// What an update asks for anew it gets of what is committed later, whenever that was
-// published.
+// For a type that an update adds, a subscription gets the events that are committed
+// later, whenever they were published.
 func TestAnUpdateAsksForWhatIsCommittedAfterIt(t *testing.T) {
 	m := newMarking(t)
 	late := m.begin(t, pgx.ReadCommitted)
@@ -91,8 +91,8 @@ func TestAnUpdateAsksForWhatIsCommittedAfterIt(t *testing.T) {
 	m.gets(t, map[string][]string{"updated": {"late"}, "closed": {"early", "late"}})
 }
 
-// What a transaction itself publishes is before or after its changes by their order,
-// in savepoints too.
+// Within one transaction the order of its calls decides which events are before a
+// change, in savepoints too.
 func TestMarksInOneTransaction(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {

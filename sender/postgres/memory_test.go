@@ -18,8 +18,8 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// owners makes subscribers with so many subscriptions each, and secrets. Their endpoints
-// are for an UnguardedTransport.
+// owners makes subscribers with secrets and a number of subscriptions each. Their
+// endpoints are for an UnguardedTransport.
 func owners(t *testing.T, s *pgxStore, n, each int) {
 	t.Helper()
 	keys, err := replayKeys()
@@ -36,14 +36,14 @@ func owners(t *testing.T, s *pgxStore, n, each int) {
 	}
 }
 
-// heap is what a process's objects take, those included that nobody refers to any more.
+// heap is the memory of all objects of the process, garbage included.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// live is what they take that somebody refers to.
+// live is the memory of the objects that are still in use.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -51,8 +51,8 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// What a claim returns takes as much memory as its bound says, and an event's body is
-// there once for all of its deliveries.
+// A claim's result takes no more memory than its bound, and all deliveries of an event
+// share its body.
 func TestMemoryOfAClaim(t *testing.T) {
 	const subscriptions, size = 20, 256 << 10
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestMemoryOfAClaim(t *testing.T) {
 	}
 }
 
-// measuring is an endpoint that takes a moment, and looks how large the heap is.
+// measuring is an endpoint that is a little slow, and measures the heap.
 type measuring struct {
 	answers
 	most atomic.Uint64

@@ -31,9 +31,9 @@ func TestServiceInQueryModes(t *testing.T) {
 	}
 }
 
-// What callers and dispatchers ask for is the same in all of pgx's query modes, and so
-// are the statements, whether the types of their arguments are known or guessed. What is
-// known from the server is so in all modes that ask it.
+// The calls of callers and dispatchers have the same results, and send the same
+// statements, in all of pgx's query modes, whether pgx knows or guesses the types of
+// arguments. All modes that ask the server for types behave alike.
 func TestStoreInQueryModes(t *testing.T) {
 	for _, mode := range modes[1:] {
 		known := mode == "cache_describe" || mode == "describe_exec"

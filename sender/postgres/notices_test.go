@@ -16,8 +16,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// A producer that publishes about a subscription and leaves its transaction open holds up
-// nobody who has to tell of that subscription.
+// A producer that publishes about a subscription and leaves its transaction open does
+// not hold up notices about that subscription.
 func TestNoticesMeetNoLockOfACaller(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/surehook/surehook/sender/storetest"
 )
 
-// Fewer connections to the server than there are clients: so a connection is somebody
-// else's after each transaction.
+// There are fewer connections to the server than clients, so a connection changes its
+// client after each transaction.
 const bouncing = `[databases]
 postgres = host={{.Host}} port={{.Port}} dbname=postgres user=postgres pool_size=6
 [pgbouncer]
@@ -69,8 +69,8 @@ func poolOf(t *testing.T, dsn string, settings ...string) *pgxpool.Pool {
 	return pool
 }
 
-// In its transaction mode all works in the query modes in which a statement needs
-// nothing of an earlier one.
+// In transaction mode all calls work in the query modes in which a statement does not
+// depend on an earlier one.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	b := newBouncer(t, "transaction")
@@ -111,7 +111,8 @@ func TestPgBouncer(t *testing.T) {
 			takeovertest.Stopped(t, s, place)
 		})
 	})
-	// Prepared statements are another client's, unless a newer PgBouncer sees to it.
+	// A connection has another client's prepared statements, unless a newer
+	// PgBouncer keeps track of them.
 	t.Run("prepared statements", func(t *testing.T) {
 		p := &place{schema: all.take(t), pool: all.pool, all: all}
 		s, err := postgres.New(poolOf(t, b.through), &postgres.Config{Schema: p.schema, Pooler: true})
@@ -138,7 +139,7 @@ func TestPgBouncer(t *testing.T) {
 		_, err := postgres.New(poolOf(t, b.through, "default_query_exec_mode", "describe_exec"), &postgres.Config{Pooler: true})
 		require.ErrorContains(t, err, "default_query_exec_mode=exec")
 	})
-	// Somebody who was not told of it.
+	// A store that was not told of the PgBouncer.
 	t.Run("unsaid", func(t *testing.T) {
 		s, err := postgres.New(poolOf(t, b.through, "default_query_exec_mode", "exec"), &postgres.Config{Schema: all.take(t)})
 		require.NoError(t, err)
@@ -147,7 +148,8 @@ func TestPgBouncer(t *testing.T) {
 		require.ErrorIs(t, err, sender.ErrUnfit)
 		require.ErrorContains(t, err, "set Config.Pooler")
 	})
-	// Nobody is left listening on what others use, and a process that publishes hints in vain.
+	// No shared connection is left listening, and the hint of a process that
+	// publishes is in vain.
 	t.Run("hints", func(t *testing.T) {
 		s, err := postgres.New(poolOf(t, b.through, "default_query_exec_mode", "exec"), &postgres.Config{Schema: all.take(t), Pooler: true})
 		require.NoError(t, err)
@@ -167,7 +169,7 @@ func TestPgBouncer(t *testing.T) {
 	})
 }
 
-// In its session mode it refuses settings as well.
+// In session mode it refuses settings as well.
 func TestPgBouncerWithSessions(t *testing.T) {
 	t.Parallel()
 	b := newBouncer(t, "session")

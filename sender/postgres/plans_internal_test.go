@@ -17,7 +17,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// crowd is a schema with many subscriptions, of which a claim is of few.
+// crowd is a schema with many subscriptions. A claim takes deliveries of a few.
 type crowd struct {
 	*Store[pgx.Tx]
 	t      *testing.T
@@ -30,14 +30,14 @@ const (
 	crowdEvents = 6 // to everyone
 )
 
-// newCrowd has a few thousand deliveries that are due.
+// newCrowd returns a crowd with a few thousand due deliveries.
 func newCrowd(t *testing.T) *crowd {
 	c := newEmptyCrowd(t)
 	c.fill()
 	return c
 }
 
-// newEmptyCrowd has nothing yet. Nobody analyses its tables.
+// newEmptyCrowd returns a crowd without rows, whose tables are never analysed.
 func newEmptyCrowd(t *testing.T) *crowd {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, pgtest.With(pgtest.DSN(t), "pool_max_conns", "1"))
@@ -88,8 +88,8 @@ func (c *crowd) fill() {
 	}
 }
 
-// park adds a million deliveries of subscriptions that are paused: most are pending,
-// some wait.
+// park adds a million deliveries of paused subscriptions: most are pending, some wait
+// for a retry.
 func (c *crowd) park() {
 	const parked, first = 100, 1 << 40
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber, lane, open, pending, waiting, claimed_to)
@@ -110,7 +110,7 @@ func (c *crowd) exec(text string, args ...any) {
 	require.NoError(c.t, err, text)
 }
 
-// plan is a statement's, if it is planned once for all parameters.
+// plan is a statement's generic plan.
 func (c *crowd) plan(text string, settings string) string {
 	c.t.Helper()
 	ctx := context.Background()
@@ -136,17 +136,17 @@ func (c *crowd) plan(text string, settings string) string {
 	return strings.Join(lines, "\n")
 }
 
-// atClaims are the statements of expanding, recording and claiming, which are run all
-// the time.
+// atClaims are the statements that each step runs: of expanding, recording and
+// claiming.
 var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
 	"selectUnexpanded", "selectFew", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox", "selectObjects",
 }
 
-// small are what is read whole.
+// small are the tables that may be read to their end.
 var small = []string{
-	" on surehook_wakes ",     // what callers have asked for since the last turn
+	" on surehook_wakes ",     // callers' changes since the last turn
 	" on surehook_feed_head ", // one row
 }
 
@@ -165,8 +165,8 @@ func whole(plan string) (steps []string) {
 	return steps
 }
 
-// What is run all the time reads nothing to its end, whether the tables were analysed
-// before they were filled, or after, or never, and when the statement was planned.
+// The statements of a step read no table to its end, whether the tables were analysed
+// before they were filled, or after, or never, and whenever the statement was planned.
 func TestPlans(t *testing.T) {
 	all := ownStatements()
 	require.Equal(t, []string{"Seq Scan on surehook_heads"}, whole("Seq Scan on surehook_heads"))
@@ -180,7 +180,7 @@ func TestPlans(t *testing.T) {
 		}
 		if crowded { // otherwise a table is as good as an index
 			for _, text := range []string{selectIdle.Alone, selectIdle.Shared} {
-				plan := c.plan(text, `SET LOCAL plan_cache_mode = force_generic_plan`) // it is run outside of our transactions
+				plan := c.plan(text, `SET LOCAL plan_cache_mode = force_generic_plan`) // it runs outside of the store's transactions
 				require.Empty(t, whole(plan), "%s of what is read whole by\n%s\n%s", when, text, plan)
 			}
 		}
@@ -198,7 +198,7 @@ func TestPlans(t *testing.T) {
 			require.NotContains(t, c.plan(text, own), "Sort", when)
 		}
 	}
-	check("never analysed, and empty", false) // connections keep the plans that they began with
+	check("never analysed, and empty", false) // connections keep their first plans
 	c.fill()
 	check("never analysed, and small", false)
 	c.exec(`ANALYZE`)
@@ -209,7 +209,7 @@ func TestPlans(t *testing.T) {
 	check("analysed", true)
 }
 
-// blocks is how many of its tables and indexes were read so far.
+// blocks counts the blocks of tables and indexes that were read so far.
 func (c *crowd) blocks() (n int) {
 	c.t.Helper()
 	c.exec(`SELECT pg_stat_force_next_flush()`)

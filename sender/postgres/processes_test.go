@@ -112,8 +112,8 @@ func TestLeaseIsTakenOverByAnotherProcess(t *testing.T) {
 	p.settled(t)
 }
 
-// A process that is lost may leave more leases behind than a claim takes at a time. The
-// others stay due: they do not wait for leases that end later.
+// A lost process may leave more leases behind than one claim takes. The others stay
+// due: they do not wait for leases that end later.
 func TestLostLeasesAreAllTakenOver(t *testing.T) {
 	const lost = 10
 	p := newPlace(t)
@@ -138,8 +138,8 @@ func TestLostLeasesAreAllTakenOver(t *testing.T) {
 	require.Equal(t, lost, interrupted)
 }
 
-// A subscriber that had a turn is placed at the tail; its other subscriptions, which
-// were due before that, are not forgotten there.
+// A subscriber that had a turn goes to the tail. Its other subscriptions, which were
+// due before that, get their turns all the same.
 func TestManySubscriptionsOfOneSubscriberAreAllServed(t *testing.T) {
 	const subscriptions = 30
 	p := newPlace(t)

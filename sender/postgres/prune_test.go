@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// orphans are rows that tell of an event that is gone.
+	// orphans are rows that refer to a removed event.
 	orphans = `SELECT count(*) FROM (
 		SELECT event FROM surehook_pending UNION ALL SELECT event FROM surehook_leases UNION ALL SELECT event FROM surehook_waiting
 		UNION ALL SELECT event FROM surehook_ended UNION ALL SELECT event FROM surehook_attempts) x WHERE event NOT IN (SELECT position FROM surehook_feed)`
 	orphanKeys   = `SELECT count(*) FROM surehook_keys WHERE event NOT IN (SELECT id FROM surehook_events)`
 	orphanPlaces = `SELECT count(*) FROM surehook_feed WHERE event NOT IN (SELECT no FROM surehook_events)`
-	// lost are deliveries that were sent and have no attempts.
+	// lost are deliveries that were sent and have lost their attempts.
 	lost = `SELECT count(*) FROM surehook_waiting w WHERE number > 0
 		AND NOT EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription)`
 )
 
-// pruneAll does a pass.
+// pruneAll makes a whole pass.
 func (f *forgetting) pruneAll(before time.Time, limit int) error {
 	p := sender.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Rollups: before, Limit: limit}
 	for {
@@ -40,8 +40,8 @@ func (f *forgetting) pruneAll(before time.Time, limit int) error {
 	}
 }
 
-// To forget an object waits for nobody who publishes about it, and what they have
-// published, or not, decides.
+// Forgetting an object waits for no transaction that publishes about it. Whether that
+// commits decides whether the object is forgotten.
 func TestForgettingBesideAPublish(t *testing.T) {
 	p := newPlace(t)
 	s := p.frozen(t)
@@ -84,8 +84,8 @@ func TestForgettingBesideAPublish(t *testing.T) {
 	require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_forgettable`))
 }
 
-// Everything happens at once: nothing is left of what was pruned, nothing is lost that
-// is live, and the tables are empty in the end.
+// All operations run at once. Nothing remains of pruned records, no live delivery is
+// lost, and the tables are empty in the end.
 func TestPruneBesideEverything(t *testing.T) {
 	const rounds = 40
 	f := newForgetting(t)
@@ -169,7 +169,7 @@ func TestPruneBesideEverything(t *testing.T) {
 		_, err := f.Redact(ctx, sender.RedactParams{Subscriber: owners[0], Limit: 10})
 		return err
 	}))
-	g.Go(until(func() error { // resumes one without what it has
+	g.Go(until(func() error { // resumes one and skips its backlog
 		err := f.InTx(ctx, func(tx pgx.Tx) error {
 			if err := f.HoldSubscriptionTx(ctx, tx, subscriptions[1], sender.SubscriptionPaused, ""); err != nil {
 				return err
@@ -216,7 +216,7 @@ func TestPruneBesideEverything(t *testing.T) {
 	f.headsRight()
 }
 
-// Of an event that is expanded in part, and is old, nobody loses a delivery.
+// An old event that is expanded in part keeps all its deliveries.
 func TestPruneBesideExpansion(t *testing.T) {
 	f := newForgetting(t)
 	f.subscribe(3)
@@ -234,7 +234,7 @@ func TestPruneBesideExpansion(t *testing.T) {
 	require.NotEmpty(t, claimed[0].Body)
 }
 
-// A delivery that is being redelivered when its record is pruned keeps it.
+// A delivery that is being redelivered during a prune keeps its record.
 func TestPruneBesideRedelivery(t *testing.T) {
 	f := newForgetting(t)
 	owners, _ := f.subscribe(1)
@@ -261,7 +261,7 @@ func TestPruneBesideRedelivery(t *testing.T) {
 	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
 }
 
-// A deleted subscriber leaves nothing in the end but its id.
+// In the end only the id remains of a deleted subscriber.
 func TestPruneOfSubscriptionsLeavesNothing(t *testing.T) {
 	f := newForgetting(t)
 	owners, _ := f.subscribe(2)

@@ -16,7 +16,7 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// asking is a schema with subscribers who have a subscription each, and a clock that
+// asking is a schema with subscribers who have one subscription each, and a clock that
 // stands still.
 type asking struct {
 	*testing.T
@@ -87,7 +87,7 @@ func (a *asking) expand(s *postgres.Store[pgx.Tx]) {
 	}
 }
 
-// A call's work is bounded: what matches beyond it comes with a later call.
+// A call's work is bounded: a later call returns the matches beyond the bound.
 func TestListsAreBounded(t *testing.T) {
 	a := newAsking(t, 1, 1)
 	ctx, s := t.Context(), a.stores[0]
@@ -115,7 +115,7 @@ func TestListsAreBounded(t *testing.T) {
 	require.Len(t, events, 1)
 	require.Empty(t, next)
 
-	// What is known of an event by its id or its time is not looked for.
+	// A query with an event's id or a time does not search other events.
 	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Until: later})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
@@ -130,8 +130,7 @@ func TestListsAreBounded(t *testing.T) {
 	require.Empty(t, next)
 }
 
-// What subscriptions have is read ahead, of many together, and comes in the order of
-// the list.
+// A list reads ahead from many subscriptions together, and keeps its order.
 func TestListOfManySubscriptions(t *testing.T) {
 	for _, c := range []struct{ subscriptions, events int }{{150, 6}, {4, 60}} {
 		a := newAsking(t, 1, c.subscriptions)
@@ -165,8 +164,8 @@ func TestListOfManySubscriptions(t *testing.T) {
 	}
 }
 
-// What a resume has made due goes before what has come since, also if no dispatcher
-// has seen the resume yet.
+// Deliveries that a resume has made due go before later ones, also if no dispatcher has
+// seen the resume yet.
 func TestAheadAfterResume(t *testing.T) {
 	a := newAsking(t, 1, 1)
 	s := a.stores[0]
@@ -267,8 +266,8 @@ func TestRollupsOfSeveralProcesses(t *testing.T) {
 	require.Equal(t, 3, rows, "a row for each minute and process")
 }
 
-// Several dispatchers of a process may use one store: what each of them has recorded
-// is counted once.
+// Several dispatchers of a process may use one store: each record of theirs is counted
+// once.
 func TestRollupsOfSeveralDispatchers(t *testing.T) {
 	const dispatchers, each = 4, 25
 	a := newAsking(t, 1, 2*dispatchers)
@@ -310,7 +309,7 @@ func TestRollupsOfSeveralDispatchers(t *testing.T) {
 	require.Equal(t, int64(2*dispatchers*each), rollups[0].Delivered)
 }
 
-// Of many events that are not expanded no fewer are counted than there are.
+// The count of events that are not expanded is never too low, also if there are many.
 func TestCountsOfManyUnexpanded(t *testing.T) {
 	const n = 10_500
 	a := newAsking(t, 1, 1)

@@ -47,15 +47,15 @@ func TestRedactBesideExpansion(t *testing.T) {
 	f.headsRight()
 }
 
-// object is that of the first event.
+// object returns the first event's object.
 func (f *forgetting) object(t *testing.T) (o sender.Object) {
 	t.Helper()
 	require.NoError(t, f.pool.QueryRow(t.Context(), `SELECT object_type, object_id FROM surehook_events ORDER BY no LIMIT 1`).Scan(&o.Type, &o.ID))
 	return o
 }
 
-// An attempt that is being recorded when its event is redacted has a snippet: it goes,
-// too. One that is recorded later has none.
+// If an attempt is being recorded while its event is redacted, its snippet is removed,
+// too. An attempt that is recorded later has none.
 func TestRedactBesideRecording(t *testing.T) {
 	f := newForgetting(t)
 	owners, _ := f.subscribe(1)

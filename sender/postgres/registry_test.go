@@ -28,8 +28,8 @@ func beside(fn func() error) (end func() error) {
 	return func() error { return <-done }
 }
 
-// A decision that disables a subscription does not wait for who is changing it: it is
-// left to the next failure.
+// A decision that disables a subscription does not wait for a caller who is changing
+// it: the next failure disables it.
 func TestDisablingLeavesWhatSomebodyIsChanging(t *testing.T) {
 	p := newPlace(t)
 	s := p.frozen(t)
@@ -59,8 +59,8 @@ func TestDisablingLeavesWhatSomebodyIsChanging(t *testing.T) {
 	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'disabled'`))
 }
 
-// A subscription that is made while its subscriber is deleted is closed with the
-// others, or not made.
+// A subscription that is created while its subscriber is deleted is closed with the
+// others, or not created.
 func TestSubscriptionMadeWhileItsSubscriberIsDeleted(t *testing.T) {
 	create := func(ctx context.Context, s *pgxStore, tx pgx.Tx) error {
 		return s.CreateSubscriptionTx(ctx, tx, sender.Subscription{ID: "new", Subscriber: "sub_0", URL: "https://example.com/", EventTypes: []string{"*"}})
@@ -92,8 +92,8 @@ func TestSubscriptionMadeWhileItsSubscriberIsDeleted(t *testing.T) {
 	}
 }
 
-// Of two changes of a subscription the second waits for the first and builds on it;
-// if its transaction must not see that, it has to be run again.
+// If two transactions change a subscription, the second waits for the first and builds
+// on it. If its isolation level hides the first, it must be run again.
 func TestChangesOfOneSubscriptionTakeTurns(t *testing.T) {
 	for level, want := range map[pgx.TxIsoLevel]error{pgx.ReadCommitted: sender.ErrStatus, pgx.RepeatableRead: sender.ErrRetryTx, pgx.Serializable: sender.ErrRetryTx} {
 		t.Run(string(level), func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestChangesOfOneSubscriptionTakeTurns(t *testing.T) {
 	}
 }
 
-// A limit that is lifted lets go at once what it has kept back, also if a result is
-// recorded in the same transaction.
+// To lift a limit frees the deliveries that it held back at once, also if the same
+// transaction records a result.
 func TestLiftedRateIsSeenWithAResult(t *testing.T) {
 	p := newPlace(t)
 	s := p.frozen(t)
@@ -134,7 +134,7 @@ func TestLiftedRateIsSeenWithAResult(t *testing.T) {
 	require.Len(t, got, 4)
 }
 
-// A notice that another process is taking is passed over.
+// A claim skips a notice that another process is claiming.
 func TestNoticesAreTakenByOne(t *testing.T) {
 	p := newPlace(t)
 	s := p.frozen(t)
@@ -154,7 +154,7 @@ func TestNoticesAreTakenByOne(t *testing.T) {
 	require.Equal(t, []string{all[1].ID, all[2].ID}, []string{got[0].ID, got[1].ID})
 }
 
-// The name of a schema may need quotes, and may be left to the search_path.
+// The name of a schema may need quotes, and may be empty for the search_path.
 func TestSchemaOfTheRegistry(t *testing.T) {
 	pool := openPool(t)
 	for name, quoted := range map[string]bool{"Order_" + newid.New("", time.Now()): true, "select_" + newid.New("", time.Now()): false} {
@@ -181,7 +181,8 @@ func TestSchemaOfTheRegistry(t *testing.T) {
 	}
 }
 
-// What can be no id is not found, and the caller's transaction goes on.
+// An id that PostgreSQL cannot store is not found, and the caller's transaction goes
+// on.
 func TestWhatCanBeNoIDIsNotFound(t *testing.T) {
 	p := newPlace(t)
 	s := p.frozen(t)

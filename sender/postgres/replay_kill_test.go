@@ -96,7 +96,7 @@ func replayDispatcher(s *postgres.Store[pgx.Tx], hooks sender.Hooks) (*sender.Di
 	})
 }
 
-// dispatch goes on until it is killed, and says when it gets on.
+// dispatch goes on until it is killed, and prints a line for each step that records.
 func dispatch(dsn, schema string) error {
 	pool, err := pgxpool.New(context.Background(), dsn)
 	if err != nil {
@@ -131,8 +131,8 @@ func durableDSN(t *testing.T) string {
 	return server.DSN()
 }
 
-// Processes that are killed at any moment of a replay, which they step by turns,
-// leave nobody out, and send to nobody twice but what they were at.
+// Two processes step a replay by turns, and are killed at any moment. No member is left
+// out, and none is sent twice except those that were in flight.
 func TestReplayKilled(t *testing.T) {
 	const members = 20_000
 	dsn, schema := durableDSN(t), newid.New("test_", time.Now())
@@ -192,8 +192,8 @@ func count(t testing.TB, pool *pgxpool.Pool, query string) (n int) {
 	return n
 }
 
-// deadLetters makes dead letters of ten subscriptions, each of one attempt, in the
-// tables themselves: that is much faster.
+// deadLetters writes dead letters of ten subscriptions, with one attempt each, straight
+// into the tables: that is much faster.
 func deadLetters(t *testing.T, s *postgres.Store[pgx.Tx], pool *pgxpool.Pool, n int) {
 	t.Helper()
 	keys, err := replayKeys()
@@ -233,7 +233,7 @@ func deadLetters(t *testing.T, s *postgres.Store[pgx.Tx], pool *pgxpool.Pool, n 
 }
 
 // killReplaying runs two processes and kills them, one after the other, somewhere in
-// the next twelfth of a replay. How they share the work is not asked: one of them
+// the next twelfth of a replay. It does not check how they share the work: one of them
 // may get all of it.
 func killReplaying(t *testing.T, dsn, schema string, members int) {
 	t.Helper()

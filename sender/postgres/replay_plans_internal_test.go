@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What a step of a replay costs does not grow with what else there is.
+// The cost of a replay's step does not grow with other rows.
 func TestReplaysAreReadByIndex(t *testing.T) {
 	const schema = "replay_plans"
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
@@ -33,7 +33,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 			SELECT i, 1, 1, now(), 1, 200, CASE i % 2 WHEN 0 THEN '' ELSE 'status' END, '' FROM generate_series(1, 50000) i`,
 		`INSERT INTO surehook_ended (subscription, event, status, class, ended_at) SELECT 1, i, 'dead_lettered', 'status', now() FROM generate_series(1, 50000, 2) i`,
 		`ANALYZE surehook_attempts, surehook_ended`,
-		// As if there were much more.
+		// Make parallel plans cheap, as they are on large tables.
 		`SELECT set_config('parallel_setup_cost', '0', true), set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_index_scan_size', '0', true)`,
 		own,
 	} {
@@ -62,8 +62,8 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 	}
 }
 
-// A replay of what one subscription got, or those of one subscriber, reads what these
-// have got, of delivered ones and of dead letters.
+// A replay for one subscription, or for one subscriber, reads only their deliveries, of
+// delivered ones and of dead letters.
 func TestReplayOfOneReadsItsOwn(t *testing.T) {
 	c := newCrowd(t)
 	ctx := t.Context()
@@ -92,8 +92,8 @@ func TestReplayOfOneReadsItsOwn(t *testing.T) {
 	}
 }
 
-// A step looks at some replays, however many are running, and not again at those that
-// wait for their deliveries to be claimed.
+// A step looks at a bounded number of running replays. It does not look again at those
+// whose deliveries wait to be claimed.
 func TestCostOfAStepDoesNotDependOnTheReplays(t *testing.T) {
 	const running, ahead = 100, 1000
 	c := newCrowd(t)

@@ -19,8 +19,7 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// replaying is a schema in which two processes are at work, and in which commits can
-// be held up.
+// replaying is a schema with two processes, in which commits can be held up.
 type replaying struct {
 	t          *testing.T
 	pool       *pgxpool.Pool // whose search_path is the schema
@@ -148,7 +147,7 @@ func expandEvents(t testing.TB, s *postgres.Store[pgx.Tx]) {
 	}
 }
 
-// endNow makes an end of each first result.
+// endNow ends each delivery by its first result.
 func endNow(_ sender.Live, h sender.Health, r sender.Result, _ time.Time) sender.Decision {
 	if r.Class == sender.ClassNone {
 		return sender.Decision{Status: sender.StatusDelivered, Health: h}
@@ -156,7 +155,7 @@ func endNow(_ sender.Live, h sender.Health, r sender.Result, _ time.Time) sender
 	return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
 }
 
-// record records a result, which says something.
+// record records a result with an error's text.
 func (b *replaying) record(s *postgres.Store[pgx.Tx], c sender.Claimed, class sender.Class, says string) error {
 	out, err := s.RecordAndClaim(b.t.Context(), sender.Batch{Decide: endNow, Results: []sender.Result{{
 		Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, Class: class, Error: says,
@@ -167,7 +166,7 @@ func (b *replaying) record(s *postgres.Store[pgx.Tx], c sender.Claimed, class se
 	return err
 }
 
-// begin does something that is to be held up.
+// begin starts a call that is to be held up.
 func (b *replaying) begin(do func() error) (end func()) {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -189,8 +188,8 @@ func (b *replaying) steps() sender.ReplayStep {
 	return s
 }
 
-// Numbers are drawn before the commit: what is being dead-lettered when a replay is
-// created is waited for, and has a number of before.
+// Numbers are drawn before the commit. So CreateReplay waits for deliveries that are
+// being dead-lettered, and they count as members.
 func TestReplayIsCreatedAfterWhatIsBeingDeadLettered(t *testing.T) {
 	b := newReplaying(t)
 	c := b.claimed(3)
@@ -209,8 +208,9 @@ func TestReplayIsCreatedAfterWhatIsBeingDeadLettered(t *testing.T) {
 	require.Equal(t, 1, b.count(`SELECT count(*) FROM surehook_ended WHERE subscription = $1`, c[2].Key.Subscription), "what was dead-lettered later")
 }
 
-// A dump is restored into a cluster that gives transactions other ids. So nothing that is
-// kept is found by one: only what is not expanded is, and the marks before it.
+// A dump is restored into a cluster that gives transactions other ids. So no lasting
+// row is found by such an id: only events that are not expanded are, and the marks
+// before them.
 func TestWhatIsKeptKnowsNoTransactions(t *testing.T) {
 	b := newReplaying(t)
 	require.Zero(t, b.count(`SELECT count(*) FROM information_schema.columns WHERE table_schema = current_schema() AND udt_name IN ('xid', 'xid8', 'pg_snapshot')
@@ -257,8 +257,8 @@ func TestReplayIsSeenByRecordingsThatAreCommittedLater(t *testing.T) {
 	require.Zero(t, b.steps().Admitted, "delivered after the replay was created")
 }
 
-// What a recording has added after the end of the replay that it saw is forgotten
-// with the next replay that ends.
+// If a recording adds rows for a replay that has ended meanwhile, the end of the next
+// replay removes them.
 func TestReplayForgetsWhatWasTooLateForIt(t *testing.T) {
 	b := newReplaying(t)
 	c := b.claimed(2)

@@ -14,7 +14,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// newTestCore has a schema of its own.
+// newTestCore returns a core in a schema of its own.
 func newTestCore(t *testing.T) *core {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
@@ -27,7 +27,7 @@ func newTestCore(t *testing.T) *core {
 	return c
 }
 
-// delivered is what is counted in the minute from a time on.
+// delivered returns the count of the minute that begins at a time.
 func (c *core) delivered(t *testing.T, from time.Time) int64 {
 	t.Helper()
 	all, err := c.Rollups(t.Context(), from, from.Add(time.Minute))
@@ -97,7 +97,7 @@ func TestRollupsCountWhatIsCommitted(t *testing.T) {
 	require.Len(t, all, 1, "from is included, and to is not")
 }
 
-// A write that has failed is made up for by the next one.
+// The next write makes up for one that has failed.
 func TestRollupsAreWrittenAgain(t *testing.T) {
 	c := newTestCore(t)
 	minute := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -112,7 +112,8 @@ func TestRollupsAreWrittenAgain(t *testing.T) {
 	require.Equal(t, int64(1), other.delivered(t, minute))
 }
 
-// What is remembered is bounded, and when the clock is set back nothing is overwritten.
+// The store remembers a bounded number of minutes. If the clock is set back nothing is
+// overwritten.
 func TestRollupsWhenTheClockIsSetBack(t *testing.T) {
 	c := newTestCore(t)
 	minute := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -24,14 +24,14 @@ var answering = roundTripper(func(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
 })
 
-// service is all that a process has that publishes and dispatches.
+// service has the parts of a process that publishes and dispatches.
 type service struct {
 	store     *pgxStore
 	publisher *sender.Publisher[pgx.Tx]
 	dispatch  *sender.Dispatcher
 }
 
-// newService has a subscriber with so many subscriptions.
+// newService makes a service with a subscriber, who has n subscriptions.
 func newService(t *testing.T, pool *pgxpool.Pool, cfg *postgres.Config, subscriptions int) *service {
 	t.Helper()
 	s, err := postgres.New(pool, cfg)
@@ -55,7 +55,7 @@ func newService(t *testing.T, pool *pgxpool.Pool, cfg *postgres.Config, subscrip
 	return &service{s, p, d}
 }
 
-// deliver publishes events and has a dispatcher deliver them, so many times in all.
+// deliver publishes events and runs a dispatcher, which makes a number of deliveries.
 func (s *service) deliver(t *testing.T, events, deliveries int) {
 	t.Helper()
 	all := make([]sender.Event, events)
@@ -67,7 +67,7 @@ func (s *service) deliver(t *testing.T, events, deliveries int) {
 	s.dispatch1(t, deliveries)
 }
 
-// dispatch1 runs a dispatcher once, which delivers so many.
+// dispatch1 runs a dispatcher once, which makes a number of deliveries.
 func (s *service) dispatch1(t *testing.T, delivered int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -81,8 +81,8 @@ func sessions(t *testing.T, p *place, name string) int {
 	return p.count(t, `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, name)
 }
 
-// An application that has all of its connections in use stops no dispatcher, and a
-// dispatcher takes none of them. What it has is gone when it has ended.
+// A dispatcher works although the application has all connections of its pool in use,
+// and takes none of them. When the dispatcher has ended it has no connections.
 func TestDispatcherHasConnectionsOfItsOwn(t *testing.T) {
 	p := newPlace(t)
 	name := "own " + p.schema
@@ -101,8 +101,8 @@ func TestDispatcherHasConnectionsOfItsOwn(t *testing.T) {
 	require.Eventually(t, func() bool { return sessions(t, p, name) == 1 }, 30*time.Second, time.Millisecond, "sessions that go on")
 }
 
-// What an application does when it connects is done for the dispatchers, too, and
-// cannot take their settings from them. Nor can those of its role.
+// The application's hook for new connections also runs for the dispatchers'. It cannot
+// change the settings that they need, and neither can the role's settings.
 func TestSettingsOfDispatchers(t *testing.T) {
 	p := newPlace(t)
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "lock_timeout", "100ms", "statement_timeout", "1s",
@@ -151,8 +151,8 @@ func TestDispatchersKeepStricterDurability(t *testing.T) {
 	require.Equal(t, "remote_apply", all["synchronous_commit"])
 }
 
-// After a node has refused to write, dispatchers look for one that does not: their
-// connections do not stay with a node that was the primary once.
+// After a node has refused to write, dispatchers connect anew: their connections do not
+// stay with a former primary.
 func TestDispatchersLeaveANodeThatIsReadOnly(t *testing.T) {
 	p := newPlace(t)
 	role := strings.ToLower(p.schema)
@@ -170,13 +170,13 @@ func TestDispatchersLeaveANodeThatIsReadOnly(t *testing.T) {
 	register(t, s, 1, 1, sender.Settings{})
 	publish(t, s, 1, 1)
 
-	// The connections that there are take no writes any more, and new ones do.
+	// The present connections refuse writes, and new ones accept them.
 	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
 	_, err = s.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
 	require.ErrorContains(t, err, "25006")
 	require.Equal(t, 1, expandAll(t, s))
 
-	// Nor do those that are new, until that ends.
+	// New connections refuse them, too, until that ends.
 	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
 	p.exec(t, `ALTER ROLE "`+role+`" SET default_transaction_read_only = on`)
 	publish(t, s, 1, 1)

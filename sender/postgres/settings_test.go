@@ -55,7 +55,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A change of a subscription keeps what a later release has put into its settings.
+// A change of a subscription keeps settings that a later release has added.
 func TestUnknownSettingsAreKept(t *testing.T) {
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
 	require.NoError(t, err)

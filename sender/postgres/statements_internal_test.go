@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// ownStatements are those that take only parameters, by name.
+// ownStatements are the statements that have parameters alone, by name.
 func ownStatements() map[string]string {
 	all := map[string]string{
 		"own": own, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockTurns": lockTurns, "updateTurns": updateTurns,
@@ -67,8 +67,8 @@ func ownStatements() map[string]string {
 	return all
 }
 
-// own statements are prepared once and for all by their texts: PostgreSQL must be
-// able to infer the types of all parameters.
+// ownStatements are prepared by their texts alone: PostgreSQL must be able to infer the
+// types of all parameters.
 func TestStatementsCanBePrepared(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// counted counts the statements that connections send, and how often they send some.
+// counted counts the statements that connections send, and their trips to the server.
 type counted struct{ statements, trips atomic.Int64 }
 
 func (c *counted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -36,9 +36,9 @@ func (c *counted) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQuer
 
 func (c *counted) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// A statement costs much more than what it does for a few rows. At ordinary load a step
-// expands some events, records some results and claims what has arrived: what it does not
-// need it does not ask for.
+// A statement costs much more than its work on a few rows. At ordinary load a step
+// expands some events, records some results and claims the new deliveries. It sends
+// only the statements that it needs.
 func TestStatementsOfAStep(t *testing.T) {
 	p := newPlace(t)
 	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
@@ -68,7 +68,7 @@ func TestStatementsOfAStep(t *testing.T) {
 	}
 	for range 3 { // until statements are prepared, and the subscription has moved to its lane
 		step(3)
-		_, err := s.Sweep(t.Context(), 100) // since when it asks matters no more
+		_, err := s.Sweep(t.Context(), 100) // the marks of its filter go
 		require.NoError(t, err)
 	}
 	for name, c := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// answers is an endpoint that takes a moment.
+// answers is an endpoint that is a little slow.
 type answers struct{ took time.Duration }
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -24,9 +24,9 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// A run that is stopped in the middle of its work leaves no lease behind, and reports no
-// result as lost, at whatever moment that is: each commit takes 5 ms, so many of the stops
-// come in the middle of one.
+// A run that is stopped at any moment of its work leaves no lease behind, and reports
+// no result as lost. Each commit takes 5 ms, so many of the stops come in the middle of
+// one.
 func TestStopLeavesNothingBehind(t *testing.T) {
 	const stops = 20
 	ctx := context.Background()

@@ -16,8 +16,8 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// deaf is a connection on which nothing more is read once so much was: to the server the
-// process looks as one does that was stopped.
+// deaf is a connection that stops reading after a number of bytes. To the server it
+// looks like that of a stopped process.
 type deaf struct {
 	net.Conn
 	read  *atomic.Int64
@@ -37,15 +37,15 @@ func (c deaf) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// largeDraft is an event with a body of so many bytes, and some more.
+// largeDraft is an event with a body of a little more than n bytes.
 func largeDraft(subscriber string, size int) sender.Draft {
 	d := draft(subscriber)
 	d.BodyTail = append(append([]byte(`,"data":"`), bytes.Repeat([]byte("x"), size)...), []byte(`"}`)...)
 	return d
 }
 
-// A process that is stopped while bodies are on their way to it stops nobody else: what
-// others need is not locked by then.
+// A process that is stopped while it receives bodies stops no other process: by then it
+// holds no lock that others need.
 func TestStoppedWhileReadingBodies(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)
@@ -110,7 +110,7 @@ func TestRedactedJustBeforeItIsRead(t *testing.T) {
 	p.settled(t)
 }
 
-// An event that is gone is an error of its deliveries, and not of the others.
+// A removed event is an error of its own deliveries alone.
 func TestEventThatIsGone(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)

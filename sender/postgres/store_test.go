@@ -32,8 +32,8 @@ func openPool(t testing.TB, settings ...string) *pgxpool.Pool {
 	return pool
 }
 
-// schemas are migrated, and used by one test after another: making one takes longer
-// than most tests do.
+// schemas are migrated schemas. One test after another uses them: to make one takes
+// longer than most tests.
 type schemas struct {
 	pool *pgxpool.Pool
 	mu   sync.Mutex
@@ -75,8 +75,8 @@ func (s *schemas) take(t *testing.T) string {
 	return name
 }
 
-// newer applies what the migration of a later release may be that leaves those working
-// which know so many: a column more in each table.
+// newer adds a column to each table, as a later release's migration may while releases
+// that know n migrations go on working.
 func newer(t *testing.T, pool *pgxpool.Pool, schema string, needs int) {
 	t.Helper()
 	_, err := pool.Exec(context.Background(), fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
@@ -88,7 +88,7 @@ func newer(t *testing.T, pool *pgxpool.Pool, schema string, needs int) {
 	require.NoError(t, err)
 }
 
-// empty leaves a schema as it was when it was migrated, but for the numbers.
+// empty empties a schema's tables. Its sequences keep their values.
 func (s *schemas) empty(ctx context.Context, name string) error {
 	rows, err := s.pool.Query(ctx, `SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'surehook_migrations'`, name)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *schemas) advance(t *testing.T, name string) func(time.Duration) {
 	}
 }
 
-// How much of the suite is run for one way of callers' transactions.
+// the part of the suite that is run for one way to begin callers' transactions
 const (
 	nothing = iota
 	callers // of what is done in them
@@ -146,8 +146,8 @@ const (
 )
 
 // much tells how much is run for a driver and an isolation level. Each driver and each
-// level gets the whole suite, but not each with each, unless SUREHOOK_EVERY=1. What the
-// race detector can find does not depend on either, so it is given less, and other ones.
+// level gets the whole suite, but not every pair of them, unless SUREHOOK_EVERY=1. The
+// race detector's findings depend on neither, so it gets fewer and other pairs.
 func much(driver, isolation string) int {
 	wholes := []string{"pgx read committed", "sql repeatable read", "pgx serializable"}
 	least := callers
@@ -163,7 +163,7 @@ func much(driver, isolation string) int {
 // every tells whether all is to be run, however long it takes.
 func every() bool { return os.Getenv("SUREHOOK_EVERY") == "1" }
 
-// suite runs the suite, or what of it is about callers' transactions.
+// suite runs the suite, or its part about callers' transactions.
 func suite[Tx any](t *testing.T, much int, open func(t *testing.T) storetest.Harness[Tx]) {
 	if much == whole {
 		storetest.Run(t, open)

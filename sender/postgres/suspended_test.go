@@ -20,8 +20,8 @@ const (
 	suspendedSchema = "SUREHOOK_TEST_SUSPENDED_SCHEMA"
 )
 
-// dispatchUntilToldTo is a process that says when it has read 2 MiB of the database, and
-// reads no further before it is told to, by a line. It ends when there are no more lines.
+// dispatchUntilToldTo is a process that prints a line when it has read 2 MiB from the
+// database. It reads on when it gets a line, and ends when there are no more lines.
 func dispatchUntilToldTo(dsn, schema string) error {
 	end := make(chan struct{})
 	slow := deaf{read: &atomic.Int64{}, most: 2 << 20, heard: make(chan struct{}), end: end}

@@ -18,8 +18,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A process that is suspended while bodies are on their way to it stops no other one,
-// which takes over what it holds; and it does nothing of that twice when it goes on.
+// A process that is suspended while it receives bodies stops no other process. Another
+// one takes over its deliveries, and the first one makes none of them twice when it
+// goes on.
 func TestSuspendedWhileReadingBodies(t *testing.T) {
 	const subscribers = 40
 	p := newPlace(t)
@@ -52,7 +53,7 @@ func TestSuspendedWhileReadingBodies(t *testing.T) {
 	require.Equal(t, "reading\n", line)
 	require.NoError(t, child.Process.Signal(syscall.SIGSTOP))
 
-	news := draft(subscriberID(subscribers)) // of whom it holds nothing
+	news := draft(subscriberID(subscribers)) // of whom it holds no lease
 	delivered := make(chan string, subscribers+1)
 	d, err := suspendableDispatcher(s, accepts{}, sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
 		if r.Result.Class == sender.ClassNone && !r.Lost {

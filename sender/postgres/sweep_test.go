@@ -13,8 +13,8 @@ import (
 
 const statusOf = `SELECT CASE status WHEN 'closing' THEN 1 WHEN 'deleted' THEN 2 WHEN 'swept' THEN 3 ELSE 0 END FROM surehook_subscriptions WHERE id = 'wsub_0'`
 
-// An expander that is at work when a subscription is deleted may still make
-// deliveries of it: they are swept too, and only then is it at its end.
+// An expander that is at work when a subscription is deleted may still make deliveries
+// for it. They are swept too, and only then has the subscription ended.
 func TestSweepBesideExpansion(t *testing.T) {
 	f := newForgetting(t)
 	owners, subs := f.subscribe(1)
@@ -36,7 +36,8 @@ func TestSweepBesideExpansion(t *testing.T) {
 	f.headsRight()
 }
 
-// What callers and other dispatchers have locked is not waited for, and swept later.
+// A sweep does not wait for rows that callers or other dispatchers have locked. A later
+// sweep takes them.
 func TestSweepWaitsForNobody(t *testing.T) {
 	for name, lock := range map[string]string{
 		"subscription": `SELECT 1 FROM surehook_subscriptions FOR NO KEY UPDATE`,
@@ -69,8 +70,8 @@ func TestSweepWaitsForNobody(t *testing.T) {
 	}
 }
 
-// Marks, and what resumes have left, stay as long as something before them is in the
-// outbox, and then go.
+// Marks, and the bounds of resumes, stay as long as an earlier event is in the outbox,
+// and then go.
 func TestSweepClearsMarks(t *testing.T) {
 	f := newForgetting(t)
 	owners, subs := f.subscribe(2)
@@ -113,8 +114,8 @@ func TestSweepClearsMarks(t *testing.T) {
 	f.headsRight()
 }
 
-// What a resume has left behind is cancelled when it is expanded, even if all else of
-// it was swept before.
+// An event that a resume has skipped is cancelled when it is expanded, even if the rest
+// of that resume was swept before.
 func TestSweepBeforeExpansion(t *testing.T) {
 	f := newForgetting(t)
 	owners, subs := f.subscribe(1)

@@ -24,8 +24,8 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// textWatch sees the texts that statements are given, and remembers those that
-// PostgreSQL does not take.
+// textWatch sees the text arguments of statements, and remembers those that PostgreSQL
+// cannot store.
 type textWatch struct {
 	mu   sync.Mutex
 	seen []string
@@ -58,7 +58,7 @@ func (w *textWatch) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.T
 func (w *textWatch) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (w *textWatch) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// texts is all that takes texts from a caller, on one database.
+// texts has all calls that take texts from a caller, on one database.
 type texts struct {
 	publisher *sender.Publisher[pgx.Tx]
 	registry  *sender.Registry[pgx.Tx]
@@ -219,8 +219,8 @@ func (x *texts) own(ctx context.Context, bad string) map[string]error {
 	return all
 }
 
-// What PostgreSQL cannot keep reaches no statement, wherever a caller gives it: it is
-// refused, or not found, and the caller's transaction goes on.
+// A text that PostgreSQL cannot store reaches no statement, wherever a caller gives it.
+// It is refused, or not found, and the caller's transaction goes on.
 func TestNoStatementGetsATextThatCannotBeKept(t *testing.T) {
 	p := newPlace(t)
 	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))

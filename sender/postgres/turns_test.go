@@ -9,8 +9,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Where many have work, a claim gives a few of them a turn that is worth its cost, also
-// while what was just recorded is due again; and all have theirs in the end.
+// If many subscriptions have work, a claim gives a few of them turns with several
+// deliveries each, also while recorded ones are due again. All get their turns in the
+// end.
 func TestTurnsStayWhole(t *testing.T) {
 	const owners, slots = 100, 64
 	for name, each := range map[string]int{"subscribers": 1, "subscriptions of one": owners} {
@@ -36,9 +37,9 @@ func TestTurnsStayWhole(t *testing.T) {
 	}
 }
 
-// Where nothing that is due has room, a turn stays where it is: to move it in every
-// claim would cost as much as deliveries do. But it does not fall far behind, where dead
-// rows are; and with room it is served at once.
+// If no due delivery has room, a turn keeps its place: to move it in every claim would
+// cost as much as deliveries do. But it does not fall far behind, among dead rows. Once
+// there is room it is served at once.
 func TestTurnsWithoutRoomStand(t *testing.T) {
 	p := newPlace(t)
 	s := p.frozen(t)
@@ -62,7 +63,7 @@ func TestTurnsWithoutRoomStand(t *testing.T) {
 	turn := func() int {
 		return p.count(t, `SELECT turn FROM {}.surehook_turns WHERE subscriber = $1 ORDER BY next_due LIMIT 1`, full.SubscriberNumber)
 	}
-	next(0) // what was recorded puts it into another lane
+	next(0) // the recorded result puts it into another lane
 	stood := turn()
 	for range 3 {
 		require.Equal(t, map[string]int{subscriptionID(1, 0): 20}, next(0))

@@ -11,7 +11,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// soon bounds what must not wait for a transaction that stays open for the whole test.
+// soon bounds the calls that must not wait for a transaction that stays open for the
+// whole test.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -19,9 +20,9 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// A dispatcher that stands still in the middle of a transaction has heads locked.
-// The others claim of those that are free, also if a caller has asked for one that is
-// not.
+// A dispatcher that stands still in the middle of a transaction has heads locked. The
+// others claim from the free heads, also if a caller has changed a subscription whose
+// head is locked.
 func TestClaimNeverWaitsForALockedHead(t *testing.T) {
 	p := newPlace(t)
 	s := p.store(t)
@@ -51,9 +52,9 @@ func TestClaimNeverWaitsForALockedHead(t *testing.T) {
 	p.settled(t)
 }
 
-// Callers' transactions that stay open, and a snapshot that somebody keeps, stop
-// neither expanding nor recording nor claiming: of the neighbours, and of the
-// subscription itself, which goes on as it was.
+// Callers' open transactions and an old snapshot stop no expanding, recording or
+// claiming, neither for other subscriptions nor for the one that is being changed,
+// which goes on as it was.
 func TestOpenTransactionsStallNobody(t *testing.T) {
 	const owners = 8
 	ctx := t.Context()
@@ -137,7 +138,8 @@ func TestOpenTransactionsStallNobody(t *testing.T) {
 	}
 }
 
-// What somebody is changing just now is not disabled: the recording does not wait.
+// A recording does not disable a subscription that a caller is changing: it does not
+// wait.
 func TestDisablingNeverWaitsForACaller(t *testing.T) {
 	ctx, p := t.Context(), newPlace(t)
 	s := p.store(t)

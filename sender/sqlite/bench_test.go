@@ -22,7 +22,7 @@ const (
 	bodySize  = 1 << 10
 )
 
-// cycle expands, records what was claimed before, and claims.
+// cycle expands, records the deliveries claimed before, and claims.
 func cycle(s *sqlite.Store, claimed []sender.Claimed) ([]sender.Claimed, error) {
 	_, c, err := s.Step(context.Background(), sender.ExpandParams{Events: 256, Deliveries: 1000}, batchOf(claimed, batchSize))
 	return c.Claimed, err
@@ -30,16 +30,16 @@ func cycle(s *sqlite.Store, claimed []sender.Claimed) ([]sender.Claimed, error) 
 
 type cycles struct{ subscriptions, backlog, parked int }
 
-// BenchmarkCycle is a batch of 200 deliveries through expand, claim and record,
-// with a backlog of so many others that are due.
+// BenchmarkCycle takes a batch of 200 deliveries through expand, claim and record,
+// beside a backlog of other due ones.
 func BenchmarkCycle(b *testing.B) {
 	for _, c := range []cycles{{1, 10_000, 0}, {10, 10_000, 0}, {1000, 10_000, 0}} {
 		c.run(b)
 	}
 }
 
-// BenchmarkCycleOfMillion is the same with a million that are due, or that wait
-// for a retry. To fill the tables takes much longer than the cycles do.
+// BenchmarkCycleOfMillion is BenchmarkCycle beside a million deliveries that are due,
+// or that wait for a retry. To fill the tables takes much longer than the cycles.
 func BenchmarkCycleOfMillion(b *testing.B) {
 	for _, c := range []cycles{{10, 1_000_000, 0}, {10, 10_000, 1_000_000}} {
 		c.run(b)
@@ -104,7 +104,7 @@ func park(t testing.TB, s *sqlite.Store, owners []string, n int) {
 	}
 }
 
-// BenchmarkPublish is a business change with an event, against one with a plain
+// BenchmarkPublish measures a business change with an event, and one with a plain
 // insert of the same bytes.
 func BenchmarkPublish(b *testing.B) {
 	ctx := context.Background()
@@ -167,8 +167,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkAppCommitsWhileDraining is how long the application's own commits take
-// while a backlog drains in the same process.
+// BenchmarkAppCommitsWhileDraining measures the application's own commits while a
+// backlog drains in the same process.
 func BenchmarkAppCommitsWhileDraining(b *testing.B) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -207,7 +207,7 @@ func BenchmarkAppCommitsWhileDraining(b *testing.B) {
 				}
 				took = append(took, time.Since(began))
 				require.NoError(b, err)
-				time.Sleep(500 * time.Microsecond) // an application does something else too
+				time.Sleep(500 * time.Microsecond) // an application has other work, too
 			}
 			b.StopTimer()
 			elapsed := time.Since(start)
@@ -223,7 +223,7 @@ func BenchmarkAppCommitsWhileDraining(b *testing.B) {
 	}
 }
 
-// drain delivers until it is told to stop, and publishes more when nothing is left.
+// drain delivers until it is stopped, and publishes more when the backlog is empty.
 func drain(ctx context.Context, s *sqlite.Store, owners []string, stop <-chan struct{}) (done int, err error) {
 	var claimed []sender.Claimed
 	for {

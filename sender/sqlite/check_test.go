@@ -58,7 +58,7 @@ func TestCheckNamesWhatToSet(t *testing.T) {
 	})
 }
 
-// What would not survive a loss of power is not written, wherever it would be.
+// The store refuses every write that a loss of power could undo.
 func TestUnfitConnectionsWriteNothing(t *testing.T) {
 	for _, level := range []string{"normal", "off"} {
 		t.Run(level, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestUnfitConnectionsWriteNothing(t *testing.T) {
 	}
 }
 
-// The setting is each connection's own, and can change: what was found once holds
-// for nothing else.
+// Each connection has its own setting, which can change: one check says nothing about
+// the next write.
 func TestConnectionThatBecomesUnfit(t *testing.T) {
 	ctx := t.Context()
 	db := open(t, path(t), fit)

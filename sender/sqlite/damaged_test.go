@@ -16,9 +16,9 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// Damaged rows of a subscription harm nobody else, whatever of it is under way: what was
-// claimed is recorded or released, and what arrives is kept, or is delivered where that
-// is possible.
+// Damaged rows of a subscription harm no other one. The results of its claimed
+// deliveries are recorded or released, and its new events are kept, or delivered if
+// that is possible.
 func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 	const mine, number = "wsub_0", `(SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 				}
 			}
 			got := map[string]int{}
-			var now []sender.Claimed // what arrives is met alone, and then results are
+			var now []sender.Claimed // the damage is found first by new events alone, and then by results
 			for more := true; more; {
 				x, out, err := s.Step(t.Context(), sender.ExpandParams{Events: 4, Deliveries: 100}, batchOf(now, 100))
 				require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 	}
 }
 
-// Sweeps and replays of other subscriptions go on where the head of one is missing.
+// Sweeps and replays go on for other subscriptions if the head of one is missing.
 func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	db := open(t, path(t), fit)
 	s := newStore(t, db, time.Now)
@@ -135,8 +135,8 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
 }
 
-// An event that somebody has removed ends no step, and its delivery comes to what they
-// do whose events cannot be read, whether it was claimed before or not.
+// A step goes on although somebody has removed an event. Its delivery ends like others
+// whose events cannot be read, whether it was claimed before or not.
 func TestDeliveriesOfNoEvent(t *testing.T) {
 	db := open(t, path(t), fit)
 	var passed atomic.Int64

@@ -16,8 +16,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// heldBacklog is a store in which one subscription has so many deliveries, half of
-// them pending, half of them waiting for a retry.
+// heldBacklog is a store in which one subscription has n deliveries. Half of them are
+// pending, half of them wait for a retry.
 type heldBacklog struct {
 	testing.TB
 	*Store
@@ -33,7 +33,7 @@ func newHeldBacklog(tb testing.TB, deliveries int) *heldBacklog {
 		"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)")
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(1) // total_changes() is the connection's
+	db.SetMaxOpenConns(1) // total_changes() counts for one connection
 	s, err := New(db, nil)
 	require.NoError(tb, err)
 	require.NoError(tb, s.Migrate(tb.Context()))
@@ -53,7 +53,7 @@ func (b *heldBacklog) in(fn func(tx *sql.Tx) error) {
 	require.NoError(b, b.InTx(b.Context(), fn))
 }
 
-// fill makes the deliveries, and nothing else that is live.
+// fill makes the deliveries, and no other live ones.
 func (b *heldBacklog) fill() {
 	b.Helper()
 	start := time.Now().Add(-time.Hour)
@@ -81,7 +81,7 @@ func (b *heldBacklog) fill() {
 	})
 }
 
-// holdStep is one thing that is done to a subscription with a backlog.
+// holdStep is one operation on a subscription with a backlog.
 type holdStep struct {
 	name string
 	run  func(b *heldBacklog, tx *sql.Tx) error
@@ -113,8 +113,8 @@ func resume(r func(b *heldBacklog) sender.Resume) func(b *heldBacklog, tx *sql.T
 	}
 }
 
-// What is held costs one row however large the backlog: whatever is done to its
-// subscription changes as many rows with a large one as with a small one.
+// Every operation on a held subscription changes as many rows with a large backlog as
+// with a small one.
 func TestHoldingChangesOneRow(t *testing.T) {
 	changes := map[int][]int64{}
 	for _, n := range []int{10, 2000} {
@@ -141,8 +141,8 @@ func TestHoldingChangesOneRow(t *testing.T) {
 	require.Equal(t, changes[10], changes[2000], "rows changed by %v", holdSteps)
 }
 
-// BenchmarkHold tells how long each takes, and what a claim and an expansion take
-// and hold afterwards, with backlogs of 1,000 and of a million.
+// BenchmarkHold measures each operation, and a claim and an expansion after it, with
+// backlogs of 1,000 and of a million.
 func BenchmarkHold(b *testing.B) {
 	for _, n := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("backlog=%d", n), func(b *testing.B) {

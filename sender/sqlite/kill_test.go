@@ -98,8 +98,8 @@ func someFail(l sender.Live, h sender.Health, r sender.Result, now time.Time) se
 	return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
 }
 
-// A process that is killed at any moment loses no event of what it has committed,
-// leaves none of what it has not, and doubles and forgets no delivery.
+// A process that is killed at any moment loses no committed event, sends none that it
+// has not committed, and neither doubles nor loses a delivery.
 func TestKilled(t *testing.T) {
 	const kills = 12
 	p := path(t)
@@ -108,7 +108,7 @@ func TestKilled(t *testing.T) {
 	register(t, s, 1)
 	_, err := setUp.ExecContext(t.Context(), `CREATE TABLE business (event TEXT PRIMARY KEY)`)
 	require.NoError(t, err)
-	require.NoError(t, setUp.Close()) // so that each process finds what the one before has left, and nobody else
+	require.NoError(t, setUp.Close()) // so that each process finds only the state of the one before
 	for range kills {
 		killOne(t, p)
 	}
@@ -130,7 +130,7 @@ func TestKilled(t *testing.T) {
 	expandAll(t, s)
 	oneStateEach(t, db)
 
-	// Nothing is overlooked: all of it comes to an end.
+	// Nothing is overlooked: all deliveries end.
 	var claimed []sender.Claimed
 	for range 10 * committed {
 		clock.advance(time.Second)
@@ -167,8 +167,8 @@ func killOne(t *testing.T, p string) {
 	require.NoError(t, err)
 }
 
-// oneStateEach: an event's only delivery is in one table of four, or delivered,
-// and its attempts are numbered from 1 on.
+// oneStateEach checks that an event's only delivery is in one table of four, or
+// delivered, and that its attempts are numbered from 1 on.
 func oneStateEach(t *testing.T, db *sql.DB) {
 	t.Helper()
 	require.Zero(t, count(t, db, `SELECT count(*) FROM surehook_events e WHERE 1 <>

@@ -8,8 +8,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
-// With more askers than fit, the answers that were used last stay, and they hold no more
-// askers than that.
+// If there are more entries than fit, the ones that were used last stay, and no more of
+// them than the bound.
 func TestKnownForgetsTheOldest(t *testing.T) {
 	k := known{asked: lru.New[asked, []asker](knownLimit + 1)}
 	list := make([]asker, 99)

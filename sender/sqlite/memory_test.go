@@ -14,14 +14,14 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// heap is what a process's objects take, those included that nobody refers to any more.
+// heap is the memory of all objects of the process, garbage included.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// live is what they take that somebody refers to.
+// live is the memory of the objects that are still in use.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -29,7 +29,7 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// measuring is an endpoint that takes a moment, and looks how large the heap is.
+// measuring is an endpoint that is a little slow, and measures the heap.
 type measuring struct {
 	answers
 	most atomic.Uint64

@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// step is one of a plan that would be too slow for a table that grows, and is not
-// for the reason that is given.
+// step is a step of a plan that would be too slow on a growing table, and a reason why
+// it is not.
 type step struct{ query, detail, why string }
 
 const (
@@ -77,7 +77,7 @@ var excepted = []step{
 	{selectLiveOf, "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found events to redact"},
 }
 
-// pages are the statements of a list, with what is excepted of each.
+// pages are the statements of a list, with the exceptions of each.
 func pages() (queries []string, all []step) {
 	add := func(query string, steps ...step) {
 		queries = append(queries, query)
@@ -123,10 +123,10 @@ func pages() (queries []string, all []step) {
 }
 
 var (
-	// A call's own arguments, what is in flight, and tables of one row or of few may be read
-	// whole.
+	// A statement may read to the end its call's arguments, the deliveries in
+	// flight, and tables of one row or of few.
 	small = regexp.MustCompile(`^SCAN (json_each|j|CONSTANT ROW|\d+-ROW VALUES CLAUSE|surehook_(counts|expanded|unexpanded|registry|floor|leases))\b`)
-	// Of a key of several columns only the first is given.
+	// A key has several columns, and only the first is given.
 	prefix = regexp.MustCompile(`^SEARCH .*(PRIMARY KEY|surehook_\w+) \((lane|subscription|event|status|pattern|type|scope)[=<>]\?\)`)
 )
 
@@ -140,7 +140,7 @@ func slow(detail string) bool {
 	return strings.Contains(detail, "TEMP B-TREE") && !strings.Contains(detail, "LAST TERM")
 }
 
-// The cost of a statement must not grow with what the tables hold.
+// The cost of a statement must not grow with the tables.
 func TestPlans(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "a.db"))
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// plain leaves out what SQLite's releases do not agree on for one and the same plan.
+// plain removes the parts of a plan's text that differ between releases of SQLite.
 func plain(detail string) string { return strings.ReplaceAll(detail, "COVERING ", "") }
 
 var parameter = regexp.MustCompile(`\?(\d*)`)

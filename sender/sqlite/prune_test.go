@@ -17,17 +17,17 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// orphans are rows that tell of an event that is gone.
+// orphans are rows that refer to a removed event.
 const orphans = `SELECT count(*) FROM (
 	SELECT event FROM surehook_pending UNION ALL SELECT event FROM surehook_leases UNION ALL SELECT event FROM surehook_waiting
 	UNION ALL SELECT event FROM surehook_ended UNION ALL SELECT event FROM surehook_attempts UNION ALL SELECT event FROM surehook_keys
 ) WHERE event NOT IN (SELECT seq FROM surehook_events)`
 
-// lost are deliveries that were sent and have no attempts.
+// lost are deliveries that were sent and have lost their attempts.
 const lost = `SELECT count(*) FROM surehook_waiting w WHERE number > 0
 	AND NOT EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription)`
 
-// pruneAll does a pass.
+// pruneAll makes a whole pass.
 func pruneAll(ctx context.Context, s *sqlite.Store, before time.Time, limit int) (sum sender.Pruned, err error) {
 	p := sender.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Limit: limit}
 	for {
@@ -45,8 +45,8 @@ func pruneAll(ctx context.Context, s *sqlite.Store, before time.Time, limit int)
 	}
 }
 
-// Everything happens at once: nothing is left of what was pruned, nothing is lost
-// that is live, and the tables are empty in the end.
+// All operations run at once. Nothing remains of pruned records, no live delivery is
+// lost, and the tables are empty in the end.
 func TestPruneBesideEverything(t *testing.T) {
 	ctx := t.Context()
 	clock := newClock()
@@ -156,9 +156,9 @@ func TestPruneBesideEverything(t *testing.T) {
 	require.Equal(t, before+1, count(t, db, `SELECT max(seq) FROM surehook_events`), "a number was used again")
 }
 
-// BenchmarkPruneBesidePublishing is how long a publish takes alone, and while 200,000
-// events are pruned beside it, and how long the batches of the pruning take,
-// their waiting for a turn to write included.
+// BenchmarkPruneBesidePublishing measures a publish alone, and while 200,000 events are
+// pruned. It also measures the batches of the pruning, with their wait for a turn to
+// write.
 func BenchmarkPruneBesidePublishing(b *testing.B) {
 	const old, batch = 200_000, 100
 	ctx := context.Background()

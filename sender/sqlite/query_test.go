@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A call's work is bounded: what matches beyond it comes with a later call.
+// A call's work is bounded: a later call returns the matches beyond the bound.
 func TestListsAreBounded(t *testing.T) {
 	ctx, clock := t.Context(), newClock()
 	s := newStore(t, open(t, path(t), fit), clock.now)
@@ -39,7 +39,7 @@ func TestListsAreBounded(t *testing.T) {
 	require.Len(t, events, 1)
 	require.Empty(t, next)
 
-	// What is known of an event by its id or its time is not looked for.
+	// A query with an event's id or a time does not search other events.
 	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Until: later})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)

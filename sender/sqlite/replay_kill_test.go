@@ -50,7 +50,7 @@ func replayDispatcher(s *sqlite.Store, hooks sender.Hooks) (*sender.Dispatcher, 
 	})
 }
 
-// dispatch goes on until it is killed, and says when it gets on.
+// dispatch goes on until it is killed, and prints a line for each step that records.
 func dispatch(p string) error {
 	db, err := sql.Open("sqlite", "file:"+p+"?"+fit)
 	if err != nil {
@@ -72,8 +72,8 @@ func dispatch(p string) error {
 	return d.Run(context.Background())
 }
 
-// A process that is killed at any moment of a replay leaves nobody out, and sends
-// to nobody twice but what it was at.
+// If a process is killed at any moment of a replay, no member is left out, and none is
+// sent twice except those that were in flight.
 func TestReplayKilled(t *testing.T) {
 	members := 20_000
 	if race.Enabled { // it makes SQLite many times slower
@@ -125,8 +125,8 @@ func TestReplayKilled(t *testing.T) {
 	oneStateEach(t, db)
 }
 
-// deadLetters makes dead letters of ten subscriptions, each of one attempt, in the
-// tables themselves: that is much faster.
+// deadLetters writes dead letters of ten subscriptions, with one attempt each, straight
+// into the tables: that is much faster.
 func deadLetters(t *testing.T, s *sqlite.Store, db *sql.DB, n int) {
 	t.Helper()
 	keys, err := replayKeys()

@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// A database that was replaced by an earlier copy of it, of which receivers have seen more,
-// gives out nothing again that they have seen.
+// A database was replaced by an earlier copy, and receivers have seen events that the
+// copy does not have. It gives out no id or version again that they have seen.
 func TestRestoredCopy(t *testing.T) {
 	ctx := t.Context()
 	db := open(t, path(t), fit)
@@ -73,7 +73,7 @@ func TestRestoredCopy(t *testing.T) {
 	require.Greater(t, again.Version, news[2].Version)
 }
 
-// Nothing was ever published, by the copy's account.
+// In the copy nothing was ever published.
 func TestRestoredCopyOfNothing(t *testing.T) {
 	s := newStore(t, open(t, path(t), fit), time.Now)
 	done, err := s.Restored(t.Context())

@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A dispatcher's steps are larger than elsewhere only while nobody else writes, who would
-// wait for them to end.
+// A dispatcher makes larger steps on SQLite only while there are no other writers,
+// which would wait for them.
 func TestStepsAreLargeWhileNobodyElseWrites(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	db := open(t, filepath.Join(t.TempDir(), "steps.db"), "")
@@ -43,7 +43,7 @@ func TestStepsAreLargeWhileNobodyElseWrites(t *testing.T) {
 		require.Zero(t, s.StepSize(), name)
 		now = now.Add(time.Millisecond)
 	}
-	for range 3 { // what dispatchers do makes them no smaller
+	for range 3 { // dispatchers' own writes make them no smaller
 		_, err := s.RecordAndClaim(t.Context(), batchOf(nil, 10))
 		require.NoError(t, err)
 		_, err = s.Sweep(t.Context(), 10)

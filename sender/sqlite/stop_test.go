@@ -22,7 +22,7 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// answers is an endpoint that takes a moment.
+// answers is an endpoint that is a little slow.
 type answers struct{ took time.Duration }
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,7 +30,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// owners makes subscribers with so many subscriptions each, and secrets, and returns
+// owners makes subscribers with secrets and a number of subscriptions each, and returns
 // their ids. Their endpoints are for an UnguardedTransport.
 func owners(t *testing.T, s *sqlite.Store, n, each int) (ids []string) {
 	t.Helper()
@@ -51,9 +51,9 @@ func owners(t *testing.T, s *sqlite.Store, n, each int) (ids []string) {
 	return ids
 }
 
-// A run that is stopped in the middle of its work leaves no lease behind, and reports no
-// result as lost, at whatever moment that is. Somebody else writes all the while, so many
-// of the stops come while a step waits for that.
+// A run that is stopped at any moment of its work leaves no lease behind, and reports
+// no result as lost. Another writer is busy all the while, so many of the stops come
+// while a step waits for it.
 func TestStopLeavesNothingBehind(t *testing.T) {
 	const stops = 20
 	ctx, p := t.Context(), path(t)
@@ -96,9 +96,9 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	require.EqualValues(t, recorded.Load(), count(t, db, `SELECT count(*) FROM surehook_attempts`))
 }
 
-// writeUntil has a transaction for 5 ms, and again, until done is closed. It does not take
-// turns with the store, so on a slow machine it can wait for its lock longer than its
-// patience; then it begins anew, as an application does.
+// writeUntil holds one transaction of 5 ms after another, until done is closed. It does
+// not take turns with the store, so on a slow machine its wait for the lock can time
+// out. Then it begins anew, as an application does.
 func writeUntil(db *sql.DB, done <-chan struct{}) error {
 	for {
 		select {

@@ -31,7 +31,7 @@ func open(t testing.TB, path, params string) *sql.DB {
 	return db
 }
 
-// clock is one that tests move.
+// clock is a clock that tests move.
 type clock struct{ micros atomic.Int64 }
 
 func newClock() *clock {
@@ -52,7 +52,7 @@ func newStore(t testing.TB, db *sql.DB, now func() time.Time) *sqlite.Store {
 	return s
 }
 
-// newPath returns that of a new database with the tables.
+// newPath returns the path of a new database with the tables.
 func newPath(t *testing.T, migrated []byte) string {
 	t.Helper()
 	p := path(t)
@@ -60,8 +60,8 @@ func newPath(t *testing.T, migrated []byte) string {
 	return p
 }
 
-// newer applies what the migration of a later release may be that leaves those working
-// which know so many: a column more in each table.
+// newer adds a column to each table, as a later release's migration may while releases
+// that know n migrations go on working.
 func newer(t *testing.T, db *sql.DB, needs int) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT format('ALTER TABLE %s ADD COLUMN of_a_later_release INTEGER NOT NULL DEFAULT 1', name)
@@ -82,8 +82,8 @@ func newer(t *testing.T, db *sql.DB, needs int) {
 	}
 }
 
-// migrated is the file of a database with the tables and nothing else: to copy it takes
-// less time than to make them.
+// migrated is the file of a database with empty tables: to copy it is faster than to
+// make the tables.
 func migrated(t *testing.T) []byte {
 	t.Helper()
 	p := path(t)
@@ -103,10 +103,10 @@ func TestStore(t *testing.T) {
 		name   string
 		params string
 		conns  int
-		whole  bool // or what is about callers' transactions alone
+		whole  bool // or only the part about callers' transactions
 	}{
-		// The race detector makes SQLite many times slower. What it can find does not
-		// depend on how transactions begin, so it is given one way, and the others
+		// The race detector makes SQLite many times slower. Its findings do not
+		// depend on how transactions begin, so it gets one way. The others run
 		// without it.
 		{"deferred", fit, 0, race.Enabled},
 		{"immediate", fit + "&_txlock=immediate", 0, !race.Enabled},

@@ -10,8 +10,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Where many have work, a claim gives a few of them a turn that is worth its cost; and
-// all have theirs in the end.
+// If many subscriptions have work, a claim gives a few of them turns with several
+// deliveries each. All get their turns in the end.
 func TestTurnsStayWhole(t *testing.T) {
 	const owners, slots = 100, 64
 	s := newStore(t, open(t, filepath.Join(t.TempDir(), "turns.db"), ""), time.Now)
@@ -33,8 +33,8 @@ func TestTurnsStayWhole(t *testing.T) {
 	require.Len(t, seen, owners)
 }
 
-// Where nothing that is due has room, a turn stays where it is: to move it in every
-// claim would cost as much as deliveries do. With room it is served at once.
+// If no due delivery has room, a turn keeps its place: to move it in every claim would
+// cost as much as deliveries do. Once there is room it is served at once.
 func TestTurnsWithoutRoomStand(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "turns.db"), "")
 	s := newStore(t, db, time.Now)
@@ -66,7 +66,7 @@ func TestTurnsWithoutRoomStand(t *testing.T) {
 			full = claimed[i].Target
 		}
 	}
-	next(0) // what was recorded puts it into another lane
+	next(0) // the recorded result puts it into another lane
 	stood := turn()
 	for range 3 {
 		require.Equal(t, map[string]int{"wsub_1": 20}, next(0))

@@ -73,8 +73,8 @@ func TestInTxReadsThenWrites(t *testing.T) {
 	}
 }
 
-// However a function ends that does not return nil, its transaction is undone and
-// the next has its turn.
+// If a function does not return nil, its transaction is rolled back, however the
+// function ends, and the next one has its turn.
 func TestInTxRollsBack(t *testing.T) {
 	ctx := t.Context()
 	db := open(t, path(t), fit)
@@ -145,8 +145,7 @@ func TestOneConnection(t *testing.T) {
 	require.Len(t, all, 2)
 }
 
-// Those who ask for a turn get theirs in the order in which they asked, whether
-// through Turn or through InTx.
+// Writers get their turns in the order in which they asked, through InTx and otherwise.
 func TestTurns(t *testing.T) {
 	db := open(t, path(t), fit)
 	newStore(t, db, time.Now)

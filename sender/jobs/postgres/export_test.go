@@ -1,4 +1,4 @@
 package postgres
 
-// SetClock has statements read the database's time from an expression.
+// SetClock makes statements read the database's time from an expression.
 func (s *Store[Tx]) SetClock(expression string) { s.setClock(expression) }

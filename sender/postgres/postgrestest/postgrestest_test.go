@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/postgres/postgrestest"
 )
 
-// Two stores of one process know nothing of each other.
+// Two stores of one process are independent.
 func TestPool(t *testing.T) {
 	for range 2 {
 		pool := postgrestest.Pool(t)
