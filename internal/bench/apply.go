@@ -39,7 +39,7 @@ func migrateDedup(ctx context.Context, l location) error {
 	return fmt.Errorf("there is no receiver's store of kind %q", l.Kind)
 }
 
-// applyAs is who puts events' effects into a database.
+// applyAs says what puts events' effects into a database.
 type applyAs string
 
 const (
@@ -84,7 +84,7 @@ func applying(ctx context.Context, l location, as applyAs) (http.Handler, error)
 	return nil, fmt.Errorf("there is no receiver's store of kind %q", l.Kind)
 }
 
-// The bare one runs the transactions that the application runs itself.
+// The bare handler runs the same transactions as the application.
 func effects[Tx any](p *place[Tx], inTx, grouped receiver.InTx[Tx], store dedup.Store[Tx], as applyAs) (http.Handler, error) {
 	effect := func(ctx context.Context, tx Tx, id string, body []byte) error {
 		return p.exec(ctx, tx, "INSERT INTO effects (id, body) VALUES ($1, $2)", id, body)

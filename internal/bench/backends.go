@@ -9,18 +9,18 @@ import (
 	"strconv"
 )
 
-// Who a server's processes work for. Connections say so by their application_name.
+// The users of a server's processes, as the connections' application_name says.
 const (
 	forProducer   = "producer"
 	forDispatcher = "dispatcher"
 	forServer     = "server" // checkpoints, the log's writer, autovacuum
 )
 
-// processes are a server's, with the CPU time that each has used, as the scheduler
-// counts it: to the nanosecond, where ticks are of 10 ms.
+// processes are a server's, with the CPU time of each. The scheduler counts it to the
+// nanosecond, while ticks are 10 ms.
 type processes struct {
 	of    map[int]process // by id
-	ended float64         // µs of those that have ended, in ticks
+	ended float64         // µs of ended processes, counted in ticks
 }
 
 type process struct {
@@ -28,7 +28,8 @@ type process struct {
 	used     float64 // µs
 }
 
-// processes reads what those have used that work in a database, and for the server.
+// processes reads the CPU time of the processes that work in a database, and of the
+// server's own.
 func (s *server) processes(ctx context.Context, database string) (*processes, error) {
 	all := &processes{of: map[int]process{}}
 	rows, err := s.admin.Query(ctx, `SELECT pid, CASE
@@ -62,8 +63,8 @@ func (s *server) processes(ctx context.Context, database string) (*processes, er
 	return all, err
 }
 
-// since is what has been used since an earlier reading, by whom it was used for. What
-// a process used that has ended meanwhile counts as the server's: it is autovacuum's.
+// since is the CPU time since an earlier reading, by user. The time of a process that
+// has ended meanwhile counts as the server's: it is autovacuum's.
 func (p *processes) since(earlier *processes) map[string]float64 {
 	used := map[string]float64{}
 	for pid, now := range p.of {
@@ -79,7 +80,7 @@ func (p *processes) since(earlier *processes) map[string]float64 {
 	return used
 }
 
-// scheduled is the CPU time that a process of one thread has used, in µs.
+// scheduled is the CPU time of a process with one thread, in µs.
 func scheduled(pid int) (us float64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {

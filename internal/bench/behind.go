@@ -17,8 +17,8 @@ const (
 	askCalls  = "calls" // how many requests have come
 )
 
-// behind is how late events are that are published while one with very many receivers
-// is on its way.
+// behind measures how late events arrive that are published while an event with very
+// many receivers is being delivered.
 func behind[Tx any](k kind[Tx]) scenario {
 	const alone, after = "other events alone", "behind an event for 100,000"
 	return scenario{
@@ -48,17 +48,17 @@ func behind[Tx any](k kind[Tx]) scenario {
 	}
 }
 
-// crowd is a line beside which n subscriptions ask for the same.
+// crowd is a line with n further subscriptions to one type.
 type crowd[Tx any] struct {
 	*line[Tx]
 	n   int
 	pub *sender.Publisher[Tx]
 }
 
-// forTheCrowd is what they ask for.
+// forTheCrowd is the crowd's type.
 const forTheCrowd = "crowd.changed"
 
-// open registers the crowd, and lets each answer once.
+// open registers the crowd, and waits until each has answered once.
 func (w *crowd[Tx]) open(ctx context.Context, b *bench) (err error) {
 	if w.pub, err = sender.NewPublisher(w.store, nil); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (w *crowd[Tx]) forAll(ctx context.Context) (ref sender.Ref, err error) {
 	return ref, err
 }
 
-// calls is how many requests have come since the last time it was asked.
+// calls returns how many requests have come since its last call.
 func (w *crowd[Tx]) calls() (n int, err error) { return n, w.receiver.Ask(askCalls, &n) }
 
 // called waits until n requests have come.
@@ -114,8 +114,8 @@ func (w *crowd[Tx]) called(ctx context.Context, n int) error {
 	return nil
 }
 
-// measured publishes one event for n subscriptions, or none if n is 0. It publishes others
-// until that one has arrived everywhere, or for some seconds.
+// measured publishes one event for n subscriptions, or none if n is 0. It publishes
+// other events until that one has arrived everywhere, or for some seconds.
 func (w *crowd[Tx]) measured(ctx context.Context, variant string, n int) ([]sample, error) {
 	if err := w.warmUp(ctx); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/internal/bench/child"
 )
 
-// bench is what the scenarios of a run share.
+// bench has the parts that the scenarios of a run share.
 type bench struct {
 	options
 	self   string // this program
@@ -40,7 +40,7 @@ func (b *bench) close() error {
 	return errors.Join(err, os.RemoveAll(b.folder))
 }
 
-// of returns how much of something a scenario does.
+// of returns a scenario's amount of something.
 func (b *bench) of(all, quick int) int {
 	if b.quick {
 		return quick
@@ -48,10 +48,10 @@ func (b *bench) of(all, quick int) int {
 	return all
 }
 
-// name makes a name that nothing else has.
+// name makes a new name.
 func (b *bench) name(kind string) string { return fmt.Sprintf("%s_%d", kind, b.named.Add(1)) }
 
-// path is a file's that nothing else has.
+// path makes a new file's path.
 func (b *bench) path(kind string) string { return filepath.Join(b.folder, b.name(kind)) }
 
 // start starts this program as a child in a role.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a ratio asks for and is not measured would be 0, or infinite.
+// A ratio of a figure that is not measured would be 0, or infinite.
 func TestScenarios(t *testing.T) {
 	names := map[string]bool{}
 	for _, s := range scenarios() {

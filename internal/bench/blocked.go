@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// blocked is what a step costs beside deliveries that are due and must not be
+// blocked measures the cost of a step beside deliveries that are due and must not be
 // claimed.
 func blocked[Tx any](k kind[Tx]) scenario {
 	const none, all = "nothing blocked", "1,000,000 blocked"
@@ -46,7 +46,7 @@ func blocked[Tx any](k kind[Tx]) scenario {
 	}
 }
 
-// driven is a database with subscriptions whose deliveries a driver takes.
+// driven is a database with subscriptions, for a driver.
 type driven[Tx any] struct {
 	*place[Tx]
 	driver
@@ -74,7 +74,7 @@ func openDriven[Tx any](ctx context.Context, b *bench, k kind[Tx], n int) (*driv
 	return d, nil
 }
 
-// backlog makes n deliveries that are due, for all in turn.
+// backlog makes n due deliveries, for the subscriptions in turn.
 func (d *driven[Tx]) backlog(ctx context.Context, n int) error {
 	if err := d.publish(ctx, n, 1<<10, d.to.inTurn); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (d *driven[Tx]) backlog(ctx context.Context, n int) error {
 	return d.expand(ctx)
 }
 
-// measured makes a backlog of n, and measures what it takes to drain it.
+// measured makes a backlog of n, and measures how it is drained.
 func (d *driven[Tx]) measured(ctx context.Context, variant string, n int) ([]sample, error) {
 	if err := d.backlog(ctx, n); err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (d *driven[Tx]) measured(ctx context.Context, variant string, n int) ([]sam
 	return one(variant, figures), err
 }
 
-// block adds a thousand subscriptions with so many deliveries each that are due and
-// must not be claimed.
+// block adds a thousand subscriptions with a number of due deliveries each, which must
+// not be claimed.
 func (d *driven[Tx]) block(ctx context.Context, each int) error {
 	paused := registering{prefix: "paused", n: 500, url: nowhere, types: []string{"blocked.*"}}
 	full := registering{prefix: "full", n: 468, url: nowhere, types: []string{"blocked.*"}, maxInFlight: 1}
@@ -130,8 +130,8 @@ func (d *driven[Tx]) block(ctx context.Context, each int) error {
 	return d.settle(ctx)
 }
 
-// fillUp claims one delivery of each, for longer than anything is measured: that is
-// the most for some, and the others are said to have no room.
+// fillUp claims one delivery of each, for longer than the measurements last: some may
+// have no more in flight, and the claims give the others no room.
 func (d *driven[Tx]) fillUp(ctx context.Context, full, roomless registering) error {
 	// A dispatcher has 32 slots for new subscriptions by default.
 	d.room = map[int64]int{}
@@ -143,7 +143,8 @@ func (d *driven[Tx]) fillUp(ctx context.Context, full, roomless registering) err
 		if err != nil {
 			return err
 		}
-		// A claim looks at so many subscriptions at most, and paused ones may come first.
+		// A claim looks at a bounded number of subscriptions, and paused ones
+		// may come first.
 		if len(claims.Claimed) > 0 {
 			idle = 0
 		} else if idle++; idle > 100 {

@@ -16,31 +16,32 @@ import (
 // dispatcherParams say where a dispatcher works.
 type dispatcherParams struct {
 	Database location
-	N        int    // it is asked for how long so many deliveries take; 0: it runs until it is stopped
+	N        int    // the run ends after this many deliveries; 0: it runs until it is stopped
 	Profile  string // folder for profiles; "": none
 }
 
 const (
-	// askWarm has a process do the first of its work, and answer how much is left when it
-	// goes on: connections are made then, statements are prepared, and caches are warm.
+	// askWarm makes a process do the first part of its work, and answer how much
+	// remains. By then connections are made, statements are prepared, and caches
+	// are warm.
 	askWarm    = "warm"
 	askGo      = "go"
-	askProfile = "profile" // to be written, where nothing else ends the run
+	askProfile = "profile" // to be written, if nothing else ends the run
 )
 
-// counts are what the hooks count.
+// counts has the hooks' counts.
 type counts struct {
 	warm, all    int64         // deliveries
-	warmed, done chan struct{} // closed once there were so many
+	warmed, done chan struct{} // closed once there were that many
 
 	started, ended, delivered, recorded, expanded, others atomic.Int64
 }
 
-// network is what callback URLs on this machine need.
+// network allows callback URLs on this machine.
 func network() sender.Network { return sender.Network{AllowPrivateNetworks: true} }
 
-// dispatch is the dispatcher's process. All is as by default, but for what
-// callback URLs on this machine need, and for hooks that count.
+// dispatch is the dispatcher's process. It has the default configuration, except that
+// it allows callback URLs on this machine and has hooks that count.
 func dispatch() error {
 	var p dispatcherParams
 	ctx, parent, err := child.Open(&p)
@@ -105,7 +106,7 @@ func dispatch() error {
 	})
 }
 
-// hooks count what the dispatcher does.
+// hooks count the dispatcher's deliveries.
 func (c *counts) hooks() sender.Hooks {
 	return sender.Hooks{
 		AttemptStart: func(ctx context.Context, _ *sender.Claimed) context.Context {
@@ -131,8 +132,8 @@ func (c *counts) hooks() sender.Hooks {
 	}
 }
 
-// profile begins a CPU profile. What it returns ends it, and writes what has been
-// allocated since the process began beside it.
+// profile begins a CPU profile. It returns a function that ends the profile, and writes
+// one of the process's allocations beside it.
 func profile(folder string) (stop func(), err error) {
 	if folder == "" {
 		return func() {}, nil

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// slots is how much one step claims, about as much as a busy dispatcher's.
+	// slots is how many deliveries one step claims, about as many as a busy
+	// dispatcher's.
 	slots = 200
 	// perSubscription is the default of DispatcherConfig.
 	perSubscription = 32
@@ -23,17 +24,17 @@ const (
 	stepTime    = "step p50 ms"
 )
 
-// driver claims deliveries and records that they succeeded, as fast as the store
-// can: a dispatcher whose attempts take no time.
+// driver claims deliveries and records them as delivered, as fast as the store can. It
+// is like a dispatcher whose attempts take no time.
 type driver struct {
 	store   sender.DispatchStore
 	claimed []sender.Claimed
-	// room is what ClaimParams.SubscriptionRoom is given.
+	// room is for ClaimParams.SubscriptionRoom.
 	room map[int64]int
 	took []float64 // each step, in ms
 }
 
-// step records what was claimed before, and claims more. It returns how many it
+// step records the deliveries claimed before, and claims more. It returns how many it
 // has recorded.
 func (d *driver) step(ctx context.Context) (recorded int, err error) {
 	b := sender.Batch{Decide: sender.Policy{}.Decide, Results: make([]sender.Result, len(d.claimed))}
@@ -63,7 +64,7 @@ func (d *driver) step(ctx context.Context) (recorded int, err error) {
 	return len(b.Results), nil
 }
 
-// drain steps until at least n were recorded, or all there is.
+// drain steps until at least n deliveries were recorded, or none remains.
 func (d *driver) drain(ctx context.Context, n int) (recorded int, err error) {
 	for idle := 0; recorded < n; {
 		more, err := d.step(ctx)
@@ -80,7 +81,7 @@ func (d *driver) drain(ctx context.Context, n int) (recorded int, err error) {
 	return recorded, nil
 }
 
-// measured drains n, and says how it went.
+// measured drains n deliveries, and returns the figures.
 func (d *driver) measured(ctx context.Context, n int, database meter) (map[string]float64, error) {
 	d.took = d.took[:0]
 	figures := map[string]float64{}

@@ -15,8 +15,8 @@ const (
 	deliveriesMade = "deliveries made/s"
 )
 
-// fanout is what an event with very many receivers costs the producer, and how long
-// it takes to make its deliveries.
+// fanout measures the cost for the producer of an event with very many receivers, and
+// the time to make its deliveries.
 func fanout[Tx any](k kind[Tx]) scenario {
 	return scenario{
 		name: "fanout-" + k.name,
@@ -48,7 +48,7 @@ func fanout[Tx any](k kind[Tx]) scenario {
 	}
 }
 
-// wide is a database with n subscriptions that ask for the same.
+// wide is a database with n subscriptions to one type.
 type wide[Tx any] struct {
 	*place[Tx]
 	pub   *sender.Publisher[Tx]
@@ -56,9 +56,9 @@ type wide[Tx any] struct {
 	meter meter
 }
 
-// measured publishes an event for all so many times, among others for none, so that
-// both find the database and the machine in the same state: only one at a time waits for
-// its deliveries to be made, because they are so many.
+// measured publishes events for all subscriptions, and events for none between them, so
+// that both find the database and the machine in the same state. After each event for
+// all it waits for the deliveries, because they are so many.
 func (w *wide[Tx]) measured(ctx context.Context, times int) ([]sample, error) {
 	var none, all, made []float64
 	var cpu float64
@@ -101,7 +101,7 @@ func (w *wide[Tx]) measured(ctx context.Context, times int) ([]sample, error) {
 	}, nil
 }
 
-// commit publishes an event in a transaction of its own, and says how many ms that
+// commit publishes an event in a transaction of its own, and returns how many ms that
 // took.
 func (w *wide[Tx]) commit(ctx context.Context, e sender.Event) (ms float64, err error) {
 	began := time.Now()

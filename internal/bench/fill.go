@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// batch is how many rows one transaction makes when tables are filled.
+// batch is how many rows one transaction writes when tables are filled.
 const batch = 1000
 
 // registering says what to register.
@@ -31,7 +31,7 @@ func hooks(url string) func(i int) string {
 	return func(i int) string { return fmt.Sprintf("%s/hook/%d", url, i) }
 }
 
-// nowhere is for what is never posted.
+// nowhere is a URL to which nothing is posted.
 func nowhere(i int) string { return fmt.Sprintf("http://127.0.0.1:9/hook/%d", i) }
 
 // register registers subscribers and returns the ids of their subscriptions.
@@ -84,10 +84,10 @@ func (p *place[Tx]) pause(ctx context.Context, subscriptions []string) error {
 	})
 }
 
-// around is what an event's body has besides its data.
+// around is an event's body without its data.
 const around = 200
 
-// event is the ith of some, for a subscriber, or for all if that is "".
+// event is the ith event, for a subscriber, or for all if that is "".
 func event(i int, subscriber string, size int) sender.Event {
 	data, _ := json.Marshal(string(post.Data(max(0, size-around))))
 	return sender.Event{
@@ -96,7 +96,7 @@ func event(i int, subscriber string, size int) sender.Event {
 	}
 }
 
-// publish publishes n events of a size, to whom to says in turn.
+// publish publishes n events of a size. to returns the subscriber of the ith.
 func (p *place[Tx]) publish(ctx context.Context, n, size int, to func(i int) string) error {
 	pub, err := sender.NewPublisher(p.store, nil)
 	if err != nil {
@@ -115,13 +115,13 @@ func (p *place[Tx]) publish(ctx context.Context, n, size int, to func(i int) str
 	return nil
 }
 
-// everybody is who gets an event that is addressed to nobody.
+// everybody addresses events to nobody in particular.
 func everybody(int) string { return "" }
 
-// inTurn addresses events to those who were registered, in turn.
+// inTurn addresses events to the registered subscribers in turn.
 func (r registering) inTurn(i int) string { return r.subscriber(i % r.n) }
 
-// expand makes the deliveries of all that was published.
+// expand makes the deliveries of all published events.
 func (p *place[Tx]) expand(ctx context.Context) error {
 	for {
 		x, err := p.store.Expand(ctx, sender.ExpandParams{Events: batch, Deliveries: batch})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// isolation is what endpoints that hang do to those that answer.
+// isolation measures how endpoints that hang slow down those that answer.
 func isolation[Tx any](k kind[Tx]) scenario {
 	const without, beside = "alone", "beside 1,000 that hang"
 	return scenario{
@@ -27,7 +27,7 @@ func isolation[Tx any](k kind[Tx]) scenario {
 	}
 }
 
-// isolated measures a line of its own, beside so many subscriptions that hang.
+// isolated measures a line of its own, beside a number of subscriptions that hang.
 func isolated[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string, hanging int, during time.Duration) (_ []sample, err error) {
 	l, err := openLine(ctx, b, k)
 	if err != nil {
@@ -52,13 +52,14 @@ func isolated[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string,
 		err := until(ctx, "the endpoints that hang are not called", func() (bool, error) {
 			n := 0
 			err := l.receiver.Ask(askHanging, &n)
-			return n >= 30, err // most of what new ones are given by default
+			return n >= 30, err // most of the slots for new ones, by default
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	// Else what publishing the backlog leaves to the database is measured, too.
+	// Else the database's work after the publishing of the backlog is measured,
+	// too.
 	if err := l.settle(ctx); err != nil {
 		return nil, err
 	}

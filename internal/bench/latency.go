@@ -15,8 +15,8 @@ const (
 	perSecond = 200
 )
 
-// latency is how soon a POST arrives after its event's commit, in a process that
-// tells nobody.
+// latency measures how soon a POST arrives after its event's commit, which happens in a
+// process that wakes no dispatcher.
 func latency[Tx any](k kind[Tx]) scenario {
 	const alone = "200 events/s"
 	return scenario{
@@ -84,8 +84,8 @@ func (l *line[Tx]) close() (err error) {
 	return errors.Join(err, l.receiver.Stop(), l.place.close())
 }
 
-// warmUp publishes for the healthy ones for a second, and waits until all has
-// arrived.
+// warmUp publishes for the healthy subscriptions for a second, and waits until all
+// events have arrived.
 func (l *line[Tx]) warmUp(ctx context.Context) error {
 	committed, err := l.produce(ctx, perSecond, time.Second, l.healthy.inTurn)
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *line[Tx]) warmUp(ctx context.Context) error {
 	return err
 }
 
-// measured publishes for the healthy ones for a time.
+// measured publishes for the healthy subscriptions for a time.
 func (l *line[Tx]) measured(ctx context.Context, variant string, during time.Duration) ([]sample, error) {
 	if err := l.warmUp(ctx); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// machine is what figures depend on besides the code.
+// machine has the facts on which figures depend besides the code.
 type machine struct {
 	CPU      string            `json:"cpu"`
 	Cores    int               `json:"cores"`
@@ -20,7 +20,7 @@ type machine struct {
 	Date     string            `json:"date"`
 }
 
-// machine says where a run took place, and what has taken part.
+// machine returns where a run took place, and the versions of the software.
 func (b *bench) machine(ctx context.Context) machine {
 	m := machine{CPU: cpuModel(), Cores: runtime.NumCPU(), Go: runtime.Version(), Versions: map[string]string{}, Date: time.Now().Format(time.DateOnly)}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -1,14 +1,14 @@
-// Command bench measures how fast the library is, beside what it is compared with:
-// in turns, in one run, between processes on one machine.
+// Command bench measures how fast the library is, and what it is compared with, in
+// turns, in one run, between processes on one machine.
 //
 //	go run ./internal/bench                        every scenario, five rounds
 //	go run ./internal/bench -quick                 every scenario, small and short
 //	go run ./internal/bench -list                  what there is
 //	go run ./internal/bench -scenario path,many    those whose names begin so
 //
-// It starts what it needs: senders and receivers are processes of their own, and
-// PostgreSQL is a throw-away server with its defaults for durability. Ratios are
-// what to compare.
+// It starts senders and receivers as processes of their own, and a throw-away
+// PostgreSQL server with its defaults for durability. Compare ratios: absolute figures
+// depend on the machine.
 package main
 
 import (
@@ -62,8 +62,7 @@ func main() {
 	}
 }
 
-// runAll runs the scenarios that were asked for. One that fails does not keep the
-// others from running.
+// runAll runs the chosen scenarios. If one fails the others run all the same.
 func runAll(o options) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// many is what a step costs if all of very many subscriptions have work.
+// many measures the cost of a step if very many subscriptions all have work.
 func many[Tx any](k kind[Tx]) scenario {
 	const few, most = "10 subscriptions", "10,000 subscriptions"
 	return scenario{
@@ -26,8 +26,9 @@ func many[Tx any](k kind[Tx]) scenario {
 				return nil, ten.close, err
 			}
 			closeBoth := func() error { return errors.Join(ten.close(), thousands.close()) }
-			// Ten each are left over, so that all have work to the end, and a claim finds as
-			// many of each as it gives in a turn.
+			// Ten deliveries of each remain at the end, so that all have
+			// work all the time, and a claim finds as many of each as it
+			// gives in a turn.
 			for _, d := range []*driven[Tx]{ten, thousands} {
 				if err := d.backlog(ctx, b.of(100_000, 20_000)); err != nil {
 					return nil, closeBoth, err

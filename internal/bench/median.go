@@ -4,7 +4,7 @@ import "slices"
 
 func median(v []float64) float64 { return quantile(v, 0.5) }
 
-// quantile returns a value's nearest-rank quantile; 0 of nothing.
+// quantile returns the nearest-rank quantile of values; 0 if there are none.
 func quantile(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return 0

@@ -11,7 +11,7 @@ import (
 
 const residentMB = "most memory MB"
 
-// memory is what a backlog costs the dispatcher's process.
+// memory measures the memory that a backlog takes in the dispatcher's process.
 func memory[Tx any](k kind[Tx]) scenario {
 	const few, many = "1,000 pending", "1,000,000 pending"
 	return scenario{
@@ -32,7 +32,7 @@ func memory[Tx any](k kind[Tx]) scenario {
 	}
 }
 
-// resident measures a dispatcher with a backlog that is at least so long.
+// resident measures a dispatcher with a backlog of at least a number of deliveries.
 func resident[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string, backlog int, during time.Duration) (_ []sample, err error) {
 	l, err := openLine(ctx, b, k)
 	if err != nil {
@@ -67,7 +67,7 @@ func resident[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string,
 	return one(variant, map[string]float64{residentMB: mb}), err
 }
 
-// mostResident is the most memory that a process has ever had resident.
+// mostResident is a process's peak of resident memory.
 func mostResident(pid int) (mb float64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Figures of an ordinary load are by event, or by second where there are none.
+// The figures of an ordinary load are by event, or by second if there are no events.
 const (
 	databaseMS   = "database CPU ms" // of all connections, the producer's too
 	dispatcherMS = "of it dispatching"
@@ -25,7 +25,7 @@ const (
 	dispatcherFS = "of them the dispatcher's"
 )
 
-// ordinaryRates are of events per second.
+// ordinaryRates are in events per second.
 var ordinaryRates = []int{0, 1, 10, 50, 200}
 
 const (
@@ -34,13 +34,13 @@ const (
 	riverOrdinary    = "River"
 )
 
-// riversDelay is how far apart River's looks for new jobs are by default.
+// riversDelay is River's default time between two looks for new jobs.
 const riversDelay = 100 * time.Millisecond
 
-// atRate is a variant's name.
+// atRate returns a variant's name.
 func atRate(name string, perSecond int) string { return fmt.Sprintf("%s, %d/s", name, perSecond) }
 
-// ordinaryOnPostgres has River beside it, with its defaults.
+// ordinaryOnPostgres compares with River, with its defaults.
 func ordinaryOnPostgres() scenario {
 	s := scenario{
 		name: "ordinary-postgres",
@@ -75,7 +75,7 @@ func ordinaryOnPostgres() scenario {
 	return s
 }
 
-// ordinaryOnSQLite has nothing beside it.
+// ordinaryOnSQLite compares with nothing.
 func ordinaryOnSQLite() scenario {
 	s := scenario{
 		name: "ordinary-sqlite",
@@ -83,7 +83,7 @@ func ordinaryOnSQLite() scenario {
 			"and delivers to one subscription. At 0/s: by second.",
 		columns: []string{processMS, fsyncs, dispatcherFS, arriveP50, arriveP99},
 	}
-	// One to claim an event and one to record its result would be 2.
+	// One commit to claim an event and one to record its result would be 2.
 	s.ratios = []ratio{
 		{figure: dispatcherFS, of: atRate(surehookOrdinary, 50), least: 1.05, smallerBetter: true},
 		{figure: dispatcherFS, of: atRate(surehookOrdinary, 200), least: 0.7, smallerBetter: true},
@@ -100,7 +100,7 @@ type ordinaryRun[Tx any] struct {
 	start func(ctx context.Context, b *bench, perSecond int, url string) (*place[Tx], *child.Process, error)
 }
 
-// openOrdinary has the runs take turns at each rate.
+// openOrdinary makes the runs take turns at each rate.
 func openOrdinary[Tx any](ctx context.Context, b *bench, k kind[Tx], rates []int, runs ...ordinaryRun[Tx]) (all []measure, closeAll func() error, err error) {
 	r, err := b.startReceiver(ctx, receiverParams{Arrivals: true})
 	if err != nil {
@@ -164,7 +164,7 @@ func ordinary[Tx any](ctx context.Context, b *bench, k kind[Tx], r *endpoint, ru
 	if err := p.settle(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := r.arrivals(); err != nil { // what came last from the run before, whose ids may be the same
+	if _, err := r.arrivals(); err != nil { // drop the last arrivals of the run before, whose ids may be the same
 		return nil, err
 	}
 	if err := c.Ask(steady.AskGo, nil); err != nil {
@@ -200,7 +200,7 @@ func ordinary[Tx any](ctx context.Context, b *bench, k kind[Tx], r *endpoint, ru
 	return one(atRate(run.name, perSecond), figures), nil
 }
 
-// used is what a load has used at a time.
+// used has the resources that a load has used at a time.
 type used struct {
 	at time.Time
 	steady.Used
@@ -218,8 +218,8 @@ func (k kind[Tx]) readUsed(ctx context.Context, b *bench, p *place[Tx], c *child
 	return u, err
 }
 
-// since is what has been used since an earlier time: by event, or by second where there
-// are none.
+// since is the use since an earlier time: by event, or by second if there are no
+// events.
 func (u *used) since(earlier *used, perSecond int) map[string]float64 {
 	n := u.at.Sub(earlier.at).Seconds()
 	committed := float64(u.Committed - earlier.Committed)
@@ -256,8 +256,8 @@ type ordinaryParams struct {
 	Profile   string        // folder for profiles; "": none
 }
 
-// ordinarily is the process of an ordinary load: producer and dispatcher, with a pool
-// of connections each.
+// ordinarily is the process of an ordinary load. Its producer and its dispatcher have a
+// pool of connections each.
 func ordinarily() error {
 	var params ordinaryParams
 	ctx, parent, err := child.Open(&params)
@@ -286,7 +286,8 @@ func ordinarily() error {
 	return load(ctx, parent, p, p.inTx, params)
 }
 
-// load runs a dispatcher beside a producer whose transactions inTx runs. It wakes the dispatcher.
+// load runs a dispatcher beside a producer. inTx runs the producer's transactions, and
+// wakes the dispatcher.
 func load[Tx any](ctx context.Context, parent *child.Parent, p *place[Tx], inTx func(context.Context, func(Tx) error) error, params ordinaryParams) error {
 	pub, err := sender.NewPublisher(p.store, nil)
 	if err != nil {

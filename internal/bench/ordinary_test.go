@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Whatever a machine measures, each event is committed and arrives, and what it cost
-// was counted.
+// The figures depend on the machine. But each event is committed and arrives, and its
+// cost was counted.
 func TestOrdinary(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()

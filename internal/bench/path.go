@@ -14,19 +14,20 @@ const (
 	senderCPU   = "sender CPU µs"
 	databaseCPU = "database CPU µs"
 	receiverCPU = "receiver CPU µs"
-	perCPU      = "deliveries per CPU second" // of all processes: what else the machine does matters less
+	perCPU      = "deliveries per CPU second" // of all processes: it depends less on the machine's other work
 
 	bareBoth = "bare POSTs"
 	bareOne  = "bare POSTs, one signature"
 )
 
-// connections is what bare POSTs are made on: more make no more of them.
+// connections is the number of connections for bare POSTs: more connections make no
+// more POSTs.
 const connections = 128
 
 func pathOnSQLite() scenario { return path(onSQLite, 0.6, 0.85) }
 
-// pathOnPostgres has River beside it, with two numbers of workers, of which the
-// better one counts.
+// pathOnPostgres compares with River, with two numbers of workers. The better one
+// counts.
 func pathOnPostgres() scenario {
 	s := path(onPostgres, 0.45, 0.8)
 	peers := map[string]int{"River, 128 workers": 128, "River, 1,000 workers": 1000}
@@ -78,9 +79,9 @@ func path[Tx any](k kind[Tx], least, aim float64) scenario {
 	}
 }
 
-// bare measures bare POSTs.
+// bare measures POSTs without a library.
 func (b *bench) bare(ctx context.Context, r *endpoint, variant string, oneScheme bool) ([]sample, error) {
-	n := 0 // without those that it warms up with
+	n := 0 // without those of the warm-up
 	p, err := b.start(ctx, "poster", posterParams{URL: r.url + "/hook/0", N: b.of(60_000, 20_000), Connections: connections, OneScheme: oneScheme}, &n)
 	if err != nil {
 		return nil, err
@@ -122,8 +123,8 @@ func (k kind[Tx]) meter(ctx context.Context, b *bench) meter {
 	return func() (float64, error) { return k.cpu(ctx, b) }
 }
 
-// warmDrained has a sender do the first of its work, which is not measured, as that of
-// bare POSTs is not, and then the rest.
+// warmDrained makes a sender do the first part of its work, which is not measured, as
+// for bare POSTs, and then measures the rest.
 func warmDrained(p *child.Process, r *endpoint, database meter, variant string) ([]sample, error) {
 	left := 0
 	if err := p.Ask(askWarm, &left); err != nil {
@@ -132,7 +133,7 @@ func warmDrained(p *child.Process, r *endpoint, database meter, variant string) 
 	return drained(p, r, database, variant, left)
 }
 
-// drained has a sender do its n deliveries, and stops it.
+// drained makes a sender do its n deliveries, and stops it.
 func drained(p *child.Process, r *endpoint, database meter, variant string, n int) (_ []sample, err error) {
 	defer func() { err = errors.Join(err, p.Stop()) }()
 	var t took
@@ -150,7 +151,7 @@ func drained(p *child.Process, r *endpoint, database meter, variant string, n in
 	return one(variant, figures), nil
 }
 
-// metered is fn with a figure to which it adds what it has used.
+// metered runs fn and adds the database's CPU time to a figure.
 func metered(fn func() error, m meter, per float64, figures map[string]float64, name string) func() error {
 	return func() error {
 		before, err := m()

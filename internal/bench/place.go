@@ -16,10 +16,10 @@ type location struct {
 	DSN  string
 }
 
-// as is the location on PostgreSQL for connections that say whom they work for.
+// as returns the location for connections on PostgreSQL that name their user.
 func (l location) as(worksFor string) string { return l.DSN + "&application_name=" + worksFor }
 
-// place is a database with a store in it, and what scenarios do to it besides.
+// place is a database with a store, and the scenarios' other operations on it.
 type place[Tx any] struct {
 	location
 	store sender.Store[Tx]
@@ -30,11 +30,11 @@ type place[Tx any] struct {
 	pool *pgxpool.Pool // of PostgreSQL
 	// exec runs a statement in tx. Its parameters are $1, $2 …
 	exec func(ctx context.Context, tx Tx, query string, args ...any) error
-	// snapshot keeps one of the database as it is, in a session of its own, until it
-	// is released.
+	// snapshot keeps a snapshot of the database open, in a session of its own,
+	// until it is released.
 	snapshot func(ctx context.Context) (release func(), err error)
-	// settle does what the database would do later by itself, in the midst of a
-	// measurement.
+	// settle does the work that the database would do later by itself, in the midst
+	// of a measurement.
 	settle func(ctx context.Context) error
 	close  func() error
 }
@@ -45,13 +45,13 @@ type kind[Tx any] struct {
 	text string // as in tables
 	// fresh makes an empty database with the library's tables.
 	fresh func(ctx context.Context, b *bench) (*place[Tx], error)
-	// cpu is what the database's own processes have used, in µs. nil: it has none.
+	// cpu is the CPU time of the database's own processes, in µs. nil: it has none.
 	cpu func(ctx context.Context, b *bench) (float64, error)
-	// processes is what each of them has used that works in a database. nil: as above.
+	// processes has the CPU time of each of them. nil: as above.
 	processes func(ctx context.Context, b *bench, l location) (*processes, error)
 }
 
-// sealing are the keys that all processes seal secrets with.
+// sealing has the keys with which all processes seal secrets.
 func sealing() (*sender.Keys, error) {
 	return sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{7}, 32)})
 }

@@ -62,7 +62,7 @@ func emptyPostgres(ctx context.Context, b *bench) (*place[pgx.Tx], error) {
 	return p, nil
 }
 
-// manyConnections are for those who publish or apply with many at a time. Zero
+// manyConnections is for processes that publish or apply many events at a time. Zero
 // leaves the pool's size at its default.
 const manyConnections = 64
 

@@ -13,7 +13,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// posterParams say what a poster posts: N events from number First on, each once.
+// posterParams say which events a poster posts: N events from number First on, each
+// once.
 type posterParams struct {
 	URL         string
 	First, N    int
@@ -21,7 +22,7 @@ type posterParams struct {
 	OneScheme   bool // sign as the receiver's default needs it, and no more
 }
 
-// took is what a process needed for what it was asked to do.
+// took is the time that a process needed for its work.
 type took struct {
 	Seconds float64
 	CPU     float64 // in µs, of the process
@@ -65,7 +66,7 @@ func postAll() error {
 	})
 }
 
-// posting is what is to be posted.
+// posting has the events to be posted.
 type posting struct {
 	client *post.Client
 	url    *url.URL
@@ -77,8 +78,7 @@ type posted struct {
 	body []byte
 }
 
-// run posts the events from one index to another, on so many connections at a
-// time.
+// run posts the events from one index to another, on a number of connections at a time.
 func (p *posting) run(ctx context.Context, from, to, connections int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

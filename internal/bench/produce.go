@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// commitTimes are when events were committed, by their ids.
+// commitTimes has the times of events' commits, by their ids.
 type commitTimes map[string]time.Time
 
 // produce publishes events at a steady rate, each in a transaction of the
@@ -53,7 +53,7 @@ func (p *place[Tx]) produce(ctx context.Context, perSecond int, during time.Dura
 	return committed, failed
 }
 
-// until waits until what a receiver is asked says that it is so.
+// until waits until a receiver's answer satisfies a condition.
 func until(ctx context.Context, what string, so func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("a minute was not enough: %s", what))
 	defer cancel()
@@ -70,7 +70,7 @@ func until(ctx context.Context, what string, so func() (bool, error)) error {
 	}
 }
 
-// latencies waits until all have arrived, and returns how long each took from its
+// latencies waits until all events have arrived, and returns the time of each from its
 // commit, in ms. A POST may arrive before the commit has returned.
 func (r *endpoint) latencies(ctx context.Context, committed commitTimes) (ms []float64, err error) {
 	err = until(ctx, "not all events have arrived", func() (bool, error) {

@@ -22,12 +22,11 @@ const (
 	commits   = "commits/s"
 	commitP50 = "p50 ms"
 	commitP99 = "p99 ms"
-	// rows is how many rows of its own the application changes in turn.
+	// rows is the number of the application's own rows, which it changes in turn.
 	rows = steady.Rows
 )
 
-// published is a way to write an event within a transaction that has changed
-// something.
+// published is a way to write an event within a transaction that has changed a row.
 type published[Tx any] struct {
 	name       string
 	least, aim float64
@@ -36,7 +35,7 @@ type published[Tx any] struct {
 	write func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error
 }
 
-// publish is what an event costs the producer's transaction.
+// publish measures the cost of an event for the producer's transaction.
 func publish[Tx any](k kind[Tx]) scenario {
 	connections := []int{1, 16, 64}
 	s := scenario{
@@ -91,15 +90,15 @@ func (w *published[Tx]) at(connections int) string {
 	return fmt.Sprintf("%s, %d at a time", w.name, connections)
 }
 
-// waysToPublish begin with the plain INSERT. Without a place they are names.
+// waysToPublish begin with the plain INSERT. Without a place they have only names.
 func waysToPublish[Tx any](kind string, p *place[Tx]) []published[Tx] {
 	body := post.Data(post.Size)
-	// Its id is made as that of an event is, and it has the same index.
+	// Its id is made like an event's, and it has the same index.
 	plain := func(ctx context.Context, tx Tx, _ *sender.Publisher[Tx], _ int) error {
 		return p.exec(ctx, tx, insertPlain, newid.New("evt_", time.Now()), body)
 	}
-	// What an event with a version cannot do without: a row that says what has happened
-	// to what, found by its id, and the row that orders the changes.
+	// An event with a version needs at least a row with the change and its object,
+	// found by its id, and the row that orders the changes.
 	row := func(ctx context.Context, tx Tx, _ *sender.Publisher[Tx], row int) error {
 		id, object := newid.New("evt_", time.Now()), strconv.Itoa(row)
 		if kind == onPostgres.name {
@@ -116,7 +115,8 @@ func waysToPublish[Tx any](kind string, p *place[Tx]) []published[Tx] {
 		e.Object.ID = strconv.Itoa(row)
 		return e
 	}
-	// Whoever holds the row's lock takes the next version: so they rise.
+	// A transaction that has the row's lock takes the next version, so versions
+	// rise.
 	var version atomic.Int64
 	give := func(ctx context.Context, tx Tx, pub *sender.Publisher[Tx], row int) error {
 		e := of(row)
@@ -183,12 +183,12 @@ func (p *place[Tx]) applicationTables(ctx context.Context) error {
 	})
 }
 
-// warmUps is how many transactions of each that run at a time do not count:
-// connections are made in them, and statements prepared.
+// warmUps is the number of transactions of each worker that do not count: in them
+// connections are made and statements prepared.
 const warmUps = 5
 
-// commit runs transactions for a time, so many at a time: one UPDATE each, and what
-// write does.
+// commit runs transactions for a time, a number of them at once. Each does one UPDATE
+// and calls write.
 func (p *place[Tx]) commit(ctx context.Context, inTx func(context.Context, func(Tx) error) error, at int, during time.Duration, database meter, write func(ctx context.Context, tx Tx, row int) error) (map[string]float64, error) {
 	transaction := func() error {
 		return inTx(ctx, func(tx Tx) error {
@@ -226,8 +226,8 @@ func (p *place[Tx]) commit(ctx context.Context, inTx func(context.Context, func(
 	return figures, nil
 }
 
-// repeat runs fn again and again, so many at a time, each as long as again says so
-// of how often it has, and returns how many ms each took.
+// repeat runs fn in a number of goroutines, in each for as long as again, which gets
+// the number of runs so far, is true. It returns how many ms each run took.
 func repeat(at int, fn func() error, again func(n int) bool) (took []float64, err error) {
 	var mu sync.Mutex
 	var all errgroup.Group

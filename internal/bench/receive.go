@@ -10,7 +10,8 @@ const (
 	appliedPerCPU = "applied per CPU second" // of the receiver and the database
 )
 
-// receiving is what verifying, the marker and the version cost a receiver.
+// receiving measures the cost of verifying, of the marker and of the version for a
+// receiver.
 func receiving[Tx any](k kind[Tx]) scenario {
 	const bare, whole, grouped = "the effect alone", "Surehook's receiver", "Surehook's receiver, with a Group"
 	return scenario{

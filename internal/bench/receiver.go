@@ -17,16 +17,15 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// endpoint is a process that takes POSTs.
+// endpoint is a process that receives POSTs.
 type endpoint struct {
 	*child.Process
 	url string
 }
 
-// receiverParams say what it does with them. With neither it verifies them and
-// answers.
+// receiverParams say how it treats them. With neither it verifies them and answers.
 type receiverParams struct {
-	Arrivals bool      // note when which event arrives
+	Arrivals bool      // note when each event arrives
 	Apply    *location // put each event's effect into a database
 	As       applyAs   // with Apply
 }
@@ -44,7 +43,7 @@ func (b *bench) startReceiver(ctx context.Context, p receiverParams) (*endpoint,
 	return r, err
 }
 
-// cpu is what the process has used, in µs.
+// cpu is the process's CPU time, in µs.
 func (r *endpoint) cpu() (us float64, err error) { return us, r.Ask(askCPU, &us) }
 
 // arrivals are the times of each event's first POST.
@@ -67,8 +66,8 @@ func receive() error {
 	if err != nil {
 		return parent.Fail(err)
 	}
-	// No timeouts: a connection that the server closes while a client takes it is a
-	// failed attempt, which is not what is measured.
+	// There are no timeouts: if the server closed a connection while a client takes
+	// it, the attempt would fail, which must not be measured.
 	srv := &http.Server{Handler: h}
 	go func() { _ = srv.Serve(l) }()
 	defer func() { _ = srv.Close() }()
@@ -130,7 +129,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, r)
 }
 
-// hang waits until the client has given up.
+// hang waits until the client gives up.
 func (h *handler) hang(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client leaves
 	h.mu.Lock()

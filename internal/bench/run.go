@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// result is what a scenario has measured.
+// result has a scenario's measurements.
 type result struct {
 	Name     string     `json:"name"`
 	Question string     `json:"question"`
@@ -34,8 +34,8 @@ type compared struct {
 	SmallerBetter bool     `json:"smaller_better,omitempty"`
 }
 
-// run runs a scenario's rounds. Every other one goes backwards, so that nothing is
-// always measured right after the same other thing.
+// run runs a scenario's rounds. Every other round goes backwards, so that no variant is
+// always measured right after the same other one.
 func run(ctx context.Context, b *bench, s scenario, rounds int) (r result, err error) {
 	began := time.Now()
 	r = result{Name: s.name, Question: s.question, columns: s.columns}
@@ -70,8 +70,8 @@ func run(ctx context.Context, b *bench, s scenario, rounds int) (r result, err e
 	return r, nil
 }
 
-// bounded is a measurement that ends in good time: the processes that it started are
-// killed then.
+// bounded bounds the time of a measurement: the processes that it started are killed
+// then.
 func bounded(ctx context.Context, m measure) ([]sample, error) {
 	const most = 15 * time.Minute
 	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("a measurement took more than %v", most))
@@ -83,7 +83,7 @@ func bounded(ctx context.Context, m measure) ([]sample, error) {
 	return samples, err
 }
 
-// medians takes each figure's median over the rounds, in the order of the first.
+// medians takes each figure's median over the rounds, in the order of the first round.
 func medians(rounds [][]sample) (all []sample) {
 	for _, first := range rounds[0] {
 		m := sample{Variant: first.Variant, Figures: map[string]float64{}}

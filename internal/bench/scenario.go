@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// scenario is a question about speed, answered by ratios of what is measured in
-// turns in one run: absolute rates depend on the machine, and on what else it does.
+// scenario is a question about speed. Ratios of figures that are measured in turns in
+// one run answer it: absolute rates depend on the machine, and on its other work.
 type scenario struct {
 	name     string
 	question string
-	ifNamed  bool     // it runs only if it is asked for by its whole name
+	ifNamed  bool     // it runs only if its whole name is given
 	columns  []string // figures in the order of the table; they name their units
 	ratios   []ratio
 	// open prepares the measurements, which take turns in each round. close may be
@@ -21,7 +21,7 @@ type scenario struct {
 // measure measures one variant, or several that belong together.
 type measure func(ctx context.Context) ([]sample, error)
 
-// sample is what was measured of a variant in one round.
+// sample has the figures of a variant in one round.
 type sample struct {
 	Variant string             `json:"variant"`
 	Figures map[string]float64 `json:"figures"`
@@ -31,11 +31,11 @@ type sample struct {
 type ratio struct {
 	figure string
 	of     string
-	// over is what it is divided by: the best of these. Empty: the figure is shown as
-	// it is.
+	// over has the variants whose best figure is the divisor. Empty: the figure is
+	// shown as it is.
 	over []string
-	// least is what the ratio must be at least, or at most if smaller figures are
-	// better; aim is what is aimed at. 0: nothing is asked for.
+	// least is the bound of the ratio: the least, or the most if smaller figures
+	// are better. aim is the ratio that is aimed at. 0: there is none.
 	least, aim    float64
 	smallerBetter bool
 }
@@ -53,7 +53,7 @@ func one(variant string, figures map[string]float64) []sample {
 	return []sample{{Variant: variant, Figures: figures}}
 }
 
-// scenarios are all there are, in the order in which they run.
+// scenarios has all scenarios, in the order in which they run.
 func scenarios() []scenario {
 	return slices.Concat([]scenario{
 		ordinaryOnPostgres(), ordinaryOnSQLite(),

@@ -41,7 +41,8 @@ func (b *bench) postgres(ctx context.Context) (*server, error) {
 	return b.server, err
 }
 
-// dsn is that of a database, by TCP: most applications have a network in between.
+// dsn is a database's connection string, by TCP: most applications have a network in
+// between.
 func (s *server) dsn(database string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", s.Address(), database)
 }
@@ -57,8 +58,8 @@ func (s *server) fresh(ctx context.Context, name string) (dsn string, drop func(
 	}, nil
 }
 
-// cpu is what the postmaster and all its children have used, those that have ended
-// included, in µs. It is counted in ticks of 10 ms.
+// cpu is the CPU time of the postmaster and all its children, also of those that have
+// ended, in µs. The kernel counts it in ticks of 10 ms.
 func (s *server) cpu() (us float64, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *server) stop() error {
 	return s.Stop()
 }
 
-// stat is what /proc/PID/stat says.
+// stat has the fields of /proc/PID/stat.
 type stat struct {
 	parent        int
 	own, children int // ticks; of the children that have ended
@@ -102,7 +103,7 @@ func readStat(pid int) (s stat, err error) {
 	if err != nil {
 		return s, err
 	}
-	// The name stands in brackets, and may hold some.
+	// The name stands in brackets, and may contain brackets.
 	_, rest, _ := bytes.Cut(b[bytes.LastIndexByte(b, ')'):], []byte(" "))
 	f := strings.Fields(string(rest)) // from the third on: see proc(5)
 	if len(f) < 15 {

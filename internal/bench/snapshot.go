@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// snapshot is what a step costs after many completions that a session keeps the
-// database from tidying up.
+// snapshot measures the cost of a step after many completions while an open session
+// keeps the database from tidying up.
 func snapshot[Tx any](k kind[Tx]) scenario {
 	const start, held = "at the start", "after 300,000 beside an old snapshot"
 	return scenario{

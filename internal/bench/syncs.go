@@ -9,7 +9,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// syncs is how often SQLite has synced a file of this process since countSyncsOnce: one
+// syncs counts the syncs of this process's files by SQLite since countSyncsOnce: one
 // fsync or fdatasync each.
 var syncs atomic.Int64
 
@@ -18,8 +18,8 @@ type (
 	syncFile func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
-// countSyncsOnce puts a count before the method by which SQLite's VFS syncs a file. The
-// first call must come before a database is opened; later ones do nothing.
+// countSyncsOnce wraps the method with which SQLite's VFS syncs a file. The first call
+// must come before a database is opened; later ones do nothing.
 var countSyncsOnce = sync.OnceFunc(countSyncs)
 
 func countSyncs() {
@@ -48,14 +48,15 @@ func countSyncs() {
 	}))
 }
 
-// functions are those that SQLite has, of which the garbage collector would not know.
+// functions keeps the functions that SQLite refers to: the garbage collector does not
+// see those references.
 var functions []any
 
-// function is fn as SQLite, which was translated from C, has its functions.
+// function is fn in the form of SQLite's functions, which were translated from C.
 func function[F any](fn F) uintptr {
 	functions = append(functions, &fn)
 	return *(*uintptr)(unsafe.Pointer(&fn))
 }
 
-// pointer is what SQLite has as a number.
+// pointer turns a number of SQLite's into a pointer.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }

@@ -72,7 +72,7 @@ func (c *compared) verdict() string {
 	return "reached"
 }
 
-// short has about three digits.
+// short formats a figure with about three digits.
 func short(v float64) string {
 	switch {
 	case math.Abs(v) >= 100:

@@ -1,5 +1,6 @@
 // Package canarytest finds secrets where none may be: in logs, errors, metrics, dumps
-// and the files of databases, in whatever form a program would write them by mistake.
+// and the files of databases, in each form in which a program may write them by
+// mistake.
 package canarytest
 
 import (
@@ -14,8 +15,8 @@ import (
 	"testing"
 )
 
-// Cage holds the canaries of a test: values that are given as secrets and looked for
-// afterwards.
+// Cage holds the canaries of a test: values that the test gives as secrets and searches
+// for afterwards.
 type Cage struct {
 	canaries []canary
 }
@@ -25,10 +26,10 @@ type canary struct {
 	forms map[string][]byte
 }
 
-// leastBytes is how long a form must be, to be found by nothing but its leaking.
+// leastBytes is the least length of a form: a shorter one could occur by chance.
 const leastBytes = 8
 
-// Add takes a secret, of 12 bytes or more, under a name that says what it is.
+// Add adds a secret of 12 bytes or more, with a name for messages.
 func (c *Cage) Add(name string, secret []byte) {
 	if len(secret) < 12 {
 		panic("canarytest: a canary needs 12 bytes, or others are taken for it")
@@ -49,8 +50,8 @@ func (c *Cage) Add(name string, secret []byte) {
 	if quoted, err := json.Marshal(string(secret)); err == nil {
 		forms["in JSON"] = bytes.Trim(quoted, `"`)
 	}
-	// Within something longer the same bytes have one of three texts in base64, of which
-	// the digits at the edges depend on their neighbours.
+	// Within longer data the same bytes have one of three texts in base64. Only the
+	// digits at the edges depend on the neighbours.
 	for offset := range 3 {
 		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, offset), secret...))
 		first, last := (offset*8+5)/6, (offset+len(secret))*8/6
@@ -74,7 +75,7 @@ func percent(b []byte, format string) string {
 	return out.String()
 }
 
-// Find says which canaries are in a text, and in which form.
+// Find returns which canaries are in a text, and in which form.
 func (c *Cage) Find(text []byte) (found []string) {
 	for _, bird := range c.canaries {
 		for form, pattern := range bird.forms {
@@ -87,7 +88,7 @@ func (c *Cage) Find(text []byte) (found []string) {
 	return found
 }
 
-// RequireNone fails the test if a canary is in a text, but for those that are named.
+// RequireNone fails the test if a canary is in a text, except the named ones.
 func (c *Cage) RequireNone(t testing.TB, where string, text []byte, but ...string) {
 	t.Helper()
 	for _, leak := range c.Find(text) {
@@ -101,7 +102,7 @@ func (c *Cage) RequireNone(t testing.TB, where string, text []byte, but ...strin
 	}
 }
 
-// Printed is all that a program can make of a value by printing it.
+// Printed returns all texts that a program can get by printing a value.
 func Printed(values ...any) []byte {
 	var b bytes.Buffer
 	for _, v := range values {

@@ -14,7 +14,7 @@ import (
 	"github.com/surehook/surehook/internal/canarytest"
 )
 
-// Each way to let a secret out is noticed, whatever stands around it.
+// Each form of a leaked secret is found, whatever stands around it.
 func TestFind(t *testing.T) {
 	for range 50 {
 		secret := make([]byte, 20)

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime tells how much processor time this process has used, for benchmarks
-// and programs that measure.
+// Package cputime returns the processor time of this process, for benchmarks and
+// programs that measure.
 package cputime
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Used is the processor time of this process so far, of user and system together; 0
-// on systems that do not tell.
+// Used is the processor time of this process so far, of user and system together; 0 on
+// systems that do not report it.
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

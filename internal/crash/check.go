@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// checkConsequences checks, while processes go on, that what a decision brought about
-// came with it: a dead letter has its notice, and so has what is disabled.
+// checkConsequences checks, while processes go on, that a decision and its consequences
+// come together: a dead letter has its notice, and so has a disabled subscription.
 func (r *run) checkConsequences(ctx context.Context) error {
 	dead, _, err := r.own.history.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusDeadLettered, Limit: 20})
 	if err != nil {
@@ -44,8 +44,8 @@ func (r *run) checkConsequences(ctx context.Context) error {
 	return nil
 }
 
-// finish lets everything come to its end: the endpoint answers well, what is dead-lettered
-// is replayed, and what is disabled resumed.
+// finish brings everything to its end: the endpoint succeeds, dead letters are
+// replayed, and disabled subscriptions resumed.
 func (r *run) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(r.cfg.Kills)*time.Second)
 	defer cancel()
@@ -65,14 +65,14 @@ func (r *run) finish(ctx context.Context) error {
 	return errors.Join(err, <-ended, <-ended)
 }
 
-// wait waits until nothing is left to do.
+// wait waits until no delivery and no job remains.
 func (r *run) wait(ctx context.Context) error {
 	for ; ; time.Sleep(20 * time.Millisecond) { // until leases end, and what awaits a retry is due
 		if err := r.own.resumeDisabled(ctx); err != nil {
 			return err
 		}
-		// Asked first: a job that ends after the counts were taken publishes an event that
-		// is not among them.
+		// The jobs come first: a job that ends after the counts were taken
+		// publishes an event that is not among them.
 		left, err := r.own.column(ctx, `SELECT id FROM surehook_jobs WHERE status IN ('queued', 'running')
 			UNION ALL SELECT id FROM surehook_replays WHERE status = 'running' LIMIT 1`)
 		if err != nil {
@@ -94,7 +94,7 @@ func (r *run) wait(ctx context.Context) error {
 	}
 }
 
-// check checks, at the end, every promise against what the witness saw.
+// check checks, at the end, every promise against the witness's records.
 func (r *run) check(ctx context.Context) error {
 	deliveries, err := r.deliveries(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// deliveries are all, with their attempts.
+// deliveries returns all deliveries, with their attempts.
 func (r *run) deliveries(ctx context.Context) (all []sender.Delivery, err error) {
 	for cursor := ""; ; {
 		page, next, err := r.own.history.Deliveries(ctx, sender.DeliveryQuery{Limit: 200, Cursor: cursor})
@@ -142,7 +142,7 @@ func (r *run) deliveries(ctx context.Context) (all []sender.Delivery, err error)
 	}
 }
 
-// checkPublished holds I1 and I2: what was committed has its delivery, and what was
+// checkPublished checks I1 and I2: a committed event has its delivery, and one that was
 // rolled back has none and was never posted.
 func (r *run) checkPublished(things []string, deliveries []sender.Delivery) {
 	r.mu.Lock()
@@ -184,7 +184,7 @@ func (r *run) checkPublished(things []string, deliveries []sender.Delivery) {
 	r.report.Events, r.report.Acknowledged, r.report.Deliveries = len(ids), len(r.events), len(deliveries)
 }
 
-// checkDelivery holds I3 to I7 of one that has ended.
+// checkDelivery checks I3 to I7 for a delivery that has ended.
 func (r *run) checkDelivery(d sender.Delivery) {
 	broke := func(format string, args ...any) {
 		r.witness.broke(d.ID+" of "+d.Event.ID+": "+format, args...)
@@ -228,8 +228,8 @@ func (r *run) checkDelivery(d sender.Delivery) {
 	r.mu.Unlock()
 	r.report.Late += len(late)
 	for _, number := range late {
-		// A database that is killed in the middle of a commit may have recorded it, and says
-		// at the second try that it is too late.
+		// A database that is killed in the middle of a commit may have recorded
+		// the result; then the second try is too late.
 		unknown := r.report.Kills[ofDatabase] > 0
 		if number < 1 || number > len(d.Attempts) || !unknown && d.Attempts[number-1].Class != sender.ClassInterrupted {
 			broke("I5: the result of attempt %d came too late, and has changed something", number)
@@ -242,8 +242,8 @@ func (r *run) checkDelivery(d sender.Delivery) {
 	}
 }
 
-// checkJobs: what was accepted has ended, each step has had its effect once, and its end
-// was told of once.
+// checkJobs checks that each accepted job has ended, that each step has had its effect
+// once, and that each end was announced once.
 func (r *run) checkJobs(ctx context.Context) error {
 	r.mu.Lock()
 	accepted := slices.Clone(r.jobs)
@@ -270,8 +270,8 @@ func (r *run) checkJobs(ctx context.Context) error {
 	return err
 }
 
-// checkReceived holds I10 at the end: an effect if and only if a marker, one of each,
-// and versions that are those of the newest effects.
+// checkReceived checks I10 at the end: an event has an effect if and only if it has a
+// marker, and one of each; and each object's version is that of its newest effect.
 func (r *run) checkReceived(ctx context.Context) error {
 	for promise, query := range map[string]string{
 		"I10: %s has two effects":                      `SELECT event FROM effects GROUP BY event HAVING count(*) > 1`,
@@ -291,7 +291,7 @@ func (r *run) checkReceived(ctx context.Context) error {
 	return nil
 }
 
-// checkLeft holds the rows' part of I12: nothing live is left, and heads count none.
+// checkLeft checks the rows' part of I12: nothing live remains, and heads count none.
 func (r *run) checkLeft(ctx context.Context) error {
 	queries := []string{
 		"SELECT 'lease' FROM surehook_leases", "SELECT 'pending' FROM surehook_pending", "SELECT 'waiting' FROM surehook_waiting",
@@ -313,7 +313,7 @@ func (r *run) checkLeft(ctx context.Context) error {
 	return nil
 }
 
-// count fills in what the report has of notices and of the wire.
+// count fills in the report's figures of notices and of the wire.
 func (r *run) count(ctx context.Context) error {
 	for kind, n := range map[sender.NoticeKind]*int{sender.NoticeDeadLettered: &r.report.DeadLetters, sender.NoticeDisabled: &r.report.Disabled} {
 		all, err := r.own.column(ctx, "SELECT id FROM surehook_notices WHERE kind = '"+string(kind)+"'")

@@ -27,10 +27,10 @@ const (
 	jobPoll  = 20 * time.Millisecond
 	retry    = 50 * time.Millisecond
 
-	largeBody = 900 << 10 // so much that who writes it waits for the reader
+	largeBody = 900 << 10 // large enough that the writer waits for the reader
 )
 
-// order is what a child is told, in the environment variable of that name, as JSON.
+// order has a child's instructions, in the environment variable of that name, as JSON.
 type order struct {
 	Place    place
 	Name     string
@@ -38,14 +38,14 @@ type order struct {
 	Hit      int64
 	Endpoint string // the witness's
 	Defect   Defect
-	Outlives bool // the database: it goes on when that is away
+	Outlives bool // the database is killed: go on while it is away
 }
 
 const orderVariable = "SUREHOOK_CRASH_ORDER"
 
-// Child makes this process one of those that are killed, if it was started as one, and
-// then does not return. A program that calls [Run] or [Database] calls it first, in
-// TestMain or main.
+// Child runs one of the processes that are killed, and does not return, if this process
+// was started as one; else it returns at once. A program that calls [Run] or [Database]
+// calls it first, in TestMain or main.
 func Child() {
 	text := os.Getenv(orderVariable)
 	if text == "" {
@@ -94,8 +94,8 @@ func (o *order) send(ctx context.Context) error {
 	return <-ended
 }
 
-// dispatcher of a process that is to be killed at a point gives up, or disables, soon if
-// the point is there.
+// dispatcher returns the process's dispatcher. If the process is to be killed as it
+// gives up or disables, the policy does so soon.
 func (o *opened) dispatcher(point, name string, hooks sender.Hooks) (*sender.Dispatcher, error) {
 	schedule, err := backoff.Fixed(retry)
 	if err != nil {
@@ -113,8 +113,8 @@ func (o *opened) dispatcher(point, name string, hooks sender.Hooks) (*sender.Dis
 	})
 }
 
-// hooks spring the trap on the wire. What net/http tells of a connection is told by the
-// context.
+// hooks spring the trap on the wire. The context carries net/http's trace of the
+// connection.
 func (t *trap) hooks() sender.Hooks {
 	return sender.Hooks{
 		AttemptStart: func(ctx context.Context, _ *sender.Claimed) context.Context {
@@ -136,14 +136,14 @@ func (t *trap) hooks() sender.Hooks {
 // Types of events, each with a subscription of its own.
 const (
 	plain    = "thing.made"
-	failing  = "thing.failing"  // whose endpoint never answers well
-	replayed = "thing.replayed" // what is delivered of it is sent again
+	failing  = "thing.failing"  // whose endpoint never succeeds
+	replayed = "thing.replayed" // whose delivered events are sent again
 )
 
 var errUndo = errors.New("undo")
 
 // publish commits things with their events, rolls others back, and submits jobs. It
-// tells of what it has been promised. What the database did not answer is asked for
+// tells the parent what was acknowledged. If the database does not answer it tries
 // again, under the same idempotency key.
 func (o *order) publish(ctx context.Context, p *opened, t *trap) error {
 	for n := 0; ; n++ {
@@ -153,7 +153,7 @@ func (o *order) publish(ctx context.Context, p *opened, t *trap) error {
 			}
 			time.Sleep(20 * time.Millisecond) // the database is away
 		}
-		time.Sleep(10 * time.Millisecond) // not to have more than is dispatched
+		time.Sleep(10 * time.Millisecond) // so that events do not pile up
 	}
 }
 
@@ -170,7 +170,7 @@ func (o *order) publishOne(ctx context.Context, p *opened, t *trap, n int) error
 	}
 	var ref sender.Ref
 	inTx := p.pub.InTx
-	if o.Defect == Unsynced { // what that tells other processes is committed as usual
+	if o.Defect == Unsynced { // hints to other processes are committed as usual
 		inTx = receiver.SQL(p.db, nil)
 	}
 	err := inTx(ctx, func(tx *sql.Tx) (err error) {
@@ -213,7 +213,7 @@ func (o *order) publishOne(ctx context.Context, p *opened, t *trap, n int) error
 	return err
 }
 
-// operate resumes what was disabled, and replays.
+// operate resumes disabled subscriptions, and replays.
 func (o *order) operate(ctx context.Context, p *opened) error {
 	for {
 		time.Sleep(time.Duration(20+rand.IntN(20)) * time.Millisecond) // as an operator looks now and then

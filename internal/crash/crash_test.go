@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// number is what an environment variable says, or def.
+// number is the value of an environment variable, or def.
 func number(t *testing.T, variable string, def int) int {
 	t.Helper()
 	if text := os.Getenv(variable); text != "" {
@@ -43,7 +43,7 @@ func schema(t *testing.T, dsn string) string {
 	return pgtest.With(dsn, "search_path", name)
 }
 
-// place says where a store's processes work.
+// place returns the place where a store's processes work.
 func place(t *testing.T, store string) crash.Config {
 	t.Helper()
 	if store == "sqlite" {
@@ -54,8 +54,7 @@ func place(t *testing.T, store string) crash.Config {
 
 var stores = []string{"sqlite", "postgres"}
 
-// Processes are killed at every point, on both databases, and everything that was
-// promised is kept.
+// Processes are killed at every point, on both databases, and keep all promises.
 func TestKilledAtEveryPoint(t *testing.T) {
 	for _, store := range stores {
 		t.Run(store, func(t *testing.T) {
@@ -75,7 +74,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// A process that acknowledges before it has committed is found out.
+// The test finds a process that acknowledges before it has committed.
 func TestAcknowledgedTooEarly(t *testing.T) {
 	for _, store := range stores {
 		t.Run(store, func(t *testing.T) {
@@ -89,10 +88,10 @@ func TestAcknowledgedTooEarly(t *testing.T) {
 	}
 }
 
-// A database that is killed loses nothing that was acknowledged. If it does not wait for
-// its disk, that is found out.
+// A database that is killed loses nothing that was acknowledged. The test finds one
+// that does not wait for its disk.
 func TestDatabaseKilled(t *testing.T) {
-	pgtest.DSN(t) // skips where there is nothing to start
+	pgtest.DSN(t) // skips without an installed server
 	run := func(t *testing.T, cfg crash.Config, settings map[string]string) (crash.Report, error) {
 		server, err := pgtest.Start(pgtest.Options{Durable: true, Settings: settings})
 		require.NoError(t, err)
@@ -111,7 +110,7 @@ func TestDatabaseKilled(t *testing.T) {
 	t.Run("unsynced", func(t *testing.T) {
 		t.Parallel()
 		var err error
-		for range 10 { // histories: in one of them everything can have been written by chance
+		for range 10 { // histories: in a single one everything can have been written by chance
 			if _, err = run(t, crash.Config{Kills: 1, Defect: crash.Unsynced}, map[string]string{"wal_writer_delay": "10s"}); err != nil {
 				break
 			}
@@ -121,15 +120,15 @@ func TestDatabaseKilled(t *testing.T) {
 	})
 }
 
-// gone is a server that cannot be started again.
+// gone is a server that cannot be started again after a kill.
 type gone struct{ *pgtest.Server }
 
 func (gone) Restart() error { return errors.New("it does not start") }
 
-// Who waits for answers of a database that does not come back is told so, and not when
-// the time for an answer is over.
+// If the database does not come back, Database fails at once, and not only when the
+// time for an answer is over.
 func TestDatabaseDoesNotComeBack(t *testing.T) {
-	pgtest.DSN(t) // skips where there is nothing to start
+	pgtest.DSN(t) // skips without an installed server
 	server, err := pgtest.Start(pgtest.Options{Durable: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, server.Stop()) }()

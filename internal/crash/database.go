@@ -16,10 +16,11 @@ type Server interface {
 // ofDatabase is the name of its kills in a report.
 const ofDatabase = "the database"
 
-// Database kills a PostgreSQL server, cfg.Kills times, or 5, while processes work on it
-// that go on when it is back, and checks what [Run] checks: what was acknowledged is not
-// lost, and what was not, and is published again under its idempotency key, is there
-// once. Config.DSN says where in the server.
+// Database kills a PostgreSQL server, cfg.Kills times, or 5, while processes work on
+// it. They go on when it is back. It makes the same checks as [Run]: no acknowledged
+// event is lost, and an event that is published again under its idempotency key,
+// because it was not acknowledged, is there once. Config.DSN names a database and
+// schema of the server.
 func Database(ctx context.Context, cfg Config, server Server) (Report, error) {
 	if cfg.Kills == 0 {
 		cfg.Kills = 5
@@ -35,7 +36,7 @@ func (r *run) killDatabase(ctx context.Context, server Server) (err error) {
 	var all []*process
 	defer func() {
 		if err != nil {
-			giveUp() // of a server that is not back, nobody gets an answer
+			giveUp() // a server that is not back answers nobody
 		}
 		err = errors.Join(err, stop())
 		for _, p := range all {
@@ -73,10 +74,10 @@ func (r *run) killDatabase(ctx context.Context, server Server) (err error) {
 		}
 		r.killed(ofDatabase)
 	}
-	return r.more(ctx, 5*r.cfg.Processes) // after the last kill, too, they get on by themselves
+	return r.more(ctx, 5*r.cfg.Processes) // they recover by themselves after the last kill, too
 }
 
-// more waits until so many more events were acknowledged.
+// more waits until n more events were acknowledged.
 func (r *run) more(ctx context.Context, n int) error {
 	begun := time.Now()
 	acknowledged := func() int {

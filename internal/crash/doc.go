@@ -1,21 +1,21 @@
 // Package crash kills processes that send and receive with kill -9, and checks that
-// they have kept what they promise.
+// they have kept their promises.
 //
 // [Run] has several processes publish, dispatch, run jobs and receive on one database,
 // SQLite or PostgreSQL. Each dies at one of [Points]: before, in the middle of, during
 // or after the commit of a transaction that publishes, expands, claims, records,
-// dead-letters, disables, replays, completes a job or applies an event, or somewhere
-// on the wire. Nothing is compiled into the library for that. The process kills itself
-// in a wrapper around its database driver or its connection to the database (package
-// edge), which knows a transaction by its statements, or in what net/http and the
-// dispatcher's hooks tell of an attempt; and is killed by the endpoint where a body is
-// to be cut.
+// dead-letters, disables, replays, completes a job or applies an event, or somewhere on
+// the wire. Nothing is compiled into the library for that. The process kills itself in
+// a wrapper around its database driver or its connection to the database (package
+// edge), which recognises a transaction by its statements, or in the hooks of net/http
+// and of the dispatcher. To cut a body, the endpoint kills the process.
 //
-// One more is stopped for longer than its leases hold, and goes on, again and again.
+// One more process is stopped for longer than its leases last, and goes on, again and
+// again.
 //
-// What is checked is what the parent knows by itself: which publishes, rollbacks and
-// jobs were acknowledged, told by each process before it goes on; and which POSTs came,
-// with which bytes and signatures. What is broken is told by these names:
+// The parent checks against its own records: which publishes, rollbacks and jobs were
+// acknowledged, which each process tells it before going on; and which POSTs came, with
+// which bytes and signatures. An error names a broken invariant:
 //
 //   - I1: what was committed is never lost.
 //   - I2: what was rolled back is never posted.
@@ -32,11 +32,11 @@
 // [Database] kills all processes of a PostgreSQL server instead, again and again, while
 // the same processes work on it, and get on by themselves when it is back.
 //
-// Both have a [Defect] that they must find: without it nobody knows that they can.
+// Both have a [Defect] that they must find, to prove that they can.
 //
-// The processes are this program, started again: whoever calls Run or Database calls
-// [Child] first. The tests kill one process at each point, and the database five times.
-// As many as one likes are killed by
+// The processes are this program, started again: a program that calls Run or Database
+// calls [Child] first. The tests kill one process at each point, and the database five
+// times. For more kills:
 //
 //	SUREHOOK_KILLS=700 SUREHOOK_DATABASE_KILLS=200 go test -v -timeout 2h ./internal/crash
 package crash

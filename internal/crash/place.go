@@ -24,15 +24,15 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// place is where processes work together: a folder with an SQLite database, or a
-// schema of a PostgreSQL one, that the connection string's search_path names.
+// place is where processes work together: a folder with an SQLite database, or a schema
+// of a PostgreSQL database, which the connection string's search_path names.
 type place struct {
 	Folder string
 	DSN    string
 }
 
-// opened is a place as one process has it. The sender and the receiver use tables of
-// one database, as nobody should, to have one of each kind do.
+// opened is a place that a process has opened. The sender and the receiver share one
+// database, as no service should, so that one of each kind is enough.
 type opened struct {
 	db       *sql.DB
 	keys     *sender.Keys
@@ -129,8 +129,8 @@ func twoSteps(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, err
 	return json.RawMessage("2"), nil
 }
 
-// setUp makes the tables, those of the applications too. These refuse nothing that is
-// there twice.
+// setUp makes the tables, those of the applications too. The latter have no unique
+// keys, so that doubles show.
 func (o *opened) setUp(ctx context.Context) error {
 	for _, m := range o.migrate {
 		if err := m(ctx); err != nil {

@@ -14,16 +14,15 @@ import (
 // The stages of a transaction, in their order. While committing, PostgreSQL has been
 // sent the commit and nobody reads its answer; SQLite is somewhere in its writes.
 const (
-	inside     = "inside"     // what it is named after is done, the commit has not begun
+	inside     = "inside"     // its work is done, the commit has not begun
 	before     = "before"     // the commit is the next thing to happen
-	committing = "committing" // whether it will have happened is open
+	committing = "committing" // the commit may happen or not
 	committed  = "committed"  // nobody knows of it yet
 )
 
 var stages = []string{inside, before, committing, committed}
 
-// The transactions, and by which of their statements, with which argument, they are
-// known.
+// The transactions, and the statement, with its argument, by which each is recognised.
 var transactions = []struct {
 	name string
 	is   *regexp.Regexp
@@ -64,7 +63,7 @@ func Points() []string {
 
 func received(point string) bool { return strings.HasPrefix(point, "receive ") }
 
-// trap kills its process at the n-th hit of a point.
+// trap kills its process when a point is hit for the n-th time.
 type trap struct {
 	point string
 	hit   int64
@@ -87,7 +86,7 @@ func (t *trap) spring() {
 	select {} // the signal is on its way
 }
 
-// marks are those of the transactions that a connection is in.
+// marks name the transactions that a connection is in.
 type marks struct{ names []string }
 
 // add marks the transaction that a statement belongs to, and reports which are new.

@@ -42,8 +42,9 @@ type wire struct {
 	edge.Conn
 	trap  *trap
 	marks marks
-	// ends: a commit is about to be sent. broken: with a statement that a transaction
-	// is known by, so that its inside is in the middle of what is written.
+	// ends: a commit is about to be sent. broken: it is sent together with a
+	// statement by which a transaction is recognised, so the middle of the
+	// transaction is in the middle of the bytes.
 	ends, broken bool
 }
 
@@ -53,8 +54,8 @@ var commitName = func() []byte {
 	return []byte("stmtcache_" + hex.EncodeToString(sum[:24]))
 }()
 
-// commits reports whether what is written has a commit executed: by name, in a batch, or
-// alone, as a simple query. What prepares it has its text too.
+// commits reports whether the written bytes execute a commit: by name, in a batch, or
+// alone, as a simple query. Bytes that only prepare a commit contain its text, too.
 func commits(b []byte) bool {
 	if b[0] == 'Q' {
 		return bytes.Contains(bytes.ToLower(b), []byte("commit"))

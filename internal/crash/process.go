@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What children tell.
+// The lines that children write.
 const (
 	toldEvent = "event" // its id and its object's: it is committed
 	toldJob   = "job"   // its id: it is accepted
@@ -23,18 +23,19 @@ const (
 	undone    = "undone-" // begins the id of an object whose event is rolled back
 )
 
-// How long a child may take to get to its point. It takes a second or two; this is for
-// machines that are busy with other things.
+// patience bounds the time until a child gets to its point. It takes a second or two;
+// the rest is for busy machines.
 const patience = 5 * time.Minute
 
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	said  strings.Builder // on its standard error
-	heard chan struct{}   // closed when it has told everything
+	heard chan struct{}   // closed when all its lines were read
 }
 
-// start starts this program as a child. What it tells, word by word, is given to heard.
+// start starts this program as a child. heard gets the words of each line that the
+// child writes.
 func (o *order) start(ctx context.Context, heard func(words []string)) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -68,7 +69,7 @@ func (o *order) start(ctx context.Context, heard func(words []string)) (*process
 
 // killed waits until the process was killed.
 func (p *process) killed() error {
-	timer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) }) // it tells where it is
+	timer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) }) // it has written its address
 	defer timer.Stop()
 	<-p.heard
 	err := p.cmd.Wait()
@@ -82,14 +83,14 @@ func (p *process) killed() error {
 	return fmt.Errorf("it ended by itself, or never got to its point: %w: %s", err, p.said.String())
 }
 
-// stop stops it for longer than its leases hold, and lets it go on.
+// stop stops the process for longer than its leases last, and lets it go on.
 func (p *process) stop() error {
 	if err := pause(p.cmd.Process); err != nil {
 		return err
 	}
-	time.Sleep(lease + lease/6) // what is tested is that it is away for so long
+	time.Sleep(lease + lease/6) // the test is about its long absence
 	return resume(p.cmd.Process)
 }
 
-// kill kills it.
+// kill kills the process.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }

@@ -14,7 +14,8 @@ import (
 // receiving is the point of a receiver that is not killed.
 const receiving = "receiving"
 
-// receive applies events until it is killed. It tells where it listens.
+// receive applies events until it is killed. It tells its parent the address on which
+// it listens.
 func (o *order) receive(ctx context.Context) error {
 	p, err := o.Place.open(ctx, &trap{point: o.Point, hit: o.Hit})
 	if err != nil {
@@ -43,7 +44,7 @@ func (o *order) receive(ctx context.Context) error {
 	}))
 }
 
-// ringOf has the secret that events for a receiver are signed with.
+// ringOf returns the secret with which events for a receiver are signed.
 func ringOf() (*signing.Keyring, error) {
 	secret, err := signing.ParseSecret("whsec_" + "Y3Jhc2hjcmFzaGNyYXNoY3Jhc2hjcmFzaGNyYXNoMTI=")
 	if err != nil {

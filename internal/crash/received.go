@@ -18,7 +18,7 @@ import (
 
 const posters = 4
 
-// receiveAll posts events to a receiver while one after the other is killed.
+// receiveAll posts events to receivers, which are killed one after the other.
 func (r *run) receiveAll(ctx context.Context, orders []order) error {
 	at := &address{known: make(chan struct{})}
 	stop, err := r.post(ctx, at)
@@ -46,9 +46,8 @@ func (r *run) receiveAll(ctx context.Context, orders []order) error {
 	return errors.Join(err, p.killed())
 }
 
-// post posts events to the receiver at an address, each until it is answered with 200,
-// until it is stopped: then those that are under way are the last. One that fails ends
-// the others.
+// post posts events to the receiver at an address, each until the answer is 200. When
+// it is stopped it finishes the events under way. If one fails the others end.
 func (r *run) post(ctx context.Context, at *address) (stop func() error, err error) {
 	ring, err := ringOf()
 	if err != nil {
@@ -72,7 +71,7 @@ func (r *run) post(ctx context.Context, at *address) (stop func() error, err err
 	}, nil
 }
 
-// address is where the receiver is, while there is one.
+// address is the receiver's address while one runs.
 type address struct {
 	mu    sync.Mutex
 	url   string
@@ -108,8 +107,8 @@ func (a *address) get(ctx context.Context) (string, error) {
 	}
 }
 
-// insist posts an event until it is answered with 200, and then once more. At every
-// 200 its effect and its marker must be there; and they must be there once.
+// insist posts an event until the answer is 200, and then once more. At every 200 the
+// event must have exactly one effect and one marker.
 func (r *run) insist(ctx context.Context, ring *signing.Keyring, at *address, object string, version int) error {
 	now := time.Now()
 	id := newid.New("evt_", now)
@@ -141,7 +140,7 @@ func (r *run) insist(ctx context.Context, ring *signing.Keyring, at *address, ob
 	return nil
 }
 
-// checkApplied holds I10 and I11 of an event that was answered with 200.
+// checkApplied checks I10 and I11 for an event that was answered with 200.
 func (r *run) checkApplied(ctx context.Context, id string) error {
 	var n int
 	for err := errors.New("not asked"); err != nil; {

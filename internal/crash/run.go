@@ -15,43 +15,44 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// owner is the subscriber whose endpoint the witness is.
+// owner is the subscriber of the witness's endpoint.
 const owner = "sub_a"
 
-// Config says what is to be done where.
+// Config says what to do, and where.
 type Config struct {
-	// Folder is where SQLite's database goes, if DSN is empty.
+	// Folder is for SQLite's database, if DSN is empty.
 	Folder string
 	// DSN is the connection string of a PostgreSQL database, whose search_path is an
 	// empty schema.
 	DSN string
-	// Points are those to kill at; nil: all.
+	// Points are the points at which to kill; nil: all.
 	Points []string
-	// Kills is how many processes are killed, at each of Points in turn; 0: one at each.
+	// Kills is the number of processes that are killed, at Points in turn; 0: one
+	// at each.
 	Kills int
-	// Processes is how many that send there are at a time; 0: 2. One that receives is
-	// beside them.
+	// Processes is the number of processes that send at a time; 0: 2. One more
+	// process receives.
 	Processes int
-	// Seed is that of the choices: in which order the points come, and at which of
-	// their hits the kills. When what else happens is the machine's.
+	// Seed decides the order of the points, and at which hit of each the kill
+	// comes. The machine decides the rest.
 	Seed uint64
-	// Defect is planted, to see that it is found out.
+	// Defect is planted, to see that Run or Database finds it.
 	Defect Defect
 }
 
-// Defect is a deliberate one, of the processes that are killed.
+// Defect is a deliberate defect of the processes that are killed.
 type Defect string
 
 const (
 	// Early: publishes are acknowledged before they are committed. [Run] fails.
 	Early Defect = "early"
-	// Unsynced: publishes are committed without waiting for the disk. [Database] fails.
-	// Nothing else is done then: a commit that is waited for takes those before it
-	// along.
+	// Unsynced: publishes are committed without waiting for the disk. [Database]
+	// fails. The processes do nothing else then: a commit that waits for the disk
+	// makes the earlier ones durable, too.
 	Unsynced Defect = "unsynced"
 )
 
-// Report says what was done. All of it has been checked if the error beside it is nil.
+// Report says what was done. If the error beside it is nil, all of it has been checked.
 type Report struct {
 	Kills        map[string]int // by point
 	Events       int            // that were committed
@@ -62,14 +63,14 @@ type Report struct {
 	Posts        int // that came whole
 	Cut          int // and those that did not
 	Jobs         int
-	Stopped      int // processes, for longer than their leases held
+	Stopped      int // processes, for longer than their leases lasted
 	Late         int // results that came too late
 	DeadLetters  int // notices of them
 	Disabled     int // notices of it
-	Received     int // events that the receiver was sent until it answered with 200
+	Received     int // events that were posted to the receiver until it answered with 200
 }
 
-// run is what the parent knows.
+// run has the parent's records.
 type run struct {
 	cfg     Config
 	place   place
@@ -84,9 +85,9 @@ type run struct {
 	report Report
 }
 
-// Run kills processes, one at each point after the other, while others go on, lets the
-// last ones finish, and checks that every promise was kept. All that was broken is in
-// the error.
+// Run kills processes, one at each point after the other, while others go on. It lets
+// the last ones finish, and checks that every promise was kept. The error has all
+// broken promises.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Points == nil {
 		cfg.Points = Points()
@@ -97,7 +98,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return running(ctx, cfg, (*run).killAll)
 }
 
-// running sets up, has some killed, lets the rest finish, and checks.
+// running sets up, kills some processes, lets the rest finish, and checks.
 func running(ctx context.Context, cfg Config, kill func(r *run, ctx context.Context) error) (Report, error) {
 	if cfg.Processes == 0 {
 		cfg.Processes = 2
@@ -148,8 +149,8 @@ func (r *run) setUp(ctx context.Context) error {
 	return nil
 }
 
-// killAll has the points of those that send and of the one that receives worked off
-// side by side.
+// killAll works through the points of the senders and those of the receiver side by
+// side.
 func (r *run) killAll(ctx context.Context) error {
 	points := slices.Clone(r.cfg.Points)
 	var send, receive []order
@@ -161,7 +162,7 @@ func (r *run) killAll(ctx context.Context) error {
 			Place: r.place, Name: fmt.Sprintf("child-%d", n), Point: points[n%len(points)], Hit: 1 + r.rnd.Int64N(2),
 			Endpoint: r.witness.url, Defect: r.cfg.Defect,
 		}
-		if received(o.Point) { // which it gets to in a moment
+		if received(o.Point) { // it gets there in a moment
 			o.Hit = 1 + r.rnd.Int64N(30)
 			receive = append(receive, o)
 		} else {
@@ -203,8 +204,9 @@ func (r *run) killAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// stopOne has one more process, which is stopped for longer than its leases hold, and
-// goes on, now and then, and is killed when it is enough or the others are done.
+// stopOne runs one more process. Now and then it stops the process for longer than its
+// leases last, and lets it go on. It kills the process after enough stops, or once the
+// others are done.
 func (r *run) stopOne(ctx context.Context, done <-chan struct{}) error {
 	o := order{Place: r.place, Name: "stopped", Endpoint: r.witness.url}
 	p, err := o.start(ctx, r.heard)
@@ -212,14 +214,14 @@ func (r *run) stopOne(ctx context.Context, done <-chan struct{}) error {
 		return err
 	}
 	defer p.kill()
-	for range 2 + r.cfg.Kills/8 { // one that is stopped in the middle of writing stops all who use SQLite
+	for range 2 + r.cfg.Kills/8 { // a process that is stopped while it writes stops all users of SQLite
 		select {
 		case <-done:
 			p.kill()
 			return p.killed()
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(300 * time.Millisecond): // in the middle of whatever it is at then
+		case <-time.After(300 * time.Millisecond): // at any moment of its work
 			if err := p.stop(); err != nil {
 				return err
 			}
@@ -239,7 +241,7 @@ func (r *run) killSender(ctx context.Context, o order) error {
 	}
 	if o.Point == midBody {
 		r.witness.mu.Lock()
-		r.witness.midBody[o.Name] = func() { p.kill(); <-p.heard } // it may write until it is gone
+		r.witness.midBody[o.Name] = func() { p.kill(); <-p.heard } // it may write until it has died
 		r.witness.mu.Unlock()
 	}
 	if err := p.killed(); err != nil {
@@ -255,7 +257,7 @@ func (r *run) killed(point string) {
 	r.report.Kills[point]++
 }
 
-// heard notes what a process was promised.
+// heard notes a process's acknowledgements.
 func (r *run) heard(words []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -56,7 +56,7 @@ func (t *trap) aroundSQLite(_ context.Context, c edge.Call, do func() error) err
 	return do()
 }
 
-// springSoon springs somewhere in the time that a commit takes.
+// springSoon springs at some moment of a commit.
 func (t *trap) springSoon() {
 	for end := time.Now().Add(rand.N(2 * time.Millisecond)); time.Now().Before(end); { // a sleep is not that exact
 	}

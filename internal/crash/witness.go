@@ -15,8 +15,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// A POST whose signature is older than this, as it arrives, was not signed for it. It is
-// long for machines that are busy, and short to a lease of theirs that was lost.
+// A POST whose signature is older than this on arrival was not signed for this attempt.
+// It is long enough for busy machines, and much shorter than the time after which a
+// lease is lost.
 const freshFor = 10 * time.Second
 
 // post is a POST whose body came whole.
@@ -26,8 +27,7 @@ type post struct {
 	body    string
 }
 
-// witness is the endpoint that processes post to. It believes nothing but what came
-// over the wire, and keeps it.
+// witness is the endpoint of all posts. It records only what came over the wire.
 type witness struct {
 	url      string
 	server   *http.Server
@@ -37,7 +37,7 @@ type witness struct {
 	posts   map[string][]post // by event
 	cut     int               // bodies that did not come whole
 	broken  []string          // promises
-	answers bool              // well, everywhere
+	answers bool              // all endpoints succeed
 	midBody map[string]func() // kills a process in the middle of a body, by its name
 }
 
@@ -50,8 +50,7 @@ func newWitness(secret signing.Secret) (*witness, error) {
 	if w.verifier, err = signing.NewVerifier(keyring, nil); err != nil {
 		return nil, err
 	}
-	// Little is taken in before it is read, so that a process can be killed while it
-	// writes.
+	// The buffers are small, so that a process can be killed while it writes.
 	small := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if own := c.Control(func(fd uintptr) { err = receiveBuffer(fd, 4<<10) }); own != nil {
 			return own
@@ -76,8 +75,9 @@ func (w *witness) broke(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
-// killMidBody kills who posts, if it is to be, when the body has begun to come. Seldom
-// the kernel has the rest by then, and it comes whole.
+// killMidBody kills the process that posts, if it is to be killed here, when the body
+// has begun to come. If the kernel has the rest by then, which is rare, the body comes
+// whole.
 func (w *witness) killMidBody(r *http.Request) {
 	w.mu.Lock()
 	kill := w.midBody[r.UserAgent()]
@@ -88,7 +88,7 @@ func (w *witness) killMidBody(r *http.Request) {
 	}
 }
 
-// ServeHTTP notes a POST, before it is answered.
+// ServeHTTP notes a POST before it answers.
 func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
 	if r.ContentLength >= largeBody {

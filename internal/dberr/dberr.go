@@ -1,5 +1,5 @@
-// Package dberr tells what a database's error asks of whoever owns the
-// transaction. It knows the errors by their codes and imports no driver.
+// Package dberr tells the owner of a transaction what to do about a database's error.
+// It recognises the errors by their codes and imports no driver.
 package dberr
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Kind is what can be done about an error.
+// Kind says what to do about an error.
 type Kind int
 
 const (
@@ -37,12 +37,13 @@ func (k Kind) String() string {
 	}
 }
 
-// Classify looks through everything that err wraps: for what Stated knows, and for what
-// is most likely said of a database, although others say it, too: that a connection
-// ended in the middle, an error of the network, the text of a locked database.
+// Classify looks through all errors that err wraps. Besides the errors that Stated
+// knows it recognises some that most likely come from a database, although other
+// sources are possible: a connection that ended in the middle, an error of the network,
+// the text of a locked database.
 //
 // context.DeadlineExceeded is Other although it is a net.Error: it says how long the
-// caller wanted to wait, not what the database is like.
+// caller wanted to wait, and nothing about the database.
 func Classify(err error) Kind {
 	if err == nil {
 		return Other
@@ -60,8 +61,8 @@ func Classify(err error) Kind {
 	return Other
 }
 
-// Stated is Classify by nothing but what only a database can have said, looking through
-// everything that err wraps.
+// Stated is Classify by errors that only a database can have made. It looks through all
+// errors that err wraps.
 //
 // Postgres drivers name the SQLSTATE (PostgreSQL, appendix A). SQLite drivers give the
 // result code (sqlite.org/rescode.html), whose low byte is the primary one, or only the
@@ -82,8 +83,8 @@ func Stated(err error) Kind {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return Unavailable
 	}
-	// pgx has no other word for a connection that it has given up before, or that it
-	// cannot write to; the method is of its own errors alone.
+	// pgx has no other sign of a connection that it has given up before, or that it
+	// cannot write to. Only its own errors have the method.
 	var unsent interface {
 		error
 		SafeToRetry() bool
@@ -110,9 +111,9 @@ func ofSQLState(state string) Kind {
 		"57P05": // idle_session_timeout
 		return Unavailable
 	}
-	// Not among them: 25P02 (in_failed_sql_transaction), whose cause was reported
-	// before and was swallowed, and 57014 (query_canceled), where nobody says who
-	// cancelled and why.
+	// Two codes are left out: 25P02 (in_failed_sql_transaction), whose cause was
+	// reported before and was swallowed, and 57014 (query_canceled), which does not
+	// say who cancelled and why.
 	if strings.HasPrefix(state, "08") || // connection exceptions
 		strings.HasPrefix(state, "53") || // insufficient resources
 		strings.HasPrefix(state, "58") { // system errors: of input and output
@@ -165,7 +166,7 @@ func ofSQLiteCode(code int) Kind {
 	return Other
 }
 
-// unreachable is of what services other than the database say, too.
+// unreachable recognises errors that services other than the database can cause, too.
 func unreachable(err error) bool {
 	// pgx reports a server that closed the connection in the middle of an answer
 	// in these words and no others.

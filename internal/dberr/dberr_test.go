@@ -27,13 +27,13 @@ type sqliteError int
 func (e sqliteError) Error() string { return fmt.Sprintf("code %d", int(e)) }
 func (e sqliteError) Code() int     { return int(e) }
 
-// sqliteText is of an SQLite driver that gives its code in another form.
+// sqliteText is the error of an SQLite driver that has only a text.
 type sqliteText string
 
 func (e sqliteText) Error() string { return string(e) }
 func (e sqliteText) Code() uint8   { return 5 }
 
-// unsent is how pgx says that a connection was not used.
+// unsent is pgx's error for a connection that was not used.
 type unsent string
 
 func (e unsent) Error() string     { return string(e) }
@@ -48,7 +48,7 @@ func TestClassify(t *testing.T) {
 	for _, c := range []struct {
 		err       error
 		want      dberr.Kind
-		lookAlike bool // others say it, too
+		lookAlike bool // other sources have it, too
 	}{
 		{err: nil, want: dberr.Other},
 		{err: errors.New("no such table: x"), want: dberr.Other},

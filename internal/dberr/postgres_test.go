@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// The driver itself, with what a server says in earnest. The second error of a
-// lost connection counts too: an application may have swallowed the first.
+// The driver itself, with a server's real errors. The second error of a lost connection
+// counts too: an application may have swallowed the first.
 func TestClassifyPostgresDriver(t *testing.T) {
 	dsn, ctx := pgtest.DSN(t), t.Context()
 	db, err := sql.Open("pgx", dsn)

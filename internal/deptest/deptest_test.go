@@ -1,6 +1,5 @@
-// Package deptest_test holds the direction of the arrows between the module's
-// packages, and what each may import from outside. Imports of test files are
-// free.
+// Package deptest_test checks which packages of the module may import which, and what
+// each may import from outside. Imports of test files are free.
 package deptest_test
 
 import (
@@ -15,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rule says what packages may reach through any chain of imports.
+// rule says which packages some packages may reach through any chain of imports.
 type rule struct {
 	name    string
 	from    []string // the packages that it binds
-	but     []string // those among them that it does not
-	never   []string // what they must not reach
-	only    []string // if set: of what is neither standard nor ours, this alone
-	must    string   // if set: what each must import itself
-	direct  []string // what they must not import themselves, while what they import may
+	but     []string // exceptions
+	never   []string // packages that they must not reach
+	only    []string // if set: the only packages that are neither standard nor ours
+	must    string   // if set: packages that each must import itself
+	direct  []string // packages that they must not import themselves, while their imports may
 	because string
 }
 
@@ -221,12 +220,12 @@ func TestArrows(t *testing.T) {
 	require.Empty(t, broken(g, rules))
 }
 
-// A rule that no import could break would hold nothing.
+// A rule that no import could break would check nothing.
 func TestEveryRuleCanBeBroken(t *testing.T) {
 	const sqlite, pgx = "modernc.org/sqlite", "github.com/jackc/pgx/v5"
 	tests := []struct {
 		rule string
-		tree map[string]string // package → what it imports; ours have no full stop in the first element
+		tree map[string]string // package → its imports; ours have no full stop in the first element
 	}{
 		{"light", map[string]string{"receiver": "github.com/rs/zerolog"}},
 		{"light", map[string]string{"signing": "internal/x", "internal/x": "golang.org/x/crypto/hkdf"}},

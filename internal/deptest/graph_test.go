@@ -59,7 +59,8 @@ func load(tree fs.FS) (graph, error) {
 	return g, err
 }
 
-// skip leaves out what the go command leaves out of ./... and ./examples/... too.
+// skip leaves out the folders that the go command leaves out of ./... and
+// ./examples/...
 func skip(tree fs.FS, folder string) error {
 	if folder == "." || folder == "examples" {
 		return nil
@@ -72,8 +73,8 @@ func skip(tree fs.FS, folder string) error {
 	return nil
 }
 
-// reach has everything that a package imports, over packages of the module,
-// with the chain of imports that leads there.
+// reach returns all packages that a package imports, also through packages of the
+// module, with the chain of imports that leads there.
 func (g graph) reach(from string) map[string][]string {
 	chains := map[string][]string{}
 	queue := [][]string{{from}}

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Go raises whoever imports a module to the versions that it names. So the root names few,
-// and engines in the oldest versions that do: a service chooses its own.
+// Go raises an importer of a module to the versions that the module names. So the root
+// names few modules, and engines in the oldest versions that work: a service chooses
+// its own.
 func TestRequirements(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
 	require.NoError(t, err)

@@ -2,8 +2,8 @@ package edge
 
 import "net"
 
-// Conn is a connection whose reads and writes go through functions, where they are
-// set: they get what the inner one does.
+// Conn is a connection whose reads and writes go through functions, if they are set.
+// The functions get the inner connection's method.
 type Conn struct {
 	net.Conn
 	OnRead  func(b []byte, read func(b []byte) (int, error)) (int, error)

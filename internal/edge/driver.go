@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// Kind is what a call of a driver does.
+// Kind is the kind of a driver's call.
 type Kind string
 
 // The kinds of calls that go through a Hook.
@@ -34,16 +34,16 @@ type Session struct {
 	Note any // the Hook's own
 }
 
-// Hook stands around each call of a driver: what it returns is the call's error, and
-// the call is made when it calls do, once or not at all. An error after do is one of
-// a call that has had its effect. The context of a commit and of a rollback is that of
-// the transaction's beginning.
+// Hook stands around each call of a driver. It makes the call by calling do, once or
+// not at all, and its error is the call's. If it returns an error after do, the call
+// has failed after its effect. A commit and a rollback have the context with which the
+// transaction began.
 type Hook func(ctx context.Context, c Call, do func() error) error
 
 // Wrap returns a connector, for sql.OpenDB, whose calls go through a hook.
 func Wrap(inner driver.Connector, hook Hook) driver.Connector { return connector{inner, hook} }
 
-// Open returns a connector of a driver that has none of its own.
+// Open returns a connector for a driver that has none of its own.
 func Open(d driver.Driver, dsn string) (driver.Connector, error) {
 	if c, ok := d.(driver.DriverContext); ok {
 		return c.OpenConnector(dsn)
@@ -84,8 +84,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return w, nil
 }
 
-// conn has all optional interfaces, and does without those that the inner one lacks as
-// database/sql would.
+// conn has all optional interfaces. If the inner connection lacks one, conn does what
+// database/sql would do.
 type conn struct {
 	inner   driver.Conn
 	hook    Hook
@@ -119,7 +119,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	if !ok {
 		return nil, errNoContext
 	}
-	var inner driver.Stmt // a nil pointer of the driver's would not be nil
+	var inner driver.Stmt // a nil pointer of the driver would not be a nil interface
 	err := c.call(ctx, Prepare, text, nil, func() error {
 		s, err := p.PrepareContext(ctx, text)
 		if err == nil {
@@ -155,7 +155,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		return err
 	})
 	if err != nil {
-		if inner != nil { // database/sql takes the connection to be outside of one
+		if inner != nil { // database/sql takes the connection to be outside of a transaction
 			_ = inner.Rollback()
 		}
 		return nil, err

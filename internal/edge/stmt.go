@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// stmt is a prepared statement, whose calls are told from others by nothing.
+// stmt is a prepared statement. A Hook cannot tell its calls from others.
 type stmt struct {
 	inner driver.Stmt
 	c     *conn

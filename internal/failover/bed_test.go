@@ -59,7 +59,7 @@ func read[T any](t *testing.T, pool *pgxpool.Pool, query string, args ...any) (v
 	return v
 }
 
-// service is a sending service on a database. What it posts goes to its world.
+// service is a sending service on a database. Its posts go to its world.
 type service struct {
 	t       *testing.T
 	world   *world
@@ -88,7 +88,8 @@ func newService(t *testing.T, w *world, dsn string) *service {
 	return s
 }
 
-// subscribe makes a subscription to everything, whose events the world knows by the name.
+// subscribe makes a subscription to all events. The world keeps its events under the
+// name.
 func (s *service) subscribe(name string) sender.Subscription {
 	s.t.Helper()
 	ctx := context.Background()
@@ -99,7 +100,7 @@ func (s *service) subscribe(name string) sender.Subscription {
 	return sub
 }
 
-// publish tells everyone of an object.
+// publish publishes an event about an object, for everybody.
 func (s *service) publish(object string) sender.Ref {
 	s.t.Helper()
 	ref, err := s.pub.Publish(context.Background(), change(object))
@@ -117,7 +118,7 @@ func (s *service) dispatcher() *sender.Dispatcher {
 	require.NoError(s.t, err)
 	d, err := sender.NewDispatcher(s.store, s.keys, &sender.DispatcherConfig{
 		Policy: sender.Policy{Backoff: backoff.Policy{Schedule: soon, Horizon: time.Millisecond}},
-		// A claim that nobody comes back to stands for its lease.
+		// A claim without a result lasts for its lease.
 		Timeout: 3 * time.Second, Lease: 9 * time.Second,
 		UnguardedTransport: s.world, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -132,7 +133,7 @@ func (s *service) drain() {
 	require.NoError(s.t, err)
 }
 
-// posted is what a receiver is told of an event.
+// posted has the fields of an event that a receiver reads.
 type posted struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
@@ -141,15 +142,15 @@ type posted struct {
 	} `json:"object"`
 }
 
-// world are all receivers. It outlives every database.
+// world has all receivers. It outlives every database.
 type world struct {
 	t    *testing.T
 	mu   sync.Mutex
 	seen map[string][]posted // by the name of the subscription
 
-	failing string // the name of one that answers with an error
+	failing string // the name of a receiver that answers with an error
 
-	tokens atomic.Int64 // of claims: no two are the same, as no two random ones are
+	tokens atomic.Int64 // of claims: no two are the same, like random ones
 }
 
 func newWorld(t *testing.T) *world { return &world{t: t, seen: map[string][]posted{}} }
@@ -172,7 +173,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody}, nil
 }
 
-// ids are those of the events that a subscription has got.
+// ids returns the ids of the events that a subscription has got.
 func (w *world) ids(name string) (ids []string) {
 	for _, p := range w.all(name) {
 		ids = append(ids, p.ID)
@@ -186,7 +187,7 @@ func (w *world) all(name string) []posted {
 	return append([]posted(nil), w.seen[name]...)
 }
 
-// claim takes what is due, as a process does that is then cut off.
+// claim claims the due deliveries, like a process that is cut off then.
 func (s *service) claim() []sender.Claimed {
 	s.t.Helper()
 	b := sender.Batch{Decide: sender.Policy{}.Decide}

@@ -10,8 +10,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A dump that was restored into another cluster, whose transactions have lower numbers:
-// what was published before goes to those who had asked for it, and to nobody else.
+// A dump is restored into another cluster, whose transactions have lower numbers.
+// Events that were published before go to the subscriptions that had asked for them,
+// and to no others.
 func TestDumpIntoAnotherCluster(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t)
 	old, other := fresh(t), fresh(t)
@@ -50,7 +51,7 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	require.ElementsMatch(t, []string{delivered.ID, waiting.ID, fresh.ID}, w.ids("kept"))
 	require.Equal(t, []string{fresh.ID}, w.ids("late"), "nothing of before it was there")
 
-	// The dead letter of before is found, and sent again.
+	// The dead letter from before is found, and sent again.
 	replays, err := sender.NewReplays(after.store, nil)
 	require.NoError(t, err)
 	replay, err := replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Subscription: dead.ID}})
@@ -64,8 +65,8 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	require.Zero(t, counts.DeadLettered)
 }
 
-// A database that was brought back to an earlier state, of which receivers have seen
-// more, gives out nothing again that they have seen.
+// A database was brought back to an earlier state, and receivers have seen later
+// events. It gives out no id or version again that they have seen.
 func TestRestoreToAnEarlierPoint(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t)
 	old := fresh(t)
@@ -121,8 +122,8 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 	require.ElementsMatch(t, ids, read, "after the cursor of who has read all")
 }
 
-// Who lets processes run while the database goes back under them has them read anew what
-// they remember.
+// If the database is brought back while processes run, Restored makes them read anew
+// what they remember.
 func TestRestoreUnderRunningProcesses(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t)
 	old := fresh(t)
@@ -143,7 +144,8 @@ func TestRestoreUnderRunningProcesses(t *testing.T) {
 		require.NoError(t, err)
 	}
 	deliver()
-	// What a restore does to the row, and to what the store's memory of it is compared with.
+	// A restore brings back the row, and the value with which the store compares
+	// its memory of it.
 	run(t, s.pool, `CREATE TABLE kept AS SELECT url, version FROM surehook_subscriptions`)
 	move("lost")
 	deliver()

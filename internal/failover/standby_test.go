@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// eitherOf is the connection string of whichever server may be written to.
+// eitherOf is a connection string for the one of two servers that accepts writes.
 func eitherOf(t *testing.T, servers ...*pgtest.Server) string {
 	t.Helper()
 	var hosts, ports string
@@ -43,7 +43,7 @@ func follower(t *testing.T, s *pgtest.Server, state string) *pgtest.Server {
 	return standby
 }
 
-// await looks until something holds that nobody tells of.
+// await polls until a condition holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -54,7 +54,8 @@ func await(t *testing.T, what string, holds func() bool) {
 }
 
 // While a service is at work, its primary is killed and the synchronous standby takes
-// over: what a producer was told is committed is delivered, and no version is given twice.
+// over. Each event whose commit was acknowledged is delivered, and no version is given
+// twice.
 func TestFailoverToASynchronousStandby(t *testing.T) {
 	w := newWorld(t)
 	primary := fresh(t)
@@ -120,8 +121,8 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 	}
 }
 
-// The standby lacks the primary's last commits. What it has is delivered, a result of
-// before the failover changes nothing, and what was given out of what is lost is not
+// The standby lacks the primary's last commits. Its events are delivered, results from
+// before the failover change nothing, and the ids and versions of lost events are not
 // given out again.
 func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t)

@@ -30,8 +30,8 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// side is one of a sender's and a receiver's, as a process has them: its database, for
-// transactions of the application, and its store.
+// side is a process's sender or receiver: its database, for transactions of the
+// application, and its store.
 type side struct {
 	db    *sql.DB
 	store sender.Store[*sql.Tx]
@@ -45,16 +45,15 @@ func (s side) replays(t *testing.T) *sender.Replays {
 	return r
 }
 
-// bed is a database with its tables made, in which one flow after the other is run.
+// bed is a migrated database, in which one flow after the other is run.
 type bed interface {
-	// flow runs all that there is to do while a call fails.
+	// flow runs a whole flow while a call fails.
 	flow(t *testing.T, f *fault)
 }
 
 var beds = map[string]func(t *testing.T) bed{"sqlite": newSQLite, "postgres": newPostgres}
 
-// workers is how many work on one of them. Where time passes by itself, most of it is
-// waited away.
+// workers is how many flows run at once. If time passes by itself, flows mostly wait.
 func workers(bed string) int {
 	if bed == "postgres" {
 		return 4
@@ -74,7 +73,7 @@ const (
 	effects = "CREATE TABLE effects (event text NOT NULL, object text NOT NULL)"
 )
 
-// onSQLite copies two files for each flow, and has a clock that is moved.
+// onSQLite copies two files for each flow, and has a clock that the test moves.
 type onSQLite struct{ template string }
 
 func openSQLite(t testing.TB, path string, f *fault) *sql.DB {
@@ -155,8 +154,8 @@ func newPostgres(t *testing.T) bed {
 	return b
 }
 
-// open opens the application's transactions by a driver whose calls fail, and the
-// dispatcher's on connections that do.
+// open opens the application's transactions with a driver whose calls fail, and the
+// dispatcher's on connections that fail.
 func (b onPostgres) open(t *testing.T, f *fault) (side, *postgres.Store[*sql.Tx]) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(b.dsn)

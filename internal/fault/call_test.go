@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/internal/edge"
 )
 
-// mode is how a call fails.
+// mode is the way in which a call fails.
 type mode string
 
 const (
@@ -25,11 +25,11 @@ var modes = []mode{beforeEffect, afterEffect, hanging}
 
 var errFault = errors.New("as the test wants it")
 
-// hangTime is how long a call hangs whose context does not end, as of a driver that has a
-// timeout of its own.
+// hangTime bounds a call that hangs and whose context does not end, like a driver's own
+// timeout.
 const hangTime = 20 * time.Millisecond
 
-// fault makes the n-th of the calls fail that are counted by it.
+// fault makes the n-th of the calls that it counts fail.
 type fault struct {
 	n      int64 // 0: none
 	mode   mode
@@ -38,10 +38,10 @@ type fault struct {
 	log    func(what ...any)
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // of whoever waits for the calls
+	cancel context.CancelFunc // of the caller that waits for the calls
 }
 
-// context is one for work that ends when a call hangs.
+// context is for work that ends when a call hangs.
 func (f *fault) context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	f.mu.Lock()
@@ -67,7 +67,7 @@ func (f *fault) giveUp() {
 	}
 }
 
-// where tells of the call that fails, for who looks into it.
+// where describes the call that fails, for error messages.
 func (f *fault) where(what ...any) {
 	if f.log != nil {
 		f.log(what...)
@@ -81,7 +81,7 @@ func (f *fault) around(ctx context.Context, c edge.Call, do func() error) error 
 	}
 	f.where(c.Kind, c.Text[:min(len(c.Text), 60)])
 	err := errFault
-	if c.Kind == edge.Commit || c.Kind == edge.Rollback { // or it would be used again, in the transaction
+	if c.Kind == edge.Commit || c.Kind == edge.Rollback { // or the connection would be used again, in the transaction
 		err = errors.Join(err, driver.ErrBadConn)
 	}
 	switch f.mode {
@@ -127,7 +127,7 @@ func (f *fault) dial(inner func(ctx context.Context, network, addr string) (net.
 		}
 		w.OnRead = func(b []byte, read func([]byte) (int, error)) (int, error) {
 			n, err := read(b)
-			if lost.Load() && n > 0 { // so the server has done it
+			if lost.Load() && n > 0 { // so the server has done its work
 				_ = c.Close()
 				return 0, errFault
 			}

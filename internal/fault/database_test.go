@@ -46,11 +46,11 @@ func counted(t *testing.T, dsn string, calls *atomic.Int64) *pgxpool.Pool {
 	return pool
 }
 
-// A database in trouble stops a sender and a receiver for as long as that lasts: they
-// lose nothing, do not ask all the time whether it is over, and go on by themselves.
+// A database in trouble stops a sender and a receiver for as long as that lasts. They
+// lose nothing, do not poll all the time, and go on by themselves.
 func TestDatabaseInTrouble(t *testing.T) {
 	t.Parallel()
-	pgtest.DSN(t) // skips where there is nothing to start
+	pgtest.DSN(t) // skips without an installed server
 	server, err := pgtest.Start(pgtest.Options{Durable: true, TCP: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
@@ -97,12 +97,13 @@ func TestDatabaseInTrouble(t *testing.T) {
 	go func() {
 		defer close(published)
 		for {
-			// Not broken off: of one that was, nobody knows whether it is there.
+			// The publish is not broken off: else it would not be known
+			// whether it was committed.
 			s.publish(t.Context())
 			select {
 			case <-enough:
 				return
-			case <-time.After(10 * time.Millisecond): // not to have more than is dispatched
+			case <-time.After(10 * time.Millisecond): // so that events do not pile up
 			}
 		}
 	}()
@@ -120,8 +121,9 @@ func TestDatabaseInTrouble(t *testing.T) {
 			return s.pending() < 5
 		}, soon, 20*time.Millisecond, "%s: it dispatches again", what)
 	}
-	// lasts is how long each trouble does, and calm how often a dispatcher may ask
-	// in that time. One that asks again at once does so thousands of times.
+	// lasts is how long each trouble lasts, and calm how often a dispatcher may
+	// call the database in that time. One that tries again at once makes thousands
+	// of calls.
 	const lasts, calm = 800 * time.Millisecond, 150
 	goesOn("before")
 	for what, begin := range map[string]func() (end func()){
@@ -152,7 +154,7 @@ func TestDatabaseInTrouble(t *testing.T) {
 	} {
 		end := begin()
 		asked := dispatching.Load()
-		time.Sleep(lasts) // the trouble is what takes the time
+		time.Sleep(lasts) // the time of the trouble
 		asked = dispatching.Load() - asked
 		end()
 		t.Logf("%s: asked %d times", what, asked)

@@ -13,8 +13,8 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// A link to the endpoint in trouble makes attempts fail, or last; when it is sound
-// again everything is delivered.
+// If the link to the endpoint is in trouble, attempts fail, or take long. When it is
+// sound again everything is delivered.
 func TestLinkToEndpoint(t *testing.T) {
 	for what, class := range map[trouble]sender.Class{
 		delays: sender.ClassNone, drips: sender.ClassTimeout, hangs: sender.ClassTimeout, cuts: sender.ClassReset, resets: sender.ClassReset,

@@ -20,11 +20,11 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// flow is everything that is done with events: one service publishes and dispatches,
-// another one receives.
+// flow runs all operations on events: one service publishes and dispatches, another one
+// receives.
 type flow struct {
 	fault             *fault
-	faulty, sound     side // the sender's database, by calls that fail, and by others
+	faulty, sound     side // the sender's database, through calls that fail, and through sound ones
 	receiver, applied side
 	pass              func(d time.Duration)
 	timeout           time.Duration // of an attempt
@@ -33,7 +33,7 @@ type flow struct {
 
 const (
 	retry = 5 * time.Millisecond
-	// So many failures, and one more, disable.
+	// One failure more than this disables.
 	failures = 5
 	tries    = 300
 )
@@ -114,8 +114,8 @@ func newWorld(t *testing.T, f flow) *world {
 	return w
 }
 
-// again does something until it succeeds, as everybody does whose database may fail. It
-// must, soon after the one fault.
+// again repeats a call until it succeeds, as callers do whose database may fail. It
+// must succeed soon after the one fault.
 func (w *world) again(t *testing.T, what string, do func(ctx context.Context) error) {
 	t.Helper()
 	for try := range 3 {

@@ -19,8 +19,8 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// disk bounds how large a database may grow, as a full disk does: what would need
-// another page fails with SQLITE_FULL (sqlite.org/pragma.html#pragma_max_page_count).
+// disk bounds the size of a database, like a full disk: a write that needs another page
+// fails with SQLITE_FULL (sqlite.org/pragma.html#pragma_max_page_count).
 type disk struct {
 	driver.Connector
 	pages atomic.Int64 // 0: no bound
@@ -39,8 +39,8 @@ func (d *disk) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, err
 }
 
-// A disk that is full stops a sender for as long as that lasts: it loses nothing, does
-// not ask all the time whether there is room, and goes on by itself.
+// A full disk stops a sender for as long as that lasts. The sender loses nothing, does
+// not poll all the time, and goes on by itself.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -67,16 +67,16 @@ func TestDiskFull(t *testing.T) {
 	server := httptest.NewServer(s.observed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })))
 	t.Cleanup(server.Close)
 	s.register(t, server.URL)
-	for range 300 { // which are dispatched when there is no room for their ends
+	for range 300 { // which are dispatched when there is no room for their outcomes
 		s.publish(t.Context())
 	}
 	d.pages.Store(int64(count(t, db, "PRAGMA page_count")))
-	db.SetMaxIdleConns(0) // nor is it another one on those that there are
+	db.SetMaxIdleConns(0) // nor does it change on the present connections
 	db.SetMaxIdleConns(2)
 	s.dispatch(t)
 	require.Eventually(t, func() bool { return full.Load() >= 3 }, soon, 5*time.Millisecond, "the disk is full")
 	before := begun.Load()
-	time.Sleep(800 * time.Millisecond) // the trouble is what takes the time
+	time.Sleep(800 * time.Millisecond) // the time of the trouble
 	require.Less(t, begun.Load()-before, int64(60), "it asks all the time")
 	require.NotZero(t, s.pending())
 	d.pages.Store(0)

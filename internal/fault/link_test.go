@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trouble is what a link does to those who talk over it.
+// trouble is the way in which a link misbehaves.
 type trouble string
 
 const (
@@ -47,7 +47,7 @@ func newLink(t *testing.T, to string) *link {
 	return l
 }
 
-// set is for connections that there are, and for new ones.
+// set changes the trouble, for present and for new connections.
 func (l *link) set(what trouble) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

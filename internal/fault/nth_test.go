@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/internal/race"
 )
 
-// every returns the numbers from 1 to n, or, as there is no time for all of them in each
-// run, one of so many, and others the next time. SUREHOOK_EVERY=1 is for all.
+// every returns some of the numbers from 1 to n, and others in the next run, because
+// there is no time for all of them. With SUREHOOK_EVERY=1 it returns all.
 func every(t *testing.T, n int64) (all []int64) {
 	t.Helper()
 	step := int64(10)
@@ -30,8 +30,8 @@ func every(t *testing.T, n int64) (all []int64) {
 	return all
 }
 
-// Whichever call to the database fails, and however: nothing that was acknowledged is
-// lost, nothing that was rolled back is sent, and all comes to its end with one effect.
+// Each call to the database fails once, in each mode. No acknowledged event is lost,
+// none that was rolled back is sent, and each ends with one effect.
 func TestEveryCallFails(t *testing.T) {
 	for name, newBed := range beds {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestEveryCallFails(t *testing.T) {
 								break
 							}
 						}
-						for range work { // not to block who gives
+						for range work { // so that the writer does not block
 						}
 					})
 				}

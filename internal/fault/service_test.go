@@ -19,8 +19,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// service publishes and dispatches for as long as a test has it do so, on a database
-// that it believes in.
+// service publishes and dispatches for as long as a test wants, on a database that it
+// takes for sound.
 type service struct {
 	store     sender.Store[*sql.Tx]
 	publisher *sender.Publisher[*sql.Tx]
@@ -95,7 +95,7 @@ func (s *service) dispatch(t *testing.T) {
 	})
 }
 
-// publish has an event acknowledged, however often it takes to ask for it.
+// publish publishes an event until it is acknowledged.
 func (s *service) publish(ctx context.Context) {
 	s.mu.Lock()
 	s.next++
@@ -116,7 +116,7 @@ func (s *service) publish(ctx context.Context) {
 	}
 }
 
-// observed is a handler that notes what is posted to it.
+// observed is a handler that notes its posts.
 func (s *service) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("Webhook-Id")
@@ -152,7 +152,7 @@ func (s *service) failed(class sender.Class) int {
 	return s.classes[class]
 }
 
-// soon is how long recovery may take: seconds, on a machine with nothing else to do.
+// soon bounds the recovery, which takes seconds on an idle machine.
 const soon = 5 * time.Minute
 
 // settled waits until everything is delivered, and checks that nothing was lost, and
@@ -165,8 +165,8 @@ func (s *service) settled(t *testing.T, what string) {
 	}, soon, 20*time.Millisecond, "%s: it recovers by itself", what)
 }
 
-// lookUp asks the store about what is pending: if recording a success was committed and
-// its answer lost, the dispatcher records it again, too late, and reports that.
+// lookUp reads the pending events from the store: if a success was recorded and the
+// answer was lost, the dispatcher records it again, too late, and reports that.
 func (s *service) lookUp(ctx context.Context) {
 	if s.pending() == 0 {
 		return

@@ -7,12 +7,12 @@ import (
 	"encoding/binary"
 )
 
-// Token returns a number above zero, of 63 bits, that was never drawn before, in any
-// process. A counter in the row would not do: a failover that loses the last commits,
-// or a row that is removed and made again, gives its numbers out a second time.
+// Token returns a number above zero, of 63 bits, that no process has drawn before. A
+// counter in the row is not enough: after a failover that loses the last commits, or if
+// a row is removed and made again, it gives out its numbers a second time.
 //
-// It draws from the operating system, of which a copy of a running machine is told: a
-// generator of the process's own would go on with the same numbers in both.
+// It draws from the operating system, which learns when a running machine is copied. A
+// generator in the process would go on with the same numbers in both copies.
 func Token() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -2,10 +2,10 @@ package guard
 
 import "net/netip"
 
-// special4 is the IANA IPv4 Special-Purpose Address Registry (RFC 6890, RFC 8190;
-// https://www.iana.org/assignments/iana-ipv4-special-registry), whole: the few
-// entries that are globally reachable are anycast services that receive no
-// deliveries. To it comes multicast (RFC 5771).
+// special4 is the whole IANA IPv4 Special-Purpose Address Registry (RFC 6890, RFC 8190;
+// https://www.iana.org/assignments/iana-ipv4-special-registry), and multicast (RFC
+// 5771). The few entries of the registry that are globally reachable are anycast
+// services, which receive no deliveries.
 var special4 = prefixes(
 	"0.0.0.0/8",       // this network, RFC 791
 	"10.0.0.0/8",      // private use, RFC 1918
@@ -27,10 +27,10 @@ var special4 = prefixes(
 	"240.0.0.0/4",     // reserved, RFC 1112; limited broadcast, RFC 919
 )
 
-// metadata is where clouds tell a machine about itself, its credentials included. A
-// name such as metadata.google.internal resolves to one of these. No subscriber is
-// there, so they stay closed where private networks are open. The sources are the
-// clouds' own documents, by the titles that are given here.
+// metadata has the addresses at which clouds tell a machine about itself, its
+// credentials included. A name such as metadata.google.internal resolves to one of
+// them. No subscriber is there, so they stay closed if private networks are open. The
+// sources are the clouds' own documents, with the titles given here.
 var metadata = prefixes(
 	"169.254.169.254/32",     // AWS "Instance metadata", Google Cloud, Azure "Instance Metadata Service", OpenStack and most others
 	"fd00:ec2::254/128",      // AWS "Instance metadata", over IPv6
@@ -50,17 +50,17 @@ var metadata = prefixes(
 	"fe80::a9fe:a9fe/128",    // OpenStack "Metadata service", over IPv6
 )
 
-// global6 is all of IPv6 that is given out as global unicast (RFC 4291 section
-// 2.4; https://www.iana.org/assignments/ipv6-unicast-address-assignments). What is
-// outside is refused without being listed: loopback, unspecified, IPv4-compatible
-// (::/96), IPv4-translated (::ffff:0:0:0/96), NAT64 by a local prefix
-// (64:ff9b:1::/48, RFC 8215), discard-only (100::/64), SRv6 SIDs (5f00::/16),
-// unique local, link local, site local, multicast.
+// global6 is the part of IPv6 that is assigned as global unicast (RFC 4291 section 2.4;
+// https://www.iana.org/assignments/ipv6-unicast-address-assignments). Addresses outside
+// of it are refused without being listed: loopback, unspecified, IPv4-compatible
+// (::/96), IPv4-translated (::ffff:0:0:0/96), NAT64 by a local prefix (64:ff9b:1::/48,
+// RFC 8215), discard-only (100::/64), SRv6 SIDs (5f00::/16), unique local, link local,
+// site local, multicast.
 var global6 = netip.MustParsePrefix("2000::/3")
 
-// special6 is what the IANA IPv6 Special-Purpose Address Registry (RFC 6890, RFC
-// 8190; https://www.iana.org/assignments/iana-ipv6-special-registry) has within
-// global6, but for 6to4, which is judged by what it embeds.
+// special6 has the entries of the IANA IPv6 Special-Purpose Address Registry (RFC 6890,
+// RFC 8190; https://www.iana.org/assignments/iana-ipv6-special-registry) within
+// global6, except 6to4, which is judged by the address that it embeds.
 var special6 = prefixes(
 	"2001::/23",         // IETF protocol assignments, RFC 2928: Teredo, benchmarking, ORCHID …
 	"2001:db8::/32",     // documentation, RFC 3849
@@ -73,8 +73,8 @@ var (
 	sixTo4 = netip.MustParsePrefix("2002::/16")    // RFC 3056 section 2
 )
 
-// lastFour are the prefixes of addresses that end in the IPv4 address that they lead
-// to. Only NAT64 leads to a public one: the others are no global unicast.
+// lastFour are the prefixes of addresses that end in the IPv4 address to which they
+// lead. Only NAT64 leads to a public one: the others are not global unicast.
 var lastFour = []netip.Prefix{
 	nat64,
 	netip.MustParsePrefix("64:ff9b:1::/48"),  // NAT64 by a local prefix of 96 bits, RFC 8215
@@ -82,8 +82,8 @@ var lastFour = []netip.Prefix{
 	netip.MustParsePrefix("::/96"),           // IPv4-compatible, RFC 4291 section 2.5.5.1
 }
 
-// routable tells whether an address, unmapped and without a zone, is globally
-// routable unicast in its own right. What it embeds is judged elsewhere.
+// routable tells whether an address, unmapped and without a zone, is itself globally
+// routable unicast. It does not judge an address that is embedded in it.
 func routable(a netip.Addr) bool {
 	if a.Is4() {
 		return !covered(special4, a)
@@ -91,9 +91,9 @@ func routable(a netip.Addr) bool {
 	return nat64.Contains(a) || global6.Contains(a) && !covered(special6, a)
 }
 
-// embedded returns the IPv4 addresses that packets to an IPv6 address may end at:
-// by its prefix (lastFour, 6to4), and by its interface identifier (ISATAP, RFC 5214
-// section 6.1). Those that there are not are invalid.
+// embedded returns the IPv4 addresses at which packets to an IPv6 address may end: by
+// its prefix (lastFour, 6to4), and by its interface identifier (ISATAP, RFC 5214
+// section 6.1). An address that does not exist is the invalid Addr.
 func embedded(a netip.Addr) (found [2]netip.Addr) {
 	if !a.Is6() {
 		return found

@@ -19,13 +19,12 @@ import (
 	"github.com/surehook/surehook/internal/ssrftest"
 )
 
-// errPublic takes the place of a connection to a public address, which a test
-// does not make.
+// errPublic stands for a connection to a public address, which a test does not make.
 var errPublic = errors.New("a public address would be dialled")
 
 const host = "hook.example.com"
 
-// recorder is a dialer under a policy that writes down what it tries.
+// recorder is a dialer under a policy that records the addresses that it tries.
 type recorder struct {
 	net.Dialer
 	mu    sync.Mutex
@@ -81,8 +80,8 @@ func (x *target) close() {
 	}
 }
 
-// requireUntouched shows that no connection was made to the target before: the
-// first that it accepts is the one that is made here.
+// requireUntouched checks that no connection was made to the target before: the first
+// that the target accepts is the one made here.
 func (x *target) requireUntouched(t *testing.T) {
 	t.Helper()
 	for _, l := range []net.Listener{x.v4, x.v6} {
@@ -163,7 +162,7 @@ func TestDialByName(t *testing.T) {
 	}
 }
 
-// What the tests above rely on: without the guard the same dial arrives.
+// The tests above rely on this: without the guard the same dial arrives.
 func TestDialByNameArrivesWherePrivateNetworksAreAllowed(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)
@@ -228,8 +227,8 @@ func TestDialLiterals(t *testing.T) {
 	x.requireUntouched(t)
 }
 
-// A transport that has no proxy of its own takes none from the environment, which
-// would dial in the place of the guarded dialer.
+// A transport without a proxy takes none from the environment: that proxy would dial in
+// place of the guarded dialer.
 func TestProxyEnvironmentDoesNotMatter(t *testing.T) {
 	proxy := newTarget(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {

@@ -17,8 +17,8 @@ import (
 	"github.com/surehook/surehook/internal/ssrftest"
 )
 
-// What passes as an address is what its bytes say that the public internet has, in every
-// clothes that it can have, and not under any name of a link of this machine.
+// An address passes if and only if its bytes are those of a public address, in each of
+// its forms, and never with a zone.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{
 		"8.8.8.8", "127.0.0.1", "::1", "::ffff:8.8.8.8", "::ffff:127.0.0.1", "64:ff9b::808:808", "64:ff9b::a9fe:a9fe",
@@ -43,7 +43,7 @@ func FuzzAddress(f *testing.F) {
 		if a.Is6() {
 			network = "tcp6"
 		}
-		// A port behind an address reads as the address alone.
+		// An address with a port is judged like the address alone.
 		if at := netip.AddrPortFrom(a.WithZone(zone), 443); !strings.ContainsAny(zone, "]%") && (guard.Policy{}.Control(t.Context(), network, at.String(), nil) == nil) != (err == nil) {
 			t.Fatalf("CheckAddr and Control differ about %v", at)
 		}
@@ -71,7 +71,7 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// publicBytes is the rule once more, in the numbers of RFC 6890 and of the IANA
+// publicBytes states the rule again, in the numbers of RFC 6890 and of the IANA
 // registries, without net/netip.
 func publicBytes(b [16]byte) bool {
 	last4 := [4]byte(b[12:])
@@ -112,7 +112,8 @@ func public4(b [4]byte) bool {
 	return true
 }
 
-// metadataBytes tells what is closed although private networks are open, likewise.
+// metadataBytes states in the same way which addresses stay closed if private networks
+// are open.
 func metadataBytes(b [16]byte) bool {
 	last4, zeros := [4]byte(b[12:]), func(from, to int) bool { return len(bytes.Trim(b[from:to], "\x00")) == 0 }
 	switch {
@@ -160,10 +161,10 @@ func sixTo4(a netip.Addr) (b [16]byte) {
 
 var errDialled = errors.New("dialled")
 
-// Where a URL leads that passes at registration: a literal is dialled as what it was
-// checked as, and a name is one to the Go resolver and to the C library's, which take
-// shortened, octal and hexadecimal numbers for addresses. All names lead to loopback
-// here, and nobody gets there.
+// A URL that passes at registration is dialled as it was checked: a literal is dialled
+// as the address that was checked, and a name is a name to the Go resolver and to the C
+// library's, which take shortened, octal and hexadecimal numbers for addresses. All
+// names lead to loopback here, and no dial gets there.
 func FuzzDialOfRegisteredURL(f *testing.F) {
 	for _, u := range ssrftest.URLs {
 		f.Add(u.URL)
@@ -206,8 +207,8 @@ func portOf(u *url.URL) string {
 	return "443"
 }
 
-// inetAton reads as inet_aton(3) does: one to four parts, decimal, octal behind 0 or
-// hexadecimal behind 0x, of which the last fills what is left.
+// inetAton reads like inet_aton(3): one to four parts, decimal, octal after 0 or
+// hexadecimal after 0x. The last part fills the remaining bytes.
 func inetAton(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) > 4 {

@@ -1,14 +1,13 @@
 // Package guard keeps deliveries away from the sender's own network (server-side
-// request forgery). It looks twice: at a callback URL when it is registered,
-// without looking names up, so that what can be told is told at once; and at
-// every address that is dialled, after resolution, which is what protects: names
-// change what they resolve to, and answer with several addresses.
+// request forgery). It checks twice. The first check is of a callback URL when it is
+// registered, without looking names up, so that a plain mistake is reported at once.
+// The second is of every address that is dialled, after resolution. Only the second
+// protects: a name can resolve to several addresses, and to others later.
 //
-// What is globally routable is decided by the IANA registries of special-purpose
-// addresses and of IPv6 global unicast; see addresses.go. A proxy would move the
-// dialling, and with it the guard, elsewhere: a transport that is to be guarded
-// must have none, or ask it for an address that CheckAddr allows and never for a
-// name.
+// The IANA registries of special-purpose addresses and of IPv6 global unicast decide
+// which addresses are globally routable; see addresses.go. A proxy dials in place of
+// the guard. So a guarded transport must have none, or must ask it only for addresses
+// that CheckAddr allows, and never for a name.
 package guard
 
 import (
@@ -19,36 +18,35 @@ import (
 	"syscall"
 )
 
-// ErrBlocked says that an address may not be dialled. It says no more, so that
-// whoever chose the URL learns nothing of the network behind it. (The
-// net.OpError that the dialer wraps it in has the address in its text: that is
-// for the operator alone.)
+// ErrBlocked: an address may not be dialled. It says no more, so that the owner of the
+// URL learns nothing of the network behind it. (The dialer wraps it in a net.OpError,
+// whose text has the address: that is for the operator alone.)
 var ErrBlocked = errors.New("guard: blocked")
 
 // Policy says which addresses may be dialled. The zero value allows only globally
-// routable unicast addresses. A policy may be used by several goroutines at once
-// while nobody changes its prefixes.
+// routable unicast addresses. Several goroutines may use a policy at once while nobody
+// changes its prefixes.
 //
 // An address is judged in this order: Deny; Allow; the metadata services of clouds,
-// which are refused; AllowPrivateNetworks; the other built-in rules. An IPv4 address
-// in IPv6 clothes is judged as the IPv4 address (IPv4-mapped). One that IPv6 leads to
-// an IPv4 address (NAT64 by the well-known prefixes, 6to4, ISATAP, IPv4-translated and
-// IPv4-compatible addresses) must pass as what it embeds and as itself, unless Allow
-// has it as itself. A network's own NAT64 prefix cannot be known here: an operator who
-// has one denies it.
+// which are refused; AllowPrivateNetworks; the other built-in rules. An IPv4-mapped
+// IPv6 address is judged as the IPv4 address. An IPv6 address that leads to an IPv4
+// address (NAT64 by the well-known prefixes, 6to4, ISATAP, IPv4-translated and
+// IPv4-compatible addresses) must pass itself, and the address that it embeds must
+// pass, too, unless Allow has the IPv6 address itself. The guard does not know a
+// network's own NAT64 prefix: an operator who has one must deny it.
 type Policy struct {
-	// AllowPrivateNetworks lets every address be dialled that is not in Deny,
-	// loopback and private networks included, and URLs have the scheme http. The
-	// addresses at which clouds hand out credentials (see addresses.go) stay closed,
-	// unless Allow has them.
+	// AllowPrivateNetworks allows all addresses that are not in Deny, loopback and
+	// private networks included, and URLs with the scheme http. The addresses at
+	// which clouds hand out credentials (see addresses.go) stay closed, unless
+	// Allow has them.
 	AllowPrivateNetworks bool
 
 	// Allow has prefixes that may be dialled although the built-in rules refuse
 	// them, metadata services too.
 	Allow []netip.Prefix
 
-	// Deny has prefixes that may not be dialled, whatever else is said: the
-	// operator's own public addresses, say. An invalid prefix in it denies
+	// Deny has prefixes that may not be dialled, whatever the other fields say,
+	// such as the operator's own public addresses. An invalid prefix in it denies
 	// everything.
 	Deny []netip.Prefix
 }
@@ -81,10 +79,9 @@ func (p Policy) CheckAddr(a netip.Addr) error {
 	return nil
 }
 
-// Control is for the field ControlContext of a net.Dialer, which calls it for
-// every address that it tries, after resolution and before the connection is
-// begun. Only the networks tcp4 and tcp6 are allowed; an address that cannot be
-// parsed is refused.
+// Control is for the field ControlContext of a net.Dialer. The dialer calls it for
+// every address that it tries, after resolution and before it connects. Control allows
+// only the networks tcp4 and tcp6, and refuses an address that it cannot parse.
 func (p Policy) Control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return ErrBlocked
@@ -130,8 +127,8 @@ func (p Policy) denies(a netip.Addr) bool {
 	return covered(p.Deny, a)
 }
 
-// covered tells whether one of the prefixes contains a, which is unmapped. A
-// prefix of IPv4-mapped addresses stands for the IPv4 prefix.
+// covered tells whether one of the prefixes contains a, which is unmapped. A prefix of
+// IPv4-mapped addresses counts as the IPv4 prefix.
 func covered(prefixes []netip.Prefix, a netip.Addr) bool {
 	for _, x := range prefixes {
 		if x.Addr().Is4In6() && x.Bits() >= 96 {

@@ -60,8 +60,8 @@ func TestRangesAreRefusedToTheirEdges(t *testing.T) {
 	}
 }
 
-// The services of clouds that hand out credentials stay closed where private networks
-// are open, in whatever clothes, until they are named.
+// The clouds' services that hand out credentials stay closed if private networks are
+// open, in all forms of their addresses, unless Allow names them.
 func TestMetadataServices(t *testing.T) {
 	t.Parallel()
 	private := guard.Policy{AllowPrivateNetworks: true}
@@ -94,10 +94,10 @@ func TestMetadataServices(t *testing.T) {
 	}
 }
 
-// clothes are the ways to write an IPv4 address as an IPv6 one.
+// clothes are the forms of an IPv4 address as an IPv6 address.
 var clothes = map[string]struct {
 	of     func(a, b uint16) string // the two halves of the IPv4 address
-	judged bool                     // by what it embeds; else refused always
+	judged bool                     // by the embedded address; else always refused
 }{
 	"IPv4-mapped":         {func(a, b uint16) string { return fmt.Sprintf("::ffff:%x:%x", a, b) }, true},
 	"NAT64":               {func(a, b uint16) string { return fmt.Sprintf("64:ff9b::%x:%x", a, b) }, true},
@@ -137,7 +137,7 @@ func TestIPv4InIPv6Clothes(t *testing.T) {
 		require.NoError(t, deny.CheckAddr(addr("10.2.0.1")), name)
 		require.ErrorIs(t, deny.CheckAddr(addr("8.8.4.4")), guard.ErrBlocked, "what is embedded is denied: %s", name)
 	}
-	// Bits that make it no ISATAP identifier.
+	// With these bits it is not an ISATAP identifier.
 	require.NoError(t, guard.Policy{}.CheckAddr(netip.MustParseAddr("2600::100:5efe:7f00:1")))
 	require.NoError(t, guard.Policy{}.CheckAddr(netip.MustParseAddr("2600::1:5efe:7f00:1")))
 }

@@ -35,8 +35,8 @@ func prefixOf(t *rapid.T, a netip.Addr) netip.Prefix {
 	return p
 }
 
-// To deny more never lets more through, what is denied never gets through whatever else
-// is said, and to allow more never takes anything away.
+// A longer Deny never lets more addresses through, a denied address never gets through
+// whatever the other fields say, and a longer Allow never closes an address.
 func TestPropertyDenyWins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, other := anyAddr(t), anyAddr(t)

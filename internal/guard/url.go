@@ -16,11 +16,11 @@ const (
 	maxLabel = 63
 )
 
-// Error says why a URL is refused. It quotes the scheme, the host or the port at
-// most: user info, path and query may hold secrets.
+// Error says why a URL is refused. It quotes at most the scheme, the host or the port:
+// user info, path and query may hold secrets.
 type Error struct {
 	Problem string // what is wrong
-	Remedy  string // what would be right
+	Remedy  string // the remedy
 }
 
 func (e *Error) Error() string { return "guard: " + e.Problem + ": " + e.Remedy }
@@ -43,7 +43,7 @@ func refuse(remedy, problem string, args ...any) error {
 // An address must pass CheckAddr. A name must have two labels or more and not be
 // under localhost, unless AllowPrivateNetworks is set.
 //
-// That a name passes says nothing about where it leads: Control does.
+// A name that passes may still lead to a forbidden address: Control checks that.
 func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	if err := checkText(raw); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	const example = "give an absolute URL such as https://example.com/hook"
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil: // whose text has all of the URL in it
+	case err != nil: // url.Parse's error has the whole URL in its text
 		return nil, refuse(example, "it is not a URL")
 	case u.Scheme == "":
 		return nil, refuse(example, "the URL has no scheme")
@@ -75,8 +75,8 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	return rewrite(u, host+port)
 }
 
-// rewrite returns the URL made of the parts that were looked at and no others, as
-// a parser reads it.
+// rewrite returns the URL made only of the parts that were checked, as a parser reads
+// it.
 func rewrite(u *url.URL, host string) (*url.URL, error) {
 	clean := url.URL{Scheme: u.Scheme, Host: host, Path: u.Path, RawPath: u.RawPath, ForceQuery: u.ForceQuery, RawQuery: u.RawQuery}
 	text := clean.String()
@@ -175,8 +175,8 @@ func (p Policy) checkName(name string) (string, error) {
 	return name, nil
 }
 
-// checkLabel allows what RFC 1123 section 2.1 does, and underscores, which are in
-// use and which resolvers take.
+// checkLabel allows labels of RFC 1123 section 2.1, and underscores, which are in use
+// and which resolvers accept.
 func checkLabel(name, label string) error {
 	switch {
 	case label == "":

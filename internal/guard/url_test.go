@@ -200,7 +200,7 @@ func FuzzCheckURL(f *testing.F) {
 				require.ErrorAs(t, err, &e)
 				continue
 			}
-			// What is stored is what will be called.
+			// The URL that is stored is the one that will be called.
 			text := u.String()
 			again, err := url.Parse(text)
 			require.NoError(t, err)
@@ -209,7 +209,8 @@ func FuzzCheckURL(f *testing.F) {
 			twice, err := p.CheckURL(text)
 			require.NoError(t, err)
 			require.Equal(t, text, twice.String())
-			// It says what was given, to another reader too.
+			// The written URL means the same as the given one, to another
+			// parser too.
 			given, err := url.Parse(raw)
 			require.NoError(t, err)
 			require.Equal(t, given.EscapedPath(), u.EscapedPath())

@@ -15,7 +15,7 @@ var (
 	words = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 )
 
-// Each form is what its comment says, told once more in other terms.
+// Each form is as its comment says: the test states it again in other terms.
 func FuzzForms(f *testing.F) {
 	for _, s := range []string{"", "a", "a.b", "a..b", ".a", "a.", "é", "\x00", "\u0085", "\xff", "a b", "a\n", "evt_1-2"} {
 		f.Add(s)
@@ -38,7 +38,8 @@ func FuzzForms(f *testing.F) {
 				t.Fatalf("%s of %q: %v", name, s, err)
 			}
 		}
-		// A quoted name ends at its own end: what is inside has its marks in pairs.
+		// A quoted name ends at its last character: quotes within it are
+		// doubled.
 		quoted := ident.QuoteSchema(s)
 		inner := quoted[1 : len(quoted)-1]
 		if quoted[0] != '"' || quoted[len(quoted)-1] != '"' || strings.Contains(strings.ReplaceAll(inner, `""`, ""), `"`) || strings.ReplaceAll(inner, `""`, `"`) != s {

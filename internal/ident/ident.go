@@ -1,6 +1,6 @@
-// Package ident holds the forms of the identifiers that cross the wire, so that
-// the sending and the receiving side refuse exactly the same ones. Nothing is
-// ever truncated or normalised: what does not have the form is an error.
+// Package ident holds the forms of the identifiers that cross the wire, so that the
+// sending and the receiving side refuse exactly the same ones. It never truncates or
+// normalises: an identifier that does not have the form is an error.
 package ident
 
 import (
@@ -18,15 +18,15 @@ const (
 	MaxScope      = 128
 	// MaxVersion is 2^53-1: the largest integer that every JSON parser keeps exact.
 	MaxVersion = 1<<53 - 1
-	// MaxForgotten is the highest last version of an object that is forgotten: the versions
-	// of all others go on above it.
+	// MaxForgotten bounds the last versions of objects that may be forgotten: new
+	// objects' versions begin above those that were forgotten.
 	MaxForgotten = MaxVersion / 2
 )
 
-// EventID reports what is wrong with an event's id, or nil. An id has 1 to 128
-// letters, digits, hyphens and underscores. A full stop is refused because the
-// signed text of Standard Webhooks is "id.timestamp.body", which an id with a
-// full stop would let one split in two ways.
+// EventID reports what is wrong with an event's id, or nil. An id has 1 to 128 letters,
+// digits, hyphens and underscores. A full stop is refused because the signed text of
+// Standard Webhooks is "id.timestamp.body": with a full stop in the id it could be
+// split in two ways.
 func EventID(s string) error {
 	return token("event id", s, MaxEventID, false)
 }
@@ -43,9 +43,9 @@ func ObjectType(s string) error {
 	return token("object type", s, MaxObjectType, true)
 }
 
-// ObjectID reports what is wrong with an object's id, or nil: 1 to 255 bytes of
-// valid UTF-8 without control characters. Producers name their objects as they
-// like, so that is all that is asked.
+// ObjectID reports what is wrong with an object's id, or nil: 1 to 255 bytes of valid
+// UTF-8 without control characters. There are no other rules, because producers name
+// their objects as they like.
 func ObjectID(s string) error {
 	return text("object id", s, MaxObjectID)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxSchema is what PostgreSQL keeps of a name; it cuts off the rest.
+// maxSchema is the most bytes that PostgreSQL keeps of a name; it cuts off the rest.
 const maxSchema = 63
 
 // Schema reports what is wrong with the name of a PostgreSQL schema, or nil: up to
@@ -21,7 +21,7 @@ func Schema(s string) error {
 	return nil
 }
 
-// QuoteSchema returns the name as it stands in a statement, whatever is in it.
+// QuoteSchema returns any name in the quoted form for statements.
 func QuoteSchema(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Storable reports why a text cannot be kept by every database, or nil: PostgreSQL's
-// text is UTF-8 without NUL, and a statement that is given another one aborts its
-// transaction. It does not ask whether the text is empty, or long.
+// Storable reports why some database cannot store a text, or nil. PostgreSQL's text is
+// UTF-8 without NUL, and a statement with another text aborts its transaction. Storable
+// does not check the length.
 func Storable(what, s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("%s is not valid UTF-8: it must be UTF-8 without NUL", what)

@@ -1,4 +1,4 @@
-// Package linear has nothing but tests: several processes work on one database, and
-// what each saw, with the times of its calls, must be what one process could have seen
-// that did everything in some order. Porcupine looks for that order.
+// Package linear has only tests. Several processes work on one database and record
+// their calls, with times and results. One process that made all these calls in some
+// order must have been able to get the same results. Porcupine looks for that order.
 package linear

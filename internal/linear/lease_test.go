@@ -24,7 +24,7 @@ const (
 	steps     = 24 // of each worker
 )
 
-// What is done with a delivery.
+// The operations on a delivery.
 const (
 	claims     = "claims"
 	records    = "records"
@@ -32,8 +32,8 @@ const (
 	interrupts = "interrupts" // finds a lease that has ended
 )
 
-// leaseOp is what is done with one delivery. Times are in nanoseconds:
-// Call and Return on the processes' clock, At and Due on the database's.
+// leaseOp is an operation on one delivery. Times are in nanoseconds: Call and Return on
+// the processes' clock, At and Due on the database's.
 type leaseOp struct {
 	Client       int
 	Key          sender.DeliveryKey
@@ -45,10 +45,10 @@ type leaseOp struct {
 	At    int64 // when it was done
 	Lost  bool  // the result changed nothing
 	Ended bool  // it was a success
-	Due   int64 // if it was not: when it is to be claimed again
+	Due   int64 // if it was not: when it is due again
 }
 
-// leaseState is a delivery.
+// leaseState is the state of a delivery.
 type leaseState struct {
 	token  int64 // the last one given
 	number int   // likewise
@@ -58,7 +58,7 @@ type leaseState struct {
 	ended  bool
 }
 
-// leases is what claims and results may do to a delivery, one after the other.
+// leases is the model: how claims and results change a delivery, one after the other.
 var leases = porcupine.Model{
 	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 		by := map[sender.DeliveryKey][]porcupine.Operation{}
@@ -78,7 +78,7 @@ var leases = porcupine.Model{
 		switch op.Kind {
 		case claims:
 			return !s.ended && !s.leased && op.At >= s.due && op.Number == s.number+1, leaseState{token: op.Token, number: op.Number, leased: true, until: op.At + int64(leaseTime)}
-		case releases: // of whatever effect
+		case releases: // with or without effect
 			if current {
 				s = leaseState{number: s.number - 1}
 			}
@@ -104,8 +104,8 @@ func decide(_ sender.Live, h sender.Health, r sender.Result, now time.Time) send
 	return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
 }
 
-// dispatch claims, records, releases, and now and then is later than its lease. With a
-// defect it gives every result the token that is the present one.
+// dispatch claims, records and releases, and now and then is later than its lease. With
+// a defect it gives every result the present token.
 func dispatch(ctx context.Context, o order, p *place) (any, error) {
 	var mu sync.Mutex
 	var all []leaseOp
@@ -137,7 +137,7 @@ func (w *leaseWorker) run(ctx context.Context) error {
 		if _, err := w.store.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 20}); err != nil {
 			return err
 		}
-		time.Sleep(rand.N(20 * time.Millisecond)) // what an attempt takes
+		time.Sleep(rand.N(20 * time.Millisecond)) // the time of an attempt
 		switch rand.IntN(6) {
 		case 0: // others take over meanwhile
 			time.Sleep(leaseTime + time.Duration(rand.IntN(50))*time.Millisecond)
@@ -175,7 +175,7 @@ func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender
 	}
 	for _, c := range have {
 		r := sender.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At}
-		if rand.IntN(4) > 0 || w.defect { // then nothing ends
+		if rand.IntN(4) > 0 || w.defect { // then no delivery ends
 			r.Class, r.StatusCode = sender.ClassStatus, 500
 		}
 		if w.defect {
@@ -226,7 +226,7 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 	pub, err := sender.NewPublisher[*sql.Tx](p.store, nil)
 	require.NoError(t, err)
 	all := make([]sender.Event, events)
-	if o.Defect { // so few that each is always held by somebody, whose token is taken
+	if o.Defect { // so few that each is always leased, so that there is a token to take
 		all = all[:6]
 	}
 	for i := range all {
@@ -258,17 +258,17 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 	return ops
 }
 
-// What several processes see of leases is what one of them could have seen: one holds a
-// delivery at a time, from one claim to the end of its lease, numbers rise by one, a
-// result counts if and only if its token is the present lease's, nothing is claimed before
-// it is due, and nothing that has ended.
+// The histories of leases are linearizable: one process holds a delivery at a time,
+// from its claim to the end of its lease, numbers rise by one, a result counts if and
+// only if its token is the present lease's, and no delivery is claimed before it is due
+// or after it has ended.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, o order, p *place) {
 		ops := leaseHistory(t, o, p)
 		require.Equal(t, porcupine.Ok, linearizable(leases, ops))
 
-		// It would be noticed if they were otherwise.
+		// A violation would be noticed.
 		for name, change := range map[string]func(op *leaseOp) bool{
 			"a late result that counts":      func(op *leaseOp) bool { was := op.Lost; op.Lost = false; return was },
 			"a result in time that does not": func(op *leaseOp) bool { was := op.Kind == records && !op.Lost; op.Lost = true; return was },
@@ -289,7 +289,7 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// Processes that record by whatever token is present are found out.
+// The test finds processes that record by the present token, whichever it is.
 func TestLeasesWithoutTokens(t *testing.T) {
 	t.Parallel()
 	foundOut(t, func(t *testing.T, o order, p *place) bool {

@@ -36,13 +36,13 @@ type markerOp struct {
 	Result       string // applied, duplicate, stale; or "": nothing was done
 }
 
-// markerState is an object at the receiver.
+// markerState is the state of an object at the receiver.
 type markerState struct {
 	marked  int // the versions whose events have a marker, as bits
 	version int
 }
 
-// markers is what requests may do to an object, one after the other.
+// markers is the model: how requests change an object, one after the other.
 var markers = porcupine.Model{
 	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 		parts = make([][]porcupine.Operation, objects)
@@ -71,7 +71,7 @@ var markers = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// forgetful finds no event marked.
+// forgetful is a store that finds no event marked.
 type forgetful struct{ dedup.Store[*sql.Tx] }
 
 func (f forgetful) Mark(ctx context.Context, tx *sql.Tx, scope, id string, at time.Time) (bool, error) {
@@ -146,7 +146,7 @@ func post(handler http.Handler, keys *signing.Keyring, op markerOp) string {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 			panic(err)
 		}
-	case http.StatusServiceUnavailable: // the same event was in work, or its time was over
+	case http.StatusServiceUnavailable: // the same event was being handled, or its time was over
 	default:
 		panic(fmt.Sprint("answered ", w.Code, " ", w.Body))
 	}
@@ -165,9 +165,8 @@ func markerHistory(t *testing.T, o order) (ops []porcupine.Operation) {
 	return ops
 }
 
-// What several processes answer is what one of them could have answered, that took one
-// request at a time: an event is applied at most once, and never an older one over a
-// newer.
+// The histories of answers are linearizable: an event is applied at most once, and
+// never an older one over a newer one.
 func TestMarkers(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, o order, _ *place) {
@@ -175,7 +174,7 @@ func TestMarkers(t *testing.T) {
 	})
 }
 
-// A receiver that forgets its markers is found out.
+// The test finds a receiver that forgets its markers.
 func TestMarkersForgotten(t *testing.T) {
 	t.Parallel()
 	foundOut(t, func(t *testing.T, o order, _ *place) bool {

@@ -37,10 +37,10 @@ const (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// order is what a process is told, in an environment variable.
+// order has a process's instructions, in an environment variable.
 type order struct {
 	Task    string // a key of tasks
-	Defect  bool   // of the task's own, planted to be found out
+	Defect  bool   // of the task, planted to be found
 	File    string // SQLite's
 	DSN     string // PostgreSQL's
 	Process int
@@ -49,7 +49,7 @@ type order struct {
 
 const orderVariable = "SUREHOOK_TEST_LINEAR_ORDER"
 
-// tasks are what processes do. Each writes its history.
+// tasks are the processes' tasks. Each writes its history.
 var tasks = map[string]func(ctx context.Context, o order, p *place) (any, error){"leases": dispatch, "markers": receive}
 
 func TestMain(m *testing.M) {
@@ -83,11 +83,11 @@ func child(text []byte) error {
 
 var began = time.Now()
 
-// clock is one for all processes of a machine: what was the time when this one began,
-// and what its monotonic clock says has passed since.
+// clock is the same for all processes of a machine: the time when this one began, and
+// the time on its monotonic clock since.
 func clock() int64 { return began.UnixNano() + int64(time.Since(began)) }
 
-// place is a database as a process has it.
+// place is a database that a process has opened.
 type place struct {
 	db      *sql.DB
 	store   sender.Store[*sql.Tx]
@@ -134,7 +134,7 @@ func (o order) open(ctx context.Context) (*place, error) {
 	}}, nil
 }
 
-// onEach runs a test with a database of each kind, whose tables are made.
+// onEach runs a test with a migrated database of each kind.
 func onEach(t *testing.T, test func(t *testing.T, o order, p *place)) {
 	for _, store := range []string{"sqlite", "postgres"} {
 		t.Run(store, func(t *testing.T) {
@@ -145,9 +145,8 @@ func onEach(t *testing.T, test func(t *testing.T, o order, p *place)) {
 	}
 }
 
-// foundOut runs a task with its defect until its history is found to be illegal, a few
-// times at most: what processes do at the same time is the machine's choice, and one
-// history can look right by chance.
+// foundOut runs a task with its defect until a history is illegal, a few times at most:
+// the machine decides which calls overlap, and one history can look right by chance.
 func foundOut(t *testing.T, illegal func(t *testing.T, o order, p *place) bool) {
 	for _, store := range []string{"sqlite", "postgres"} {
 		t.Run(store, func(t *testing.T) {
@@ -181,7 +180,7 @@ func fresh(t *testing.T, store string) (order, *place) {
 	return o, p
 }
 
-// histories has processes do a task, and returns what they wrote.
+// histories makes processes do a task, and returns the histories that they wrote.
 func histories[Op any](t *testing.T, o order) (all []Op) {
 	t.Helper()
 	program, err := os.Executable()
@@ -216,8 +215,8 @@ func histories[Op any](t *testing.T, o order) (all []Op) {
 	return all
 }
 
-// linearizable looks for an order. It has its time: what has none is found out late, and
-// what has one at once.
+// linearizable looks for an order. Its time is bounded: an order is found at once, but
+// to find out that there is none takes long.
 func linearizable(model porcupine.Model, ops []porcupine.Operation) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model, ops, time.Minute)
 }

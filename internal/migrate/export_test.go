@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// HurryPostgres has migrations give up soon, until the test ends.
+// HurryPostgres makes migrations give up soon, until the test ends.
 func HurryPostgres(t *testing.T) {
 	before := patience
 	t.Cleanup(func() { patience = before })

@@ -6,22 +6,22 @@ import (
 	"io/fs"
 )
 
-// Ledger is what surehook_migrations says of a set.
+// Ledger has the rows of surehook_migrations for a set.
 type Ledger struct {
 	Version int // the last migration that was applied; 0: none
 	Needs   int // the last migration that a release must know to work with these tables
 
-	unreleased bool // no release has made a ledger without needs
+	unreleased bool // every release writes needs into the ledger
 }
 
-// Row is what a query for one row gives, of whatever driver.
+// Row is the result of a query for one row, of any driver.
 type Row interface {
 	Scan(dest ...any) error
 }
 
-// ReadPostgres reads a set's ledger. row runs a query for one row and qualifies the table's
-// name, surehook_migrations, as it is to be; table is that name, as in a statement. Without
-// the table, nothing was applied.
+// ReadPostgres reads a set's ledger. row runs a query for one row, and puts the schema
+// in front of the table's name, surehook_migrations. table is the name with its schema,
+// as in a statement. If the table does not exist, no file was applied.
 func ReadPostgres(table, set string, row func(query string, args ...any) Row) (Ledger, error) {
 	return readLedger(
 		row(`SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'needs')`, table),
@@ -54,7 +54,7 @@ func readLedger(table Row, entries func() Row) (l Ledger, err error) {
 }
 
 // Fits returns nil if this release, which has the files of fsys, can work with the
-// tables as they are, and otherwise what to do.
+// tables as they are, and else an error that says what to do.
 func (l Ledger) Fits(fsys fs.FS) error {
 	files, err := read(fsys)
 	if err != nil {
@@ -69,7 +69,7 @@ func (l Ledger) Fits(fsys fs.FS) error {
 	return nil
 }
 
-// suits returns an error if a release that knows so many migrations is too old.
+// suits returns an error if a release that knows n migrations is too old.
 func (l Ledger) suits(known int) error {
 	if l.unreleased {
 		return errors.New("surehook_migrations has no column needs: these tables were made before the first release: drop them and call Migrate")

@@ -14,9 +14,9 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// How long a migration waits for a table's lock. All who come after it wait behind it, so
-// it gives up, lets them pass and tries again. An autovacuum that is in its way is
-// cancelled after deadlock_timeout, which is a second and must be the shorter one.
+// patience bounds a migration's wait for a table's lock. All later transactions wait
+// behind it, so it gives up, lets them pass and tries again. An autovacuum that holds
+// the lock is cancelled after deadlock_timeout, a second, which must be shorter.
 var patience = struct {
 	lock     time.Duration
 	tries    int
@@ -30,15 +30,15 @@ var patience = struct {
 // which is made if it is not there. The empty schema is the first of the connection's
 // search_path that exists.
 //
-// When all are there, nothing is written and no lock is taken. Several processes
-// may start at once: one applies the files while the others wait, for as long as
-// ctx lets them. A file that does not get its locks within two seconds, or meets a
-// deadlock, is given up and tried again a little later, 20 times: others wait behind it
-// for no longer. After an error, the files before the failed one stay applied and the
-// failed one has left nothing.
+// If the schema has all files, Postgres writes nothing and takes no lock. Several
+// processes may start at once: one applies the files while the others wait, for as long
+// as ctx lets them. If a file does not get its locks within two seconds, or meets a
+// deadlock, it is given up and tried again a little later, 20 times, so that others
+// wait behind it for no longer. After an error, the files before the failed one stay
+// applied and the failed one has no effect.
 //
-// A schema that has files which fsys does not know is left as it is. It is an error if
-// one of them says that releases which do not know it cannot work with it.
+// If the schema has files that fsys does not have, it stays as it is. It is an error if
+// one of them says that releases without it cannot work with the schema.
 func Postgres(ctx context.Context, db *sql.DB, schema, set string, fsys fs.FS) error {
 	if err := postgresTo(ctx, db, schema, set, fsys); err != nil {
 		return fmt.Errorf("migrate: %s: %w", set, err)
@@ -111,8 +111,8 @@ func (m postgres) ledger(ctx context.Context, q queryer) (Ledger, error) {
 	})
 }
 
-// patiently takes a step, and again if others were in its way. The next file is the one
-// that the error is about, unless somebody else has applied it.
+// patiently takes a step, and repeats it if other transactions were in its way. The
+// error names the next file, unless another process has applied it.
 func (m postgres) patiently(ctx context.Context, conn *sql.Conn, next file) (l Ledger, err error) {
 	pause := patience.min
 	for range patience.tries {
@@ -132,11 +132,11 @@ func (m postgres) patiently(ctx context.Context, conn *sql.Conn, next file) (l L
 		next.name, patience.tries, patience.lock, err)
 }
 
-// step applies the next file, unless another process did in the meantime, and returns
-// the ledger as it then is.
+// step applies the next file, unless another process has done so meanwhile, and returns
+// the new ledger.
 func (m postgres) step(ctx context.Context, conn *sql.Conn) (l Ledger, err error) {
-	// Not stricter, whatever the server's default is: what others have committed
-	// while this one waited for the lock must be seen.
+	// The level must not be stricter, whatever the server's default is: the
+	// transaction must see the commits that happened while it waited for the lock.
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return l, fmt.Errorf("beginning: %w", err)
@@ -149,7 +149,8 @@ func (m postgres) step(ctx context.Context, conn *sql.Conn) (l Ledger, err error
 		return l, err
 	}
 	next, version := m.files[l.Version], l.Version+1
-	// Without arguments, drivers send it as it is, and it may be several statements.
+	// Without arguments drivers send the text as it is, so it may be several
+	// statements.
 	if _, err := tx.ExecContext(ctx, next.sql); err != nil {
 		return l, wrap(next.name, err)
 	}
@@ -162,9 +163,10 @@ func (m postgres) step(ctx context.Context, conn *sql.Conn) (l Ledger, err error
 	return l, wrap("committing "+next.name, tx.Commit())
 }
 
-// prepare takes the schema's lock, makes the schema, and sets what the file runs under.
-// The lock is every set's: CREATE … IF NOT EXISTS fails when two run at once. A role's
-// own limits are for its daily work: an index can take longer to build.
+// prepare takes the schema's lock, makes the schema, and changes the session's settings
+// for the file. All sets share the lock: CREATE … IF NOT EXISTS fails when two run at
+// once. The role's own limits are for its daily work: an index can take longer to
+// build.
 func (m postgres) prepare(ctx context.Context, tx *sql.Tx) error {
 	key := fnv.New64a()
 	_, _ = key.Write([]byte("surehook_migrations " + m.schema)) // it never fails
@@ -179,7 +181,7 @@ func (m postgres) prepare(ctx context.Context, tx *sql.Tx) error {
 	if err := tx.QueryRowContext(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quoted).Scan(&there); err != nil {
 		return wrap("looking for schema "+quoted, err)
 	}
-	if !there { // IF NOT EXISTS would ask for the right to create one all the same
+	if !there { // IF NOT EXISTS would need the right to create a schema all the same
 		if _, err := tx.ExecContext(ctx, "CREATE SCHEMA "+quoted); err != nil {
 			return wrap("creating schema "+quoted, err)
 		}

@@ -40,7 +40,7 @@ func TestPostgresInSteps(t *testing.T) {
 }
 
 // A release that is older than the tables starts if they say that it may, and changes
-// nothing of them.
+// nothing in them.
 func TestPostgresNewerDatabase(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
@@ -123,8 +123,8 @@ func TestPostgresFailureLeavesTheFilesBefore(t *testing.T) {
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(3)))
 }
 
-// Both sets need the schema and the ledger, and a server's default level of
-// isolation must not make those who wait see an old state.
+// Both sets need the schema and the ledger. A process that has waited must not see an
+// old state because of the server's default isolation level.
 func TestPostgresManyStartAtOnce(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
@@ -159,7 +159,8 @@ func TestPostgresWaitsForOthersAndNotForEver(t *testing.T) {
 	_, err = other.ExecContext(ctx, "LOCK TABLE "+schema+".a")
 	require.NoError(t, err)
 
-	// Those who are up to date wait for nothing, though they read the ledger.
+	// A process whose tables are up to date waits for nothing, though it reads the
+	// ledger.
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
 
 	ended, cancel := context.WithCancel(ctx)
@@ -179,7 +180,7 @@ func TestPostgresWaitsForOthersAndNotForEver(t *testing.T) {
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(3)))
 }
 
-// A role that may do nothing but read can start with what is up to date.
+// A role that may only read can start if the tables are up to date.
 func TestPostgresUpToDateWritesNothing(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
@@ -195,8 +196,8 @@ func text(t *testing.T, db *sql.DB, query string) (s string) {
 	return s
 }
 
-// holding opens a transaction that has read the table, as a report or a dump does, and
-// returns what ends it.
+// holding opens a transaction that has read the table, like a report or a dump, and
+// returns a function that ends it.
 func holding(t *testing.T, db *sql.DB, table string) (end func()) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
@@ -206,15 +207,15 @@ func holding(t *testing.T, db *sql.DB, table string) (end func()) {
 	return func() { _ = tx.Rollback() }
 }
 
-// renaming is a set whose second file needs a table for itself.
+// renaming is a set whose second file needs an exclusive lock of a table.
 func renaming() fstest.MapFS {
 	fsys := set(1)
 	fsys["002_y.sql"] = migration("one", 2, 1, "ALTER TABLE a ADD COLUMN y INTEGER NOT NULL DEFAULT 7")
 	return fsys
 }
 
-// Who comes after a migration that waits for a long reader waits behind it: no longer than
-// the migration waits.
+// A transaction that comes after a migration which waits for a long reader waits behind
+// it, but no longer than the migration waits.
 func TestPostgresMigrationLetsOthersPass(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
@@ -235,7 +236,7 @@ func TestPostgresMigrationLetsOthersPass(t *testing.T) {
 	require.Equal(t, 4*7, number(t, db, "SELECT sum(y) FROM "+schema+".a"))
 }
 
-// A reader that never ends is told of in the end.
+// If a reader never ends, the migration fails in the end and says so.
 func TestPostgresMigrationGivesUp(t *testing.T) {
 	migrate.HurryPostgres(t)
 	db, ctx := openPostgres(t), t.Context()
@@ -249,8 +250,8 @@ func TestPostgresMigrationGivesUp(t *testing.T) {
 	require.Equal(t, 1, number(t, db, "SELECT max(version) FROM "+schema+".surehook_migrations"))
 }
 
-// A caller that has the tables in another order gets them or is told to run again; so does
-// the migration, by itself.
+// A caller that locks the tables in another order gets them, or an error that asks it
+// to run again. The migration runs again by itself.
 func TestPostgresMigrationInACircle(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
@@ -276,7 +277,7 @@ func TestPostgresMigrationInACircle(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// A role's own limits are not for the building of an index.
+// A role's own limits do not stop the building of an index.
 func TestPostgresMigrationUnderARolesTimeouts(t *testing.T) {
 	db, ctx := openPostgres(t, "statement_timeout", "50"), t.Context()
 	schema := pgtest.Schema(t, openPostgres(t))

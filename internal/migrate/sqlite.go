@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// How long a migration waits for other writers, on top of the connection's own
-// busy_timeout, before it gives up.
+// busyLimit bounds a migration's wait for other writers, on top of the connection's own
+// busy_timeout.
 const (
 	busyLimit   = 15 * time.Second
 	busyWaitMin = 5 * time.Millisecond
@@ -27,13 +27,13 @@ const (
 // the name set in the table surehook_migrations: see [Ledger]. The files are numbered
 // from 1 without gaps: 001_start.sql, 002_more.sql.
 //
-// When all are there, nothing is written and no lock is taken. Several processes
-// may start at once: one applies a file while the others wait, for at most 15
-// seconds. After an error, the files before the failed one stay applied and the
-// failed one has left nothing.
+// If the database has all files, SQLite writes nothing and takes no lock. Several
+// processes may start at once: one applies a file while the others wait, for at most 15
+// seconds. After an error, the files before the failed one stay applied and the failed
+// one has no effect.
 //
-// A database that has files which fsys does not know is left as it is. It is an error if
-// one of them says that releases which do not know it cannot work with it.
+// If the database has files that fsys does not have, it stays as it is. It is an error
+// if one of them says that releases without it cannot work with the database.
 func SQLite(ctx context.Context, db *sql.DB, set string, fsys fs.FS) error {
 	if err := sqliteTo(ctx, db, set, fsys); err != nil {
 		return fmt.Errorf("migrate: %s: %w", set, err)
@@ -47,7 +47,7 @@ func sqliteTo(ctx context.Context, db *sql.DB, set string, fsys fs.FS) error {
 		return err
 	}
 	var conn *sql.Conn
-	// Connecting can meet a lock too, when the DSN sets the journal mode.
+	// A new connection can meet a lock too, if the DSN sets the journal mode.
 	if err := whileBusy(ctx, func() (err error) {
 		conn, err = db.Conn(ctx)
 		return err
@@ -88,11 +88,11 @@ func (m sqlite) ledger(ctx context.Context) (Ledger, error) {
 	return ReadSQLite(m.set, func(query string, args ...any) Row { return m.conn.QueryRowContext(ctx, query, args...) })
 }
 
-// step applies the next file, unless another process did in the meantime, and
-// returns the ledger as it then is.
+// step applies the next file, unless another process has done so meanwhile, and returns
+// the new ledger.
 func (m sqlite) step(ctx context.Context) (l Ledger, err error) {
-	// Deferred, the transaction would read first and could then find that it may
-	// not write. BeginTx cannot say IMMEDIATE, whatever the driver.
+	// A deferred transaction would read first, and might be refused the write lock
+	// later. BeginTx has no way to say IMMEDIATE, whatever the driver.
 	if _, err := m.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return l, err
 	}
@@ -120,16 +120,16 @@ func (m sqlite) step(ctx context.Context) (l Ledger, err error) {
 	return l, wrap(fmt.Sprintf("committing version %d", l.Version), err)
 }
 
-// rollback must not be stopped by the caller's context: a connection with an
-// open transaction may not go back to the pool, so it is thrown away when even
-// that fails. (SQLite may have rolled back by itself; that is an error here too.)
+// rollback ignores the caller's context: a connection with an open transaction must not
+// go back to the pool. If rollback fails the connection is closed. (SQLite may have
+// rolled back by itself; that is an error here too.)
 func (m sqlite) rollback(ctx context.Context) {
 	if _, err := m.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
 		_ = m.conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 }
 
-// whileBusy runs f until it no longer fails for another connection's lock.
+// whileBusy repeats f while it fails because of another connection's lock.
 func whileBusy(ctx context.Context, f func() error) error {
 	start := time.Now()
 	for wait := busyWaitMin; ; wait = min(2*wait, busyWaitMax) {

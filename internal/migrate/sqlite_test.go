@@ -28,7 +28,7 @@ func open(t *testing.T, path, params string) *sql.DB {
 
 func path(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") }
 
-// ledger is what the first file of a set begins with. It is the same on both databases.
+// ledger is the beginning of a set's first file. It is the same on both databases.
 const ledger = `CREATE TABLE IF NOT EXISTS surehook_migrations (set_name TEXT NOT NULL, version INTEGER NOT NULL, needs INTEGER NOT NULL,
 	applied_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (set_name, version));
 `
@@ -44,8 +44,8 @@ func other() fstest.MapFS {
 	return fstest.MapFS{"001_c.sql": migration("two", 1, 1, "CREATE TABLE c (x INTEGER)")}
 }
 
-// set gives the first n of four files. The third needs what the second made, and
-// none can be applied twice. Who knows the first two only can work with all.
+// set returns the first n of four files. The third needs the second, and none can be
+// applied twice. A release with only the first two can work with all four.
 func set(n int) fstest.MapFS {
 	all := []struct{ name, sql string }{
 		{"001_a.sql", "CREATE TABLE a (x INTEGER);\nINSERT INTO a VALUES (1)"},
@@ -78,7 +78,7 @@ func TestSQLiteInSteps(t *testing.T) {
 }
 
 // A release that is older than the tables starts if they say that it may, and changes
-// nothing of them.
+// nothing in them.
 func TestSQLiteNewerDatabase(t *testing.T) {
 	db, ctx := open(t, path(t), ""), t.Context()
 	fits := func(known fstest.MapFS) error {
@@ -108,8 +108,8 @@ func TestSQLiteTablesOfNoRelease(t *testing.T) {
 	require.ErrorContains(t, migrate.SQLite(ctx, db, "one", set(1)), "made before the first release: drop them and call Migrate")
 }
 
-// A file that does not say which release may work with it, or says what cannot be, is not
-// applied.
+// A file is not applied if it does not say which release may work with it, or says
+// something impossible.
 func TestSQLiteUnrecordedFile(t *testing.T) {
 	db, ctx := open(t, path(t), ""), t.Context()
 	for name, second := range map[string]*fstest.MapFile{
@@ -202,7 +202,7 @@ func TestSQLiteWaitsForWritersAndNotForEver(t *testing.T) {
 	}
 }
 
-// Those who are up to date start without asking for the write lock.
+// A process whose tables are up to date starts without the write lock.
 func TestSQLiteUpToDateTakesNoLock(t *testing.T) {
 	p := path(t)
 	db := open(t, p, "")

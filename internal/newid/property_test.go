@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 )
 
-// Ids have the form of an event's, none comes twice, and of two milliseconds the later
-// one's is the greater text.
+// Ids have the form of an event's id, none comes twice, and an id of a later
+// millisecond is the greater text.
 func TestPropertyIDsSortByTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.UnixMilli(rapid.Int64Range(0, 1<<47).Draw(t, "at"))

@@ -7,22 +7,22 @@ import (
 	"path/filepath"
 )
 
-// Copy makes a server of a base backup of s, as s is when it begins: one that is restored
-// to that moment. It goes its own way from there.
+// Copy makes a server from a base backup of s: a copy that was restored to the moment
+// of the call. It is independent from then on.
 func (s *Server) Copy(o Options) (*Server, error) {
 	o.from = s
 	return Start(o)
 }
 
-// Standby makes a server that follows s until it is promoted (SELECT pg_promote()). s must
-// know its name in synchronous_standby_names, walreceiver, to wait for it.
+// Standby makes a server that follows s until it is promoted (SELECT pg_promote()). For
+// s to wait for it, synchronous_standby_names of s must have its name, walreceiver.
 func (s *Server) Standby(o Options) (*Server, error) {
 	o.from, o.follow = s, true
 	return Start(o)
 }
 
-// Dump copies what is in s's database into that of another server, which has nothing in
-// it, as pg_dump and pg_restore do.
+// Dump copies s's database into the empty one of another server, with pg_dump and
+// pg_restore.
 func (s *Server) Dump(ctx context.Context, to *Server) error {
 	bin, err := binaries()
 	if err != nil {

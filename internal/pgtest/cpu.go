@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// CPU is how much CPU time the server has used, with all of its connections that have
-// ended: as /proc says, and 0 on systems that have none.
+// CPU is the CPU time of the server, with all of its connections that have ended, from
+// /proc; 0 on systems without /proc.
 func (s *Server) CPU() (used time.Duration) {
 	const tick = time.Second / 100 // USER_HZ
 	lines, err := os.ReadFile(filepath.Join(s.folder, "data", "postmaster.pid"))

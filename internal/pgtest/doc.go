@@ -1,4 +1,4 @@
-// Package pgtest gives tests and the benchmark program a PostgreSQL server: the
-// one they are told to use, or one of their own that ends with their process. It
-// hands out connection strings and imports no driver.
+// Package pgtest gives tests and the benchmark program a PostgreSQL server: the one
+// that the environment names, or a server of their own that ends with their process. It
+// returns connection strings and imports no driver.
 package pgtest

@@ -43,8 +43,8 @@ func binaries() (string, error) {
 // account is a user of the system.
 type account struct{ uid, gid uint32 }
 
-// unprivileged returns whom to run as: nil for ourselves. PostgreSQL refuses to
-// run as root.
+// unprivileged returns the user for the server; nil: the present one. PostgreSQL
+// refuses to run as root.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// How long killed processes may take to be gone.
+// dyingTime bounds the time until killed processes are gone.
 const dyingTime = 30 * time.Second
 
-// Kill kills all processes of the server with SIGKILL, as a crash of the machine would
-// but for its disk: what was written and not synced is still there. [Server.Restart]
-// starts it again, which recovers what was committed. It finds the processes in /proc.
+// Kill kills all processes of the server with SIGKILL, which it finds in /proc. It is
+// like a crash of the machine, except that writes which were not synced survive.
+// [Server.Restart] starts the server again, which recovers its commits.
 func (s *Server) Kill() error {
 	file := filepath.Join(s.folder, "data", "postmaster.pid")
 	text, err := os.ReadFile(file)
@@ -39,7 +39,7 @@ func (s *Server) Kill() error {
 			return fmt.Errorf("pgtest: killing a server: %w", err)
 		}
 	}
-	for deadline := time.Now().Add(dyingTime); ; time.Sleep(time.Millisecond) { // nobody tells: they are not our children
+	for deadline := time.Now().Add(dyingTime); ; time.Sleep(time.Millisecond) { // poll: they are not our children
 		left := 0
 		for _, p := range all {
 			if state, _, err := status(p); err == nil && state != 'Z' {
@@ -53,11 +53,11 @@ func (s *Server) Kill() error {
 			return fmt.Errorf("pgtest: killing a server: %d of its processes are still there after %s", left, dyingTime)
 		}
 	}
-	// Where nobody reaps them, a dead server looks like a living one.
+	// A dead server that nobody reaps looks like a living one.
 	return errors.Join(os.Remove(file), os.Remove(filepath.Join(s.folder, ".s.PGSQL."+s.port()+".lock")))
 }
 
-// family are a process, which is stopped, and its children: one that went on could have
+// family stops a process, and returns it and its children. A running one could start
 // another child meanwhile, which would hold the server's memory beyond its end.
 func family(pid int) ([]int, error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -79,7 +79,7 @@ func family(pid int) ([]int, error) {
 	return append([]int{pid}, all...), err
 }
 
-// children are the processes whose parent is one.
+// children returns the children of a process.
 func children(parent int) (all []int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

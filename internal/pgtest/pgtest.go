@@ -15,12 +15,11 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 )
 
-// DSN returns the connection string of the server to test against, which all
-// tests of the process share: that of the environment variable
-// SUREHOOK_TEST_POSTGRES if it is set (a URL, see [With]), else of a server that is started from
-// installed binaries at the first call. That one ends with the process, also when
-// the process is killed, and keeps nothing: what a test makes of it must survive
-// the death of clients, not of the server.
+// DSN returns the connection string of the server to test against, which all tests of
+// the process share: that of the environment variable SUREHOOK_TEST_POSTGRES if it is
+// set (a URL, see [With]), else of a server that is started from installed binaries at
+// the first call. That server ends with the process, also if the process is killed, and
+// its data is lost: tests may rely on it if clients die, but not if the server does.
 //
 // Without binaries the test is skipped, or fails if SUREHOOK_REQUIRE, a list with
 // commas, names postgres.
@@ -29,9 +28,8 @@ func DSN(t testing.TB) string {
 	return dsnOf(t, shared)
 }
 
-// FastDSN is DSN for tests that commit very often, and whose machine need not survive: a
-// server that is started for them has its data in memory, where the system has a place
-// for that.
+// FastDSN is DSN for tests that commit very often. A server that is started for them
+// has its data in memory, if the system has a folder there.
 func FastDSN(t testing.TB) string {
 	t.Helper()
 	return dsnOf(t, sharedFast)
@@ -65,20 +63,20 @@ func Missing() error {
 	return nil
 }
 
-// With returns the connection string, a URL, with settings: names and values by
-// turns, of the driver (host, connect_timeout) or of the server, for the session
-// (search_path, default_transaction_isolation, application_name). Those that are
-// there already are replaced.
+// With returns the connection string, a URL, with settings: names and values by turns,
+// of the driver (host, connect_timeout) or of the server, for the session (search_path,
+// default_transaction_isolation, application_name). They replace those in the
+// connection string.
 func With(dsn string, settings ...string) string {
 	base, query, _ := strings.Cut(dsn, "?")
 	values, err := url.ParseQuery(query)
-	if err != nil { // the driver will say so, too
+	if err != nil { // the driver reports that, too
 		return dsn
 	}
 	for pair := range slices.Chunk(settings, 2) {
 		values.Set(pair[0], pair[1])
 	}
-	// Not to everybody is a plus a space.
+	// Some parsers do not read a plus as a space.
 	return base + "?" + strings.ReplaceAll(values.Encode(), "+", "%20")
 }
 
@@ -97,9 +95,9 @@ func InMemory() string {
 	return folder
 }
 
-// Schema makes an empty schema and returns its name, which no other test has. It
-// is dropped with all that is in it when the test ends, so what t has begun in it
-// must have ended by then. Close db in a clean-up that was registered before.
+// Schema makes an empty schema and returns its name, which no other test has. It is
+// dropped with its contents when the test ends, so all transactions in it must have
+// ended by then. Close db in a clean-up that was registered before.
 func Schema(t testing.TB, db *sql.DB) string {
 	t.Helper()
 	name := newid.New("test_", time.Now())

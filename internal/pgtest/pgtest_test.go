@@ -62,7 +62,7 @@ func TestDSNIsOneServer(t *testing.T) {
 	require.False(t, there, "dropped with the test")
 }
 
-// A server that is told to be used is used: none is started.
+// If the environment names a server, it is used, and none is started.
 func TestDSNFromTheEnvironment(t *testing.T) {
 	t.Setenv("SUREHOOK_TEST_POSTGRES", "postgres://elsewhere")
 	require.Equal(t, "postgres://elsewhere", pgtest.DSN(t))
@@ -78,7 +78,7 @@ func TestWith(t *testing.T) {
 
 func start(t *testing.T, o pgtest.Options) (*pgtest.Server, *sql.DB) {
 	t.Helper()
-	pgtest.DSN(t) // skips where there is nothing to start
+	pgtest.DSN(t) // skips without an installed server
 	s, err := pgtest.Start(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Stop() })
@@ -114,7 +114,7 @@ func TestStart(t *testing.T) {
 	})
 	t.Run("in vain", func(t *testing.T) {
 		folder := t.TempDir()
-		require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755)) // where others may go
+		require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755)) // a folder that other users can enter
 		_, err := pgtest.Start(pgtest.Options{Folder: folder, Settings: map[string]string{"max_connections": "none"}})
 		require.ErrorContains(t, err, "pgtest: starting a server with ")
 		require.ErrorContains(t, err, "max_connections", "the server's own words")
@@ -165,7 +165,7 @@ func TestKilledProcess(t *testing.T) {
 	require.NoError(t, child.Process.Kill())
 	require.Error(t, child.Wait())
 
-	// It waits for what never comes, so only the end of the server ends it.
+	// It waits for ever, so only the end of the server ends it.
 	_, err = conn.ExecContext(t.Context(), "SELECT pg_sleep(86400)")
 	require.Error(t, err)
 	require.Eventually(t, func() bool {

@@ -9,9 +9,9 @@ import (
 // Dial opens a connection, as the DialFunc of pgx does.
 type Dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Sends counts what is sent on the connections that are opened by the Dial that it
-// returns: each trip to the server begins with one. What counts says false of is left
-// out; a nil counts says true of all.
+// Sends returns a Dial, and counts the writes on the connections that it opens: each
+// trip to the server begins with one. It leaves out the writes for which counts returns
+// false; a nil counts counts all.
 func Sends(dial Dial, counts func(sent []byte) bool) (Dial, *atomic.Int64) {
 	n := &atomic.Int64{}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -16,21 +16,21 @@ import (
 
 // Options of a server; the zero value is for tests.
 type Options struct {
-	// Durable leaves the server's defaults for durability alone: a commit is on
-	// the disk. Otherwise nothing is ever waited for, and circles of waits are found
-	// soon.
+	// Durable keeps the server's defaults for durability: a commit is on the disk.
+	// Otherwise the server never waits for the disk, and detects deadlocks soon.
 	Durable bool
 	// SharedBuffers as the server's configuration has it; default 32MB.
 	SharedBuffers string
-	// Settings are further lines of the server's configuration, by name. They are
-	// put down in quotes, and win over the above.
+	// Settings are further settings of the server, by name. Their values are
+	// quoted, and they override the fields above.
 	Settings map[string]string
-	// Folder is where the data goes, in a new folder that is removed at the end;
-	// default os.TempDir(). A user without privileges must be able to get there.
+	// Folder is for the data, in a new folder that is removed at the end; default
+	// os.TempDir(). A user without privileges must be able to enter it.
 	Folder string
-	from   *Server // which it is a copy of; nil: it is a new one
-	follow bool    // and goes on to be, until it is promoted
-	// TCP has the server listen on a port of 127.0.0.1 as well: see [Server.Address].
+	from   *Server // the server to copy; nil: a new server
+	follow bool    // and to follow, until this server is promoted
+	// TCP makes the server listen on a port of 127.0.0.1 as well: see
+	// [Server.Address].
 	TCP bool
 }
 
@@ -38,8 +38,8 @@ type Options struct {
 // its folder.
 const socketPort = "5432"
 
-// Server is a PostgreSQL server of this process. It listens on a unix socket, and on
-// TCP if that is asked for, and asks nobody for a password.
+// Server is a PostgreSQL server of this process. It listens on a unix socket, and with
+// Options.TCP on a port, and needs no password.
 type Server struct {
 	folder string
 	tcp    *porttest.Held // nil without TCP
@@ -48,11 +48,11 @@ type Server struct {
 	said   *bufio.Scanner // by the keeper
 }
 
-// keeper makes the server and stays beside it, and starts it for each line of its
-// standard input, once it was killed. When its standard input ends,
-// because Stop closed it or because our process is gone, however it went, it
-// stops the server and removes what it left. ICU's order of text is nobody's
-// order of bytes, so a statement that relies on the latter is found out.
+// keeper makes the server and stays beside it. After a kill it starts the server again
+// for each line of its standard input. When its standard input ends, because Stop
+// closed it or because our process is gone, it stops the server and removes its files.
+// The server orders text by ICU, which differs from the order of bytes, so that tests
+// find a statement that relies on the latter.
 const keeper = `
 trap "" PIPE # we may be gone before it is ready
 bin=$1 dir=$2
@@ -116,8 +116,8 @@ func (s *Server) start(o Options, bin string, as *account) (err error) {
 		follow = "-R" // pg_basebackup: write what a standby needs
 	}
 	s.keeper = exec.Command("/bin/sh", "-c", keeper, "sh", bin, s.folder, from, follow) //nolint:noctx // it lives until its standard input ends
-	// A session of its own: an interrupt from the keyboard must not reach it
-	// before it has tidied up.
+	// The keeper has a session of its own: an interrupt from the keyboard must not
+	// reach it before it has tidied up.
 	s.keeper.SysProcAttr = session(as)
 	s.keeper.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }),
 		"LC_ALL=C", "HOME="+s.folder)
@@ -173,8 +173,8 @@ func (s *Server) settings(o Options) string {
 	}
 	if !o.Durable {
 		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
-		// What waits in a circle is told so after this time, of which tests would
-		// otherwise wait a second each.
+		// A deadlock is detected after this time. With the default, tests would
+		// wait a second for each.
 		set["deadlock_timeout"] = "100ms"
 	}
 	if o.SharedBuffers != "" {
@@ -195,10 +195,9 @@ func (s *Server) DSN() string {
 	return With("postgres://postgres@/postgres?sslmode=disable&port="+s.port(), "host", s.folder)
 }
 
-// Address returns the host and port of the same server, for a connection that a
-// test wants to lead through something; "" without [Options.TCP]. Its user and
-// database are postgres. The port is the server's until Stop, also while the server is
-// killed.
+// Address returns the server's host and port, for a connection that a test leads
+// through a proxy; "" without [Options.TCP]. The user and the database are postgres.
+// The server keeps the port until Stop, also while it is killed.
 func (s *Server) Address() string {
 	if s.tcp == nil {
 		return ""

@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// session changes nothing here: there is no root to run as instead of somebody else.
+// session changes nothing here: there is no root on these systems.
 func session(*account) *syscall.SysProcAttr { return nil }

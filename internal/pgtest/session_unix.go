@@ -4,8 +4,8 @@ package pgtest
 
 import "syscall"
 
-// session has a command run in a session of its own, as a user, or as ourselves if it
-// is nil.
+// session makes a command run in a session of its own, as a user; nil: as the present
+// one.
 func session(as *account) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
 	if as != nil {

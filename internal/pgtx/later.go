@@ -9,9 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// InTx runs functions in transactions of a pool, as pgx.BeginFunc does, each of which
-// begins with its first statement, on one trip. In a receiver.Group the savepoint of each
-// function goes with its first statement, too. With a nil pool it is nil.
+// InTx returns a function that runs functions in transactions of a pool, as
+// pgx.BeginFunc does. Each transaction begins together with its first statement, on one
+// trip. In a receiver.Group the savepoint of each function goes with its first
+// statement, too. InTx of a nil pool is nil.
 func InTx(pool *pgxpool.Pool, opts pgx.TxOptions) func(ctx context.Context, fn func(pgx.Tx) error) error {
 	if pool == nil {
 		return nil
@@ -37,13 +38,14 @@ type laterTx struct {
 	opts  pgx.TxOptions
 	begun pgx.Tx   // nil: there was none yet
 	ended bool     // without having begun
-	led   string   // the statement that it began with, which the connection knows
-	owed  []string // savepoints to be set or released before anything else; see savepoint
+	led   string   // the name of its first statement, which the connection has prepared
+	owed  []string // savepoints to set or release before the next statement; see savepoint
 }
 
 var _ pgx.Tx = (*laterTx)(nil)
 
-// begin begins the transaction, if it has not begun, and pays what is owed.
+// begin begins the transaction, if it has not begun, and sends the savepoints that are
+// owed.
 func (t *laterTx) begin(ctx context.Context) (pgx.Tx, error) {
 	if t.ended {
 		return nil, pgx.ErrTxClosed
@@ -58,8 +60,8 @@ func (t *laterTx) begin(ctx context.Context) (pgx.Tx, error) {
 	return t.begun, t.pay(ctx)
 }
 
-// along sends statements behind what must precede them, on one trip. The result that is
-// next is the first statement's.
+// along sends statements behind the begin and the savepoints that are owed, on one
+// trip. The next result is the first statement's.
 func (t *laterTx) along(ctx context.Context, queued ...*pgx.QueuedQuery) pgx.BatchResults {
 	var b pgx.Batch
 	if t.begun == nil {
@@ -83,16 +85,17 @@ func (t *laterTx) along(ctx context.Context, queued ...*pgx.QueuedQuery) pgx.Bat
 		_, failed := results.Exec()
 		err = cmp.Or(err, failed)
 	}
-	if err == nil { // it is the next result's error, too
+	if err == nil { // the next result has the error, too
 		t.owed = nil
 	}
 	return results
 }
 
-// goesAlong tells whether a statement can go with what must precede it. A batch takes
-// none with options of its own. Nor does it take one behind a savepoint that the
-// connection may not know: batches are prepared before they are run, so that one that
-// cannot be prepared would keep the savepoint from being set.
+// goesAlong tells whether a statement can go on one trip with the begin and the
+// savepoints that are owed. A batch takes no statement with options of its own. A
+// statement that the connection has not prepared cannot go behind a savepoint: batches
+// are prepared before they run, so a statement that cannot be prepared would keep the
+// savepoint from being set.
 func (t *laterTx) goesAlong(sql string, args []any) bool {
 	if t.ended || t.begun != nil && (t.owed == nil || sql != t.led) {
 		return false
@@ -110,7 +113,8 @@ func (t *laterTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 	if tag, done := t.savepoint(sql); done {
 		return tag, nil
 	}
-	// Without arguments it can be several statements, which a batch would refuse.
+	// Without arguments the text can be several statements, which a batch would
+	// refuse.
 	if len(args) == 0 && t.begun == nil || !t.goesAlong(sql, args) {
 		tx, err := t.begin(ctx)
 		if err != nil {
@@ -190,7 +194,8 @@ func (t *laterTx) Prepare(ctx context.Context, name, sql string) (*pgconn.Statem
 	return tx.Prepare(ctx, name, sql)
 }
 
-// LargeObjects has no context and no error: what fails is told by what is done with them.
+// LargeObjects has no context and returns no error: the first call on the result
+// reports a failure.
 func (t *laterTx) LargeObjects() pgx.LargeObjects {
 	tx, err := t.begin(context.Background())
 	if err != nil {
@@ -201,9 +206,9 @@ func (t *laterTx) LargeObjects() pgx.LargeObjects {
 	return tx.LargeObjects()
 }
 
-// Conn begins: what is done with the connection itself belongs to the transaction.
+// Conn begins the transaction: statements on the connection itself belong to it.
 func (t *laterTx) Conn() *pgx.Conn {
-	_, _ = t.begin(context.Background()) // if it cannot begin, nor can whatever comes next
+	_, _ = t.begin(context.Background()) // if it cannot begin, the next statement fails, too
 	return t.conn
 }
 
@@ -214,7 +219,7 @@ func (t *laterTx) Rollback(ctx context.Context) error { return t.end(ctx, pgx.Tx
 func (t *laterTx) end(ctx context.Context, how func(pgx.Tx, context.Context) error) error {
 	switch {
 	case t.begun != nil:
-		return how(t.begun, ctx) // which ends what savepoints there are
+		return how(t.begun, ctx) // which ends all savepoints
 	case t.ended:
 		return pgx.ErrTxClosed
 	}
@@ -222,8 +227,8 @@ func (t *laterTx) end(ctx context.Context, how func(pgx.Tx, context.Context) err
 	return nil
 }
 
-// firstRows are those of the statement that the transaction began with. The
-// connection is free again when they have ended.
+// firstRows are the rows of the transaction's first statement. The connection is free
+// again when they have ended.
 type firstRows struct {
 	pgx.Rows
 	results pgx.BatchResults
@@ -250,7 +255,7 @@ func (r *firstRows) Err() error {
 	return r.closed
 }
 
-// firstRow is one of those.
+// firstRow is a row of the transaction's first statement.
 type firstRow struct {
 	pgx.Row
 	results pgx.BatchResults
@@ -264,7 +269,7 @@ func (r firstRow) Scan(to ...any) error {
 	return err
 }
 
-// failed answers to what is sent in a transaction that could not be begun.
+// failed is the result of statements in a transaction that could not begin.
 func failed(err error) pgx.BatchResults {
 	return pgx.FailedBatchResults(&pgx.Batch{}, err)
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/surehook/surehook/internal/savepoint"
 )
 
-// errUnset keeps a group's transaction from going on where a rollback would reach
-// beyond the savepoint that is not there.
+// errUnset ends a group's transaction whose savepoint is missing: a rollback would
+// reach too far back.
 var errUnset = errors.New("the transaction failed before its savepoint was set")
 
-// savepoint takes a statement of a receiver's group and owes it, if it is certain to
-// succeed: it goes along with the next statement, or is not needed at all. It reports
-// false for whatever else is to be sent.
+// savepoint notes a statement of a receiver's group instead of sending it, if it is
+// certain to succeed. It goes along with the next statement, or is not needed at all.
+// savepoint returns false for all other statements: they must be sent.
 //
-// Nothing has been sent since what is owed became so, which is why one debt takes the
-// place of another, and why there is nothing to roll back. Should the server have run
-// what is owed although sending it failed, running it again changes nothing.
+// Nothing was sent since the noted statement, so a new one may replace it, and there is
+// nothing to roll back. If sending it fails although the server has run it, running it
+// again changes nothing.
 func (t *laterTx) savepoint(sql string) (tag pgconn.CommandTag, done bool) {
 	if !t.sound() {
 		return tag, false
@@ -46,7 +46,8 @@ func (t *laterTx) savepoint(sql string) (tag pgconn.CommandTag, done bool) {
 	return tag, true
 }
 
-// sound tells whether a savepoint of a transaction that goes on can be set or released.
+// sound tells whether a savepoint can be set or released: the transaction has not
+// failed.
 func (t *laterTx) sound() bool {
 	if t.begun == nil {
 		return !t.ended
@@ -55,7 +56,7 @@ func (t *laterTx) sound() bool {
 	return conn.TxStatus() == 'T' && !conn.IsBusy() && !conn.IsClosed()
 }
 
-// pay sends what is owed on a trip of its own.
+// pay sends the savepoints that are owed on a trip of its own.
 func (t *laterTx) pay(ctx context.Context) error {
 	if t.owed == nil {
 		return nil

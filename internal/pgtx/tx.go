@@ -1,5 +1,5 @@
-// Package pgtx makes one thing of the two kinds of transactions in which callers work
-// on PostgreSQL: a pgx.Tx, and a *sql.Tx of whatever driver. It also runs those of pgx
+// Package pgtx gives the two kinds of callers' transactions on PostgreSQL one
+// interface: a pgx.Tx, and a *sql.Tx of any driver. It also runs transactions of pgx
 // that begin with their first statement.
 package pgtx
 
@@ -10,22 +10,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Durable is an expression that makes the transaction durable in which it is evaluated:
-// synchronous_commit, if it is off, is on until its end. What is stricter, or less strict
-// but safe from a crash of the server, stays. It is NULL or text, and costs less than a
-// setting that is set whatever it is.
+// Durable is an expression that makes the transaction that evaluates it durable: if
+// synchronous_commit is off, it is on until the transaction's end. All other values
+// stay: they are stricter, or safe from a crash of the server. The expression is NULL
+// or text, and costs less than to set the setting in any case.
 const Durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
 
-// Tx is a caller's transaction. Arguments are scalars, times and []byte: of more than
-// that, drivers of database/sql have notions of their own.
+// Tx is a caller's transaction. Arguments are scalars, times and []byte: drivers of
+// database/sql differ in all other types.
 type Tx interface {
 	// Exec returns how many rows were changed.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	// Row scans the one row into the pointers. Its error matches sql.ErrNoRows if there
 	// is none.
 	Row(ctx context.Context, query string, args []any, into ...any) error
-	// Rows has each called once for each row, until it returns an error, which is
-	// returned.
+	// Rows calls each once for each row, until it returns an error, and returns
+	// that error.
 	Rows(ctx context.Context, query string, args []any, each func(Row) error) error
 }
 

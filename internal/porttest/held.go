@@ -13,11 +13,10 @@ type Held struct {
 	socket  socket
 }
 
-// Reserve holds a port for a server that is told its address, and can be started there
-// as often as it takes: until it listens, and whenever it does not, connections are
-// refused. The server must set SO_REUSEADDR, as those of Go and PostgreSQL do. On
-// systems other than Linux this would not let it listen, so the port is only likely to
-// be free there: it is chosen and let go.
+// Reserve holds a port for a server, which can be started there repeatedly. While the
+// server does not listen, connections are refused. The server must set SO_REUSEADDR, as
+// those of Go and PostgreSQL do. On systems other than Linux that is not enough, so
+// there the port is chosen and let go, and is only likely to be free.
 func Reserve() (*Held, error) { return hold(true) }
 
 // Close lets the port go.
@@ -37,9 +36,9 @@ func Refusing(t testing.TB) (address string) {
 	return until(t, false)
 }
 
-// Listen listens on a port that nobody else is given until the test has ended, so that
-// it refuses connections once the listener is closed. On systems other than Linux it
-// is anybody's from then on.
+// Listen listens on a port that nobody else gets until the test has ended, so that it
+// refuses connections once the listener is closed. On systems other than Linux others
+// may get it from then on.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	address := "127.0.0.1:0"

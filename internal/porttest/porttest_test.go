@@ -17,7 +17,7 @@ func refuses(t *testing.T, address string) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-// listen takes a connection at an address, and ends.
+// listen accepts one connection at an address, and ends.
 func listen(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -58,8 +58,8 @@ func TestListen(t *testing.T) {
 	refuses(t, l.Addr().String())
 }
 
-// Many are held, and more are asked for, by listeners and by clients: the system would
-// have given them some of those.
+// Many ports are held, and listeners and clients ask for many more: the system would
+// give them some of the held ones.
 func TestHeldIsGivenToNobody(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("a reserved port is not held here")

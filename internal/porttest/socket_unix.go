@@ -20,9 +20,9 @@ func (s socket) close() error {
 	return s.file.Close()
 }
 
-// hold binds a port. Linux lets a socket listen on a port that another one is bound to
-// if both are reusable and the other one does not listen; and it gives such a port to
-// nobody who asks for any: socket(7), SO_REUSEADDR.
+// hold binds a port. Linux lets a socket listen on a port to which another one is bound
+// if both are reusable and the other one does not listen, and does not assign such a
+// port to others: socket(7), SO_REUSEADDR.
 func hold(reusable bool) (*Held, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

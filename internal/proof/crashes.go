@@ -50,10 +50,10 @@ func crashes(o options) func(ctx context.Context, b *bench, during time.Duration
 	}
 }
 
-// mostFailed is after how many failures a part gives up: it will not get better.
+// mostFailed is the number of failures after which a part gives up.
 const mostFailed = 3
 
-// enough is a failure if something was not done as often as it was to be.
+// enough notes a failure if something was done less often than required.
 func (r *result) enough(what string, done, wanted int) {
 	if done < wanted {
 		r.fail(fmt.Sprintf("%s: %d of %d", what, done, wanted), "")

@@ -1,5 +1,4 @@
-// Command proof runs the long sizes of the tests that inject faults, and writes what
-// came of it.
+// Command proof runs the tests that inject faults at length, and writes a report.
 //
 //	go run ./internal/proof                              an hour, all parts
 //	go run ./internal/proof -time 5m -parts soak         one part, shorter
@@ -7,10 +6,11 @@
 //	go run ./internal/proof -seed 7 -out /tmp/proof      what is drawn is drawn from the seed
 //	go run ./internal/proof -page TESTING.md             the figures also into that page
 //
-// The parts run one after the other. Kills and defects come first, all of them, however
-// long they take; the soak and the simulation share what is left, and have half of the
-// time even where the others were slow: then it takes longer than was given. One that fails does not keep the others from running; the exit code is then 1. The
-// report is proof.json and proof.md. PostgreSQL is a throw-away server from installed
+// The parts run one after the other. The kills and the defects come first, all of them,
+// however long they take. The soak and the simulation share the remaining time, and get
+// at least half of the whole: if the others were slow the run takes longer than its
+// time. If a part fails the others run all the same, and the exit code is 1. The report
+// is proof.json and proof.md. PostgreSQL is a throw-away server from installed
 // binaries.
 package main
 
@@ -86,7 +86,7 @@ func proof(o options) error {
 			b.progress(p.name + ", until all is done")
 		}
 		report.add(p.play(ctx, b, during))
-		if err := report.write(o.out); err != nil { // after each, in case that it is broken off
+		if err := report.write(o.out); err != nil { // after each part, in case the run is broken off
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/internal/proof/defect"
 )
 
-// table is the report for people.
+// table is the report in Markdown.
 func (r *report) table() string {
 	var b strings.Builder
 	verdict := "Nothing failed."
@@ -70,7 +70,7 @@ func catcher(out defect.Outcome) string {
 	return strings.Join(by, ", ")
 }
 
-// The marks between which a page has the last report.
+// The marks in a page around the last report.
 const (
 	begin = "<!-- proof: begin; go run ./internal/proof -page TESTING.md writes this -->\n"
 	end   = "<!-- proof: end -->\n"

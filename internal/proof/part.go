@@ -14,17 +14,17 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// part is one kind of proof. It runs for about a time if it has a weight, notes figures
-// and failures, and returns what kept it from going on, which is a failure, too.
+// part is one kind of proof. If it has a weight it runs for about a given time. It
+// notes figures and failures. Its error is why it could not go on, and counts as a
+// failure, too.
 type part struct {
 	name   string
-	weight float64 // minutes of an hour that it goes on for; 0: it ends when all of it is done
+	weight float64 // its minutes of each hour; 0: it ends when all of it is done
 	run    func(ctx context.Context, b *bench, during time.Duration, r *result) error
 }
 
-// all are the parts in the order in which they run. Those that end when all of it is
-// done come first, take as long as they take, and leave the rest to those that go on
-// for as long as there is time.
+// all has the parts in the order in which they run. The parts that end by themselves
+// come first, and are not bounded. The others share the remaining time.
 func all(o options) []part {
 	return []part{
 		{"crashes", 0, crashes(o)},
@@ -35,8 +35,9 @@ func all(o options) []part {
 	}
 }
 
-// share is how long the first of the parts that are left goes on: what is left of the
-// time, by weight, and its minutes of each hour even if those before took longer.
+// share is how long the first of the remaining parts runs: its share of the remaining
+// time, by weight, and at least its minutes of each hour, even if the parts before took
+// longer.
 func share(parts []part, left, whole time.Duration) time.Duration {
 	weight := parts[0].weight
 	if weight == 0 {
@@ -81,7 +82,7 @@ func choose(parts []part, only string) (chosen []part, err error) {
 	return chosen, nil
 }
 
-// play runs a part and keeps what came of it.
+// play runs a part and keeps its result.
 func (p part) play(ctx context.Context, b *bench, during time.Duration) *result {
 	r := &result{Part: p.name, progress: b.progress, began: time.Now()}
 	func() {
@@ -99,15 +100,15 @@ func (p part) play(ctx context.Context, b *bench, during time.Duration) *result 
 	return r
 }
 
-// bench has what parts work on.
+// bench has the resources that parts share.
 type bench struct {
 	options
 	progress func(line string)
 	server   *pgtest.Server
 }
 
-// postgres returns the server that parts share, which is durable and is started when
-// it is first asked for.
+// postgres returns the durable server that parts share, and starts it at the first
+// call.
 func (b *bench) postgres() (dsn string, err error) {
 	if b.server == nil {
 		if b.server, err = pgtest.Start(pgtest.Options{Durable: true}); err != nil {
@@ -125,7 +126,7 @@ func (b *bench) close() {
 	}
 }
 
-// schema makes an empty schema on a server, and returns how to get there.
+// schema makes an empty schema on a server, and returns its connection string.
 func schema(ctx context.Context, dsn string) (_ string, drop func() error, err error) {
 	admin, err := sql.Open("pgx", dsn)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/internal/proof/defect"
 )
 
-// A part that fails, or panics, is a failure of the report with a way to see it again,
-// and keeps no other from running.
+// A part that fails, or panics, is a failure in the report, with a command to repeat
+// it. The others run all the same.
 func TestPartsThatFail(t *testing.T) {
 	b := &bench{progress: func(line string) { t.Log(line) }}
 	r := newReport(t.Context(), options{time: time.Minute, seed: 7})
@@ -52,8 +52,8 @@ func TestPartsThatFail(t *testing.T) {
 	require.Equal(t, "go test -seed 2", back.Parts[2].Failures[0].Repeat)
 }
 
-// Parts that end by themselves are not bounded by the time; the others share what is
-// left of it, and have their minutes of each hour in any case.
+// Parts that end by themselves are not bounded by the time. The others share the rest
+// of it, and have their minutes of each hour in any case.
 func TestShare(t *testing.T) {
 	parts := []part{{"kills", 0, nil}, {"soak", 20, nil}, {"simulation", 10, nil}}
 	require.Zero(t, share(parts, time.Hour, time.Hour))
@@ -63,7 +63,7 @@ func TestShare(t *testing.T) {
 	require.Equal(t, 5*time.Minute, share(parts[1:2], 5*time.Minute, 5*time.Minute), "it is alone")
 }
 
-// What was not done as often as it was to be is a failure.
+// It is a failure if something was done less often than required.
 func TestEnough(t *testing.T) {
 	r := &result{progress: func(line string) { t.Log(line) }}
 	r.enough("kills", 700, 700)
@@ -80,7 +80,7 @@ func TestNothingFailed(t *testing.T) {
 	require.NotContains(t, r.table(), "What failed")
 }
 
-// The page says of each defect which test found it.
+// The page names for each defect the test that found it.
 func TestWhichTestFoundIt(t *testing.T) {
 	r := newReport(t.Context(), options{})
 	r.add(&result{Part: "defects", Details: []any{
@@ -91,7 +91,7 @@ func TestWhichTestFoundIt(t *testing.T) {
 	require.Contains(t, r.table(), "| planted | caught by |\n| --- | --- |\n| a wrong sign | `TestSign/one` sender |\n| of all | `TestAll` |\n| no sign | **nothing** |\n")
 }
 
-// The page of this repository has the marks, and what stood between them is replaced.
+// This repository's page has the marks, and the text between them is replaced.
 func TestIntoPage(t *testing.T) {
 	text, err := os.ReadFile("../../TESTING.md")
 	require.NoError(t, err)

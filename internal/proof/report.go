@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// report is what proof.json has.
+// report is the content of proof.json.
 type report struct {
 	Date     string    `json:"date"`
 	Commit   string    `json:"commit"`
@@ -30,7 +30,7 @@ type report struct {
 	began time.Time
 }
 
-// result is what came of a part.
+// result is the result of a part.
 type result struct {
 	Part     string    `json:"part"`
 	Took     string    `json:"took"`
@@ -54,7 +54,7 @@ type failure struct {
 
 func (r *result) figure(name string, value any) { r.Figures = append(r.Figures, figure{name, value}) }
 
-// fail notes a failure, and how to see it again.
+// fail notes a failure, and the command that repeats it.
 func (r *result) fail(what, repeat string) {
 	r.progress("FAILED: " + r.Part + ": " + what)
 	r.Failures = append(r.Failures, failure{what, repeat})
@@ -73,7 +73,7 @@ func (r *report) add(p *result) {
 	r.Failed = r.Failed || len(p.Failures) > 0
 }
 
-// finish fills in what is known at the end.
+// finish fills in the fields that are known only at the end.
 func (r *report) finish(ctx context.Context, b *bench) {
 	r.Took = time.Since(r.began).Round(time.Second).String()
 	if b.server == nil {
@@ -102,7 +102,7 @@ func (r *report) write(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "proof.md"), []byte("# Proof\n\n"+r.table()), 0o644)
 }
 
-// commit is what the tree is at.
+// commit is the tree's commit.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

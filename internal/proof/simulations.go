@@ -21,8 +21,8 @@ import (
 	"github.com/surehook/surehook/internal/simulation"
 )
 
-// databaseEvents are how many events a seed publishes on a database: fewer than in
-// memory, as it should come to its end within seconds.
+// databaseEvents is how many events a seed publishes on a database: fewer than in
+// memory, so that it ends within seconds.
 const databaseEvents = 100
 
 // simulated is a store on which seeds are simulated.
@@ -30,15 +30,16 @@ type simulated struct {
 	name   string
 	weight float64 // of its share in the time
 	run    func(ctx context.Context, seed uint64) (simulation.Report, error)
-	cpu    func() time.Duration // that was used so far, by whoever takes part
-	repeat string               // what TestSeed is told, beside the seed
+	cpu    func() time.Duration // the time used so far, by all goroutines
+	repeat string               // TestSeed's flags, besides the seed
 }
 
 // simulations runs seed after seed in virtual time, one on each core, on one store
 // after the other, for as long as there is time.
 func simulations(o options) func(ctx context.Context, b *bench, during time.Duration, r *result) error {
 	return func(ctx context.Context, b *bench, during time.Duration, r *result) error {
-		// Its garbage is much more than what lives, and lives short.
+		// The simulation makes much short-lived garbage and has little live
+		// memory.
 		defer debug.SetGCPercent(debug.SetGCPercent(800))
 		folder, err := os.MkdirTemp(pgtest.InMemory(), "surehook-simulation-")
 		if err != nil {
@@ -133,7 +134,7 @@ func (s *simulated) simulate(ctx context.Context, b *bench, during time.Duration
 	return err
 }
 
-// again is how to see a seed again: it does the same, bit for bit.
+// again is the command that repeats a seed, bit for bit.
 func (s *simulated) again(seed uint64) string {
 	return fmt.Sprintf("go test ./internal/simulation -run TestSeed -seed %d%s -v", seed, s.repeat)
 }

@@ -1,3 +1,4 @@
-// Package race tells tests by the constant Enabled whether they run under the race
-// detector, which makes SQLite many times slower, and sync.Pool drop items at random.
+// Package race tells tests, by the constant Enabled, whether they run under the race
+// detector. It makes SQLite many times slower, and makes sync.Pool drop items at
+// random.
 package race

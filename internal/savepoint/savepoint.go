@@ -1,9 +1,9 @@
 // Package savepoint has the statements by which a receiver's functions share a
-// transaction. Whoever runs transactions can tell by them what is meant.
+// transaction. Code that runs transactions can recognise them.
 package savepoint
 
-// What is done with the savepoint: in this order, but that Back may come at any time
-// after Set and leaves it set.
+// The statements, in their order. Back may come at any time after Set, and leaves the
+// savepoint set.
 const (
 	Set     = "SAVEPOINT surehook"
 	Release = "RELEASE SAVEPOINT surehook"

@@ -3,7 +3,7 @@
 //
 //	go test -run '^$' -bench . -count 6
 //
-// Each library is used as its documentation shows, with all that can be made once made
-// outside the loop. It is a module of its own so that no library of a sender becomes a
-// dependency of who imports package signing.
+// Each library is used as its documentation shows. Everything that can be made once is
+// made outside the loop. This is a module of its own so that importers of package
+// signing do not depend on the senders' libraries.
 package schemebench

@@ -23,9 +23,9 @@ const (
 	text    = "0123456789abcdef0123456789abcdef"
 )
 
-// tolerance is wide where it can be chosen: a benchmark runs for longer than a
-// signature is valid. The libraries that allow no choice are not asked to check it,
-// which is to their advantage.
+// tolerance is wide if it can be chosen: a benchmark runs for longer than a signature
+// is valid. Libraries that allow no choice do not check the time here, which is to
+// their advantage.
 const tolerance = time.Hour
 
 var sizes = []struct {
@@ -33,7 +33,7 @@ var sizes = []struct {
 	n    int
 }{{"1KiB", 1 << 10}, {"64KiB", 64 << 10}}
 
-// entry is one way of verifying what scheme has signed with secret.
+// entry is one way to verify signatures by a scheme and a secret.
 type entry struct {
 	scheme signing.Scheme
 	secret string
@@ -52,7 +52,8 @@ func entries(b *testing.B) []entry {
 			value, key := h.Get("X-Hub-Signature-256"), []byte(text)
 			return func() error { return github.ValidateSignature(value, body, key) }
 		}},
-		// Its five minutes are fixed: what it is given was signed just before.
+		// Its five minutes are fixed: it gets a message that was signed just
+		// before.
 		{signing.Slack(), text, "slack-go", func(h http.Header, body []byte) func() error {
 			return func() error {
 				v, err := slack.NewSecretsVerifier(h, text)
@@ -113,7 +114,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkSHA256 is what no way of verifying can be faster than.
+// BenchmarkSHA256 is the lower bound for all ways to verify.
 func BenchmarkSHA256(b *testing.B) {
 	for _, size := range sizes {
 		body := bytes.Repeat([]byte{'x'}, size.n)

@@ -1,8 +1,8 @@
-// Package schemes holds the schemes of package signing to what the senders themselves
-// offer: what signing signs, their library verifies, and what their library or its
-// documentation signs, signing verifies; and what one of the two refuses, the other
-// does, but for the cases that are named.
+// Package schemes tests the schemes of package signing against the senders' own
+// libraries. Their library verifies signatures of signing, and signing verifies
+// signatures of their library or its documentation. If one of the two refuses a message
+// the other does, too, except in the named cases.
 //
-// It is a module of its own so that no library of a sender becomes a dependency of who
-// imports package signing. Run its tests in its folder.
+// It is a module of its own so that importers of package signing do not depend on the
+// senders' libraries. Run its tests in its folder.
 package schemes

@@ -39,7 +39,8 @@ type peer struct {
 	verify func(tb testing.TB, h http.Header, body []byte) error
 	// sign is the library's own signature, where it has one.
 	sign func(tb testing.TB, h http.Header, at time.Time, body []byte)
-	// untimed libraries look at no time. One that is lax looks at the past alone.
+	// untimed libraries check no time. A lax one checks only that a time is not too
+	// old.
 	untimed, lax bool
 	form         bool
 }

@@ -21,9 +21,8 @@ func standardHeaders(h http.Header, prefix string, at time.Time, signature strin
 	h.Set(prefix+"Signature", signature)
 }
 
-// Whatever the headers and the body are: what we accept the library of Standard
-// Webhooks accepts, and what it accepts we do, unless we are stricter in one of the
-// ways that stricter names.
+// For all headers and bodies, signing and the library of Standard Webhooks accept the
+// same messages, unless signing is stricter in one of the ways that stricter names.
 func FuzzStandardWebhooks(f *testing.F) {
 	whsec := "whsec_" + base64.StdEncoding.EncodeToString([]byte(text))
 	library, err := standardwebhooks.NewWebhook(whsec)
@@ -68,9 +67,9 @@ func FuzzStandardWebhooks(f *testing.F) {
 	})
 }
 
-// stricter says that we refuse on purpose what the library accepts: an id that is not
-// of our form, more than 16 signatures, a second comma in one of them, and base64 with
-// line ends or spare bits.
+// stricter tells whether signing refuses on purpose a message that the library accepts:
+// with an id of another form, more than 16 signatures, a second comma in one of them,
+// or base64 with line ends or spare bits.
 func stricter(id, value string) bool {
 	if id == "" || len(id) > 128 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 		return true

@@ -35,9 +35,9 @@ func Find(t testing.TB, program string) string {
 	return path
 }
 
-// find looks where Debian installs servers, which is not in everybody's PATH, before it
-// looks there: what a version manager has put into somebody's home cannot be run by the
-// user that a server runs as.
+// find looks first in the folders in which Debian installs servers, which may be
+// missing in PATH, and then in PATH: the user that a server runs as cannot run a binary
+// in somebody's home.
 func find(program string) (string, error) {
 	for _, folder := range []string{"/usr/sbin", "/usr/bin"} {
 		path, err := exec.LookPath(filepath.Join(folder, program))
@@ -59,8 +59,8 @@ func find(program string) (string, error) {
 	return path, nil
 }
 
-// unprivileged returns whom servers run as: nil for ourselves. Started by root, each would
-// become another user of its own choice, who cannot reach its folder.
+// unprivileged returns the user for servers; nil: the present one. Started by root,
+// each would become another user of its own choice, who cannot reach its folder.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

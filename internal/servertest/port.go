@@ -8,8 +8,8 @@ import (
 )
 
 // Port returns a port of 127.0.0.1 on which nothing listens. Until the test ends the
-// system gives it to nobody: a socket is bound to it. Who names it can listen there all
-// the same if both have SO_REUSEADDR, which servers do.
+// system gives it to nobody: a socket is bound to it. A server that names the port can
+// listen there all the same, because both have SO_REUSEADDR.
 func Port(t testing.TB) int {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

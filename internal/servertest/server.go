@@ -33,10 +33,10 @@ type Server struct {
 	keeper     *exec.Cmd
 }
 
-// keeper runs a server and stays beside it. When its standard input ends, because the
-// test has ended or because our process is gone, however it went, it asks its process
-// group to end, so that a server removes what it has outside of the folder, removes the
-// folder, and kills the group: the server, the server's children, and itself.
+// keeper runs a server and stays beside it. Its standard input ends when the test has
+// ended or when our process is gone. Then it asks its process group to end, so that a
+// server removes its files outside of the folder, removes the folder, and kills the
+// group: the server, the server's children, and itself.
 const keeper = `
 folder=$1
 shift
@@ -107,7 +107,7 @@ func (s *Server) Write(name, text string, data any) (path string) {
 func (s *Server) Start(args ...string) {
 	s.t.Helper()
 	s.keeper = exec.Command("/bin/sh", append([]string{"-c", keeper, "sh", s.Folder, s.program}, args...)...) //nolint:noctx // it lives until its standard input ends
-	// A session of its own: its process group is what is killed at the end.
+	// It has a session of its own: its process group is killed at the end.
 	s.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: s.credential}
 	s.keeper.Env = append(os.Environ(), "LC_ALL=C", "HOME="+s.Folder)
 	s.keeper.Dir = "/"
@@ -144,7 +144,7 @@ func (s *Server) await(port int, ended <-chan struct{}) {
 			_ = conn.Close()
 			return
 		}
-		select { // nobody tells
+		select { // poll
 		case <-ended:
 			s.t.Fatalf("servertest: %s has ended. It said:\n%s", s.program, s.Log())
 		case <-deadline:

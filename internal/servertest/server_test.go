@@ -19,7 +19,7 @@ import (
 	"github.com/surehook/surehook/internal/servertest"
 )
 
-// childEnv says, to a process of this test's own binary, what it is to do.
+// childEnv has the instructions for a process of this test's own binary.
 const childEnv = "SUREHOOK_TEST_SERVERTEST"
 
 // family starts a child of its own, as servers do.
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestInChild is what happens in the processes of child.
+// TestInChild runs in the processes of child.
 func TestInChild(t *testing.T) {
 	switch os.Getenv(childEnv) {
 	case "":
@@ -90,7 +90,7 @@ func requireGone(t *testing.T, folder string) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// processesIn are those that run in a folder, which may have been removed.
+// processesIn returns the processes that run in a folder, which may have been removed.
 func processesIn(t *testing.T, folder string) (pids []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cwd")

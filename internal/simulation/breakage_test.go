@@ -10,17 +10,17 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// breakage is a store, or a policy, that breaks an invariant.
+// breakage makes a store, or a policy, break an invariant.
 type breakage struct {
 	name, breaks string
 	batch        func(b *sender.Batch)                   // before it is handed to the store
 	claims       func(b *sender.Batch, c *sender.Claims) // after that
 	decide       func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision
 	numbered     bool // a token is the attempt's number, and a release is repeated
-	commits      bool // what should be rolled back
-	redelivers   bool // what nobody has asked for
-	silent       bool // no beat is stored but by claims
-	greedy       bool // what others hold is taken over, too
+	commits      bool // an event of a transaction that should roll back
+	redelivers   bool // an event that no subscription has asked for
+	silent       bool // only claims store beats
+	greedy       bool // the leases of other processes are taken over, too
 }
 
 type decideFunc = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision

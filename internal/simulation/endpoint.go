@@ -8,8 +8,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// endpoint is a subscription's: a receiver on a database of its own, in front of which
-// there may be trouble.
+// endpoint is a subscription's endpoint: a receiver on a database of its own, with
+// possible trouble in front of it.
 type endpoint struct {
 	s       *subscription
 	store   receiving
@@ -18,7 +18,7 @@ type endpoint struct {
 	trouble func(w *world) answer
 	until   time.Time // the trouble lasts
 
-	applied // what its database should have
+	applied // the expected content of its database
 	now     doing
 }
 
@@ -30,7 +30,7 @@ type doing struct {
 
 func (e *endpoint) clock() time.Time { return e.s.w.now.Add(e.skew) }
 
-// open makes the receiver, as one that begins to run would have it.
+// open makes the receiver, as at the start of its process.
 func (e *endpoint) open() error {
 	if e.store == nil {
 		e.store, e.applied = e.s.w.receiving(), newApplied()
@@ -47,7 +47,7 @@ func (e *endpoint) open() error {
 	return err
 }
 
-// receive is what an endpoint does about a request.
+// receive is an endpoint's reaction to a request.
 func (e *endpoint) receive(post *post, header http.Header, body []byte) answer {
 	w := e.s.w
 	if e.trouble != nil && e.until.After(w.now) {
@@ -75,7 +75,7 @@ func (e *endpoint) receive(post *post, header http.Header, body []byte) answer {
 	return got
 }
 
-// weather is what happens to an endpoint by itself.
+// weather changes an endpoint's trouble from time to time.
 func (e *endpoint) weather() {
 	w := e.s.w
 	if w.fault(wrongClock) {
@@ -93,7 +93,8 @@ func (e *endpoint) weather() {
 	w.say("%s is in trouble until %v", e.s.name, e.until.Sub(begins))
 }
 
-// troubles are what an endpoint can have. Nothing of them comes to its receiver.
+// troubles are an endpoint's possible troubles. Requests do not get to its receiver
+// then.
 var troubles = []func(w *world) answer{
 	func(w *world) answer { return answer{status: 500, took: w.between(time.Microsecond, time.Second)} },
 	func(w *world) answer { return answer{status: 400 + w.rand.IntN(20)} },

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// kind is something that can go wrong.
+// kind is a kind of fault.
 type kind int
 
 const (
@@ -13,7 +13,7 @@ const (
 	crashBefore        // a call of the database
 	crashAfter
 	failBefore // a call of the database, which has no effect
-	failAfter  // it has: whether it was committed is not known
+	failAfter  // with effect: the caller does not know whether it was committed
 	slowCall   // others go on meanwhile
 	stall      // of a process: its leases may end, and then it goes on
 	suspension // likewise, and its clock has stood still
@@ -45,7 +45,7 @@ const (
 	kinds
 )
 
-// often is how likely each is, where it can happen, if the seed has it in it.
+// often is the probability of each fault where it can happen, if the seed has it.
 var often = [kinds]struct {
 	name string
 	p    float64
@@ -92,7 +92,7 @@ var (
 	errHandler    = errors.New("simulation: the handler failed")
 )
 
-// drawFaults decides which kinds a seed has in it, and how often: some have few faults
+// drawFaults decides which faults a seed has, and how often: some seeds have few faults
 // of all kinds, some many of one.
 func (w *world) drawFaults() {
 	for k := range w.odds {
@@ -107,7 +107,7 @@ func (w *world) drawFaults() {
 	}
 }
 
-// fault draws whether something goes wrong now.
+// fault draws whether a fault happens now.
 func (w *world) fault(k kind) bool {
 	if w.calm || w.odds[k] == 0 || w.rand.Float64() >= w.odds[k] {
 		return false
@@ -116,7 +116,7 @@ func (w *world) fault(k kind) bool {
 	return true
 }
 
-// between draws a duration, the short ones being as likely as the long ones.
+// between draws a duration; short ones are as likely as long ones.
 func (w *world) between(least, most time.Duration) time.Duration {
 	bits := 0
 	for least<<bits < most {

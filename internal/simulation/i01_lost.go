@@ -4,12 +4,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// I1: a committed publish is never lost. Each delivery ends delivered, dead-lettered
-// or cancelled, or it is still pending, awaiting retry or held. None counts as
-// delivered that was not answered with 2xx, none is given up before its horizon, nor
-// tried on after it, and none is cancelled or held but by the owner's will.
+// I1: a committed publish is never lost. Each delivery ends delivered, dead-lettered or
+// cancelled, or it is still pending, awaiting retry or held. A delivery counts as
+// delivered only if it was answered with 2xx. It is given up at its horizon, neither
+// earlier nor later. It is cancelled or held only by the owner's will.
 
-// checkDecision holds a decision against the rules of the schedule's end.
+// checkDecision checks a decision against the rules for the end of a schedule.
 func (w *world) checkDecision(d *delivery, r *sender.Result, dec *sender.Decision) {
 	horizon := w.config.Policy.Backoff.Horizon
 	d.stood += dec.Stands
@@ -44,7 +44,7 @@ func (w *world) checkDecision(d *delivery, r *sender.Result, dec *sender.Decisio
 	}
 }
 
-// checkStatus holds the status of a delivery against that of its subscription.
+// checkStatus checks the status of a delivery against that of its subscription.
 func (w *world) checkStatus(d *delivery, got *sender.Delivery) {
 	holds := d.sub.status == sender.SubscriptionPaused || d.sub.status == sender.SubscriptionDisabled
 	switch {
@@ -57,7 +57,7 @@ func (w *world) checkStatus(d *delivery, got *sender.Delivery) {
 	}
 }
 
-// missing are the deliveries that there should be and are not.
+// missing returns the deliveries that should exist and do not.
 func (w *world) missing() (names []string) {
 	type key struct {
 		e *event

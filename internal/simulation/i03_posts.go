@@ -5,7 +5,7 @@ import "github.com/surehook/surehook/sender"
 // I3: there are no more POSTs of a delivery than attempts recorded, interrupted ones
 // included. Without faults there are as many.
 
-// checkPost holds a POST against the claim that it was made under.
+// checkPost checks a POST against its claim.
 func (w *world) checkPost(d *delivery, p *process, c *sender.Claimed, made *post) {
 	if before := d.posts[made.number]; before != nil {
 		w.violated("I3", "attempt %d of %s is posted a second time, first at %v", made.number, d.name, before.at.Sub(begins))
@@ -21,7 +21,7 @@ func (w *world) checkPost(d *delivery, p *process, c *sender.Claimed, made *post
 	}
 }
 
-// checkPosts holds the POSTs of a delivery against its attempts.
+// checkPosts checks the POSTs of a delivery against its attempts.
 func (w *world) checkPosts(d *delivery) {
 	recorded := len(d.taken)
 	if d.leased != nil {

@@ -5,8 +5,7 @@ import "github.com/surehook/surehook/sender"
 // I5: a result that arrives after its lease was lost changes nothing; and nobody loses
 // a lease before its end.
 
-// checkFence is called when a result was handed over: the store says that its lease
-// was lost, or not.
+// checkFence is called when a result was handed over. lost is the store's answer.
 func (w *world) checkFence(d *delivery, token int64, lost bool) {
 	holds := d.leased != nil && d.leased.token == token
 	if holds == lost {

@@ -2,8 +2,8 @@ package simulation
 
 import "github.com/surehook/surehook/sender"
 
-// I7: attempt numbers rise by one; and what is stored of the attempts is what was
-// taken of the results.
+// I7: attempt numbers rise by one, and the stored attempts are those of the accepted
+// results.
 
 func (w *world) checkNumbers(d *delivery, got *sender.Delivery) {
 	if len(got.Attempts) != len(d.taken) {

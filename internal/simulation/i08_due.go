@@ -8,11 +8,11 @@ import (
 
 // I8: no POST before it is due, nor before its clamped Retry-After.
 
-// mostRetryAfter is what of a Retry-After counts.
+// mostRetryAfter bounds a Retry-After.
 const mostRetryAfter = 24 * time.Hour
 
-// keepWaiting notes how long an endpoint asks to be left alone with a delivery, and how
-// long the policy does at least.
+// keepWaiting notes how long an endpoint asks to wait with a delivery, and how long the
+// policy waits at least.
 func (w *world) keepWaiting(d *delivery, r *sender.Result, dec *sender.Decision) {
 	d.notBefore = time.Time{}
 	if r.Class == sender.ClassNone || d.firstLeast.IsZero() {
@@ -42,8 +42,8 @@ func (w *world) checkDue(d *delivery, what string) {
 	}
 }
 
-// hurry is that somebody has it sent at once.
+// hurry notes that a delivery is to be sent at once.
 func (d *delivery) hurry() {
 	d.due, d.notBefore, d.spared = time.Time{}, time.Time{}, false
-	d.firstMost = time.Time{} // it begins anew, if it was not under way
+	d.firstMost = time.Time{} // its schedule begins anew, if it was not in flight
 }

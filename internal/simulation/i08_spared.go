@@ -7,16 +7,16 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// I8, of an attempt that met the closing of an idle connection: it is made again after
-// about a second, and says nothing of its endpoint. No two in a row of a schedule are
-// spared like that.
+// I8 for an attempt whose idle connection was being closed: it is made again after
+// about a second, and does not count for its endpoint's health. No two attempts in a
+// row of a schedule are spared like that.
 
 const (
 	leastSpared = 800 * time.Millisecond
 	mostSpared  = 2 * time.Second
 )
 
-// ofIdle are results as the transport that the simulation stands for would give them.
+// ofIdle are the results that a real transport would return.
 func (w *world) ofIdle(results []sender.Result) []sender.Result {
 	results = slices.Clone(results)
 	for i := range results {
@@ -31,7 +31,7 @@ func (w *world) ofIdle(results []sender.Result) []sender.Result {
 func (w *world) checkSpared(d *delivery, r *sender.Result, dec *sender.Decision) {
 	should := r.ClosedIdle && !d.spared
 	switch {
-	case d.mayCancel: // what would have been decided does not count
+	case d.mayCancel: // the policy's other decision does not count
 		return
 	case r.ClosedIdle && d.spared:
 		w.counts["not spared again"]++
@@ -54,7 +54,7 @@ func (w *world) checkSpared(d *delivery, r *sender.Result, dec *sender.Decision)
 	}
 }
 
-// checkToldSpared holds a claim against the decision before it.
+// checkToldSpared checks a claim against the decision before it.
 func (w *world) checkToldSpared(d *delivery, c *sender.Claimed) {
 	if c.Spared != d.spared && !d.mayCancel {
 		w.violated("I8", "%s is claimed as spared: %v, and it was: %v", d.name, c.Spared, d.spared)

@@ -5,10 +5,11 @@ import (
 	"github.com/surehook/surehook/receiver"
 )
 
-// I10: of an event there is at most one effect; a marker if and only if there is an
-// effect, something newer, or a local dead letter; and a version never falls.
+// I10: an event has at most one effect. It has a marker if and only if it has an
+// effect, a newer event of its object was applied, or it is a local dead letter. A
+// version never falls.
 
-// applied is what a receiver's database should have, by what was committed.
+// applied is the expected content of a receiver's database, by its commits.
 type applied struct {
 	ends     map[string]end // by event: its marker is there
 	versions map[dedup.Object]int64
@@ -23,7 +24,7 @@ const (
 	deadLettered
 )
 
-// tx is what a transaction has done so far.
+// tx has the changes of a transaction so far.
 type tx struct {
 	marker   string // set by it
 	newer    bool
@@ -53,7 +54,7 @@ func (a *applied) setAside(id string) { a.tx.letter = id }
 
 func (a *applied) effect(ev receiver.Event) { a.tx.effects = append(a.tx.effects, ev) }
 
-// committed takes over what a transaction did, and checks that it belongs together.
+// committed takes over a transaction's changes, and checks that they belong together.
 func (e *endpoint) committed() {
 	w, tx := e.s.w, e.tx
 	e.begin()
@@ -99,8 +100,8 @@ func (e *endpoint) committed() {
 	}
 }
 
-// checkEffects compares the receiver's database with what it should have, of the
-// event in hand.
+// checkEffects compares the receiver's database with its expected content for the event
+// in hand.
 func (e *endpoint) checkEffects() {
 	ev := e.now.post.d.event
 	e.compare(ev)

@@ -2,9 +2,9 @@ package simulation
 
 import "github.com/surehook/surehook/dedup"
 
-// I14: no first attempt is begun while one about the same object, to the same
-// subscription, is under way: by no process while each holds its lease, and by the one
-// that has begun the other whatever became of the leases.
+// I14: no first attempt begins while another one about the same object, to the same
+// subscription, is under way. This holds between processes while each holds its lease,
+// and within a process whatever happens to the leases.
 
 // turn names the attempts that are made one after the other.
 type turn struct {
@@ -14,7 +14,7 @@ type turn struct {
 
 func (p *post) turn() turn { return turn{p.d.event.object, p.d.sub} }
 
-// begins holds an attempt against those that are under way.
+// begins checks an attempt against those that are under way.
 func (p *process) begins(x *post) {
 	if x.number != 1 {
 		return
@@ -37,7 +37,7 @@ func (p *post) leased() bool {
 	return l != nil && l.token == p.token && l.until.After(p.d.w.now)
 }
 
-// ends is that the process knows what came of an attempt.
+// ends notes that the process knows the outcome of an attempt.
 func (p *process) ends(x *post) {
 	if p.firsts[x.turn()] == x {
 		delete(p.firsts, x.turn())

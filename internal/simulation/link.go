@@ -11,29 +11,28 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// breaker is a Database whose connections break where they are told to.
+// breaker is a Database whose connections can be made to break.
 type breaker interface {
-	// breakAt has the connection break that the next call works on, when something is sent
-	// the n-th time: before that is sent, or after it was answered in full, and before the
-	// answer arrives.
+	// breakAt makes the connection of the next call break when it sends for the
+	// n-th time: before it sends, or after the full answer and before that arrives.
 	breakAt(n int, answered bool)
-	// mend ends that, and returns whether one broke, and had a commit in the answer that
-	// was lost.
+	// mend ends that. It returns whether a connection broke, and whether the lost
+	// answer had a commit.
 	mend() (broke, committed bool)
-	// leases are all that is claimed, by event and subscription.
+	// leases returns all leases, by event and subscription.
 	leases(ctx context.Context) ([]sender.Claimed, error)
 }
 
-// receivers is a Database that those who receive have one of, too.
+// receivers is a Database that has databases for receivers, too.
 type receivers interface {
 	receiving() receiving
 }
 
-// sends is within how many messages of a call a connection breaks, if it does.
+// sends bounds the messages of a call within which a connection breaks.
 const sends = 10
 
-// mayBreak draws whether the connection breaks that the next call works on. mend ends
-// it, and may be called again.
+// mayBreak draws whether the connection of the next call breaks. mend ends that, and
+// may be called again.
 func (w *world) mayBreak(k kind) (mend func() (broke, committed bool)) {
 	if w.links == nil || !w.fault(k) {
 		return func() (bool, bool) { return false, false }
@@ -44,8 +43,8 @@ func (w *world) mayBreak(k kind) (mend func() (broke, committed bool)) {
 
 var errBroken = errors.New("simulation: the connection breaks")
 
-// links are the connections to a PostgreSQL server. What breaks, breaks for real: the
-// server has ended the connection's transaction before the client learns of anything.
+// links are the connections to a PostgreSQL server. A break is real: the server has
+// ended the connection's transaction before the client notices.
 type links struct {
 	mu        sync.Mutex
 	armed     bool
@@ -69,7 +68,7 @@ func (l *links) mend() (broke, committed bool) {
 	return broke, committed
 }
 
-// breaks counts what is sent, and tells whether now is the time.
+// breaks counts the messages, and returns whether to break now.
 func (l *links) breaks() (now, answered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,16 +82,16 @@ func (l *links) breaks() (now, answered bool) {
 	return true, l.answered
 }
 
-// link is a connection. Only one that is in use can break: not one that is opened, or
-// that cancels what another one did.
+// link is a connection. It can break only while it is in use: not while it is opened,
+// and not if it cancels another connection's call.
 type link struct {
 	net.Conn
 	of *links
 
 	mu     sync.Mutex
 	inUse  bool
-	losing *answerReader // what is read is lost
-	told   string        // which time it was told of
+	losing *answerReader // the answer is lost
+	told   string        // the time that it was given last
 }
 
 func (l *link) use(is bool) {
@@ -135,8 +134,8 @@ func (l *link) Read(b []byte) (int, error) {
 	}
 }
 
-// shut closes the connection, and waits until its server process is gone, and all
-// locks with it.
+// shut closes the connection, and waits until its server process is gone, with all its
+// locks.
 func (l *link) shut() {
 	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, l.Conn) // to its end

@@ -21,7 +21,7 @@ func (m *inMemory) Open(_ context.Context, now, _ func() time.Time) (_ sender.St
 	return m.store, err
 }
 
-// inMemoryReceiving is an application whose effects are what the endpoint has noted.
+// inMemoryReceiving is an application whose effects are the endpoint's notes.
 func inMemoryReceiving() receiving {
 	store := dedupmemory.New()
 	return &application[*dedupmemory.Tx]{store: store, inTx: store.InTx}

@@ -8,13 +8,13 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// resumed is a resume that has taken effect.
+// resumed is a resume that was committed.
 type resumed struct {
 	at   time.Time
 	take sender.Resume
 }
 
-// skipped tells whether a subscription was resumed without an event.
+// skipped tells whether a resume has skipped an event.
 func (w *world) skipped(e *event, s *subscription) bool {
 	return slices.ContainsFunc(s.resumes, func(r resumed) bool { return r.leaves(e) })
 }
@@ -23,7 +23,7 @@ func (r resumed) leaves(e *event) bool {
 	return !e.at.After(r.at) && (r.take.None || e.created.Before(r.take.Since))
 }
 
-// operate is what an owner or the operator may do at any time.
+// operate does what an owner or the operator may do at any time.
 func (w *world) operate() {
 	if !w.fault(operated) {
 		return
@@ -139,7 +139,7 @@ func (w *world) rotate(o *owner) {
 	})
 }
 
-// redeliver has one sent again.
+// redeliver redelivers a delivery.
 func (w *world) redeliver(d *delivery) {
 	err := w.history.Redeliver(w.ctx, d.id)
 	if errors.Is(err, sender.ErrNotFound) {
@@ -159,7 +159,7 @@ func (w *world) redeliver(d *delivery) {
 	w.look(d)
 }
 
-// replay has all of a subscription sent again that have ended in one way.
+// replay replays a subscription's deliveries of one final status.
 func (w *world) replay(s *subscription) {
 	n := sender.NewReplay{Filter: sender.ReplayFilter{Subscription: s.id}, Force: true}
 	if w.rand.IntN(2) == 0 {

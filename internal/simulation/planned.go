@@ -8,18 +8,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// planned marks the contexts of what a run does itself.
+// planned marks the contexts of a run's own calls.
 type planned struct{}
 
-// refuser keeps goroutines that a store has started by itself from the connections while a
-// run lasts: they would come at times of their own, and the run could not be repeated. Such
-// a goroutine sends hints, which may be lost.
+// refuser refuses connections to goroutines that a store has started by itself: their
+// timing cannot be repeated. Such a goroutine sends hints, which may be lost.
 type refuser struct{ on atomic.Bool }
 
 var _ pgxpool.AcquireTracer = (*refuser)(nil)
 
-// TraceAcquireStart returns a context that has ended for whoever is not planned. Where a
-// Loop has none, time bounds only what runs beside it.
+// TraceAcquireStart returns a context that has ended, unless the call is planned.
 func (r *refuser) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireStartData) context.Context {
 	if _, beside := ctx.Deadline(); beside && r.on.Load() && ctx.Value(planned{}) == nil {
 		ended, cancel := context.WithCancel(ctx)

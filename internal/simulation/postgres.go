@@ -19,12 +19,12 @@ import (
 )
 
 // InPostgres is an empty schema of a PostgreSQL database, for one run. Each process has
-// a store of its own in it, with what that remembers, by a clock of its own; and those
-// who receive have their markers and effects in it. Its connections break in the middle
-// of transactions, and at commits.
+// a store of its own in it, with its own memory and clock, and the receivers have their
+// markers and effects in it. Its connections break in the middle of transactions, and
+// at commits.
 //
-// Its time is the simulation's: clock_timestamp() is found in the schema before the
-// server's own, and returns what a connection was told when it was taken.
+// Its time is the simulation's: the schema has a clock_timestamp() that comes before
+// the server's own, and returns the time that a connection got when it was acquired.
 type InPostgres struct {
 	links
 	pool   *pgxpool.Pool
@@ -37,7 +37,7 @@ type InPostgres struct {
 	ended  chan struct{}
 }
 
-// Postgres makes one on the server that a connection string names.
+// Postgres makes an InPostgres on the server of a connection string.
 func Postgres(ctx context.Context, dsn string) (*InPostgres, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -58,9 +58,9 @@ func Postgres(ctx context.Context, dsn string) (*InPostgres, error) {
 	cfg.ConnConfig.RuntimeParams["search_path"] = d.schema + ", pg_catalog"
 	cfg.PrepareConn = d.prepare
 	cfg.ConnConfig.Tracer = &d.others
-	// With an AfterRelease, a connection would be released in a goroutine, at a time of its
-	// own, and the next call work on that one or on another, which has prepared other
-	// statements. A ping would be one message more.
+	// There is no AfterRelease: with one, a goroutine would release connections, at
+	// a time of its own. The next call might then get another connection, which has
+	// prepared other statements. There is no ping, which would be one message more.
 	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	cfg.MaxConns = 16 // transactions that stay open, one in another
 	cfg.MaxConnLifetime, cfg.MaxConnIdleTime = 24*time.Hour, 24*time.Hour
@@ -75,7 +75,7 @@ func Postgres(ctx context.Context, dsn string) (*InPostgres, error) {
 
 func (d *InPostgres) countsInMemory() {}
 
-// prepare tells a connection the time, when it is taken.
+// prepare gives a connection the time when it is acquired.
 func (d *InPostgres) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	l, ok := conn.PgConn().Conn().(*link)
 	if !ok {
@@ -88,7 +88,7 @@ func (d *InPostgres) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) 
 		}
 		l.told = now
 	}
-	l.use(true) // until it is prepared again: nobody writes on it before
+	l.use(true) // until it is prepared again: nothing is written on it before
 	return true, nil
 }
 
@@ -143,8 +143,8 @@ func (d *InPostgres) Open(ctx context.Context, now, local func() time.Time) (sen
 	if d.listen != nil {
 		return store, nil
 	}
-	// The first one's process publishes. One that does not listen would send hints to
-	// others, at times of its own.
+	// The first store's process publishes. A store that does not listen would send
+	// hints to others, at times of its own.
 	ctx, d.listen = context.WithCancel(ctx)
 	d.ended = make(chan struct{})
 	go func() {

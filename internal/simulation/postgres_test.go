@@ -28,8 +28,8 @@ func eventsOnPostgres() int {
 	return *events
 }
 
-// The same on PostgreSQL, where connections break for real, and the receivers' markers
-// and effects are in tables, too. Others: -from 1000 -seeds 100.
+// The same on PostgreSQL, where connections really break, and the receivers' markers
+// and effects are in tables, too. For other seeds: -from 1000 -seeds 100.
 func TestPostgres(t *testing.T) {
 	sum, began := simulation.Report{}, time.Now()
 	for seed := range seedsOf() {
@@ -44,8 +44,7 @@ func TestPostgres(t *testing.T) {
 	t.Logf("%d attempts, %.0f a second: %v", sum.Attempts, float64(sum.Attempts)/time.Since(began).Seconds(), sum.Counts)
 }
 
-// The same seed is the same there, too, though connections, ids and transaction numbers
-// are others.
+// A seed repeats there, too, although connections, ids and transaction numbers differ.
 func TestPostgresReplaysBitForBit(t *testing.T) {
 	var lines []string
 	cfg := simulation.Config{Seed: 1, Events: min(*events, 20), Watch: func(line string) { lines = append(lines, line) }}

@@ -6,8 +6,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// process is one of those that dispatch. It crashes and begins anew, and its clock is
-// nobody else's.
+// process is a process that dispatches. It crashes and begins anew, and has a clock of
+// its own.
 type process struct {
 	w    *world
 	no   int
@@ -29,11 +29,11 @@ type process struct {
 	dying   bool
 }
 
-// clock is the process's own. What it measures with it is monotonic, so it is off by
-// the same all the time, but while the process is suspended.
+// clock is the process's own. Durations on it are monotonic, so it is off by the same
+// amount all the time, except while the process is suspended.
 func (p *process) clock() time.Time { return p.w.now.Add(p.off) }
 
-// start has the process run.
+// start starts the process.
 func (p *process) start() {
 	if p.loop != nil {
 		return
@@ -66,7 +66,7 @@ func (p *process) start() {
 	})
 }
 
-// crash ends it: what it was about to do, it never does.
+// crash ends the process: all that it had planned never happens.
 func (p *process) crash() {
 	w := p.w
 	w.say("process %d crashes", p.no)
@@ -75,8 +75,8 @@ func (p *process) crash() {
 	w.at(w.between(time.Millisecond, time.Minute), p.start)
 }
 
-// act has the process do something, and everything that follows from it at once. If it
-// is busy, or stalled, it does so later; if it crashes first, never.
+// act makes the process do something, with all that follows at once. If the process is
+// busy, or stalled, it does so later; if it crashes first, never.
 func (p *process) act(do func()) {
 	w, life := p.w, p.life
 	if p.busy {
@@ -113,19 +113,19 @@ func (p *process) act(do func()) {
 	p.goOn()
 }
 
-// guarded reports whether the process died on the way. Other panics go on.
+// guarded reports whether the process died in fn. Other panics go on.
 func (p *process) guarded(do func()) (died bool) {
 	defer func() {
 		if p.dying {
 			p.dying, died = false, true
-			_ = recover() // what the process panicked with in place of dying
+			_ = recover() // the value with which the process panics in place of dying
 		}
 	}()
 	do()
 	return false
 }
 
-// die ends the process in the middle of what it does.
+// die ends the process in the middle of its work.
 func (p *process) die() {
 	p.dying = true
 	panic("simulation: the process dies here")
@@ -168,8 +168,8 @@ func (p *process) step() {
 	}
 }
 
-// beat plans when it says next that it lives. It does so on a goroutine of its own: it
-// need not wait for what else it does.
+// beat plans the process's next beat. A real process has a goroutine for that, so it
+// does not wait for other work.
 func (p *process) beat() {
 	w := p.w
 	at := p.loop.NextBeat().Add(-p.off)
@@ -216,7 +216,7 @@ func (w *world) hint() {
 	}
 }
 
-// weather is what happens to a process by itself.
+// weather makes a process crash or stall from time to time.
 func (p *process) weather() {
 	w := p.w
 	if p.loop == nil || p.busy {

@@ -7,15 +7,15 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// processStore is the database as a process sees it: its calls fail before or after
-// their effect, take their time, and are the last thing that the process does. What
-// has had its effect is recorded, whether the process learns of it or not.
+// processStore is the database as a process sees it. Its calls fail before or after
+// their effect, take time, and may be the last that the process makes. Every effect is
+// recorded, whether the process learns of it or not.
 type processStore struct {
 	sender.DispatchStore
 	p *process
 }
 
-// newProcessStore hides no optional interface that a dispatcher asks for.
+// newProcessStore keeps all optional interfaces that a dispatcher uses.
 func newProcessStore(p *process, store sender.DispatchStore) sender.DispatchStore {
 	s := &processStore{store, p}
 	step, steps := store.(sender.Stepper)
@@ -32,15 +32,15 @@ func newProcessStore(p *process, store sender.DispatchStore) sender.DispatchStor
 	return s
 }
 
-// effects are what a call has: known is told of its result, whether the process learns
-// of it or not, and unknown when it was committed, and nobody can say what it was.
+// effects record a call. known gets its result, whether the process learns of it or
+// not. unknown is called if the call was committed and its result is lost.
 type effects[T any] struct {
 	known   func(T)
 	unknown func()
 	link    kind // how its connection may break
 }
 
-// call makes one call, with what befalls it.
+// call makes one call, with the faults that are drawn for it.
 func call[T any](s *processStore, name string, of effects[T], do func() (T, error)) (result T, err error) {
 	p, w := s.p, s.p.w
 	var none T
@@ -84,10 +84,10 @@ func call[T any](s *processStore, name string, of effects[T], do func() (T, erro
 	return result, nil
 }
 
-// without are of calls of whose effects nothing is recorded.
+// without is for calls whose effects are not recorded.
 func without[T any]() effects[T] { return effects[T]{func(T) {}, func() {}, brokenLink} }
 
-// same are of those that have one effect, whatever they return.
+// same is for calls that have the same effect, whatever they return.
 func same[T any](effect func()) effects[T] {
 	return effects[T]{func(T) { effect() }, effect, brokenLink}
 }
@@ -101,7 +101,8 @@ func (s *processStore) SealingKeys(ctx context.Context) ([]string, error) {
 	return call(s, "sealing keys", without[[]string](), func() ([]string, error) { return s.DispatchStore.SealingKeys(ctx) })
 }
 
-// inParts makes events large that have a few deliveries, as a simulation has no others.
+// inParts treats events with a few deliveries as large ones, because a simulation has
+// no larger ones.
 func (w *world) inParts(x sender.ExpandParams) sender.ExpandParams {
 	if x.Events > 0 {
 		x.Whole, x.Part = w.whole, 1+w.rand.IntN(3)
@@ -150,8 +151,8 @@ func (s *processStore) Prune(ctx context.Context, x sender.PruneParams) (sender.
 	return call(s, "prune", counted, func() (sender.Pruned, error) { return s.DispatchStore.Prune(ctx, x) })
 }
 
-// brief makes one call that says that the process lives, or asks who else does. It is
-// made beside what the process does otherwise, so it is not the last.
+// brief makes one call that stores a beat, or reads those of others. It runs beside the
+// process's other work, so it is never its last call.
 func brief[T any](s *processStore, name string, effect func(T), do func() (T, error)) (T, error) {
 	p, w := s.p, s.p.w
 	var none T
@@ -193,7 +194,7 @@ func (s *processStore) Leave(ctx context.Context, b sender.Presence) error {
 	return err
 }
 
-// stepper is a processStore whose database does it all in one transaction.
+// stepper is a processStore whose database makes a step in one transaction.
 type stepper struct {
 	*processStore
 	inner sender.Stepper

@@ -24,7 +24,8 @@ func newProducer(w *world) producer {
 
 func (p *producer) begin() { p.w.at(0, p.some) }
 
-// some publishes some, and comes back for more, so that all is published in time.
+// some publishes some events, and plans the next ones, so that all are published in
+// time.
 func (p *producer) some() {
 	w := p.w
 	if p.left == 0 {
@@ -61,8 +62,8 @@ func (p *producer) one() {
 	p.try(e, late)
 }
 
-// try publishes once, and again if it does not learn that it was committed. What is
-// late is published in a transaction that stays open while others go on.
+// try publishes once, and again if it does not learn of the commit. A late event is
+// published in a transaction that stays open while others go on.
 func (p *producer) try(e sender.Event, late bool) {
 	w := p.w
 	if first := p.seen[e.IdempotencyKey]; first != nil && w.now.Sub(first.created) > w.config.Retention.Events/2 {
@@ -76,7 +77,7 @@ func (p *producer) try(e sender.Event, late bool) {
 	}
 	created, rollBack, open := w.now, w.fault(rolledBack), time.Duration(0)
 	mend := func() (bool, bool) { return false, false }
-	if late { // meanwhile it is others' calls that break
+	if late { // meanwhile other calls break
 		open = w.between(time.Millisecond, w.lasts/20)
 		w.say("%s is published, in a transaction that stays open for %v", e.IdempotencyKey, open)
 	} else {

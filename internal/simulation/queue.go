@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// queue is what is to happen, in the order of its times, and of its being planned
-// where those are equal.
+// queue has the planned events, in the order of their times, and of their planning if
+// the times are equal.
 type queue struct {
 	happenings happenings
 	planned    int
@@ -23,7 +23,7 @@ func (q *queue) add(at time.Time, do func()) {
 	heap.Push(&q.happenings, happening{at, q.planned, do})
 }
 
-// next removes what is to happen next, if that is until a time.
+// next removes and returns the next event, if it is not after a time.
 func (q *queue) next(until time.Time) (h happening, ok bool) {
 	if len(q.happenings) == 0 || q.happenings[0].at.After(until) {
 		return happening{}, false

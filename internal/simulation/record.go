@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// records are what the simulation knows for itself.
+// records are the simulation's own records.
 type records struct {
 	events     []*event
 	eventByID  map[string]*event
@@ -24,7 +24,7 @@ func newRecords() records {
 	return records{eventByID: map[string]*event{}, undone: map[string]bool{}, subByID: map[string]*subscription{}, byKey: map[sender.DeliveryKey]*delivery{}}
 }
 
-// event is one that was committed.
+// event is a committed event.
 type event struct {
 	name    string
 	id      string
@@ -40,7 +40,7 @@ type event struct {
 	deliveries map[string][]string // their ids, by subscription, as they were read
 }
 
-// delivery is what is known of one.
+// delivery is the simulation's record of a delivery.
 type delivery struct {
 	w     *world
 	name  string
@@ -57,7 +57,7 @@ type delivery struct {
 	// I1
 	firstMost, firstLeast time.Time // between which its present schedule began
 	stood                 time.Duration
-	mayCancel             bool // its subscription was resumed without it
+	mayCancel             bool // a resume has skipped it
 	delivered             bool // it was, once
 	// I5
 	leased     *lease
@@ -73,7 +73,7 @@ type delivery struct {
 	health    sender.Health // of its subscription, before what was decided last
 }
 
-// lease is what a claim gives.
+// lease is a claim's lease.
 type lease struct {
 	token  int64
 	number int
@@ -123,7 +123,8 @@ func (w *world) eventName(id string) string {
 	return "an event that is not known"
 }
 
-// deliveryOf finds what is known of a delivery, when the store first speaks of it.
+// deliveryOf finds the record of a delivery, or makes it when the store first returns
+// the delivery.
 func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscription string) *delivery {
 	if d := w.byKey[key]; d != nil {
 		return d
@@ -170,7 +171,7 @@ func (p *process) expanded(x sender.Expanded) {
 	}
 }
 
-// exchanged notes what a batch has done: in the order in which the store does it.
+// exchanged notes the effects of a batch, in the store's order.
 func (p *process) exchanged(b *sender.Batch, c *sender.Claims) {
 	w := p.w
 	touched := make([]*delivery, 0, len(b.Results)+len(c.Claimed))
@@ -200,7 +201,7 @@ func (p *process) exchanged(b *sender.Batch, c *sender.Claims) {
 	}
 }
 
-// recorded is that a result was handed to the store.
+// recorded notes that a result was handed to the store.
 func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Outcome) {
 	w.checkFence(d, r.Token, rec.Lost)
 	if rec.Lost {
@@ -217,7 +218,7 @@ func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Outcome) {
 	w.holdIf(d.sub, &rec.Decision)
 }
 
-// interrupted is that the store has found an attempt lost.
+// interrupted notes that the store has found an attempt lost.
 func (w *world) interrupted(d *delivery, rec *sender.Recorded) {
 	w.checkLeaseEnded(d)
 	w.counts["interrupted"]++
@@ -234,7 +235,7 @@ func (d *delivery) took(number int, class sender.Class, status int) {
 	d.succeeded = d.succeeded || class == sender.ClassNone
 }
 
-// holdIf notes that a decision has disabled a subscription, of which its owner was to be
+// holdIf notes that a decision has disabled a subscription. Its owner must have been
 // warned before.
 func (w *world) holdIf(s *subscription, dec *sender.Decision) {
 	for _, n := range dec.Notices {
@@ -253,7 +254,7 @@ func (w *world) holdIf(s *subscription, dec *sender.Decision) {
 	}
 }
 
-// claimed is that the store has given out a delivery.
+// claimed notes that a delivery was claimed.
 func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Duration, owner int64) {
 	w.checkClaim(d, c)
 	w.checkDue(d, "claimed")
@@ -273,7 +274,7 @@ func minTime(a, b time.Time) time.Time {
 	return a
 }
 
-// tookOver notes that the leases of a process were ended, so many of them.
+// tookOver notes that a number of leases of a process were ended.
 func (p *process) tookOver(of sender.Presence, n int) {
 	w := p.w
 	if n == 0 {
@@ -295,7 +296,7 @@ func (p *process) tookOver(of sender.Presence, n int) {
 	}
 }
 
-// released notes what was given back.
+// released notes that deliveries were given back.
 func (p *process) released(rs []sender.Release) {
 	for _, r := range rs {
 		d := p.w.byKey[r.Key]
@@ -308,8 +309,8 @@ func (p *process) released(rs []sender.Release) {
 	}
 }
 
-// swept looks for attempts whose deliveries were cancelled and which have come to no
-// end of their own: the sweep has found them lost.
+// swept looks for attempts of cancelled deliveries that have not ended by themselves:
+// the sweep has found them lost.
 func (w *world) swept() {
 	for _, d := range w.deliveries {
 		if l := d.leased; l != nil && d.mayCancel && !l.until.After(w.now) {
@@ -324,7 +325,7 @@ func (w *world) swept() {
 	}
 }
 
-// look reads a delivery, and holds what there is against what there should be.
+// look reads a delivery, and compares it with its record.
 func (w *world) look(d *delivery) {
 	if w.broken != nil || d.gone {
 		return
@@ -360,7 +361,7 @@ func terminal(s sender.Status) bool {
 	return s == sender.StatusDelivered || s == sender.StatusDeadLettered || s == sender.StatusCancelled
 }
 
-// lookAround looks at some delivery, whatever has touched it.
+// lookAround looks at a random delivery.
 func (w *world) lookAround() {
 	if len(w.deliveries) > 0 {
 		w.look(w.deliveries[w.rand.IntN(len(w.deliveries))])

@@ -15,8 +15,8 @@ func (r *Report) Add(other Report) {
 	}
 }
 
-// Happens lists all that Report.Counts can have in it, on databases without
-// connections. In enough runs all of it happens; whoever runs many should see to that.
+// Happens lists the names in Report.Counts, on databases without connections. In enough
+// runs all of it happens; a caller that runs many seeds should check that.
 func Happens() []string {
 	all := []string{
 		"disabled by failing", "result lost", "interrupted", "taken over", "own network", "spared", "not spared again", "Retry-After", "forgotten", "beside a large event",

@@ -6,10 +6,10 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Beside the invariants: what is forgotten has ended, and is past its time; and it does
-// not come back.
+// Beside the invariants: a delivery that is forgotten has ended, is past its time, and
+// does not come back.
 
-// drawRetention has half of the seeds forget what has ended, as soon as they may.
+// drawRetention makes half of the seeds forget ended deliveries as soon as they may.
 func (w *world) drawRetention(horizon time.Duration) sender.Retention {
 	const long = 400 * 24 * time.Hour
 	if w.cfg.NoFaults || w.rand.IntN(2) == 0 {
@@ -21,7 +21,7 @@ func (w *world) drawRetention(horizon time.Duration) sender.Retention {
 	}
 }
 
-// forgotten is called when a delivery is there no more.
+// forgotten is called when a delivery no longer exists.
 func (w *world) forgotten(d *delivery) {
 	last := d.event.created
 	if !d.lastAt.IsZero() {

@@ -6,15 +6,15 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// counting is a database whose processes count in memory, and write that about once a
-// second. What one that dies has not written is not counted, nor is what was committed
-// though the answer was lost.
+// counting is a database whose processes count in memory, and write the counts about
+// once a second. Counts that a process has not written when it dies are lost, and so
+// are those of commits whose answer was lost.
 type counting interface{ countsInMemory() }
 
-// Beside the invariants: what the rollups count is what was recorded, whatever was
-// lost on the way, or not more than that if processes count in memory.
+// Beside the invariants: the rollups count exactly the recorded attempts, whatever was
+// lost on the way, or at most those if processes count in memory.
 func (w *world) checkRollups() {
-	const week = 7 * 24 * time.Hour // no more can be asked for at once
+	const week = 7 * 24 * time.Hour // the most that one query may ask for
 	var got, want sender.Rollup
 	for from := begins; !from.After(w.now); from = from.Add(week) {
 		all, err := w.history.Rollups(w.ctx, from, from.Add(week))

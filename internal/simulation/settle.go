@@ -10,15 +10,14 @@ import (
 // mostDrains bounds how often everything may take a horizon to come to its end.
 const mostDrains = 6
 
-// settle ends the faults, and has everything come to its end: first by itself, and
-// then what was given up is sent again, once each, until nothing is left but what was
-// delivered or cancelled.
+// settle ends the faults, and brings everything to its end: first by itself, and then
+// by a redelivery of each dead letter, until all deliveries are delivered or cancelled.
 func (w *world) settle() {
 	w.calm = true
 	w.away, w.down = time.Time{}, time.Time{}
 	w.say("the faults stop")
 	w.config.MaxIdle = time.Hour
-	for _, p := range w.processes { // which wait longer while nothing is to be done
+	for _, p := range w.processes { // which wait longer while there is no work
 		p.loop = nil
 		p.life++
 		p.start()
@@ -42,8 +41,8 @@ func (w *world) settle() {
 	w.ended()
 }
 
-// remains looks at everything, has sent again what is dead-lettered, and returns how
-// many deliveries are not at their end.
+// remains looks at all deliveries, redelivers dead letters, and returns how many have
+// not ended.
 func (w *world) remains() (n int) {
 	w.hint()
 	n = w.producer.begun + len(w.missing())
@@ -60,7 +59,7 @@ func (w *world) remains() (n int) {
 	return n
 }
 
-// ended checks what there is in the end.
+// ended checks the final state.
 func (w *world) ended() {
 	if left := w.producer.begun; left > 0 {
 		w.violated("I1", "%d events could not be published", left)

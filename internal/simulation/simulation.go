@@ -11,30 +11,30 @@ import (
 
 // Config says what to simulate. Zero fields mean the defaults.
 type Config struct {
-	// Seed decides everything. Different seeds also differ in what faults there are, how
-	// many, and how long it all takes.
+	// Seed decides everything. Seeds also differ in the kinds and the number of
+	// faults, and in the time that a run takes.
 	Seed uint64
 
-	// Events is how many are published. The default is 400, which are some 2,000
-	// attempts.
+	// Events is the number of published events. The default is 400, which make some
+	// 2,000 attempts.
 	Events int
 
 	// NoFaults leaves the faults out, so that posts and attempts must be equal.
 	NoFaults bool
 
-	// Watch, if not nil, is given every line of the trace.
+	// Watch, if not nil, gets every line of the trace.
 	Watch func(line string)
 }
 
-// Database is what the processes of a simulation share, and nobody else uses: an
-// empty one for every run.
+// Database is the database that the processes of a simulation share. Each run needs an
+// empty one of its own.
 type Database[Tx any] interface {
-	// Open returns a store as a process has it that begins. now is the time of its
-	// rows, which never falls; local is the process's own clock, which can be off.
+	// Open returns a store for a process that begins. now is the time of its rows,
+	// which never falls; local is the process's own clock, which can be off.
 	Open(ctx context.Context, now, local func() time.Time) (sender.Store[Tx], error)
 }
 
-// Report is what happened in a run.
+// Report has the figures of a run.
 type Report struct {
 	Seed       uint64
 	Events     int // committed
@@ -64,8 +64,8 @@ func (v *Violation) Error() string {
 	return text
 }
 
-// Run simulates one seed. The error is a *Violation, or says what kept it from
-// running.
+// Run simulates one seed. The error is a *Violation, or says why the seed could not be
+// run.
 func Run[Tx any](ctx context.Context, db Database[Tx], cfg Config) (Report, error) {
 	if cfg.Events == 0 {
 		cfg.Events = 400
@@ -90,7 +90,7 @@ func Run[Tx any](ctx context.Context, db Database[Tx], cfg Config) (Report, erro
 	return r, w.failed
 }
 
-// serve gives the world what depends on the type of a transaction.
+// serve gives the world its parts that depend on the type of a transaction.
 func serve[Tx any](w *world, db Database[Tx]) error {
 	store, err := db.Open(w.ctx, w.clock, w.clock)
 	if err != nil {

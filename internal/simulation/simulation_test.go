@@ -29,13 +29,13 @@ var (
 )
 
 // The seeds are the same in every run of the tests, so that nothing fails by chance.
-// Others are a matter of time: -from, and as many -attempts as there is time for.
+// For others use -from, and as many -attempts as there is time for.
 func TestHalfAMillionAttempts(t *testing.T) {
 	want := *attempts
 	if race.Enabled { // there are no goroutines to race: it is about the code's own
 		want /= 50
 	}
-	// Its garbage is much more than what lives, and lives short.
+	// The simulation makes much short-lived garbage and has little live memory.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	var mu sync.Mutex
 	seed, sum := *from, simulation.Report{Counts: map[string]int{}}
@@ -111,7 +111,7 @@ func TestSeed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The same seed is the same, bit for bit, and another one is another.
+// A seed repeats bit for bit, and another one differs.
 func TestReplaysBitForBit(t *testing.T) {
 	hashes := map[string]bool{}
 	for seed := range uint64(5) {
@@ -147,7 +147,7 @@ func TestWithoutFaults(t *testing.T) {
 	}
 }
 
-// What is broken on purpose is found out.
+// Each deliberate breakage is found.
 func TestFindsWhatIsBroken(t *testing.T) {
 	for _, b := range breakages {
 		t.Run(b.name, func(t *testing.T) {

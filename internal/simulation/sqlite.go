@@ -9,14 +9,14 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// SQLiteFile is how the driver is told of a file: each commit is durable, as the store
-// demands it. In a file system in memory that costs little.
+// SQLiteFile is the driver's DSN for a file. Each commit is durable, as the store
+// requires. In a file system in memory that costs little.
 func SQLiteFile(path string) string {
 	return "file:" + path + "?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)"
 }
 
-// SQLite is an empty database of SQLite, for one run. Each process has a store of its
-// own in it, with what that remembers.
+// SQLite is an empty SQLite database, for one run. Each process has a store of its own
+// in it, with its own memory.
 func SQLite(db *sql.DB) Database[*sql.Tx] { return &inSQLite{db: db} }
 
 type inSQLite struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// owner is a subscriber, and what it knows of its secrets.
+// owner is a subscriber, with the secrets that it knows.
 type owner struct {
 	id      string
 	secrets []validSecret // the oldest first
@@ -28,7 +28,7 @@ func (w *world) addOwner(id string) error {
 	return err
 }
 
-// subscription is one, its endpoint and its receiver.
+// subscription is a subscription, with its endpoint and its receiver.
 type subscription struct {
 	w        *world
 	id       string
@@ -82,7 +82,7 @@ func cutWildcard(pattern string) (prefix string, ok bool) {
 	return pattern, false
 }
 
-// known are the secrets that an owner's endpoints verify with: the older ones too, as
+// known are the secrets with which an owner's endpoints verify: the older ones too, as
 // long as the sender may sign with them.
 func (o *owner) keys(now time.Time) (keys []signing.Key) {
 	for i, s := range o.secrets {

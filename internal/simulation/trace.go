@@ -9,7 +9,8 @@ import (
 // traceKept is how many lines a violation shows.
 const traceKept = 80
 
-// trace is all that happened, in the simulation's own names: ids are random.
+// trace has everything that happened, in the simulation's own names, because ids are
+// random.
 type trace struct {
 	hash  hash.Hash
 	watch func(line string)

@@ -19,18 +19,18 @@ func newBody(b []byte) io.Reader { return bytes.NewReader(b) }
 type receiving interface {
 	// handler is what the application mounts.
 	handler(e *endpoint, v *signing.Verifier) (http.Handler, error)
-	// stored reads what there is of an event.
+	// stored reads the rows of an event.
 	stored(e *endpoint, ev *event) (storedEvent, error)
 }
 
-// storedEvent is what an application's database has of an event.
+// storedEvent has an application's rows of an event.
 type storedEvent struct {
 	marked  bool
 	version int64 // of its object
 	effects int
 }
 
-// dedupStore is what all stores of dedup have.
+// dedupStore has the methods that all stores of dedup share.
 type dedupStore[Tx any] interface {
 	dedup.Store[Tx]
 	dedup.DeadLetters[Tx]
@@ -40,7 +40,7 @@ type dedupStore[Tx any] interface {
 type application[Tx any] struct {
 	store dedupStore[Tx]
 	inTx  receiver.InTx[Tx]
-	// The application's own effects: nil if its database has none but the markers.
+	// The application's own effects: nil if its database has only markers.
 	effect  func(ctx context.Context, tx Tx, scope, event string) error
 	effects func(ctx context.Context, tx Tx, scope, event string) (int, error)
 }
@@ -56,7 +56,7 @@ func (a *application[Tx]) handler(e *endpoint, v *signing.Verifier) (http.Handle
 	return rcv.Handler(func(ctx context.Context, tx Tx, ev receiver.Event) error { return a.apply(ctx, tx, e, ev) }), nil
 }
 
-// transaction runs the receiver's, with what can befall it.
+// transaction runs a receiver's transaction, with its faults.
 func (a *application[Tx]) transaction(ctx context.Context, e *endpoint, fn func(Tx) error) error {
 	w := e.s.w
 	if w.fault(lostBegin) {
@@ -103,7 +103,7 @@ func (a *application[Tx]) apply(ctx context.Context, tx Tx, e *endpoint, ev rece
 			return err
 		}
 	}
-	switch { // what was done is to be undone
+	switch { // the changes must be rolled back
 	case w.fault(handlerError):
 		return errHandler
 	case w.fault(handlerPanic):
@@ -142,8 +142,8 @@ func (a *application[Tx]) stored(e *endpoint, ev *event) (s storedEvent, err err
 
 var errNotUndone = errors.New("simulation: a transaction was not rolled back")
 
-// markers is the receiver's store. It notes what the receiver does in a transaction,
-// of which the endpoint's own record is kept.
+// markers is the receiver's store. It notes the receiver's changes in a transaction for
+// the endpoint's own record.
 type markers[Tx any] struct {
 	dedupStore[Tx]
 	e *endpoint
@@ -165,7 +165,7 @@ func (m *markers[Tx]) Advance(ctx context.Context, tx Tx, scope string, o dedup.
 	return newer, err
 }
 
-// MarkAndAdvance is in one step where the store can do it.
+// MarkAndAdvance is one call if the store has it.
 func (m *markers[Tx]) MarkAndAdvance(ctx context.Context, tx Tx, scope, id string, at time.Time, o dedup.Object, version int64) (fresh, newer bool, err error) {
 	fresh, newer, err = dedup.MarkAndAdvance[Tx](ctx, m.dedupStore, tx, scope, id, at, o, version)
 	if err == nil {
@@ -185,7 +185,7 @@ func (m *markers[Tx]) SetAside(ctx context.Context, tx Tx, letter dedup.DeadLett
 	return err
 }
 
-// answering takes the receiver's answer.
+// answering keeps the receiver's answer.
 type answering struct {
 	e      *endpoint
 	header http.Header

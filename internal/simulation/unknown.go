@@ -6,14 +6,14 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// decided is a decision that was made in a batch.
+// decided is a decision in a batch.
 type decided struct {
 	result   sender.Result
 	decision sender.Decision
 }
 
-// exchange returns what is to be recorded of a batch, and the batch with which that
-// can be told if its answer is lost: it notes what is decided.
+// exchange returns the effects to record for a batch, and a batch that notes its
+// decisions. With those the effects can be found if the answer is lost.
 func (p *process) exchange(b sender.Batch) (effects[sender.Claims], sender.Batch) {
 	var all []decided
 	b.Results = p.w.ofIdle(b.Results)
@@ -40,8 +40,8 @@ func (p *process) exchange(b sender.Batch) (effects[sender.Claims], sender.Batch
 	}, b
 }
 
-// learn finds out what a batch has done that was committed: what was decided about is
-// recorded or was found lost, and what is leased, and was not, is claimed.
+// learn finds out the effects of a committed batch. Results with decisions were
+// recorded or found lost, and new leases were claimed.
 func (p *process) learn(b *sender.Batch, all []decided) *sender.Claims {
 	w := p.w
 	c := &sender.Claims{Recorded: make([]sender.Outcome, len(b.Results))}
@@ -73,8 +73,8 @@ func (p *process) learn(b *sender.Batch, all []decided) *sender.Claims {
 	return c
 }
 
-// became is the status that a decision has led to: the store may know better, as what
-// was cancelled stays so.
+// became is the status after a decision. The store may decide otherwise: a cancelled
+// delivery stays cancelled.
 func (w *world) became(d *decided) sender.Status {
 	known := w.byKey[d.result.Key]
 	if known == nil {

@@ -16,7 +16,7 @@ import (
 
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-// answer is what an endpoint answers. The zero value is none.
+// answer is an endpoint's answer. The zero value is no answer.
 type answer struct {
 	status     int
 	retryAfter time.Duration
@@ -25,8 +25,8 @@ type answer struct {
 	broken     bool // off, in its body
 }
 
-// send brings an attempt's POST to its endpoint, and an answer back, as far as the
-// network lets them through and the process lives to see it.
+// send brings an attempt's POST to its endpoint, and the answer back, unless the
+// network loses them or the process dies.
 func (w *world) send(p *process, a *sender.Posting) {
 	r := a.Request()
 	body, err := io.ReadAll(r.Body)
@@ -99,7 +99,7 @@ func (w *world) send(p *process, a *sender.Posting) {
 	}
 }
 
-// response is the answer as an HTTP client has it.
+// response is the answer for an HTTP client.
 func (a answer) response(r *http.Request) *http.Response {
 	h := http.Header{}
 	if a.retryAfter > 0 {

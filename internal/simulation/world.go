@@ -15,7 +15,7 @@ import (
 
 var begins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// quiet is nobody's log.
+// quiet discards logs.
 var quiet = slog.New(slog.DiscardHandler)
 
 // registry is a sender.Registry of any transaction type.
@@ -30,7 +30,7 @@ type registry interface {
 	RetireSecret(ctx context.Context, subscriber string) error
 }
 
-// world is everything there is. Whatever happens in it happens in one goroutine.
+// world has everything of a run. Everything in it happens in one goroutine.
 type world struct {
 	cfg   Config
 	ctx   context.Context
@@ -67,12 +67,12 @@ type world struct {
 	processes []*process
 	producer  producer
 
-	// What the invariants are held against.
+	// The records against which the invariants are checked.
 	records
 
 	steps, attempts, committed int
 	broken                     *Violation
-	failed                     error // what should not fail did
+	failed                     error // an unexpected error
 }
 
 func newWorld(ctx context.Context, cfg Config) *world {
@@ -120,12 +120,12 @@ func (w *world) build() error {
 	return nil
 }
 
-// at has something happen after a while.
+// at plans a call of fn after a while.
 func (w *world) at(after time.Duration, do func()) {
 	w.queue.add(w.now.Add(max(after, 0).Truncate(time.Microsecond)), do)
 }
 
-// run lets happen what is to happen until a time.
+// run runs the planned events until a time.
 func (w *world) run(until time.Time) {
 	for w.broken == nil && w.failed == nil {
 		h, ok := w.queue.next(until)
@@ -148,7 +148,7 @@ func (w *world) advance(to time.Time) {
 	}
 }
 
-// meanwhile lets others go on while somebody waits, in the middle of something.
+// meanwhile lets others go on while a caller waits within a call.
 func (w *world) meanwhile(d time.Duration) {
 	if w.depth < 3 {
 		w.depth++
@@ -157,14 +157,14 @@ func (w *world) meanwhile(d time.Duration) {
 	}
 }
 
-// fail notes what should not fail, but did.
+// fail notes an unexpected error.
 func (w *world) fail(err error) {
 	if err != nil && w.failed == nil {
 		w.failed = err
 	}
 }
 
-// violated notes an invariant that does not hold.
+// violated notes a violation of an invariant.
 func (w *world) violated(invariant, format string, args ...any) {
 	if w.broken == nil {
 		w.broken = &Violation{Invariant: invariant, Text: fmt.Sprintf(format, args...), At: w.now.Sub(begins), Trace: w.trace.lines()}
@@ -178,7 +178,7 @@ func (w *world) live() {
 	w.run(begins.Add(w.lasts))
 }
 
-// weather changes what lasts for a while.
+// weather begins troubles that last for a while.
 func (w *world) weather() {
 	if w.calm {
 		return

@@ -1,4 +1,4 @@
-// Package ssrftest has what an attacker of the address guard has (server-side
-// request forgery): URLs that one parser or another takes for a forbidden address,
-// and a name server that answers as it likes.
+// Package ssrftest has an attacker's tools against the address guard (server-side
+// request forgery): URLs that some parser takes for a forbidden address, and a name
+// server that can give any answer.
 package ssrftest

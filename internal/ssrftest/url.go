@@ -6,15 +6,15 @@ type URL struct {
 	Problem string   // with https for http and the zero policy; "": accepted, because names are not looked up
 	Private string   // where private networks are allowed; "": as Problem, unless Written is given
 	Written string   // where private networks are allowed: it is accepted, and written so
-	Dials   []string // what net.Dialer makes of it, by the Go resolver or by the C library's, in whatever way
+	Dials   []string // the address that net.Dialer dials for it, with the Go resolver or the C library's
 }
 
-// Harmless is what is dialled for a URL that is bad only because resolvers read it
-// differently.
+// Harmless is the address that is dialled for a URL that is bad only because resolvers
+// read it differently.
 const Harmless = "1.0.0.1:80"
 
-// URLs are those of which tools for server-side request forgery, parsers and C
-// libraries are known to disagree. They are numbered from 1.
+// URLs are URLs on which tools for server-side request forgery, parsers and C libraries
+// are known to disagree. They are numbered from 1.
 var URLs = []URL{
 	{URL: "http://127.0.0.1/", Problem: "may not be called", Written: "http://127.0.0.1/", Dials: []string{"127.0.0.1:80"}},
 	{URL: "http://127.0.0.1:22/", Problem: "may not be called", Written: "http://127.0.0.1:22/", Dials: []string{"127.0.0.1:22"}},

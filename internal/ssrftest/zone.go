@@ -15,16 +15,16 @@ import (
 // Zone answers the queries of a name server that lives in this process (RFC 1035).
 // Its fields are set before the first query.
 type Zone struct {
-	// Answers are the addresses of each successive lookup of a name; the last ones
-	// repeat. Both families are in one list. An empty one is an answer without
-	// addresses; a name that is not there does not exist.
+	// Answers has the addresses for each successive lookup of a name; the last ones
+	// repeat. Both families are in one list. An empty list is an answer without
+	// addresses. A name that is missing here does not exist.
 	Answers map[string][][]netip.Addr
 	// Alias are CNAMEs. They may form a chain.
 	Alias map[string]string
-	// Broken are names whose every query is answered with SERVFAIL.
+	// Broken are names whose queries are all answered with SERVFAIL.
 	Broken map[string]bool
-	// Otherwise are the addresses of all names that are not in Answers. Without any
-	// these do not exist.
+	// Otherwise has the addresses of all names that are not in Answers. If it is
+	// empty these names do not exist.
 	Otherwise []netip.Addr
 	// Silent are names whose queries are not answered at all.
 	Silent map[string]bool
@@ -33,7 +33,7 @@ type Zone struct {
 	asked map[string]int // lookups of IPv4 addresses so far
 }
 
-// Addresses parses what a name resolves to.
+// Addresses parses the addresses of a name.
 func Addresses(texts ...string) []netip.Addr {
 	list := make([]netip.Addr, len(texts))
 	for i, s := range texts {
@@ -51,8 +51,8 @@ const (
 	nameError     = 3
 	truncated     = 0x02
 
-	// maxDatagram is what an answer may have by UDP (RFC 1035 section 4.2.1). One
-	// that is longer comes truncated to nothing, and is asked for again by TCP.
+	// maxDatagram bounds an answer by UDP (RFC 1035 section 4.2.1). A longer one is
+	// truncated to nothing, and the resolver asks again by TCP.
 	maxDatagram = 512
 )
 
@@ -145,7 +145,7 @@ func questionOf(message []byte) []byte {
 	return message[12 : at+5]
 }
 
-// answer returns what is sent to a resolver's query, unless nothing is.
+// answer returns the answer to a resolver's query, or nil for none.
 func (z *Zone) answer(query []byte) (message []byte, ok bool) {
 	question := questionOf(query)
 	kind := binary.BigEndian.Uint16(question[len(question)-4:])
@@ -205,9 +205,9 @@ func encode(name string) []byte {
 
 var errNoName = errors.New("there is no such name")
 
-// lookup counts by queries for IPv4 addresses, of which each lookup makes one;
-// those for IPv6 addresses run beside them, so a name that changes its answers
-// must not have both.
+// lookup counts the lookups of a name by the queries for IPv4 addresses: each lookup
+// makes one. The queries for IPv6 addresses run beside them, so a name whose answers
+// change must not have both.
 func (z *Zone) lookup(name string, kind uint16) ([]netip.Addr, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -44,7 +44,7 @@ type bouncer struct {
 
 func newBouncer(t *testing.T, mode string) bouncer {
 	t.Helper()
-	pgtest.DSN(t) // skips where there is nothing to start
+	pgtest.DSN(t) // skips without an installed server
 	s := servertest.New(t, "pgbouncer")
 	server, err := pgtest.Start(pgtest.Options{Durable: true, TCP: true})
 	require.NoError(t, err)

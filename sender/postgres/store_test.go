@@ -138,7 +138,7 @@ func (s *schemas) advance(t *testing.T, name string) func(time.Duration) {
 	}
 }
 
-// the part of the suite that is run for one way to begin callers' transactions
+// The part of the suite that is run for one way to begin callers' transactions.
 const (
 	nothing = iota
 	callers // of what is done in them

@@ -2,5 +2,5 @@ package child
 
 import "github.com/surehook/surehook/internal/cputime"
 
-// CPU is what this process has used so far, in microseconds.
+// CPU is the CPU time of this process so far, in microseconds.
 func CPU() float64 { return float64(cputime.Used()) / 1e3 }

@@ -17,9 +17,8 @@ type Parent struct {
 	out       *json.Encoder
 }
 
-// Open decodes the parameters that the parent gave. ctx ends when the parent has
-// asked for the end, or is gone; the process is ended by force if that does not end
-// it.
+// Open decodes the parent's parameters. ctx ends when the parent asks for the end, or
+// is gone. If the process does not end then, it is ended by force.
 func Open(params any) (ctx context.Context, p *Parent, err error) {
 	in := bufio.NewReader(os.Stdin)
 	line, err := in.ReadBytes('\n')
@@ -62,7 +61,7 @@ func (p *Parent) Fail(err error) error {
 	return errors.Join(err, p.out.Encode(reply{Error: err.Error()}))
 }
 
-// Question waits for the parent's next question. io.EOF: there is none any more.
+// Question waits for the parent's next question. It returns io.EOF after the last one.
 func (p *Parent) Question(v any) error {
 	line, ok := <-p.questions
 	if !ok {
@@ -71,7 +70,7 @@ func (p *Parent) Question(v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// Answers calls answer for each question until there is none any more.
+// Answers calls answer for each question, until the last one.
 func Answers[Q any](p *Parent, answer func(q Q) (any, error)) error {
 	for {
 		var q Q

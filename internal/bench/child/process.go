@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// stopTime is how long a child may take to end once it was asked to.
+// stopTime is how long a child may take to end once it is asked to.
 const stopTime = 20 * time.Second
 
 // Process is a child, as its parent sees it. It is not safe for concurrent use.
@@ -25,8 +25,8 @@ type Process struct {
 }
 
 // Start starts a program with params on its standard input, and waits until it is
-// ready: what it says then is decoded into ready, unless that is nil. It is killed
-// when ctx ends.
+// ready. Unless ready is nil, the program's first answer is decoded into it. The
+// program is killed when ctx ends.
 func Start(ctx context.Context, name, path string, args []string, params, ready any) (*Process, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stderr = os.Stderr
@@ -74,7 +74,7 @@ func (p *Process) Ask(question, answer any) error {
 	return json.Unmarshal(r.Answer, answer)
 }
 
-// Stop asks the process to end, and kills it if it does not in time.
+// Stop asks the process to end, and kills it if it does not end in time.
 func (p *Process) Stop() error {
 	if p.ended {
 		return nil

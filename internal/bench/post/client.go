@@ -16,7 +16,7 @@ import (
 // timeout bounds a POST, as the dispatcher's default does.
 const timeout = 10 * time.Second
 
-// Secret is what all processes sign and verify with.
+// Secret is the secret with which all processes sign and verify.
 const Secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 
 // Keyring holds Secret.

@@ -1,4 +1,3 @@
-// Package post makes the same POST as a delivery does, with the same headers and
-// the same signatures, as fast as net/http can, and nothing else: what everything
-// else is compared with.
+// Package post makes the same POSTs as deliveries, with the same headers and the same
+// signatures, as fast as net/http can. All other senders are compared with it.
 package post

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Size is how many bytes the bodies have.
+// Size is the size of bodies, in bytes.
 const Size = 1 << 10
 
-// objects is how many objects the events are about.
+// objects is the number of objects of the events.
 const objects = 1000
 
 // Event renders the event with a number as the library does: its id and its body
@@ -23,5 +23,5 @@ func EventOf(n, size int) (id string, body []byte) {
 	return id, append(append(head, Data(size-len(head)-len(`"}`))...), `"}`...)
 }
 
-// Data has n bytes that JSON leaves as they are.
+// Data returns n bytes that JSON does not escape.
 func Data(n int) []byte { return bytes.Repeat([]byte("x"), n) }

@@ -32,13 +32,13 @@ type params struct {
 	N       int
 	Workers int
 
-	// Producer is given for an ordinary load, whose transactions have connections of
+	// Producer is set for an ordinary load, whose transactions have connections of
 	// their own.
 	Producer  string
 	PerSecond int
 }
 
-// drained is what it is answered.
+// drained is the answer to the benchmark program.
 type drained struct {
 	Seconds float64
 	CPU     float64 // in µs, of this process
@@ -117,7 +117,8 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, p params) (*river.Client[p
 		return nil, err
 	}
 	client, err := migrated(ctx, pool, poster, river.Config{
-		// What River's own benchmark sets, because they matter much for its rate.
+		// The settings of River's own benchmark, because they matter much for
+		// its rate.
 		FetchCooldown:     2 * time.Millisecond,
 		FetchPollInterval: 20 * time.Millisecond,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: p.Workers}},
@@ -156,10 +157,10 @@ type drain struct {
 	began     time.Time
 }
 
-// warm works the first jobs, and returns how many are left.
+// warm works the first jobs, and returns how many remain.
 func (d *drain) warm(ctx context.Context) (left int, err error) {
 	d.completed, d.end = d.client.SubscribeConfig(&river.SubscribeConfig{
-		ChanSize: d.n + 1, // what does not fit is dropped
+		ChanSize: d.n + 1, // the rest is dropped if it does not fit
 		Kinds:    []river.EventKind{river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled},
 	})
 	if err := d.client.Start(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // ordinary works the jobs of an ordinary load, which this process inserts itself. The
-// client has River's defaults, and as many workers as its documentation gives it.
+// client has River's defaults, and the number of workers of River's documentation.
 func ordinary(ctx context.Context, parent *child.Parent, pool *pgxpool.Pool, p params) error {
 	p.Workers = 100
 	poster, err := newPoster(p)

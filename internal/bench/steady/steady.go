@@ -11,24 +11,24 @@ import (
 	"github.com/surehook/surehook/internal/bench/child"
 )
 
-// Size is how many bytes the events' bodies have.
+// Size is the size of the events' bodies, in bytes.
 const Size = 800
 
-// In its transaction a producer changes one of the rows of a table of its own.
+// Rows is the number of rows of the producer's own table. Each transaction changes one.
 const (
 	Rows      = 1000
 	ChangeRow = "UPDATE business SET n = n + 1 WHERE id = $1"
 )
 
-// What the parent asks for.
+// The parent's questions.
 const (
-	AskGo   = "go"   // the load begins: the answer comes at once
+	AskGo   = "go"   // begin the load; the answer comes at once
 	AskUsed = "used" // the answer is a Used
-	AskEnd  = "end"  // the load ends: the answer has the time of each event's commit, by its id
+	AskEnd  = "end"  // end the load; the answer has the time of each event's commit, by its id
 )
 
-// Before the load itself the process commits warmRate events a second for a while,
-// and then rests: connections are made, statements are planned for good, and caches
+// Before the load the process commits warmRate events a second for a while, and then
+// rests. By then connections are made, statements have their final plans, and caches
 // are warm.
 const (
 	warmRate = 50
@@ -36,29 +36,30 @@ const (
 	rest     = time.Second
 )
 
-// Begun is how long after AskGo the load has become steady.
+// Begun is the time after AskGo at which the load is steady.
 const Begun = warm + rest + time.Second
 
-// Load is what a process does.
+// Load is the work of a process.
 type Load struct {
-	// PerSecond is how many events are committed in a second, each in the middle of its
-	// part of it, give or take; 0: none.
+	// PerSecond is the number of events that are committed in a second, about
+	// evenly; 0: none.
 	PerSecond int
 	// Commit commits the ith event in a transaction of its own, and returns the event's
 	// id. Others may be under way.
 	Commit func(ctx context.Context, i int) (id string, err error)
-	// Syncs is how often the process has waited for a disk; nil: nobody counts.
+	// Syncs returns how often the process has waited for a disk; nil: this is not
+	// counted.
 	Syncs func() int64
 }
 
-// Used is what a process has used so far.
+// Used has the resources that a process has used so far.
 type Used struct {
 	CPU       float64 // in µs
 	Committed int
 	Syncs     int64
 }
 
-// Serve has the parent drive a load, until it asks no more.
+// Serve lets the parent drive a load, until it asks no more.
 func (l Load) Serve(ctx context.Context, parent *child.Parent) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +101,7 @@ func (r *run) used() Used {
 	return u
 }
 
-// produce commits events until ctx ends, and waits for those that are under way.
+// produce commits events until ctx ends, and waits for the open commits.
 func (r *run) produce(ctx context.Context) {
 	defer close(r.ended)
 	var under sync.WaitGroup
@@ -132,14 +133,14 @@ func (r *run) commit(ctx context.Context, i int) {
 	r.committed[id] = now
 }
 
-// times are when events are committed, since the beginning. Each has a part of its
-// second of its own, and a time within that drawn by lot: so there are as many in each
-// second, and none is as far from the one before as any other.
+// times are the times of the commits, since the beginning. Each event has its own part
+// of a second, and a random time within it. So each second has as many events, and
+// their distances vary.
 func times(perSecond int) func(yield func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
 		lot := rand.New(rand.NewPCG(uint64(perSecond), 1))
 		in := func(from time.Duration, rate, i int) time.Duration {
-			const edge = 0.05 // the ends of a second are no event's: measurements begin and end there
+			const edge = 0.05 // no event is at the ends of a second: measurements begin and end there
 			part := time.Second / time.Duration(rate)
 			return from + time.Duration(i)*part + time.Duration((edge+(1-2*edge)*lot.Float64())*float64(part))
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each second of each run has as many events.
+// Each second of each run has the same number of events.
 func TestTimes(t *testing.T) {
 	upTo := func(rate int, end time.Duration) (all []time.Duration) {
 		for at := range times(rate) {

@@ -1,10 +1,10 @@
-// Package defect plants deliberate defects in the library, one at a time, and tells
-// which tests catch each. It shows that the tests have teeth: a suite that passes
-// with the token check taken out proves nothing about tokens.
+// Package defect plants deliberate defects in the library, one at a time, and reports
+// which tests catch each. So it tests the tests: a suite that passes without the token
+// check proves nothing about tokens.
 //
-// A defect is a small change of one file's text. The tree itself is never touched:
-// the changed file is laid over it with the go command's -overlay flag, so that any
-// number may be tried side by side, and one that is interrupted leaves nothing.
+// A defect is a small change of one file's text. The tree itself is never changed: the
+// go command's -overlay flag lays the changed file over it. So defects can be tried
+// side by side, and an interrupted try leaves no trace.
 package defect
 
 import (
@@ -33,7 +33,7 @@ type Defect struct {
 	Run   string   // of these, as go test -run has it; empty: all
 }
 
-// Outcome says what became of a defect.
+// Outcome is the result of trying a defect.
 type Outcome struct {
 	Defect   string   `json:"defect"`
 	File     string   `json:"file"`
@@ -55,8 +55,8 @@ func (d Defect) Apply(root string) ([]byte, error) {
 	return bytes.Replace(text, []byte(d.Old), []byte(d.New), 1), nil
 }
 
-// Try runs the tests with the defect planted, and stops at the first that fails. An
-// error means that it could not be tried; a defect that does not compile is one too.
+// Try runs the tests with the defect planted, and stops at the first that fails. It
+// returns an error if the defect could not be tried, also if it does not compile.
 func (d Defect) Try(ctx context.Context, root string) (Outcome, error) {
 	out := Outcome{Defect: d.Name, File: d.File}
 	changed, err := d.Apply(root)

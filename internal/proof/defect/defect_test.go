@@ -14,7 +14,7 @@ import (
 
 const root = "../../.."
 
-// Every defect is still one: its text is in the file, and what comes of it parses.
+// Every defect still applies: its text is in the file, and the changed file parses.
 func TestDefectsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	all := defect.All()
@@ -31,7 +31,7 @@ func TestDefectsAreUpToDate(t *testing.T) {
 	}
 }
 
-// A module of three files: a function, a test of it, and what nobody tests.
+// A module of three files: a function, its test, and a function without one.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,7 +8,8 @@ func All() []Defect {
 	return slices.Concat(ofSigning, ofReceiver, ofDedup, ofDecisions, ofStores, ofOrder, ofWire)
 }
 
-// store runs what every store must do, which is the quicker part of a store's tests.
+// store runs the suite that every store must pass, which is the quicker part of a
+// store's tests.
 const store = "^TestStore$"
 
 var ofSigning = []Defect{

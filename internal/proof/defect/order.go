@@ -3,7 +3,7 @@ package defect
 // orderOn runs the rules of a store about the order of an object's versions.
 func orderOn(variant string) string { return "^TestStore$/^" + variant + "$/^order$" }
 
-// ofOrder are about whose a subscription is, of several processes.
+// ofOrder are defects in which of several processes holds a subscription.
 var ofOrder = []Defect{
 	{
 		Name: "two processes hold one subscription, in memory",

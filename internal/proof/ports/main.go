@@ -1,12 +1,12 @@
 // Command ports is a busy neighbour for a test suite: it takes ports of loopback and
-// lets them go, thousands a second. A test fails beside it that chooses a port first and
-// listens there later, or that counts on a port to stay closed.
+// lets them go, thousands a second. Beside it a test fails if it chooses a port first
+// and listens there later, or if it relies on a port to stay closed.
 //
 //	go run ./internal/proof/ports            for ten minutes, or until it is interrupted
 //	go run ./internal/proof/ports -for 1h    as long as the tests beside it
 //
-// The system chooses the ports, as it does for almost everybody. A fifth of those that it
-// has to give is held at any time, and who listens there takes connections and says
+// The system chooses the ports, as it does for almost everybody. The command holds a
+// fifth of the available ports at any time. Its listeners accept connections and send
 // nothing.
 package main
 
@@ -49,14 +49,14 @@ func main() {
 	}
 }
 
-// place is what is held together.
+// place is a listener, or a listener with a connection, that is held for a time.
 type place struct {
 	listener *net.TCPListener
 	conn     *net.TCPConn // to the listener; nil if there is none
 }
 
-// load replaces places until ctx ends. Each lasts as long as chance leaves it: some are
-// gone at once, and some are there for many seconds.
+// load replaces places until ctx ends. Each lasts for a random time: some are gone at
+// once, and some last for many seconds.
 func load(ctx context.Context, o options) error {
 	places := make([]place, o.held)
 	defer func() {
@@ -103,8 +103,8 @@ func (p *place) take(connect bool) error {
 	return err
 }
 
-// close resets the connection: one that is closed in peace keeps its port for a minute,
-// and soon there would be none left for anybody.
+// close resets the connection: one that is closed in good order keeps its port for a
+// minute, and soon no ports would remain.
 func (p *place) close() {
 	if p.conn != nil {
 		_ = errors.Join(p.conn.SetLinger(0), p.conn.Close())

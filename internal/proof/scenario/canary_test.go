@@ -53,10 +53,10 @@ type flight struct {
 
 	mu      sync.Mutex
 	seen    bytes.Buffer // logs and errors
-	printed bytes.Buffer // what values look like to whoever prints them
+	printed bytes.Buffer // the printed forms of values
 }
 
-// In the database lie, as SECURITY.md says, the callback URLs and the events.
+// The database has the callback URLs and the events in clear, as SECURITY.md says.
 var inDatabase = []string{"a callback URL's query", "an event's data"}
 
 func newFlight(t *testing.T) *flight {
@@ -103,7 +103,7 @@ func (f *flight) logger() *slog.Logger {
 	return slog.New(slog.NewMultiHandler(slog.NewTextHandler(f, all), slog.NewJSONHandler(f, all)))
 }
 
-// failed takes an error that there must be, in all its forms.
+// failed keeps all forms of an error, which must not be nil.
 func (f *flight) failed(err error) {
 	f.t.Helper()
 	require.Error(f.t, err)
@@ -127,7 +127,7 @@ func (f *flight) print(values ...any) {
 	}
 }
 
-// encode takes what JSON makes of values.
+// encode keeps the JSON of values.
 func (f *flight) encode(values ...any) {
 	for _, v := range values {
 		text, err := json.Marshal(v)
@@ -148,7 +148,7 @@ func TestNoSecretLeavesASender(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, store.Migrate(t.Context()))
 		flySender(t, store, func() []byte {
-			var files []byte // while the database is open, so that the log that is written ahead is there
+			var files []byte // while the database is open, so that its write-ahead log is there
 			for _, suffix := range []string{"", "-wal", "-shm"} {
 				text, err := os.ReadFile(path + suffix)
 				require.NoError(t, err)
@@ -192,8 +192,8 @@ func dumpSchema(t *testing.T, db *sql.DB, schema string) (all []byte) {
 	return all
 }
 
-// flySender lets a sending service meet all that can go wrong, and looks for the
-// canaries in what it has said and kept.
+// flySender makes everything go wrong for a sending service that can, and searches its
+// logs, errors and tables for the canaries.
 func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte, closeDB func()) {
 	f, ctx := newFlight(t), t.Context()
 	network := sender.Network{AllowPrivateNetworks: true}
@@ -208,7 +208,7 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 	history, err := sender.NewHistory(store, nil)
 	require.NoError(t, err)
 
-	// What is refused.
+	// Refusals.
 	subscriber, secret, err := reg.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_a", Secret: f.secret})
 	require.NoError(t, err)
 	_, _, err = reg.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_a", Secret: f.secret})
@@ -232,7 +232,7 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 	_, err = pub.Publish(ctx, sender.Event{Type: "a b", Object: sender.Object{Type: "t", ID: "1"}, Data: json.RawMessage(`{"` + f.payload + `"`)})
 	f.failed(err)
 
-	// What fails on the wire.
+	// Failures on the wire.
 	failing := sendertest.NewEndpoint(t, sendertest.Status(500), sendertest.Redirect(302, "/"), sendertest.Garbage(), sendertest.Reset(), sendertest.HugeHeaders(1<<20))
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // of the handshakes that fail
@@ -292,7 +292,7 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 		publish()
 		dispatch(keys)
 	}
-	// With a key that is another, and with one that is not there.
+	// With another key under the same id, and with a key that is missing.
 	wrong, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	lost, err := sender.NewKeys(sender.SealingKey{ID: "2", Key: bytes.Repeat([]byte{1}, 32)})
@@ -310,7 +310,7 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 		f.print(other, keys)
 	}
 
-	// What holds a secret, printed by whoever has it.
+	// Values that hold a secret, printed.
 	fresh, _, err := reg.RotateSecret(ctx, "sub_a", nil)
 	require.NoError(t, err)
 	f.cage.Add("the new signing secret", []byte(fresh.Reveal()[6:]))
@@ -354,7 +354,7 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 	f.failed(err)
 	dispatch(keys)
 	f.cage.RequireNone(t, "logs and errors", f.seen.Bytes())
-	// A URL is what it is to whoever prints a subscription.
+	// A printed subscription shows its URL.
 	f.cage.RequireNone(t, "what was printed", f.printed.Bytes(), "a callback URL's query")
 	for _, must := range []string{`level=ERROR`, `"level":"ERROR"`, "panic", "407", "certificate", "AES-256 takes 32"} {
 		require.True(t, strings.Contains(f.seen.String()+f.printed.String(), must), "the run went past what it was to meet: %s", must)

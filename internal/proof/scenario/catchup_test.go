@@ -26,8 +26,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// A consumer who is posted to and reads the sender's own feed: what push had missed is
-// found and reported, and what is posted and read has one effect, in whichever order.
+// A consumer gets posts and reads the sender's feed. Events that were not posted are
+// found and reported, and an event that is both posted and read has one effect, in
+// either order.
 func TestCatchup(t *testing.T) {
 	ctx := t.Context()
 	quiet := slog.New(slog.DiscardHandler)
@@ -100,7 +101,7 @@ func TestCatchup(t *testing.T) {
 	}
 	require.ElementsMatch(t, published, effectsOf(t, db))
 
-	// It follows: what is published now comes without a post.
+	// The reader follows: an event that is published now comes without a post.
 	following, end := context.WithCancel(ctx)
 	followed := make(chan error, 1)
 	go func() { followed <- catching.Run(following) }()
@@ -111,7 +112,7 @@ func TestCatchup(t *testing.T) {
 	require.ElementsMatch(t, published, effectsOf(t, db))
 }
 
-// What the sender does not keep any more is told as a gap, and what is kept is read.
+// The reader reports pruned events as a gap, and reads those that are kept.
 func TestCatchupGap(t *testing.T) {
 	ctx := t.Context()
 	store, err := memory.New(nil)
@@ -144,7 +145,7 @@ func TestCatchupGap(t *testing.T) {
 	require.Equal(t, []string{kept}, effectsOf(t, db))
 }
 
-// feedOf serves a store's feed to whoever has the token, and returns a client.
+// feedOf serves a store's feed to holders of the token, and returns a client.
 func feedOf(t *testing.T, store sender.FeedStore, viewer string) *catchup.Client {
 	t.Helper()
 	reader, err := feed.NewReader(store, &feed.ReaderConfig{Poll: time.Millisecond, PageBytes: 1000})

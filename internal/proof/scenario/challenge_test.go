@@ -17,8 +17,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// A receiver answers a sender's challenge by itself if it has the subscriber's
-// secret, and not otherwise.
+// A receiver answers a sender's challenge by itself if, and only if, it has the
+// subscriber's secret.
 func TestChallenge(t *testing.T) {
 	store, err := memory.New(nil)
 	require.NoError(t, err)

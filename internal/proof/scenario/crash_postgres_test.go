@@ -33,10 +33,10 @@ const (
 )
 
 // Three processes publish and deliver from one database. Twenty times one of them is
-// killed, and replaced, and another is stopped for longer than its leases hold; now
-// and then in the middle of a transaction, and for so long that the server ends that.
-// In the end nothing committed is lost, nothing rolled back was sent, each event had
-// one effect, what came too late has changed nothing, and nothing is left over.
+// killed, and replaced, and another is stopped for longer than its leases last; now and
+// then within a transaction, for so long that the server ends it. In the end no
+// committed event is lost, none that was rolled back was sent, each event had one
+// effect, late results have changed nothing, and no live rows remain.
 func TestKillPostgres(t *testing.T) {
 	t.Parallel() // most of the time it waits
 	const rounds, processes = 20, 3
@@ -180,7 +180,7 @@ func TestKillPostgres(t *testing.T) {
 		len(deliveries), interrupted, deadLettered, late.count(), inTransaction)
 }
 
-// nothingLeft: no row of what is live, and heads that count none.
+// nothingLeft checks that no live row remains, and that heads count none.
 func nothingLeft(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for what, query := range map[string]string{
@@ -199,8 +199,8 @@ func nothingLeft(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// stopInTransaction stops a process, and lets it go on again unless it is in the
-// middle of a transaction in which it dispatches.
+// stopInTransaction stops a process, and lets it go on again unless it is within a
+// dispatcher's transaction.
 func stopInTransaction(t *testing.T, pool *pgxpool.Pool, child *exec.Cmd, name string) bool {
 	t.Helper()
 	require.NoError(t, child.Process.Signal(syscall.SIGSTOP))
@@ -211,8 +211,8 @@ func stopInTransaction(t *testing.T, pool *pgxpool.Pool, child *exec.Cmd, name s
 	return false
 }
 
-// lockingHeads is how many of a process's transactions have locked heads, and wait for
-// the process.
+// lockingHeads counts a process's transactions that have locked heads and wait for the
+// process.
 func lockingHeads(t *testing.T, pool *pgxpool.Pool, name string) (n int) {
 	t.Helper()
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity a
@@ -221,7 +221,7 @@ func lockingHeads(t *testing.T, pool *pgxpool.Pool, name string) (n int) {
 	return n
 }
 
-// lateResults are those that processes say came too late, by event.
+// lateResults are the results that processes have reported as lost, by event.
 type lateResults struct {
 	mu sync.Mutex
 	by map[string][]int
@@ -306,8 +306,8 @@ func openPostgresProducer(ctx context.Context, t *testing.T, pool *pgxpool.Pool,
 	})
 }
 
-// TestKillPostgresChild is the process that TestKillPostgres kills; by itself it does
-// nothing.
+// TestKillPostgresChild is the process that TestKillPostgres kills. It does nothing if
+// it is run alone.
 func TestKillPostgresChild(t *testing.T) {
 	dsn := os.Getenv(childMode)
 	if dsn == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// crashProducer is what the killed processes and the test both use.
+// crashProducer is the producer of the killed processes and of the test.
 type crashProducer[Tx any] struct {
 	registry   *sender.Registry[Tx]
 	pub        *sender.Publisher[Tx]
@@ -79,7 +79,7 @@ func (p *crashProducer[Tx]) finish(ctx context.Context, t require.TestingT) {
 	}
 }
 
-// deliveries are all, with their bodies and attempts.
+// deliveries returns all deliveries, with their bodies and attempts.
 func (p *crashProducer[Tx]) deliveries(t *testing.T, status sender.Status) (all []sender.Delivery) {
 	t.Helper()
 	cursor := ""
@@ -98,10 +98,10 @@ func (p *crashProducer[Tx]) deliveries(t *testing.T, status sender.Status) (all 
 	}
 }
 
-// heldType is that of events to a subscription that is paused and resumed.
+// heldType is the type of events to a subscription that is paused and resumed.
 const heldType = "thing.held"
 
-// requireKept checks a delivery that has ended against what came of it.
+// requireKept checks a delivery that has ended against the receiver's effects.
 func requireKept(t *testing.T, d sender.Delivery, posts []post) (interrupted int) {
 	t.Helper()
 	require.Contains(t, []sender.Status{sender.StatusDelivered, sender.StatusDeadLettered}, d.Status)
@@ -112,14 +112,14 @@ func requireKept(t *testing.T, d sender.Delivery, posts []post) (interrupted int
 		}
 		if i < len(d.Attempts)-1 {
 			require.NotEqual(t, sender.ClassNone, a.Class, "nothing is attempted again that was delivered")
-			// A resume makes due at once what waits.
+			// A resume makes waiting deliveries due at once.
 			require.False(t, d.Event.Type != heldType && d.Attempts[i+1].StartedAt.Before(a.NextAttemptAt), "no attempt is made before it is due")
 		}
 	}
 	last := d.Attempts[len(d.Attempts)-1]
 	require.Equal(t, d.Status == sender.StatusDelivered, last.Class == sender.ClassNone)
 	require.LessOrEqual(t, len(posts), len(d.Attempts), "posts on the wire are at most the attempts recorded")
-	if d.Status == sender.StatusDelivered { // one that is not may never have got as far
+	if d.Status == sender.StatusDelivered { // the publisher of another one may never have got so far
 		require.NotEmpty(t, posts)
 	}
 	for _, p := range posts {

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	refusing = "/refusing" // an endpoint that answers nothing well
-	slow     = "/slow"     // one that takes its time
+	refusing = "/refusing" // an endpoint that never succeeds
+	slow     = "/slow"     // one that is slow
 )
 
 // crashReceiver applies events in its own database, and misbehaves.
@@ -105,7 +105,7 @@ func (r *crashReceiver) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// posted is what came so far. Handlers whose senders died may end at any time.
+// posted returns the posts so far. Handlers whose senders died may end at any time.
 func (r *crashReceiver) posted() map[string][]post {
 	r.mu.Lock()
 	defer r.mu.Unlock()

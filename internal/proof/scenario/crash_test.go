@@ -22,9 +22,9 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// A process that publishes and delivers is killed twenty times, in the middle of
-// it; the endpoint fails, and breaks off after it has applied, at random. In the
-// end nothing committed is lost, nothing rolled back was sent, and each event had
+// A process that publishes and delivers is killed twenty times, in the middle of its
+// work. The endpoint fails at random, and breaks off after it has applied. In the end
+// no committed event is lost, none that was rolled back was sent, and each event had
 // one effect.
 func TestKill(t *testing.T) {
 	const kills = 20
@@ -102,8 +102,8 @@ func openProducer(ctx context.Context, t require.TestingT, path string) (*crashP
 
 const childMode = "SUREHOOK_TEST_CRASH_CHILD"
 
-// startChild starts a test of this program in a process of its own, and returns when
-// it is ready. What it says after that is given to said.
+// startChild starts a test of this program in a process of its own, and returns when it
+// is ready. said gets its output after that.
 func startChild(t *testing.T, test string, said func(line string), env ...string) (*exec.Cmd, error) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
@@ -126,7 +126,7 @@ func startChild(t *testing.T, test string, said func(line string), env ...string
 	return child, fmt.Errorf("the process ended before it was ready: %w", child.Wait())
 }
 
-// TestKillChild is the process that TestKill kills; by itself it does nothing.
+// TestKillChild is the process that TestKill kills. It does nothing if it is run alone.
 func TestKillChild(t *testing.T) {
 	mode := os.Getenv(childMode)
 	if mode == "" {

@@ -65,7 +65,8 @@ var (
 	})
 )
 
-// What a producer says of an event the consumer is told, whatever it is.
+// The consumer gets an event exactly as the producer published it, whatever its
+// content.
 func TestPropertyEventsArriveAsTheyWerePublished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBothSides(t)
@@ -104,9 +105,9 @@ func TestPropertyEventsArriveAsTheyWerePublished(t *testing.T) {
 	})
 }
 
-// In whatever order and however often events arrive, and however often applying them
-// fails: each has at most one effect, the last version wins and is never followed by an
-// older one, and what was not applied left nothing behind.
+// Events arrive in any order, any number of times, and applying them fails at random.
+// Each has at most one effect, the last version wins and is never followed by an older
+// one, and a failed application leaves no trace.
 func TestPropertyEachAtMostOnceAndNeverAnOlderOverANewer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBothSides(t)

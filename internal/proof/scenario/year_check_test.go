@@ -16,12 +16,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// yearWire is the wire.
+// yearWire is the transport.
 type yearWire func(r *http.Request) (*http.Response, error)
 
 func (w yearWire) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
 
-// post is what the subscriptions' endpoints do.
+// post is the subscriptions' endpoints.
 func (y *year[Tx]) post(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -69,7 +69,7 @@ func (y *year[Tx]) post(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// answer is what an endpoint answers; nil: it breaks off.
+// answer is an endpoint's answer; nil: it breaks off.
 func (y *year[Tx]) answer(s *yearSub, r *http.Request, body []byte) *http.Response {
 	w := httptest.NewRecorder()
 	switch s.outage {
@@ -97,7 +97,7 @@ func (y *year[Tx]) answer(s *yearSub, r *http.Request, body []byte) *http.Respon
 	return w.Result()
 }
 
-// failed is the rule of what disables a subscription, once more.
+// failed states again the rule that disables a subscription.
 func (y *year[Tx]) failed(s *yearSub) {
 	now := y.clock.now
 	if s.streak > 0 && now.Sub(s.lastFailure) > yearSilence {
@@ -126,7 +126,7 @@ func (y *year[Tx]) failed(s *yearSub) {
 	}
 }
 
-// discover learns of deliveries that are new.
+// discover finds new deliveries.
 func (y *year[Tx]) discover() {
 	y.wire.Lock()
 	defer y.wire.Unlock()
@@ -171,7 +171,7 @@ func terminal(s sender.Status) bool {
 	return s == sender.StatusDelivered || s == sender.StatusDeadLettered || s == sender.StatusCancelled
 }
 
-// check holds every invariant against what there is.
+// check checks every invariant against the store.
 func (y *year[Tx]) check() {
 	y.checkSubscriptions()
 	for _, id := range y.running {
@@ -192,7 +192,8 @@ func (y *year[Tx]) check() {
 		}
 	}
 	for _, d := range y.deliveries {
-		// What was posted is looked at; of what was not, some.
+		// It looks at all deliveries that were posted, and at some of the
+		// others.
 		odds := 8
 		if terminal(d.status) {
 			odds = 200
@@ -285,15 +286,15 @@ func (y *year[Tx]) checkDelivery(d *yearDelivery) {
 	d.status, d.seen = got.Status, d.posts
 }
 
-// prunable tells whether a record may be gone: it has ended, or has done so since it
-// was looked at, and its event is older than records are kept.
+// prunable tells whether a record may be gone: its delivery has ended, perhaps since it
+// was looked at, and its event is past the retention.
 func (y *year[Tx]) prunable(d *yearDelivery) bool {
 	ended := d.status == sender.StatusDelivered || d.status == sender.StatusCancelled
 	again := d.status == sender.StatusDeadLettered && !d.hurried.IsZero() && d.posts == d.seen
 	return (ended || again) && y.clock.now.Sub(y.event(d.event)) >= 30*24*time.Hour
 }
 
-// finish brings everybody back, and lets everything come to its end.
+// finish makes all endpoints succeed, and brings every delivery to its end.
 func (y *year[Tx]) finish() {
 	y.say("finish")
 	for _, s := range y.subs {
@@ -332,8 +333,8 @@ func (y *year[Tx]) finish() {
 	}
 }
 
-// checkNotices: who was disabled was warned, and told, as often as it happened; and
-// every dead letter was.
+// checkNotices checks that a disabled subscription has its warning and its notice each
+// time, and each dead letter its notice.
 func (y *year[Tx]) checkNotices() {
 	told := map[string]int{}
 	q := sender.NoticeQuery{Limit: 200}

@@ -73,7 +73,7 @@ func (y *year[Tx]) deleteSubscriber() {
 	if o == y.owners[0] || len(y.owners) < 3 {
 		return
 	}
-	y.expand() // so that the model knows what was committed before
+	y.expand() // so that the model knows which events were committed before
 	require.NoError(y.t, y.reg.DeleteSubscriber(y.ctx(), o.id))
 	o.deleted = true
 	for _, s := range y.subs {
@@ -110,7 +110,7 @@ func (y *year[Tx]) subscribe() {
 	y.verify(s)
 }
 
-// verify gives a subscription's receiver the secrets that its owner knows.
+// verify gives a subscription's receiver the owner's secrets.
 func (y *year[Tx]) verify(s *yearSub) {
 	var keys []signing.Key
 	for i, secret := range s.owner.known {
@@ -219,7 +219,7 @@ func (y *year[Tx]) resume() {
 	s.status = sender.SubscriptionActive
 }
 
-// event is when an event was published.
+// event returns the time at which an event was published.
 func (y *year[Tx]) event(id string) time.Time {
 	for _, e := range y.events {
 		if e.id == id {
@@ -242,7 +242,7 @@ func (y *year[Tx]) recover() {
 	}
 }
 
-// learn tells the subscriptions of an owner its secrets.
+// learn gives an owner's secrets to the owner's subscriptions.
 func (y *year[Tx]) learn(o *yearOwner, secrets ...signing.Secret) {
 	o.known = secrets
 	for _, s := range y.subs {
@@ -306,7 +306,7 @@ func (y *year[Tx]) redeliver() {
 		return
 	}
 	d := y.deliveries[y.rand.IntN(len(y.deliveries))]
-	if y.rand.IntN(2) == 0 { // those that are of more interest
+	if y.rand.IntN(2) == 0 { // the more interesting ones
 		for _, other := range y.deliveries {
 			if other.status == sender.StatusDeadLettered && other.sub.status != "" {
 				d = other
@@ -338,7 +338,7 @@ func (y *year[Tx]) redeliver() {
 	}
 }
 
-// replay sends all of a subscription again that have ended in one way.
+// replay replays a subscription's deliveries of one final status.
 func (y *year[Tx]) replay() {
 	s := y.pick(func(s *yearSub) bool { return s.status != "" && s.status != sender.SubscriptionClosing })
 	if s == nil {

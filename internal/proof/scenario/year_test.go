@@ -64,7 +64,7 @@ func TestYear(t *testing.T) {
 
 var yearBegins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// The policy's own figures, and those that the model is checked by.
+// The policy's own figures, and those of the model's checks.
 const (
 	yearDisableAfter  = 120 * time.Hour
 	yearDisableStreak = 5
@@ -74,12 +74,12 @@ const (
 	yearSubscriptions = 8
 )
 
-// yearClock is moved by the test alone.
+// yearClock is a clock that only the test moves.
 type yearClock struct{ now time.Time }
 
 func (c *yearClock) Now() time.Time { return c.now }
 
-// year is the service, its subscribers, and what is known of them.
+// year has the service, its subscribers, and the model of them.
 type year[Tx any] struct {
 	t     *testing.T
 	rand  *rand.Rand
@@ -132,10 +132,10 @@ type yearSub struct {
 	rcv     http.Handler
 	applied map[string]int   // by event
 	version map[string]int64 // by object
-	acked   map[string]bool  // events that it has answered with 2xx
+	acked   map[string]bool  // events that the endpoint has answered with 2xx
 	bodies  map[string][]byte
 
-	// What disables it.
+	// The figures that decide when it is disabled.
 	failingSince, lastFailure time.Time
 	streak, warned            int
 	warnedAt                  time.Time
@@ -159,9 +159,9 @@ type yearDelivery struct {
 	sub     *yearSub
 	status  sender.Status
 	posts   int
-	seen    int       // how many of them when it was looked at last
+	seen    int       // how many there were at the last look
 	hurried time.Time // when it was last redelivered, replayed or resumed
-	early   []int     // numbers of attempts that may be made before they were due, for that
+	early   []int     // numbers of attempts that may be made before they were due, because of that
 	pruned  bool
 	notice  bool
 }
@@ -227,7 +227,7 @@ func (y *year[Tx]) open() {
 	require.NoError(y.t, err)
 }
 
-// chance is used by many goroutines at once, so it has no part in what happens.
+// Many goroutines use chance at once, so it must not decide anything.
 func (y *year[Tx]) chance() func() float64 { return func() float64 { return 0.5 } }
 
 func (y *year[Tx]) say(format string, args ...any) {
@@ -317,7 +317,7 @@ func (y *year[Tx]) expand() {
 	y.discover()
 }
 
-// dispatch does what is due now, and what is swept.
+// dispatch makes the due attempts, and sweeps.
 func (y *year[Tx]) dispatch() {
 	for _, o := range y.owners {
 		y.expire(o)

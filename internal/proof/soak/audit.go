@@ -12,9 +12,9 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// audit checks all that is known of an event against what the library and the
-// receivers say of it. It tells whether all its deliveries have ended, at the end of
-// which they must have.
+// audit checks the witness's records of an event against the library's and the
+// receivers'. It returns whether all its deliveries have ended; at the end of a cycle
+// they must have.
 func (c *cycle) audit(ctx context.Context, of *event, final bool) (ended bool, err error) {
 	e := c.w.snapshot(of)
 	deliveries, err := c.deliveries(ctx, e.id)
@@ -63,8 +63,8 @@ func (c *cycle) audit(ctx context.Context, of *event, final bool) (ended bool, e
 	return c.missing(&e, found, final) && !alive, nil
 }
 
-// stray looks for posts of deliveries that are not on record. What was posted a while
-// ago may have been pruned since.
+// stray looks for posts of deliveries that are not on record. Deliveries that were
+// posted a while ago may have been pruned since.
 func (c *cycle) stray(e *event, found map[string]bool, asked time.Time) {
 	for name, d := range e.wires {
 		_, known := e.done[name]
@@ -83,9 +83,9 @@ type judgement struct {
 	d *sender.Delivery
 }
 
-// missing looks for the deliveries that must be there and are not, and tells whether
-// there are none. Of an event that was not looked at for a while, they may have been
-// made, have ended, and have been pruned meanwhile.
+// missing looks for deliveries that must be there and are not, and returns whether
+// there are none. If an event was not looked at for a while, its deliveries may have
+// been made, have ended, and have been pruned meanwhile.
 func (c *cycle) missing(e *event, found map[string]bool, final bool) (none bool) {
 	none = true
 	for _, s := range c.ends.all() {
@@ -106,7 +106,7 @@ func (c *cycle) missing(e *event, found map[string]bool, final bool) (none bool)
 }
 
 // must tells whether a subscription must have a delivery of an event, as far as the
-// witness knows who is told of it.
+// witness knows for whom the event is.
 func (c *cycle) must(e *event, s *slot) bool {
 	switch {
 	case e.kind == jobs.CompletedType:

@@ -35,8 +35,7 @@ type Config struct {
 	// Defaults to a tenth of Time, at most 1 min.
 	WarmUp time.Duration
 
-	// Seed is what everything is drawn from.
-	// Defaults to 1.
+	// Seed decides all random choices. Defaults to 1.
 	Seed uint64
 
 	// Rate is how many events are published a second.
@@ -52,12 +51,11 @@ type Config struct {
 	// Defaults to 500 ms.
 	Timeout time.Duration
 
-	// Drain is how long it may take after the load until everything is delivered. It
-	// takes a second or two where nothing else runs.
-	// Defaults to 5 min.
+	// Drain bounds the time after the load until everything is delivered. It takes
+	// a second or two on an idle machine. Defaults to 5 min.
 	Drain time.Duration
 
-	// Progress, if set, is told how it goes, in lines.
+	// Progress, if set, gets lines about the progress.
 	Progress func(line string)
 }
 
@@ -69,9 +67,10 @@ func (c *Config) lease() time.Duration        { return 3 * c.Timeout }
 func (c *Config) horizon() time.Duration      { return 7 * c.Timeout }
 func (c *Config) disableAfter() time.Duration { return 8 * c.Timeout }
 
-// patience is how long something can go unlooked at and still be on record, whatever
-// became of it: what has ended is kept for the reach from when its last attempt began,
-// and an attempt can take until its lease ends, and its record as long again.
+// patience is how long the keeper may wait before it looks at a delivery again, and
+// surely find it on record. A delivery that has ended is kept for the reach, from the
+// beginning of its last attempt. An attempt can take until its lease ends, and its
+// record as long again.
 func (c *Config) patience() time.Duration { return max(c.Reach-3*c.lease(), c.Reach/2) }
 
 // objects is how many objects publishers share.

@@ -49,7 +49,7 @@ type cycle struct {
 	samples []Sample
 }
 
-// run goes through a cycle, and returns once nothing of it is left running.
+// run runs a cycle, and returns once all its goroutines have ended.
 func (c *cycle) run(ctx context.Context) (err error) {
 	if c.db, err = c.place.openSending(ctx); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *cycle) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	// What works, until all is done; and what makes the load, for its time.
+	// The workers run until all is done, and the load for its time.
 	work, stop := context.WithCancel(ctx)
 	workers := &crew{ctx: work, stop: stop}
 	defer func() { _ = workers.wait() }()
@@ -127,8 +127,8 @@ func (c *cycle) run(ctx context.Context) (err error) {
 	return c.empty(ctx)
 }
 
-// lasts returns when the load has had its time, and done something in it: on a machine
-// that is busy a short one may not have come to anything.
+// lasts returns once the load has had its time, and has published something: on a busy
+// machine a short load may not get so far.
 func (c *cycle) lasts(ctx context.Context) {
 	select {
 	case <-time.After(c.load):
@@ -141,7 +141,7 @@ func (c *cycle) lasts(ctx context.Context) {
 	}
 }
 
-// furnish makes what works on the database.
+// furnish makes the parts that work on the database.
 func (c *cycle) furnish() (err error) {
 	if c.registry, c.pub, err = c.senderOn(c.db); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (c *cycle) watch(ctx context.Context) error {
 	}
 }
 
-// crew is goroutines that end together: an error of one ends the others.
+// crew is a group of goroutines. An error of one ends the others.
 type crew struct {
 	ctx  context.Context //nolint:containedctx // it is the crew's life
 	stop context.CancelFunc

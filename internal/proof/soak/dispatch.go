@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// dispatcher is a process that dispatches, for a while: with connections of its own,
+// dispatcher stands for a process that dispatches, with connections of its own. It has
 // one life after the other. A life ends in good order, or cut off from the database.
 func (c *cycle) dispatcher(ctx context.Context, name string) error {
 	rng := c.cfg.rng(name)
@@ -39,7 +39,7 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 	patience := time.Duration(1)
 	calm := c.ends.calm.Load()
 	keep := c.cfg.retention()
-	if calm { // what is left is to come through, on however busy a machine
+	if calm { // the rest must get through, however busy the machine is
 		patience, keep.DeadLetters = 4, -1
 	}
 	d, err := sender.NewDispatcher(l.wire(), c.keys, &sender.DispatcherConfig{

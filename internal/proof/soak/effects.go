@@ -7,8 +7,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// effects checks what the receivers' database has of an event whose deliveries have
-// ended, and keeps that they were checked.
+// effects checks the receivers' database for an event whose deliveries have ended, and
+// notes that it was checked.
 func (c *cycle) effects(ctx context.Context, of *event, ended []judgement) error {
 	if len(ended) == 0 {
 		return nil

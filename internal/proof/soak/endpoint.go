@@ -75,7 +75,7 @@ func newEndpoints(ctx context.Context, w *witness, db *applying, cfg *Config, lo
 	if err != nil {
 		return nil, err
 	}
-	h.closed = "http://127.0.0.1:1/hooks/" // of the ports that nobody is given by chance
+	h.closed = "http://127.0.0.1:1/hooks/" // a port that no other process gets by chance
 	h.url = "http://" + listener.Addr().String() + "/hooks/"
 	h.server = &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelInfo)}
 	go func() { _ = h.server.Serve(listener) }()
@@ -116,7 +116,7 @@ func (h *endpoints) remove(name string) {
 	delete(h.slots, name)
 }
 
-// lookup is how receivers find whose secret it must be.
+// lookup returns the secrets for a receiver.
 func (h *endpoints) lookup(_ context.Context, name string) (receiver.Keyholder, error) {
 	s := h.slot(name)
 	if s == nil {
@@ -128,8 +128,8 @@ func (h *endpoints) lookup(_ context.Context, name string) (receiver.Keyholder, 
 // poisoned tells which events can never be applied.
 func poisoned(nonce uint64) bool { return nonce%97 == 0 }
 
-// apply is the application's function: an effect for each event, and the newest
-// version of each object. Now and then it fails when it has done both.
+// apply is the application's function. It stores an effect for each event, and the
+// newest version of each object. Now and then it fails after both.
 func (h *endpoints) apply(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 	c, err := parse(ev.Body)
 	if err != nil {
@@ -172,7 +172,7 @@ func (h *endpoints) intN(n int) int {
 	return h.rng.IntN(n)
 }
 
-// ServeHTTP takes a post: it tells the witness, and does as the slot's temper says.
+// ServeHTTP reports a post to the witness, and reacts as the slot's temper says.
 func (h *endpoints) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -259,7 +259,7 @@ func (a *applying) marked(ctx context.Context, scope, id string) (bool, error) {
 	return err == nil && n[0] > 0, err
 }
 
-// pruneMarkers forgets what was marked before a time.
+// pruneMarkers removes the markers from before a time.
 func (a *applying) pruneMarkers(ctx context.Context, before time.Time) error {
 	_, err := dedup.Prune(ctx, receiver.SQL(a.db, nil), a.dedup, before, 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// outcome is what a publisher knows of what it published.
+// outcome is a publisher's knowledge of an event that it published.
 type outcome int
 
 const (
@@ -20,8 +20,8 @@ const (
 	unknown                  // it will never know
 )
 
-// event is one that somebody published: a publisher, who put a nonce in it, or the
-// library itself (notices, completed jobs, tests), which has none.
+// event is an event of a publisher, who puts a nonce in it, or of the library itself
+// (notices, completed jobs, tests), without a nonce.
 type event struct {
 	nonce   uint64
 	outcome outcome
@@ -41,15 +41,15 @@ type event struct {
 	again   []span           // redelivered, by subscription id in span.what
 	changes bool             // it was published with a change of the application's own
 	checked bool             // all its deliveries have ended, as they must
-	done    map[string]int   // by slot: the delivery had ended in order, after so many posts. Its record may be pruned
+	done    map[string]int   // by slot: the number of posts after which the delivery had ended in order. Its record may be pruned
 	alive   time.Time        // when some had not
 	last    string           // which, when it was last seen
-	resent  bool             // of them only some that had been delivered before, and are kept no longer if that is called off
+	resent  bool             // they are only deliveries that had been delivered before, and are kept no longer if the redelivery is called off
 	looked  time.Time        // when it was last looked at, or last began to need it
-	gap     bool             // it was not looked at for so long that what had ended may have been pruned
+	gap     bool             // it was not looked at for so long that ended deliveries may have been pruned
 }
 
-// wire is what came over the wire of one delivery.
+// wire has the posts of one delivery.
 type wire struct{ posts []*post }
 
 // post is one POST as the endpoint saw it.
@@ -63,7 +63,7 @@ type post struct {
 	answered   time.Time // when it was observed answered
 }
 
-// unchecked has an event looked at again.
+// unchecked makes an event be looked at again.
 func (e *event) unchecked() {
 	if e.checked {
 		e.checked, e.looked = false, time.Now()
@@ -78,7 +78,7 @@ func (w *witness) stillAlive(e *event, last string, resent bool) {
 	e.alive, e.last, e.resent = time.Now(), last, resent
 }
 
-// told is what the dispatchers' hooks told of a delivery.
+// told is the dispatchers' hooks' report of a delivery.
 type told struct {
 	lost []sender.Result
 	end  int // number of the last attempt that was decided to be final
@@ -94,8 +94,8 @@ func (s span) overlaps(from, to time.Time) bool {
 	return !s.from.After(to) && (s.to.IsZero() || !s.to.Before(from))
 }
 
-// snapshot copies what is known of an event. Of a copy that was made before the
-// library was asked, the library knows all posts; one that was made after it knows all
+// snapshot copies the witness's records of an event. The library knows all posts of a
+// copy that was made before it was read. A copy that was made after that has all posts
 // that the library can have known.
 func (w *witness) snapshot(e *event) event {
 	w.mu.Lock()
@@ -127,7 +127,7 @@ func (e *event) highest(slot string) (n int) {
 	return n
 }
 
-// describe says what is known of a delivery.
+// describe describes the witness's records of a delivery.
 func (e *event) describe(slot string) string {
 	text := fmt.Sprintf("event %s to %s", e.id, slot)
 	if d := e.wires[slot]; d != nil {

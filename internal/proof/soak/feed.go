@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/sender/feed"
 )
 
-// reader follows the feed as the operator, and keeps its cursor like somebody who
-// stores it: each life goes on where the one before was.
+// reader follows the feed as the operator. Each of its lives goes on from the last
+// cursor of the one before.
 type reader struct {
 	cursor   string
 	versions map[sender.Object]int64
@@ -28,7 +28,7 @@ func (r *reader) excuses(e *event) bool {
 	return e.began.Before(r.gap)
 }
 
-// expired notes that events were pruned before they were read. It tells since when
+// expired notes that events were pruned before they were read. It returns since when
 // nothing was read.
 func (r *reader) expired(next string) (since time.Duration) {
 	r.mu.Lock()
@@ -97,8 +97,8 @@ func (c *cycle) pages(ctx context.Context, db *sending) error {
 	return nil
 }
 
-// inOrder checks that the versions of an object come as they were committed: rising,
-// and by one where the library assigns them.
+// inOrder checks that the versions of an object come in the order of their commits:
+// rising, and by one if the library assigns them.
 func (c *cycle) inOrder(e sender.StoredEvent) {
 	if !ours(e.Type) {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// drain stops the faults, has all that is held or was given up sent again, publishes
-// one last event of each object, and waits until everything is delivered and read.
+// drain stops the faults, resumes held deliveries, replays dead letters, publishes one
+// last event of each object, and waits until everything is delivered and read.
 func (c *cycle) drain(ctx context.Context) error {
 	c.ends.calm.Store(true)
 	close(c.calmed)
@@ -54,7 +54,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// push has sent again what can be, and says what is left to wait for.
+// push sends everything again that can be, and returns what drain still waits for.
 func (c *cycle) push(ctx context.Context) (left string, err error) {
 	c.follow(ctx)
 	for _, s := range c.living(whichever) {
@@ -78,7 +78,8 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 			}
 		}
 	}
-	// Before the counts: a job that ends after them publishes an event they know nothing of.
+	// Before the counts: a job that ends after them publishes an event that they do
+	// not include.
 	running, err := c.checkJobs(ctx)
 	if err != nil {
 		return "", err
@@ -100,7 +101,7 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 	case left != "":
 		return left, nil
 	}
-	// Those that were cut off are taken over, and those that hold nothing leave.
+	// Processes that were cut off are taken over, and those without leases leave.
 	present, err := c.db.store.Present(ctx)
 	if len(present) > 0 {
 		left = fmt.Sprintf("%d processes are known", len(present))
@@ -225,8 +226,8 @@ func (c *cycle) finish(ctx context.Context) error {
 	}
 }
 
-// lastReplay sends nothing: with the end of a replay those before it forget what came
-// too late for them, which is a row for each attempt that was in flight when they ended.
+// lastReplay sends nothing. The end of a replay removes the late rows of the replays
+// before it: one for each attempt that was in flight when they ended.
 func (c *cycle) lastReplay(ctx context.Context) error {
 	c.w.makes("surehook_replays")
 	r, err := c.again.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered, EventType: "nothing.at.all"}, By: "soak"})
@@ -244,8 +245,8 @@ func (c *cycle) lastReplay(ctx context.Context) error {
 	return nil
 }
 
-// empty prunes all that can be pruned, as if much time had passed. Nothing works any
-// more.
+// empty prunes everything that can be pruned, as if much time had passed. All workers
+// have stopped.
 func (c *cycle) empty(ctx context.Context) error {
 	if err := c.newest(ctx); err != nil {
 		return err

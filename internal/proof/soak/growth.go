@@ -9,39 +9,39 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What may grow from the end of one cycle to the end of the next.
+// Bounds of the growth from the end of one cycle to the end of the next.
 const (
-	// Goroutines and descriptors are those of the runtime and of the program around:
-	// none more was ever seen.
+	// Goroutines and descriptors: for those of the runtime and of the program. No
+	// growth was ever seen.
 	growGoroutines  = 1
 	growDescriptors = 1
-	// The heap grew by 1.5 MB in 15 minutes, most of it what the witness keeps.
+	// The heap grew by 1.5 MB in 15 minutes, most of it records of the witness.
 	growHeap = 4 << 20
-	// What is resident follows the highest heap there was, which the scavenger
-	// returns late: it grew by 5 MB.
+	// Resident memory follows the peak of the heap, which the scavenger returns
+	// late. It grew by 5 MB.
 	growResidentShare = 0.25
 	growResident      = 24 << 20
 
-	// Under load: the least of the last third beside the least of the first, once what
-	// is kept for longest, twice the reach, is there and goes. A wave of faults has a
-	// trough, and a leak has none.
+	// Under load the least value of the last third is compared with that of the
+	// first, which begins once the rows that are kept longest, for twice the reach,
+	// begin to go. A wave of faults has a trough, and a leak has none.
 	growUnderLoadShare = 0.3
 	growHeapUnderLoad  = 4 << 20
 	growResidentUnder  = 16 << 20
 	growCountUnderLoad = 100
-	// Where the machine is slow, more attempts time out, and there are more dead
+	// If the machine is slow, more attempts time out, and there are more dead
 	// letters and notices than before: up to 350 were seen.
 	growRowsUnderLoad = 500
-	// It takes so many samples to tell a trend from a wave.
+	// The samples that are needed to tell a trend from a wave.
 	trendSamples = 24
 )
 
-// keeps are the tables that keep rows by design, and how many at most: of what the
-// witness knows was made, and of what others have.
+// keeps has the tables that keep rows by design, and the most rows of each, by the
+// witness's records or by other tables.
 var keeps = map[string]func(w *witness, rows map[string]int64) int64{
 	// Versions of objects are kept for ever.
 	"surehook_objects": func(w *witness, _ map[string]int64) int64 { return int64(len(w.objects)) },
-	// So are receivers', and the states that they were applied to: see newest.
+	// So are receivers' versions, and the states of the application: see newest.
 	"surehook_dedup_versions": func(_ *witness, rows map[string]int64) int64 { return rows["soak_states"] },
 	"soak_states":             func(_ *witness, rows map[string]int64) int64 { return rows["surehook_dedup_versions"] },
 	// Ids are never in use again.
@@ -53,12 +53,12 @@ var keeps = map[string]func(w *witness, rows map[string]int64) int64{
 	"surehook_replays": func(w *witness, _ map[string]int64) int64 { return w.made["surehook_replays"] },
 }
 
-// waits are the tables of what waits to be done, of what was given up or left behind
-// by a resume meanwhile, and of notices of that, which wait to be read: of all that
-// publishers let there be so much, when the machine is too slow for their rate.
+// waits are the tables of live deliveries, of those that became dead letters or were
+// skipped by a resume, and of their unread notices. If the machine is too slow for the
+// publishers' rate, they grow up to a bound.
 var waits = []string{"surehook_outbox", "surehook_pending", "surehook_waiting", "surehook_leases", "surehook_ended", "surehook_notices"}
 
-// stayed checks what is left by design. Nothing works any more.
+// stayed checks the rows that remain by design. All workers have stopped.
 func (w *witness) stayed(s *Sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *findings) rising(samples []Sample, reach time.Duration) (told bool) {
 			f.add("I12", "under load the "+figure.name+" rose from %.0f to %.0f, the least of the first and of the last third", a, b)
 		}
 	}
-	// What is to go in its time is as much as was done in that time.
+	// A table whose rows go in time has as many as were made in that time.
 	busier := max(1, doneBefore(samples, last, reach)/max(1, doneBefore(samples, first, reach)))
 	for table := range last[0].Rows {
 		if keeps[table] != nil || strings.HasSuffix(table, "migrations") {

@@ -32,8 +32,8 @@ func trend(samples []Sample) (bool, []Finding) {
 	return f.rising(samples, time.Minute), f.all()
 }
 
-// Waves are no growth, and neither is what comes of more work: here the machine had
-// other things to do in the first five minutes.
+// Waves are no growth, and neither are the rows of more work: here the machine was busy
+// otherwise in the first five minutes.
 func TestNothingRises(t *testing.T) {
 	for name, change := range map[string]func(s *Sample, at float64){
 		"waves": nil,
@@ -64,7 +64,7 @@ func TestWhatRisesIsFound(t *testing.T) {
 	}
 }
 
-// What is left after a load is compared with what was left before it, to the row.
+// The rows that remain after a load are compared with those from before it, to the row.
 func TestWhatIsLeftIsFound(t *testing.T) {
 	end := func(change func(s *Sample)) []Finding {
 		f := &findings{kinds: map[string]*Finding{}}

@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// job is what the witness knows of one.
+// job is the witness's record of a job.
 type job struct {
 	id       string
 	callback string // the slot to which its completion is posted; "": it is not

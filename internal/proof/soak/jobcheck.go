@@ -60,7 +60,8 @@ func (c *cycle) checkJobs(ctx context.Context) (running int, err error) {
 	return running, nil
 }
 
-// lose forgets a job that is not on record any more. Finished ones are kept for the reach.
+// lose forgets a job that is not on record any more. Finished jobs are kept for the
+// reach.
 func (c *cycle) lose(j *job) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
@@ -79,8 +80,8 @@ func (c *cycle) lose(j *job) {
 	delete(c.w.told, j.id)
 }
 
-// announced checks that a job that ended was announced once, if it was to be. It is
-// called with the witness's lock held.
+// announced checks that a job that ended was announced once, if it has a callback. It
+// is called with the witness's lock held.
 func (c *cycle) announced(j *job) {
 	want := 0
 	if j.callback != "" {

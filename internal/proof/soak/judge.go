@@ -8,8 +8,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// judge checks one delivery of an event, of which there is a copy that was made
-// before, and tells whether it has ended.
+// judge checks one delivery of an event against a copy of the records that was made
+// before, and returns whether it has ended.
 func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string, final bool) (_ *sender.Delivery, ended bool, err error) {
 	d, err := c.history.Delivery(ctx, id)
 	if err != nil {
@@ -25,8 +25,8 @@ func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string
 		return &d, false, nil
 	}
 	highest := before.highest(s.name)
-	// One that reads as cancelled may have had an attempt whose process was lost. It is
-	// recorded when the delivery is swept.
+	// A delivery that reads as cancelled may have an attempt whose process was
+	// lost. The sweep records it.
 	if d.Status == sender.StatusCancelled && highest > len(d.Attempts) && !final {
 		return &d, false, nil
 	}
@@ -51,7 +51,7 @@ func over(d *sender.Delivery) bool {
 	}
 }
 
-// order checks what a delivery's record says by itself.
+// order checks that a delivery's record is consistent in itself.
 func (c *cycle) order(e *event, s *slot, d *sender.Delivery) {
 	told := e.told[d.Subscription]
 	for i, a := range d.Attempts {
@@ -94,7 +94,7 @@ func (c *cycle) order(e *event, s *slot, d *sender.Delivery) {
 	}
 }
 
-// wire checks the record of a delivery that has ended against what was posted.
+// wire checks the record of a delivery that has ended against its posts.
 func (c *cycle) wire(e *event, s *slot, d *sender.Delivery) {
 	posts := map[int]*post{}
 	if w := e.wires[s.name]; w != nil {
@@ -137,11 +137,11 @@ func (c *cycle) wire(e *event, s *slot, d *sender.Delivery) {
 
 func succeeded(a sender.Attempt) bool { return a.Class == sender.ClassNone }
 
-// lastChance tells whether the attempt after these was due at the horizon, to which
-// every delay is shortened that would cross it: so long after the first attempt of a
-// schedule, which begins anew with a redelivery. An attempt can begin as much
-// as a lease after it was claimed, from when the horizon counts, and the horizon stands
-// still for one that was spared, as a reset may have been.
+// lastChance tells whether the attempt after these was due at the horizon: a delay that
+// would cross the horizon is shortened to it. The horizon counts from the claim of a
+// schedule's first attempt, which can begin up to a lease later, and a redelivery
+// begins the schedule anew. The horizon stands still for a spared attempt, as a reset
+// may have been.
 func (c *cycle) lastChance(attempts []sender.Attempt) bool {
 	due := attempts[len(attempts)-1].NextAttemptAt
 	stood := time.Duration(0)

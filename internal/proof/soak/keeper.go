@@ -28,7 +28,7 @@ func (c *cycle) audits(ctx context.Context) error {
 
 func (c *cycle) prunes(ctx context.Context) error {
 	return c.often(ctx, "pruning", func(ctx context.Context) error {
-		if c.ends.calm.Load() { // what was given up is to be sent again, however long it takes
+		if c.ends.calm.Load() { // dead letters must be sent again, however long it takes
 			return nil
 		}
 		if _, err := c.pruner.Prune(ctx); err != nil {
@@ -64,7 +64,7 @@ func (c *cycle) often(ctx context.Context, what string, do func(ctx context.Cont
 	return nil
 }
 
-// auditAll audits what has not been seen to end in order, some at a time.
+// auditAll audits the events that were not yet seen to end in order, some at a time.
 func (c *cycle) auditAll(ctx context.Context) error {
 	some, ctx := errgroup.WithContext(ctx)
 	some.SetLimit(4)
@@ -84,8 +84,8 @@ func (c *cycle) auditAll(ctx context.Context) error {
 	return some.Wait()
 }
 
-// look notes that an event is about to be audited, and takes it for checked: a post
-// that comes meanwhile takes that back.
+// look notes that an event is about to be audited, and marks it as checked. A post that
+// comes meanwhile removes that mark.
 func (c *cycle) look(e *event) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
@@ -126,8 +126,8 @@ func (c *cycle) forget(ctx context.Context) error {
 	return c.drop(ctx, gone)
 }
 
-// farewell looks at an event for the last time: it is not in the library any more. It
-// was looked at all along, and so must have been seen to end in order.
+// farewell checks an event that the library has pruned. It was looked at regularly, so
+// it must have been seen to end in order.
 func (c *cycle) farewell(of *event) {
 	e := c.w.snapshot(of)
 	if e.outcome != committed {
@@ -147,7 +147,7 @@ func (c *cycle) farewell(of *event) {
 	}
 }
 
-// kept looks whether some of what is not past its time is still there.
+// kept checks that some records that are not past their time are still there.
 func (c *cycle) kept(ctx context.Context) error {
 	young := c.w.some(func(e *event) bool {
 		return e.id != "" && e.outcome == committed && e.nonce != 0 && time.Since(e.began) < c.cfg.patience()
@@ -179,12 +179,12 @@ func (c *cycle) kept(ctx context.Context) error {
 	return nil
 }
 
-// drop deletes what the soak's own tables and the receivers have of events.
+// drop deletes the rows of events in the soak's own tables and in the receivers'.
 func (c *cycle) drop(ctx context.Context, gone []*event) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // all of it, or what is left would look wrong
+	ctx = context.WithoutCancel(ctx) // all of them, or the rest would look wrong
 	err := c.db.store.InTx(ctx, func(tx *sql.Tx) error {
 		for _, e := range gone {
 			if err := c.db.exec(ctx, tx, "DELETE FROM soak_things WHERE nonce = $1", int64(e.nonce)); err != nil {
@@ -247,8 +247,8 @@ func (c *cycle) acknowledge(ctx context.Context) error {
 	}
 }
 
-// things checks that the changes of the publishers' own were committed with their
-// events, and rolled back with them.
+// things checks that the publishers' own changes were committed with their events, or
+// rolled back with them.
 func (c *cycle) things(ctx context.Context, of []*event) error {
 	nonces, err := column[int64](ctx, c.db.base, "SELECT nonce FROM soak_things")
 	if err != nil {

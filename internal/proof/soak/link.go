@@ -16,8 +16,8 @@ var (
 	errDrawn = errors.New("soak: drawn to fail")
 )
 
-// link is a dispatcher's way to its store: it fails before or after the effect,
-// stalls for longer than a lease, and can be cut for good, as if the process were lost.
+// link is a dispatcher's way to its store. It fails before or after the effect, stalls
+// for longer than a lease, and can be cut for good, as if the process were lost.
 type link struct {
 	sender.DispatchStore
 	lease time.Duration
@@ -29,7 +29,7 @@ type link struct {
 	rng *rand.Rand
 }
 
-// wire returns the link with the optional interfaces that its store has.
+// wire returns the link with the optional interfaces of its store.
 func (l *link) wire() sender.DispatchStore {
 	large, many := l.DispatchStore.(sender.LargeSteps)
 	listener, listens := l.DispatchStore.(sender.Listener)
@@ -49,7 +49,7 @@ func (l *link) wire() sender.DispatchStore {
 	return l
 }
 
-// through makes a call with what is drawn for it.
+// through makes a call with the fault that is drawn for it.
 func (l *link) through(ctx context.Context, call func() error) error {
 	if l.cut.Load() {
 		return errCut
@@ -57,8 +57,8 @@ func (l *link) through(ctx context.Context, call func() error) error {
 	drawn, stall := 1000, time.Duration(0)
 	if !l.calm.Load() {
 		l.mu.Lock()
-		// Somewhat longer than a lease: what comes late then often meets the next claim
-		// in flight.
+		// Somewhat longer than a lease: a late result then often meets the next
+		// claim in flight.
 		drawn, stall = l.rng.IntN(1000), l.lease+time.Duration(l.rng.Float64()*float64(l.lease)/3)
 		l.mu.Unlock()
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// operator does what operators and owners do, until ctx ends.
+// operator acts like operators and owners, until ctx ends.
 type operator struct {
 	*cycle
 	rng     *rand.Rand
@@ -91,7 +91,7 @@ func (o *operator) one(choose func(s *slot) bool) *slot {
 	return list[o.rng.IntN(len(list))]
 }
 
-// stopOrGo pauses or disables a subscription, or resumes one that is.
+// stopOrGo pauses or disables an active subscription, or resumes a held one.
 func (o *operator) stopOrGo(ctx context.Context) error {
 	s := o.one(func(s *slot) bool { return !s.passing })
 	now, err := o.registry.Subscription(ctx, s.subscription)
@@ -116,7 +116,7 @@ func (o *operator) stopOrGo(ctx context.Context) error {
 	return o.resume(ctx, s, take)
 }
 
-// resume makes a subscription active, without what is beyond the reach.
+// resume makes a subscription active, and skips the events beyond the reach.
 func (c *cycle) resume(ctx context.Context, s *slot, take sender.Resume) error {
 	do := func() error {
 		resume := func() error {
@@ -135,7 +135,7 @@ func (c *cycle) resume(ctx context.Context, s *slot, take sender.Resume) error {
 	return err
 }
 
-// but is an error, unless it is one of those that may be.
+// but returns err, unless it is one of the errors that may happen.
 func but(err error, fine ...error) error {
 	for _, f := range fine {
 		if errors.Is(err, f) {
@@ -145,7 +145,7 @@ func but(err error, fine ...error) error {
 	return err
 }
 
-// redeliver sends a delivery again, whatever became of it.
+// redeliver sends a delivery again, whatever its status.
 func (o *operator) redeliver(ctx context.Context) error {
 	statuses := []sender.Status{sender.StatusDelivered, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusAwaitingRetry}
 	page, _, err := o.history.Deliveries(ctx, sender.DeliveryQuery{Status: statuses[o.rng.IntN(len(statuses))], Limit: 100})
@@ -158,7 +158,7 @@ func (o *operator) redeliver(ctx context.Context) error {
 	return but(err, sender.ErrNotFound, sender.ErrCancelled, sender.ErrRetention, sender.ErrStatus)
 }
 
-// replay sends again what a subscription's dead letters are, or a part of what it was delivered.
+// replay replays a subscription's dead letters, or a part of its delivered events.
 func (o *operator) replay(ctx context.Context) error {
 	f := sender.ReplayFilter{Status: sender.StatusDeadLettered}
 	if o.rng.IntN(4) == 0 {
@@ -200,7 +200,7 @@ func (c *cycle) follow(ctx context.Context) {
 // rotate gives an owner a new secret.
 func (o *operator) rotate(ctx context.Context) error {
 	who := o.owners[o.rng.IntN(len(o.owners))]
-	if time.Since(o.rotated[who.id]) < 2*o.cfg.lease() { // what is in flight carries the one before
+	if time.Since(o.rotated[who.id]) < 2*o.cfg.lease() { // posts in flight carry the secret before
 		return nil
 	}
 	o.rotated[who.id] = time.Now()

@@ -2,12 +2,12 @@ package soak
 
 import "github.com/surehook/surehook/sender"
 
-// order knows which versions were attempted at the slots. A first attempt is overtaken if
-// one of a later version of its object was made before: that must not be, whatever
-// process makes them.
+// order knows which versions were attempted at the slots. A first attempt is overtaken
+// if a later version of its object was attempted before. That must never happen,
+// whichever processes attempt them.
 type order struct {
 	last     map[line]*first
-	excluded map[string]bool // events that were redelivered, or claimed by who did not learn of it
+	excluded map[string]bool // events that were redelivered, or claimed by a process that did not learn of it
 }
 
 type line struct {
@@ -24,8 +24,9 @@ type first struct {
 
 func newOrder() order { return order{last: map[line]*first{}, excluded: map[string]bool{}} }
 
-// attempted holds a first attempt against those before it, under the witness's lock. One
-// that was begun earlier was overtaken on the wire alone, once its own time was over.
+// attempted checks a first attempt against those before it, under the witness's lock.
+// An attempt that began earlier was overtaken only on the wire, after its own time was
+// over.
 func (w *witness) attempted(slot string, c *content, signed int64) {
 	o := &w.order
 	at := line{slot, c.Object}
@@ -46,8 +47,8 @@ func (w *witness) attempted(slot string, c *content, signed int64) {
 	}
 }
 
-// unheard notes what was claimed in a call whose answer does not arrive: it is given back,
-// and attempted when others behind it may have been.
+// unheard notes the deliveries of a claim whose answer does not arrive. They are given
+// back, and attempted when others behind them may have been.
 func (w *witness) unheard(claimed []sender.Claimed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,15 +32,15 @@ const (
 	Postgres = "postgres"
 )
 
-// place is where the databases are: the sender's, with its jobs, and the receivers'.
+// place has the databases: the sender's, with its jobs, and the receivers'.
 type place struct {
 	store            string
 	sending, applies string // DSNs
 	drop             func(ctx context.Context) error
 }
 
-// tables are the soak's own: what publishers change in their transactions, what jobs
-// do in theirs, and the effects at the receivers.
+// tables are the soak's own: for the changes of publishers' transactions, for those of
+// jobs, and for the effects at the receivers.
 var (
 	sendingTables = []string{
 		"CREATE TABLE soak_things (nonce BIGINT NOT NULL PRIMARY KEY)",
@@ -117,7 +117,7 @@ func (p *place) schemas(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// base is a database with connections of its own, as a process has.
+// base is a database with connections of its own, like a process's.
 type base struct {
 	kind  string
 	db    *sql.DB
@@ -149,7 +149,7 @@ func (p *place) open(ctx context.Context, dsn string, connections int32) (*base,
 	}}, pool, nil
 }
 
-// q is a statement with $1, $2 … as the database wants it.
+// q is a statement with $1, $2 … in the database's syntax.
 func (b *base) q(statement string) string {
 	if b.kind == SQLite {
 		return strings.ReplaceAll(statement, "$", "?")
@@ -209,13 +209,13 @@ func column[T any](ctx context.Context, b *base, query string, args ...any) (val
 	return values, rows.Err()
 }
 
-// sendingStore is what sender/sqlite and sender/postgres both are.
+// sendingStore has the methods that sender/sqlite and sender/postgres share.
 type sendingStore interface {
 	sender.Store[*sql.Tx]
 	Migrate(ctx context.Context) error
 }
 
-// jobsStore is what jobs/sqlite and jobs/postgres both are.
+// jobsStore has the methods that jobs/sqlite and jobs/postgres share.
 type jobsStore interface {
 	jobs.Store[*sql.Tx]
 	Migrate(ctx context.Context) error

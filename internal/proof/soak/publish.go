@@ -22,7 +22,7 @@ type publisher struct {
 	*cycle
 	n     int
 	rng   *rand.Rand
-	given map[string]int64 // the versions that this one gives to objects of its own
+	given map[string]int64 // the versions that this publisher gives to objects of its own
 }
 
 var errUndo = errors.New("soak: this transaction rolls back")
@@ -56,7 +56,7 @@ func (p *publisher) fresh() (*event, sender.Event) {
 	return e, e.published(p.rng.IntN(2000))
 }
 
-// published is the event as it is given to the library, with some ballast.
+// published is the event for the library, with some ballast.
 func (e *event) published(ballast int) sender.Event {
 	data, err := json.Marshal(map[string]any{"nonce": e.nonce, "for": canary, "ballast": strings.Repeat("x", ballast)})
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *publisher) acknowledged(ctx context.Context, e *event, ref sender.Ref, 
 	p.w.end(e, committed, ref)
 }
 
-// failed notes that a publish failed, for which there is no reason: nothing stands
+// failed notes that a publish failed. There is no reason for that: nothing stands
 // between publishers and their database.
 func (p *publisher) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
@@ -209,10 +209,11 @@ func (p *publisher) many(ctx context.Context) {
 	}
 }
 
-// patient is for how long a publish is waited for by who must hear of it.
+// patient bounds a publish whose outcome must be known.
 const patient = time.Minute
 
-// hasty gives up before it has heard, and asks again under the same key until it has.
+// hasty gives up before it has an answer, and publishes again under the same key until
+// it has one.
 func (p *publisher) hasty(ctx context.Context) {
 	e, ev := p.fresh()
 	ev.IdempotencyKey, ev.KeyScope = fmt.Sprint(e.nonce), p.scope()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is what a soak has found. It is encoded as JSON.
+// Report is the result of a soak. It is encoded as JSON.
 type Report struct {
 	Store string        `json:"store"`
 	Seed  uint64        `json:"seed"`
@@ -20,8 +20,8 @@ type Report struct {
 	// Figures count what happened, warm-up included: publishes, posts, faults.
 	Figures map[string]int64 `json:"figures"`
 
-	// Start is after the warm-up, End after the load; both once everything was
-	// stopped and pruned. Samples were taken under load.
+	// Start was taken after the warm-up, End after the load, both once everything
+	// was stopped and pruned. Samples were taken under load.
 	Start   Sample   `json:"start"`
 	End     Sample   `json:"end"`
 	Samples []Sample `json:"samples"`
@@ -33,9 +33,9 @@ type Report struct {
 // Failed tells whether anything was found.
 func (r *Report) Failed() bool { return len(r.Findings) > 0 }
 
-// Finding is something that must not be.
+// Finding is a violation of an invariant, or growth.
 type Finding struct {
-	Invariant string `json:"invariant"` // I1 … I14, or what else was not as it must be
+	Invariant string `json:"invariant"` // I1 … I14, or another kind of finding
 	Text      string `json:"text"`      // the first one
 	Times     int    `json:"times"`
 }
@@ -51,7 +51,8 @@ type findings struct {
 	kinds map[string]*Finding
 }
 
-// add notes a finding. The format tells kinds apart; only the first of each is kept.
+// add notes a finding. Findings of one format are of one kind; only the first of each
+// is kept.
 func (f *findings) add(invariant, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Sample is what a process and its databases hold at one time. Memory is in bytes.
+// Sample has the resources of a process and its databases at one time. Memory is in
+// bytes.
 type Sample struct {
 	At          time.Duration    `json:"at_ns"` // since the load began
 	Heap        uint64           `json:"heap"`  // live, as the last collection found it
@@ -46,7 +47,7 @@ func sample(ctx context.Context, at time.Duration, bases ...*base) (Sample, erro
 	return s, nil
 }
 
-// process fills in what there is to say of the process.
+// process fills in the figures of the process.
 func (s *Sample) process() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -65,8 +66,8 @@ func (s *Sample) process() {
 	}
 }
 
-// settle collects garbage until goroutines and descriptors that are on their way to
-// an end have ended, or stay: what was closed a moment ago takes a few scheduler rounds.
+// settle collects garbage until the number of goroutines and descriptors no longer
+// falls: after a close they take a few scheduler rounds to end.
 func settle(s *Sample) {
 	for stable, tries := 0, 0; stable < 5 && tries < 300; tries++ {
 		before := *s

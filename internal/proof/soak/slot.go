@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// temper is how an endpoint fails: the chances of each fault, of 100.
+// temper is the way in which an endpoint fails: the chance of each fault, in per cent.
 type temper struct {
 	status, retryAfter, reset, hang, lost, slow int
 	refused                                     bool // its URL leads to a closed port
@@ -21,7 +21,7 @@ type temper struct {
 	atOnce                                      int
 }
 
-// tempers are those of the endpoints that stay for a whole cycle.
+// tempers are the tempers of the endpoints that stay for a whole cycle.
 var tempers = []struct {
 	name, types string
 	temper
@@ -36,7 +36,7 @@ var tempers = []struct {
 	{"notices", "delivery.*,subscription.*,network.*,replay.*", temper{status: 10}},
 }
 
-// passingTemper is that of the subscriptions that come and go.
+// passingTemper is the temper of the endpoints that come and go.
 var passingTemper = temper{status: 15, retryAfter: 5, reset: 5, hang: 3, lost: 10}
 
 // slot is a callback URL, the subscription that has it, and the receiver behind it.
@@ -53,16 +53,16 @@ type slot struct {
 	subscription string
 	began, made  time.Time // the subscription's making
 	left, gone   time.Time // its closing
-	at           bool      // closed at once: what was pending is cancelled
+	at           bool      // closed at once: pending deliveries are cancelled
 	resumes      []span
 	replays      []span
 	shears       []shear
 }
 
-// shear is a resume without some of what was held: what was published before a time.
+// shear is a resume that skips the held events from before a time.
 type shear struct{ before, ended time.Time } // ended is zero while it goes on
 
-// owner is a subscriber, and what its receivers verify with.
+// owner is a subscriber, with the secrets of its receivers.
 type owner struct {
 	id   string
 	mu   sync.Mutex
@@ -70,7 +70,7 @@ type owner struct {
 	ring *signing.Keyring
 }
 
-// trust verifies with one more secret, and with the one before it.
+// trust makes the receivers verify with one more secret, and with the one before it.
 func (o *owner) trust(secret signing.Secret) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,7 +92,7 @@ func (o *owner) keyring() *signing.Keyring {
 	return o.ring
 }
 
-// matches is the witness's own rule of what a subscription asks for.
+// matches is the witness's own rule for a subscription's filter.
 func (s *slot) matches(e *event) bool {
 	if e.to != "" && e.to != s.owner.id {
 		return false
@@ -104,7 +104,7 @@ func (s *slot) matches(e *event) bool {
 }
 
 // due tells whether a subscription must have a delivery of an event, and whether it
-// may. In between are those that were made or closed while it was published.
+// may. A subscription that was made or closed during the publish may have one.
 func (s *slot) due(e *event) (must, may bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *slot) due(e *event) (must, may bool) {
 	return must, may
 }
 
-// draw says what becomes of the next request.
+// draw draws the fate of the next request.
 func (s *slot) draw() fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *slot) draw() fault {
 	return none
 }
 
-// act runs an operator's act, and keeps when it was in a list.
+// act runs an operator's act, and notes its time in a list.
 func (s *slot) act(list *[]span, do func() error) error {
 	s.mu.Lock()
 	*list = append(*list, span{from: time.Now()})
@@ -148,8 +148,8 @@ func (s *slot) act(list *[]span, do func() error) error {
 	return err
 }
 
-// shear runs a resume that takes not all: nothing, or what was published since a time.
-// If it fails, but for having done nothing, it stays open what it did.
+// shear runs a resume that does not take everything: it takes nothing, or the events
+// since a time. If it fails, and may have had an effect, its span stays open.
 func (s *slot) shear(since time.Time, do func() error) error {
 	s.mu.Lock()
 	s.shears = append(s.shears, shear{before: time.Now().Add(time.Hour)})
@@ -169,10 +169,9 @@ func (s *slot) shear(since time.Time, do func() error) error {
 	return err
 }
 
-// cancelled tells whether somebody asked for a delivery to be cancelled: by ending the
-// subscription at once, or by resuming it without what was published before a time. A
-// delivery that was attempted after that, and not claimed before, which is at most a
-// lease ago, had not been among what was held.
+// cancelled tells whether an operator has cancelled a delivery: by ending the
+// subscription at once, or by a resume that skips the events before a time. A delivery
+// that was attempted more than a lease after such a resume was not among the held ones.
 func (s *slot) cancelled(d *sender.Delivery, lease time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +181,7 @@ func (s *slot) cancelled(d *sender.Delivery, lease time.Duration) bool {
 	})
 }
 
-// sheared lists when resumes have left something behind.
+// sheared lists the times of resumes that have skipped events.
 func (s *slot) sheared() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +195,7 @@ func (s *slot) sheared() string {
 	return text
 }
 
-// replayed tells whether a replay of what is of a status was under way.
+// replayed tells whether a replay of deliveries with a status was under way.
 func (s *slot) replayed(of sender.Status, from, to time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

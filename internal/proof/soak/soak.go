@@ -12,9 +12,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Run soaks as the config says, and reports what it found. The error is of what kept
-// it from going through, which is a finding, too. It measures the process, in which
-// nothing else may run meanwhile.
+// Run soaks as the config says, and reports its findings. If it could not go through
+// with it, it returns an error, which is a finding, too. It measures the whole process,
+// so nothing else may run in it meanwhile.
 func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	full, err := cfg.withDefaults()
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *cycle) next(number int, load time.Duration) *cycle {
 	}
 }
 
-// left is what is there when everything was stopped and closed.
+// left returns the resources that remain when everything is stopped and closed.
 func left(ctx context.Context, p *place) (Sample, error) {
 	http.DefaultClient.CloseIdleConnections()
 	s, err := p.leftRows(ctx)

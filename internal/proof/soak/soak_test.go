@@ -11,9 +11,10 @@ import (
 	"github.com/surehook/surehook/internal/race"
 )
 
-// A soak of a moment on each store: all the checks, but for growth under load, which
-// takes minutes to be told from a wave. Nothing here depends on how fast it goes. They do
-// not run in parallel: goroutines and descriptors are the process's.
+// A short soak on each store. It makes all checks except that of growth under load,
+// which takes minutes to distinguish from a wave. Nothing here depends on the machine's
+// speed. The soaks do not run in parallel: they count the process's goroutines and
+// descriptors.
 func TestSoakOnSQLite(t *testing.T) {
 	brief(t, soak.Config{Store: soak.SQLite, Dir: t.TempDir()})
 }
@@ -36,8 +37,8 @@ func brief(t *testing.T, cfg soak.Config) {
 		}
 	}
 	require.NoError(t, err)
-	// What is drawn depends on how far it gets, but one that has none of these has shown
-	// nothing.
+	// The faults depend on how far the soak gets, but a soak without any of these
+	// has tested nothing.
 	for _, figure := range []string{"events acknowledged", "posts", "events applied", "2xx seen after the commit", "events read from the feed", "deliveries checked"} {
 		require.Positive(t, r.Figures[figure], figure)
 	}

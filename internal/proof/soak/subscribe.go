@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// subscribe registers a callback URL that will not stay.
+// subscribe registers a subscription that will not stay.
 func (o *operator) subscribe(ctx context.Context) error {
 	if len(o.living(func(s *slot) bool { return s.passing })) >= atMostPassing {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// witness knows what happened, and says what must not have. It is safe for concurrent use.
+// witness records what happens, and reports violations. It is safe for concurrent use.
 type witness struct {
 	*findings
 	*figures
@@ -44,7 +44,7 @@ func (w *witness) begin(e *event) *event {
 	return e
 }
 
-// end notes how the publisher heard of it.
+// end notes the outcome for the publisher.
 func (w *witness) end(e *event, o outcome, ref sender.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *witness) end(e *event, o outcome, ref sender.Ref) {
 	}
 }
 
-// content is what the witness reads of an event's body.
+// content has the fields of an event's body that the witness reads.
 type content struct {
 	ID     string        `json:"id"`
 	Type   string        `json:"type"`
@@ -86,8 +86,8 @@ func parse(body []byte) (c content, err error) {
 	return c, err
 }
 
-// known finds the event of a body, or makes one for what the library published by
-// itself. It is called with the lock held.
+// known finds the event of a body, or makes one for an event of the library's own. It
+// is called with the lock held.
 func (w *witness) known(c content, body []byte) *event {
 	e := w.nonces[c.Data.Nonce]
 	if e == nil || c.Data.Nonce == 0 {
@@ -161,7 +161,7 @@ func (w *witness) note(p *post, change func(p *post)) {
 	change(p)
 }
 
-// recorded is told by the dispatchers' hooks.
+// recorded is called by the dispatchers' hooks.
 func (w *witness) recorded(r *sender.Recorded) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (w *witness) recorded(r *sender.Recorded) {
 	}
 }
 
-// redelivers notes that somebody sends a delivery again, and how long it takes.
+// redelivers notes that a delivery is being redelivered, and the time of the call.
 func (w *witness) redelivers(eventID, subscription string, do func() error) error {
 	w.mu.Lock()
 	w.order.excluded[eventID] = true
@@ -205,21 +205,21 @@ func (w *witness) redelivers(eventID, subscription string, do func() error) erro
 	return err
 }
 
-// makes notes that a row is about to be made that stays by design.
+// makes notes that a row which stays by design is about to be made.
 func (w *witness) makes(table string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.made[table]++
 }
 
-// conceal has all logs searched for a secret from now on.
+// conceal makes all logs be searched for a secret from now on.
 func (w *witness) conceal(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.secrets = append(w.secrets, strings.TrimPrefix(text, "whsec_"))
 }
 
-// search looks for secrets, and for what events say, where neither must be.
+// search looks for secrets, and for events' data, where neither may be.
 func (w *witness) search(where string, b []byte) {
 	w.mu.Lock()
 	secrets := w.secrets
@@ -263,7 +263,7 @@ func (w *witness) fed(id string, body []byte) {
 	}
 }
 
-// some returns events that a test chooses.
+// some returns the events that match.
 func (w *witness) some(choose func(e *event) bool) (chosen []*event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// witnessed is a cycle of which only what the witness decides works, with a reach of a
-// minute.
+// witnessed is a cycle of which only the witness works, with a reach of a minute.
 func witnessed(t *testing.T) *cycle {
 	cfg, err := Config{Dir: t.TempDir(), Reach: time.Minute}.withDefaults()
 	require.NoError(t, err)
@@ -56,8 +55,8 @@ func TestPrunedBeforeItWasSeen(t *testing.T) {
 	}
 }
 
-// A post whose delivery is not on record is one too many, as long as it cannot have
-// been pruned.
+// A post whose delivery is not on record is a finding, as long as the delivery cannot
+// have been pruned.
 func TestPostWithoutDelivery(t *testing.T) {
 	c := witnessed(t)
 	c.ends.slots["a"] = &slot{name: "a"}
@@ -72,7 +71,7 @@ func TestPostWithoutDelivery(t *testing.T) {
 	require.Len(t, c.texts(), 1)
 }
 
-// A delivery is cancelled by a resume that left it behind, and by no other.
+// A delivery is cancelled by a resume that skips it, and by no other.
 func TestCancelledByWhom(t *testing.T) {
 	s := &slot{}
 	since := time.Now().Add(-time.Minute)
@@ -99,7 +98,8 @@ func TestCancelledByWhom(t *testing.T) {
 	require.False(t, refused.cancelled(held, time.Second), "it did nothing")
 }
 
-// A job that is gone had ended, and was announced once if it was to be.
+// A job that is gone must have ended, and must have been announced once if it has a
+// callback.
 func TestJobsThatAreGone(t *testing.T) {
 	for name, x := range map[string]struct {
 		job  job
@@ -126,7 +126,7 @@ func TestJobsThatAreGone(t *testing.T) {
 	}
 }
 
-// A gap in the feed excuses what was published before it.
+// A gap in the feed excuses the events that were published before it.
 func TestGapInFeed(t *testing.T) {
 	r := &reader{versions: map[sender.Object]int64{{Type: "thing", ID: "1"}: 3}}
 	before := &event{began: time.Now()}
