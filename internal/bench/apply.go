@@ -39,7 +39,7 @@ func migrateDedup(ctx context.Context, l location) error {
 	return fmt.Errorf("there is no receiver's store of kind %q", l.Kind)
 }
 
-// applyAs says what puts events' effects into a database.
+// applyAs is a way to put events' effects into a database.
 type applyAs string
 
 const (

@@ -58,7 +58,7 @@ type wide[Tx any] struct {
 
 // measured publishes events for all subscriptions, and events for none between them, so
 // that both find the database and the machine in the same state. After each event for
-// all it waits for the deliveries, because they are so many.
+// all it waits until the deliveries are made, because there are so many.
 func (w *wide[Tx]) measured(ctx context.Context, times int) ([]sample, error) {
 	var none, all, made []float64
 	var cpu float64

@@ -67,7 +67,7 @@ func (r *run) finish(ctx context.Context) error {
 
 // wait waits until no delivery and no job remains.
 func (r *run) wait(ctx context.Context) error {
-	for ; ; time.Sleep(20 * time.Millisecond) { // until leases end, and what awaits a retry is due
+	for ; ; time.Sleep(20 * time.Millisecond) { // until leases end and retries are due
 		if err := r.own.resumeDisabled(ctx); err != nil {
 			return err
 		}

@@ -126,7 +126,7 @@ func (s *service) dispatcher() *sender.Dispatcher {
 	return d
 }
 
-// drain delivers what is due.
+// drain makes all due attempts.
 func (s *service) drain() {
 	s.t.Helper()
 	_, err := s.dispatcher().RunOnce(context.Background())

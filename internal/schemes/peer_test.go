@@ -269,7 +269,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A public key as Discord shows it verifies what its private key has signed.
+// A public key in Discord's form verifies signatures by its private key.
 func TestDiscordPublicKey(t *testing.T) {
 	private := ed25519.NewKeyFromSeed([]byte(text))
 	public, err := signing.ParseHexPublicKey(hex.EncodeToString(private.Public().(ed25519.PublicKey)))

@@ -14,7 +14,7 @@ type producer struct {
 	w     *world
 	left  int
 	made  int
-	seen  map[string]*event // by idempotency key: what was committed under it
+	seen  map[string]*event // by idempotency key: the event that was committed under it
 	begun int               // that have no answer yet
 }
 
@@ -125,7 +125,7 @@ func (p *producer) try(e sender.Event, late bool) {
 	p.begun--
 }
 
-// committed notes what was.
+// committed notes a committed publish.
 func (p *producer) committed(e sender.Event, ref sender.Ref, created time.Time) {
 	w := p.w
 	known := &event{

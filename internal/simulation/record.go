@@ -161,7 +161,7 @@ func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscr
 	return d
 }
 
-// expanded notes what a call of the store has expanded.
+// expanded notes the events that a call of the store has expanded.
 func (p *process) expanded(x sender.Expanded) {
 	if x.Events+x.Deliveries > 0 {
 		p.w.say("process %d expands %d events, %d deliveries", p.no, x.Events, x.Deliveries)

@@ -43,7 +43,7 @@ type Report struct {
 	Steps      int // in which something happened, the invariants being checked after each
 	Virtual    time.Duration
 	Hash       string         // over all that happened: of the same seed always the same
-	Counts     map[string]int // of what happened, by its name
+	Counts     map[string]int // of events in the simulation, by their names
 }
 
 // Violation is an invariant that did not hold.

@@ -37,7 +37,7 @@ type world struct {
 	rand  *rand.Rand
 	now   time.Time // the database's
 	queue queue
-	depth int // of what happens while a call of the database lasts
+	depth int // of the events during a call of the database
 	trace trace
 
 	odds   [kinds]float64

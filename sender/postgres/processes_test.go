@@ -149,7 +149,7 @@ func TestManySubscriptionsOfOneSubscriberAreAllServed(t *testing.T) {
 	require.Equal(t, subscriptions, expandAll(t, s))
 	n := 0
 	for range subscriptions {
-		p.advance(t, time.Millisecond) // each claim is later than what is due
+		p.advance(t, time.Millisecond) // each claim is later than the due times
 		c := exchange(t, s, batchOf(nil, 10))
 		n += len(c.Claimed)
 		p.consistent(t)

@@ -124,7 +124,7 @@ func (s *schemas) drop() {
 
 func newSchemas(t *testing.T) *schemas { return schemasOn(t, openPool(t)) }
 
-// schemasOn drops what it has made when the test ends.
+// schemasOn drops its schemas when the test ends.
 func schemasOn(t *testing.T, pool *pgxpool.Pool) *schemas {
 	s := &schemas{pool: pool}
 	t.Cleanup(s.drop)

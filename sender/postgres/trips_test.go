@@ -22,7 +22,7 @@ func TestTripsOfATransaction(t *testing.T) {
 	p.exec(t, `INSERT INTO {}.test_business VALUES (0)`)
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "pool_max_conns", "1"))
 	require.NoError(t, err)
-	dial, sent := pgtest.Sends(cfg.ConnConfig.DialFunc, func(b []byte) bool { // but for the notification that follows a commit
+	dial, sent := pgtest.Sends(cfg.ConnConfig.DialFunc, func(b []byte) bool { // except the notification that follows a commit
 		return !bytes.Contains(b, []byte("pg_notify")) && (b[0] != 'B' || !bytes.Contains(b, []byte(p.schema)))
 	})
 	cfg.ConnConfig.DialFunc = dial

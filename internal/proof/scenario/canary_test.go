@@ -90,7 +90,7 @@ func newFlight(t *testing.T) *flight {
 	return f
 }
 
-// Write takes what is logged.
+// Write keeps the log.
 func (f *flight) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

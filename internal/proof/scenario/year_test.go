@@ -30,8 +30,8 @@ import (
 // A year in the life of a few subscriptions, in virtual time: their owners pause,
 // resume, change, close and delete them, rotate their secrets, have outages of days;
 // the operator disables, redelivers, replays and prunes. Every invariant is checked
-// after every step, against what was seen on the wire and against a model of the
-// rules. A failing seed fails again.
+// after every step, against the posts on the wire and against a model of the rules. A
+// failing seed fails again.
 func TestYear(t *testing.T) {
 	ends, onSQLite := yearBegins.AddDate(1, 0, 0), yearBegins.AddDate(0, 6, 0) // which takes longer
 	if race.Enabled {                                                          // it makes SQLite many times slower
@@ -307,7 +307,7 @@ func (y *year[Tx]) advance() {
 	y.clock.now = y.clock.now.Add(by[y.rand.IntN(len(by))])
 }
 
-// expand makes the deliveries of what has been committed.
+// expand makes the deliveries of all committed events.
 func (y *year[Tx]) expand() {
 	for more := true; more; {
 		x, err := y.store.Expand(y.ctx(), sender.ExpandParams{Events: 100, Deliveries: 1000})

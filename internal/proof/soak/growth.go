@@ -133,7 +133,7 @@ func (f *findings) rising(samples []Sample, reach time.Duration) (told bool) {
 	return true
 }
 
-// doneBefore is how much was done while the rows that some samples have came to be.
+// doneBefore is how much was done while the rows of some samples were made.
 func doneBefore(all, some []Sample, reach time.Duration) float64 {
 	before := all[0]
 	for _, s := range all {

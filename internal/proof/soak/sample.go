@@ -40,7 +40,7 @@ func sample(ctx context.Context, at time.Duration, bases ...*base) (Sample, erro
 			return s, err
 		}
 		for table, n := range rows {
-			s.Rows[table] += n // names are different but for surehook_migrations
+			s.Rows[table] += n // all names differ, except surehook_migrations
 		}
 	}
 	s.process()

@@ -21,7 +21,7 @@ const (
 	// whole.
 	Waiting = 1024
 
-	// minimum: large events get at least one part in so many of ExpandParams.Part,
+	// minimum: large events get at least one minimum-th of ExpandParams.Part,
 	// however many deliveries the small ones make. Else the large ones might never
 	// end.
 	minimum = 4

@@ -57,9 +57,9 @@ type Client struct {
 // are the connection's, net/http's when it reads the answer, or the context's if it has
 // ended.
 //
-// Of an httptrace.ClientTrace in the context it calls GotConn, WroteHeaders,
-// WroteRequest, GotFirstResponseByte and those of the TLS handshake; package net calls
-// those of dialling.
+// It calls these functions of an httptrace.ClientTrace in the context: GotConn,
+// WroteHeaders, WroteRequest, GotFirstResponseByte and those of the TLS handshake.
+// Package net calls those of dialling.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.roundTrip(r, true) }
 
 // Anew makes requests like its client, but only on new connections.
