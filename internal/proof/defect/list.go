@@ -277,7 +277,7 @@ var ofStores = []Defect{
 	},
 	{
 		Name: "a job's late run may write",
-		File: "sender/jobs/try.go", Tests: []string{"./sender/jobs"},
+		File: "sender/jobs/attempt.go", Tests: []string{"./sender/jobs"},
 		Old: "r.Status != Running || r.Token != t.claimed.Token", New: "r.Status != Running",
 	},
 }
