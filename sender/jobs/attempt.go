@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// try is a claimed job in a worker's hands.
-type try[Tx any] struct {
-	j       *Jobs[Tx]
-	kind    *Kind[Tx]
-	claimed Record
-	stop    context.CancelCauseFunc // ends the function's context
-	told    chan struct{}           // progress was told
-	asked   chan struct{}           // it is to be looked at now
+// attempt is a claimed job in a worker's hands.
+type attempt[Tx any] struct {
+	j        *Jobs[Tx]
+	kind     *Kind[Tx]
+	claimed  Record
+	stop     context.CancelCauseFunc // ends the function's context
+	reported chan struct{}           // progress was reported
+	asked    chan struct{}           // it is to be looked at now
 
 	mu       sync.Mutex
 	renewed  time.Time // on this process's clock: the lease lasts from then on at least
@@ -27,15 +27,15 @@ type try[Tx any] struct {
 	stored   *Progress
 }
 
-func newTry[Tx any](j *Jobs[Tx], k *Kind[Tx], r Record, renewed time.Time) *try[Tx] {
-	return &try[Tx]{
+func newAttempt[Tx any](j *Jobs[Tx], k *Kind[Tx], r Record, renewed time.Time) *attempt[Tx] {
+	return &attempt[Tx]{
 		j: j, kind: k, claimed: r, renewed: renewed, state: r.State, progress: r.Progress, stored: r.Progress,
-		stop: func(error) {}, told: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+		stop: func(error) {}, reported: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 	}
 }
 
 // look has the lease be prolonged now, which tells whether the job was cancelled.
-func (t *try[Tx]) look() {
+func (t *attempt[Tx]) look() {
 	select {
 	case t.asked <- struct{}{}:
 	default:
@@ -44,7 +44,7 @@ func (t *try[Tx]) look() {
 
 // locked runs fn in a transaction on the job's record, under the token, and stores
 // what it makes of it; the lease begins anew.
-func (t *try[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) error) error {
+func (t *attempt[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) error) error {
 	from := t.j.cfg.Now()
 	var progress *Progress
 	err := t.j.inTx(ctx, func(tx Tx) error {
@@ -77,10 +77,10 @@ func (t *try[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) error) e
 
 // run runs the kind's function and stores what it brings. hard ends when the process
 // cannot wait any longer.
-func (t *try[Tx]) run(ctx, hard context.Context, over error) {
+func (t *attempt[Tx]) run(ctx, hard context.Context, over error) {
 	if over != nil {
 		if r, lost := t.record(hard, nil, over, nil); !lost {
-			t.j.told(hard, r.Job)
+			t.j.finished(hard, r.Job)
 		}
 		return
 	}
@@ -88,19 +88,19 @@ func (t *try[Tx]) run(ctx, hard context.Context, over error) {
 	ctx, t.stop = context.WithCancelCause(ctx)
 	defer t.stop(nil)
 	t.j.mu.Lock()
-	t.j.tries[t.claimed.ID] = t
+	t.j.attempts[t.claimed.ID] = t
 	t.j.mu.Unlock()
 	defer func() {
 		t.j.mu.Lock()
 		defer t.j.mu.Unlock()
-		if t.j.tries[t.claimed.ID] == t {
-			delete(t.j.tries, t.claimed.ID)
+		if t.j.attempts[t.claimed.ID] == t {
+			delete(t.j.attempts, t.claimed.ID)
 		}
 	}()
 	done, beating := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(beating)
-		t.beat(hard, done)
+		t.heartbeat(hard, done)
 	}()
 
 	running := ctx
@@ -122,12 +122,12 @@ func (t *try[Tx]) run(ctx, hard context.Context, over error) {
 	}
 	t.j.ended(ctx, ended)
 	if !lost && r.Status.Finished() {
-		t.j.told(ctx, r.Job)
+		t.j.finished(ctx, r.Job)
 	}
 }
 
 // call calls the kind's function in a goroutine of its own, which a function may end.
-func (t *try[Tx]) call(ctx context.Context) (result json.RawMessage, err error) {
+func (t *attempt[Tx]) call(ctx context.Context) (result json.RawMessage, err error) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
@@ -149,7 +149,7 @@ func (t *try[Tx]) call(ctx context.Context) (result json.RawMessage, err error) 
 }
 
 // checked refuses a result that cannot be stored.
-func (t *try[Tx]) checked(result json.RawMessage, err error) (json.RawMessage, error) {
+func (t *attempt[Tx]) checked(result json.RawMessage, err error) (json.RawMessage, error) {
 	switch most := t.j.cfg.MaxResultBytes; {
 	case err != nil || len(result) == 0:
 		return nil, err
@@ -163,7 +163,7 @@ func (t *try[Tx]) checked(result json.RawMessage, err error) (json.RawMessage, e
 
 // record stores what came of the try, with the event of its completion. It goes on
 // trying while the job is this try's, and hard has not ended.
-func (t *try[Tx]) record(hard context.Context, result json.RawMessage, err, cause error) (r Record, lost bool) {
+func (t *attempt[Tx]) record(hard context.Context, result json.RawMessage, err, cause error) (r Record, lost bool) {
 	for pause := recordPause; ; pause = min(2*pause, recordPauseMax) {
 		chance := t.j.cfg.Chance()
 		failed := t.locked(hard, func(_ Tx, rec *Record) error {
@@ -188,7 +188,7 @@ func (t *try[Tx]) record(hard context.Context, result json.RawMessage, err, caus
 }
 
 // expired tells whether the lease may have ended.
-func (t *try[Tx]) expired() bool {
+func (t *attempt[Tx]) expired() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.j.cfg.Now().Sub(t.renewed) >= t.j.cfg.Lease

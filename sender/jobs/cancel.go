@@ -16,7 +16,7 @@ func (j *Jobs[Tx]) Cancel(ctx context.Context, k Key) (job Job, err error) {
 		return Job{}, err
 	}
 	if job.Status.Finished() {
-		j.told(ctx, job)
+		j.finished(ctx, job)
 	} else {
 		j.nudge(job.ID)
 	}
@@ -53,7 +53,7 @@ func (j *Jobs[Tx]) put(ctx context.Context, tx Tx, r Record) error {
 // nudge has the worker that runs a job in this process look at it now.
 func (j *Jobs[Tx]) nudge(id string) {
 	j.mu.Lock()
-	t := j.tries[id]
+	t := j.attempts[id]
 	j.mu.Unlock()
 	if t != nil {
 		t.look()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// beat prolongs the lease until done is closed, stores progress, and ends the
+// heartbeat prolongs the lease until done is closed, stores progress, and ends the
 // function's context when the job was cancelled or the lease is lost.
-func (t *try[Tx]) beat(hard context.Context, done <-chan struct{}) {
+func (t *attempt[Tx]) heartbeat(hard context.Context, done <-chan struct{}) {
 	every := t.j.cfg.Lease / 3
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -23,7 +23,7 @@ func (t *try[Tx]) beat(hard context.Context, done <-chan struct{}) {
 			return
 		case <-hard.Done():
 			return
-		case <-t.told:
+		case <-t.reported:
 			// Many reports in a second are one write.
 			if at := t.j.cfg.Now().Add(min(progressAtMost, every)); at.Before(due) {
 				in(min(progressAtMost, every))
@@ -53,7 +53,7 @@ func (t *try[Tx]) beat(hard context.Context, done <-chan struct{}) {
 }
 
 // prolong begins the lease anew.
-func (t *try[Tx]) prolong(hard context.Context) error {
+func (t *attempt[Tx]) prolong(hard context.Context) error {
 	t.mu.Lock()
 	left := t.j.cfg.Lease - t.j.cfg.Now().Sub(t.renewed)
 	t.mu.Unlock()

@@ -18,9 +18,9 @@ type Jobs[Tx any] struct {
 	inTx  func(ctx context.Context, fn func(tx Tx) error) error
 	woken chan struct{}
 
-	running atomic.Bool
-	mu      sync.Mutex
-	tries   map[string]*try[Tx] // of this process, by the ids of their jobs
+	running  atomic.Bool
+	mu       sync.Mutex
+	attempts map[string]*attempt[Tx] // of this process, by the ids of their jobs
 }
 
 // New returns Jobs of some kinds on a store. A process that only takes jobs and tells
@@ -45,7 +45,7 @@ func New[Tx any](store Store[Tx], kinds []Kind[Tx], cfg *Config[Tx]) (*Jobs[Tx],
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	j := &Jobs[Tx]{store: store, kinds: all, cfg: c, woken: make(chan struct{}, 1), tries: map[string]*try[Tx]{}}
+	j := &Jobs[Tx]{store: store, kinds: all, cfg: c, woken: make(chan struct{}, 1), attempts: map[string]*attempt[Tx]{}}
 	j.inTx = store.InTx
 	if c.Announcer != nil {
 		j.inTx = c.Announcer.InTx

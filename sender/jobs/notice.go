@@ -30,7 +30,7 @@ func (j *Jobs[Tx]) ended(ctx context.Context, t Try) {
 	}
 }
 
-func (j *Jobs[Tx]) told(ctx context.Context, job Job) {
+func (j *Jobs[Tx]) finished(ctx context.Context, job Job) {
 	if hook := j.cfg.Hooks.Finished; hook != nil {
 		j.guarded(ctx, "Finished", func() { hook(ctx, job) })
 	}

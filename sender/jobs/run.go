@@ -10,7 +10,7 @@ import (
 // Run is one try of a job, as its kind's function sees it. It is safe for
 // concurrent use, and of no use once the function has returned.
 type Run[Tx any] struct {
-	t *try[Tx]
+	t *attempt[Tx]
 }
 
 // Step is the part of a job that is done in one transaction of Run.InTx.
@@ -44,7 +44,7 @@ func (r *Run[Tx]) Progress(done, total int64) {
 	r.t.progress = &Progress{Done: done, Total: total}
 	r.t.mu.Unlock()
 	select {
-	case r.t.told <- struct{}{}:
+	case r.t.reported <- struct{}{}:
 	default:
 	}
 }

@@ -15,9 +15,9 @@ import (
 
 // worker is one call of Run.
 type worker[Tx any] struct {
-	j     *Jobs[Tx]
-	tries sync.WaitGroup
-	freed chan struct{} // a try has ended
+	j        *Jobs[Tx]
+	attempts sync.WaitGroup
+	freed    chan struct{} // a try has ended
 
 	mu   sync.Mutex
 	room map[string]int // by kind: how many more may be begun
@@ -56,7 +56,7 @@ func (j *Jobs[Tx]) Run(ctx context.Context) error {
 
 	drained := make(chan struct{})
 	go func() {
-		w.tries.Wait()
+		w.attempts.Wait()
 		close(drained)
 	}()
 	if within(drained, j.cfg.DrainTimeout) {
@@ -197,7 +197,7 @@ func (w *worker[Tx]) begin(soft, hard context.Context, c claimed, from time.Time
 	w.mu.Lock()
 	w.room[c.r.Kind]--
 	w.mu.Unlock()
-	w.tries.Go(func() {
+	w.attempts.Go(func() {
 		defer func() {
 			w.mu.Lock()
 			w.room[c.r.Kind]++
@@ -207,6 +207,6 @@ func (w *worker[Tx]) begin(soft, hard context.Context, c claimed, from time.Time
 			default:
 			}
 		}()
-		newTry(w.j, w.j.kinds[c.r.Kind], c.r, from).run(soft, hard, c.over)
+		newAttempt(w.j, w.j.kinds[c.r.Kind], c.r, from).run(soft, hard, c.over)
 	})
 }
