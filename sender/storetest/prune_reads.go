@@ -17,17 +17,6 @@ func prunedRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// What counts, lists and replays make of what was redacted.
-func redactedRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"counts", "What a redaction has cancelled does not count as live or held any more.", redactCounts[Tx]},
-		{"lists", "A redacted event is listed, and read without a body, as Redacted; its deliveries are listed by what they read as.", redactListed[Tx]},
-		{"replays", "A redacted delivery is in no replay: a preview leaves it out, and one that is redacted meanwhile is skipped and stays what it is.", redactReplayed[Tx]},
-		{"replays, admitted", "What a replay has admitted is cancelled when it is redacted; what was delivered before stays delivered.", redactAdmitted[Tx]},
-		{"retention", "A redacted event that is not expanded is not sent, so it keeps nobody from resuming.", redactRetention[Tx]},
-	}
-}
-
 func pruneCounts[Tx any](w *world[Tx]) {
 	type by = map[sender.SubscriptionStatus]int64
 	_, gone := w.ended(2, sender.ClassStatus)
@@ -131,99 +120,4 @@ func pruneListed[Tx any](w *world[Tx]) {
 	w.equal(ids, []string{late[1].ID, late[0].ID, dead}, "events listed")
 	_, err = w.Store.Event(w.ctx, early[0].ID)
 	w.errorIs(err, sender.ErrNotFound, "reading an event that was pruned")
-}
-
-func redactCounts[Tx any](w *world[Tx]) {
-	type by = map[sender.SubscriptionStatus]int64
-	owner := w.subscriber()
-	obj := sender.Object{Type: "person", ID: "1"}
-	active, held := w.subscribe(owner, "*"), w.subscribe(owner, "*")
-	w.publish(w.draftOn("a.b", obj), w.draft("a.b"))
-	w.expand()
-	at := w.now()
-	w.pause(held)
-	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 2, Held: 2, OldestDue: at}, "before a redaction")
-	w.redact(sender.RedactParams{Object: obj})
-	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 1, Held: 1, OldestDue: at}, "after it")
-	w.equal([]int64{w.read(active).Backlog, w.read(held).Backlog}, []int64{1, 1}, "backlogs")
-}
-
-func redactListed[Tx any](w *world[Tx]) {
-	obj := sender.Object{Type: "person", ID: "1"}
-	sub := w.subscribe(w.subscriber(), "*")
-	one, inFlight, other := w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draft("a.b")
-	w.publish(inFlight)
-	w.expand()
-	w.claimOne()
-	w.publish(one, other)
-	w.expand()
-	w.redact(sender.RedactParams{Object: obj})
-	for _, d := range []sender.Draft{one, inFlight, other} {
-		e, err := w.Store.Event(w.ctx, d.ID)
-		w.noError(err, "reading an event")
-		w.equal([]any{e.Type, e.Object, e.Redacted, e.Body == nil}, []any{d.Type, d.Object, d.Object == obj, d.Object == obj}, "type, object, Redacted and whether there is no body")
-	}
-	page, _, err := w.Store.Events(w.ctx, sender.EventQuery{})
-	w.noError(err, "listing events")
-	w.equal(len(page), 3, "events listed")
-	for _, e := range page {
-		w.equal(e.Redacted, e.Object == obj, "Redacted of an event in a list")
-	}
-	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 2, sender.StatusPending: 1}, "statuses")
-	for status, want := range map[sender.Status]int{sender.StatusCancelled: 2, sender.StatusPending: 1} {
-		w.equal(len(w.list(sender.DeliveryQuery{Status: status})), want, "deliveries listed that are %s", status)
-		w.equal(len(w.list(sender.DeliveryQuery{Status: status, Subscription: sub})), want, "deliveries of the subscription listed that are %s", status)
-	}
-}
-
-func redactReplayed[Tx any](w *world[Tx]) {
-	for _, c := range []struct {
-		status sender.Status
-		class  sender.Class
-	}{{sender.StatusDeadLettered, sender.ClassStatus}, {sender.StatusDelivered, sender.ClassNone}} {
-		drafts, sub := w.ended(3, c.class)
-		f := sender.ReplayFilter{Status: c.status, Subscription: sub}
-		w.redact(sender.RedactParams{Object: drafts[0].Object})
-		p, err := w.Store.PreviewReplay(w.ctx, f)
-		w.noError(err, "previewing")
-		w.equal(p.Count, int64(2), "%s: Count of a preview beside what is redacted", c.status)
-		r := w.replay(f)
-		w.equal(r.Matched, int64(2), "%s: Matched beside what is redacted", c.status)
-		w.redact(sender.RedactParams{Object: drafts[1].Object})
-		w.steps(10)
-		r = w.readReplay(r.ID)
-		w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{sender.ReplayFinished, int64(2), int64(1), int64(1)}, "%s: the replay", c.status)
-		w.equal(w.claimOne().Event.ID, drafts[2].ID, "%s: event claimed", c.status)
-		for _, d := range drafts[:2] {
-			w.equal(w.delivery(d.ID, sub).Status, c.status, "status of what is redacted")
-		}
-	}
-}
-
-func redactAdmitted[Tx any](w *world[Tx]) {
-	for _, c := range []struct {
-		status, then sender.Status
-		class        sender.Class
-	}{{sender.StatusDeadLettered, sender.StatusCancelled, sender.ClassStatus}, {sender.StatusDelivered, sender.StatusDelivered, sender.ClassNone}} {
-		drafts, sub := w.ended(1, c.class)
-		w.replay(sender.ReplayFilter{Status: c.status, Subscription: sub})
-		w.equal(w.steps(10).Admitted, 1, "admitted")
-		w.equal(w.redact(sender.RedactParams{Object: drafts[0].Object}), sender.Redacted{Events: 1, Deliveries: 1}, "redacted")
-		w.equal(w.delivery(drafts[0].ID, sub).Status, c.then, "status of what was %s, admitted and redacted", c.status)
-		w.claimNothing("after what was admitted is redacted")
-		s := w.read(sub)
-		w.equal([]int64{s.Backlog, s.DeadLettered}, []int64{0, 0}, "backlog and dead letters that the subscription counts")
-	}
-}
-
-func redactRetention[Tx any](w *world[Tx]) {
-	sub := w.subscribe(w.subscriber(), "*")
-	d := w.draft("a.b")
-	w.publish(d)
-	w.pause(sub)
-	w.Advance(time.Hour)
-	w.redact(sender.RedactParams{Object: d.Object})
-	w.resume(sub, sender.Resume{NotBefore: w.now()})
-	w.expand()
-	w.equal(w.statuses(sub), map[sender.Status]int{}, "statuses")
 }

@@ -1,0 +1,218 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func replayDeadSet[Tx any](w *world[Tx]) {
+	drafts, sub := w.ended(4, sender.ClassStatus)
+	r := w.replay(sender.ReplayFilter{})
+	w.ended(1, sender.ClassStatus)
+	// Three are redelivered before they have had their turn: one succeeds, one is a
+	// dead letter again, and one is still live.
+	for i, class := range []sender.Class{sender.ClassNone, sender.ClassStatus} {
+		w.redeliver(w.delivery(drafts[i].ID, sub).ID)
+		w.endAll(class)
+	}
+	w.redeliver(w.delivery(drafts[2].ID, sub).ID)
+	w.equal(w.claimOne().Event.ID, drafts[2].ID, "event that is in flight")
+	w.equal(w.steps(10).Admitted, 1, "admitted")
+	_, ids := w.claimedEvents()
+	w.equal(ids, sorted(drafts[3]), "events claimed")
+	w.equal(w.delivery(drafts[1].ID, sub).Status, sender.StatusDeadLettered, "status of what is a dead letter again")
+	r = w.readReplay(r.ID)
+	w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{sender.ReplayFinished, int64(4), int64(1), int64(3)}, "replay at its end")
+
+	next := w.replay(sender.ReplayFilter{})
+	w.equal(next.Matched, int64(2), "Matched of a replay that is created later")
+}
+
+func replayDeliveredSet[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "only.addressed")
+	made := map[string]string{} // how they stand when the replay is created → event
+	add := func(how string) {
+		d := w.addressed(owner, sub)
+		w.publish(d)
+		w.expand()
+		made[how] = d.ID
+	}
+	id := func(how string) string { return w.delivery(made[how], sub).ID }
+	for _, how := range []string{"delivered", "delivered, sent again later", "delivered, in flight again", "delivered, due again"} {
+		add(how)
+	}
+	w.endAll(sender.ClassNone)
+	add("dead-lettered")
+	w.endAll(sender.ClassStatus)
+	w.redeliver(id("delivered, in flight again"))
+	again := w.claimOne()
+	add("in flight")
+	inFlight := w.claimOne()
+	add("awaiting a retry")
+	w.record(result(w.claimOne(), sender.ClassStatus))
+	w.redeliver(id("delivered, due again"))
+	add("pending")
+
+	r := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
+	w.equal(r.Matched, int64(2), "Matched")
+	w.pauseReplay(r.ID) // so that it keeps its set while it does nothing
+	w.record(result(inFlight, sender.ClassNone), result(again, sender.ClassStatus))
+	w.redeliver(id("dead-lettered"))
+	w.redeliver(id("delivered, sent again later"))
+	w.Advance(retryDelay(1))
+	w.endAll(sender.ClassNone)
+	add("published later")
+	w.endAll(sender.ClassNone)
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: len(made)}, "statuses")
+
+	w.setReplay(r.ID, sender.ReplayRunning)
+	w.equal(w.steps(1).Admitted, 1, "admitted")
+	_, ids := w.claimedEvents()
+	w.equal(ids, []string{made["delivered"]}, "events claimed")
+	w.equal(w.readReplay(r.ID).Status, sender.ReplayFinished, "status of the replay")
+	next := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
+	w.equal(next.Matched, int64(len(made)-1), "Matched of a replay that is created later")
+}
+
+func replayDeliveredLeft[Tx any](w *world[Tx]) {
+	drafts, sub := w.ended(3, sender.ClassNone)
+	for _, d := range drafts[1:] {
+		w.redeliver(w.delivery(d.ID, sub).ID)
+	}
+	c := w.claim(1)[0]
+	r := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
+	w.equal(r.Matched, int64(1), "Matched")
+	w.pause(sub)
+	w.resume(sub, takeNone)
+	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	w.sweep(100)
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 3}, "statuses")
+	w.equal(w.steps(10).Admitted, 1, "admitted")
+	_, ids := w.claimedEvents()
+	w.equal(ids, sorted(drafts[0]), "events claimed")
+}
+
+func replayFilter[Tx any](w *world[Tx]) {
+	for _, status := range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
+		w.filters(status)
+	}
+}
+
+func (w *world[Tx]) filters(status sender.Status) {
+	w.Helper()
+	type one struct {
+		event, sub, owner, eventType string
+		class                        sender.Class
+		published                    time.Time
+	}
+	var all []one
+	owners := []string{w.subscriber(), w.subscriber()}
+	subs := []string{w.subscribe(owners[0], "x"), w.subscribe(owners[0], "x"), w.subscribe(owners[1], "x")}
+	for i, of := range []int{0, 0, 0, 1, 1, 2} {
+		d := w.draft([]string{"a.b", "a.b.c", "b"}[i%3])
+		o := one{event: d.ID, sub: subs[of], owner: owners[of/2], eventType: d.Type, class: sender.ClassTimeout, published: w.now()}
+		if i%2 == 1 {
+			o.class = sender.ClassDNS
+		}
+		d.Subscriber, d.Subscription = o.owner, o.sub
+		w.publish(d)
+		w.expand()
+		if status == sender.StatusDelivered {
+			w.endAll(sender.ClassNone)
+			w.redeliver(w.delivery(d.ID, o.sub).ID)
+			w.record(result(w.claimOne(), o.class))
+		} else {
+			w.endAll(o.class)
+		}
+		all = append(all, o)
+		w.Advance(time.Hour)
+	}
+	at := func(i int) time.Time { return all[i].published }
+	for _, f := range []sender.ReplayFilter{
+		{}, {Subscription: subs[0]}, {Subscription: subs[2]}, {Subscriber: owners[0]}, {Subscriber: owners[1], Subscription: subs[0]},
+		{EventType: "*"}, {EventType: "a.*"}, {EventType: "a.b"}, {EventType: "a.b.*"}, {EventType: "c"},
+		{Since: at(2)}, {Since: at(2).Add(time.Microsecond)}, {Until: at(2)}, {Until: at(2).Add(time.Microsecond)}, {Since: at(1), Until: at(4)},
+		{Since: at(5).Add(time.Hour)}, {Until: at(0)},
+		{ErrorClass: sender.ClassTimeout}, {ErrorClass: sender.ClassDNS, Subscriber: owners[0], EventType: "a.*", Since: at(1)}, {ErrorClass: sender.ClassTLS},
+	} {
+		f.Status = status
+		var want []string
+		var preview sender.ReplayPreview
+		shares := map[string]int64{}
+		for _, o := range all {
+			if !f.Selects(sender.ReplayCandidate{Subscription: o.sub, Subscriber: o.owner, EventType: o.eventType, Published: o.published, ErrorClass: o.class}) {
+				continue
+			}
+			want = append(want, o.event)
+			if preview.Count == 0 {
+				preview.Oldest = o.published
+			}
+			preview.Count, preview.Newest = preview.Count+1, o.published
+			shares[o.sub]++
+		}
+		slices.Sort(want)
+		got, err := w.Store.PreviewReplay(w.ctx, f)
+		w.noError(err, "previewing")
+		w.equal(got.Count, preview.Count, "Count of the preview of %+v", f)
+		w.sameTime(got.Oldest, preview.Oldest, "Oldest of the preview of %+v", f)
+		w.sameTime(got.Newest, preview.Newest, "Newest of the preview of %+v", f)
+		w.equal(len(got.Subscriptions), len(shares), "subscriptions of the preview of %+v", f)
+		for i, s := range got.Subscriptions {
+			w.equal(s.Count, shares[s.Subscription], "share of %s in the preview of %+v", s.Subscription, f)
+			w.check(i == 0 || s.Count <= got.Subscriptions[i-1].Count, "the shares in the preview of %+v are not in order", f)
+		}
+
+		r := w.replay(f)
+		w.equal(r.Matched, preview.Count, "Matched by %+v", f)
+		w.equal(w.steps(4).Admitted, len(want), "admitted by %+v", f)
+		claimed, ids := w.claimedEvents()
+		w.equal(ids, append([]string{}, want...), "events replayed by %+v", f)
+		for _, c := range claimed { // as they were before
+			at := slices.IndexFunc(all, func(o one) bool { return o.event == c.Event.ID })
+			decide := w.decide
+			w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+				return sender.Decision{Status: status, Health: h}
+			}
+			w.record(result(c, all[at].class))
+			w.decide = decide
+		}
+	}
+}
+
+func replayOfSubscriber[Tx any](w *world[Tx]) {
+	const many = 600 // more than a store reads of one in one go
+	owner := w.subscriber()
+	often, seldom := w.subscribe(owner, "*"), w.subscribe(owner, "a.b")
+	w.subscribe(owner, "nothing")
+	w.subscribe(w.subscriber(), "*")
+	var drafts []sender.Draft
+	for i := range many {
+		d := w.draft("c")
+		if i%100 == 50 || i == many-1 {
+			d = w.draft("a.b")
+		}
+		drafts = append(drafts, d)
+	}
+	w.publish(drafts...)
+	w.expand()
+	w.endAll(sender.ClassReset)
+	for _, status := range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} { // which they are then
+		w.equal(w.replay(sender.ReplayFilter{Status: status, Subscriber: owner}).Matched, int64(many+7), "matched, of those that are %s", status)
+		sent := map[string]int{}
+		for over := false; !over; {
+			s := w.steps(100)
+			over = len(s.Finished) > 0
+			claimed := w.claim(plenty)
+			w.check(over || len(claimed) > 0, "the replay of what is %s does not get on", status)
+			for _, c := range claimed {
+				sent[c.Target.Subscription]++
+				w.record(result(c, sender.ClassNone))
+			}
+			w.Advance(10 * time.Second)
+		}
+		w.equal(sent, map[string]int{often: many, seldom: 7}, "what was sent again, of what was %s", status)
+	}
+}
