@@ -4,13 +4,13 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func farewellRules[Tx any]() []rule[Tx] {
+func deleteSubscriberRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", farewellGone[Tx]},
-		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", farewellSends[Tx]},
-		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", farewellHeld[Tx]},
-		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", farewellAlone[Tx]},
-		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", farewellRolledBack[Tx]},
+		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", deleteSubscriberGone[Tx]},
+		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", deleteSubscriberSends[Tx]},
+		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", deleteSubscriberHeld[Tx]},
+		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", deleteSubscriberAlone[Tx]},
+		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", deleteSubscriberRolledBack[Tx]},
 	}
 }
 
@@ -23,7 +23,7 @@ func (w *world[Tx]) deleteSubscriber(id string) {
 	w.noError(w.tryDeleteSubscriber(id), "deleting a subscriber")
 }
 
-func farewellGone[Tx any](w *world[Tx]) {
+func deleteSubscriberGone[Tx any](w *world[Tx]) {
 	owner, other := w.subscriber(), w.subscriber()
 	sub := w.subscribe(owner, "*")
 	kept := w.subscribe(other, "*")
@@ -61,7 +61,7 @@ func farewellGone[Tx any](w *world[Tx]) {
 	})
 }
 
-func farewellSends[Tx any](w *world[Tx]) {
+func deleteSubscriberSends[Tx any](w *world[Tx]) {
 	owner := w.subscriber()
 	first, second := w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	d := w.draft("a.b")
@@ -98,7 +98,7 @@ func farewellSends[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, first).Subscriber, owner, "Subscriber of a delivery in the end")
 }
 
-func farewellHeld[Tx any](w *world[Tx]) {
+func deleteSubscriberHeld[Tx any](w *world[Tx]) {
 	owner := w.subscriber()
 	active, paused, disabled := w.subscribe(owner, "*"), w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	w.publish(w.draft("a.b"))
@@ -121,7 +121,7 @@ func farewellHeld[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring after the last subscription was deleted")
 }
 
-func farewellAlone[Tx any](w *world[Tx]) {
+func deleteSubscriberAlone[Tx any](w *world[Tx]) {
 	_, sub := w.one()
 	c := w.claimOne()
 	w.record(result(c, sender.ClassNone))
@@ -134,7 +134,7 @@ func farewellAlone[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a subscriber that was deleted after its subscriptions")
 }
 
-func farewellRolledBack[Tx any](w *world[Tx]) {
+func deleteSubscriberRolledBack[Tx any](w *world[Tx]) {
 	owner, empty := w.subscriber(), w.subscriber()
 	sub := w.subscribe(owner, "*")
 	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) })

@@ -15,7 +15,7 @@ func largeRules[Tx any]() []rule[Tx] {
 		{"many that wait", "Events that wait for a large one about their object are passed over by those behind them, and are expanded in their order once it is whole.", largeWaiting[Tx]},
 		{"late", "A large event's delivery that comes after a later event's is claimed before that, if that was not claimed, and in any case.", largeLate[Tx]},
 		{"late beside retries", "A late delivery keeps its place among others of its subscription that wait for a retry.", largeLateRetries[Tx]},
-		{"late and left behind", "A large event that was begun before its subscription was resumed without it leaves a cancelled delivery there.", largeLeft[Tx]},
+		{"late and left behind", "A large event that was begun before its subscription was resumed without it leaves a cancelled delivery there.", largeSkipped[Tx]},
 		{"late and closing", "A subscription that is closing gets a large event that was committed before, however late, and is deleted after it.", largeClosing[Tx]},
 	}
 }
@@ -224,7 +224,7 @@ func largeLateRetries[Tx any](w *world[Tx]) {
 
 func sortedIDs(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
-func largeLeft[Tx any](w *world[Tx]) {
+func largeSkipped[Tx any](w *world[Tx]) {
 	const n = 9
 	subs := w.many(n)
 	sub := subs[n-1]

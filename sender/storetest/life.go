@@ -9,7 +9,7 @@ import (
 )
 
 func lifeRules[Tx any]() []rule[Tx] {
-	return slices.Concat(updateRules[Tx](), figureRules[Tx](), holdRules[Tx](), resumeRules[Tx](), resumeFlightRules[Tx](), retentionRules[Tx](), disableRules[Tx](), closeRules[Tx](), farewellRules[Tx]())
+	return slices.Concat(updateRules[Tx](), figureRules[Tx](), holdRules[Tx](), resumeRules[Tx](), resumeInFlightRules[Tx](), retentionRules[Tx](), disableRules[Tx](), closeRules[Tx](), deleteSubscriberRules[Tx]())
 }
 
 // try runs fn in a transaction and returns what it returned.

@@ -59,11 +59,11 @@ type modelSub struct {
 	since   map[string]int // how many events were committed before it asked for each pattern of its filter
 	made    int            // how many were before it was made
 	last    int            // how many were before it was closed
-	left    []modelLeft
+	skipped []modelSkipped
 }
 
-// modelLeft is a resume, and how many events were committed before it.
-type modelLeft struct {
+// modelSkipped is a resume, and how many events were committed before it.
+type modelSkipped struct {
 	sender.Resume
 	upTo int
 }
@@ -187,9 +187,9 @@ func (m *model[Tx]) waits(s *modelSub, e *modelEvent) bool {
 	return m.byPair[pair{e.draft.ID, s.ID}] == nil && s.gets(e)
 }
 
-// leaves tells whether a resume has left behind an event that was not expanded.
-func (s *modelSub) leaves(e *modelEvent) bool {
-	for _, l := range s.left {
+// skips tells whether a resume has left behind an event that was not expanded.
+func (s *modelSub) skips(e *modelEvent) bool {
+	for _, l := range s.skipped {
 		if e.at < l.upTo && !takes(l.Resume, e) {
 			return true
 		}

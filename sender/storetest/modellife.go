@@ -148,7 +148,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 			d.dropped = true
 		}
 	}
-	s.left = append(s.left, modelLeft{Resume: r, upTo: len(m.events)})
+	s.skipped = append(s.skipped, modelSkipped{Resume: r, upTo: len(m.events)})
 	if s.Status == sender.SubscriptionDisabled {
 		s.Health.Streak, s.Health.FailingSince, s.Health.Warned, s.Health.WarnedAt = 0, time.Time{}, 0, time.Time{}
 		s.DisabledAt, s.DisabledReason = time.Time{}, ""
@@ -160,7 +160,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 func (m *model[Tx]) oldest(s *modelSub, r sender.Resume) (oldest time.Time) {
 	for _, e := range m.events {
 		d := m.byPair[pair{e.draft.ID, s.ID}]
-		held := d != nil && d.live && !d.cancelled() || d == nil && s.gets(e) && !s.leaves(e)
+		held := d != nil && d.live && !d.cancelled() || d == nil && s.gets(e) && !s.skips(e)
 		if held && takes(r, e) && (oldest.IsZero() || e.created.Before(oldest)) {
 			oldest = e.created
 		}

@@ -89,7 +89,7 @@ func (m *model[Tx]) made(read sender.Delivery) {
 				continue
 			}
 			d := &modelDelivery{id: read.ID, event: e, sub: s, status: sender.StatusPending, live: true, due: m.clock}
-			if s.leaves(e) {
+			if s.skips(e) {
 				d.cancel()
 			}
 			m.deliveries, m.byPair[pair{e.draft.ID, s.ID}] = append(m.deliveries, d), d

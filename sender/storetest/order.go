@@ -24,8 +24,8 @@ func orderRules[Tx any]() []rule[Tx] {
 	}, orderProcessRules[Tx]()...)
 }
 
-// places are those of drafts in a list.
-func places(drafts []sender.Draft, claimed []sender.Claimed) (all []int) {
+// indexes are those of drafts in a list.
+func indexes(drafts []sender.Draft, claimed []sender.Claimed) (all []int) {
 	for _, c := range claimed {
 		all = append(all, slices.IndexFunc(drafts, func(d sender.Draft) bool { return d.ID == c.Event.ID }))
 	}
@@ -56,7 +56,7 @@ func orderByEvent[Tx any](w *world[Tx]) {
 	drafts := w.series(owner, sub, 4, 5)
 	var order []int
 	for _, n := range []int{3, 1, 7, plenty} {
-		order = append(order, places(drafts, w.claim(n))...)
+		order = append(order, indexes(drafts, w.claim(n))...)
 		w.Advance(time.Millisecond)
 	}
 	var want []int
@@ -79,7 +79,7 @@ func orderReleased[Tx any](w *world[Tx]) {
 	w.Advance(time.Millisecond)
 	var order []int
 	for _, n := range []int{1, 4, plenty} {
-		order = append(order, places(drafts, w.claim(n))...)
+		order = append(order, indexes(drafts, w.claim(n))...)
 		w.Advance(time.Millisecond)
 	}
 	w.equal(order, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "events in the order of the claims, of which the first four were released")

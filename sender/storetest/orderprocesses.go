@@ -58,7 +58,7 @@ func (w *world[Tx]) queue(n int) (owner, sub string, drafts []sender.Draft) {
 func orderOneProcess[Tx any](w *world[Tx]) {
 	owner, sub, drafts := w.queue(6)
 	held := w.claimBy(some(7, 2)).Claimed
-	w.equal(places(drafts, held), []int{0, 1}, "events claimed by the first process")
+	w.equal(indexes(drafts, held), []int{0, 1}, "events claimed by the first process")
 	w.heldFrom(8, "while another one holds two of them")
 	w.record(result(held[0], sender.ClassNone))
 	w.heldFrom(8, "while another one holds one of them")
@@ -68,7 +68,7 @@ func orderOneProcess[Tx any](w *world[Tx]) {
 	w.one()
 	w.equal(given(w.claimBy(as(8)).Claimed)[sub], 0, "deliveries claimed of the subscription that another process holds")
 	all := w.claimBy(as(7)).Claimed
-	w.equal(places(drafts, all), []int{2, 3, 4, 5}, "events claimed by the process that holds the subscription")
+	w.equal(indexes(drafts, all), []int{2, 3, 4, 5}, "events claimed by the process that holds the subscription")
 	w.equal(w.delivery(drafts[0].ID, sub).Status, sender.StatusDelivered, "status of what was recorded")
 }
 
@@ -81,14 +81,14 @@ func orderPassedOn[Tx any](w *world[Tx]) {
 	w.giveBack(held[1])
 	w.Advance(time.Millisecond)
 	got := w.claimBy(some(8, 2)).Claimed
-	w.equal(places(drafts, got), []int{1, 2}, "events claimed by another process, of which four were held and three released")
+	w.equal(indexes(drafts, got), []int{1, 2}, "events claimed by another process, of which four were held and three released")
 	w.heldFrom(7, "once another one holds what it has released")
 	w.record(result(got[0], sender.ClassNone), result(got[1], sender.ClassNone))
-	w.equal(places(drafts, w.claimBy(as(7)).Claimed), []int{3, 4}, "events claimed when nobody holds any")
+	w.equal(indexes(drafts, w.claimBy(as(7)).Claimed), []int{3, 4}, "events claimed when nobody holds any")
 
 	more := w.series(owner, sub, 1, 1)
 	w.heldFrom(8, "of what has arrived while another one holds others")
-	w.equal(places(more, w.claimBy(as(7)).Claimed), []int{0}, "events claimed that have arrived")
+	w.equal(indexes(more, w.claimBy(as(7)).Claimed), []int{0}, "events claimed that have arrived")
 }
 
 func orderPassedOnByFailures[Tx any](w *world[Tx]) {
@@ -97,7 +97,7 @@ func orderPassedOnByFailures[Tx any](w *world[Tx]) {
 	w.record(result(held[0], sender.ClassTimeout))
 	w.Advance(retryDelay(1) - time.Second)
 	got := w.claimBy(some(8, 1)).Claimed
-	w.equal(places(drafts, got), []int{1}, "events claimed by another process once the first has failed")
+	w.equal(indexes(drafts, got), []int{1}, "events claimed by another process once the first has failed")
 	w.Advance(time.Second)
 	w.heldFrom(7, "when the retry is due of what it attempted, and another one holds the subscription")
 	w.record(result(got[0], sender.ClassNone))
@@ -126,10 +126,10 @@ func orderNobodys[Tx any](w *world[Tx]) {
 	_, _, drafts := w.queue(4)
 	nobody := some(0, 1)
 	nobody.By = sender.Presence{}
-	w.equal(places(drafts, w.claimBy(nobody).Claimed), []int{0}, "events claimed by no process")
-	w.equal(places(drafts, w.claimBy(some(7, 1)).Claimed), []int{1}, "events claimed by a process while what is nobody's is leased")
+	w.equal(indexes(drafts, w.claimBy(nobody).Claimed), []int{0}, "events claimed by no process")
+	w.equal(indexes(drafts, w.claimBy(some(7, 1)).Claimed), []int{1}, "events claimed by a process while what is nobody's is leased")
 	w.equal(len(w.claimBy(nobody).Claimed), 0, "deliveries claimed by no process while one holds the subscription")
-	w.equal(places(drafts, w.claimBy(as(7)).Claimed), []int{2, 3}, "events claimed by the process that holds the subscription")
+	w.equal(indexes(drafts, w.claimBy(as(7)).Claimed), []int{2, 3}, "events claimed by the process that holds the subscription")
 }
 
 func orderNotInTheWay[Tx any](w *world[Tx]) {
@@ -175,12 +175,12 @@ func orderAskedFor[Tx any](w *world[Tx]) {
 	w.noError(w.Store.Redeliver(w.ctx, w.delivery(drafts[0].ID, sub).ID, time.Time{}), "redelivering")
 	w.heldFrom(8, "while another one holds the subscription")
 	again := w.claimBy(as(7)).Claimed
-	w.equal(places(drafts, again), []int{0}, "events claimed that are redelivered")
+	w.equal(indexes(drafts, again), []int{0}, "events claimed that are redelivered")
 	w.record(result(again[0], sender.ClassTimeout))
 	w.noError(w.Store.Redeliver(w.ctx, w.delivery(drafts[0].ID, sub).ID, time.Time{}), "redelivering")
 	w.heldFrom(8, "while another one holds the subscription still")
 	w.record(result(held[1], sender.ClassNone))
-	w.equal(places(drafts, w.claimBy(as(8)).Claimed), []int{0}, "events claimed that are redelivered, when nobody holds the subscription")
+	w.equal(indexes(drafts, w.claimBy(as(8)).Claimed), []int{0}, "events claimed that are redelivered, when nobody holds the subscription")
 }
 
 func orderDispatchedByTwo[Tx any](w *world[Tx]) {

@@ -6,10 +6,10 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func standstillRules[Tx any]() []rule[Tx] {
+func outageRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"uncounted", "An attempt that a decision leaves uncounted has its number, and is stored, but the next one has the same Live.Tries; Live.First stays, also if one is released in between.", standUncounted[Tx]},
-		{"stood", "What decisions add to the time that a schedule has stood still is remembered, until the schedule starts anew.", standStood[Tx]},
+		{"uncounted", "An attempt that a decision leaves uncounted has its number, and is stored, but the next one has the same Live.Tries; Live.First stays, also if one is released in between.", outageUncounted[Tx]},
+		{"stood", "What decisions add to the time that a schedule has stood still is remembered, until the schedule starts anew.", outageStood[Tx]},
 	}
 }
 
@@ -28,7 +28,7 @@ func (w *world[Tx]) standing() *sender.Live {
 	return live
 }
 
-func standUncounted[Tx any](w *world[Tx]) {
+func outageUncounted[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	live := w.standing()
 	var first time.Time
@@ -49,7 +49,7 @@ func standUncounted[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, sub).AttemptCount, 6, "attempts stored")
 }
 
-func standStood[Tx any](w *world[Tx]) {
+func outageStood[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	live := w.standing()
 	const step = 90*time.Second + time.Microsecond

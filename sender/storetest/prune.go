@@ -27,7 +27,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"numbers", "What was pruned leaves no number behind: who subscribes then gets what is committed later, and who is closed then gets nothing later.", pruneNumbers[Tx]},
 		{"beside redeliveries", "A delivery that is redelivered while records are pruned is either ErrNotFound or sent, with its body and all its attempts.", pruneBesideRedeliveries[Tx]},
 	}
-	rules = append(rules, prunedRules[Tx]()...)
+	rules = append(rules, pruneReadsRules[Tx]()...)
 	for seed := range uint64(3) {
 		rules = append(rules, rule[Tx]{
 			name: fmt.Sprintf("random, seed %d", seed+1),

@@ -8,7 +8,7 @@ import (
 )
 
 // What counts, lists and replays make of what was pruned.
-func prunedRules[Tx any]() []rule[Tx] {
+func pruneReadsRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"counts", "Counts are right after pruning: fewer dead letters, no fewer unread notices, and nothing to be expanded.", pruneCounts[Tx]},
 		{"rollups", "The figures of a minute go once it is older than their time; others stay.", pruneRollups[Tx]},

@@ -19,7 +19,7 @@ func redactionRules[Tx any]() []rule[Tx] {
 		{"in batches", "A redaction goes on where the last batch ended; what is committed after its beginning does not count; another finds nothing.", redactBatches[Tx]},
 		{"refused", "A subscriber that never was is ErrNotFound, a malformed cursor and a limit below 1 ErrInvalid.", redactRefused[Tx]},
 		{"pruned", "What was redacted is pruned like everything else.", redactPruned[Tx]},
-	}, redactedRules[Tx]()...)
+	}, redactReadsRules[Tx]()...)
 }
 
 // redact redacts until it is done.

@@ -7,7 +7,7 @@ import (
 )
 
 // What counts, lists and replays make of what was redacted.
-func redactedRules[Tx any]() []rule[Tx] {
+func redactReadsRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"counts", "What a redaction has cancelled does not count as live or held any more.", redactCounts[Tx]},
 		{"lists", "A redacted event is listed, and read without a body, as Redacted; its deliveries are listed by what they read as.", redactListed[Tx]},

@@ -14,7 +14,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"delivered ones", "A replay gives each delivered one a single attempt with the same bytes, whose failure leaves it delivered.", replayDelivered[Tx]},
 		{"set of dead letters", "What becomes a dead letter after a replay was created is not of its set, nor what was redelivered meanwhile, even if it is a dead letter again.", replayDeadSet[Tx]},
 		{"set of delivered ones", "What becomes delivered after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet[Tx]},
-		{"set of delivered ones, left behind", "What was delivered before and is left behind by a resume while it is sent again is not of the set.", replayDeliveredLeft[Tx]},
+		{"set of delivered ones, left behind", "What was delivered before and is left behind by a resume while it is sent again is not of the set.", replayDeliveredSkipped[Tx]},
 		{"filter", "A replay sends what its filter selects, and a preview counts the same.", replayFilter[Tx]},
 		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber[Tx]},
 		{"no such", "A filter that names what never was is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},

@@ -77,7 +77,7 @@ func replayDeliveredSet[Tx any](w *world[Tx]) {
 	w.equal(next.Matched, int64(len(made)-1), "Matched of a replay that is created later")
 }
 
-func replayDeliveredLeft[Tx any](w *world[Tx]) {
+func replayDeliveredSkipped[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(3, sender.ClassNone)
 	for _, d := range drafts[1:] {
 		w.redeliver(w.delivery(d.ID, sub).ID)

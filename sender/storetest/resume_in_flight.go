@@ -6,17 +6,17 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func resumeFlightRules[Tx any]() []rule[Tx] {
+func resumeInFlightRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"resume, in flight and taken", "An attempt that is in flight at a resume that takes its delivery becomes the first of the new schedule.", resumeFlightTaken[Tx]},
-		{"resume, in flight and succeeds", "An attempt that is in flight at a resume without its delivery, and succeeds, makes it delivered.", resumeFlightSucceeds[Tx]},
-		{"resume, in flight and fails", "An attempt that is in flight at a resume without its delivery, and fails, is stored and leaves it cancelled, whatever Decide says.", resumeFlightFails[Tx]},
-		{"resume, in flight and lost", "An attempt that is in flight at a resume without its delivery, and is lost, is stored as interrupted and leaves it cancelled.", resumeFlightLost[Tx]},
-		{"resume, single and in flight", "The single attempt of a delivered one that is in flight at a resume without it leaves it delivered, however it ends.", resumeFlightSingle[Tx]},
+		{"resume, in flight and taken", "An attempt that is in flight at a resume that takes its delivery becomes the first of the new schedule.", resumeInFlightTaken[Tx]},
+		{"resume, in flight and succeeds", "An attempt that is in flight at a resume without its delivery, and succeeds, makes it delivered.", resumeInFlightSucceeds[Tx]},
+		{"resume, in flight and fails", "An attempt that is in flight at a resume without its delivery, and fails, is stored and leaves it cancelled, whatever Decide says.", resumeInFlightFails[Tx]},
+		{"resume, in flight and lost", "An attempt that is in flight at a resume without its delivery, and is lost, is stored as interrupted and leaves it cancelled.", resumeInFlightLost[Tx]},
+		{"resume, single and in flight", "The single attempt of a delivered one that is in flight at a resume without it leaves it delivered, however it ends.", resumeInFlightSingle[Tx]},
 	}
 }
 
-func resumeFlightTaken[Tx any](w *world[Tx]) {
+func resumeInFlightTaken[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	live := w.watch()
 	w.record(result(w.claimOne(), sender.ClassTimeout))
@@ -45,9 +45,9 @@ func resumeFlightTaken[Tx any](w *world[Tx]) {
 	w.equal([]any{w.delivery(d.ID, sub).Status, w.delivery(d.ID, sub).AttemptCount}, []any{sender.StatusDelivered, 4}, "status and attempts")
 }
 
-// leftInFlight makes a delivery whose subscription was resumed without it while an
+// skippedInFlight makes a delivery whose subscription was resumed without it while an
 // attempt was in flight.
-func (w *world[Tx]) leftInFlight() (d sender.Draft, sub string, c sender.Claimed) {
+func (w *world[Tx]) skippedInFlight() (d sender.Draft, sub string, c sender.Claimed) {
 	w.Helper()
 	d, sub = w.one()
 	c = w.claimOne()
@@ -59,8 +59,8 @@ func (w *world[Tx]) leftInFlight() (d sender.Draft, sub string, c sender.Claimed
 	return d, sub, c
 }
 
-func resumeFlightSucceeds[Tx any](w *world[Tx]) {
-	d, sub, c := w.leftInFlight()
+func resumeInFlightSucceeds[Tx any](w *world[Tx]) {
+	d, sub, c := w.skippedInFlight()
 	r := result(c, sender.ClassNone)
 	w.record(r)
 	for _, when := range []string{"after the success", "after a sweep"} {
@@ -73,9 +73,9 @@ func resumeFlightSucceeds[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 2, "number of the attempt of a redelivery")
 }
 
-func resumeFlightFails[Tx any](w *world[Tx]) {
+func resumeInFlightFails[Tx any](w *world[Tx]) {
 	for _, status := range []sender.Status{sender.StatusAwaitingRetry, sender.StatusDeadLettered} {
-		d, sub, c := w.leftInFlight()
+		d, sub, c := w.skippedInFlight()
 		w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 			dec := sender.Decision{Status: status, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
 			if status == sender.StatusAwaitingRetry {
@@ -98,8 +98,8 @@ func resumeFlightFails[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeFlightLost[Tx any](w *world[Tx]) {
-	d, sub, c := w.leftInFlight()
+func resumeInFlightLost[Tx any](w *world[Tx]) {
+	d, sub, c := w.skippedInFlight()
 	w.Advance(lease + time.Second)
 	w.claimNothing("of what was left behind by a resume, and was lost")
 	w.endsSwept()
@@ -110,7 +110,7 @@ func resumeFlightLost[Tx any](w *world[Tx]) {
 	w.check(w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)}).NextDue.IsZero(), "NextDue is set although nothing is live")
 }
 
-func resumeFlightSingle[Tx any](w *world[Tx]) {
+func resumeInFlightSingle[Tx any](w *world[Tx]) {
 	for _, class := range []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassInterrupted} {
 		d, sub := w.one()
 		w.record(result(w.claimOne(), sender.ClassNone))

@@ -108,7 +108,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"bodies", bodyRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
 		{"order", orderRules[Tx]()},
-		{"record", slices.Concat(recordRules[Tx](), standstillRules[Tx](), spareRules[Tx]())},
+		{"record", slices.Concat(recordRules[Tx](), outageRules[Tx](), spareRules[Tx]())},
 		{"redeliver", redeliverRules[Tx]()},
 		{"replay", replayRules[Tx]()},
 		{"notice", noticeRules[Tx]()},
