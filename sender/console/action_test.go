@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// done ends the test unless the browser was led to a page that says what was done.
+// done ends the test unless the browser ends on a page that says what was done.
 func (b *bed) done(p page, to, said string) {
 	b.t.Helper()
 	require.Equal(b.t, http.StatusOK, p.status, p.text)
@@ -71,7 +71,7 @@ func TestPauseResumeDisable(t *testing.T) {
 	b.run()
 	require.Equal(t, sender.StatusDelivered, b.deliveries(b.good)[0].Status)
 
-	// What receivers may have forgotten is sent if that is said, and not else.
+	// Events older than the receivers' markers are sent only if the form says so.
 	b.done(b.post(at+"/pause", nil), at, "Paused")
 	b.publish("5")
 	b.run()

@@ -132,7 +132,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answer is what the endpoints do, by their names.
+// answer has the endpoints' answers by their names.
 func answer(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	status, body := http.StatusOK, "thanks"

@@ -35,8 +35,8 @@ type event struct {
 	Params json.RawMessage
 }
 
-// newBrowser starts one that ends with the test. Without one installed the test is
-// skipped aloud, or fails if SUREHOOK_REQUIRE names browser.
+// newBrowser starts a browser that ends with the test. Without one installed the test
+// is skipped aloud, or fails if SUREHOOK_REQUIRE names browser.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	var path string
@@ -147,7 +147,7 @@ func (b *browser) until(method string) {
 	}
 }
 
-// loads does what has the page loaded, and waits for that.
+// loads calls do and waits until the page that it leads to is loaded.
 func (b *browser) loads(do func()) {
 	b.t.Helper()
 	b.events = slices.DeleteFunc(b.events, func(e event) bool { return e.Method == "Page.loadEventFired" })
@@ -196,8 +196,8 @@ func (b *browser) key(name string, code int, text string) {
 	b.call("Input.dispatchKeyEvent", object{"type": "keyUp", "key": name, "code": name, "windowsVirtualKeyCode": code}, nil)
 }
 
-// complaints are what the browser has said of pages: errors, and what the pages'
-// policies did not allow.
+// complaints are the browser's messages about pages: errors, and violations of their
+// policies.
 func (b *browser) complaints() (all []string) {
 	for _, e := range b.events {
 		if e.Method == "Log.entryAdded" || e.Method == "Runtime.exceptionThrown" || e.Method == "Runtime.consoleAPICalled" {
@@ -221,8 +221,8 @@ func (b *browser) shoot(name string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
 }
 
-// flaws finds on a page what people with a keyboard, a screen reader or weak eyes, or
-// with a narrow screen, would stumble over.
+// flaws finds what would hinder people who use a keyboard, a screen reader or a narrow
+// screen, or whose eyes are weak.
 const flaws = `(() => {
 	const found = [], all = s => [...document.querySelectorAll(s)], seen = e => e.getClientRects().length > 0;
 	const root = document.documentElement;
@@ -274,8 +274,8 @@ const flaws = `(() => {
 	return found;
 })()`
 
-// In a browser, without its executing anything, every page can be read on a wide and
-// on a narrow screen, by day and by night, and worked with by keyboard.
+// Every page can be read on a wide and on a narrow screen, in light and dark colours,
+// and used by keyboard, and no page runs a script.
 func TestInABrowser(t *testing.T) {
 	t.Parallel()
 	br := newBrowser(t)
@@ -321,7 +321,7 @@ func TestInABrowser(t *testing.T) {
 	require.Equal(t, "Paused.", eval[string](br, "document.querySelector('[role=status]').textContent"))
 	require.Equal(t, "paused", fmt.Sprint(b.subscription(b.good).Status))
 
-	// A form by form: what is typed is what is asked for.
+	// The filter's form sends what was typed.
 	br.open(b.server.URL + prefix + "/deliveries")
 	br.loads(func() {
 		eval[any](br, "document.querySelector('#status').value = 'dead_lettered', document.querySelector('#since').value = '2026-03-01T12:00', document.querySelector('.filter').submit()")

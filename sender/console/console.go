@@ -14,7 +14,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Registry changes subscriptions. A *sender.Registry is one, of whatever transaction.
+// Registry changes subscriptions. A *sender.Registry of any transaction type is one.
 type Registry interface {
 	Subscription(ctx context.Context, id string) (sender.Subscription, error)
 	Pause(ctx context.Context, id string) error
@@ -23,16 +23,17 @@ type Registry interface {
 	SendTest(ctx context.Context, id string) (sender.Ref, error)
 }
 
-// Backend is what a console shows, all of one store. No field may be nil.
+// Backend has the parts of a sender that a console works on, all on one store. No field
+// may be nil.
 type Backend struct {
 	Registry Registry
 	History  *sender.History
 	Replays  *sender.Replays
 }
 
-// Authorize tells who a request is from, in words for the log. If the request may not
-// be answered, ok is false, and Authorize has answered it: with 401 or 403, or by
-// sending the browser to where people sign in. It is called by many goroutines.
+// Authorize tells who sent a request, in words for the log. It returns false if the
+// visitor may not use the console; then it has answered the request itself: with 401 or
+// 403, or with a redirect to the page for signing in. Many goroutines call it at once.
 type Authorize func(w http.ResponseWriter, r *http.Request) (who string, ok bool)
 
 // Config adjusts a Console. A nil config and zero fields mean the defaults.
@@ -40,8 +41,8 @@ type Config struct {
 	// Name is the heading of every page. The default is "Surehook".
 	Name string
 
-	// SignOut is where the button for signing out posts to: a path, or a URL of the
-	// same origin. Empty: there is no button.
+	// SignOut is the target of the button for signing out: a path, or a URL of the
+	// same origin, which gets a POST. Empty: there is no button.
 	SignOut string
 
 	// Timeout bounds how long a request may take. The default is 10 s.
@@ -50,8 +51,7 @@ type Config struct {
 	// Now is the clock that ages are counted by. The default is time.Now.
 	Now func() time.Time
 
-	// Logger is told of every change, and of what failed. The default is
-	// slog.Default().
+	// Logger gets every change and every failure. The default is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -145,7 +145,8 @@ func (c *Console) routes() {
 	c.action("/notices/{id}/acknowledge", "acknowledge", c.acknowledge)
 }
 
-// ServeHTTP implements http.Handler. The path is taken as what follows the prefix.
+// ServeHTTP implements http.Handler. It takes the path as relative to the console's
+// root: strip the prefix before.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, "/") { // the prefix was stripped with its slash
 		r = r.Clone(r.Context())
@@ -166,7 +167,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type whoKey struct{}
 
-// serve answers those who may be answered.
+// serve answers a request that Authorize has let in.
 func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
 	who, ok := c.authorize(w, r)
 	if !ok {
@@ -175,7 +176,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), whoKey{}, who), c.cfg.Timeout)
 	defer cancel()
 	r = r.WithContext(ctx)
-	// What the mux would redirect to leads out of the prefix.
+	// A redirect of the mux would lead out of the prefix.
 	if _, pattern := c.mux.Handler(r); pattern == "" || r.URL.Path != path.Clean(r.URL.Path) {
 		c.fail(w, r, errNoPage)
 		return

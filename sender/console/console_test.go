@@ -91,7 +91,7 @@ func TestEveryPage(t *testing.T) {
 	require.NotContains(t, b.logged(), "level=ERROR")
 }
 
-// What is shown is what there is.
+// The pages show what the store has.
 func TestPagesTell(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -121,7 +121,7 @@ func TestPagesTell(t *testing.T) {
 	require.Equal(t, http.StatusOK, b.get("").status, "without the slash the program's mux leads there")
 }
 
-// Whoever is not let in sees the style sheet and nothing else.
+// A visitor who is not let in gets the style sheet and nothing else.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -136,7 +136,7 @@ func TestAuthorize(t *testing.T) {
 	require.Equal(t, http.StatusOK, b.get("/style.css").status)
 }
 
-// What another site sends in a visitor's name changes nothing.
+// A request that another site makes the visitor's browser send changes nothing.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -171,7 +171,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// What is too much for the first page is counted there, and led to.
+// The first page counts what it has no room for, and links to it.
 func TestHealthCounts(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -194,7 +194,7 @@ func TestHealthCounts(t *testing.T) {
 	require.NotContains(t, b.get("/").text, "None is disabled.")
 }
 
-// What cannot be is said on a page, with the status that it has.
+// An error has a page of its own, with its HTTP status.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

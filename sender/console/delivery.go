@@ -15,7 +15,7 @@ type deliveriesView struct {
 	List     []sender.Delivery
 	Older    string
 	First    string
-	Replay   string // the link to a replay of the same ones; "": none can be of them
+	Replay   string // the link to a replay of the same deliveries; "": no replay can select them
 }
 
 func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error) {
@@ -41,7 +41,8 @@ func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error)
 	return view{title: title, nav: nav, data: &v}, nil
 }
 
-// replayLink leads to a replay of what a list has, if a replay can be of that.
+// replayLink returns the link to a replay of a list's deliveries, or "" if no replay
+// can select them.
 func replayLink(f *filter) string {
 	if s := sender.Status(f.Status); s != sender.StatusDeadLettered && s != sender.StatusDelivered || f.Event != "" || f.ObjectType != "" || f.ObjectID != "" {
 		return ""
@@ -49,7 +50,7 @@ func replayLink(f *filter) string {
 	return "replays/new?" + f.values().Encode()
 }
 
-// first is the link to the first page of a list; "" if this is it.
+// first is the link to the first page of a list; "" on the first page.
 func first(q url.Values, parameter string) string {
 	if q.Get(parameter) == "" {
 		return ""
@@ -63,7 +64,7 @@ func first(q url.Values, parameter string) string {
 type deliveryView struct {
 	sender.Delivery
 	Why sender.Why
-	// Redeliver says what the button does; "": it cannot be sent again.
+	// Redeliver is the button's label; "": the delivery cannot be sent again.
 	Redeliver string
 }
 

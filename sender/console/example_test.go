@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// A console under a prefix, for those whom the program's own sign-in has let in.
+// A console under a prefix, for visitors who have signed in to the program.
 func ExampleNew() {
 	store, err := memory.New(nil)
 	if err != nil {
@@ -35,7 +35,7 @@ func ExampleNew() {
 	}
 	authorize := func(w http.ResponseWriter, r *http.Request) (string, bool) {
 		user, password, _ := r.BasicAuth()
-		if user != "grace" || password != "hopper" { // your own sign-in, in truth
+		if user != "grace" || password != "hopper" { // a real program checks its own sign-in
 			w.Header().Set("WWW-Authenticate", `Basic realm="console"`)
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return "", false

@@ -11,14 +11,14 @@ import (
 
 const pageSize = 50
 
-// filter is what a list is asked for by its form, as it was typed.
+// filter has the fields of a list's form as they were typed.
 type filter struct {
 	Status, Subscription, Subscriber, Event, Type, ObjectType, ObjectID, Since, Until, Class string
 
 	since, until time.Time
 }
 
-// filterOf reads a form. What is said of every field is reported at once.
+// filterOf reads a form. It reports the problems of all fields at once.
 func filterOf(q url.Values) (f filter, err error) {
 	f = filter{
 		Status: q.Get("status"), Subscription: q.Get("subscription"), Subscriber: q.Get("subscriber"), Event: q.Get("event"), Type: q.Get("type"),
@@ -30,8 +30,8 @@ func filterOf(q url.Values) (f filter, err error) {
 	return f, errors.Join(since, until)
 }
 
-// timeOf takes what browsers send from a field for a local time, which the pages say
-// is UTC, and RFC 3339.
+// timeOf reads a time in RFC 3339, or as browsers send the field for a local time. The
+// pages label that field as UTC.
 func timeOf(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -60,7 +60,7 @@ func (f *filter) values() url.Values {
 	return v
 }
 
-// older is the link to the page that follows in a list; "" if none does.
+// older is the link to the next page of a list; "" on the last page.
 func older(q url.Values, parameter, cursor string) string {
 	if cursor == "" {
 		return ""
@@ -75,7 +75,7 @@ func older(q url.Values, parameter, cursor string) string {
 	return "?" + next.Encode()
 }
 
-// classes are those that a filter can ask for.
+// classes are the error classes that a filter can select.
 var classes = []sender.Class{
 	sender.ClassDNS, sender.ClassConnect, sender.ClassTLS, sender.ClassTimeout, sender.ClassReset,
 	sender.ClassStatus, sender.ClassRedirect, sender.ClassBlocked, sender.ClassInterrupted, sender.ClassProtocol,

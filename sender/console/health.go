@@ -10,10 +10,10 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// healthView is how the whole is doing.
+// healthView is the first page: how the sender as a whole is doing.
 type healthView struct {
 	Counts   sender.Counts
-	Due      time.Duration // for how long the oldest delivery is due
+	Due      time.Duration // how long the oldest delivery has been due
 	Statuses []statusCount
 	Periods  []period
 	Failures []failure
@@ -21,8 +21,8 @@ type healthView struct {
 	Notices  []sender.Notice
 }
 
-// MoreDisabled is how many are disabled, if they are not all listed: a list looks at a
-// bounded number of subscriptions.
+// MoreDisabled is the number of disabled subscriptions if the list does not have them
+// all: it looks at a bounded number.
 func (h *healthView) MoreDisabled() int64 {
 	n := h.Counts.Subscriptions[sender.SubscriptionDisabled]
 	if n == int64(len(h.Disabled)) {
@@ -36,20 +36,20 @@ type statusCount struct {
 	Count  int64
 }
 
-// period is what happened in the time up to now.
+// period has the figures of some time up to now.
 type period struct {
 	Name string
 	sender.Rollup
 }
 
-// Success is the share of the attempts that were answered with 2xx, in per cent; ""
-// if there were none.
+// Success is the share of attempts that got a 2xx answer, in per cent; "" if there were
+// no attempts.
 func (p *period) Success() string {
 	n := p.Attempts()
 	if n == 0 {
 		return ""
 	}
-	// Rounded down, so that what is not all does not look like all.
+	// Rounded down, so that only a share of all attempts reads as 100.
 	return percent(p.Delivered * 1000 / n)
 }
 
@@ -62,7 +62,7 @@ type failure struct {
 	Count int64
 }
 
-// attention is how many of what needs somebody are on the first page.
+// attention bounds each list of the first page.
 const attention = 10
 
 func (c *Console) health(ctx context.Context, _ *http.Request) (view, error) {

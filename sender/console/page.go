@@ -16,7 +16,7 @@ import (
 
 var errNoPage = errors.New("sender/console: there is no such page")
 
-// layout is what every page is made of.
+// layout has the data of every page.
 type layout struct {
 	Name    string // of the console
 	Title   string // of the page
@@ -123,7 +123,8 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, name
 	_, _ = w.Write(b.Bytes())
 }
 
-// said are the words for what was done. What a link says is not shown, but for these.
+// said has the sentences that confirm an action. Of a link's words only these are
+// shown.
 var said = map[string]string{
 	"paused":       "Paused.",
 	"resumed":      "Resumed.",
@@ -146,8 +147,8 @@ type problem struct {
 	Message string
 }
 
-// fail answers with a page that says what was wrong, and logs what is not the
-// visitor's doing.
+// fail answers with a page that says what was wrong. It logs the error unless the
+// visitor caused it.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var bad badInput
 	status, title, message := http.StatusInternalServerError, "That did not work", "Something went wrong here. The log says what."

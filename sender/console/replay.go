@@ -35,11 +35,11 @@ func (c *Console) replay(ctx context.Context, r *http.Request) (view, error) {
 type newReplayView struct {
 	Filter  filter
 	Classes []sender.Class
-	// Preview is what a replay would send; nil: nobody has asked.
+	// Preview counts what a replay would send; nil: the form was not sent yet.
 	Preview *sender.ReplayPreview
 }
 
-// newReplay is the form, and once it was asked for, what a replay would send.
+// newReplay shows the form, and the preview once the form was sent.
 func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
 	f, err := filterOf(q)
@@ -82,7 +82,7 @@ func (c *Console) createReplay(ctx context.Context, r *http.Request) (string, st
 	return "replays/" + made.ID, "replaying", err
 }
 
-// turnReplay pauses, continues or cancels one.
+// turnReplay pauses, continues or cancels a replay.
 func (c *Console) turnReplay(turn func(ctx context.Context, id string) (sender.Replay, error), said string) func(context.Context, *http.Request) (string, string, error) {
 	return func(ctx context.Context, r *http.Request) (string, string, error) {
 		id := r.PathValue("id")

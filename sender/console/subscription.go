@@ -17,11 +17,10 @@ type subscriptionsView struct {
 	Statuses []sender.SubscriptionStatus
 	List     []sender.Subscription
 	Older    string
-	First    string // the link to the first page; "": this is it
+	First    string // the link to the first page; "" on the first page
 }
 
-// failingPages is how many pages of subscriptions are looked through for those that
-// are failing.
+// failingPages bounds how many pages of subscriptions are searched for failing ones.
 const failingPages = 5
 
 func (c *Console) subscriptions(ctx context.Context, r *http.Request) (view, error) {
@@ -69,7 +68,7 @@ func (s *subscriptionView) Held() bool {
 	return s.Status == sender.SubscriptionPaused || s.Status == sender.SubscriptionDisabled
 }
 
-// newest is how many of its deliveries and notices a subscription's page has.
+// newest bounds the deliveries, and the notices, on a subscription's page.
 const newest = 10
 
 func (c *Console) subscription(ctx context.Context, r *http.Request) (view, error) {

@@ -14,7 +14,7 @@ import (
 // maxShown bounds what is shown of a body, in bytes.
 const maxShown = 64 << 10
 
-// words are what the pages put values into words with.
+// words are the functions with which the pages put values into words.
 var words = template.FuncMap{
 	"count":  count,
 	"moment": momentOf,
@@ -28,10 +28,10 @@ var words = template.FuncMap{
 	"row":    func(l any, item any) row { return row{l, item} },
 }
 
-// row hands a part of a page both the layout and what it is about.
+// row hands a part of a page both the layout and the item that it shows.
 type row struct{ Layout, Item any }
 
-// moment is a time for people.
+// moment is a time in forms that people read.
 type moment struct {
 	Exact string // RFC 3339; "": there is none
 	Long  string
@@ -81,8 +81,9 @@ func count(n any) string {
 	return s
 }
 
-// plain shows what cannot be seen, or would turn other text around, as an escape:
-// control characters but tabs and line feeds, and Unicode's format characters.
+// plain writes characters that cannot be seen, or that change the direction of text, as
+// escapes: control characters except tabs and line feeds, and Unicode's format
+// characters.
 func plain(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
@@ -95,7 +96,7 @@ func plain(s string) string {
 	return b.String()
 }
 
-// text is what is shown of somebody's bytes.
+// text is the part of some bytes that a page shows.
 type text struct {
 	Text string
 	Size string // of the whole; "": it is shown whole

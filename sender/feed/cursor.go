@@ -13,9 +13,10 @@ import (
 // cursor is a place between two positions.
 type cursor struct {
 	position int64 // the last one that was read
-	// Of the positions up to here it is known that events were pruned: who got the
-	// cursor was told so, or has begun with what was kept then. What stays below it, a
-	// dead letter's event, say, can be read without being told again and again.
+	// The reader knows that events up to this position were pruned: the reader got
+	// an ExpiredError, or began with the events that were kept then. So events that
+	// stay below it, such as a dead letter's, can be read without another
+	// ExpiredError.
 	pruned int64
 }
 
@@ -26,9 +27,9 @@ const (
 
 var cursorText = base64.RawURLEncoding.Strict()
 
-// text is a version, the two numbers, and a sum, so that what was cut off or mistyped
-// is not taken for another place. It is no secret, and not signed: whoever makes one
-// up goes to another place of what they may read anyway.
+// text is a version, the two numbers, and a sum, so that a text that was cut off or
+// mistyped is not taken for another place. It is neither secret nor signed: a client
+// that makes one up only moves within the events that it may read anyway.
 func (c cursor) text() string {
 	b := []byte{cursorVersion}
 	b = binary.AppendUvarint(b, uint64(c.position))

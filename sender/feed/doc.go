@@ -1,4 +1,4 @@
-// Package feed serves the events by cursor, for those who cannot be called, or who
+// Package feed serves the events by cursor, for clients that cannot be called, or that
 // want to make sure that they have missed nothing.
 //
 //	reader, err := feed.NewReader(store, nil)
@@ -8,28 +8,29 @@
 //	http.Handle("GET /events", events)
 //	http.Handle("GET /events/{id}", events)
 //
-// A client asks for what is after a cursor, and gets events, and the cursor to go on
-// with: always, also with an empty page, so that it can go on for ever. It may ask
-// for an empty answer to be held open until there is something to tell. Its side is
-// package receiver/catchup.
+// A client asks for the events after a cursor, and gets a page of them and the cursor
+// to go on with. An empty page has a cursor, too, so a client can go on for ever. It
+// may ask for an empty answer to be held open until an event comes. Package
+// receiver/catchup is the client's side.
 //
 // # Why nothing is skipped
 //
 // Transactions commit in another order than the one in which they began or wrote. A
-// client that goes by a sequence, or by a time, passes by an event whose transaction
-// was still open when it read what was written later. So the feed's order is that in
-// which events became visible, and a position in it is given when nothing can come
-// before it any more: in PostgreSQL after the commit, by one process at a time, in
-// a transaction of its own, which commits before the next position is given; in
-// SQLite in the transaction, because only one can write at a time. What was read up
-// to a position is all that will ever be up to it.
+// client that goes by a sequence, or by a time, misses an event whose transaction was
+// still open when it read what was written later. So the feed's order is the one in
+// which events became visible. An event gets its position when no other event can come
+// before it any more. In PostgreSQL that is after the commit: one process at a time
+// gives positions, in a transaction of its own, which commits before the next position
+// is given. In SQLite it is in the transaction, because only one transaction can write
+// at a time. A client that has read up to a position has read all events that will ever
+// be up to it.
 //
-// In PostgreSQL the positions are given by dispatchers as they expand events, so one
-// must run somewhere, also if there is nobody to be called.
+// In PostgreSQL dispatchers give the positions as they expand events. So one must run
+// somewhere, also if there are no subscriptions.
 //
 // # How long
 //
-// Events are in the feed until they are pruned (sender.Retention). A cursor before
-// what was pruned since is told so, by [ExpiredError], and never passed over in
-// silence. Redacted events stay in the feed, without their bodies.
+// Events are in the feed until they are pruned (sender.Retention). A client whose
+// cursor is older than pruned events gets an [ExpiredError]; the feed never skips them
+// in silence. Redacted events stay in the feed, without their bodies.
 package feed

@@ -10,24 +10,24 @@ var (
 	// *ExpiredError.
 	ErrExpired = errors.New("feed: the cursor is older than what is kept")
 
-	// ErrUnauthorized is what a ViewerFunc returns for a request without credentials, or
-	// with wrong ones. It is answered with 401.
+	// ErrUnauthorized: the request has no credentials, or wrong ones. A ViewerFunc
+	// returns it; the answer is 401.
 	ErrUnauthorized = errors.New("feed: not authorized")
 
-	// ErrForbidden is what a ViewerFunc returns for a caller who may not read the feed.
-	// It is answered with 403.
+	// ErrForbidden: the caller may not read the feed. A ViewerFunc returns it; the
+	// answer is 403.
 	ErrForbidden = errors.New("feed: forbidden")
 )
 
-// ExpiredError tells that events after a cursor may be gone without having been
-// read: they were pruned, or the database is an older one than that which the cursor
-// came from. It matches ErrExpired.
+// ExpiredError tells that events after a cursor may be gone unread: they were pruned,
+// or the database was restored from a time before the cursor. It matches ErrExpired.
 type ExpiredError struct {
-	// Next is the cursor to go on with, after what is missing has been seen to: it
-	// begins with the oldest event that is kept and was not read.
+	// Next is the cursor to go on with once the reader has dealt with the gap. The
+	// page after it begins with the oldest event that is kept and was not read.
 	Next string
-	// Ahead: the cursor is beyond the last event. The database was restored from a
-	// backup, or is another one; Next begins with the oldest event that is kept.
+	// Ahead: the cursor is beyond the last event, because the database was restored
+	// from a backup, or is another one. Next begins with the oldest event that is
+	// kept.
 	Ahead bool
 }
 

@@ -11,17 +11,17 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// ViewerFunc says as which subscriber a request reads: it returns the subscriber's
-// id, or sender.Operator, who sees all. [ErrUnauthorized] is answered with 401,
-// [ErrForbidden] with 403, and every other error with 503, since a look-up that failed
-// says nothing about the caller. An empty id without an error is a mistake of the
-// function, and answered with 500.
+// ViewerFunc returns the id of the subscriber that a request reads as, or
+// sender.Operator, who sees all events. The handler answers [ErrUnauthorized] with 401,
+// [ErrForbidden] with 403, and every other error with 503, since a failed look-up says
+// nothing about the caller. An empty id without an error is a mistake of the function;
+// the answer is 500.
 type ViewerFunc func(r *http.Request) (viewer string, err error)
 
 // HandlerConfig adjusts a handler. A nil config and zero fields mean the defaults.
 type HandlerConfig struct {
-	// Logger gets what is answered with 5xx.
-	// Defaults to slog.Default(), looked up at each use.
+	// Logger gets the reason of each 5xx answer. Defaults to slog.Default(), looked
+	// up at each use.
 	Logger *slog.Logger
 }
 
@@ -31,19 +31,19 @@ type HandlerConfig struct {
 //
 //	{"data":[{"id":"evt_…","type":"…","occurred_at":"…","object":{…},"version":7}, …],"next_cursor":"…"}
 //
-// Each event is written as the bytes of its body, which are those that are posted to
-// callback URLs. One that was redacted has id, type, object, version, and
-// "redacted":true. next_cursor is always there, and never null. Mounted under a pattern with
-// {id}, the handler answers with that event alone.
+// Each event is written as the bytes of its body, the same that are posted to callback
+// URLs. A redacted event has id, type, object, version, and "redacted":true.
+// next_cursor is always there, and never null. Mounted under a pattern with {id}, the
+// handler answers with that event alone.
 //
-// What is refused is answered with application/problem+json (RFC 9457): 401, 403, 405;
-// 404 for an event that the viewer may not see; 410 with a type that ends in
-// cursor-expired, and a next_cursor to go on with, for a cursor that is older than what
-// is kept; 422 for a parameter that is not valid; 503 with Retry-After if the
-// database is away.
+// The body of a refusal is application/problem+json (RFC 9457). Its status is 401, 403
+// or 405; 404 for an event that the viewer may not see; 410 for a cursor that has
+// expired (see [ExpiredError]), with a type that ends in cursor-expired and a
+// next_cursor to go on with; 422 for a parameter that is not valid; 503 with
+// Retry-After if the database is away.
 //
-// A held answer extends the connection's write deadline by what it takes. All
-// problems are reported at once.
+// The handler extends the connection's write deadline by the time that an answer is
+// held open. NewHandler reports all problems at once.
 func NewHandler(reader *Reader, viewer ViewerFunc, cfg *HandlerConfig) (http.Handler, error) {
 	var errs []error
 	if reader == nil {
@@ -68,7 +68,7 @@ type handler struct {
 	logger *slog.Logger
 }
 
-// writeTime is what writing a page may take, after the wait.
+// writeTime bounds the writing of a page, after the wait.
 const writeTime = 30 * time.Second
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -117,12 +117,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func write(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	// The client may be gone; it will ask again with the cursor that it has.
+	// The client may be gone; it asks again with the cursor that it has.
 	_, _ = w.Write(body)
 }
 
-// parseQuery refuses what the feed does not know, so that a mistyped name is not
-// taken for a wish to begin anew.
+// parseQuery refuses unknown parameters: a mistyped "after" must not start the client
+// from the oldest event.
 func parseQuery(r *http.Request) (q Query, err error) {
 	var errs []error
 	params := r.URL.Query()
@@ -156,12 +156,14 @@ func parseQuery(r *http.Request) (q Query, err error) {
 
 var errNoViewer = errors.New("feed: the ViewerFunc returned neither a viewer nor an error")
 
-// viewerError is an error of the ViewerFunc: whatever it matches is not the feed's.
+// viewerError is an error of the ViewerFunc, so that it is never taken for one of the
+// feed's.
 type viewerError struct{ error }
 
 func (e viewerError) Unwrap() error { return e.error }
 
-// refuse answers with a problem. What failed here is told to the log alone.
+// refuse answers with a problem. The reason of a failure on this side goes to the log
+// alone.
 func (h *handler) refuse(ctx context.Context, w http.ResponseWriter, err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil {

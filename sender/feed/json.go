@@ -7,9 +7,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// AppendEvent appends an event as the feed's JSON has it: the bytes of its body as
-// they are, or, if it was redacted, its id, type, object and version, and
-// "redacted":true.
+// AppendEvent appends an event in the feed's JSON: the bytes of its body as they are. A
+// redacted event has no body any more; it is written as its id, type, object and
+// version, and "redacted":true.
 func AppendEvent(b []byte, e *sender.StoredEvent) []byte {
 	if !e.Redacted {
 		return append(b, e.Body...)

@@ -53,8 +53,8 @@ func TestNoCommitIsSkipped(t *testing.T) {
 
 var errUndone = errors.New("undone on purpose")
 
-// skipNone is the test on a store; turned tells that transactions can be open beside
-// one another.
+// skipNone is the test on a store; turned tells that several transactions can be open
+// at once.
 func skipNone[Tx any](t *testing.T, store sender.Store[Tx], turned bool) {
 	const writers, each, readers = 8, 30, 3
 	pub, err := sender.NewPublisher(store, nil)

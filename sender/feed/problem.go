@@ -23,8 +23,7 @@ type problemError struct {
 	Message  string `json:"message"`
 }
 
-// ExpiredType is the type of the problem that a cursor is answered with that is older
-// than what is kept.
+// ExpiredType is the type of the problem that answers an expired cursor.
 const ExpiredType = "urn:surehook:problem:cursor-expired"
 
 func problemOf(err error) problem {

@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// Whoever reads on from cursor to cursor, in pages of whatever size and while others
-// publish, sees each event that they may see once, in one order for all.
+// A viewer who reads from cursor to cursor, in pages of any size and while others
+// publish, sees each event that they may see once, in the same order as all others.
 func TestPropertyFeedShowsEachOnceInOneOrder(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {

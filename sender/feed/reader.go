@@ -20,24 +20,21 @@ const (
 
 // ReaderConfig adjusts a Reader. A nil config and zero fields mean the defaults.
 type ReaderConfig struct {
-	// Poll is how often the store is asked for new events, while somebody waits for
-	// some: once for all who wait.
-	// Defaults to 100 ms.
+	// Poll is the time between two looks for new events while somebody waits for
+	// some. One look serves all who wait. Defaults to 100 ms.
 	Poll time.Duration
 
-	// PageBytes bounds the bodies of a page together. One event that is larger comes
-	// alone.
+	// PageBytes bounds the bodies of a page together. A larger event comes alone.
 	// Defaults to 4 MiB.
 	PageBytes int
 
-	// Reads is how many queries run at a time. The others wait for their turns, so
-	// that an event for everybody does not take all of the database's connections.
-	// Defaults to 4.
+	// Reads is how many queries run at a time. The others wait, so that an event
+	// for everybody does not take all of the database's connections. Defaults to 4.
 	Reads int
 }
 
-// Reader reads the feed. It is safe for concurrent use, and runs nothing while nobody
-// waits.
+// Reader reads the feed. It is safe for concurrent use, and runs no goroutine while
+// nobody waits.
 type Reader struct {
 	store sender.FeedStore
 	cfg   ReaderConfig
@@ -76,21 +73,21 @@ func NewReader(store sender.FeedStore, cfg *ReaderConfig) (*Reader, error) {
 
 // Query asks for a page.
 type Query struct {
-	// Viewer is the id of the subscriber who reads: they see the events that are
-	// addressed to them, or to nobody in particular. sender.Operator sees all.
+	// Viewer is the id of the subscriber who reads. Subscribers see the events that
+	// are addressed to them, or to nobody in particular. sender.Operator sees all.
 	Viewer string
-	// After is the cursor that the page before came with. Empty: from the oldest
-	// event that is kept.
+	// After is Page.Next of the page before. Empty: begin with the oldest event
+	// that is kept.
 	After string
 	Limit int // 1 to 200; 0 means 50
-	// Wait is for how long an empty page is held open: up to 30 s.
+	// Wait is how long an empty page is held open: up to 30 s.
 	Wait time.Duration
 }
 
 // Page is a part of the feed.
 type Page struct {
-	// Events are those that follow, in the order in which they became visible. If
-	// there are none, there was nothing that the viewer may see after the cursor.
+	// Events are those after the cursor, in the order in which they became visible.
+	// It is empty if the viewer may see no event there.
 	Events []sender.StoredEvent
 	// Next is the cursor to go on with. It is never empty.
 	Next string
@@ -101,10 +98,10 @@ type Page struct {
 // Query.Wait. When ctx ends meanwhile, or the Reader is drained, the page is empty
 // and the error nil.
 //
-// ErrInvalid of package sender: the viewer is empty, or the cursor, the limit or the
-// wait is not of the form that is asked for, and the error is an *InvalidError if
-// the query's field is to be told; ErrNotFound of package sender: there is no such
-// viewer; ErrExpired: an *ExpiredError, events that follow the cursor are gone.
+// It returns sender.ErrInvalid if the viewer is empty, or if the cursor, the limit or
+// the wait is not valid; in the latter cases the error is an *InvalidError. It returns
+// sender.ErrNotFound if there is no such viewer, and an *ExpiredError, which matches
+// ErrExpired, if events after the cursor are gone.
 func (r *Reader) Page(ctx context.Context, q Query) (Page, error) {
 	at, err := q.check()
 	if err != nil {
@@ -116,7 +113,7 @@ func (r *Reader) Page(ctx context.Context, q Query) (Page, error) {
 		if err != nil || len(page.Events) > 0 {
 			return page, err
 		}
-		// What commits between the query and the beginning of the wait is not missed:
+		// An event that commits between the query and the wait is not missed:
 		// the tail knows how far it has looked.
 		if !r.tail.wait(ctx, q.Viewer, &at.position, time.Until(deadline)) {
 			return Page{Next: at.text()}, nil
@@ -155,8 +152,8 @@ func (r *Reader) read(ctx context.Context, q *Query, at *cursor, begins bool) (P
 	}
 }
 
-// take gives up its turn between the queries of one page, so that those who have far
-// to look do not keep out the others.
+// take lets others query between the queries of one page, so that a reader who has far
+// to look does not keep them out.
 func (r *Reader) take(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
 	if err := r.reads.Acquire(ctx, 1); err != nil {
 		return sender.FeedPage{}, fmt.Errorf("feed: waiting for a turn to read: %w", err)
@@ -165,15 +162,15 @@ func (r *Reader) take(ctx context.Context, q sender.FeedQuery) (sender.FeedPage,
 	return r.store.Feed(ctx, q)
 }
 
-// Event returns an event with its body, if the viewer may see it, and ErrNotFound of
-// package sender otherwise.
+// Event returns an event with its body if the viewer may see it, and else
+// sender.ErrNotFound.
 func (r *Reader) Event(ctx context.Context, viewer, id string) (sender.StoredEvent, error) {
 	return r.store.FeedEvent(ctx, viewer, id)
 }
 
-// Drain ends all waits with empty pages, and lets none begin any more: the clients
-// come back with the cursors that they got, to another process or after the
-// restart. It is for http.Server.RegisterOnShutdown, and can be called again.
+// Drain ends all waits with empty pages, and from then on nobody waits. The clients
+// come back with the cursors that they got, to another process or after the restart. It
+// is for http.Server.RegisterOnShutdown. To call it again is harmless.
 func (r *Reader) Drain() { r.tail.drain() }
 
 // check fills in the defaults.
@@ -199,8 +196,8 @@ func (q *Query) check() (at cursor, err error) {
 	return at, errors.Join(errs...)
 }
 
-// InvalidError tells which field of a Query is not of the form that is asked for, by
-// its name as a parameter of a URL: after, limit, wait.
+// InvalidError tells which field of a Query is not valid, by its name as a parameter of
+// a URL: after, limit, wait.
 type InvalidError struct {
 	Parameter string
 	Err       error

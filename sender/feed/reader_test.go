@@ -49,7 +49,7 @@ func TestPagesAreBounded(t *testing.T) {
 	require.Equal(t, []string{second}, ids(b.page(feed.Query{Viewer: sender.Operator, After: p.Next})))
 }
 
-// Whoever sees nothing of a long stretch gets over it in one call.
+// A viewer who may see none of many events in a row gets past them in one call.
 func TestEmptyPageIsTheEnd(t *testing.T) {
 	b := newBed(t, nil, "sub_a", "sub_b")
 	for range sender.MaxExamined + 10 {
@@ -75,7 +75,7 @@ func TestExpired(t *testing.T) {
 		var expired *feed.ExpiredError
 		require.ErrorAs(t, err, &expired)
 		require.False(t, expired.Ahead)
-		// What is offered works, and goes on working.
+		// The cursor that an ExpiredError offers works, and goes on working.
 		p := b.page(at(feed.Query{After: expired.Next}))
 		require.Empty(t, p.Events)
 		id := b.publish("")
@@ -85,12 +85,13 @@ func TestExpired(t *testing.T) {
 		_, err = b.reader.Page(t.Context(), at(feed.Query{After: expired.Next}))
 		require.ErrorIs(t, err, feed.ErrExpired, "what was pruned since")
 	}
-	// Beginning anew is never refused, nor is what follows from it.
+	// A reader may always begin anew, and go on from there.
 	p := b.page(at(feed.Query{}))
 	require.Empty(t, b.page(at(feed.Query{After: p.Next})).Events)
 }
 
-// What is kept below what was pruned can be read without an end of refusals.
+// A reader who knows that events were pruned can read those that were kept between
+// them.
 func TestKeptBelowPruned(t *testing.T) {
 	b := newBed(t, nil)
 	old := b.page(feed.Query{Viewer: sender.Operator}).Next

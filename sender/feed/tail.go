@@ -8,9 +8,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// tail is where those wait who have read all there is. While there are any, one
-// goroutine asks the store for what is new, without bodies, and wakes those who may
-// see it: they then read it themselves.
+// tail has the readers who wait for new events. While somebody waits, one goroutine
+// asks the store for new events, without their bodies, and wakes the readers who may
+// see them. They then read for themselves.
 type tail struct {
 	store sender.FeedStore
 	poll  time.Duration
@@ -27,16 +27,17 @@ type watch struct {
 	end     context.CancelFunc
 }
 
-// waiter is woken by closing its channel, once, by whoever takes it out of the watch.
+// waiter is one call that waits. To take it out of the watch is to close its channel,
+// once.
 type waiter chan struct{}
 
 func (t *tail) init(r *Reader) {
 	t.store, t.poll, t.drained = r.store, r.cfg.Poll, make(chan struct{})
 }
 
-// wait returns true when the viewer has something to read after a position, or has to
-// look whether there is. When it returns false there is nothing up to the position,
-// which it has moved on.
+// wait returns true if the viewer should read after a position: there is an event, or
+// there may be one. It returns false after it has moved the position on to where there
+// is none.
 func (t *tail) wait(ctx context.Context, viewer string, position *int64, d time.Duration) bool {
 	if d <= 0 {
 		return false
@@ -57,8 +58,8 @@ func (t *tail) wait(ctx context.Context, viewer string, position *int64, d time.
 	return t.leave(viewer, &w, position) && ctx.Err() == nil
 }
 
-// enter returns false, and whether to read again, if there is no waiting: the watch
-// may have passed by what follows the position.
+// enter begins to wait. If it cannot, it returns false and whether to read again: the
+// watch may have passed events after the position.
 func (t *tail) enter(viewer string, w *waiter, position int64) (again, entered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +88,7 @@ func (t *tail) leave(viewer string, w *waiter, position *int64) (woken bool) {
 	defer t.mu.Unlock()
 	select {
 	case <-*w:
-		return true // who woke it has taken it out
+		return true // wake has taken it out
 	default:
 	}
 	*position = max(*position, t.watch.at)
@@ -96,7 +97,8 @@ func (t *tail) leave(viewer string, w *waiter, position *int64) (woken bool) {
 	return false
 }
 
-// left forgets a viewer for whom nobody waits, and ends a watch that nobody needs.
+// left forgets a viewer for whom nobody waits, and ends the watch once nobody waits at
+// all.
 func (w *watch) left(t *tail, viewer string) {
 	if len(w.waiting[viewer]) == 0 {
 		delete(w.waiting, viewer)
@@ -146,8 +148,8 @@ func (t *tail) run(ctx context.Context, w *watch) {
 	}
 }
 
-// tell wakes those who have something to read, and returns false if nobody waits any
-// more. After an error all read for themselves, and learn of it.
+// tell wakes the viewers who have something to read, and returns false once nobody
+// waits. After an error it wakes all: they read for themselves and get the error.
 func (t *tail) tell(w *watch, page sender.FeedPage, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

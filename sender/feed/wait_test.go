@@ -52,7 +52,8 @@ func TestWaitEnds(t *testing.T) {
 		require.LessOrEqual(t, got.took, 4*time.Second+2*poll)
 		require.Equal(t, pages+1, b.spy.pages.Load(), "one query for who was woken")
 
-		// In vain: an empty page, and a cursor that is beyond what others got.
+		// In vain: an empty page, and a cursor that is beyond the events that
+		// others got.
 		before := b.page(feed.Query{Viewer: "sub_a"}).Next
 		empty := b.waiting(t.Context(), "sub_a", before, 5*time.Second)
 		time.Sleep(time.Second)
@@ -80,8 +81,8 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// However many wait, the store is asked once for all of them, and not at all when
-// nobody does.
+// One query serves all who wait, however many they are. The store is not asked while
+// nobody waits.
 func TestManyWaitAtTheCostOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients = 500
@@ -130,7 +131,8 @@ func TestNothingIsMissedBetweenReadingAndWaiting(t *testing.T) {
 			publishing.Wait()
 		}
 		require.Empty(t, (<-other).page.Events)
-		// What commits after the query, and is passed by the watch before the wait begins.
+		// An event that commits after the query, and that the watch passes
+		// before the wait begins.
 		other = b.waiting(t.Context(), "sub_b", "", 30*time.Second)
 		var id string
 		b.spy.afterPage = func() {
@@ -181,7 +183,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// Who waits while the database fails is told so.
+// A failure of the database ends the wait with its error.
 func TestWaitingOnBrokenStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, &feed.ReaderConfig{Poll: poll}, "sub_a")

@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// attempt is a claimed job in a worker's hands.
+// attempt is one try of a claimed job by a worker.
 type attempt[Tx any] struct {
 	j        *Jobs[Tx]
 	kind     *Kind[Tx]
 	claimed  Record
 	stop     context.CancelCauseFunc // ends the function's context
 	reported chan struct{}           // progress was reported
-	asked    chan struct{}           // it is to be looked at now
+	asked    chan struct{}           // prolong the lease now: see look
 
 	mu       sync.Mutex
 	renewed  time.Time // on this process's clock: the lease lasts from then on at least
@@ -34,7 +34,8 @@ func newAttempt[Tx any](j *Jobs[Tx], k *Kind[Tx], r Record, renewed time.Time) *
 	}
 }
 
-// look has the lease be prolonged now, which tells whether the job was cancelled.
+// look has the lease prolonged now, so that the worker learns at once that the job was
+// cancelled.
 func (t *attempt[Tx]) look() {
 	select {
 	case t.asked <- struct{}{}:
@@ -42,8 +43,8 @@ func (t *attempt[Tx]) look() {
 	}
 }
 
-// locked runs fn in a transaction on the job's record, under the token, and stores
-// what it makes of it; the lease begins anew.
+// locked runs fn in a transaction on the job's record, under the token, stores the
+// record as fn changes it, and begins the lease anew.
 func (t *attempt[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) error) error {
 	from := t.j.cfg.Now()
 	var progress *Progress
@@ -75,8 +76,8 @@ func (t *attempt[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) erro
 	return err
 }
 
-// run runs the kind's function and stores what it brings. hard ends when the process
-// cannot wait any longer.
+// run runs the kind's function and stores its result. hard ends when the process cannot
+// wait any longer.
 func (t *attempt[Tx]) run(ctx, hard context.Context, over error) {
 	if over != nil {
 		if r, lost := t.record(hard, nil, over, nil); !lost {
@@ -126,7 +127,8 @@ func (t *attempt[Tx]) run(ctx, hard context.Context, over error) {
 	}
 }
 
-// call calls the kind's function in a goroutine of its own, which a function may end.
+// call calls the kind's function in a goroutine of its own: the function may end its
+// goroutine (runtime.Goexit).
 func (t *attempt[Tx]) call(ctx context.Context) (result json.RawMessage, err error) {
 	returned := make(chan struct{})
 	go func() {
@@ -161,8 +163,8 @@ func (t *attempt[Tx]) checked(result json.RawMessage, err error) (json.RawMessag
 	return result, nil
 }
 
-// record stores what came of the try, with the event of its completion. It goes on
-// trying while the job is this try's, and hard has not ended.
+// record stores the outcome of the try, with the event of the job's completion. It
+// repeats that after errors for as long as this try has the job and hard has not ended.
 func (t *attempt[Tx]) record(hard context.Context, result json.RawMessage, err, cause error) (r Record, lost bool) {
 	for pause := recordPause; ; pause = min(2*pause, recordPauseMax) {
 		chance := t.j.cfg.Chance()

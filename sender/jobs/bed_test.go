@@ -45,7 +45,7 @@ func newBed(t *testing.T) *bed {
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// jobs are those of one process.
+// jobs returns the Jobs of one process.
 func (b *bed) jobs(cfg config, kinds ...kind) *jobs.Jobs[tx] {
 	b.t.Helper()
 	if cfg.Logger == nil {
@@ -56,7 +56,7 @@ func (b *bed) jobs(cfg config, kinds ...kind) *jobs.Jobs[tx] {
 	return j
 }
 
-// start runs workers and returns what stops them, and waits until they have.
+// start runs workers and returns a function that stops them and waits for their end.
 func (b *bed) start(j *jobs.Jobs[tx]) (stop func() error) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ran := make(chan error, 1)
@@ -100,12 +100,12 @@ func (b *bed) finished(j *jobs.Jobs[tx], id string) jobs.Job {
 	return jobs.Job{}
 }
 
-// work is a kind of that name.
+// work returns a kind with that name.
 func work(fn func(ctx context.Context, r *run) (json.RawMessage, error)) kind {
 	return kind{Name: "work", Run: fn}
 }
 
-// noted keeps what is added, to be read while others add to it.
+// noted is a list that can be read while others add to it.
 type noted[T any] struct {
 	mu  sync.Mutex
 	all []T
@@ -123,7 +123,7 @@ func (n *noted[T]) list() []T {
 	return slices.Clone(n.all)
 }
 
-// lockedLog is what was logged, to be read while others write.
+// lockedLog is a log that can be read while others write it.
 type lockedLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// CompletedType is the type of the event that tells of a completed job.
+// CompletedType is the type of the event that announces a completed job.
 const CompletedType = "job.completed"
 
 // ObjectType is the type of that event's object, whose id is the job's.
@@ -17,7 +17,7 @@ const ObjectType = "job"
 
 // CallbacksConfig adjusts Callbacks. A nil config and zero fields mean the defaults.
 type CallbacksConfig struct {
-	// Logger is told of callbacks that nobody can get any more. The default is
+	// Logger gets the callbacks that cannot be delivered any more. The default is
 	// slog.Default.
 	Logger *slog.Logger
 }
@@ -34,8 +34,8 @@ type Callbacks[Tx any] struct {
 
 var _ Announcer[int] = (*Callbacks[int])(nil)
 
-// NewCallbacks returns Callbacks through a sender on the same database as the jobs'
-// store. The registry says which callback URLs are taken.
+// NewCallbacks returns Callbacks that publish through a sender on the same database as
+// the jobs' store. The registry decides which callback URLs are allowed.
 func NewCallbacks[Tx any](registry *sender.Registry[Tx], publisher *sender.Publisher[Tx], cfg *CallbacksConfig) (*Callbacks[Tx], error) {
 	var errs []error
 	if registry == nil {
@@ -54,16 +54,16 @@ func NewCallbacks[Tx any](registry *sender.Registry[Tx], publisher *sender.Publi
 	return c, nil
 }
 
-// AdmitTx implements Announcer. sender.ErrInvalid: the URL is refused, and why;
-// sender.ErrNotFound: the owner is not registered as a subscriber.
+// AdmitTx implements Announcer. It returns sender.ErrInvalid, with the reason, if the
+// URL is refused, and sender.ErrNotFound if the owner is not registered as a
+// subscriber.
 func (c *Callbacks[Tx]) AdmitTx(ctx context.Context, tx Tx, owner, url string) (string, error) {
 	to, err := c.registry.CallbackTx(ctx, tx, owner, url)
 	return to.URL, err
 }
 
 // CompletedTx implements Announcer. If the owner was deleted since, or the URL is
-// refused by now, there is nobody to tell: that is logged, and the job is completed
-// without an event.
+// refused by now, it logs that and publishes no event, and the job is completed.
 func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
 	to, err := c.registry.CallbackTx(ctx, tx, j.Owner, j.CallbackURL)
 	if errors.Is(err, sender.ErrNotFound) || errors.Is(err, sender.ErrInvalid) {
@@ -86,8 +86,8 @@ func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
 	return err
 }
 
-// InTx implements Announcer: it is the publisher's, which wakes the dispatchers of
-// this process.
+// InTx implements Announcer. It is Publisher.InTx, which wakes the dispatchers of this
+// process.
 func (c *Callbacks[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 	return c.publisher.InTx(ctx, fn)
 }

@@ -136,8 +136,8 @@ func TestCallbackURLsAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "needs a publisher")
 }
 
-// Neither is there without the other: a completion that cannot be told is not written,
-// and the function's result is kept until it can be.
+// The completion and its event commit together: while the event cannot be published the
+// completion is not written, and the worker keeps the function's result.
 func TestCompletionAndEventCommitTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t, quiet)
@@ -160,7 +160,7 @@ func TestCompletionAndEventCommitTogether(t *testing.T) {
 	})
 }
 
-// stubborn publishes and then fails, so many times.
+// stubborn publishes and then fails, a given number of times.
 type stubborn struct {
 	*jobs.Callbacks[tx]
 	refusals int

@@ -2,11 +2,11 @@ package jobs
 
 import "context"
 
-// Cancel ends a job that is queued at once, and makes the context of one that is
-// running end, with ErrCancelled: it ends cancelled when its function returns an
-// error, or succeeded if that has done all its work. It returns the job as it is
-// then. Cancelling one again that is ending changes nothing. ErrNotFound;
-// ErrFinished: it has ended.
+// Cancel ends a queued job at once. Of a running job it ends the function's context,
+// with ErrCancelled: the job ends cancelled if its function then returns an error, and
+// succeeded if the function returns a result. Cancel returns the job as it is after the
+// call. To cancel a job again while it is ending changes nothing. It returns
+// ErrNotFound if there is no such job, and ErrFinished if the job has ended.
 func (j *Jobs[Tx]) Cancel(ctx context.Context, k Key) (job Job, err error) {
 	err = j.inTx(ctx, func(tx Tx) error {
 		job, err = j.CancelTx(ctx, tx, k)
@@ -23,8 +23,8 @@ func (j *Jobs[Tx]) Cancel(ctx context.Context, k Key) (job Job, err error) {
 	return job, nil
 }
 
-// CancelTx is Cancel in the caller's transaction. The context of one that is running
-// ends when its worker prolongs its lease the next time, within a third of it.
+// CancelTx is Cancel in the caller's transaction. The context of a running job ends
+// when its worker prolongs the lease the next time, within a third of Config.Lease.
 func (j *Jobs[Tx]) CancelTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 	r, now, err := j.store.LockTx(ctx, tx, k)
 	if err != nil {
@@ -39,7 +39,7 @@ func (j *Jobs[Tx]) CancelTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 	return r.Job, nil
 }
 
-// put stores a record, and the event of its completion with it.
+// put stores a record, and announces the job if the record completes it.
 func (j *Jobs[Tx]) put(ctx context.Context, tx Tx, r Record) error {
 	if err := j.store.UpdateTx(ctx, tx, r); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (j *Jobs[Tx]) put(ctx context.Context, tx Tx, r Record) error {
 	return j.cfg.Announcer.CompletedTx(ctx, tx, r.Job)
 }
 
-// nudge has the worker that runs a job in this process look at it now.
+// nudge makes the worker that runs a job in this process look at it now.
 func (j *Jobs[Tx]) nudge(id string) {
 	j.mu.Lock()
 	t := j.attempts[id]

@@ -17,10 +17,10 @@ const (
 	defaultMaxResult     = 1 << 20
 	defaultMaxState      = 256 << 10
 	maxBytes             = 64 << 20
-	progressAtMost       = time.Second // how old a progress that is read can be
+	progressAtMost       = time.Second // how old the progress that Get returns can be
 	pruneEvery           = 10 * time.Minute
 	pruneAtOnce          = 500
-	graceOfDrain         = 5 * time.Second // for functions whose contexts have ended to return
+	graceOfDrain         = 5 * time.Second // the time that functions have to return once their contexts have ended
 	recordPause          = 100 * time.Millisecond
 	recordPauseMax       = 5 * time.Second
 	maxErrorBytes        = 1024
@@ -30,13 +30,13 @@ const (
 
 // Config adjusts Jobs. A nil config and zero fields mean the defaults.
 type Config[Tx any] struct {
-	// Announcer publishes the completion of jobs that have a callback URL: see
+	// Announcer announces the completion of jobs that have a callback URL: see
 	// NewCallbacks. If it is nil, callback URLs are refused.
 	Announcer Announcer[Tx]
 
-	// Lease is how long a claimed job is left to its worker before another one may
-	// claim it. A worker that lives prolongs it in time. The default is 30 s; at
-	// least 100 ms are needed.
+	// Lease is how long a worker has a claimed job before another worker may claim
+	// it. A live worker prolongs it in time. The default is 30 s, and the least is
+	// 100 ms.
 	Lease time.Duration
 
 	// Poll is how often idle workers look for jobs that other processes have
@@ -58,14 +58,14 @@ type Config[Tx any] struct {
 	MaxResultBytes int
 	MaxStateBytes  int
 
-	// Hooks are told of what the workers do.
+	// Hooks are called by the workers: see Hooks.
 	Hooks Hooks
 
-	// Logger is given what goes wrong. The default is slog.Default.
+	// Logger gets errors and failed tries. The default is slog.Default.
 	Logger *slog.Logger
 
-	// Now is the clock of ids, and of how long a lease is trusted while the database
-	// does not answer. The default is time.Now.
+	// Now is the clock for the times in ids, and for the end of a lease while the
+	// database does not answer. The default is time.Now.
 	Now func() time.Time
 
 	// Chance draws numbers in [0,1) for the jitter. The default is rand.Float64.

@@ -12,14 +12,14 @@ import (
 	"github.com/surehook/surehook/backoff"
 )
 
-// rules are what a kind says of failures.
+// rules are a kind's settings for failures.
 type rules struct {
 	maxTries int
 	retry    backoff.Policy
 }
 
-// claim leases a job that is due. If over is not nil, its function is not to be run:
-// it ends with that.
+// claim leases a job that is due. If over is not nil, the job ends with that error, and
+// its function is not run.
 func (r *Record) claim(rl rules, token int64, now time.Time, lease time.Duration) (over error) {
 	lost := r.Status == Running
 	switch {
@@ -37,8 +37,8 @@ func (r *Record) claim(rl rules, token int64, now time.Time, lease time.Duration
 	return over
 }
 
-// end decides what becomes of a job whose function has returned. cause is that of
-// its context, nil if it has not ended.
+// end decides the status of a job whose function has returned. cause is why the
+// function's context ended; nil: it has not ended.
 func (r *Record) end(rl rules, result json.RawMessage, err, cause error, now time.Time, chance float64) {
 	switch {
 	case err == nil:
@@ -57,13 +57,15 @@ func (r *Record) end(rl rules, result json.RawMessage, err, cause error, now tim
 		r.finish(Failed, now)
 		r.Error = errorText(tryError(err, cause))
 	default:
-		// The horizon is that of deliveries: the number of tries bounds this.
+		// Next's horizon is for deliveries; here the number of tries is the
+		// bound.
 		delay, _ := rl.retry.Next(backoff.State{Attempt: r.Tries}, chance)
 		r.Status, r.Due, r.Error = Queued, now.Add(delay), errorText(tryError(err, cause))
 	}
 }
 
-// tryError prefers to say why the context ended to what came of that.
+// tryError returns the reason why the context ended in place of an error that says only
+// that it has ended.
 func tryError(err, cause error) error {
 	if cause != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return cause
@@ -71,7 +73,7 @@ func tryError(err, cause error) error {
 	return err
 }
 
-// cancel decides what becomes of a job that somebody cancels.
+// cancel decides the status of a job that somebody cancels.
 func (r *Record) cancel(now time.Time) error {
 	switch {
 	case r.Status.Finished():
@@ -85,8 +87,8 @@ func (r *Record) cancel(now time.Time) error {
 	return nil
 }
 
-// save stores what the function goes on from. Another state than before is getting
-// on: the tries are counted anew, from the present one.
+// save stores the state that the function goes on from. A state that differs from the
+// one before counts as progress: the tries are counted anew, from the present one.
 func (r *Record) save(state []byte) {
 	if string(r.State) != string(state) {
 		r.State, r.Tries = state, 1
@@ -97,7 +99,7 @@ func (r *Record) finish(s Status, now time.Time) {
 	r.Status, r.FinishedAt, r.State, r.Due = s, now, nil, time.Time{}
 }
 
-// errorText is an error's, valid UTF-8 and of a bounded length, as databases take it.
+// errorText is an error's text as databases take it: valid UTF-8, of a bounded length.
 func errorText(err error) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= maxErrorBytes {

@@ -1,26 +1,26 @@
-// Package jobs runs what takes longer than a request: it is accepted now, run
+// Package jobs runs work that takes longer than a request: a job is accepted now, run
 // later, and reported by status and by callback.
 //
-// Submit stores a job, in the caller's transaction if the caller has one; a job
-// that is committed is never lost. Run has workers claim jobs of the kinds that
-// were given to New and run their functions. Get tells the truth about a job at
-// any time. With a callback URL, the event job.completed is published in the
-// transaction that writes the completion: see NewCallbacks.
+// Submit stores a job, and SubmitTx does so in the caller's transaction. A job that is
+// committed is never lost. Run starts workers, which claim jobs of the kinds that were
+// given to New and run their functions. Get returns a job as it is now. If a job has a
+// callback URL, the transaction that writes its completion publishes the event
+// job.completed: see NewCallbacks.
 //
 // # What is guaranteed
 //
-// A committed job ends once: succeeded, failed or cancelled, and with a callback
-// URL it has exactly one job.completed event. Its function may be run more than
-// once, because a process can be lost at any moment; two runs of one job overlap
-// only between the loss of a lease and the end of the context of the run that has
-// lost it. Whatever a run writes it writes under the token of its claim: what comes
-// late changes nothing. A kind that does its work in steps of Run.InTx, each of
-// which commits its effect and the state to go on from together, has each step's
-// effect once, however often the process is killed.
+// A committed job ends once: succeeded, failed or cancelled. With a callback URL it has
+// exactly one job.completed event. Its function may be run more than once, because a
+// process can be lost at any moment. Two runs of one job overlap only between the loss
+// of a lease and the end of the context of the run that has lost it. A run writes only
+// under the token of its claim: a write that comes after another claim changes nothing.
+// A kind may do its work in steps of Run.InTx, each of which commits its effect and the
+// state to go on from together. Then each step has its effect once, however often the
+// process is killed.
 //
-// What is not guaranteed: an order of the jobs, and that a function's effects
-// outside of Run.InTx happen once.
+// Two things are not guaranteed: an order of the jobs, and that a function's effects
+// outside of Run.InTx happen only once.
 //
-// Everything works on a Store: jobs/sqlite, jobs/postgres, or jobs/memory for
-// tests; jobstest is the suite that each passes.
+// Jobs are kept in a Store: jobs/sqlite, jobs/postgres, or jobs/memory for tests.
+// Package jobstest is the suite that each of them passes.
 package jobs

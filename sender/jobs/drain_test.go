@@ -64,7 +64,7 @@ func TestDrain(t *testing.T) {
 					require.Empty(t, got.Error)
 				}
 				require.Equal(t, jobs.Queued, b.get(j, waits.ID).Status, "nothing is claimed any more")
-				time.Sleep(2 * time.Hour) // for the function that does not heed
+				time.Sleep(2 * time.Hour) // for the function that ignores its context
 			})
 		})
 	}

@@ -7,8 +7,7 @@ import (
 
 // Errors of submitting, reading and cancelling.
 var (
-	// ErrInvalid: an argument is not of the form that is asked for. Nothing was
-	// changed.
+	// ErrInvalid: an argument is not valid. Nothing was changed.
 	ErrInvalid = errors.New("jobs: invalid")
 
 	// ErrKind: no such kind was given to New. Nothing was written.
@@ -27,8 +26,8 @@ var (
 
 // Errors of running. The first four are also causes: see context.Cause.
 var (
-	// ErrLost: the run's lease was lost, and another run may have begun. What it
-	// writes changes nothing.
+	// ErrLost: the run's lease was lost, and another run may have begun. This run's
+	// writes change nothing any more.
 	ErrLost = errors.New("jobs: the lease was lost")
 
 	// ErrCancelled: the job was cancelled.
@@ -47,13 +46,13 @@ var (
 	// ErrRunning: Run is under way already.
 	ErrRunning = errors.New("jobs: running already")
 
-	// ErrDrainTimeout: Run gave up waiting for functions that do not heed their
-	// contexts. Their jobs become due again when their leases end.
+	// ErrDrainTimeout: Run gave up waiting for functions that ignore the end of
+	// their contexts. Their jobs become due again when their leases end.
 	ErrDrainTimeout = errors.New("jobs: functions were still running when the drain timeout was over")
 )
 
-// Permanent marks an error of a kind's function: trying again would not help, so
-// the job fails at once. The error's text is that of err. Of nil it makes nil.
+// Permanent marks an error of a kind's function: trying again would not help, so the
+// job fails at once. The error's text is that of err. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -66,8 +65,8 @@ type permanent struct{ error }
 func (p permanent) Unwrap() error        { return p.error }
 func (p permanent) Is(target error) bool { return target == ErrPermanent }
 
-// panicked is what a function that panicked has returned. What it panicked with may
-// well contain an input, so its type alone is told.
+// panicked is the error of a function that panicked. It names the type of the panic's
+// value alone: the value may well contain an input.
 type panicked struct{ value any }
 
 func (p panicked) Error() string {

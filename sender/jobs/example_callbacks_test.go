@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// The event that tells of a job's completion commits with it, and goes to the job's
+// The event that announces a job's completion commits with it, and goes to the job's
 // callback URL alone. A dispatcher delivers it.
 func ExampleNewCallbacks() {
 	ctx, stop := context.WithCancel(context.Background())

@@ -42,8 +42,9 @@ func (t *attempt[Tx]) heartbeat(hard context.Context, done <-chan struct{}) {
 			t.j.cfg.Logger.WarnContext(hard, "a job's lease could not be prolonged; it is tried again until it ends",
 				"kind", t.claimed.Kind, "job", t.claimed.ID, "error", err)
 			if t.expired() {
-				// Somebody else may have begun already. Should the database answer
-				// again before, what the function brings is stored all the same.
+				// Another worker may have begun already. If the
+				// database answers again before that happens, the
+				// function's result is stored all the same.
 				t.stop(ErrLost)
 				return
 			}

@@ -22,7 +22,8 @@ const (
 	Cancelled Status = "cancelled"
 )
 
-// Finished tells whether a job of this status has ended. It is never left again.
+// Finished tells whether a job of this status has ended. Such a status never changes
+// again.
 func (s Status) Finished() bool { return s == Succeeded || s == Failed || s == Cancelled }
 
 // Progress is how much of a job is done, in units of its kind.
@@ -51,14 +52,15 @@ type Job struct {
 	// Result is what the function returned; nil unless it succeeded.
 	Result json.RawMessage
 
-	// Error is why it failed. While it is queued again, or running again, it is why
-	// the try before did.
+	// Error is why the job failed. While the job is queued or running again, it is
+	// why the last try failed.
 	Error string
 
-	// Tries are the times that the job was begun since its saved state changed last.
+	// Tries counts how often the job was begun since its saved state changed last.
 	Tries int
 
-	// CancelRequested: somebody has cancelled it while it was running. It ends soon.
+	// CancelRequested: somebody has cancelled the job while it was running. It ends
+	// soon.
 	CancelRequested bool
 
 	CreatedAt  time.Time // all three on the database's clock
@@ -66,8 +68,8 @@ type Job struct {
 	FinishedAt time.Time // zero: it has not ended
 }
 
-// Key names a job. Owner, if it is not empty, must be the job's: to others' keys it
-// does not exist.
+// Key names a job. If Owner is not empty it must be the job's: else the job is not
+// found.
 type Key struct {
 	ID    string
 	Owner string

@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 )
 
-// Jobs takes, runs and tells of jobs. It is safe for concurrent use.
+// Jobs accepts jobs, runs them, and reads them. It is safe for concurrent use.
 type Jobs[Tx any] struct {
 	store Store[Tx]
 	kinds map[string]*Kind[Tx]
@@ -23,9 +23,9 @@ type Jobs[Tx any] struct {
 	attempts map[string]*attempt[Tx] // of this process, by the ids of their jobs
 }
 
-// New returns Jobs of some kinds on a store. A process that only takes jobs and tells
-// of them gives the same kinds and does not call Run. A job whose kind no process that
-// runs is given stays queued.
+// New returns Jobs of some kinds on a store. A process that only accepts and reads jobs
+// gives the same kinds and does not call Run. A job stays queued while no process runs
+// its kind.
 //
 // If the configuration has an Announcer, all transactions are run by its InTx.
 func New[Tx any](store Store[Tx], kinds []Kind[Tx], cfg *Config[Tx]) (*Jobs[Tx], error) {
@@ -70,13 +70,13 @@ func (j *Jobs[Tx]) Submit(ctx context.Context, s Submission) (out Submitted, err
 // SubmitTx stores a job in tx. It is run if and only if tx commits; from then on it
 // is durable. It locks nothing but the idempotency key, if there is one.
 //
-// It returns ErrInvalid, ErrKind, ErrIdempotencyKey, or what the Announcer has
-// against the callback URL, before any of which tx is unchanged. On any other error
-// the caller must roll back; one that matches sender.ErrRetryTx asks for the
-// transaction to be run again.
+// It returns ErrInvalid, ErrKind, ErrIdempotencyKey, or the Announcer's error about the
+// callback URL; after these tx is unchanged. After any other error the caller must roll
+// back. If that error matches sender.ErrRetryTx, the caller should run the transaction
+// again.
 //
-// Nothing tells the package of the caller's commit: workers find the job when they
-// poll. Wake, after the commit, brings its beginning forward.
+// The package does not learn of the caller's commit: workers find the job when they
+// poll. Call Wake after the commit to start it sooner.
 func (j *Jobs[Tx]) SubmitTx(ctx context.Context, tx Tx, s Submission) (Submitted, error) {
 	if len(s.Input) == 0 {
 		s.Input = []byte("null")
@@ -102,9 +102,9 @@ func (j *Jobs[Tx]) SubmitTx(ctx context.Context, tx Tx, s Submission) (Submitted
 	return Submitted{Job: stored.Job, Duplicate: existed}, nil
 }
 
-// Wake tells the workers of this process that a transaction with a job has
-// committed. It never blocks. It is only a hint: without it they find the job by
-// polling.
+// Wake makes the workers of this process look for jobs now. Call it when a transaction
+// with a job has committed. It never blocks. It is only a hint: without it they find
+// the job by polling.
 func (j *Jobs[Tx]) Wake() {
 	select {
 	case j.woken <- struct{}{}:

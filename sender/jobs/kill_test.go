@@ -111,7 +111,7 @@ func openKilled(ctx context.Context, place, schema string, migrate bool) (*kille
 	if err != nil {
 		return nil, err
 	}
-	// Tries that end with their process are many here.
+	// Many tries end with their process here.
 	k.jobs, err = jobs.New(store, []jobs.Kind[*sql.Tx]{
 		{Name: "steps", Run: k.steps, MaxTries: 1000, Concurrency: 3},
 		{Name: "fails", Run: func(context.Context, *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
@@ -121,7 +121,7 @@ func openKilled(ctx context.Context, place, schema string, migrate bool) (*kille
 	return k, err
 }
 
-// steps has one effect in each step, and goes on after the last one that was saved.
+// steps has one effect in each step, and goes on after the last step that was saved.
 func (k *killed) steps(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
 	done := 0
 	if s := run.State(); s != nil {
@@ -144,8 +144,8 @@ func (k *killed) steps(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMes
 	return json.Marshal(done)
 }
 
-// takeAndRun takes jobs, cancels some, and runs them, until it is killed. It says
-// what it has accepted.
+// takeAndRun accepts jobs, cancels some, and runs them, until it is killed. It prints
+// the jobs that it has accepted.
 func takeAndRun(place, schema string) error {
 	ctx := context.Background()
 	k, err := openKilled(ctx, place, schema, false)
@@ -175,13 +175,13 @@ func takeAndRun(place, schema string) error {
 		select {
 		case err := <-ran:
 			return err
-		case <-time.After(rand.N(10 * time.Millisecond)): // not to have more jobs than are run
+		case <-time.After(rand.N(10 * time.Millisecond)): // so that jobs do not pile up
 		}
 	}
 }
 
-// Processes that are killed at any moment lose no job that they have accepted, end
-// each once, have each step's effect once, and tell of each completion once.
+// Processes that are killed at any moment lose no accepted job. Each job ends once,
+// each step has its effect once, and each completion is announced once.
 func TestKilled(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { testKilled(t, filepath.Join(t.TempDir(), "a.db"), "", 1) })
 	t.Run("postgres", func(t *testing.T) {
@@ -251,8 +251,8 @@ func (k *killed) count(t *testing.T, query string) (n int) {
 	return n
 }
 
-// killSome runs processes, kills them at some moment, and returns the jobs that they
-// said they had accepted.
+// killSome runs processes, kills each at some moment, and returns the jobs that they
+// have printed as accepted.
 func killSome(t *testing.T, place, schema string, processes int) (accepted []string) {
 	t.Helper()
 	program, err := os.Executable()
@@ -283,7 +283,7 @@ func killSome(t *testing.T, place, schema string, processes int) (accepted []str
 	case <-time.After(time.Minute):
 		t.Error("nothing is accepted")
 	}
-	// Not to wait for anything, but to be somewhere else each time.
+	// The pause waits for nothing: it varies the moment of the kill.
 	<-time.After(rand.N(20 * time.Millisecond))
 	for i, cmd := range cmds {
 		_ = cmd.Process.Kill()

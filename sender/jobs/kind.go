@@ -26,18 +26,19 @@ type Kind[Tx any] struct {
 	// underscores, joined by full stops.
 	Name string
 
-	// Run does the work of a job, and is called by many goroutines at once. It
-	// returns the result, a JSON value or nil, or an error: then it is run again
-	// later, unless the error is Permanent or MaxTries is reached. The error's text
-	// is shown to the job's owner. A panic is an error.
+	// Run does the work of a job. Many goroutines call it at once. It returns the
+	// result, a JSON value or nil, or an error. After an error the job is run again
+	// later, unless the error is Permanent or MaxTries is reached. The job's owner
+	// can read the error's text. A panic counts as an error.
 	//
 	// ctx ends when the job is cancelled, the try takes too long, the lease is lost
 	// or the workers stop; context.Cause says which. Run should return soon then.
-	// After a crash, run.State is what was saved last.
+	// run.State is the state that was saved last, also by a run that was lost in a
+	// crash.
 	Run func(ctx context.Context, run *Run[Tx]) (json.RawMessage, error)
 
-	// Check refuses an input when it is submitted; its error's text is shown to who
-	// submits it. Nil: every JSON value is right.
+	// Check refuses an input when it is submitted. The submitter gets its error's
+	// text. Nil: every JSON value is accepted.
 	Check func(input json.RawMessage) error
 
 	// Concurrency is how many jobs of this kind one process runs at once. The default
@@ -47,14 +48,16 @@ type Kind[Tx any] struct {
 	// Timeout bounds a try. Zero: it is not bounded.
 	Timeout time.Duration
 
-	// MaxTries is how often a job is begun without getting on before it fails. Saving
-	// another state than before is getting on. The default is 5. A try that ended with
-	// its process counts; one that ended because the workers were stopped does not.
+	// MaxTries is how often a job is begun without progress before it fails. It
+	// makes progress when it saves a state that differs from the one before. A try
+	// that ended with its process counts; one that ended because the workers were
+	// stopped does not. The default is 5.
 	MaxTries int
 
 	// Schedule gives the delay after each failed try, and Jitter spreads it. The
-	// defaults are 1 s, doubling up to 5 min, and backoff.Proportional(0.2). A try
-	// that ended with its process is followed by the next one once its lease is over.
+	// defaults are 1 s, doubling up to 5 min, and backoff.Proportional(0.2). After
+	// a try that ended with its process, the next one begins when the lease is
+	// over.
 	Schedule backoff.Schedule
 	Jitter   backoff.Jitter
 }

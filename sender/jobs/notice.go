@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// started calls the hook, and returns the context that it wants.
+// started calls the hook, and returns the context for the function.
 func (j *Jobs[Tx]) started(ctx context.Context, job Job) context.Context {
 	hook := j.cfg.Hooks.Started
 	if hook == nil {
@@ -21,7 +21,8 @@ func (j *Jobs[Tx]) started(ctx context.Context, job Job) context.Context {
 
 func (j *Jobs[Tx]) ended(ctx context.Context, t Try) {
 	if t.Err != nil {
-		// The text is the kind's: it may name what is the owner's alone.
+		// The error's text comes from the kind. It may contain the owner's
+		// data, so it is not logged.
 		j.cfg.Logger.WarnContext(ctx, "a job's try failed", "kind", t.Job.Kind, "job", t.Job.ID, "status", t.Job.Status,
 			"tries", t.Job.Tries, "lost", t.Lost, "error", fmt.Sprintf("%T", t.Err))
 	}
@@ -36,8 +37,8 @@ func (j *Jobs[Tx]) finished(ctx context.Context, job Job) {
 	}
 }
 
-// guarded calls a hook and contains its panics. What it panics with may well contain
-// an input.
+// guarded calls a hook and contains its panics. It logs the type of the panic's value
+// alone: the value may well contain an input.
 func (j *Jobs[Tx]) guarded(ctx context.Context, name string, hook func()) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -24,7 +24,7 @@ func (j *Jobs[Tx]) Prune(ctx context.Context) (pruned int, err error) {
 	}
 }
 
-// pruning prunes until ctx ends.
+// pruning prunes from time to time until ctx ends.
 func (j *Jobs[Tx]) pruning(ctx context.Context) {
 	ticker := time.NewTicker(pruneEvery)
 	defer ticker.Stop()

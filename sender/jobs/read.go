@@ -13,7 +13,7 @@ import (
 const (
 	defaultPage = 50
 	maxPage     = 200
-	cursorMark  = "j1." // the form of a cursor, so that another one can be told from it
+	cursorMark  = "j1." // the version of a cursor's form, so that other forms are refused
 
 	// maxExamined is about how many jobs one List looks at.
 	maxExamined = 5000
@@ -43,10 +43,11 @@ func (j *Jobs[Tx]) GetTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 	return r.Job, err
 }
 
-// List returns jobs without their inputs, the newest first, and the cursor of the
-// page that follows, "" if none does. It looks at a bounded number of jobs: a page
-// whose kind or status few have can be short, or empty, before the end. ErrInvalid: the cursor is none of List's, or
-// the limit or a filter is refused.
+// List returns jobs without their inputs, the newest first, and the cursor of the next
+// page; "" on the last page. It looks at a bounded number of jobs. So if few jobs have
+// the kind or the status, a page can be short, or empty, though others follow. It
+// returns ErrInvalid if the cursor is not one of List's, or if the limit or a filter is
+// refused.
 func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, err error) {
 	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Limit: q.Limit, Examine: maxExamined}
 	switch {

@@ -132,8 +132,8 @@ func TestUnfitResultsFail(t *testing.T) {
 	}
 }
 
-// A run whose worker dies is followed by another, which goes on from what was saved
-// last. What the dead one still writes changes nothing, and its context ends.
+// If a worker dies, another run follows, and goes on from the state that was saved
+// last. The first run's context ends, and its later writes change nothing.
 func TestLostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -179,8 +179,8 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
-// A failover loses the commit of a claim, and the job is claimed again. What the first
-// run still brings is nobody's: the claims have different tokens.
+// A failover loses the commit of a claim, and the job is claimed again. The first run's
+// result is refused, because the claims have different tokens.
 func TestLostClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -214,7 +214,7 @@ func TestLostClaim(t *testing.T) {
 	})
 }
 
-// A function that goes on for many leases keeps its job.
+// A function keeps its job for as many leases as it needs.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -236,8 +236,8 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// Tries without getting on are bounded, also if they end with their process; a saved
-// state that is another one counts them anew.
+// Tries without progress are bounded, also if they end with their process. They are
+// counted anew once another state is saved.
 func TestCrashesAreBounded(t *testing.T) {
 	for _, saves := range []bool{false, true} {
 		t.Run("saves "+strconv.FormatBool(saves), func(t *testing.T) {
@@ -341,7 +341,7 @@ func (b *bed) all(j *jobs.Jobs[tx]) []jobs.Job {
 	return page
 }
 
-// pauser is a store whose database does not answer while it is paralysed.
+// pauser is a store that can be paused: its database does not answer then.
 type pauser struct {
 	jobs.Store[tx]
 	paralysed chan bool

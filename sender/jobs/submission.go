@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 )
 
-// Submission is a job that somebody asks for.
+// Submission is a job to be run.
 type Submission struct {
 	// Kind is the name of one that was given to New.
 	Kind string
@@ -18,8 +18,8 @@ type Submission struct {
 	// Input is a JSON value that the kind understands. Empty: null.
 	Input json.RawMessage
 
-	// Owner is the id of the subscriber that submits it, and that may read and cancel
-	// it. Empty: nobody does; then there can be no callback URL.
+	// Owner is the id of the subscriber that submits the job, and that may read and
+	// cancel it. Empty: the job belongs to nobody, and can have no callback URL.
 	Owner string
 
 	// CallbackURL is where job.completed is to be posted, signed with the owner's
@@ -71,7 +71,8 @@ func (s *Submission) problems(maxInput int) (errs []error) {
 	return errs
 }
 
-// hash covers what two submissions under one idempotency key must agree on.
+// hash covers the fields that all submissions under one idempotency key must have in
+// common.
 func (s *Submission) hash() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, t := range []string{s.Kind, string(s.Input), s.Owner, s.CallbackURL} {
@@ -81,7 +82,7 @@ func (s *Submission) hash() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// check reports all that is wrong with a submission.
+// check reports all problems of a submission at once.
 func (j *Jobs[Tx]) check(s *Submission) error {
 	k := j.kinds[s.Kind]
 	errs := s.problems(j.cfg.MaxInputBytes)

@@ -166,7 +166,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// One that was cancelled while its process was lost ends without another try.
+// A job that was cancelled while its process was lost ends without another try.
 func TestCancelledWithoutWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -23,12 +23,12 @@ type worker[Tx any] struct {
 	room map[string]int // by kind: how many more may be begun
 }
 
-// Run claims and runs jobs until ctx ends, and then drains: nothing more is claimed,
-// and functions may go on for Config.DrainTimeout before their contexts end. What has
-// not ended by itself then is queued again. It returns nil, or ErrDrainTimeout if a
-// function does not heed its context either; or at once ErrRunning, or an error that
-// matches sender.ErrUnfit. All other errors of the database, one that is away when Run
-// is called included, are logged and got over.
+// Run claims and runs jobs until ctx ends, and then drains: it claims no more jobs, and
+// functions may go on for Config.DrainTimeout before their contexts end. Jobs that have
+// not ended by then are queued again. Run returns nil, or ErrDrainTimeout if a function
+// ignores the end of its context. It returns at once, with ErrRunning or an error that
+// matches sender.ErrUnfit, if it cannot run. It logs all other errors of the database
+// and tries again, also if the database is away when Run is called.
 //
 // Any number of processes may run jobs on one database, without a leader.
 func (j *Jobs[Tx]) Run(ctx context.Context) error {
@@ -46,7 +46,7 @@ func (j *Jobs[Tx]) Run(ctx context.Context) error {
 	lasting := context.WithoutCancel(ctx)
 	soft, stop := context.WithCancelCause(lasting) // of the functions
 	defer stop(nil)
-	hard, abandon := context.WithCancel(lasting) // of what stores what they bring
+	hard, abandon := context.WithCancel(lasting) // of the writes of their outcomes
 	defer abandon()
 
 	var pruner sync.WaitGroup
@@ -86,7 +86,8 @@ func (j *Jobs[Tx]) becomeReady(ctx context.Context) error {
 	}
 }
 
-// longerPause is how long to leave a failing database alone, after one of that long.
+// longerPause is the pause after another failure of the database, given the pause
+// before it.
 func (j *Jobs[Tx]) longerPause(pause time.Duration) time.Duration {
 	return min(2*pause, max(claimFailedPauseMost, j.cfg.Poll))
 }
@@ -134,21 +135,22 @@ func (w *worker[Tx]) claiming(ctx, soft, hard context.Context) {
 	}
 }
 
-// claimed is a job that was leased: over is nil if its function is to be run.
+// claimed is a leased job. If over is not nil the job ends with it, and its function is
+// not run.
 type claimed struct {
 	r    Record
 	over error
 }
 
-// claim claims as many jobs as there is room for, and begins them. more tells that
-// there may be others that there is room for.
+// claim claims as many jobs as it has room for, and begins them. more tells that there
+// may be more due jobs that there is room for.
 func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 	room := w.free()
 	if len(room) == 0 {
 		return false, nil
 	}
 	from := w.j.cfg.Now()
-	// Whether it was committed must be known also when the workers are stopped.
+	// The worker must learn whether this commits, also when it is being stopped.
 	ctx, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
 	defer cancel()
 	var all []claimed
@@ -180,7 +182,7 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// free returns the kinds that there is room for.
+// free returns the kinds of which more jobs may be begun.
 func (w *worker[Tx]) free() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

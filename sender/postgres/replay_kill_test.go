@@ -251,7 +251,7 @@ func killReplaying(t *testing.T, dsn, schema string, members int) {
 		cmd  *exec.Cmd
 		said *strings.Builder
 	}{{first, firstSaid}, {second, secondSaid}} {
-		// Not to wait for anything, but to be somewhere else each time.
+		// The pause waits for nothing: it varies the moment of the kill.
 		<-time.After(rand.N(20 * time.Millisecond))
 		_ = p.cmd.Process.Kill()
 		require.ErrorContains(t, p.cmd.Wait(), "signal: killed", p.said.String())

@@ -1,6 +1,6 @@
-// Package sendertest has what a test of a sending service needs: a scripted
-// receiver, over a real connection ([Endpoint]) or in process ([RoundTripper]),
-// which answers, hangs, crawls and breaks as told, and keeps what was posted.
+// Package sendertest helps to test a service that sends. It has a scripted receiver,
+// over a real connection ([Endpoint]) or in process ([RoundTripper]). The receiver
+// answers, hangs, crawls or breaks as the script says, and keeps the requests.
 //
 //	ep := sendertest.NewEndpoint(t, sendertest.Status(503), sendertest.Status(200))
 //	// … subscribe ep.URL(), publish, dispatch …
@@ -45,8 +45,8 @@ func NewEndpoint(t testing.TB, steps ...Step) *Endpoint {
 	return ep
 }
 
-// NewTLSEndpoint is [NewEndpoint] over TLS, with a certificate that the client
-// of [Endpoint.Client] trusts, and no other.
+// NewTLSEndpoint is [NewEndpoint] over TLS. Only the client of [Endpoint.Client] trusts
+// its certificate.
 func NewTLSEndpoint(t testing.TB, steps ...Step) *Endpoint {
 	t.Helper()
 	ep := newEndpoint(t, steps)
@@ -75,10 +75,10 @@ func (ep *Endpoint) URL() string { return ep.server.URL }
 // idle connections are closed with the endpoint.
 func (ep *Endpoint) Client() *http.Client { return ep.server.Client() }
 
-// Close breaks off what is under way and returns once nothing of the endpoint
-// runs any more; further connections are refused until the end of the test: on Linux
-// the system gives its port to nobody else. The end of the test calls it too; calling
-// it again is harmless.
+// Close breaks off all requests and returns once the endpoint has no goroutine left.
+// Further connections are refused until the end of the test: on Linux the system gives
+// its port to nobody else. The end of the test calls Close, too. To call it again is
+// harmless.
 func (ep *Endpoint) Close() {
 	ep.leave()
 	// The test server's own Close waits for requests that are being answered, and
@@ -99,7 +99,7 @@ func (ep *Endpoint) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var body []byte
 	if !step.early {
-		body, _ = io.ReadAll(r.Body) // what arrived before the client left is kept
+		body, _ = io.ReadAll(r.Body) // keep the part that arrived before the client left
 	}
 	ep.record(r, body)
 
@@ -112,7 +112,7 @@ func (ep *Endpoint) serve(w http.ResponseWriter, r *http.Request) {
 		ep.hijack(ctx, w, step)
 	case step.handler != nil:
 		step.handler(w, withBody(r, body))
-		if ctx.Err() != nil { // it returned because of that, and has not answered
+		if ctx.Err() != nil { // the handler returned because of that, and has not answered
 			panic(http.ErrAbortHandler)
 		}
 	default:

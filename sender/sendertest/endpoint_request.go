@@ -39,11 +39,11 @@ func (r Request) clone() Request {
 	return r
 }
 
-// Verify checks that the request carries a right signature, made with the secret,
-// of every one of the schemes, with a timestamp that was fresh when the request
-// came. The schemes default to [signing.DefaultSchemes], as a dispatcher's do. One
-// that the secret cannot be used with is left out, as it is when signing, unless
-// none is left. The error names every scheme that failed and has no secret in it.
+// Verify checks that the request has, for each of the schemes, a valid signature by the
+// secret, with a timestamp that was fresh when the request came. The schemes default to
+// [signing.DefaultSchemes], as a dispatcher's do. Verify leaves out a scheme that
+// cannot use the secret, as signing does; if no scheme can, that is an error. The error
+// names every scheme that failed, and never contains the secret.
 func (r Request) Verify(secret signing.Secret, schemes ...signing.Scheme) error {
 	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
 	if err != nil {

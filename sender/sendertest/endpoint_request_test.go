@@ -16,7 +16,7 @@ import (
 
 const body = `{"id":"evt_1","type":"subscriber.updated"}`
 
-// signed posts a body that was signed with the schemes, after meddling with it.
+// signed signs a body with the schemes, lets the test change the request, and posts it.
 func signed(t *testing.T, secret signing.Secret, at time.Time, schemes []signing.Scheme, meddle func(*http.Request)) sendertest.Request {
 	t.Helper()
 	keys, err := signing.NewKeyring(signing.Key{Secret: secret})

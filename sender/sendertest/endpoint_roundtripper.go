@@ -21,10 +21,10 @@ func NewRoundTripper(steps ...Step) *RoundTripper {
 	return &RoundTripper{newScript(steps)}
 }
 
-// RoundTrip records the request and plays the next step. When the request's
-// context ends, it and the reading of the answer's body fail with its cause.
-// A step that breaks the connection returns an error like net/http's: one that
-// wraps syscall.ECONNRESET for [Reset], io.EOF for [CloseWithoutAnswer].
+// RoundTrip records the request and plays the next step. When the request's context
+// ends, RoundTrip and the reading of the answer's body fail with the context's cause. A
+// step that breaks the connection returns an error like net/http's: one that wraps
+// syscall.ECONNRESET for [Reset], io.EOF for [CloseWithoutAnswer].
 func (rt *RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, ctx := r.Body, r.Context()
 	if body == nil {

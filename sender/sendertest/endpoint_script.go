@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// script is what is still to be played and what has been posted.
+// script has the steps still to be played and the requests so far.
 type script struct {
 	mu    sync.Mutex
 	steps []Step
@@ -20,25 +20,25 @@ func newScript(steps []Step) script {
 	return script{steps: append([]Step(nil), steps...), grown: make(chan struct{})}
 }
 
-// Set replaces the script: the next request gets the first of steps. Requests
-// that are being answered are not touched, and those recorded stay.
+// Set replaces the script: the next request gets the first of steps. It changes neither
+// the requests that are being answered nor those recorded.
 func (s *script) Set(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steps, s.next = append([]Step(nil), steps...), 0
 }
 
-// Append adds steps to the end of the script. Steps not played yet come first;
-// a last step that is being repeated gives way at once.
+// Append adds steps to the end of the script. Steps not played yet come first. If the
+// last step is being repeated, the next request gets the first added one.
 func (s *script) Append(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steps = append(s.steps, steps...)
 }
 
-// Requests returns copies of the requests recorded so far, in the order in which
-// they were received. A request is recorded when it has been read, before it is
-// answered; of one that was broken off, what had arrived of its body is kept.
+// Requests returns copies of the requests recorded so far, in the order in which they
+// were received. A request is recorded when it has been read, before it is answered. If
+// it was broken off, it has the part of its body that had arrived.
 func (s *script) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *script) Requests() []Request {
 	return out
 }
 
-// WaitFor returns what Requests does as soon as there are at least n of them. If
-// ctx ends before, it returns what there is, and an error that wraps ctx's cause.
+// WaitFor waits until there are at least n requests, and returns all of them. If ctx
+// ends before, it returns those so far, and an error that wraps ctx's cause.
 func (s *script) WaitFor(ctx context.Context, n int) ([]Request, error) {
 	for {
 		s.mu.Lock()

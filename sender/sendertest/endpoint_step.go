@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Step is what a receiver does with one request. Steps are values: they can be
-// used for several endpoints and repeated (slices.Repeat).
+// Step is a receiver's reaction to one request. Steps are values: they can be used for
+// several endpoints and repeated (slices.Repeat).
 type Step struct {
 	wait  time.Duration // before anything else, but after the request was recorded
 	early bool          // the request's body is left unread
-	bad   error         // what is wrong with the step itself
+	bad   error         // why the step cannot be played
 
 	// Exactly one of the two. reply's error is what a client would get.
 	reply   func(ctx context.Context) (*http.Response, error)
@@ -64,8 +64,8 @@ func Func(handler http.HandlerFunc) Step {
 	return Step{handler: handler}
 }
 
-// Delay waits before it plays the step. It waits no longer than until the client
-// leaves or the endpoint is closed.
+// Delay waits before it plays the step. The wait ends early if the client leaves or the
+// endpoint is closed.
 func Delay(d time.Duration, step Step) Step {
 	step.wait += d
 	return step
@@ -98,8 +98,8 @@ func Endless() Step {
 	})
 }
 
-// HugeHeaders sends a 200 with at least size bytes of header fields of 1 KiB.
-// In process no transport stands between that would refuse them.
+// HugeHeaders sends a 200 with at least size bytes of header fields of 1 KiB. A
+// RoundTripper has no transport that would refuse them.
 func HugeHeaders(size int) Step {
 	return replying(func(context.Context) *http.Response {
 		header, value := http.Header{}, strings.Repeat("h", 1<<10)

@@ -20,7 +20,7 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// outcome is what a client made of a step.
+// outcome is a client's result of a step.
 type outcome struct {
 	status int
 	header http.Header
@@ -193,8 +193,8 @@ func TestHeadersBeyondTheTransportsLimitAreRefused(t *testing.T) {
 	require.ErrorContains(t, got.err, "headers exceeded")
 }
 
-// Each of these would go on for ever: the endpoint's own end or the client's
-// must end it.
+// Each of these would go on for ever: it ends when the endpoint is closed, or when the
+// client leaves.
 func lasting() map[string]sendertest.Step {
 	return map[string]sendertest.Step{
 		"hang":         sendertest.Hang(),
@@ -234,8 +234,8 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// Many endpoints are closed, and so many ports asked for that some of theirs would be
-// among them.
+// Many endpoints are closed. Then the test asks for enough new ports that it would get
+// some of theirs.
 func TestClosedEndpointLeavesItsPortToNobody(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("only Linux lets a port be kept")
@@ -395,7 +395,7 @@ func TestStepsThatCannotBe(t *testing.T) {
 	}
 }
 
-// toldTB keeps what a test would have been failed with.
+// toldTB keeps the messages with which a test would have failed.
 type toldTB struct {
 	testing.TB
 	errors string

@@ -11,18 +11,18 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Outbox stands between a Publisher and a store, and remembers what was
-// published, for tests of code that publishes:
+// Outbox stands between a Publisher and a store, and remembers the published events,
+// for tests of code that publishes:
 //
 //	outbox := sendertest.NewOutbox(store)
 //	pub, err := sender.NewPublisher(outbox, nil)
 //	// … run the code under test with pub …
 //	ev := sendertest.RequirePublished(t, outbox, "customer.renamed", sender.Object{Type: "customer", ID: "7"})
 //
-// An event counts once the transaction has committed, if it was begun by InTx,
-// the publisher's or the outbox's. The commit of a transaction that was begun
-// elsewhere cannot be seen: its events count at once. Outbox is safe for
-// concurrent use. Transactions must be comparable, as pointers are.
+// The events of a transaction count once it has committed, if InTx of the publisher or
+// of the outbox began it. The outbox cannot see the commit of any other transaction:
+// its events count at once. Outbox is safe for concurrent use. Transactions must be
+// comparable, as pointers are.
 type Outbox[Tx any] struct {
 	sender.OutboxStore[Tx]
 

@@ -160,7 +160,7 @@ func killOne(t *testing.T, p string) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	_, err = out.Read(make([]byte, 8))
-	// Not to wait for anything, but to be somewhere else each time.
+	// The pause waits for nothing: it varies the moment of the kill.
 	<-time.After(rand.N(60 * time.Millisecond))
 	_ = cmd.Process.Kill()
 	require.ErrorContains(t, cmd.Wait(), "signal: killed", said.String())

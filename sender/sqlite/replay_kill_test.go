@@ -172,7 +172,7 @@ func killReplaying(t *testing.T, p string, members int) {
 	for range 1 + rand.N(max(1, members/12/500)) {
 		require.True(t, lines.Scan(), said.String())
 	}
-	// Not to wait for anything, but to be somewhere else each time.
+	// The pause waits for nothing: it varies the moment of the kill.
 	<-time.After(rand.N(20 * time.Millisecond))
 	_ = cmd.Process.Kill()
 	require.ErrorContains(t, cmd.Wait(), "signal: killed", said.String())

@@ -16,7 +16,7 @@ type (
 
 type announceFunc = func(n sender.Notice) (sender.Draft, bool)
 
-// broken is a store of which some methods are replaced. What is nil is sound.
+// broken is a store with some methods replaced. A nil field leaves the method sound.
 type broken struct {
 	sender.Store[tx] // the sound one
 	publishTx        func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error)

@@ -19,7 +19,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Harness is a store to be tested, and what the suite needs besides it.
+// Harness is a store under test, with the functions that the suite needs besides it.
 type Harness[Tx any] struct {
 	// Store is empty: nothing was ever written to it.
 	Store sender.Store[Tx]

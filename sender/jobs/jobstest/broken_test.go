@@ -82,7 +82,7 @@ func TestBrokenStores(t *testing.T) {
 	}
 }
 
-// broken is a store of which some methods are replaced. What is nil is sound.
+// broken is a store with some methods replaced. A nil field leaves the method sound.
 type broken struct {
 	jobs.Store[tx] // the sound one
 	inTx           func(ctx context.Context, fn func(tx) error) error
@@ -285,8 +285,8 @@ var breakages = map[string]breakage{
 	"unfit": {[]string{"check"}, func(b *broken, _ *harness) { b.check = func(context.Context) error { return sender.ErrUnfit } }},
 }
 
-// stale has transactions read what others are about to change: what they write is
-// written in a second one.
+// stale makes transactions read rows that others are about to change: their writes
+// happen in a second transaction.
 func (b *broken) stale() {
 	later := map[tx]*[]jobs.Record{} // belongs to the transaction that is open
 	b.update = func(_ context.Context, tx tx, r jobs.Record) error {

@@ -1,13 +1,13 @@
 // Package jobstest is the suite that every store of package jobs must pass. It checks
-// the contract that the comments of jobs.Store lay down; a store that passes it can be
+// the contract that the comments of jobs.Store define. A store that passes it can be
 // given to jobs.New.
 //
 //	func TestStore(t *testing.T) {
 //		jobstest.Run(t, func(t *testing.T) jobstest.Harness[*sql.Tx] { … })
 //	}
 //
-// The subtests are named after the rules; what a failing one says ends with the rule
-// in full.
+// The subtests are named after the rules. The message of a failed one ends with the
+// full text of its rule.
 package jobstest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// Harness is a store to be tested, and what the suite needs besides it.
+// Harness is a store under test, with the functions that the suite needs besides it.
 type Harness[Tx any] struct {
 	// Store is empty: nothing was ever written to it.
 	Store jobs.Store[Tx]

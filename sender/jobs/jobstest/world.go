@@ -42,8 +42,8 @@ func (w *world[Tx]) equal(got, want any, what string, args ...any) {
 	}
 }
 
-// same ends the test unless two records are the same, but for how nothing is written
-// and for what a store may drop of times.
+// same ends the test unless two records are the same. It ignores the difference between
+// nil and empty, and the part of a time that a store may drop.
 func (w *world[Tx]) same(got, want jobs.Record, what string, args ...any) {
 	w.Helper()
 	w.equal(plain(got), plain(want), what, args...)
@@ -139,7 +139,7 @@ func (w *world[Tx]) now() (now time.Time) {
 	return now
 }
 
-// due are the ids of what is due of a kind.
+// due returns the ids of the jobs of a kind that are due.
 func (w *world[Tx]) due(kind string, limit int) (ids []string) {
 	w.Helper()
 	w.inTx(func(tx Tx) error {

@@ -27,8 +27,8 @@ type Store struct {
 	under *memory.Store
 	clock func() time.Time
 
-	// What follows belongs to the transaction that is open. Records in it are never
-	// changed, but replaced.
+	// The fields below belong to the open transaction. Records are never changed,
+	// but replaced.
 
 	last int64
 	all  map[string]*jobs.Record // by id
@@ -51,8 +51,7 @@ func New(under *memory.Store, cfg *Config) (*Store, error) {
 	return s, nil
 }
 
-// now is in UTC, and without a monotonic reading, so that equal times are equal
-// values.
+// now has no monotonic reading and is in UTC, so that equal times are equal values.
 func (s *Store) now() time.Time { return s.clock().UTC() }
 
 // Check implements jobs.Store.

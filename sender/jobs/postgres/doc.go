@@ -2,9 +2,9 @@
 // newer, beside the tables of sender/postgres: for applications that use pgx (New) or
 // database/sql with any driver (NewSQL).
 //
-// Any number of processes claim jobs at once, without a leader: a claim takes row
-// locks and passes over what others have locked. All times are the database's.
-// Transactions at READ COMMITTED, REPEATABLE READ and SERIALIZABLE are served; under
-// the stricter two an idempotency key that is used twice at once can ask for the
-// transaction to be run again (sender.ErrRetryTx).
+// Any number of processes claim jobs at once, without a leader: a claim takes row locks
+// and skips rows that others have locked. All times are the database's. Callers'
+// transactions may be at READ COMMITTED, REPEATABLE READ or SERIALIZABLE. Under the
+// stricter two, a submission whose idempotency key is being used by another transaction
+// can fail with sender.ErrRetryTx: the caller then runs its transaction again.
 package postgres

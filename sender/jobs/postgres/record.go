@@ -46,8 +46,8 @@ func timeOf(t sql.Null[time.Time]) time.Time {
 	return t.V.UTC()
 }
 
-// nullable is NULL for the zero time. It cuts off what the database does not keep:
-// some drivers would round.
+// nullable is NULL for the zero time. It cuts times to microseconds, as the database
+// keeps them: some drivers would round.
 func nullable(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -55,7 +55,7 @@ func nullable(t time.Time) any {
 	return time.UnixMicro(t.UnixMicro()).UTC()
 }
 
-// blob is NULL for what there is none of.
+// blob is NULL for no bytes.
 func blob(b []byte) any {
 	if len(b) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (s *Store[Tx]) get(ctx context.Context, tx Tx, query string, k jobs.Key) (r
 	if in, err = s.session(tx); err != nil {
 		return r, nil, err
 	}
-	err = sql.ErrNoRows // what PostgreSQL cannot keep is in none of its rows
+	err = sql.ErrNoRows // PostgreSQL cannot store such an id, so no row has it
 	if ident.Storable("", k.ID) == nil && ident.Storable("", k.Owner) == nil {
 		err = one(ctx, in, query, []any{k.ID, k.Owner}, func(row pgtx.Row) (err error) {
 			r, err = scan(row)
@@ -204,7 +204,7 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 	most := max(q.Examine, q.Limit+1)
 	candidates += ` ORDER BY no DESC LIMIT ` + arg(int64(most))
 	look := args
-	// Only those that match are read whole: results can be large.
+	// Only jobs that match are read whole: results can be large.
 	query, and := s.text.list+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status `+candidates+`) c`, ` WHERE `
 	for _, f := range [...]struct{ column, value string }{{"kind", q.Kind}, {"status", string(q.Status)}} {
 		if f.value != "" {
@@ -221,7 +221,7 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 	case q.Kind == "" && q.Status == "":
 		return page, 0, nil
 	}
-	// It has looked at all candidates: whether others follow, and from where.
+	// All candidates were examined: find out whether others follow, and from where.
 	var n int64
 	err = one(ctx, in, `SELECT coalesce(min(no), 0), count(*) FROM (SELECT no `+candidates+`) j`, look, func(row pgtx.Row) error { return row.Scan(&next, &n) })
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 	return page, next, nil
 }
 
-// PruneTx implements jobs.Store. It waits for nobody.
+// PruneTx implements jobs.Store. It skips rows that others have locked.
 func (s *Store[Tx]) PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int) (int, error) {
 	in, err := s.session(tx)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
 type Config struct {
-	// Schema is where the tables are. All statements name it, so the search_path of
-	// a transaction does not matter. Empty: they name none, and the search_path says
-	// where.
+	// Schema has the tables. All statements name it, so the search_path of a
+	// transaction does not matter. Empty: the statements name no schema, and the
+	// search_path decides.
 	Schema string
 }
 
@@ -32,7 +32,7 @@ type Config struct {
 type Store[Tx any] struct {
 	pool   *pgxpool.Pool
 	schema string
-	clock  string // what statements read the database's time from
+	clock  string // the SQL expression for the database's time
 	text   texts
 	in     func(tx Tx) pgtx.Tx
 	run    func(ctx context.Context, fn func(tx Tx) error) error
@@ -49,8 +49,8 @@ func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
 	return newStore("New", pool, cfg, pgtx.Pgx, pgtx.InTx(pool, pgx.TxOptions{}))
 }
 
-// NewSQL returns a store for applications that use database/sql, with whatever
-// driver, in their transactions. Its own are on a pool of pgx, to the same database.
+// NewSQL returns a store that works in transactions of database/sql, with any driver.
+// Its own transactions are on a pool of pgx, to the same database.
 func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
 	return newStore("NewSQL", pool, cfg, pgtx.SQL, func(ctx context.Context, fn func(tx *sql.Tx) error) error {
 		return pgrun.SQL(ctx, pool, fn)

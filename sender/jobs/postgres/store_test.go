@@ -40,8 +40,8 @@ func schema(t testing.TB, pool *pgxpool.Pool) string {
 	return name
 }
 
-// clock makes a clock that stands still in a schema, and returns its expression and
-// what moves it.
+// clock makes a clock in a schema that stands still. It returns the clock's SQL
+// expression and a function that moves it.
 func clock(t *testing.T, pool *pgxpool.Pool, schema string) (string, func(time.Duration)) {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), `CREATE TABLE "`+schema+`".test_clock AS SELECT timestamptz '2026-11-20 12:00:00Z' AS at`)
@@ -126,8 +126,8 @@ func TestUnfit(t *testing.T) {
 	require.ErrorContains(t, err, "at most 63")
 }
 
-// What is done with a job is durable also where the server's setting would let commits
-// be lost: it was accepted, its steps were saved, it was cancelled.
+// A submission, a saved step and a cancellation are durable, also if the server's
+// setting lets commits be lost.
 func TestDurable(t *testing.T) {
 	pool := openPool(t)
 	s, err := postgres.New(pool, &postgres.Config{Schema: schema(t, pool)})
@@ -165,7 +165,7 @@ func TestDurable(t *testing.T) {
 	}
 }
 
-// What is due is found without looking at what is not.
+// A claim finds due jobs without looking at the others.
 func TestPlans(t *testing.T) {
 	pool := openPool(t, "enable_seqscan", "off", "enable_bitmapscan", "off", "enable_sort", "off")
 	name := schema(t, pool)

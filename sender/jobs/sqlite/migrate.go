@@ -14,18 +14,18 @@ var files embed.FS
 // migrationSet is the name under which surehook_migrations counts the files.
 const migrationSet = "jobs"
 
-// Migrate brings the tables up to date. Call it before the first use, at every
-// start: when nothing is to be done it writes nothing. Several processes may call
-// it at once. It uses one connection and transactions of its own.
+// Migrate brings the tables up to date. Call it before the first use, at every start:
+// when the tables are up to date it writes nothing. Several processes may call it at
+// once. It uses one connection and transactions of its own.
 //
-// Tables that a newer release has migrated are left as they are. It is an error if they
-// say that this release cannot work with them.
+// Tables that a newer release has migrated stay as they are. It is an error if they say
+// that this release cannot work with them.
 func (s *Store) Migrate(ctx context.Context) error {
 	return migrate.SQLite(ctx, s.db, migrationSet, Migrations())
 }
 
-// Migrations returns the numbered files that Migrate applies, for those who have
-// a tool of their own. They only ever go forward, and a released one never changes.
+// Migrations returns the numbered files that Migrate applies, for applications that
+// have a migration tool. They only ever go forward, and a released one never changes.
 // They record themselves in surehook_migrations.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(files, "migrations")

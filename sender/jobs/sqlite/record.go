@@ -123,7 +123,7 @@ func (s *Store) GetTx(ctx context.Context, tx *sql.Tx, k jobs.Key) (jobs.Record,
 	return one(ctx, tx, selectOne, k)
 }
 
-// blob is NULL for what there is none of.
+// blob is NULL for no bytes.
 func blob(b []byte) any {
 	if len(b) == 0 {
 		return nil
@@ -190,7 +190,7 @@ func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) (page 
 	}
 	most := max(q.Examine, q.Limit+1)
 	candidates, args = candidates+` ORDER BY no DESC LIMIT ?`, append(args, most)
-	// Only those that match are read whole: results can be large.
+	// Only jobs that match are read whole: results can be large.
 	query, and, all := `SELECT `+listing+alone+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status`+candidates+`)`, ` WHERE `, args
 	for _, f := range [...]struct{ column, value string }{{"kind", q.Kind}, {"status", string(q.Status)}} {
 		if f.value != "" {
@@ -206,7 +206,7 @@ func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) (page 
 	case q.Kind == "" && q.Status == "":
 		return page, 0, nil
 	}
-	// It has looked at all candidates: whether others follow, and from where.
+	// All candidates were examined: find out whether others follow, and from where.
 	var last sql.NullInt64
 	var n int
 	if err := tx.QueryRowContext(ctx, `SELECT min(no), count(*) FROM (SELECT no`+candidates+`)`, args...).Scan(&last, &n); err != nil {

@@ -15,8 +15,8 @@ import (
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
 type Config struct {
-	// Now is the database's clock: by it jobs become due and leases end. All processes
-	// on one database must agree on it; they are on one machine. The default is
+	// Now is the clock by which jobs become due and leases end. All processes on
+	// one database must agree on it; they run on one machine. The default is
 	// time.Now.
 	Now func() time.Time
 }
@@ -43,7 +43,7 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	return s, nil
 }
 
-// now is in microseconds since 1970, as all times in the tables.
+// now is in microseconds since 1970, like all times in the tables.
 func (s *Store) now() int64 { return s.clock().UnixMicro() }
 
 // Check implements jobs.Store.
@@ -74,8 +74,8 @@ func (s *Store) Check(ctx context.Context) error {
 // (sqlite.org/pragma.html#pragma_synchronous).
 const synchronousFull = 2
 
-// durable returns an error unless what the connection commits is durable. The
-// setting is each connection's own.
+// durable returns an error unless the connection's commits are durable. Each connection
+// has its own setting.
 func durable(ctx context.Context, tx *sql.Tx) error {
 	var level int
 	if err := tx.QueryRowContext(ctx, `PRAGMA synchronous`).Scan(&level); err != nil {

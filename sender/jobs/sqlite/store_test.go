@@ -76,7 +76,7 @@ func TestUnfit(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 
-	// A job that could be lost with the power is not taken.
+	// A job that a loss of power could lose is not accepted.
 	s, err = sqlite.New(open(t, path(t), "_pragma=journal_mode(wal)&_pragma=synchronous(normal)"), nil)
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(t.Context()))
@@ -87,7 +87,7 @@ func TestUnfit(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrUnfit)
 }
 
-// What is due is found without looking at what is not.
+// A claim finds due jobs without looking at the others.
 func TestPlans(t *testing.T) {
 	db := open(t, path(t), fit)
 	s, err := sqlite.New(db, nil)

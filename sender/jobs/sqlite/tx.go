@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// How long a transaction waits for other writers, on top of the connection's own
-	// busy_timeout.
+	// busyLimit is how long a transaction waits for other writers, on top of the
+	// connection's own busy_timeout.
 	busyLimit   = 15 * time.Second
 	busyWaitMin = time.Millisecond
 	busyWaitMax = 50 * time.Millisecond
 
-	// How often InTx runs a function whose transaction must be run again.
+	// inTxRuns bounds how often InTx runs a function whose transaction must be run
+	// again.
 	inTxRuns = 5
 )
 
 // lockQuery takes SQLite's write lock, and writes nothing.
 const lockQuery = `UPDATE surehook_jobs SET no = no WHERE no = 0`
 
-// InTx implements jobs.Store. The transaction has the write lock from its beginning,
-// so that it cannot fail for having read first.
+// InTx implements jobs.Store. The transaction has the write lock from its beginning:
+// one that reads first may be refused the lock later.
 func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	var err error
 	for range inTxRuns {
@@ -75,8 +76,8 @@ func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
 	}
 }
 
-// locked makes sure of the write lock in a caller's transaction: one that reads first
-// may find that it may not write any more.
+// locked takes the write lock in a caller's transaction: one that reads first may be
+// refused the lock later.
 func locked(ctx context.Context, tx *sql.Tx) error {
 	if tx == nil {
 		return fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
@@ -85,8 +86,8 @@ func locked(ctx context.Context, tx *sql.Tx) error {
 	return fail("locking", err)
 }
 
-// fail says what an error came of. One that another transaction caused matches
-// sender.ErrRetryTx.
+// fail wraps an error with the operation that failed. An error that another transaction
+// caused matches sender.ErrRetryTx.
 func fail(doing string, err error) error {
 	if err == nil {
 		return nil
