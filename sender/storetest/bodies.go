@@ -19,14 +19,15 @@ func bodyRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// sized is an event whose body has at least so many bytes.
+// sized is an event whose body has at least n bytes.
 func (w *world[Tx]) sized(n int) sender.Draft {
 	d := w.draft("a.b")
 	d.BodyTail = append(append([]byte(`,"data":"`), bytes.Repeat([]byte("x"), n)...), []byte(`"}`)...)
 	return d
 }
 
-// claimWithin claims what is due with a bound of bytes, and returns how many these are.
+// claimWithin claims the due deliveries under a bound of bytes, and returns the number
+// of bytes claimed.
 func (w *world[Tx]) claimWithin(bound int64) (claimed []sender.Claimed, size int64) {
 	w.Helper()
 	claimed = w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(plenty), Bytes: bound}).Claimed

@@ -9,8 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// bodyBreakages are ways to break how a store reads and bounds the bodies of what is
-// claimed.
+// bodyBreakages break how a store reads and bounds the bodies of claimed deliveries.
 var bodyBreakages = map[string]breakage{
 	"bodies without a bound":           {[]string{"bodies/within a bound", "bodies/one that is larger"}, onClaim(func(p *sender.ClaimParams) { p.Bytes = 0 })},
 	"bodies counted for each delivery": {[]string{"bodies/counted once"}, onClaim(func(p *sender.ClaimParams) { p.Bytes /= 3 })},
@@ -20,7 +19,7 @@ var bodyBreakages = map[string]breakage{
 	"a bound passes the same one over": {[]string{"bodies/turns"}, func(b *broken, h *harness) {
 		var last int64
 		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			if batch.Claim.Bytes > 0 && last != 0 { // who got something last gets something now
+			if batch.Claim.Bytes > 0 && last != 0 { // the one that was served last is served now
 				batch.Claim.SubscriptionRoom = map[int64]int{last: 10}
 				for i := range batch.Claim.Lanes {
 					batch.Claim.Lanes[i].PerSubscription = 0

@@ -362,7 +362,7 @@ var breakages = map[string]breakage{
 		}
 	}},
 	"a replay's set not fixed": {[]string{"replay/set of dead letters", "replay/set of delivered ones"}, func(b *broken, _ *harness) {
-		// It is created anew when it is stepped.
+		// The replay is created anew when it is stepped.
 		created := map[string]sender.Replay{}
 		b.createReplay = func(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
 			made, err := b.Store.CreateReplay(ctx, r, notBefore)
@@ -402,7 +402,7 @@ var breakages = map[string]breakage{
 	"a replay goes before fresh work": {[]string{"replay/below fresh work"}, func(b *broken, _ *harness) {
 		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
 			s, err := b.Store.StepReplays(ctx, limit, announce)
-			if s.Admitted > 0 { // what is redelivered has lost its rank
+			if s.Admitted > 0 { // a redelivery has lost its rank
 				page, _, _ := b.Store.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusAwaitingRetry, Limit: 200})
 				for _, d := range page {
 					err = errors.Join(err, b.Store.Redeliver(ctx, d.ID, time.Time{}))

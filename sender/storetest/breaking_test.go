@@ -11,7 +11,7 @@ import (
 
 type decideFunc = func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
 
-// copies are drafts of the same content, as other events on other objects.
+// copies are drafts with the same content, as other events about other objects.
 func copies(drafts []sender.Draft) []sender.Draft {
 	drafts = slices.Clone(drafts)
 	for i := range drafts {
@@ -51,7 +51,7 @@ func onDecide(change func(decideFunc) decideFunc) func(*broken, *harness) {
 	}
 }
 
-// onDue stores another due than was decided, and does not let it be seen.
+// onDue stores another due time than was decided, and hides that from readers.
 func onDue(change func(due, now time.Time) time.Time) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
 		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
@@ -107,7 +107,7 @@ func onStep(change func(step stepFunc, limit int, announce announceFunc) (sender
 	}
 }
 
-// onReplay stores another replay than was asked for, and does not let it be seen.
+// onReplay stores another replay than was requested, and hides that from readers.
 func onReplay(change func(r *sender.Replay, notBefore *time.Time)) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
 		all := map[string]sender.Replay{}

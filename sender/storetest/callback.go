@@ -180,7 +180,7 @@ func callbackURL[Tx any](w *world[Tx]) {
 		}
 		w.equal(got.URL, want, "URL of the delivery")
 	}
-	// What was claimed before is claimed in another way.
+	// A delivery that was claimed before takes another path in a claim.
 	w.Advance(2 * lease)
 	again := 0
 	for range 3 {

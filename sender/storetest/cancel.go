@@ -18,7 +18,7 @@ func cancelRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// sweep sweeps until nothing is left, limit at a time, and returns how many it
+// sweep sweeps until no delivery remains, limit at a time, and returns how many it
 // ended.
 func (w *world[Tx]) sweep(limit int) (ended int) {
 	w.Helper()

@@ -161,7 +161,7 @@ func claimConcurrently[Tx any](w *world[Tx]) {
 				}
 				mu.Unlock()
 				if len(c.Claimed) == 0 {
-					return // or another one has what is due: the test claims the rest
+					return // or another claim has the due ones: the test claims the rest
 				}
 			}
 		})
@@ -201,7 +201,7 @@ func claimOrder[Tx any](w *world[Tx]) {
 		for _, c := range got {
 			pair = append(pair, due[c.Key])
 		}
-		if len(pair) == 2 { // what order the two of a claim come in is not said
+		if len(pair) == 2 { // the contract does not say in which order one claim returns two
 			pair = []int{min(pair[0], pair[1]), max(pair[0], pair[1])}
 		}
 		order = append(order, pair...)

@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// compareCounts compares the counts with what the lists say.
+// compareCounts compares the counts with the lists.
 func (m *model[Tx]) compareCounts() {
 	got, err := m.Store.Counts(m.ctx)
 	m.noError(err, "counting")
@@ -26,7 +26,7 @@ func (m *model[Tx]) compareCounts() {
 		}
 		return err
 	})
-	var earliest, latest time.Time // that the oldest may be due: what is limited may be left out
+	var earliest, latest time.Time // bounds of OldestDue: a store may leave out deliveries that are limited
 	for _, d := range m.list(sender.DeliveryQuery{Limit: 200}) {
 		if d.Status == sender.StatusDeadLettered {
 			want.DeadLettered++
@@ -59,7 +59,7 @@ func (m *model[Tx]) compareCounts() {
 	}
 }
 
-// counted ends the test unless that is what there is.
+// counted ends the test unless Counts returns these figures.
 func (w *world[Tx]) counted(want sender.Counts, when string) {
 	w.Helper()
 	got, err := w.Store.Counts(w.ctx)

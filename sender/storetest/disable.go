@@ -15,7 +15,7 @@ func disableRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// disabling is the suite's policy, but for failures with a reset, which disable.
+// disabling is the suite's policy, except that failures by a reset disable.
 func disabling(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 	dec := decide(l, h, r, now)
 	if r.Class == sender.ClassReset || r.Class == sender.ClassInterrupted {

@@ -106,7 +106,8 @@ func expandConcurrently[Tx any](w *world[Tx]) {
 	var made atomic.Int64
 	for range expanders {
 		wg.Go(func() {
-			// Who finds another one at it returns zero: only the count tells the end.
+			// A call that finds another one at work returns zero, so only
+			// the count tells the end.
 			for made.Load() < events*subscriptions && ctx.Err() == nil {
 				x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 3, Deliveries: 7})
 				if err != nil {
@@ -156,7 +157,7 @@ func expandInStep[Tx any](w *world[Tx]) {
 	w.equal(len(delivered), 2, "deliveries that are delivered")
 }
 
-// dispatch does as a step of a dispatcher does.
+// dispatch does what a step of a dispatcher does.
 func (w *world[Tx]) dispatch(p sender.ExpandParams, b sender.Batch) (sender.Expanded, sender.Claims) {
 	w.Helper()
 	if s, ok := w.Store.(sender.Stepper); ok {

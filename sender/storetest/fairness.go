@@ -99,7 +99,8 @@ func fairRoom[Tx any](w *world[Tx]) {
 	w.equal(got[subs[3]], 3, "deliveries to a subscription with room for 3")
 	w.equal(got[last], 4, "deliveries to a subscriber that the rooms do not mention")
 
-	// With one slot: those without room have waited longer, and are passed over.
+	// With one slot: subscriptions without room have waited longer, and are passed
+	// over.
 	w.Advance(time.Second)
 	p.Lanes[sender.LaneNew] = sender.LaneParams{Slots: 1, PerSubscriber: 1, PerSubscription: 1, SubscriberRoom: map[int64]int{}}
 	p.SubscriptionRoom = map[int64]int{number[subs[2]]: 0}

@@ -38,7 +38,7 @@ func (w *world[Tx]) feed(q sender.FeedQuery) sender.FeedPage {
 	return p
 }
 
-// follow reads the feed to its end and returns how far that is.
+// follow reads the feed to its end and returns its last position.
 func (w *world[Tx]) follow(q sender.FeedQuery) (all []sender.FeedEvent, end int64) {
 	w.Helper()
 	for range plenty {
@@ -52,7 +52,7 @@ func (w *world[Tx]) follow(q sender.FeedQuery) (all []sender.FeedEvent, end int6
 	return nil, 0
 }
 
-// idsOf are those of what was read, in its order.
+// idsOf returns the ids of events, in their order.
 func idsOf(events []sender.FeedEvent) []string {
 	ids := []string{}
 	for _, e := range events {

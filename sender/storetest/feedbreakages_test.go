@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// fed is a store of which the feed is replaced.
+// fed is a store with another feed.
 type fed struct {
 	sender.Store[tx]
 	feed  func(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error)
@@ -47,7 +47,7 @@ func onFeed(asked func(*sender.FeedQuery), answered func(*sender.FeedPage)) func
 	}
 }
 
-// feedBreakages are ways to break the feed.
+// feedBreakages break the feed.
 var feedBreakages = map[string]breakage{
 	"feed shows all to everyone": {[]string{"feed/viewers", "feed/many candidates"}, onFeedQuery(func(q *sender.FeedQuery) { q.Viewer = sender.Operator })},
 	"feed leaves out the rest": {[]string{"feed/viewers"}, onFeedPage(func(p *sender.FeedPage) {
@@ -72,7 +72,8 @@ var feedBreakages = map[string]breakage{
 	"any event by its id": {[]string{"feed/event"}, func(b *broken, h *harness) {
 		h.Store = &fed{Store: b, event: func(ctx context.Context, _, id string) (sender.StoredEvent, error) { return b.Event(ctx, id) }}
 	}},
-	// As a sequence does: it counts what is rolled back, and what commits late.
+	// As a sequence does: it also counts events that are rolled back or commit
+	// late.
 	"feed up to what was written": {[]string{"feed/rolled back"}, func(b *broken, h *harness) {
 		written := int64(0)
 		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {

@@ -83,7 +83,7 @@ func holdNextDue[Tx any](w *world[Tx]) {
 	w.pause(subs[0])
 	w.record(resultsOf(w.claimsOf(map[string]int{subs[1]: 2}, "while another is paused"), sender.ClassTimeout)...)
 	due := w.now().Add(retryDelay(1))
-	next := w.claimBy(full).NextDue // a store may look once more at what was emptied
+	next := w.claimBy(full).NextDue // a store may look once more at a subscription that has no deliveries any more
 	for range 3 {
 		if next.After(w.now()) {
 			break

@@ -20,14 +20,14 @@ func largeRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// ofMany is the type that many ask for.
+// ofMany is the type for which many subscribe.
 const ofMany = "big.one"
 
-// parts make an event large that has more than three deliveries.
+// parts make an event with more than three deliveries a large one.
 var parts = sender.ExpandParams{Events: 10, Deliveries: 10, Whole: 3, Part: 4}
 
 // many registers subscriptions to large events, each with a subscriber of its own. The
-// last one of them asks for all.
+// last one subscribes to all types.
 func (w *world[Tx]) many(n int) (subs []string) {
 	w.Helper()
 	for range n - 1 {
@@ -78,7 +78,7 @@ func largeParts[Tx any](w *world[Tx]) {
 	for ; made < n; calls++ {
 		w.check(calls < 2*n, "%d of %d deliveries of a large event are made after %d calls, beside others", made, n, calls)
 		var small []sender.Draft
-		for range calls % 8 { // with more of them they take all there is
+		for range calls % 8 { // more of them would take the whole call
 			small = append(small, w.draft("small.one"))
 		}
 		if len(small) > 0 {
@@ -104,7 +104,7 @@ func largeSideBySide[Tx any](w *world[Tx]) {
 	}
 	first, second := w.draft(ofMany), w.draft("some.one")
 	w.publish(first, second)
-	for calls := 0; w.of(second) <= few; calls++ { // and the one that asks for all
+	for calls := 0; w.of(second) <= few; calls++ { // and the one that subscribes to all types
 		w.check(w.of(first) < n/2, "%d deliveries of one large event are made when only %d of the other are", w.of(first), w.of(second))
 		w.expandOnce(parts)
 	}
@@ -189,7 +189,7 @@ func largeLate[Tx any](w *world[Tx]) {
 	}
 }
 
-// largeLateRetries has the pending ones claimed beside others, one at a time.
+// largeLateRetries claims the pending deliveries one at a time, beside others.
 func largeLateRetries[Tx any](w *world[Tx]) {
 	const n = 9
 	subs := w.many(n)

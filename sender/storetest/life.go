@@ -35,7 +35,7 @@ func (w *world[Tx]) read(id string) (s sender.Subscription) {
 	return s
 }
 
-// gone ends the test unless a subscription is not found, nor listed.
+// gone ends the test if a subscription is found or listed.
 func (w *world[Tx]) gone(id, when string) {
 	w.Helper()
 	w.inTx(func(tx Tx) error {
@@ -53,7 +53,7 @@ func (w *world[Tx]) update(s sender.Subscription) {
 	w.inTx(func(tx Tx) error { return w.Store.UpdateSubscriptionTx(w.ctx, tx, s) })
 }
 
-// ask changes what a subscription asks for.
+// ask changes a subscription's filter.
 func (w *world[Tx]) ask(id string, types ...string) {
 	w.Helper()
 	s := w.read(id)
@@ -102,8 +102,8 @@ func (w *world[Tx]) addressed(owner, sub string) sender.Draft {
 	return d
 }
 
-// endsSwept sweeps, and ends the test unless that comes to an end. How much of it is
-// done before, eagerly, is left to the store.
+// endsSwept sweeps until no delivery remains. A store may have done any part of that
+// before.
 func (w *world[Tx]) endsSwept() {
 	w.Helper()
 	w.sweep(100)

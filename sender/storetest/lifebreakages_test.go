@@ -10,8 +10,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// lifeBreakages are ways to break what a store does with subscriptions that are
-// changed, held, resumed, closed and limited, and with notices.
+// lifeBreakages break how a store changes, holds, resumes, closes and limits
+// subscriptions, and how it stores notices.
 var lifeBreakages = map[string]breakage{
 	"filter not updated": {[]string{"life/update", "life/update, what is asked for no more", "random/seed 1"}, func(b *broken, _ *harness) {
 		b.updateTx = func(ctx context.Context, tx tx, s sender.Subscription) error {
@@ -317,7 +317,7 @@ func onDecision(change func(*sender.Decision)) func(*broken, *harness) {
 	})
 }
 
-// onSettings stores other settings than were given.
+// onSettings stores other settings than those given.
 func onSettings(change func(*sender.Settings)) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
 		b.createTx = func(ctx context.Context, tx tx, s sender.Subscription) error {

@@ -8,13 +8,13 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// The random test runs operations against the store and against a model that is
-// too simple to be wrong, and compares all that can be read after each.
+// The random test runs operations against the store and against a model that is too
+// simple to be wrong. It compares all lists after some of them.
 
 const (
 	modelSeeds = 5
 	modelSteps = 220
-	// To compare everything costs much more than a step.
+	// A full comparison costs much more than a step.
 	compareEvery = 4
 	modelSubs    = 9
 	modelEvents  = 20 // besides those of notices
@@ -31,12 +31,12 @@ func modelRules[Tx any]() (rules []rule[Tx]) {
 	return rules
 }
 
-// model is what should be in the store.
+// model has what the store should have.
 type model[Tx any] struct {
 	*world[Tx]
 	rand       *rand.Rand
 	clock      time.Time
-	owners     []string // that are not deleted
+	owners     []string // without the deleted ones
 	subs       []*modelSub
 	events     []*modelEvent // in the order of their commits
 	deliveries []*modelDelivery
@@ -56,7 +56,7 @@ type pair struct{ event, subscription string }
 type modelSub struct {
 	sender.Subscription
 	deleted bool
-	since   map[string]int // how many events were committed before it asked for each pattern of its filter
+	since   map[string]int // by pattern of its filter: how many events were committed before it was added
 	made    int            // how many were before it was made
 	last    int            // how many were before it was closed
 	skipped []modelSkipped
@@ -81,9 +81,9 @@ type modelDelivery struct {
 	key       sender.DeliveryKey // zero: it was never claimed
 	event     *modelEvent
 	sub       *modelSub
-	status    sender.Status // while it is live: of the row alone, whatever became of the subscription
+	status    sender.Status // while it is live: the row's status, whatever the subscription's is
 	live      bool
-	dropped   bool      // its subscription was resumed without it while an attempt was in flight
+	dropped   bool      // a resume has skipped it while an attempt was in flight
 	leased    time.Time // zero: it is not
 	due       time.Time
 	first     time.Time
@@ -91,7 +91,7 @@ type modelDelivery struct {
 	token     int64 // of the last claim
 	tries     int
 	uncounted bool // an attempt of the present schedule did not count
-	vague     bool // whether first begins anew is not laid down
+	vague     bool // the contract does not say whether first begins anew
 	stood     time.Duration
 	single    bool
 	spared    bool
@@ -162,7 +162,7 @@ func (m *model[Tx]) say(format string, args ...any) {
 	m.trace = append(m.trace, fmt.Sprintf(format, args...))
 }
 
-// held tells whether the live deliveries of a subscription are.
+// held tells whether a subscription's live deliveries are held.
 func (s *modelSub) held() bool {
 	return s.Status == sender.SubscriptionPaused || s.Status == sender.SubscriptionDisabled
 }
@@ -182,12 +182,12 @@ func (s *modelSub) gets(e *modelEvent) bool {
 	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription, e.draft.About)
 }
 
-// waits tells whether a subscription is still to get an event.
+// waits tells whether a subscription has yet to get an event.
 func (m *model[Tx]) waits(s *modelSub, e *modelEvent) bool {
 	return m.byPair[pair{e.draft.ID, s.ID}] == nil && s.gets(e)
 }
 
-// skips tells whether a resume has left behind an event that was not expanded.
+// skips tells whether a resume has skipped an event that was not expanded.
 func (s *modelSub) skips(e *modelEvent) bool {
 	for _, l := range s.skipped {
 		if e.at < l.upTo && !takes(l.Resume, e) {
@@ -222,12 +222,12 @@ func (d *modelDelivery) reads() sender.Status {
 	return d.status
 }
 
-// end makes a delivery live no more.
+// end ends a live delivery.
 func (d *modelDelivery) end(status sender.Status) {
 	d.status, d.live, d.dropped, d.single, d.spared, d.leased = status, false, false, false, false, time.Time{}
 }
 
-// cancel ends a delivery that is cancelled. A lost attempt is stored.
+// cancel ends a cancelled delivery, and stores its lost attempt if it has one.
 func (d *modelDelivery) cancel() {
 	if !d.leased.IsZero() {
 		d.attempts = append(d.attempts, sender.ClassInterrupted)

@@ -6,7 +6,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// compare compares all that lists say with the model.
+// compare compares all lists with the model.
 func (m *model[Tx]) compare() {
 	m.compareCounts()
 	m.compareDeliveries()
@@ -20,7 +20,7 @@ func (m *model[Tx]) compareDeliveries() {
 		d := m.byPair[pair{read.Event.ID, read.Subscription}]
 		m.check(d != nil && d.id == read.ID, "delivery %s of event %s to %s has another id, or should not be", read.ID, read.Event.ID, read.Subscription)
 		if d.live && d.cancelled() && d.lapsed(m.clock) && read.AttemptCount > len(d.attempts) {
-			d.cancel() // a store may find that at any time
+			d.cancel() // a store may notice that at any time
 		}
 		if d.live && d.single && d.reads() == d.status {
 			m.check(read.Status != sender.StatusDeadLettered && read.Status != sender.StatusCancelled && read.Status != sender.StatusHeld, "status of %s, which was delivered and is sent again: %s", d.id, read.Status)
@@ -105,7 +105,7 @@ func (w *world[Tx]) sameHealth(got, want sender.Health, of string) {
 	w.equal([]any{got.Lane, got.Streak, got.Warned}, []any{want.Lane, want.Streak, want.Warned}, "lane, streak and warned of %s", of)
 }
 
-// mayBeGone tells whether a closing subscription has got all that it was to get.
+// mayBeGone tells whether a closing subscription has got all its events.
 func (m *model[Tx]) mayBeGone(s *modelSub) bool {
 	for _, d := range m.deliveries {
 		if d.sub == s && d.live && !d.cancelled() {
@@ -120,7 +120,7 @@ func (m *model[Tx]) mayBeGone(s *modelSub) bool {
 	return s.Status == sender.SubscriptionClosing
 }
 
-// mustBeGone tells whether a sweep has to have deleted a closing subscription.
+// mustBeGone tells whether a sweep must have deleted a closing subscription.
 func (m *model[Tx]) mustBeGone(s *modelSub) bool {
 	for _, d := range m.deliveries {
 		if d.sub == s && d.live {

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// modelPolicy is the suite's policy, and uses all that a decision can do besides.
+// modelPolicy is the suite's policy, and also uses all other fields of a decision.
 func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 	dec := decide(l, h, r, now)
 	if dec.Health.Streak >= 3 {
@@ -116,7 +116,8 @@ func (m *model[Tx]) claimed(claims sender.Claims, token int64, slots int) {
 	m.compareClaim(claims, slots, fresh)
 }
 
-// compareClaim compares what was not claimed.
+// compareClaim checks the deliveries that were not claimed: none had room, and NextDue
+// is right.
 func (m *model[Tx]) compareClaim(claims sender.Claims, slots int, fresh map[*modelDelivery]bool) {
 	running := map[*modelSub]int{}
 	for _, d := range m.deliveries {
@@ -149,7 +150,7 @@ func (m *model[Tx]) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
 	return false
 }
 
-// record records the results of a few claims, of which many are of long ago.
+// record records the results of a few claims, many of them late.
 func (m *model[Tx]) record() {
 	var results []sender.Result
 	for range 1 + m.rand.IntN(4) {
@@ -180,12 +181,13 @@ func (m *model[Tx]) settleAll(results []sender.Result) {
 	})
 }
 
-// settle makes of a delivery and its subscription what an attempt of a class makes
-// of them, and compares the decision.
+// settle changes a delivery and its subscription as an attempt of a class does, and
+// compares the decision.
 func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Decision) {
 	d.attempts = append(d.attempts, class)
 	if d.cancelled() {
-		// Whether such an attempt tells of the endpoint is not laid down.
+		// The contract does not say whether such an attempt counts for the
+		// health.
 		if !d.sub.deleted {
 			m.adopt(d, class)
 		}
@@ -221,7 +223,8 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Deci
 	m.affect(d, want, "")
 }
 
-// affect disables, and notes which notices are to be stored, but for one kind.
+// affect disables a subscription, and notes which notices the store must have, except
+// one kind.
 func (m *model[Tx]) affect(d *modelDelivery, dec sender.Decision, but sender.NoticeKind) {
 	active := d.sub.Status == sender.SubscriptionActive
 	if dec.Disable != "" && active {
@@ -237,9 +240,8 @@ func (m *model[Tx]) affect(d *modelDelivery, dec sender.Decision, but sender.Not
 	}
 }
 
-// adopt takes over what a store makes of the health of a subscription that was
-// resumed without a delivery, when that one's attempt ends: either nothing or what
-// is decided.
+// adopt takes over the store's health of a subscription when the attempt of a skipped
+// delivery ends: the store may keep the health or store the decision's.
 func (m *model[Tx]) adopt(d *modelDelivery, class sender.Class) {
 	live, asked := m.given[d.key]
 	if !asked || live.Number != d.number {
@@ -283,7 +285,7 @@ func (m *model[Tx]) redeliver() {
 	}
 	d := m.deliveries[m.rand.IntN(len(m.deliveries))]
 	if d.live && d.dropped && d.single {
-		return // whether it can be is not laid down
+		return // the contract does not say whether it can be
 	}
 	err := m.Store.Redeliver(m.ctx, d.id, time.Time{})
 	switch {

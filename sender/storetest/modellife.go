@@ -8,12 +8,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// filter is what a subscription of the model asks for.
+// filter draws a filter for a subscription of the model.
 func (m *model[Tx]) filter() []string {
 	return [][]string{{"*"}, {"a.*"}, {"a.b", "b.*"}, {"b.c"}, {"a.*", "subscription.disabled"}}[m.rand.IntN(5)]
 }
 
-// any is a subscription, deleted or not.
+// any draws a subscription, deleted or not.
 func (m *model[Tx]) any() *modelSub { return m.subs[m.rand.IntN(len(m.subs))] }
 
 func (m *model[Tx]) subscribe() {
@@ -78,7 +78,7 @@ func (m *model[Tx]) set(s *modelSub, set sender.Settings) {
 	s.Subscription = n
 }
 
-// hold holds, as often as not, one that has an attempt in flight.
+// hold holds a subscription, half the time one with an attempt in flight.
 func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
 	s := m.any()
 	if i := slices.IndexFunc(m.deliveries, func(d *modelDelivery) bool { return d.inFlight(m.clock) && !d.cancelled() }); i >= 0 && m.rand.IntN(2) == 0 {
@@ -97,7 +97,7 @@ func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
 	}
 }
 
-// anyHeld is, as often as not, one that is held.
+// anyHeld draws a subscription, half the time a held one.
 func (m *model[Tx]) anyHeld() *modelSub {
 	if i := slices.IndexFunc(m.subs, func(s *modelSub) bool { return s.held() && !s.deleted }); i >= 0 && m.rand.IntN(2) == 0 {
 		return m.subs[i]
@@ -156,7 +156,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 	s.Status = sender.SubscriptionActive
 }
 
-// oldest is when the oldest event was published that a resume would send.
+// oldest returns when the oldest event was published that a resume would send.
 func (m *model[Tx]) oldest(s *modelSub, r sender.Resume) (oldest time.Time) {
 	for _, e := range m.events {
 		d := m.byPair[pair{e.draft.ID, s.ID}]
@@ -184,7 +184,7 @@ func (s *modelSub) close(events int) {
 	}
 }
 
-// deleteSubscriber deletes one of several owners, and makes another.
+// deleteSubscriber deletes one of several owners, and registers another.
 func (m *model[Tx]) deleteSubscriber() {
 	owner := m.owners[0]
 	m.world.deleteSubscriber(owner)
@@ -197,13 +197,13 @@ func (m *model[Tx]) deleteSubscriber() {
 	m.errorIs(m.tryDeleteSubscriber(owner), sender.ErrNotFound, "deleting a deleted subscriber")
 }
 
-// changeAndRollBack changes a subscription, which then is as before.
+// changeAndRollBack changes a subscription in a transaction that rolls back.
 func (m *model[Tx]) changeAndRollBack() {
 	s := m.anyHeld()
 	failed := errors.New("rolled back")
 	change := m.rand.IntN(6)
 	err := m.try(func(tx Tx) error {
-		// Errors for reasons of the status are as good: nothing is to be left.
+		// Errors because of the status are as good: no change must remain.
 		switch change {
 		case 0:
 			n := s.Subscription

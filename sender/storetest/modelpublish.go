@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// drafts are one to three events, for everybody or for somebody.
+// drafts draws one to three events, for everybody or for one subscriber.
 func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 	for range 1 + m.rand.IntN(3) {
 		obj := sender.Object{Type: "thing", ID: fmt.Sprint(m.rand.IntN(3))}

@@ -41,8 +41,7 @@ func (w *world[Tx]) batch(b sender.Batch) sender.Claims {
 	return claims
 }
 
-// sameNotice ends the test if a notice differs in more than its id from what is
-// wanted.
+// sameNotice ends the test if two notices differ in more than their ids.
 func (w *world[Tx]) sameNotice(got, want sender.Notice) {
 	w.Helper()
 	w.check(got.ID != "", "a notice has no id")
@@ -117,7 +116,7 @@ func noticeBatch[Tx any](w *world[Tx]) {
 	w.equal(len(w.batch(sender.Batch{Decide: noticing, Notices: own[:1]}).Notices), 1, "notices stored of a batch without results")
 }
 
-// announcing makes the event of each notice, for whom it is for.
+// announcing makes the event of each notice, for the notice's subscriber.
 func (w *world[Tx]) announcing() func(sender.Notice) (sender.Draft, bool) {
 	return func(n sender.Notice) (sender.Draft, bool) {
 		d := w.draft(string(n.Kind))
@@ -180,7 +179,8 @@ func noticeAbout[Tx any](w *world[Tx]) {
 			w.equal(len(w.list(sender.DeliveryQuery{Event: d.ID, Subscription: sub})), want, "deliveries of event %d to %s", i, sub)
 		}
 	}
-	// What asks for the type later than the event was committed does not get it for that.
+	// A subscription that asks for the type after the event's commit does not get
+	// it.
 	d := w.draft(failing)
 	d.Subscriber, d.Notice, d.About = owner, true, all
 	w.publish(d)

@@ -17,7 +17,7 @@ func notifyingRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// note stores notices that are about nothing.
+// note stores notices that concern no subscription.
 func (w *world[Tx]) note(notices ...sender.Notice) []sender.Notice {
 	w.Helper()
 	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide, Notices: notices})

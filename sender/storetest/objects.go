@@ -8,7 +8,7 @@ import (
 )
 
 // about publishes an event about an object, which nobody gets, and returns its version.
-// given is 0 for one that is assigned.
+// If given is 0 the store assigns the version.
 func (w *world[Tx]) about(id string, given int64) int64 {
 	w.Helper()
 	d := w.draftOn("c", sender.Object{Type: "thing", ID: id})

@@ -24,7 +24,7 @@ func orderRules[Tx any]() []rule[Tx] {
 	}, orderProcessRules[Tx]()...)
 }
 
-// indexes are those of drafts in a list.
+// indexes returns where in drafts the claimed events stand.
 func indexes(drafts []sender.Draft, claimed []sender.Claimed) (all []int) {
 	for _, c := range claimed {
 		all = append(all, slices.IndexFunc(drafts, func(d sender.Draft) bool { return d.ID == c.Event.ID }))
@@ -32,7 +32,8 @@ func indexes(drafts []sender.Draft, claimed []sender.Claimed) (all []int) {
 	return all
 }
 
-// series publishes events about one object, some in a transaction, the clock moving on.
+// series publishes events about one object, several in each transaction, while the
+// clock moves on.
 func (w *world[Tx]) series(owner, sub string, transactions, each int) (drafts []sender.Draft) {
 	w.Helper()
 	for range transactions {
@@ -85,8 +86,8 @@ func orderReleased[Tx any](w *world[Tx]) {
 	w.equal(order, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "events in the order of the claims, of which the first four were released")
 }
 
-// versions are endpoints that answer after a while, and hold what is posted against the
-// order of the versions.
+// versions has endpoints that answer after a while, and checks that objects' versions
+// arrive in order.
 type versions struct {
 	mu       sync.Mutex
 	rand     *rand.Rand
@@ -135,7 +136,7 @@ func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// wait waits until so many attempts are made, or one breaks the order, or there are no more.
+// wait waits until n attempts were made, one has broken the order, or no more come.
 func (v *versions) wait(attempts int) {
 	standstill := time.NewTimer(15 * time.Second)
 	defer standstill.Stop()
@@ -155,16 +156,16 @@ func (v *versions) wait(attempts int) {
 	}
 }
 
-// orderRun is how much is dispatched, and to how many.
+// orderRun is the size of a run.
 type orderRun struct{ subscriptions, events, objects int }
 
 func orderDispatched[Tx any](w *world[Tx]) {
 	w.dispatched(orderRun{subscriptions: 6, events: 400, objects: 20}, w.Store)
 }
 
-// dispatched has a Dispatcher run on each of some stores. The stores' clock stands still,
-// so that no retry is ever due: only if failures hold nobody back are all first attempts
-// made.
+// dispatched runs a Dispatcher on each of some stores. The stores' clock stands still,
+// so no retry is ever due: all first attempts are made only if failures hold back no
+// later version.
 func (w *world[Tx]) dispatched(of orderRun, stores ...sender.Store[Tx]) {
 	w.Helper()
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
@@ -195,7 +196,7 @@ func (w *world[Tx]) dispatched(of orderRun, stores ...sender.Store[Tx]) {
 	w.equal(v.first, of.subscriptions*of.events, "first attempts made: those that failed hold others back")
 }
 
-// endpoints subscribes some, of which the first fails now and then.
+// endpoints makes subscriptions. The endpoint of the first one fails now and then.
 func (w *world[Tx]) endpoints(keys *sender.Keys, n int) {
 	w.Helper()
 	reg, err := sender.NewRegistry(w.Store, keys, nil)

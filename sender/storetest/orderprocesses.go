@@ -6,7 +6,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// orderProcessRules are about processes that claim of the same subscriptions.
+// orderProcessRules are about several processes that claim from the same subscriptions.
 func orderProcessRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"one process", "While a process holds deliveries of a subscription it alone claims of it; what others hold keeps nobody from other subscriptions, of the same subscriber or not.", orderOneProcess[Tx]},
@@ -20,7 +20,7 @@ func orderProcessRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// as is a claim by a process, of everything that is due.
+// as is a claim of all due deliveries by a process.
 func as(process int64) sender.ClaimParams {
 	return sender.ClaimParams{Lease: lease, By: sender.Presence{Process: process, Beat: 1}, Lanes: lanes(plenty)}
 }
@@ -32,7 +32,7 @@ func some(process int64, n int) sender.ClaimParams {
 	return p
 }
 
-// heldFrom ends the test if a process can claim anything.
+// heldFrom ends the test if a process can claim a delivery.
 func (w *world[Tx]) heldFrom(process int64, when string) {
 	w.Helper()
 	w.equal(len(w.claimBy(as(process)).Claimed), 0, "deliveries claimed by process %d %s", process, when)

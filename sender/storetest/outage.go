@@ -13,8 +13,8 @@ func outageRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// standing is the suite's policy, but for failures to connect, which do not count
-// and stand still.
+// standing is the suite's policy, except for failures to connect: they are uncounted,
+// and the schedule stands still.
 func (w *world[Tx]) standing() *sender.Live {
 	live := new(sender.Live)
 	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
@@ -37,7 +37,7 @@ func outageUncounted[Tx any](w *world[Tx]) {
 		c := w.claimOne()
 		if i == 0 {
 			first = c.At
-		} else { // what is released never was
+		} else { // a released attempt was never made
 			w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 			c = w.claimOne()
 		}

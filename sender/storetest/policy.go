@@ -6,14 +6,14 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// maxTries is how often the suite's schedule tries.
+// maxTries is the number of tries in the suite's schedule.
 const maxTries = 5
 
-// retryDelay is its delay after try n.
+// retryDelay is the schedule's delay after try n.
 func retryDelay(n int) time.Duration { return time.Duration(n) * 10 * time.Minute }
 
-// decide is the suite's policy. It is simpler than any that is of use, but its
-// answer depends on every one of its arguments.
+// decide is the suite's policy. It is too simple to be useful, but its answer depends
+// on every argument.
 func decide(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
 	if r.Class == sender.ClassNone {
 		h = sender.Health{Lane: sender.LaneProven, LastSuccess: now.Truncate(time.Minute)}

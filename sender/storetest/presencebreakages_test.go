@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// presenceBreakages are ways to break what a store does with processes that are gone.
+// presenceBreakages break how a store treats processes that are gone.
 var presenceBreakages = map[string]breakage{
 	"takes over although it lives": {[]string{"presence/it lives"}, func(b *broken, _ *harness) {
 		b.takeOver = func(ctx context.Context, p sender.Presence) (int, error) {

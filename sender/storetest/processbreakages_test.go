@@ -8,8 +8,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// processBreakages are ways to break whose a subscription is while deliveries of it are
-// held.
+// processBreakages break which process may claim from a subscription while its
+// deliveries are leased.
 var processBreakages = map[string]breakage{
 	"every claim is nobody's": {[]string{
 		"order/one process", "order/passed on", "order/passed on by failures", "order/passed on from one that is gone", "order/nobody's",
@@ -90,15 +90,15 @@ var processBreakages = map[string]breakage{
 	}},
 }
 
-// holding is what a process holds of a subscription.
+// holding has the leases of a process on a subscription.
 type holding struct {
 	process int64
 	by      []sender.DeliveryKey
 	failing bool
 }
 
-// onFree loses what one process claims of a subscription that another one has held, unless
-// it is free.
+// onFree drops a process's claims from a subscription that another process has held,
+// unless the subscription is free.
 func onFree(b *broken, free func(*holding) bool) {
 	all := map[int64]*holding{}
 	end := func(k sender.DeliveryKey, failed bool) {

@@ -38,10 +38,10 @@ func pruneRules[Tx any]() []rule[Tx] {
 	return rules
 }
 
-// ages are the times of PruneParams, as ages.
+// ages has the times of PruneParams as ages; zero: nothing of the kind is pruned.
 type ages struct{ delivered, dead, events, notices, objects time.Duration }
 
-// never prunes nothing of a kind.
+// never: nothing of a kind is pruned.
 const never = time.Duration(0)
 
 func (w *world[Tx]) pruneParams(a ages, limit int) sender.PruneParams {
@@ -58,7 +58,7 @@ func (w *world[Tx]) pruneParams(a ages, limit int) sender.PruneParams {
 	}
 }
 
-// prune does a pass and counts what it has removed.
+// prune makes a whole pass and returns the sums of its batches.
 func (w *world[Tx]) prune(a ages) sender.Pruned {
 	w.Helper()
 	sum, _ := w.pruneBy(w.pruneParams(a, 7))
@@ -88,10 +88,10 @@ func (w *world[Tx]) pruneBy(p sender.PruneParams) (sum sender.Pruned, batches in
 	return sum, batches
 }
 
-// all is one age of all but objects.
+// all is one age for everything except objects.
 func all(age time.Duration) ages { return ages{delivered: age, dead: age, events: age, notices: age} }
 
-// pruned ends the test unless a delivery is not found, nor listed.
+// pruned ends the test if a delivery is found or listed.
 func (w *world[Tx]) pruned(id string) {
 	w.Helper()
 	_, err := w.Store.Delivery(w.ctx, id)

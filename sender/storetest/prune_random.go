@@ -68,7 +68,7 @@ func pruneBesideRedeliveries[Tx any](w *world[Tx]) {
 	w.equal(len(w.list(sender.DeliveryQuery{})), 0, "deliveries left in the end")
 }
 
-// pruneRandomly does this and that, and prunes at any time.
+// pruneRandomly mixes pruning with random other operations.
 func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {

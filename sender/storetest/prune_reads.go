@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What counts, lists and replays make of what was pruned.
+// pruneReadsRules are about counts, lists and replays after pruning.
 func pruneReadsRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"counts", "Counts are right after pruning: fewer dead letters, no fewer unread notices, and nothing to be expanded.", pruneCounts[Tx]},

@@ -22,7 +22,7 @@ func queryRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// variety makes deliveries that differ in all that a query can ask about, and
+// variety makes deliveries that differ in all properties that a query can select by. It
 // returns the owners, the subscriptions, the events and some times.
 func (w *world[Tx]) variety() (owners, subs []string, drafts []sender.Draft, times []time.Time) {
 	w.Helper()

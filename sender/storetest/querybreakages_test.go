@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// queryBreakages are ways to break what a store answers an operator.
+// queryBreakages break a store's answers to an operator.
 var queryBreakages = map[string]breakage{
 	"owner ignored in lists":      {[]string{"query/deliveries"}, onQuery(func(q *sender.DeliveryQuery) { q.Subscriber = "" })},
 	"type ignored in lists":       {[]string{"query/deliveries", "query/many candidates"}, onQuery(func(q *sender.DeliveryQuery) { q.EventType = "" })},
@@ -101,7 +101,7 @@ var queryBreakages = map[string]breakage{
 	"deleted reads as held": {[]string{"query/facts"}, onFacts(func(f *sender.Facts) { f.Status = sender.SubscriptionDisabled })},
 }
 
-// after is the next time that a store tells from one.
+// after is the next time that a store can distinguish from t.
 func after(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -118,7 +118,7 @@ func onQuery(change func(*sender.DeliveryQuery)) func(*broken, *harness) {
 	}
 }
 
-// answers is a store of which some answers are replaced. What is nil is sound.
+// answers is a store with some answers replaced. A nil field leaves the answer sound.
 type answers struct {
 	sender.Store[tx]
 	b             *broken

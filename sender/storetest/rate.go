@@ -105,7 +105,7 @@ func rateInFlightChanged[Tx any](w *world[Tx]) {
 	w.equal(len(w.claim(plenty)), 14, "deliveries claimed without MaxInFlight")
 }
 
-// claimFor claims for a time, whenever NextDue says, lets all succeed, and returns
+// claimFor claims for a time, at each NextDue, lets all attempts succeed, and returns
 // how many it claimed. It ends the test if that is more than a rate allows.
 func (w *world[Tx]) claimFor(d time.Duration, rate float64) (n int) {
 	w.Helper()
@@ -115,7 +115,8 @@ func (w *world[Tx]) claimFor(d time.Duration, rate float64) (n int) {
 		claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)})
 		n += len(claims.Claimed)
 		passed := claims.Now.Sub(start)
-		// A microsecond's worth more: stores may round the times that they remember.
+		// One microsecond is allowed for: stores may round the times that they
+		// remember.
 		most := burst + rate*(passed+10*time.Microsecond).Seconds()
 		w.check(float64(n) <= most, "%d deliveries were claimed within %v, at %g a second at most", n, passed, rate)
 		w.record(resultsOf(claims.Claimed, sender.ClassNone)...)

@@ -74,8 +74,7 @@ func recordDeadLetter[Tx any](w *world[Tx]) {
 	w.claimNothing("after the dead letter")
 }
 
-// deadLetter fails what must be the only delivery that is due until it is given
-// up.
+// deadLetter fails the only due delivery until it is given up.
 func (w *world[Tx]) deadLetter() {
 	w.Helper()
 	for range maxTries {
@@ -157,7 +156,7 @@ func recordHealth[Tx any](w *world[Tx]) {
 		return decide(l, h, r, now)
 	}
 	// batch records classes as results of a's deliveries, with one of b's between,
-	// and returns what Decide was given for a's last.
+	// and returns Decide's arguments for a's last one.
 	batch := func(classes ...sender.Class) sender.Health {
 		var results []sender.Result
 		for _, class := range classes {
@@ -190,7 +189,7 @@ func recordHealth[Tx any](w *world[Tx]) {
 	same(seen[0], sender.Health{Lane: sender.LaneProven, LastSuccess: w.now().Truncate(time.Minute)})
 }
 
-// lost ends the test unless a result is lost and changes nothing.
+// lost ends the test unless a result is reported as lost and changes nothing.
 func (w *world[Tx]) lost(r sender.Result, event, sub, why string) {
 	w.Helper()
 	before := w.delivery(event, sub)

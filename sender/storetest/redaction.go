@@ -22,7 +22,7 @@ func redactionRules[Tx any]() []rule[Tx] {
 	}, redactReadsRules[Tx]()...)
 }
 
-// redact redacts until it is done.
+// redact redacts until no event remains.
 func (w *world[Tx]) redact(p sender.RedactParams) (sum sender.Redacted) {
 	w.Helper()
 	p.Limit = 3
@@ -41,7 +41,7 @@ func (w *world[Tx]) redact(p sender.RedactParams) (sum sender.Redacted) {
 	return sum
 }
 
-// redacted is how a delivery should read once its event is.
+// redacted is a delivery as it should read once its event is redacted.
 func redacted(d sender.Delivery) sender.Delivery {
 	d.Redacted, d.Body = true, nil
 	attempts := d.Attempts
@@ -53,8 +53,8 @@ func redacted(d sender.Delivery) sender.Delivery {
 	return d
 }
 
-// reads ends the test unless a delivery is that one, but for what nil and no bytes
-// differ in.
+// reads ends the test unless two deliveries are equal, where nil and empty bytes are
+// the same.
 func (w *world[Tx]) reads(want sender.Delivery, when string) {
 	w.Helper()
 	got := w.get(want.ID)

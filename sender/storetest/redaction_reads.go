@@ -6,7 +6,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What counts, lists and replays make of what was redacted.
+// redactReadsRules are about counts, lists and replays after a redaction.
 func redactReadsRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"counts", "What a redaction has cancelled does not count as live or held any more.", redactCounts[Tx]},

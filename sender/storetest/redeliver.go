@@ -23,13 +23,13 @@ func redeliverRules[Tx any]() []rule[Tx] {
 	}
 }
 
-// redeliver redelivers what must be redeliverable.
+// redeliver redelivers a delivery, which must succeed.
 func (w *world[Tx]) redeliver(id string) {
 	w.Helper()
 	w.noError(w.Store.Redeliver(w.ctx, id, time.Time{}), "redelivering %s", id)
 }
 
-// watch keeps what Decide was given last.
+// watch keeps the last Live that Decide was given.
 func (w *world[Tx]) watch() *sender.Live {
 	live := new(sender.Live)
 	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
@@ -72,8 +72,8 @@ func redeliverAwaiting[Tx any](w *world[Tx]) {
 	w.deadLetterFrom(5, maxTries-1)
 }
 
-// deadLetterFrom expects a number of attempts until the dead letter, numbered
-// from a number on.
+// deadLetterFrom expects a number of attempts until the delivery is a dead letter,
+// numbered from a number on.
 func (w *world[Tx]) deadLetterFrom(number, attempts int) {
 	w.Helper()
 	for n := range attempts {
@@ -262,7 +262,7 @@ func redeliverUnknown[Tx any](w *world[Tx]) {
 	}
 }
 
-// oddIDs are no delivery's; real is one's.
+// oddIDs are ids of no delivery; real is the id of one.
 func (w *world[Tx]) oddIDs(real string) []string {
 	return []string{
 		"", "dlv_", "dlv_x", "dlv_1_1", "dlv__", "dlv_unknown_1", real + "x", real + "_1", real + " ", " " + real, real[:len(real)-1], real[1:],

@@ -26,7 +26,7 @@ func replayRules[Tx any]() []rule[Tx] {
 	}, replayStepRules[Tx]())
 }
 
-// endNow is a policy that makes an end of each first result.
+// endNow is a policy that ends each delivery by its first result.
 func endNow(_ sender.Live, h sender.Health, r sender.Result, _ time.Time) sender.Decision {
 	if r.Class == sender.ClassNone {
 		return sender.Decision{Status: sender.StatusDelivered, Health: h}
@@ -34,8 +34,8 @@ func endNow(_ sender.Live, h sender.Health, r sender.Result, _ time.Time) sender
 	return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
 }
 
-// endAll brings all that is due to its end: delivered, or else dead-lettered by an
-// attempt of a class.
+// endAll ends all due deliveries with an attempt of a class: delivered if it is
+// ClassNone, else dead-lettered.
 func (w *world[Tx]) endAll(class sender.Class) {
 	w.Helper()
 	decide := w.decide
@@ -50,8 +50,8 @@ func (w *world[Tx]) endAll(class sender.Class) {
 	}
 }
 
-// ended makes a subscription with n deliveries that are at their end, and returns
-// their events.
+// ended makes a subscription with n deliveries that have ended, and returns their
+// events.
 func (w *world[Tx]) ended(n int, class sender.Class) (drafts []sender.Draft, sub string) {
 	w.Helper()
 	owner := w.subscriber()
@@ -109,7 +109,7 @@ func (w *world[Tx]) step(limit int) sender.ReplayStep {
 	return s
 }
 
-// steps goes on for as long as another step would get on at once.
+// steps makes steps until ReplayStep.More is false, and sums them up.
 func (w *world[Tx]) steps(limit int) (all sender.ReplayStep) {
 	w.Helper()
 	for range plenty {
@@ -127,7 +127,7 @@ func (w *world[Tx]) steps(limit int) (all sender.ReplayStep) {
 	return all
 }
 
-// claimedEvents claims all that is due, and returns the ids of its events, sorted.
+// claimedEvents claims all due deliveries, and returns the ids of their events, sorted.
 func (w *world[Tx]) claimedEvents() (claimed []sender.Claimed, ids []string) {
 	w.Helper()
 	ids = []string{}
@@ -218,7 +218,7 @@ func (w *world[Tx]) pauseReplay(id string) {
 	w.setReplay(id, sender.ReplayPaused)
 }
 
-// stepsAtOnce steps from several goroutines until nothing is left.
+// stepsAtOnce makes steps from several goroutines until ReplayStep.More is false.
 func (w *world[Tx]) stepsAtOnce(goroutines, limit int) (admitted int, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

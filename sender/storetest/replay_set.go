@@ -11,7 +11,7 @@ func replayDeadSet[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(4, sender.ClassStatus)
 	r := w.replay(sender.ReplayFilter{})
 	w.ended(1, sender.ClassStatus)
-	// Three are redelivered before they have had their turn: one succeeds, one is a
+	// Three are redelivered before the replay reaches them: one succeeds, one is a
 	// dead letter again, and one is still live.
 	for i, class := range []sender.Class{sender.ClassNone, sender.ClassStatus} {
 		w.redeliver(w.delivery(drafts[i].ID, sub).ID)

@@ -42,7 +42,7 @@ func replayRank[Tx any](w *world[Tx]) {
 	replayed := w.claim(1)[0]
 	w.check(slices.Contains(sorted(drafts...), replayed.Event.ID), "the replay's own were not claimed after the others")
 
-	// Once it was claimed it is like any other.
+	// Once claimed, it is like any other delivery.
 	w.record(result(replayed, sender.ClassStatus))
 	w.Advance(retryDelay(1))
 	w.equal(w.claim(1)[0].Event.ID, replayed.Event.ID, "event claimed next: the retry of what was of the replay")
@@ -109,7 +109,8 @@ func replayRate[Tx any](w *world[Tx]) {
 	w.equal(w.steps(plenty).Admitted, 4, "admitted when another replay, without a rate, is there")
 }
 
-// replayPause is how long a store may leave a replay alone that has enough ahead.
+// replayPause bounds how long a store may leave a replay alone that has admitted
+// enough.
 const replayPause = 5 * time.Second
 
 func replayAhead[Tx any](w *world[Tx]) {
@@ -117,7 +118,8 @@ func replayAhead[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(members, sender.ClassStatus)
 	_, other := w.ended(1, sender.ClassStatus)
 
-	// Deliveries that are not selected are looked at in several steps, too.
+	// Deliveries that the replay does not select are looked at in several steps,
+	// too.
 	none := w.replay(sender.ReplayFilter{ErrorClass: sender.ClassBlocked})
 	w.equal(none.Matched, int64(0), "Matched by a filter that selects nothing")
 	if s := w.step(plenty); s.More {
@@ -142,7 +144,7 @@ func replayAhead[Tx any](w *world[Tx]) {
 	s = w.steps(plenty)
 	w.check(s.Admitted >= 1 && s.Admitted <= 200, "%d were admitted after %d were claimed", s.Admitted, len(claimed))
 
-	// What is held does not keep it back.
+	// Held deliveries do not keep it back.
 	w.pause(sub)
 	for range 10 {
 		w.Advance(replayPause)

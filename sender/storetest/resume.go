@@ -191,7 +191,7 @@ func resumeTwice[Tx any](w *world[Tx]) {
 		return expanded, waiting
 	}
 	cancelled1, cancelled2 := round(takeNone)
-	// What is not expanded yet goes through all the resumes that follow.
+	// All later resumes count for an event that is not expanded yet.
 	w.pause(sub)
 	w.resume(sub, takeAll)
 	w.expand()

@@ -45,8 +45,8 @@ func resumeInFlightTaken[Tx any](w *world[Tx]) {
 	w.equal([]any{w.delivery(d.ID, sub).Status, w.delivery(d.ID, sub).AttemptCount}, []any{sender.StatusDelivered, 4}, "status and attempts")
 }
 
-// skippedInFlight makes a delivery whose subscription was resumed without it while an
-// attempt was in flight.
+// skippedInFlight makes a delivery that a resume has skipped while an attempt was in
+// flight.
 func (w *world[Tx]) skippedInFlight() (d sender.Draft, sub string, c sender.Claimed) {
 	w.Helper()
 	d, sub = w.one()

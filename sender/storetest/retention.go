@@ -42,7 +42,7 @@ func resumeRetention[Tx any](w *world[Tx]) {
 		w.publish(w.draft("a.b"))
 		w.expand()
 		w.Advance(time.Second)
-		if len(at) == 1 { // what has ended is not sent
+		if len(at) == 1 { // a delivery that has ended is not sent
 			w.record(result(w.claimOne(), sender.ClassNone))
 		}
 	}
@@ -80,7 +80,7 @@ func resumeRetentionWaiting[Tx any](w *world[Tx]) {
 	w.pause(sub)
 	w.resume(sub, takeNone)
 	w.pause(sub)
-	w.resume(sub, sender.Resume{Since: second.Add(time.Second), NotBefore: w.now()}) // what was left behind is not sent
+	w.resume(sub, sender.Resume{Since: second.Add(time.Second), NotBefore: w.now()}) // skipped deliveries are not sent
 	w.expand()
 	w.endsSwept()
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 2}, "statuses after a resume that sends nothing")

@@ -19,7 +19,7 @@ func onPrune(change func(*sender.PruneParams)) func(*broken, *harness) {
 	}
 }
 
-// retentionBreakages are ways to break how a store forgets.
+// retentionBreakages break pruning and redaction.
 var retentionBreakages = map[string]breakage{
 	"pruned too early": {[]string{"retention/delivered", "retention/cancelled"}, onPrune(func(p *sender.PruneParams) {
 		p.Delivered = p.Delivered.Add(2 * time.Hour)

@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// rollups are those of the last hour.
+// rollups returns the rollups of the last hour.
 func (w *world[Tx]) rollups() []sender.Rollup {
 	w.Helper()
 	all, err := w.Store.Rollups(w.ctx, w.now().Add(-time.Hour), w.now().Add(time.Minute))
@@ -78,9 +78,9 @@ func queryRollups[Tx any](w *world[Tx]) {
 	w.sameRollup(got[0], first, "in the first minute")
 
 	w.Advance(3 * time.Minute) // the fourth was lost, and the second is due again
-	w.sweep(10)                // a store may look here how much there is to do
+	w.sweep(10)                // a store may count its backlog here
 	_, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Health: h} // which is none
+		return sender.Decision{Health: h} // which is zero
 	}, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
 	w.errorIs(err, sender.ErrInvalid, "a decision without a status")
 	w.equal(len(w.rollups()), 1, "rollups after a batch that failed")

@@ -71,7 +71,7 @@ func (w *world[Tx]) rewrap(subscriber, old string, s sender.SealedSecret) (done 
 	return done
 }
 
-// sameSecrets ends the test if those of a keyring are others, or in another order.
+// sameSecrets ends the test unless a keyring has these secrets in this order.
 func (w *world[Tx]) sameSecrets(k sender.SealedKeyring, want ...sender.SealedSecret) {
 	w.Helper()
 	w.equal(len(k.Secrets), len(want), "number of secrets of %s", k.Subscriber)
@@ -224,7 +224,7 @@ func secretsKeys[Tx any](w *world[Tx]) {
 	slices.Sort(with)
 	keys("with one that is not known", with...)
 
-	// They are gone with what they sealed.
+	// They are gone with the secrets that they sealed.
 	w.check(w.rewrap(unknown, "a", sealed("sec_1", "c", odd[0])), "a secret was not sealed anew")
 	keys("after that was sealed anew", with[1:]...)
 	w.noError(w.setSecrets(unknown, w.keyring(unknown).Version, sealed("sec_1", "c", odd[0])), "replacing secrets")
@@ -280,7 +280,8 @@ func secretsByKey[Tx any](w *world[Tx]) {
 	w.equal(list("", "", 1), all[3:4], "first page of those whose key is not known")
 	w.equal(list("K1", "", 10), []string(nil), "keyrings under a key that sealed nothing")
 
-	// What is done is not found again: no cursor is needed to go on.
+	// A keyring that was sealed anew is not found again, so no cursor is needed to
+	// go on.
 	w.check(w.rewrap(under[0], "a", sealed("sec_1", "anew", "k1")), "a secret was not sealed anew")
 	w.equal(list("k2", "", 2), under[1:3], "first page after the first was sealed anew")
 	err := w.Store.InTx(w.ctx, func(tx Tx) error {

@@ -19,7 +19,8 @@ func spareRules[Tx any]() []rule[Tx] {
 
 const spareDelay = time.Second
 
-// sparing is the suite's policy, but for resets, of which no two in a row count.
+// sparing is the suite's policy, except that it spares a reset unless the attempt
+// before was spared.
 func (w *world[Tx]) sparing() *sender.Live {
 	live := new(sender.Live)
 	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {

@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// spareBreakages are ways to break what a store remembers of attempts that were spared.
+// spareBreakages break how a store remembers spared attempts.
 var spareBreakages = map[string]breakage{
 	"spared forgotten":               {[]string{"record/spared", "record/spared, single", "random/seed 1"}, onDecision(func(dec *sender.Decision) { dec.Spared = false })},
 	"spared not told with the claim": {[]string{"record/spared", "record/spared, single", "random/seed 1"}, onSpared(func(sender.Claimed) bool { return false })},
@@ -74,7 +74,7 @@ var spareBreakages = map[string]breakage{
 	"facts without Spared": {[]string{"record/spared, single"}, onFacts(func(f *sender.Facts) { f.Spared = false })},
 }
 
-// onSpared tells something else with a claim.
+// onSpared changes Spared in claims.
 func onSpared(spared func(sender.Claimed) bool) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
 		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
@@ -87,7 +87,7 @@ func onSpared(spared func(sender.Claimed) bool) func(*broken, *harness) {
 	}
 }
 
-// keepSpared tells decisions something else.
+// keepSpared changes Spared for decisions.
 func keepSpared(spared func(sender.Live) bool) func(*broken, *harness) {
 	return onDecide(func(decide decideFunc) decideFunc {
 		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {

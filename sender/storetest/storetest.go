@@ -1,14 +1,13 @@
-// Package storetest is the suite that every store of package sender must pass.
-// It checks the contract that the comments of sender.Store lay down; a store
-// that passes it can be given to the publisher, the registry, the dispatcher and
-// the history.
+// Package storetest is the suite that every store of package sender must pass. It
+// checks the contract that the comments of sender.Store define. A store that passes it
+// serves the publisher, the registry, the dispatcher and the history.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Harness[*sql.Tx] { … })
 //	}
 //
-// The subtests are named "group/rule"; what a failing one says ends with the rule
-// in full.
+// The subtests are named "group/rule". The message of a failed one ends with the full
+// text of its rule.
 package storetest
 
 import (
@@ -24,8 +23,8 @@ type Harness[Tx any] struct {
 	// Store is empty: nothing was ever written to it.
 	Store sender.Store[Tx]
 
-	// Other returns another store on the same database, as another process has one. It may
-	// be nil: then processes share the one.
+	// Other returns another store on the same database, like that of another
+	// process. It may be nil: then the suite's processes share Store.
 	Other func(t *testing.T) sender.Store[Tx]
 
 	// Advance moves the store's clock forward. Otherwise the clock stands still.
@@ -47,10 +46,9 @@ func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	run(t, open, slices.Concat(callersGroups[Tx](), ownGroups[Tx]()))
 }
 
-// RunCallers runs the part of the suite that is about what is done in callers'
-// transactions. It is for a store that Run has passed on the same database, and that is
-// to serve callers who begin theirs in yet another way: at another isolation level, or
-// by another driver.
+// RunCallers runs the part of the suite about callers' transactions. Use it if a store
+// has passed Run on a database, and must also serve transactions that begin in another
+// way: at another isolation level, or by another driver.
 func RunCallers[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	run(t, open, callersGroups[Tx]())
 }
@@ -98,8 +96,8 @@ func callersGroups[Tx any]() []group[Tx] {
 	}
 }
 
-// ownGroups are those about the store's own transactions: how the callers' are begun
-// that they need makes no difference.
+// ownGroups are the rules about the store's own transactions. They do not depend on how
+// callers' transactions begin.
 func ownGroups[Tx any]() []group[Tx] {
 	return []group[Tx]{
 		{"expand", expandRules[Tx]()},

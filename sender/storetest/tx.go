@@ -96,7 +96,7 @@ func txTurns[Tx any](w *world[Tx]) {
 	others := make(chan error, 1)
 	turn := func(Tx) error {
 		turns.Add(1)
-		for range 1000 { // so that who comes finds the turn taken
+		for range 1000 { // so that the next caller finds the turn taken
 			runtime.Gosched()
 		}
 		return nil

@@ -117,7 +117,7 @@ func updateAnew[Tx any](w *world[Tx]) {
 	sub := w.subscribe(w.subscriber(), "a.*", "b")
 	before := []sender.Draft{w.draft("b"), w.draft("c"), w.draft("a.b")}
 	w.publish(before...)
-	w.ask(sub, "c", "b", "a.b") // a.b was asked for by a.* before, which is another pattern
+	w.ask(sub, "c", "b", "a.b") // a.* selected a.b before, but is another pattern
 	after := []sender.Draft{w.draft("b"), w.draft("c"), w.draft("a.b"), w.draft("a.c")}
 	w.publish(after...)
 	w.equal(w.expand(), 4, "deliveries made")

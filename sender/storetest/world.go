@@ -18,10 +18,10 @@ import (
 // lease is that of the suite's claims.
 const lease = time.Minute
 
-// plenty is more than the suite ever has due.
+// plenty is more than the due deliveries of any test.
 const plenty = 100_000
 
-// world is a store under test with shorthands for what most tests do.
+// world is a store under test, with shorthands for common operations.
 type world[Tx any] struct {
 	*testing.T
 	Harness[Tx]
@@ -60,7 +60,7 @@ func (w *world[Tx]) equal(got, want any, what string, args ...any) {
 	}
 }
 
-// sameTime ends the test if two times differ by more than a store may drop.
+// sameTime ends the test if two times differ by more than a store may cut off.
 func (w *world[Tx]) sameTime(got, want time.Time, what string, args ...any) {
 	w.Helper()
 	if d := got.Sub(want).Abs(); d > time.Microsecond || got.IsZero() != want.IsZero() {
@@ -75,7 +75,7 @@ func (w *world[Tx]) sameSubscription(got, want sender.Subscription) {
 	w.equal(got, want, "subscription")
 }
 
-// sameEvent ends the test if what is said of an event is not the draft's.
+// sameEvent ends the test if an event is not the draft's.
 func (w *world[Tx]) sameEvent(got sender.EventInfo, d sender.Draft, published time.Time) {
 	w.Helper()
 	w.sameTime(got.CreatedAt, published, "CreatedAt of event %s", d.ID)
@@ -83,7 +83,7 @@ func (w *world[Tx]) sameEvent(got sender.EventInfo, d sender.Draft, published ti
 	w.equal(got, sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, Notice: d.Notice}, "event")
 }
 
-// sameAttempts ends the test if a delivery's attempts are not those.
+// sameAttempts ends the test unless a delivery has these attempts.
 func (w *world[Tx]) sameAttempts(d sender.Delivery, want ...sender.Attempt) {
 	w.Helper()
 	w.equal(len(d.Attempts), len(want), "number of attempts of %s", d.ID)
@@ -177,7 +177,7 @@ func (w *world[Tx]) createSubscriber(id string) {
 	})
 }
 
-// createdAt is given where the caller of a store gives the time.
+// createdAt is the creation time that the suite gives to stores.
 var createdAt = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
 func (w *world[Tx]) subscription(owner string, types ...string) sender.Subscription {
@@ -233,7 +233,7 @@ func (w *world[Tx]) tryPublish(drafts ...sender.Draft) (refs []sender.Ref, err e
 	return refs, err
 }
 
-// expand expands until nothing is left, and returns how many deliveries it made.
+// expand expands all events, and returns how many deliveries it made.
 func (w *world[Tx]) expand() int {
 	w.Helper()
 	return w.expandBy(sender.ExpandParams{Events: 1000, Deliveries: 1000})
@@ -266,7 +266,7 @@ func bound(slots int) sender.LaneParams {
 	return sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
 }
 
-// only bounds one lane, and leaves the others without slots.
+// only bounds one lane, and gives the others no slots.
 func only(lane sender.Lane, slots int) sender.ClaimParams {
 	p := sender.ClaimParams{Lease: lease}
 	p.Lanes[lane] = bound(slots)
@@ -289,12 +289,12 @@ func (w *world[Tx]) claimBy(p sender.ClaimParams) sender.Claims {
 	return c
 }
 
-// token is one that was not given before.
+// token returns a new token.
 func (w *world[Tx]) token() int64 {
 	return 1<<62 + w.tokens.Add(1)
 }
 
-// claimNothing ends the test if anything can be claimed.
+// claimNothing ends the test if a delivery can be claimed.
 func (w *world[Tx]) claimNothing(when string, args ...any) {
 	w.Helper()
 	if got := w.claim(plenty); len(got) > 0 {
@@ -302,7 +302,7 @@ func (w *world[Tx]) claimNothing(when string, args ...any) {
 	}
 }
 
-// claimOne claims what must be the only delivery that is due.
+// claimOne claims the only due delivery, and ends the test if there is not exactly one.
 func (w *world[Tx]) claimOne() sender.Claimed {
 	w.Helper()
 	got := w.claim(plenty)
@@ -310,7 +310,7 @@ func (w *world[Tx]) claimOne() sender.Claimed {
 	return got[0]
 }
 
-// result is what came of a claimed delivery's attempt.
+// result is the result of a claimed delivery's attempt.
 func result(c sender.Claimed, class sender.Class) sender.Result {
 	r := sender.Result{
 		Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At.Add(time.Millisecond),
@@ -357,7 +357,7 @@ func (w *world[Tx]) list(q sender.DeliveryQuery) []sender.Delivery {
 	return nil
 }
 
-// delivery returns the one delivery of an event to a subscription, in full.
+// delivery returns the delivery of an event to a subscription, with its attempts.
 func (w *world[Tx]) delivery(event, subscription string) sender.Delivery {
 	w.Helper()
 	all := w.list(sender.DeliveryQuery{Event: event, Subscription: subscription})
@@ -393,7 +393,7 @@ func sorted(drafts ...sender.Draft) []string {
 	return ids
 }
 
-// sameBody ends the test unless a body is the event's under its version.
+// sameBody ends the test unless a body is that of a draft with a version.
 func (w *world[Tx]) sameBody(got []byte, d sender.Draft, version int64) {
 	w.Helper()
 	if want := d.Body(version); !bytes.Equal(got, want) {
