@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// done ends the test unless the browser ends on a page that says what was done.
+// done ends the test unless the browser ends on a page that confirms the action.
 func (b *bed) done(p page, to, said string) {
 	b.t.Helper()
 	require.Equal(b.t, http.StatusOK, p.status, p.text)
@@ -204,7 +204,7 @@ func TestForms(t *testing.T) {
 	require.Equal(t, sender.SubscriptionActive, b.subscription(b.good).Status)
 }
 
-// A link that says what was done is not believed.
+// A page shows no confirmation because a link says so.
 func TestSaid(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

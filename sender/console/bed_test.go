@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// hostile is what a stranger could write where they may write anything.
+	// hostile is a stranger's text in a field that takes any text.
 	hostile = "<script>hacked=1</script>\"'><img src=x onerror=hacked=1>\u202edesrever\x1b[31m"
 	// headerValue is a secret of a subscription's owner.
 	headerValue = "the-value-of-a-header"

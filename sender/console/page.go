@@ -123,8 +123,8 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, name
 	_, _ = w.Write(b.Bytes())
 }
 
-// said has the sentences that confirm an action. Of a link's words only these are
-// shown.
+// said has the sentences that confirm an action. A page shows only these, whatever a
+// link says.
 var said = map[string]string{
 	"paused":       "Paused.",
 	"resumed":      "Resumed.",

@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// maxShown bounds what is shown of a body, in bytes.
+// maxShown bounds the part of a body that is shown, in bytes.
 const maxShown = 64 << 10
 
 // words are the functions with which the pages put values into words.

@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// bed is a feed on the memory store, for tests of what does not depend on the store.
+// bed is a feed on the memory store, for tests that do not depend on the store.
 type bed struct {
 	t      *testing.T
 	store  *memory.Store
@@ -114,7 +114,7 @@ func (b *bed) publishKept() string {
 	return ref.ID
 }
 
-// keep has what publishKept publishes held.
+// keep makes the deliveries of publishKept's events held.
 func (b *bed) keep() {
 	b.t.Helper()
 	_, _, err := b.reg.CreateSubscriber(b.t.Context(), sender.NewSubscriber{ID: "sub_kept"})

@@ -39,7 +39,7 @@ func (c cursor) text() string {
 
 var errCursor = fmt.Errorf("%w cursor: it must be one that a page came with, or empty to begin with the oldest event", sender.ErrInvalid)
 
-// parseCursor takes what text returns, and nothing else.
+// parseCursor reads a text of cursor.text, and refuses all others.
 func parseCursor(text string) (c cursor, err error) {
 	if len(text) > maxCursor {
 		return c, errCursor

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrExpired: the cursor is older than what is kept. The error is an
+	// ErrExpired: events after the cursor may be gone. The error is an
 	// *ExpiredError.
 	ErrExpired = errors.New("feed: the cursor is older than what is kept")
 

@@ -121,8 +121,8 @@ func (r *Reader) Page(ctx context.Context, q Query) (Page, error) {
 	}
 }
 
-// read reads until there is an event, or nothing more. It moves the cursor on by what
-// it has looked at.
+// read reads until it finds an event or reaches the end. It moves the cursor past the
+// events that it has looked at.
 func (r *Reader) read(ctx context.Context, q *Query, at *cursor, begins bool) (Page, error) {
 	for {
 		got, err := r.take(ctx, sender.FeedQuery{Viewer: q.Viewer, After: at.position, Limit: q.Limit, Bytes: r.cfg.PageBytes})

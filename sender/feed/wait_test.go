@@ -16,14 +16,14 @@ import (
 
 const poll = 100 * time.Millisecond
 
-// answer is what a wait came to.
+// answer is the result of a wait.
 type answer struct {
 	page feed.Page
 	err  error
 	took time.Duration
 }
 
-// waiting asks for what is after a cursor, beside the test.
+// waiting reads the page after a cursor, beside the test.
 func (b *bed) waiting(ctx context.Context, viewer, after string, wait time.Duration) <-chan answer {
 	answered := make(chan answer, 1)
 	start := time.Now()

@@ -23,7 +23,7 @@ type attempt[Tx any] struct {
 	mu       sync.Mutex
 	renewed  time.Time // on this process's clock: the lease lasts from then on at least
 	state    []byte
-	progress *Progress // not stored yet, if it is not what was stored last
+	progress *Progress // not stored yet, if it differs from stored
 	stored   *Progress
 }
 

@@ -26,8 +26,8 @@ type (
 	run    = jobs.Run[tx]
 )
 
-// bed is a service with jobs in memory, for tests of what does not depend on the
-// store. It is made inside a synctest bubble.
+// bed is a service with jobs in memory, for tests that do not depend on the store. It
+// is made inside a synctest bubble.
 type bed struct {
 	t     *testing.T
 	under *memory.Store

@@ -67,7 +67,7 @@ func (r *Run[Tx]) Save(ctx context.Context, state []byte) error {
 //
 // If fn returns an error the transaction is rolled back, and InTx returns the error. fn
 // may run more than once, if the database could not serialise the transaction. It must
-// not take longer than Config.Lease. Of the Run's methods it may call only Job and
+// not take longer than Config.Lease. It must call no methods of the Run except Job and
 // State.
 //
 // If the commit itself fails, it may have taken effect or not. The function should

@@ -18,7 +18,7 @@ import (
 // back.
 type Store[Tx any] interface {
 	// Check returns an error that matches sender.ErrUnfit unless the database is
-	// migrated and keeps what it commits.
+	// migrated and its commits are durable.
 	Check(ctx context.Context) error
 
 	// InTx runs fn in a transaction that commits if fn returns nil and rolls back

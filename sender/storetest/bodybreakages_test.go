@@ -63,7 +63,7 @@ var bodyBreakages = map[string]breakage{
 	}},
 }
 
-// onClaimedBodies changes what a claim returns.
+// onClaimedBodies changes the claims that a store returns.
 func onClaimedBodies(change func(b *broken, p sender.ClaimParams, c *sender.Claims)) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
 		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
@@ -74,7 +74,7 @@ func onClaimedBodies(change func(b *broken, p sender.ClaimParams, c *sender.Clai
 	}
 }
 
-// onPayloads changes what Payloads returns.
+// onPayloads changes the result of Payloads.
 func onPayloads(change func(events []int64, all map[int64]sender.Payload)) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
 		b.payloads = func(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {

@@ -12,7 +12,7 @@ func lifeRules[Tx any]() []rule[Tx] {
 	return slices.Concat(updateRules[Tx](), figureRules[Tx](), holdRules[Tx](), resumeRules[Tx](), resumeInFlightRules[Tx](), retentionRules[Tx](), disableRules[Tx](), closeRules[Tx](), deleteSubscriberRules[Tx]())
 }
 
-// try runs fn in a transaction and returns what it returned.
+// try runs fn in a transaction and returns fn's error.
 func (w *world[Tx]) try(fn func(tx Tx) error) error {
 	return w.Store.InTx(w.ctx, fn)
 }

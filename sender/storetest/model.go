@@ -187,7 +187,7 @@ func (m *model[Tx]) waits(s *modelSub, e *modelEvent) bool {
 	return m.byPair[pair{e.draft.ID, s.ID}] == nil && s.gets(e)
 }
 
-// skips tells whether a resume has skipped an event that was not expanded.
+// skips tells whether a resume has skipped an event before it was expanded.
 func (s *modelSub) skips(e *modelEvent) bool {
 	for _, l := range s.skipped {
 		if e.at < l.upTo && !takes(l.Resume, e) {

@@ -183,7 +183,7 @@ func presenceHeld[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 2, "number of the attempt after the resume")
 }
 
-// leasedUnder finds what claims with these tokens have leased.
+// leasedUnder returns the deliveries that are leased under these tokens.
 func (w *world[Tx]) leasedUnder(limit int, tokens ...int64) []sender.Release {
 	w.Helper()
 	found, err := w.Store.LeasedUnder(w.ctx, tokens, limit)

@@ -70,7 +70,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return durable(ctx, tx)
 }
 
-// synchronousFull is what a WAL needs to keep a commit through a loss of power
+// synchronousFull is the value with which a WAL keeps commits through a loss of power
 // (sqlite.org/pragma.html#pragma_synchronous).
 const synchronousFull = 2
 
