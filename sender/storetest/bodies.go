@@ -12,7 +12,7 @@ func bodyRules[Tx any]() []rule[Tx] {
 		{"within a bound", "The bodies of what is claimed, each event's once, are at most ClaimParams.Bytes in all, and all is claimed in the end.", bodiesBounded[Tx]},
 		{"counted once", "The body of an event that many get counts once in a claim.", bodiesOnce[Tx]},
 		{"one that is larger", "A delivery whose body is larger than the bound is claimed alone.", bodiesLarge[Tx]},
-		{"turns", "Who gets nothing because of the bound goes before those that got something.", bodiesTurns[Tx]},
+		{"turns", "A subscription that gets nothing because of the bound goes before those that got something.", bodiesTurns[Tx]},
 		{"shared", "The deliveries of an event in a claim share its body.", bodiesShared[Tx]},
 		{"Payloads", "Payloads returns events as they are sent, without those that are not there.", bodiesPayloads[Tx]},
 		{"Payloads, redacted", "Payloads returns a redacted event without a body; its delivery is not claimed again once it was given back.", bodiesRedacted[Tx]},

@@ -10,7 +10,7 @@ import (
 func callbackRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"found", "A subscriber's implicit subscription of a URL is found by it until it is closing or deleted; then there can be another.", callbackFound[Tx]},
-		{"made once", "Of several at a time that make a subscriber's implicit subscription of a URL, one does; the others find it.", callbackMadeOnce[Tx]},
+		{"made once", "If several transactions at a time make a subscriber's implicit subscription of a URL, one makes it; the others find it.", callbackMadeOnce[Tx]},
 		{"in lists", "History lists implicit subscriptions if it is asked to; the registry's store always does.", callbackInLists[Tx]},
 		{"gets what is addressed to it", "An implicit subscription gets what is addressed to it, also in the transaction that makes it, and nothing else.", callbackAddressed[Tx]},
 		{"url", "An event's own URL is with its claims, its record and its delivery; without one the subscription's is.", callbackURL[Tx]},

@@ -10,7 +10,7 @@ import (
 func cancelRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"live ones are cancelled", "From the deletion's commit on, the subscription's live deliveries read as cancelled and are not claimed; those of others go on.", cancelLive[Tx]},
-		{"ended ones stay", "What was delivered or dead-lettered before the deletion stays so.", cancelEnded[Tx]},
+		{"ended ones stay", "A delivery that was delivered or dead-lettered before the deletion stays so.", cancelEnded[Tx]},
 		{"in flight and succeeds", "An attempt that was in flight at the deletion and succeeds makes its delivery delivered, also if it was swept meanwhile.", cancelInFlightSucceeds[Tx]},
 		{"in flight and fails", "An attempt that was in flight at the deletion and fails leaves its delivery cancelled, whatever Decide says, and is stored.", cancelInFlightFails[Tx]},
 		{"in flight and lost", "An attempt that was in flight at the deletion and is lost is stored as interrupted once the delivery is swept.", cancelInFlightLost[Tx]},

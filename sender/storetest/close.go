@@ -15,7 +15,7 @@ func closeRules[Tx any]() []rule[Tx] {
 		{"close, held", "A paused or disabled subscription that is closed is deleted at once, and its live deliveries read as cancelled.", closeHeld[Tx]},
 		{"close, again", "Closing a closing subscription changes nothing; an unknown or deleted one is ErrNotFound.", closeAgain[Tx]},
 		{"close, then delete", "A closing subscription can be deleted at once.", closeDelete[Tx]},
-		{"close, redelivered", "What is redelivered of a closing subscription is sent before that ends.", closeRedelivered[Tx]},
+		{"close, redelivered", "A redelivered delivery of a closing subscription is sent before the subscription ends.", closeRedelivered[Tx]},
 		{"close, rolled back", "A closing that rolled back changes nothing.", closeRolledBack[Tx]},
 	}
 }

@@ -12,10 +12,10 @@ func fairnessRules[Tx any]() []rule[Tx] {
 		{"slots", "A claim gives no more deliveries of a lane than it has slots.", fairSlots[Tx]},
 		{"bounds of each", "A claim gives a subscriber and a subscription no more than the lane's figures say.", fairBounds[Tx]},
 		{"room of each", "Where a claim says how much room a subscriber or a subscription has, that holds instead of the lane's figure, and who has none stands in nobody's way.", fairRoom[Tx]},
-		{"a backlog delays nobody", "What becomes due behind another's backlog is in the next claim that has a slot for each.", fairBacklog[Tx]},
+		{"a backlog delays nobody", "A delivery that becomes due behind another's backlog is in the next claim that has a slot for each.", fairBacklog[Tx]},
 		{"shares of subscribers", "Subscribers with work due share a lane's slots evenly, however many subscriptions or deliveries each has.", fairSubscribers[Tx]},
 		{"shares of subscriptions", "A subscriber's subscriptions share what it gets evenly.", fairSubscriptions[Tx]},
-		{"turns", "Who was served goes to the tail: if there are fewer slots than work, all take turns.", fairTurns[Tx]},
+		{"turns", "Subscribers and subscriptions that were served go to the tail: if there are fewer slots than work, all take turns.", fairTurns[Tx]},
 		{"lanes", "A subscription's deliveries are claimed under the slots of the lane that its Health names, which a decision can change.", fairLanes[Tx]},
 	}
 }

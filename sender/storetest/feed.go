@@ -13,7 +13,7 @@ func feedRules[Tx any]() []rule[Tx] {
 		{"order", "Going on after the last position yields each event once, in the order of the commits, with its exact body; positions rise, and Head is the last.", feedOrder[Tx]},
 		{"viewers", "A viewer sees what is addressed to them or to nobody in particular; the operator sees all.", feedViewers[Tx]},
 		{"late commits", "An event whose transaction commits late comes after what was read before, though it was written first.", feedLate[Tx]},
-		{"rolled back", "What was rolled back is not in the feed, and takes nothing from what follows.", feedRolledBack[Tx]},
+		{"rolled back", "Events that were rolled back are not in the feed, and hold up none that follow.", feedRolledBack[Tx]},
 		{"bounded", "A page has up to Limit events, and ends before the body that makes it larger than Bytes, but never before its first.", feedBounded[Tx]},
 		{"many candidates", "A page that has looked at many events that the viewer may not see says how far it has looked; going on finds the one behind them.", feedMany[Tx]},
 		{"pruned", "Pruned is the highest position of an event that was pruned; what is kept below it is still there, and Head stays.", feedPruned[Tx]},

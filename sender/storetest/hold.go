@@ -10,16 +10,16 @@ import (
 func holdRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"hold", "From a hold's commit on the live deliveries read as held, without a next attempt, and none is claimed; what has ended stays; other subscriptions go on.", holdLive[Tx]},
-		{"hold, NextDue", "What is held is not due: NextDue does not speak of it.", holdNextDue[Tx]},
+		{"hold, NextDue", "A held delivery is not due: NextDue leaves it out.", holdNextDue[Tx]},
 		{"hold, status", "A paused subscription reads so; a disabled one with when and why. Holding it again in the same way changes nothing.", holdStatus[Tx]},
 		{"hold, refused", "A disabled subscription cannot be paused, nor a closing one held; an unknown or deleted one is ErrNotFound. Nothing is changed.", holdRefused[Tx]},
 		{"hold, rolled back", "A hold that rolled back changes nothing.", holdRolledBack[Tx]},
-		{"hold, what arrives", "What is expanded while a subscription is held is held.", holdArriving[Tx]},
+		{"hold, what arrives", "A delivery that is made while its subscription is held is held.", holdArriving[Tx]},
 		{"hold, in flight", "An attempt that is in flight at a hold is left to end: its delivery reads as held and in flight, and a success makes it delivered.", holdInFlight[Tx]},
 		{"hold, in flight and fails", "An attempt that is in flight at a hold and fails is recorded as always; a retry is held, a dead letter is one.", holdFails[Tx]},
 		{"hold, in flight and lost", "An attempt that is lost while its subscription is held is found once it is resumed.", holdLost[Tx]},
-		{"hold, released", "What is released while its subscription is held is held.", holdReleased[Tx]},
-		{"hold, redelivered", "What is redelivered while its subscription is held is held, and starts its schedule anew once it is resumed.", holdRedelivered[Tx]},
+		{"hold, released", "A delivery that is released while its subscription is held is held.", holdReleased[Tx]},
+		{"hold, redelivered", "A delivery that is redelivered while its subscription is held is held, and starts its schedule anew once the subscription is resumed.", holdRedelivered[Tx]},
 		{"hold, a delivered one is redelivered", "A delivered one that is redelivered while its subscription is held is sent a single time once that is resumed with it, and stays delivered if it is resumed without.", holdSingle[Tx]},
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 func largeRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"beside others", "What is behind a large event is expanded, and claimed, in the next step; nothing about its object is before it is whole.", largeBeside[Tx]},
+		{"beside others", "Events behind a large one are expanded, and claimed, in the next step; those about its object only once it is whole.", largeBeside[Tx]},
 		{"parts", "A call makes no more of large events than a part, less what the others make, and no less than a quarter of it: so they end beside any others, and each delivery is made once.", largeParts[Tx]},
 		{"side by side", "Large events share a part, so that one that has few more deliveries than a small one does not wait for one that has very many.", largeSideBySide[Tx]},
 		{"many that wait", "Events that wait for a large one about their object are passed over by those behind them, and are expanded in their order once it is whole.", largeWaiting[Tx]},

@@ -18,8 +18,8 @@ import (
 
 func orderRules[Tx any]() []rule[Tx] {
 	return append([]rule[Tx]{
-		{"by event", "Of a subscription's deliveries that have had no attempt the lower event is claimed first, in a claim and from one claim to the next.", orderByEvent[Tx]},
-		{"released", "What is released at once before its first attempt is claimed before what was never claimed, in the order of the events.", orderReleased[Tx]},
+		{"by event", "A subscription's deliveries that have had no attempt are claimed in the order of their events, in a claim and from one claim to the next.", orderByEvent[Tx]},
+		{"released", "Deliveries that are released at once before their first attempt are claimed before those that were never claimed, in the order of the events.", orderReleased[Tx]},
 		{"dispatched", "A Dispatcher makes no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version; one that failed holds nobody back.", orderDispatched[Tx]},
 	}, orderProcessRules[Tx]()...)
 }

@@ -11,11 +11,11 @@ func orderProcessRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"one process", "While a process holds deliveries of a subscription it alone claims of it; what others hold keeps nobody from other subscriptions, of the same subscriber or not.", orderOneProcess[Tx]},
 		{"passed on", "A subscription is free once all that a process held of it is recorded or released. What waits is claimed by whoever comes, in order.", orderPassedOn[Tx]},
-		{"passed on by failures", "What waits for a retry is held by nobody.", orderPassedOnByFailures[Tx]},
+		{"passed on by failures", "No process holds a delivery that waits for a retry.", orderPassedOnByFailures[Tx]},
 		{"passed on from one that is gone", "A subscription is free once all leases of it have ended, by themselves or because their process is taken over; not while one has not.", orderPassedOnFromGone[Tx]},
 		{"nobody's", "A claim that is made by no process keeps nobody away, and is kept away as another process is.", orderNobodys[Tx]},
 		{"held by others, and in nobody's way", "However many subscriptions others hold, a claim with one slot finds the one that they do not. To a process that knows of theirs nothing of them is due.", orderNotInTheWay[Tx]},
-		{"asked for, and held by others", "What is redelivered while a process holds the subscription is due at once to that process, and to others once it is free.", orderAskedFor[Tx]},
+		{"asked for, and held by others", "A delivery that is redelivered while a process holds its subscription is due at once to that process, and to others once the subscription is free.", orderAskedFor[Tx]},
 		{"dispatched by two processes", "Two Dispatchers, each in a process of its own, make no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version.", orderDispatchedByTwo[Tx]},
 	}
 }

@@ -9,7 +9,7 @@ import (
 func outageRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"uncounted", "An attempt that a decision leaves uncounted has its number, and is stored, but the next one has the same Live.Tries; Live.First stays, also if one is released in between.", outageUncounted[Tx]},
-		{"stood", "What decisions add to the time that a schedule has stood still is remembered, until the schedule starts anew.", outageStood[Tx]},
+		{"stood", "The time that decisions let a schedule stand still is summed up, until the schedule starts anew.", outageStood[Tx]},
 	}
 }
 

@@ -11,12 +11,12 @@ func presenceRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"known", "A process that has said that it lives is known, with its beat, until it leaves; it learns who was known before.", presenceKnown[Tx]},
 		{"a claim says it too", "A claim stores the beat of its process in its transaction, if it claims anything.", presenceByClaim[Tx]},
-		{"taken over", "What a process holds ends at once when it is taken over: it is due, whatever its lane, and found interrupted by the next claim. The process is known no more.", presenceTakenOver[Tx]},
+		{"taken over", "The leases of a process end at once when it is taken over: its deliveries are due, whatever their lanes, and the next claim finds their attempts interrupted. The process is known no more.", presenceTakenOver[Tx]},
 		{"others' leases", "To take a process over leaves alone what others hold, what it held and has ended, and what it holds not.", presenceOthers[Tx]},
 		{"it lives", "A process whose beat is not the one given is not taken over, nor is one that is not known.", presenceLives[Tx]},
 		{"results of one that was taken over", "A result of a process that was taken over counts until the delivery is claimed again, and not after.", presenceResults[Tx]},
-		{"taken over, of a subscription that is gone", "What a process held of a subscription that is deleted, or paused, when it is taken over is cancelled, or waits until it is resumed.", presenceHeld[Tx]},
-		{"a claim whose answer was lost", "What is leased under tokens is found by them, up to a limit, and given back as if it had not been claimed; what is recorded, released, or claimed again is not found.", presenceLostClaim[Tx]},
+		{"taken over, of a subscription that is gone", "When a process is taken over, its deliveries of a deleted subscription are cancelled, and those of a paused one wait until it is resumed.", presenceHeld[Tx]},
+		{"a claim whose answer was lost", "Deliveries that are leased under tokens are found by them, up to a limit, and given back as if they had not been claimed; those that were recorded, released, or claimed again are not found.", presenceLostClaim[Tx]},
 	}
 }
 

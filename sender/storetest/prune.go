@@ -12,7 +12,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"delivered", "The record of a delivered delivery goes once its last attempt is older than its time, with its attempts; other deliveries of the event stay.", pruneDelivered[Tx]},
 		{"cancelled", "The record of a cancelled delivery goes once it ended longer ago than its time.", pruneCancelled[Tx]},
 		{"dead letters", "A dead letter goes by its own time, counted from its end, and until then is kept whole.", pruneDead[Tx]},
-		{"live ones stay", "What is pending, held, waiting or in flight stays whatever its age, with its attempts and its event, and goes its way.", pruneLive[Tx]},
+		{"live ones stay", "A delivery that is pending, held, waiting or in flight stays whatever its age, with its attempts and its event, and goes on as without the pruning.", pruneLive[Tx]},
 		{"sent again", "A record whose delivery was sent again counts from its last attempt.", pruneSentAgain[Tx]},
 		{"events", "An event goes once it is older than its time and nothing of it is left, with its idempotency key; versions stay.", pruneEvents[Tx]},
 		{"not expanded", "An event that is not expanded stays, and is delivered.", pruneUnexpanded[Tx]},
@@ -24,7 +24,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"times apart", "Each time removes only what it is of; a zero one removes nothing.", pruneTimes[Tx]},
 		{"bounded", "A batch removes up to Limit, and passes over a few times Limit; a pass goes on where the last batch ended.", pruneBounded[Tx]},
 		{"malformed", "A malformed cursor and a limit below 1 are ErrInvalid.", pruneMalformed[Tx]},
-		{"numbers", "What was pruned leaves no number behind: who subscribes then gets what is committed later, and who is closed then gets nothing later.", pruneNumbers[Tx]},
+		{"numbers", "Pruning does not make numbers be used again: a subscription that is made after it gets later events, and one that is closed after it gets none of them.", pruneNumbers[Tx]},
 		{"beside redeliveries", "A delivery that is redelivered while records are pruned is either ErrNotFound or sent, with its body and all its attempts.", pruneBesideRedeliveries[Tx]},
 	}
 	rules = append(rules, pruneReadsRules[Tx]()...)

@@ -27,7 +27,7 @@ func publishRules[Tx any]() []rule[Tx] {
 		{"unknown addressee", "A subscriber or subscription that is not registered, or is deleted, is refused with ErrNotFound.", publishAddressee[Tx]},
 		{"body keeps its bytes", "A body is BodyHead, the version in decimal, BodyTail; no byte of it ever changes.", publishBodies[Tx]},
 		{"odd object ids", "Objects' ids are any UTF-8, and are never normalised.", publishOddObjects[Tx]},
-		{"open transactions", "What an open transaction published is unseen until it commits, and is found even if later ones committed first. On a database with a single writer, the others wait, and give up when their context ends.", publishOpen[Tx]},
+		{"open transactions", "The events of an open transaction are unseen until it commits, and are found even if later ones committed first. On a database with a single writer, the others wait, and give up when their context ends.", publishOpen[Tx]},
 	}
 }
 

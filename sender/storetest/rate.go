@@ -14,9 +14,9 @@ func rateRules[Tx any]() []rule[Tx] {
 		{"in flight, changed", "A changed MaxInFlight holds from the next claim on.", rateInFlightChanged[Tx]},
 		{"a second", "No more of a subscription is claimed a second than its Rate, after a burst of a tenth of a second's worth, or of one; and no less, if NextDue is followed.", rateSecond[Tx]},
 		{"a second, slow", "A Rate can be less than one a second.", rateSlow[Tx]},
-		{"a second, saved up", "What was not used is not saved up beyond the burst.", rateIdle[Tx]},
+		{"a second, saved up", "A rate that was not used is not saved up beyond the burst.", rateIdle[Tx]},
 		{"a second, changed", "A changed Rate holds from the next claim on.", rateChanged[Tx]},
-		{"others", "Who has no room stands in nobody's way: the others get the slots.", rateOthers[Tx]},
+		{"others", "A subscription that has no room is in nobody's way: the others get the slots.", rateOthers[Tx]},
 	}
 }
 

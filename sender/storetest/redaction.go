@@ -18,7 +18,7 @@ func redactionRules[Tx any]() []rule[Tx] {
 		{"not expanded", "An event that was redacted before it was expanded, or in the middle of it, gets no more deliveries.", redactUnexpanded[Tx]},
 		{"in batches", "A redaction goes on where the last batch ended; what is committed after its beginning does not count; another finds nothing.", redactBatches[Tx]},
 		{"refused", "A subscriber that never was is ErrNotFound, a malformed cursor and a limit below 1 ErrInvalid.", redactRefused[Tx]},
-		{"pruned", "What was redacted is pruned like everything else.", redactPruned[Tx]},
+		{"pruned", "Redacted events are pruned like all others.", redactPruned[Tx]},
 	}, redactReadsRules[Tx]()...)
 }
 

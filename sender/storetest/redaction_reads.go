@@ -9,10 +9,10 @@ import (
 // redactReadsRules are about counts, lists and replays after a redaction.
 func redactReadsRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"counts", "What a redaction has cancelled does not count as live or held any more.", redactCounts[Tx]},
+		{"counts", "Deliveries that a redaction has cancelled do not count as live or held any more.", redactCounts[Tx]},
 		{"lists", "A redacted event is listed, and read without a body, as Redacted; its deliveries are listed by what they read as.", redactListed[Tx]},
 		{"replays", "A redacted delivery is in no replay: a preview leaves it out, and one that is redacted meanwhile is skipped and stays what it is.", redactReplayed[Tx]},
-		{"replays, admitted", "What a replay has admitted is cancelled when it is redacted; what was delivered before stays delivered.", redactAdmitted[Tx]},
+		{"replays, admitted", "A delivery that a replay has admitted is cancelled when its event is redacted; one that was delivered before stays delivered.", redactAdmitted[Tx]},
 		{"retention", "A redacted event that is not expanded is not sent, so it keeps nobody from resuming.", redactRetention[Tx]},
 	}
 }

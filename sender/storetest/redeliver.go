@@ -18,7 +18,7 @@ func redeliverRules[Tx any]() []rule[Tx] {
 		{"delivered, whose single attempt is lost", "A delivered one whose single attempt is lost gets another one, which is a single one too.", redeliverSingleLost[Tx]},
 		{"delivered, twice", "Redelivering a delivered one again before its single attempt was made makes no second one.", redeliverTwice[Tx]},
 		{"cancelled", "A cancelled delivery is refused with ErrCancelled, whether it was swept or not, and stays cancelled.", redeliverCancelled[Tx]},
-		{"of a deleted subscription", "What was delivered or dead-lettered before its subscription was deleted cannot be redelivered, and stays what it is.", redeliverDeleted[Tx]},
+		{"of a deleted subscription", "A delivery that was delivered or dead-lettered before its subscription was deleted cannot be redelivered, and keeps its status.", redeliverDeleted[Tx]},
 		{"unknown", "An id that is no delivery's is ErrNotFound.", redeliverUnknown[Tx]},
 	}
 }

@@ -15,9 +15,9 @@ func registryRules[Tx any]() []rule[Tx] {
 		{"keyring", "A subscriber's sealed secrets are read back as they were created, by id and by number.", registryKeyring[Tx]},
 		{"subscription", "A subscription is read back as it was created, with its subscriber registered, until it is deleted; its id is never used twice.", registrySubscription[Tx]},
 		{"list", "Subscriptions are listed oldest first, page by page, deleted ones left out.", registryList[Tx]},
-		{"rolled back", "What was registered or deleted in a transaction that rolled back was not.", registryRolledBack[Tx]},
+		{"rolled back", "A transaction that rolls back registers nothing and deletes nothing.", registryRolledBack[Tx]},
 		{"odd strings", "Texts are kept byte for byte, and ids are compared byte for byte.", registryOddStrings[Tx]},
-		{"no text", "What is no UTF-8 text, or has a NUL, is no id: it is not found, and the caller's transaction goes on.", registryNoText[Tx]},
+		{"no text", "A text that is not UTF-8, or has a NUL, is no id: it is not found, and the caller's transaction goes on.", registryNoText[Tx]},
 	}
 }
 

@@ -12,16 +12,16 @@ func replayRules[Tx any]() []rule[Tx] {
 	return slices.Concat([]rule[Tx]{
 		{"dead letters", "A replay makes each dead letter due at once, to start its schedule anew, while the attempt numbers go on.", replayDead[Tx]},
 		{"delivered ones", "A replay gives each delivered one a single attempt with the same bytes, whose failure leaves it delivered.", replayDelivered[Tx]},
-		{"set of dead letters", "What becomes a dead letter after a replay was created is not of its set, nor what was redelivered meanwhile, even if it is a dead letter again.", replayDeadSet[Tx]},
-		{"set of delivered ones", "What becomes delivered after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet[Tx]},
-		{"set of delivered ones, left behind", "What was delivered before and is left behind by a resume while it is sent again is not of the set.", replayDeliveredSkipped[Tx]},
+		{"set of dead letters", "A delivery that becomes a dead letter after a replay was created is not of its set, and neither is one that was redelivered meanwhile, even if it is a dead letter again.", replayDeadSet[Tx]},
+		{"set of delivered ones", "A delivery that is delivered only after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet[Tx]},
+		{"set of delivered ones, left behind", "A delivery that was delivered before, and that a resume skips while it is sent again, is not of the set.", replayDeliveredSkipped[Tx]},
 		{"filter", "A replay sends what its filter selects, and a preview counts the same.", replayFilter[Tx]},
 		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber[Tx]},
 		{"no such", "A filter that names what never was is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},
 		{"beyond the retention", "A replay with a member whose event was published before NotBefore is refused and not stored; at that time or later it is not.", replayRetention[Tx]},
 		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention[Tx]},
-		{"held", "What belongs to a paused or disabled subscription is held, and due once it is resumed.", replayHeld[Tx]},
-		{"deleted", "What belongs to a deleted subscription is skipped and stays what it is.", replayDeleted[Tx]},
+		{"held", "Members of a paused or disabled subscription are held, and due once it is resumed.", replayHeld[Tx]},
+		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},
 		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists[Tx]},
 	}, replayStepRules[Tx]())
 }

@@ -12,7 +12,7 @@ func resumeRules[Tx any]() []rule[Tx] {
 		{"resume, all", "A resume that takes all makes every held delivery due at once; schedules start anew, while attempt numbers go on.", resumeAll[Tx]},
 		{"resume, none", "From the commit of a resume that takes none on, what was held reads as cancelled and is not claimed; what had ended stays; later events are delivered.", resumeNone[Tx]},
 		{"resume, since", "A resume since a time takes what was published at that time or later, and cancels the rest.", resumeSince[Tx]},
-		{"resume, not expanded yet", "What is committed at a resume, and not expanded yet, counts among the held ones.", resumeWaiting[Tx]},
+		{"resume, not expanded yet", "An event that is committed at a resume, and not expanded yet, counts among the held ones.", resumeWaiting[Tx]},
 		{"resume, again and again", "Each resume decides about what is held then; what an earlier one has cancelled stays cancelled.", resumeTwice[Tx]},
 		{"resume, health", "The resume of a disabled subscription ends its failing time; that of a paused one does not.", resumeHealth[Tx]},
 		{"resume, active", "Resuming an active subscription changes nothing.", resumeActive[Tx]},

@@ -10,7 +10,7 @@ import (
 func retentionRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"resume, retention", "A resume that would send what was published before NotBefore is refused with a *RetentionError, and nothing is changed.", resumeRetention[Tx]},
-		{"resume, retention of what is not expanded yet", "What is committed, and not expanded yet, is not sent either if it was published before NotBefore; what the subscription does not get anyway does not count.", resumeRetentionWaiting[Tx]},
+		{"resume, retention of what is not expanded yet", "An event that is committed, and not expanded yet, is not sent either if it was published before NotBefore; events that the subscription does not get anyway do not count.", resumeRetentionWaiting[Tx]},
 		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle[Tx]},
 	}
 }

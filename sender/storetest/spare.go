@@ -9,7 +9,7 @@ import (
 
 func spareRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"spared", "What a decision spares is told with the next claim, and to the next decision, and to none after it.", spareNext[Tx]},
+		{"spared", "That a decision spares an attempt is told with the next claim, and to the next decision, and to none after it.", spareNext[Tx]},
 		{"spared, released", "A release keeps what was spared.", spareReleased[Tx]},
 		{"spared, lost", "An attempt that was lost ends what was spared before it.", spareLost[Tx]},
 		{"spared, anew", "Nothing is spared in a schedule that starts anew: by a redelivery or a resume, of what waits and of what is in flight, or by a replay.", spareAnew[Tx]},

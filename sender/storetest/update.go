@@ -11,10 +11,10 @@ func updateRules[Tx any]() []rule[Tx] {
 		{"update", "An update stores the URL, the types, the description and the settings, and nothing else.", updateStores[Tx]},
 		{"update, rolled back", "An update that rolled back changes nothing, the filter included.", updateRolledBack[Tx]},
 		{"update, target", "Attempts that are claimed after an update go to the new URL under the new settings.", updateTarget[Tx]},
-		{"update, what was expanded", "What was expanded before an update stays, whatever the new filter says.", updateExpanded[Tx]},
+		{"update, what was expanded", "Deliveries that were made before an update stay, whatever the new filter says.", updateExpanded[Tx]},
 		{"update, what is asked for no more", "An event that was committed before an update, and is expanded after it, is not delivered if the new filter does not ask for it.", updateDropped[Tx]},
-		{"update, what is asked for anew", "What an update asks for anew holds for events that are committed later; what it asks for still, for those before too.", updateAnew[Tx]},
-		{"update, asked for again", "What was asked for, then not, then again, is asked for anew.", updateAgain[Tx]},
+		{"update, what is asked for anew", "A pattern that an update adds selects events that are committed later; one that it keeps selects earlier ones, too.", updateAnew[Tx]},
+		{"update, asked for again", "A pattern that is removed and added again counts as added anew.", updateAgain[Tx]},
 		{"update, addressed events", "An event that is addressed to the subscription gets there whatever was updated.", updateAddressed[Tx]},
 	}
 }
