@@ -47,8 +47,8 @@ var ofOrder = []Defect{
 	},
 	{
 		Name: "what others hold is due, on PostgreSQL",
-		File: "sender/postgres/owner.go", Tests: []string{"./sender/postgres"}, Run: orderOn("pgx_read_committed"),
-		Old: "if no != process {", New: "if no == 0 && process == 0 {",
+		File: "sender/internal/processes/processes.go", Tests: []string{"./sender/postgres"}, Run: orderOn("pgx_read_committed"),
+		Old: "if p.Process != process {", New: "if p.Process == 0 && process == 0 {",
 	},
 	{
 		Name: "who holds a subscription is not told that something is due, on PostgreSQL",
