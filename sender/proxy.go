@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // maxProxyAnswer bounds the headers of a proxy's own answer, in bytes.
@@ -120,7 +121,7 @@ func checkProxies(config string, proxies map[string]*url.URL) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(proxies)) {
 		u := proxies[name]
-		if err := checkProxyName(name); err != nil {
+		if err := ident.ProxyName(name); err != nil {
 			errs = append(errs, fmt.Errorf("sender: %s.Proxies: %w", config, err))
 		}
 		if u == nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {

@@ -109,7 +109,7 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 		errs = append(errs, fmt.Errorf("sender: RegistryConfig.MaxTimeout is %v: it must be from %v to %v", c.MaxTimeout, minTimeout, maxTimeout))
 	}
 	for _, name := range c.Proxies {
-		if err := checkProxyName(name); err != nil {
+		if err := ident.ProxyName(name); err != nil {
 			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Proxies: %w", err))
 		}
 	}

@@ -22,7 +22,6 @@ const (
 	minTimeout     = time.Second
 	maxTimeout     = 30 * time.Second
 	defaultTimeout = 10 * time.Second
-	maxProxyName   = 64
 )
 
 // settingsLimits are what a registry's configuration says of settings.
@@ -115,19 +114,6 @@ func checkHeaderValue(value string) error {
 	}
 	if i := strings.IndexFunc(value, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }); i >= 0 {
 		return fmt.Errorf("its value has a control character at offset %d: only tabs are allowed", i)
-	}
-	return nil
-}
-
-// checkProxyName allows what can stand in a setting without quotes.
-func checkProxyName(name string) error {
-	ok := name != "" && len(name) <= maxProxyName
-	for i := 0; i < len(name) && ok; i++ {
-		c := name[i]
-		ok = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_'
-	}
-	if !ok {
-		return fmt.Errorf("the name %q: it must have 1 to %d letters, digits, hyphens and underscores", name, maxProxyName)
 	}
 	return nil
 }

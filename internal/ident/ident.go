@@ -16,6 +16,7 @@ const (
 	MaxObjectType = 64
 	MaxObjectID   = 255
 	MaxScope      = 128
+	MaxProxyName  = 64
 	// MaxVersion is 2^53-1: the largest integer that every JSON parser keeps exact.
 	MaxVersion = 1<<53 - 1
 	// MaxForgotten bounds the last versions of objects that may be forgotten: new
@@ -61,6 +62,15 @@ func Scope(s string) error {
 func Version(v int64) error {
 	if v < 1 || v > MaxVersion {
 		return fmt.Errorf("version is %d: it must be from 1 to %d", v, int64(MaxVersion))
+	}
+	return nil
+}
+
+// ProxyName reports what is wrong with the name of a proxy, or nil. It allows what can
+// stand in a setting without quotes: 1 to 64 letters, digits, hyphens and underscores.
+func ProxyName(s string) error {
+	if token("", s, MaxProxyName, false) != nil {
+		return fmt.Errorf("the name %q: it must have 1 to %d letters, digits, hyphens and underscores", s, MaxProxyName)
 	}
 	return nil
 }

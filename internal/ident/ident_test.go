@@ -31,6 +31,9 @@ func TestForms(t *testing.T) {
 		{"scope", ident.Scope,
 			[]string{"default", "tenant/7"},
 			[]string{"", "\n", strings.Repeat("x", 129)}},
+		{"proxy", ident.ProxyName,
+			[]string{"eu", "EU-1_b", strings.Repeat("x", 64)},
+			[]string{"", "a.b", "a b", "é", `a"`, strings.Repeat("x", 65)}},
 	} {
 		for _, s := range c.good {
 			require.NoError(t, c.check(s), "%s %q", c.name, s)
