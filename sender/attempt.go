@@ -3,6 +3,7 @@ package sender
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/sender/internal/http1"
 	"github.com/surehook/surehook/signing"
 )
@@ -25,20 +27,84 @@ const (
 	maxSnippet = 1 << 10
 )
 
-// poster makes attempts: one POST each.
-type poster struct {
-	transports *transports
-	timeout    time.Duration
-	schemes    []signing.Scheme
-	userAgent  []string
-	now        func() time.Time // the local clock: how long attempts take
+// postConfig is what the requests of a poster have in common.
+type postConfig struct {
+	Policy    guard.Policy        // which addresses may be called
+	Timeout   time.Duration       // of an attempt, from the dial to the end of the answer
+	Places    int                 // attempts at a time
+	Proxies   map[string]*url.URL // that requests can name; copied
+	Unguarded http.RoundTripper   // if not nil: makes all of them, and is guarded by nobody
+	Schemes   []signing.Scheme    // sign every request
+	UserAgent string
+	Now       func() time.Time // the local clock: how long attempts take
 }
+
+// postRequest is one POST that is to be made, with all opened that is sealed where it
+// comes from, except its certificate.
+type postRequest struct {
+	Subscription string // its id: what is wrong is told of it
+	URL          *url.URL
+	Event        string      // its id
+	Attempt      int         // its number
+	At           time.Time   // when it is signed, on the clock of those who verify it
+	Header       http.Header // the subscription's own, or nil. Prepare adds ours to it, which win
+	Body         []byte
+	Keyring      *signing.Keyring
+	Timeout      time.Duration // if it is shorter than the poster's; 0: that
+
+	// Anew has it made on a connection that was not used before.
+	Anew bool
+
+	// Proxy is the name of the one to post through; "": none.
+	Proxy string
+
+	// SealedCertificate is the client certificate as it is stored; empty: none. Connections
+	// are kept under its hash, so that it is not opened for each attempt.
+	SealedCertificate []byte
+}
+
+// postAnswer is what came of a request.
+type postAnswer struct {
+	StartedAt  time.Time // the request's At
+	Duration   time.Duration
+	Class      Class
+	StatusCode int           // 0: no answer
+	Error      string        // what went wrong, for the owner of the URL; "" for success
+	Snippet    []byte        // the beginning of a failure's body
+	RetryAfter time.Duration // what it asked for; 0: nothing
+
+	// ProxyFailed tells that it is the operator's proxy that failed.
+	ProxyFailed bool
+	// ClosedIdle tells that a connection that had been used before was closed before the
+	// first byte of an answer.
+	ClosedIdle bool
+}
+
+// poster makes attempts: one POST each. It is safe for concurrent use.
+type poster struct {
+	cfg        postConfig
+	transports *transports
+	userAgent  []string
+}
+
+func newPoster(c postConfig) *poster {
+	c.Proxies = cloneProxies(c.Proxies)
+	return &poster{cfg: c, transports: newTransports(c), userAgent: []string{c.UserAgent}}
+}
+
+// CloseIdle closes the connections that no attempt uses, except those of an unguarded
+// transport, which may be used elsewhere. It returns how many transports are kept for
+// proxies and certificates.
+func (p *poster) CloseIdle() int { return p.transports.closeIdle() }
+
+// Proxies are those that were used, and how they do, in no order.
+func (p *poster) Proxies(now time.Time) []proxyState { return p.transports.proxyStates(now) }
 
 var jsonType = []string{"application/json"}
 
-// posting is an attempt under way: what is sent, and what is known of it before
+// postExchange is an attempt under way: what is sent, and what is known of it before
 // its answer.
-type posting struct {
+type postExchange struct {
 	poster    *poster
 	url       *url.URL
 	header    http.Header
@@ -46,48 +112,47 @@ type posting struct {
 	transport http.RoundTripper
 	own       *ownTransport
 	timeout   time.Duration
+	at        time.Time
 	began     time.Time // on the local clock
-	result    Result
 }
 
-// prepare makes the request of an attempt, at the database's time now. It returns
-// an error if the request cannot be signed, or not be sent as the subscription's
-// settings ask. Otherwise what it returns is to be sent, or ended.
-func (p *poster) prepare(c *Claimed, u *url.URL, keys *signing.Keyring, now time.Time) (x posting, err error) {
-	if s := c.Target.Settings; s != nil && s.Unreadable() != nil {
-		return x, fmt.Errorf("%w (subscription %q)", s.Unreadable(), c.Target.Subscription)
-	}
-	x = posting{poster: p, url: u, header: make(http.Header, 8), body: c.Body, timeout: p.timeout, result: Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: now}}
-	if x.transport, x.own, err = p.transports.of(c.Target, u); err != nil {
+// Prepare makes the request of an attempt. It returns an error if the request cannot be
+// signed, or not be sent as it asks; errProbed, if it is not to be made now. Otherwise
+// what it returns is to be sent, or ended.
+//
+// certificate opens the client certificate, if there is one, when a transport is made for
+// it. It is no field of the request, so that a closure can stay on its caller's stack.
+func (p *poster) Prepare(r *postRequest, certificate func() (*tls.Certificate, error)) (x postExchange, err error) {
+	x = postExchange{poster: p, url: r.URL, header: r.Header, body: r.Body, timeout: p.cfg.Timeout, at: r.At}
+	if x.transport, x.own, err = p.transports.of(r, certificate); err != nil {
 		return x, err
 	}
-	if c.Spared {
+	if r.Anew {
 		x.transport = onNewConnection(x.transport)
 	}
-	header := x.header
-	if s := c.Target.Settings; s != nil {
-		if err := addHeaders(header, p.transports.keys, c.Target.Subscription, s.Headers); err != nil {
-			x.end()
-			return x, err
-		}
-		if s.Timeout > 0 {
-			x.timeout = min(x.timeout, s.Timeout)
-		}
+	if r.Timeout > 0 {
+		x.timeout = min(x.timeout, r.Timeout)
 	}
-	header["Content-Type"] = jsonType
-	header["User-Agent"] = p.userAgent
-	header["Webhook-Attempt"] = []string{strconv.Itoa(c.Number)}
-	if err := signing.Sign(header, p.schemes, c.Event.ID, now, c.Body, keys); err != nil {
-		x.end()
+	if x.header == nil {
+		x.header = make(http.Header, 8)
+	}
+	x.header["Content-Type"] = jsonType
+	x.header["User-Agent"] = p.userAgent
+	x.header["Webhook-Attempt"] = []string{strconv.Itoa(r.Attempt)}
+	if err := signing.Sign(x.header, p.cfg.Schemes, r.Event, r.At, r.Body, r.Keyring); err != nil {
+		x.End()
 		return x, err
 	}
-	x.began = p.now()
+	x.began = p.cfg.Now()
 	return x, nil
 }
 
-// request returns what is sent. GetBody stays nil: with it net/http's transports could
+// Timeout is within what time of Prepare the attempt is to end.
+func (x *postExchange) Timeout() time.Duration { return x.timeout }
+
+// Request returns what is sent. GetBody stays nil: with it net/http's transports could
 // send the request twice.
-func (x *posting) request(ctx context.Context) *http.Request {
+func (x *postExchange) Request(ctx context.Context) *http.Request {
 	r := http.Request{
 		Method: http.MethodPost, URL: x.url, Host: x.url.Host, Header: x.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -96,35 +161,35 @@ func (x *posting) request(ctx context.Context) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// send makes the POST. If take is not nil it reads the answer's body, and its error
+// Send makes the POST. If take is not nil it reads the answer's body, and its error
 // is the attempt's.
-func (x *posting) send(ctx context.Context, take func(body io.Reader) error) Result {
-	defer x.end()
-	if x.poster.transports.unguarded != nil {
+func (x *postExchange) Send(ctx context.Context, take func(body io.Reader) error) postAnswer {
+	defer x.End()
+	if x.poster.cfg.Unguarded != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, x.timeout)
 		defer cancel()
 	} else {
 		ctx = until{ctx, time.Now().Add(x.timeout)}
 	}
-	answer, err := x.transport.RoundTrip(x.request(ctx))
-	return x.conclude(ctx, answer, err, take)
+	answer, err := x.transport.RoundTrip(x.Request(ctx))
+	return x.Conclude(ctx, answer, err, take)
 }
 
-// end lets go of the transport.
-func (x *posting) end() { x.poster.transports.release(x.own) }
+// End lets go of the transport.
+func (x *postExchange) End() { x.poster.transports.release(x.own) }
 
-// conclude says what came of an attempt, from what RoundTrip returned. take is as for
-// send.
-func (x *posting) conclude(ctx context.Context, answer *http.Response, err error, take func(body io.Reader) error) Result {
-	r := x.result
+// Conclude says what came of an attempt, from what RoundTrip returned. take is as for
+// Send.
+func (x *postExchange) Conclude(ctx context.Context, answer *http.Response, err error, take func(body io.Reader) error) postAnswer {
+	r := postAnswer{StartedAt: x.at}
 	second := spokeHTTP2(answer, err)
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
 		r.ProxyFailed = byProxy(err)
 		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle)
 		r.Error = naming(r.Error, second)
-		r.Duration = x.poster.now().Sub(x.began)
+		r.Duration = x.poster.cfg.Now().Sub(x.began)
 		return r
 	}
 	defer answer.Body.Close()
@@ -136,7 +201,7 @@ func (x *posting) conclude(ctx context.Context, answer *http.Response, err error
 	default:
 		err = read(answer, &r)
 	}
-	r.Duration = x.poster.now().Sub(x.began)
+	r.Duration = x.poster.cfg.Now().Sub(x.began)
 	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), r.StartedAt.Add(r.Duration))
 	switch {
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
@@ -158,28 +223,12 @@ func naming(text string, second bool) string {
 	return text
 }
 
-// addHeaders adds a subscription's own headers, with their values opened. The library's
-// are set after it, and replace what has their names.
-func addHeaders(header http.Header, keys *Keys, subscription string, own map[string]string) error {
-	for name, value := range own {
-		if refusedHeader(name) {
-			continue
-		}
-		plain, err := keys.openHeader(subscription, name, value)
-		if err != nil {
-			return fmt.Errorf("%w (the header %q of subscription %q)", err, name, subscription)
-		}
-		header[http.CanonicalHeaderKey(name)] = []string{plain}
-	}
-	return nil
-}
-
 // buffers are what answers are read into.
 var buffers = sync.Pool{New: func() any { return new([maxSnippet]byte) }}
 
 // read takes up to maxAnswer of the answer, so that the connection can be used
 // again, and keeps the beginning of a failure's for the owner.
-func read(answer *http.Response, r *Result) error {
+func read(answer *http.Response, r *postAnswer) error {
 	if answer.Body == http.NoBody {
 		return nil
 	}

@@ -80,7 +80,7 @@ type Challenger struct {
 	keys    *Keys
 	network guard.Policy
 	now     func() time.Time
-	post    poster
+	post    *poster
 	// keyring reads a subscriber's secrets in a transaction of its own.
 	keyring func(ctx context.Context, subscriber string) (SealedKeyring, error)
 }
@@ -104,12 +104,12 @@ func NewChallenger[Tx any](store Store[Tx], keys *Keys, cfg *ChallengerConfig) (
 		return nil, err
 	}
 	policy := c.Network.policy()
-	transports := newTransports(transportsConfig{
-		keys: keys, policy: policy, timeout: c.Timeout, places: 2, proxies: cloneProxies(c.Proxies), unguarded: c.UnguardedTransport,
-	})
 	return &Challenger{
 		keys: keys, network: policy, now: c.Now,
-		post: poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}, now: time.Now},
+		post: newPoster(postConfig{
+			Policy: policy, Timeout: c.Timeout, Places: 2, Proxies: c.Proxies, Unguarded: c.UnguardedTransport,
+			Schemes: c.Schemes, UserAgent: c.UserAgent, Now: time.Now,
+		}),
 		keyring: func(ctx context.Context, subscriber string) (sealed SealedKeyring, err error) {
 			err = store.InTx(ctx, func(tx Tx) error {
 				sealed, err = store.SubscriberKeyringTx(ctx, tx, subscriber)
@@ -170,17 +170,19 @@ func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, 
 	}
 	now := c.now()
 	token := newToken()
-	claimed, err := challengeOf(subscriber, subscriptionID, token, now)
+	e, err := challengeOf(subscriber, subscriptionID, token, now)
 	if err != nil {
 		return err
 	}
-	claimed.Target = &Target{Subscription: subscriptionID, URL: rawURL, Subscriber: subscriber, Settings: &s}
+	x, err := c.keys.prepare(c.post, postRequest{
+		Subscription: subscriptionID, URL: u, Event: e.ID, Attempt: 1, At: now, Body: e.Body(1), Keyring: keyring,
+		Anew: true, // since it is not made again
+	}, &s)
+	if err != nil {
+		return err
+	}
 	var said string
-	x, err := c.post.prepare(claimed, u, keyring, now)
-	if err != nil {
-		return err
-	}
-	r := x.send(ctx, func(answer io.Reader) (err error) {
+	r := x.Send(ctx, func(answer io.Reader) (err error) {
 		said, err = readChallenge(answer, token)
 		return err
 	})
@@ -204,22 +206,16 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-func challengeOf(subscriber, subscription, token string, now time.Time) (*Claimed, error) {
+func challengeOf(subscriber, subscription, token string, now time.Time) (Draft, error) {
 	data, err := json.Marshal(map[string]string{"token": token})
 	if err != nil {
-		return nil, err
+		return Draft{}, err
 	}
 	e := Event{
 		Type: ChallengeType, Object: Object{Type: "subscription", ID: subscription}, Version: 1, Data: data,
 		Subscriber: subscriber, Subscription: subscription,
 	}
-	d, err := e.draft(now, len(data)+4<<10)
-	if err != nil {
-		return nil, err
-	}
-	return &Claimed{ // on a connection of its own, since it is not made again
-		Number: 1, Spared: true, Event: EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: now}, Body: d.Body(1), At: now,
-	}, nil
+	return e.draft(now, len(data)+4<<10)
 }
 
 // readChallenge returns what is wrong with a 2xx answer, or "".

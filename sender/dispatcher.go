@@ -139,7 +139,7 @@ type Dispatcher struct {
 	store   DispatchStore
 	cfg     DispatcherConfig
 	now     func() time.Time // how long things take, and have to wait
-	post    poster
+	post    *poster
 	secrets *keyrings
 	unsent  unsent
 	running atomic.Bool
@@ -172,13 +172,12 @@ func newDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now f
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	c.Proxies = cloneProxies(c.Proxies)
-	transports := newTransports(transportsConfig{
-		keys: keys, policy: c.Network.policy(), timeout: c.Timeout, places: c.Slots, proxies: c.Proxies, unguarded: c.UnguardedTransport,
-	})
 	return &Dispatcher{
 		store: store, cfg: c, now: now,
-		post:    poster{transports: transports, timeout: c.Timeout, schemes: c.Schemes, userAgent: []string{c.UserAgent}, now: now},
+		post: newPoster(postConfig{
+			Policy: c.Network.policy(), Timeout: c.Timeout, Places: c.Slots, Proxies: c.Proxies, Unguarded: c.UnguardedTransport,
+			Schemes: c.Schemes, UserAgent: c.UserAgent, Now: now,
+		}),
 		secrets: newKeyrings(store, keys, now, c.Timeout),
 		unsent:  unsent{told: map[int64]time.Time{}},
 		proxies: map[string]proxyTold{},
@@ -287,7 +286,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	p.workers.Go(func() { p.upkeep.run(ctx) })
 	defer p.present.live(ctx)()
 	p.run(ctx)
-	defer d.post.transports.closeIdle()
+	defer d.post.CloseIdle()
 	return p.drain(ctx)
 }
 

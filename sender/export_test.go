@@ -19,16 +19,7 @@ func (d *Dispatcher) KeepTransports(most int) { d.post.transports.most = most }
 // CloseIdle closes the idle connections of all transports, and returns how many are
 // kept beside the plain one.
 func (d *Dispatcher) CloseIdle() int {
-	ts := d.post.transports
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if plain, ok := ts.plain.(*client); ok {
-		plain.CloseIdleConnections()
-	}
-	for e := ts.used.Front(); e != nil; e = e.Next() {
-		e.Value.(*ownTransport).CloseIdleConnections()
-	}
-	return ts.used.Len()
+	return d.post.CloseIdle()
 }
 
 // Dial makes the dispatcher resolve names with resolver, unless it is nil, and tell

@@ -118,8 +118,7 @@ func FuzzHeaders(f *testing.F) {
 		}
 		keys.sealHeaders("wsub_a", s.Headers)
 		r := httptest.NewRequest(http.MethodPost, "http://endpoint/", nil)
-		r.Header = http.Header{}
-		if err := addHeaders(r.Header, keys, "wsub_a", s.Headers); err != nil {
+		if r.Header, err = keys.openHeaders("wsub_a", s.Headers); err != nil {
 			t.Fatal(err)
 		}
 		r.Header["User-Agent"] = []string{"surehook"}

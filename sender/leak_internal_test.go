@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/internal/porttest"
 	"github.com/surehook/surehook/signing"
 )
@@ -104,13 +105,14 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 			if timeout == 0 {
 				timeout = 20 * time.Second
 			}
-			target := &Target{}
-			config := transportsConfig{policy: Network{AllowPrivateNetworks: !c.public}.policy(), timeout: timeout, places: 16}
+			config := postConfig{Policy: guard.Policy{AllowPrivateNetworks: !c.public}, Timeout: timeout, Places: 16, Schemes: signing.DefaultSchemes(), Now: time.Now}
+			through := ""
 			if c.proxy != "" {
-				target.Settings = &Settings{Proxy: "eu"}
-				config.proxies = map[string]*url.URL{"eu": {Scheme: "http", Host: c.proxy}}
+				through = "eu"
+				config.Proxies = map[string]*url.URL{"eu": {Scheme: "http", Host: c.proxy}}
 			}
-			ts := newTransports(config)
+			p := newPoster(config)
+			ts := p.transports
 			if c.unnamed {
 				ts.watch(&net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 					return nil, errors.New("there is no name server")
@@ -119,22 +121,21 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 			if c.trusts != nil {
 				ts.plain.(*client).TLS.RootCAs = c.trusts.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 			}
-			p := poster{transports: ts, timeout: timeout, schemes: signing.DefaultSchemes(), now: time.Now}
 			post := func() string {
-				x, err := p.prepare(&Claimed{Number: 1, Target: target, Event: EventInfo{ID: "evt_1"}, Body: []byte(`{}`)}, to, keyring, time.Now())
-				if errors.Is(err, errProxyProbed) {
+				x, err := p.Prepare(&postRequest{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte(`{}`), Keyring: keyring, Proxy: through}, nil)
+				if errors.Is(err, errProbed) {
 					return "" // it is failing, and few at a time go through it
 				}
 				if err != nil {
 					return err.Error()
 				}
-				if r := x.send(t.Context(), nil); r.Class != c.class {
+				if r := x.Send(t.Context(), nil); r.Class != c.class {
 					return fmt.Sprintf("%s %d: %s", r.Class, r.StatusCode, r.Error)
 				}
 				return ""
 			}
 			require.Empty(t, post()) // what is made once, is made
-			ts.closeIdle()
+			p.CloseIdle()
 			goroutines, descriptors := runtime.NumGoroutine(), openFiles()
 
 			var wg sync.WaitGroup
@@ -149,7 +150,7 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			ts.closeIdle()
+			p.CloseIdle()
 			// What the servers do about the end of a connection takes a moment, too.
 			g, d := runtime.NumGoroutine(), openFiles()
 			for deadline := time.Now().Add(20 * time.Second); (g > goroutines || d > descriptors) && time.Now().Before(deadline); runtime.Gosched() {

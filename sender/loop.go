@@ -170,22 +170,22 @@ type Posting struct {
 	l   *Loop
 	a   *attempt
 	ctx context.Context
-	x   posting
+	x   postExchange
 }
 
 // Claimed is what is attempted.
 func (p *Posting) Claimed() *Claimed { return &p.a.Claimed }
 
 // Request is what to send.
-func (p *Posting) Request() *http.Request { return p.x.request(p.ctx) }
+func (p *Posting) Request() *http.Request { return p.x.Request(p.ctx) }
 
 // Timeout is within what time of its beginning End is to be called, with
 // context.DeadlineExceeded if nothing else has come.
-func (p *Posting) Timeout() time.Duration { return p.x.timeout }
+func (p *Posting) Timeout() time.Duration { return p.x.Timeout() }
 
 // End tells what http.RoundTripper.RoundTrip returned. It may begin other attempts.
 func (p *Posting) End(answer *http.Response, err error) {
-	p.a.result = p.x.conclude(p.ctx, answer, err, nil)
-	p.x.end()
+	p.a.ended(p.x.Conclude(p.ctx, answer, err, nil))
+	p.x.End()
 	p.l.finish(p.a, time.Time{}, p.l.p.made(p.ctx, p.a))
 }

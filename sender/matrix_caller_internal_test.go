@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/internal/servertest"
 	"github.com/surehook/surehook/signing"
 )
@@ -30,9 +31,9 @@ type way struct {
 // caller makes attempts as a Dispatcher does.
 type caller struct {
 	name    string
-	poster  poster
-	target  Target
-	keyring *signing.Keyring
+	poster  *poster
+	request postRequest // what all of its attempts have in common
+	open    func() (*tls.Certificate, error)
 	dials   atomic.Int32 // of addresses, without a proxy
 	used    atomic.Int32 // connections on which it has posted
 }
@@ -44,41 +45,37 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 	if w.timeout == 0 {
 		w.timeout = 10 * time.Second
 	}
-	keys, err := NewKeys(sealingKey("1", 1))
-	require.NoError(t, err)
 	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
-	config := transportsConfig{keys: keys, policy: Network{AllowPrivateNetworks: true}.policy(), timeout: w.timeout, places: 16}
+	config := postConfig{
+		Policy: guard.Policy{AllowPrivateNetworks: true}, Timeout: w.timeout, Places: 16,
+		Schemes: signing.DefaultSchemes(), UserAgent: defaultUserAgent, Now: time.Now,
+	}
 
 	certificate, key := authority.Issue()
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
 	require.NoError(t, err)
-	const subscription = "whsub_matrix"
-	var settings *Settings
-	if w.proxy != nil || w.certificate {
-		settings = &Settings{}
-	}
+	plain := postRequest{Subscription: "whsub_matrix", Attempt: 1, Keyring: keyring}
+	asks := plain
 	if w.proxy != nil {
-		config.proxies, settings.Proxy = map[string]*url.URL{"proxy": w.proxy}, "proxy"
+		config.Proxies, asks.Proxy = map[string]*url.URL{"proxy": w.proxy}, "proxy"
 	}
 	if w.certificate {
-		settings.SealedCertificate = keys.sealCertificate(subscription, []byte(certificate+key))
+		asks.SealedCertificate = []byte("of the matrix")
 	}
 
-	newCaller := func(name string, ts *transports) *caller {
-		c := &caller{name: name, keyring: keyring, target: Target{Subscription: subscription, Subscriber: "sub_matrix"}}
-		c.poster = poster{transports: ts, timeout: w.timeout, schemes: signing.DefaultSchemes(), userAgent: []string{defaultUserAgent}, now: time.Now}
-		ts.watch(nil, func(string) error {
+	newCaller := func(name string, p *poster, request postRequest) *caller {
+		c := &caller{name: name, poster: p, request: request, open: func() (*tls.Certificate, error) { return &pair, nil }}
+		p.transports.watch(nil, func(string) error {
 			c.dials.Add(1)
 			return nil
 		})
 		return c
 	}
-	own := newTransports(config)
-	trust(own, authority.Pool())
-	ours = newCaller("ours", own)
-	ours.target.Settings = settings
-	t.Cleanup(own.closeIdle)
+	own := newPoster(config)
+	trust(own.transports, authority.Pool())
+	ours = newCaller("ours", own, asks)
+	t.Cleanup(func() { own.CloseIdle() })
 
 	std := &http.Transport{
 		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authority.Pool()},
@@ -91,10 +88,10 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 	if w.certificate {
 		std.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	config.unguarded, config.proxies = std, nil
-	theirs := newTransports(config)
-	std.DialContext = bounded(theirs.dialer.DialContext)
-	peer = newCaller("net-http", theirs)
+	config.Unguarded, config.Proxies = std, nil
+	theirs := newPoster(config)
+	std.DialContext = bounded(theirs.transports.dialer.DialContext)
+	peer = newCaller("net-http", theirs, plain)
 	t.Cleanup(std.CloseIdleConnections)
 	return ours, peer
 }
@@ -107,17 +104,18 @@ func trust(ts *transports, roots *x509.CertPool) {
 }
 
 // attempt posts a body of so many bytes.
-func (c *caller) attempt(ctx context.Context, id string, to *url.URL, size int) Result {
+func (c *caller) attempt(ctx context.Context, id string, to *url.URL, size int) postAnswer {
 	body := []byte(`{"data":"` + strings.Repeat("x", max(size, 200)-len(`{"data":""}`)) + `"}`)
-	claimed := &Claimed{Number: 1, Target: &c.target, Event: EventInfo{ID: id}, Body: body}
-	x, err := c.poster.prepare(claimed, to, c.keyring, time.Now())
+	request := c.request
+	request.URL, request.Event, request.Body, request.At = to, id, body, time.Now()
+	x, err := c.poster.Prepare(&request, c.open)
 	if err != nil {
-		return Result{Class: "not sent", Error: err.Error()}
+		return postAnswer{Class: "not sent", Error: err.Error()}
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		if !got.Reused {
 			c.used.Add(1)
 		}
 	}})
-	return x.send(withDialing(ctx, new(dialing)), nil)
+	return x.Send(withDialing(ctx, new(dialing)), nil)
 }

@@ -84,8 +84,8 @@ type row struct {
 	status int    // 0: no answer
 	class  Class  // ours
 	or     Class  // another that ours may have; "": none
-	text   string // part of our Result.Error
-	proxy  bool   // our Result.ProxyFailed
+	text   string // part of our Error
+	proxy  bool   // our ProxyFailed
 	// connections is on how many ours posts, in all; 0: it is not looked at.
 	connections int
 	// untouched: nothing reaches the server.
@@ -108,7 +108,7 @@ func (m *matrix) exact(rows ...row) {
 				r.posts = 3
 			}
 			ours, peer := newCallers(t, m.authority, r.way)
-			results := map[string]Result{}
+			results := map[string]postAnswer{}
 			for n := range r.posts {
 				time.Sleep(r.pause) // the row's input
 				for _, c := range []*caller{ours, peer} {
@@ -132,7 +132,7 @@ func (m *matrix) exact(rows ...row) {
 	}
 }
 
-func (r *row) check(t *testing.T, isOurs bool, got Result) {
+func (r *row) check(t *testing.T, isOurs bool, got postAnswer) {
 	t.Helper()
 	switch {
 	case isOurs:

@@ -141,10 +141,10 @@ func TestDialingMet(t *testing.T) {
 		{Result{StatusCode: 200}, false, false, answered, true},
 	} {
 		var d dialing
-		d.begun.Store(c.begun)
-		d.connected.Store(c.connected)
+		d.Begun.Store(c.begun)
+		d.Connected.Store(c.connected)
 		got := neither
-		switch f, a := d.met(&c.result, c.proxied); {
+		switch f, a := met(&d, &c.result, c.proxied); {
 		case f && a:
 			got = "both"
 		case f:
@@ -190,8 +190,8 @@ func TestDialingIsTold(t *testing.T) {
 			require.NoError(t, err)
 			_, err = transport.RoundTrip(req)
 			require.Error(t, err)
-			require.Equal(t, c.begun, d.begun.Load())
-			require.Equal(t, c.connected, d.connected.Load())
+			require.Equal(t, c.begun, d.Begun.Load())
+			require.Equal(t, c.connected, d.Connected.Load())
 		})
 	}
 }

@@ -26,10 +26,33 @@ func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 		return false
 	}
 	settings := a.Target.Settings
-	failed, answered := a.dial.met(r, settings != nil && settings.Proxy != "")
+	failed, answered := met(&a.dial, r, settings != nil && settings.Proxy != "")
 	p.d.network.observe(a.url.Host, a.Target.Subscriber, failed, answered, p.d.now())
 	p.watchNetwork()
 	return failed
+}
+
+// met is what an attempt tells of our own network: that it failed at connecting,
+// that somebody answered, or neither, as when a request was sent and nothing came
+// back.
+//
+// A proxy's failure tells of the proxy alone, and that a tunnel was closed tells of
+// nobody. A host that a proxy tried in vain counts like one that was dialled in vain: if
+// nobody answers any more, one way or the other, our side is cut off.
+func met(d *dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
+	switch {
+	case r.ProxyFailed:
+		return false, false
+	case r.StatusCode != 0 || d.Connected.Load():
+		return false, true
+	case r.Class == ClassDNS || r.Class == ClassConnect:
+		return true, false
+	case r.Class == ClassTimeout:
+		return d.Begun.Load(), false
+	case r.Class == ClassTLS || r.Class == ClassReset && !proxied || r.Class == ClassProtocol:
+		return false, true
+	}
+	return false, false
 }
 
 // watchNetwork acts on a change of the network's state.

@@ -18,27 +18,27 @@ type proxyTold struct {
 // reportProxies tells of the proxies that have begun to fail, or work again.
 func (p *pump) reportProxies(ctx context.Context) {
 	now := p.d.now()
-	for _, x := range p.d.post.transports.proxiesMade() {
-		since, why, failing := x.failing(now)
-		told := p.d.proxies[x.name]
+	for _, x := range p.d.post.Proxies(now) {
+		told := p.d.proxies[x.Name]
 		switch {
-		case failing && told.since.IsZero():
-			told.since = since
-			detail := proxyDetail(x.name, since, why)
+		case x.Failing && told.since.IsZero():
+			told.since = x.Since
+			detail := proxyDetail(x.Name, x.Since, x.Why)
 			if now.Sub(told.noticed) >= proxyNoticeEvery {
 				told.noticed = now
 				p.mu.Lock()
 				p.notices = append(p.notices, Notice{Kind: NoticeProxy, Subscriber: Operator, Detail: detail})
 				p.mu.Unlock()
 			}
-			p.d.proxies[x.name] = told
+			p.d.proxies[x.Name] = told
 			p.d.cfg.Logger.ErrorContext(ctx, detail)
-			p.turned(ctx, "ProxyDown", p.d.cfg.Hooks.ProxyDown, x.name, since)
-		case !failing && !told.since.IsZero():
-			since, told.since = told.since, time.Time{}
-			p.d.proxies[x.name] = told
-			p.d.cfg.Logger.InfoContext(ctx, fmt.Sprintf("the proxy %q is not failing any more", x.name), "failed_for", now.Sub(since))
-			p.turned(ctx, "ProxyUp", p.d.cfg.Hooks.ProxyUp, x.name, since)
+			p.turned(ctx, "ProxyDown", p.d.cfg.Hooks.ProxyDown, x.Name, x.Since)
+		case !x.Failing && !told.since.IsZero():
+			since := told.since
+			told.since = time.Time{}
+			p.d.proxies[x.Name] = told
+			p.d.cfg.Logger.InfoContext(ctx, fmt.Sprintf("the proxy %q is not failing any more", x.Name), "failed_for", now.Sub(since))
+			p.turned(ctx, "ProxyUp", p.d.cfg.Hooks.ProxyUp, x.Name, since)
 		}
 	}
 }

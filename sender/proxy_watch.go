@@ -13,15 +13,15 @@ const (
 
 	// proxyForget is how long none may have failed by its fault until that it is failing
 	// is no longer believed: it may not be used any more.
-	proxyForget = networkForget
+	proxyForget = 15 * time.Minute
 
 	// mostProxyProbes is how many attempts at a time find out whether a failing proxy
 	// still does. One that hangs would otherwise keep the places of others.
-	mostProxyProbes = mostProbes
+	mostProxyProbes = 4
 )
 
-// errProxyProbed is why an attempt is not made now through a failing proxy.
-var errProxyProbed = fmt.Errorf("%w: it is failing, and %d attempts at a time find out whether it still does", ErrProxy, mostProxyProbes)
+// errProbed is why an attempt is not made now through a failing proxy.
+var errProbed = fmt.Errorf("it is failing, and %d attempts at a time find out whether it still does", mostProxyProbes)
 
 // proxyWatch tells from what is met at a proxy whether it is failing. It is plain
 // bookkeeping: no clock, no locks.
@@ -67,12 +67,19 @@ func (p *proxy) worked() {
 	p.watch.worked()
 }
 
-// failing reports whether the proxy is failing, since when, and why.
-func (p *proxy) failing(now time.Time) (since time.Time, why string, failing bool) {
+// proxyState is how a proxy does.
+type proxyState struct {
+	Name    string
+	Failing bool
+	Since   time.Time // when it began to fail
+	Why     string    // it failed last
+}
+
+func (p *proxy) state(now time.Time) proxyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	failing = p.watch.failing(now)
-	return p.watch.first, p.watch.why, failing
+	failing := p.watch.failing(now)
+	return proxyState{Name: p.name, Failing: failing, Since: p.watch.first, Why: p.watch.why}
 }
 
 // enter counts an attempt through the proxy until leave is called, and reports whether

@@ -51,6 +51,25 @@ func (k *Keys) openHeader(subscription, name, value string) (string, error) {
 	return string(plain), err
 }
 
+// openHeaders returns a subscription's own headers as they are sent, or nil if it has none.
+func (k *Keys) openHeaders(subscription string, own map[string]string) (http.Header, error) {
+	var header http.Header
+	for name, value := range own {
+		if refusedHeader(name) {
+			continue
+		}
+		plain, err := k.openHeader(subscription, name, value)
+		if err != nil {
+			return nil, fmt.Errorf("%w (the header %q of subscription %q)", err, name, subscription)
+		}
+		if header == nil {
+			header = make(http.Header, 8) // the library's are added
+		}
+		header[http.CanonicalHeaderKey(name)] = []string{plain}
+	}
+	return header, nil
+}
+
 // renewHeader returns a value sealed with the current key, and whether it was not.
 func (k *Keys) renewHeader(subscription, name, value string) (renewed string, changed bool, err error) {
 	if sealed, err := sealedHeader(value); err == nil {

@@ -6,15 +6,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/surehook/surehook/internal/guard"
 )
 
 // maxTransports bounds how many transports of their own are kept for
@@ -26,7 +21,7 @@ const maxTransports = 512
 // of their own, so that no connection is shared between what differs in them. The
 // ones used last are kept, with their idle connections.
 type transports struct {
-	transportsConfig
+	postConfig
 	dialer  *net.Dialer
 	plain   http.RoundTripper
 	origins *origins
@@ -37,15 +32,6 @@ type transports struct {
 	own  map[transportKey]*list.Element
 	used list.List         // of *ownTransport, the one used last in front
 	made map[string]*proxy // those of proxies that were used, by name
-}
-
-type transportsConfig struct {
-	keys      *Keys
-	policy    guard.Policy
-	timeout   time.Duration
-	places    int                 // attempts at a time
-	proxies   map[string]*url.URL // by name
-	unguarded http.RoundTripper   // if not nil: for all
 }
 
 // transportKey is what attempts must have in common to share connections. The
@@ -65,36 +51,35 @@ type ownTransport struct {
 	evicted  bool
 }
 
-func newTransports(c transportsConfig) *transports {
-	ts := &transports{transportsConfig: c, dialer: newDialer(c.policy, c.timeout), plain: c.unguarded, origins: newOrigins(), most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
+func newTransports(c postConfig) *transports {
+	ts := &transports{postConfig: c, dialer: newDialer(c.Policy, c.Timeout), plain: c.Unguarded, origins: newOrigins(), most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
 	if ts.plain == nil {
-		ts.plain = newTransport(ts.dialer, c.places, ts.origins)
+		ts.plain = newTransport(ts.dialer, c.Places, ts.origins)
 	}
 	return ts
 }
 
-// of returns the transport for a target, and what to release after the attempt.
-// An error says why nothing can be sent as its settings ask; then nothing may be
+// of returns the transport for a request, and what to release after the attempt.
+// An error says why nothing can be sent as the request asks; then nothing may be
 // sent at all.
-func (ts *transports) of(t *Target, u *url.URL) (http.RoundTripper, *ownTransport, error) {
-	s := t.Settings
-	if s == nil || s.Proxy == "" && len(s.SealedCertificate) == 0 {
+func (ts *transports) of(r *postRequest, certificate func() (*tls.Certificate, error)) (http.RoundTripper, *ownTransport, error) {
+	if r.Proxy == "" && len(r.SealedCertificate) == 0 {
 		return ts.plain, nil, nil
 	}
-	if ts.unguarded != nil {
-		return nil, nil, fmt.Errorf("sender: subscription %q asks for a proxy or a client certificate, which an UnguardedTransport does not give", t.Subscription)
+	if ts.Unguarded != nil {
+		return nil, nil, fmt.Errorf("sender: subscription %q asks for a proxy or a client certificate, which an UnguardedTransport does not give", r.Subscription)
 	}
-	key := transportKey{proxy: s.Proxy}
-	if len(s.SealedCertificate) > 0 {
-		if u.Scheme != "https" {
-			return nil, nil, fmt.Errorf("sender: subscription %q has a client certificate, and a URL that is not https", t.Subscription)
+	key := transportKey{proxy: r.Proxy}
+	if len(r.SealedCertificate) > 0 {
+		if r.URL.Scheme != "https" {
+			return nil, nil, fmt.Errorf("sender: subscription %q has a client certificate, and a URL that is not https", r.Subscription)
 		}
-		key.subscription, key.certificate = t.Subscription, sha256.Sum256(s.SealedCertificate)
+		key.subscription, key.certificate = r.Subscription, sha256.Sum256(r.SealedCertificate)
 	}
 	if o := ts.take(key); o != nil {
 		return ts.admit(o)
 	}
-	made, err := ts.make(t, key)
+	made, err := ts.make(r, key, certificate)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,7 +91,7 @@ func (ts *transports) of(t *Target, u *url.URL) (http.RoundTripper, *ownTranspor
 func (ts *transports) admit(o *ownTransport) (http.RoundTripper, *ownTransport, error) {
 	if o.proxy != nil && !o.proxy.enter() {
 		ts.release(o)
-		return nil, nil, errProxyProbed
+		return nil, nil, errProbed
 	}
 	return o, o, nil
 }
@@ -125,30 +110,29 @@ func (ts *transports) take(key transportKey) *ownTransport {
 	return o
 }
 
-func (ts *transports) make(t *Target, key transportKey) (*ownTransport, error) {
-	s := t.Settings
-	o := &ownTransport{key: key, client: newTransport(ts.dialer, ts.places, ts.origins)}
+func (ts *transports) make(r *postRequest, key transportKey, certificate func() (*tls.Certificate, error)) (*ownTransport, error) {
+	o := &ownTransport{key: key, client: newTransport(ts.dialer, ts.Places, ts.origins)}
 	o.TLS.RootCAs = ts.roots
-	if s.Proxy != "" {
-		if o.proxy = ts.proxyOf(s.Proxy); o.proxy == nil {
-			return nil, fmt.Errorf("sender: subscription %q asks for the proxy %q, which is not among the Proxies of the configuration", t.Subscription, s.Proxy)
+	if r.Proxy != "" {
+		if o.proxy = ts.proxyOf(r.Proxy); o.proxy == nil {
+			return nil, fmt.Errorf("sender: subscription %q asks for the proxy %q, which is not among the Proxies of the configuration", r.Subscription, r.Proxy)
 		}
 		o.Dial = unconfirmed(o.proxy.tunnel)
 	}
-	if len(s.SealedCertificate) > 0 {
-		certificate, err := ts.keys.openCertificate(t.Subscription, s.SealedCertificate)
+	if len(r.SealedCertificate) > 0 {
+		opened, err := certificate()
 		if err != nil {
 			return nil, err
 		}
 		// Whatever authorities the server names: its owner has given this one for it.
-		o.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+		o.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return opened, nil }
 	}
 	return o, nil
 }
 
 // proxyOf returns the proxy of a name, or nil if the configuration has none.
 func (ts *transports) proxyOf(name string) *proxy {
-	u := ts.proxies[name]
+	u := ts.Proxies[name]
 	if u == nil {
 		return nil
 	}
@@ -156,20 +140,24 @@ func (ts *transports) proxyOf(name string) *proxy {
 	defer ts.mu.Unlock()
 	p := ts.made[name]
 	if p == nil {
-		p = newProxy(name, u, ts.policy, ts.timeout, ts.roots, ts.dialer.Resolver)
+		p = newProxy(name, u, ts.Policy, ts.Timeout, ts.roots, ts.dialer.Resolver)
 		ts.made[name] = p
 	}
 	return p
 }
 
-// proxiesMade returns the proxies that were used, in no order.
-func (ts *transports) proxiesMade() []*proxy {
-	if len(ts.proxies) == 0 {
+// proxyStates returns how the proxies do that were used, in no order.
+func (ts *transports) proxyStates(now time.Time) []proxyState {
+	if len(ts.Proxies) == 0 {
 		return nil
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	return slices.Collect(maps.Values(ts.made))
+	states := make([]proxyState, 0, len(ts.made))
+	for _, p := range ts.made {
+		states = append(states, p.state(now))
+	}
+	return states
 }
 
 // keep puts a transport in front, or the one that somebody else has made of the
@@ -213,9 +201,8 @@ func (ts *transports) release(o *ownTransport) {
 	}
 }
 
-// closeIdle closes the connections that no attempt uses, but for those of a transport
-// that the caller gave, who may use it elsewhere.
-func (ts *transports) closeIdle() {
+// closeIdle is for CloseIdle.
+func (ts *transports) closeIdle() (kept int) {
 	if plain, ok := ts.plain.(*client); ok {
 		plain.CloseIdleConnections()
 	}
@@ -224,4 +211,5 @@ func (ts *transports) closeIdle() {
 	for _, e := range ts.own {
 		e.Value.(*ownTransport).CloseIdleConnections()
 	}
+	return len(ts.own)
 }

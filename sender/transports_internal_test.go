@@ -12,18 +12,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/signing"
 )
 
 func TestTransportsUsedLastAreKept(t *testing.T) {
-	ts := newTransports(transportsConfig{proxies: map[string]*url.URL{
+	ts := newTransports(postConfig{Proxies: map[string]*url.URL{
 		"a": {Scheme: "http", Host: "a"}, "b": {Scheme: "http", Host: "b"}, "c": {Scheme: "http", Host: "c"},
 	}})
 	ts.most = 2
 	target := &url.URL{Scheme: "http", Host: "target"}
 	of := func(proxy string) *ownTransport {
 		t.Helper()
-		transport, own, err := ts.of(&Target{Settings: &Settings{Proxy: proxy}}, target)
+		transport, own, err := ts.of(&postRequest{Proxy: proxy, URL: target}, nil)
 		require.NoError(t, err)
 		require.Same(t, own, transport)
 		return own
@@ -40,8 +41,8 @@ func TestTransportsUsedLastAreKept(t *testing.T) {
 	require.Equal(t, 2, ts.used.Len())
 	require.Equal(t, 3, a.attempts)
 
-	for _, none := range []*Settings{nil, {}, {Headers: map[string]string{"X-A": "1"}, MaxInFlight: 1}} {
-		transport, own, err := ts.of(&Target{Settings: none}, target)
+	for _, none := range []postRequest{{URL: target}, {URL: target, Header: http.Header{"X-A": {"1"}}}} {
+		transport, own, err := ts.of(&none, nil)
 		require.NoError(t, err)
 		require.Nil(t, own)
 		require.Same(t, ts.plain, transport)
@@ -64,21 +65,22 @@ func TestSparedAttemptIsMadeOnANewConnection(t *testing.T) {
 	require.NoError(t, err)
 	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
-	for name, settings := range map[string]*Settings{"plain": nil, "with a proxy": {Proxy: "eu"}} {
+	for name, through := range map[string]string{"plain": "", "with a proxy": "eu"} {
 		t.Run(name, func(t *testing.T) {
 			proxy := httptest.NewServer(http.HandlerFunc(tunnelTo))
 			defer proxy.Close()
 			proxyURL, err := url.Parse(proxy.URL)
 			require.NoError(t, err)
-			ts := newTransports(transportsConfig{policy: Network{AllowPrivateNetworks: true}.policy(), timeout: 5 * time.Second, places: 4, proxies: map[string]*url.URL{"eu": proxyURL}})
-			defer ts.closeIdle()
-			p := poster{transports: ts, timeout: 5 * time.Second, schemes: signing.DefaultSchemes(), now: time.Now}
+			p := newPoster(postConfig{
+				Policy: guard.Policy{AllowPrivateNetworks: true}, Timeout: 5 * time.Second, Places: 4, Proxies: map[string]*url.URL{"eu": proxyURL},
+				Schemes: signing.DefaultSchemes(), Now: time.Now,
+			})
+			defer p.CloseIdle()
 			opened.Store(0)
 			for n, want := range []int32{1, 1, 2, 2} {
-				c := &Claimed{Number: 1, Spared: n == 2, Target: &Target{Settings: settings}, Event: EventInfo{ID: "evt_1"}, Body: []byte("{}")}
-				x, err := p.prepare(c, to, keyring, time.Now())
+				x, err := p.Prepare(&postRequest{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte("{}"), Keyring: keyring, Proxy: through, Anew: n == 2}, nil)
 				require.NoError(t, err)
-				r := x.send(t.Context(), nil)
+				r := x.Send(t.Context(), nil)
 				require.Equal(t, ClassNone, r.Class, r.Error)
 				require.Equal(t, want, opened.Load())
 			}

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -15,6 +16,9 @@ const probedPause = time.Minute
 
 // unreadPause is how soon a secret is looked at again that could not be read.
 const unreadPause = time.Second
+
+// errProxyProbed is why an attempt is not made now through a failing proxy.
+var errProxyProbed = fmt.Errorf("%w: %w", ErrProxy, errProbed)
 
 // unsent remembers of which subscribers it was told that nothing can be sent to
 // them: once in secretPause, however many deliveries wait.

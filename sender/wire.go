@@ -158,8 +158,16 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	if !ok {
 		return due, false
 	}
-	a.result = x.send(ctx, nil)
+	a.ended(x.Send(ctx, nil))
 	return time.Time{}, p.made(ctx, a)
+}
+
+// ended makes the attempt's result of what came of its request.
+func (a *attempt) ended(w postAnswer) {
+	a.result = Result{
+		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: w.Class, StatusCode: w.StatusCode,
+		Error: w.Error, Snippet: w.Snippet, RetryAfter: w.RetryAfter, ProxyFailed: w.ProxyFailed, ClosedIdle: w.ClosedIdle,
+	}
 }
 
 // timeAt is the database's time at a time of the local clock.
@@ -167,7 +175,7 @@ func (a *attempt) timeAt(local time.Time) time.Time { return a.At.Add(local.Sub(
 
 // prepare makes the request of an attempt. If ok is false it cannot be sent, and is to
 // be given back, due at due.
-func (p *pump) prepare(a *attempt) (ctx context.Context, x posting, due time.Time, ok bool) {
+func (p *pump) prepare(a *attempt) (ctx context.Context, x postExchange, due time.Time, ok bool) {
 	ctx, d := p.wire, p.d
 	keyring, err := d.secrets.of(ctx, a.Target)
 	local := d.now() // after the database was asked for the secret, which can have taken long
@@ -179,7 +187,10 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x posting, due time.Tim
 		err = errors.New("sender: the subscription's URL cannot be parsed")
 	}
 	if err == nil {
-		x, err = d.post.prepare(&a.Claimed, a.url, keyring, now)
+		x, err = d.secrets.keys.prepare(d.post, postRequest{
+			Subscription: a.Target.Subscription, URL: a.url, Event: a.Event.ID, Attempt: a.Number, At: now, Body: a.Body, Keyring: keyring,
+			Anew: a.Spared,
+		}, a.Target.Settings)
 	}
 	if err == nil {
 		ctx = withDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)

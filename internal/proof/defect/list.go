@@ -356,7 +356,7 @@ var ofWire = []Defect{
 	{
 		Name: "a spared attempt is made on a connection that was used before",
 		File: "sender/attempt.go", Tests: []string{"./sender"},
-		Old: "if c.Spared {\n", New: "if c.Spared && c.Number == 0 {\n",
+		Old: "if r.Anew {\n", New: "if r.Anew && r.Attempt == 0 {\n",
 	},
 	{
 		Name: "an origin of HTTP/2 alone is asked for HTTP/1.1 each time",
