@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender/internal/post"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -80,7 +81,7 @@ type Challenger struct {
 	keys    *Keys
 	network guard.Policy
 	now     func() time.Time
-	post    *poster
+	post    *post.Poster
 	// keyring reads a subscriber's secrets in a transaction of its own.
 	keyring func(ctx context.Context, subscriber string) (SealedKeyring, error)
 }
@@ -106,7 +107,7 @@ func NewChallenger[Tx any](store Store[Tx], keys *Keys, cfg *ChallengerConfig) (
 	policy := c.Network.policy()
 	return &Challenger{
 		keys: keys, network: policy, now: c.Now,
-		post: newPoster(postConfig{
+		post: post.New(post.Config{
 			Policy: policy, Timeout: c.Timeout, Places: 2, Proxies: c.Proxies, Unguarded: c.UnguardedTransport,
 			Schemes: c.Schemes, UserAgent: c.UserAgent, Now: time.Now,
 		}),
@@ -131,7 +132,7 @@ func (c ChallengerConfig) withDefaults() ChallengerConfig {
 		c.Now = time.Now
 	}
 	if c.UserAgent == "" {
-		c.UserAgent = defaultUserAgent
+		c.UserAgent = post.DefaultUserAgent
 	}
 	return c
 }
@@ -147,7 +148,7 @@ func (c ChallengerConfig) problems() []error {
 	if err := c.Network.policy().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Network: %w", err))
 	}
-	return append(errs, checkProxies("ChallengerConfig", c.Proxies)...)
+	return append(errs, post.CheckProxies("ChallengerConfig", c.Proxies)...)
 }
 
 // Challenge challenges a URL on behalf of a subscriber's subscription, which need
@@ -174,7 +175,7 @@ func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, 
 	if err != nil {
 		return err
 	}
-	x, err := c.keys.prepare(c.post, postRequest{
+	x, err := c.keys.prepare(c.post, post.Request{
 		Subscription: subscriptionID, URL: u, Event: e.ID, Attempt: 1, At: now, Body: e.Body(1), Keyring: keyring,
 		Anew: true, // since it is not made again
 	}, &s)
@@ -187,16 +188,16 @@ func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, 
 		return err
 	})
 	switch {
-	case r.Class == ClassNone && said != "":
+	case r.Class == post.ClassNone && said != "":
 		return &ChallengeError{Class: ClassChallenge, StatusCode: r.StatusCode, Text: said}
-	case r.Class == ClassNone:
+	case r.Class == post.ClassNone:
 		return nil
 	case ctx.Err() != nil: // the caller's time was over, and not the endpoint's
 		return fmt.Errorf("sender: the challenge was given up: %w", ctx.Err())
 	case r.ProxyFailed:
 		return fmt.Errorf("%w: %s", ErrProxy, r.Error)
 	}
-	return &ChallengeError{Class: r.Class, StatusCode: r.StatusCode, Text: r.Error}
+	return &ChallengeError{Class: Class(r.Class), StatusCode: r.StatusCode, Text: r.Error}
 }
 
 // newToken returns 256 random bits in base64url.

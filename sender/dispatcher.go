@@ -14,13 +14,11 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/fence"
+	"github.com/surehook/surehook/sender/internal/post"
 	"github.com/surehook/surehook/signing"
 )
 
-const (
-	defaultUserAgent = "surehook"
-	defaultMaxDelay  = 10 * time.Millisecond
-)
+const defaultMaxDelay = 10 * time.Millisecond
 
 // DispatcherConfig adjusts a Dispatcher. A nil config and zero fields mean the
 // defaults.
@@ -139,7 +137,7 @@ type Dispatcher struct {
 	store   DispatchStore
 	cfg     DispatcherConfig
 	now     func() time.Time // how long things take, and have to wait
-	post    *poster
+	post    *post.Poster
 	secrets *keyrings
 	unsent  unsent
 	running atomic.Bool
@@ -174,7 +172,7 @@ func newDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now f
 	}
 	return &Dispatcher{
 		store: store, cfg: c, now: now,
-		post: newPoster(postConfig{
+		post: post.New(post.Config{
 			Policy: c.Network.policy(), Timeout: c.Timeout, Places: c.Slots, Proxies: c.Proxies, Unguarded: c.UnguardedTransport,
 			Schemes: c.Schemes, UserAgent: c.UserAgent, Now: now,
 		}),
@@ -217,7 +215,7 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 		c.Schemes = signing.DefaultSchemes()
 	}
 	if c.UserAgent == "" {
-		c.UserAgent = defaultUserAgent
+		c.UserAgent = post.DefaultUserAgent
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -255,7 +253,7 @@ func (c DispatcherConfig) problems() []error {
 	if err := c.Network.policy().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
 	}
-	return append(errs, checkProxies("DispatcherConfig", c.Proxies)...)
+	return append(errs, post.CheckProxies("DispatcherConfig", c.Proxies)...)
 }
 
 // Run dispatches until ctx ends, then drains: it claims nothing more, gives back

@@ -4,55 +4,38 @@ import (
 	"context"
 	"crypto/x509"
 	"net"
-	"syscall"
 )
 
 // Trust makes the transports of proxies and client certificates trust roots.
-func (d *Dispatcher) Trust(roots *x509.CertPool) { d.post.transports.roots = roots }
+func (d *Dispatcher) Trust(roots *x509.CertPool) { d.post.Trust(roots, false) }
+
+// TrustEverywhere makes all transports trust roots.
+func (d *Dispatcher) TrustEverywhere(roots *x509.CertPool) { d.post.Trust(roots, true) }
 
 // Trust makes the transports of proxies and client certificates trust roots.
-func (c *Challenger) Trust(roots *x509.CertPool) { c.post.transports.roots = roots }
+func (c *Challenger) Trust(roots *x509.CertPool) { c.post.Trust(roots, false) }
 
 // KeepTransports bounds the transports that are kept.
-func (d *Dispatcher) KeepTransports(most int) { d.post.transports.most = most }
+func (d *Dispatcher) KeepTransports(most int) { d.post.Keep(most) }
 
 // CloseIdle closes the idle connections of all transports, and returns how many are
 // kept beside the plain one.
-func (d *Dispatcher) CloseIdle() int {
-	return d.post.CloseIdle()
-}
+func (d *Dispatcher) CloseIdle() int { return d.post.CloseIdle() }
 
 // Dial makes the dispatcher resolve names with resolver, unless it is nil, and tell
 // watch of each address that the guard has let through, before it is called. What
 // watch returns is the end of that.
 func (d *Dispatcher) Dial(resolver *net.Resolver, watch func(address string) error) {
-	d.post.transports.watch(resolver, watch)
+	d.post.Watch(resolver, watch)
 }
 
 // Dial is as Dispatcher.Dial.
 func (c *Challenger) Dial(resolver *net.Resolver, watch func(address string) error) {
-	c.post.transports.watch(resolver, watch)
+	c.post.Watch(resolver, watch)
 }
 
 // Connect makes the dispatcher connect to the proxy of a name by dial, or to the
 // endpoints that need none if the name is empty.
 func (d *Dispatcher) Connect(proxy string, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
-	if proxy == "" {
-		d.post.transports.plain.(*client).Dial = telling(dial)
-		return
-	}
-	d.post.transports.proxyOf(proxy).reach = dial
-}
-
-func (ts *transports) watch(resolver *net.Resolver, watch func(address string) error) {
-	if resolver != nil {
-		ts.dialer.Resolver = resolver
-	}
-	guarded := ts.dialer.ControlContext
-	ts.dialer.ControlContext = func(ctx context.Context, network, address string, conn syscall.RawConn) error {
-		if err := guarded(ctx, network, address, conn); err != nil {
-			return err
-		}
-		return watch(address)
-	}
+	d.post.Connect(proxy, dial)
 }

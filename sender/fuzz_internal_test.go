@@ -2,17 +2,14 @@ package sender
 
 import (
 	"bytes"
-	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -214,51 +211,6 @@ func FuzzIdempotencyBinding(f *testing.F) {
 		}
 	})
 }
-
-// Whatever a proxy answers, a tunnel is made by a 2xx alone, and no part of the answer
-// is taken for the target's.
-func FuzzProxyAnswer(f *testing.F) {
-	for _, s := range []string{
-		"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 204 \r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "",
-		"HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n\x16\x03\x01", "HTTP/1.1 302 Found\r\n\r\n", "HTTP/1.1 200 OK\r\n",
-		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 302 Found\r\nLocation: http://x\r\n\r\n", "\x16\x03\x01",
-		"HTTP/1.1 101", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, answer []byte) {
-		conn := &scripted{answer: bytes.NewReader(answer)}
-		p := &proxy{header: http.Header{"User-Agent": {"surehook"}}, reach: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
-		_, failure := p.connect(t.Context(), netip.MustParseAddrPort("8.8.8.8:443"))
-		if !strings.HasPrefix(conn.asked.String(), "CONNECT 8.8.8.8:443 HTTP/1.1\r\nHost: 8.8.8.8:443\r\n") {
-			t.Fatalf("asked for %q", conn.asked.String())
-		}
-		if failure != nil {
-			if failure.text == "" {
-				t.Fatalf("%+v", failure)
-			}
-			return
-		}
-		head, ended := strings.CutSuffix(strings.ReplaceAll(string(answer), "\r\n", "\n"), "\n\n")
-		line, _, _ := strings.Cut(head, "\n")
-		status := strings.Fields(line)
-		if !ended || strings.Contains(head, "\n\n") || len(status) < 2 || !strings.HasPrefix(status[0], "HTTP/") || len(status[1]) != 3 || status[1][0] != '2' {
-			t.Fatalf("a tunnel by %q", answer)
-		}
-	})
-}
-
-// scripted is a connection to somebody who has answered already.
-type scripted struct {
-	net.Conn
-	asked  bytes.Buffer
-	answer *bytes.Reader
-}
-
-func (c *scripted) Read(p []byte) (int, error)  { return c.answer.Read(p) }
-func (c *scripted) Write(p []byte) (int, error) { return c.asked.Write(p) }
-func (c *scripted) SetDeadline(time.Time) error { return nil }
-func (c *scripted) Close() error                { return nil }
 
 var testPairTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 

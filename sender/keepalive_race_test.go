@@ -84,7 +84,7 @@ func newKeepAliveRace(t *testing.T) *keepAliveRace {
 	config, err := json.Marshal(map[string]int{"https": port, "control": control, "keepAliveTimeout": 5000})
 	require.NoError(t, err)
 	r.node.Write("config.json", string(config), nil)
-	text, err := os.ReadFile("testdata/matrix/idle.js")
+	text, err := os.ReadFile("testdata/idle.js")
 	require.NoError(t, err)
 	r.node.Start(r.node.Write("idle.js", string(text), nil))
 	r.server, r.control = fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("http://127.0.0.1:%d/", control)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/surehook/surehook/sender/internal/post"
 )
 
 // Loop is a dispatcher in the hands of a driver, who says what time it is, when to go
@@ -170,7 +172,7 @@ type Posting struct {
 	l   *Loop
 	a   *attempt
 	ctx context.Context
-	x   postExchange
+	x   post.Exchange
 }
 
 // Claimed is what is attempted.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/surehook/surehook/sender/internal/post"
 )
 
 // What follows is what the pump does about networkWatch: an outage of our own
@@ -39,7 +41,7 @@ func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 // A proxy's failure tells of the proxy alone, and that a tunnel was closed tells of
 // nobody. A host that a proxy tried in vain counts like one that was dialled in vain: if
 // nobody answers any more, one way or the other, our side is cut off.
-func met(d *dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
+func met(d *post.Dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
 	switch {
 	case r.ProxyFailed:
 		return false, false

@@ -4,23 +4,25 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+
+	"github.com/surehook/surehook/sender/internal/post"
 )
 
 // prepare has a request prepared as its subscription's settings ask, which may be nil, and
 // opens what is sealed in them.
-func (k *Keys) prepare(p *poster, r postRequest, s *Settings) (postExchange, error) {
+func (k *Keys) prepare(p *post.Poster, r post.Request, s *Settings) (post.Exchange, error) {
 	if s != nil {
 		if err := s.Unreadable(); err != nil {
-			return postExchange{}, fmt.Errorf("%w (subscription %q)", err, r.Subscription)
+			return post.Exchange{}, fmt.Errorf("%w (subscription %q)", err, r.Subscription)
 		}
 		header, err := k.openHeaders(r.Subscription, s.Headers)
 		if err != nil {
-			return postExchange{}, err
+			return post.Exchange{}, err
 		}
 		r.Header, r.Timeout, r.Proxy, r.SealedCertificate = header, s.Timeout, s.Proxy, s.SealedCertificate
 	}
 	x, err := p.Prepare(&r, func() (*tls.Certificate, error) { return k.openCertificate(r.Subscription, r.SealedCertificate) })
-	if errors.Is(err, errProbed) {
+	if errors.Is(err, post.ErrProbed) {
 		err = errProxyProbed
 	}
 	return x, err

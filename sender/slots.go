@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/surehook/surehook/sender/internal/post"
 )
 
 // slots shares the attempts in flight of one dispatcher between subscriptions.
@@ -93,7 +95,7 @@ type attempt struct {
 	url     *url.URL // nil if it cannot be parsed
 	sub     *subSlots
 	account Lane // the lane whose places it takes
-	dial    dialing
+	dial    post.Dialing
 	asked   time.Time // for it: its lease began no earlier; on the local clock
 	claimed time.Time // on the local clock
 	started time.Time // on the local clock; zero while it is queued

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/surehook/surehook/sender/internal/post"
 )
 
 // maxUnsent bounds how many subscribers are remembered. Then all are forgotten,
@@ -18,7 +20,7 @@ const probedPause = time.Minute
 const unreadPause = time.Second
 
 // errProxyProbed is why an attempt is not made now through a failing proxy.
-var errProxyProbed = fmt.Errorf("%w: %w", ErrProxy, errProbed)
+var errProxyProbed = fmt.Errorf("%w: %w", ErrProxy, post.ErrProbed)
 
 // unsent remembers of which subscribers it was told that nothing can be sent to
 // them: once in secretPause, however many deliveries wait.

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"runtime/debug"
 	"time"
+
+	"github.com/surehook/surehook/sender/internal/post"
 )
 
 // accept queues what was claimed, by a call that began at asked, and starts what may
@@ -163,9 +165,9 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 }
 
 // ended makes the attempt's result of what came of its request.
-func (a *attempt) ended(w postAnswer) {
+func (a *attempt) ended(w post.Answer) {
 	a.result = Result{
-		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: w.Class, StatusCode: w.StatusCode,
+		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: Class(w.Class), StatusCode: w.StatusCode,
 		Error: w.Error, Snippet: w.Snippet, RetryAfter: w.RetryAfter, ProxyFailed: w.ProxyFailed, ClosedIdle: w.ClosedIdle,
 	}
 }
@@ -175,7 +177,7 @@ func (a *attempt) timeAt(local time.Time) time.Time { return a.At.Add(local.Sub(
 
 // prepare makes the request of an attempt. If ok is false it cannot be sent, and is to
 // be given back, due at due.
-func (p *pump) prepare(a *attempt) (ctx context.Context, x postExchange, due time.Time, ok bool) {
+func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due time.Time, ok bool) {
 	ctx, d := p.wire, p.d
 	keyring, err := d.secrets.of(ctx, a.Target)
 	local := d.now() // after the database was asked for the secret, which can have taken long
@@ -187,13 +189,13 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x postExchange, due tim
 		err = errors.New("sender: the subscription's URL cannot be parsed")
 	}
 	if err == nil {
-		x, err = d.secrets.keys.prepare(d.post, postRequest{
+		x, err = d.secrets.keys.prepare(d.post, post.Request{
 			Subscription: a.Target.Subscription, URL: a.url, Event: a.Event.ID, Attempt: a.Number, At: now, Body: a.Body, Keyring: keyring,
 			Anew: a.Spared,
 		}, a.Target.Settings)
 	}
 	if err == nil {
-		ctx = withDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
+		ctx = post.WithDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
 	}
 	if err != nil && !errors.Is(err, errProxyProbed) && ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, d.now()) {
 		d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",

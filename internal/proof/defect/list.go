@@ -300,32 +300,32 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a redirect is a success",
-		File: "sender/attempt.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "case answer.StatusCode >= 300 && answer.StatusCode < 400:", New: "case answer.StatusCode == 399:",
 	},
 	{
 		Name: "an answer is read without an end",
-		File: "sender/attempt.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "for total := 0; total < maxAnswer; {", New: "for total := 0; total >= 0; {",
 	},
 	{
 		Name: "an attempt may take for ever",
-		File: "sender/attempt.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "time.Now().Add(x.timeout)", New: "time.Now().Add(20*x.timeout)",
 	},
 	{
 		Name: "a proxy's failure counts against the endpoint",
-		File: "sender/attempt.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "r.ProxyFailed = byProxy(err)\n", New: "r.ProxyFailed = byProxy(err) && x.timeout < 0\n",
 	},
 	{
 		Name: "an endpoint that swallows all is taken for a proxy that hangs",
-		File: "sender/proxy_doubt.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/proxy_doubt.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "return p.heard.Load() == heard", New: "return p.heard.Load() >= heard",
 	},
 	{
 		Name: "the dialled address is not looked at",
-		File: "sender/transport.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/transport.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "if err := policy.Control(ctx, network, address, conn); err != nil {", New: "if err := policy.Control(ctx, network, address, conn); err != nil && address == \"\" {",
 	},
 	{
@@ -355,12 +355,12 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a spared attempt is made on a connection that was used before",
-		File: "sender/attempt.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "if r.Anew {\n", New: "if r.Anew && r.Attempt == 0 {\n",
 	},
 	{
 		Name: "an origin of HTTP/2 alone is asked for HTTP/1.1 each time",
-		File: "sender/protocol.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/protocol.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: "\t\t\tc.origins.remember(to, true)\n", New: "\t\t\t_ = to\n",
 	},
 	{
@@ -370,7 +370,7 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a timeout is a success",
-		File: "sender/classify.go", Tests: []string{"./sender"},
+		File: "sender/internal/post/classify.go", Tests: []string{"./sender/internal/post", "./sender"},
 		Old: `return ClassTimeout, "no whole answer within the attempt's time"`, New: `return ClassNone, ""`,
 	},
 	{

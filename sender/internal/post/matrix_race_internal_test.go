@@ -1,6 +1,6 @@
 //go:build linux
 
-package sender
+package post
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func (m *matrix) races(rows ...race) {
 			t.Parallel()
 			to, err := url.Parse(r.url)
 			require.NoError(t, err)
-			tally := tally{results: map[string]postAnswer{}}
+			tally := tally{results: map[string]Answer{}}
 			var callers sync.WaitGroup
 			for k := range r.callers {
 				ours, peer := newCallers(t, m.authority, way{})
@@ -61,12 +61,12 @@ func (m *matrix) races(rows ...race) {
 // tally counts what failed.
 type tally struct {
 	mu         sync.Mutex
-	results    map[string]postAnswer
+	results    map[string]Answer
 	ours, peer int
 	how        map[string]int
 }
 
-func (y *tally) add(isOurs bool, id string, r postAnswer) {
+func (y *tally) add(isOurs bool, id string, r Answer) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.results[id] = r

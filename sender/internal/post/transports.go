@@ -1,4 +1,4 @@
-package sender
+package post
 
 import (
 	"container/list"
@@ -21,7 +21,7 @@ const maxTransports = 512
 // of their own, so that no connection is shared between what differs in them. The
 // ones used last are kept, with their idle connections.
 type transports struct {
-	postConfig
+	Config
 	dialer  *net.Dialer
 	plain   http.RoundTripper
 	origins *origins
@@ -51,8 +51,8 @@ type ownTransport struct {
 	evicted  bool
 }
 
-func newTransports(c postConfig) *transports {
-	ts := &transports{postConfig: c, dialer: newDialer(c.Policy, c.Timeout), plain: c.Unguarded, origins: newOrigins(), most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
+func newTransports(c Config) *transports {
+	ts := &transports{Config: c, dialer: newDialer(c.Policy, c.Timeout), plain: c.Unguarded, origins: newOrigins(), most: maxTransports, own: map[transportKey]*list.Element{}, made: map[string]*proxy{}}
 	if ts.plain == nil {
 		ts.plain = newTransport(ts.dialer, c.Places, ts.origins)
 	}
@@ -62,7 +62,7 @@ func newTransports(c postConfig) *transports {
 // of returns the transport for a request, and what to release after the attempt.
 // An error says why nothing can be sent as the request asks; then nothing may be
 // sent at all.
-func (ts *transports) of(r *postRequest, certificate func() (*tls.Certificate, error)) (http.RoundTripper, *ownTransport, error) {
+func (ts *transports) of(r *Request, certificate func() (*tls.Certificate, error)) (http.RoundTripper, *ownTransport, error) {
 	if r.Proxy == "" && len(r.SealedCertificate) == 0 {
 		return ts.plain, nil, nil
 	}
@@ -91,7 +91,7 @@ func (ts *transports) of(r *postRequest, certificate func() (*tls.Certificate, e
 func (ts *transports) admit(o *ownTransport) (http.RoundTripper, *ownTransport, error) {
 	if o.proxy != nil && !o.proxy.enter() {
 		ts.release(o)
-		return nil, nil, errProbed
+		return nil, nil, ErrProbed
 	}
 	return o, o, nil
 }
@@ -110,7 +110,7 @@ func (ts *transports) take(key transportKey) *ownTransport {
 	return o
 }
 
-func (ts *transports) make(r *postRequest, key transportKey, certificate func() (*tls.Certificate, error)) (*ownTransport, error) {
+func (ts *transports) make(r *Request, key transportKey, certificate func() (*tls.Certificate, error)) (*ownTransport, error) {
 	o := &ownTransport{key: key, client: newTransport(ts.dialer, ts.Places, ts.origins)}
 	o.TLS.RootCAs = ts.roots
 	if r.Proxy != "" {
@@ -147,13 +147,13 @@ func (ts *transports) proxyOf(name string) *proxy {
 }
 
 // proxyStates returns how the proxies do that were used, in no order.
-func (ts *transports) proxyStates(now time.Time) []proxyState {
+func (ts *transports) proxyStates(now time.Time) []ProxyState {
 	if len(ts.Proxies) == 0 {
 		return nil
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	states := make([]proxyState, 0, len(ts.made))
+	states := make([]ProxyState, 0, len(ts.made))
 	for _, p := range ts.made {
 		states = append(states, p.state(now))
 	}

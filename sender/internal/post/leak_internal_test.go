@@ -1,4 +1,4 @@
-package sender
+package post
 
 import (
 	"bufio"
@@ -105,16 +105,16 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 			if timeout == 0 {
 				timeout = 20 * time.Second
 			}
-			config := postConfig{Policy: guard.Policy{AllowPrivateNetworks: !c.public}, Timeout: timeout, Places: 16, Schemes: signing.DefaultSchemes(), Now: time.Now}
+			config := Config{Policy: guard.Policy{AllowPrivateNetworks: !c.public}, Timeout: timeout, Places: 16, Schemes: signing.DefaultSchemes(), Now: time.Now}
 			through := ""
 			if c.proxy != "" {
 				through = "eu"
 				config.Proxies = map[string]*url.URL{"eu": {Scheme: "http", Host: c.proxy}}
 			}
-			p := newPoster(config)
+			p := New(config)
 			ts := p.transports
 			if c.unnamed {
-				ts.watch(&net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+				p.Watch(&net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 					return nil, errors.New("there is no name server")
 				}}, func(string) error { return nil })
 			}
@@ -122,8 +122,8 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 				ts.plain.(*client).TLS.RootCAs = c.trusts.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 			}
 			post := func() string {
-				x, err := p.Prepare(&postRequest{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte(`{}`), Keyring: keyring, Proxy: through}, nil)
-				if errors.Is(err, errProbed) {
+				x, err := p.Prepare(&Request{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte(`{}`), Keyring: keyring, Proxy: through}, nil)
+				if errors.Is(err, ErrProbed) {
 					return "" // it is failing, and few at a time go through it
 				}
 				if err != nil {

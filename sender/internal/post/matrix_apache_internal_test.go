@@ -1,6 +1,6 @@
 //go:build linux
 
-package sender
+package post
 
 import (
 	"os"

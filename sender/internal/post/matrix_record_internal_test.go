@@ -1,6 +1,6 @@
 //go:build linux
 
-package sender
+package post
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func (r record) statuses() map[string][]int {
 
 // check compares the record with what came of the attempts on it, by Webhook-Id: each was
 // sent once at most, and is what the server answered.
-func (r record) check(t *testing.T, results map[string]postAnswer, untouched bool) {
+func (r record) check(t *testing.T, results map[string]Answer, untouched bool) {
 	t.Helper()
 	missing := func() (ids []string) {
 		seen := r.statuses()
@@ -61,7 +61,7 @@ func (r record) check(t *testing.T, results map[string]postAnswer, untouched boo
 }
 
 // once fails if an attempt was sent more than once.
-func (r record) once(t *testing.T, results map[string]postAnswer) {
+func (r record) once(t *testing.T, results map[string]Answer) {
 	t.Helper()
 	seen := r.statuses()
 	for id := range results {

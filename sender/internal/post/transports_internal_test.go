@@ -1,4 +1,4 @@
-package sender
+package post
 
 import (
 	"io"
@@ -17,14 +17,14 @@ import (
 )
 
 func TestTransportsUsedLastAreKept(t *testing.T) {
-	ts := newTransports(postConfig{Proxies: map[string]*url.URL{
+	ts := newTransports(Config{Proxies: map[string]*url.URL{
 		"a": {Scheme: "http", Host: "a"}, "b": {Scheme: "http", Host: "b"}, "c": {Scheme: "http", Host: "c"},
 	}})
 	ts.most = 2
 	target := &url.URL{Scheme: "http", Host: "target"}
 	of := func(proxy string) *ownTransport {
 		t.Helper()
-		transport, own, err := ts.of(&postRequest{Proxy: proxy, URL: target}, nil)
+		transport, own, err := ts.of(&Request{Proxy: proxy, URL: target}, nil)
 		require.NoError(t, err)
 		require.Same(t, own, transport)
 		return own
@@ -41,7 +41,7 @@ func TestTransportsUsedLastAreKept(t *testing.T) {
 	require.Equal(t, 2, ts.used.Len())
 	require.Equal(t, 3, a.attempts)
 
-	for _, none := range []postRequest{{URL: target}, {URL: target, Header: http.Header{"X-A": {"1"}}}} {
+	for _, none := range []Request{{URL: target}, {URL: target, Header: http.Header{"X-A": {"1"}}}} {
 		transport, own, err := ts.of(&none, nil)
 		require.NoError(t, err)
 		require.Nil(t, own)
@@ -71,14 +71,14 @@ func TestSparedAttemptIsMadeOnANewConnection(t *testing.T) {
 			defer proxy.Close()
 			proxyURL, err := url.Parse(proxy.URL)
 			require.NoError(t, err)
-			p := newPoster(postConfig{
+			p := New(Config{
 				Policy: guard.Policy{AllowPrivateNetworks: true}, Timeout: 5 * time.Second, Places: 4, Proxies: map[string]*url.URL{"eu": proxyURL},
 				Schemes: signing.DefaultSchemes(), Now: time.Now,
 			})
 			defer p.CloseIdle()
 			opened.Store(0)
 			for n, want := range []int32{1, 1, 2, 2} {
-				x, err := p.Prepare(&postRequest{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte("{}"), Keyring: keyring, Proxy: through, Anew: n == 2}, nil)
+				x, err := p.Prepare(&Request{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte("{}"), Keyring: keyring, Proxy: through, Anew: n == 2}, nil)
 				require.NoError(t, err)
 				r := x.Send(t.Context(), nil)
 				require.Equal(t, ClassNone, r.Class, r.Error)

@@ -1,4 +1,4 @@
-package sender
+package post
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ const (
 	mostProxyProbes = 4
 )
 
-// errProbed is why an attempt is not made now through a failing proxy.
-var errProbed = fmt.Errorf("it is failing, and %d attempts at a time find out whether it still does", mostProxyProbes)
+// ErrProbed is why an attempt is not made now through a failing proxy.
+var ErrProbed = fmt.Errorf("it is failing, and %d attempts at a time find out whether it still does", mostProxyProbes)
 
 // proxyWatch tells from what is met at a proxy whether it is failing. It is plain
 // bookkeeping: no clock, no locks.
@@ -67,19 +67,19 @@ func (p *proxy) worked() {
 	p.watch.worked()
 }
 
-// proxyState is how a proxy does.
-type proxyState struct {
+// ProxyState is how a proxy does.
+type ProxyState struct {
 	Name    string
 	Failing bool
 	Since   time.Time // when it began to fail
 	Why     string    // it failed last
 }
 
-func (p *proxy) state(now time.Time) proxyState {
+func (p *proxy) state(now time.Time) ProxyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	failing := p.watch.failing(now)
-	return proxyState{Name: p.name, Failing: failing, Since: p.watch.first, Why: p.watch.why}
+	return ProxyState{Name: p.name, Failing: failing, Since: p.watch.first, Why: p.watch.why}
 }
 
 // enter counts an attempt through the proxy until leave is called, and reports whether

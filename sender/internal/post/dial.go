@@ -1,4 +1,4 @@
-package sender
+package post
 
 import (
 	"context"
@@ -6,17 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// dialing is what the dispatcher's own transport tells of an attempt's way to a
+// Dialing is what the dispatcher's own transport tells of an attempt's way to a
 // connection, which its error does not: a timeout looks the same while dialling as
 // after the request was sent.
-type dialing struct {
+type Dialing struct {
 	Begun     atomic.Bool
 	Connected atomic.Bool // somebody accepted
 }
 
 type dialingKey struct{}
 
-func withDialing(ctx context.Context, d *dialing) context.Context {
+func WithDialing(ctx context.Context, d *Dialing) context.Context {
 	return context.WithValue(ctx, dialingKey{}, d)
 }
 
@@ -25,7 +25,7 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 // telling makes a dial tell the attempt that it is made for.
 func telling(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		d, ok := ctx.Value(dialingKey{}).(*dialing)
+		d, ok := ctx.Value(dialingKey{}).(*Dialing)
 		if !ok {
 			return dial(ctx, network, address)
 		}
@@ -43,7 +43,7 @@ func telling(dial dialFunc) dialFunc {
 func unconfirmed(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		if d, ok := ctx.Value(dialingKey{}).(*dialing); ok {
+		if d, ok := ctx.Value(dialingKey{}).(*Dialing); ok {
 			d.Begun.Store(err != nil)
 		}
 		return conn, err

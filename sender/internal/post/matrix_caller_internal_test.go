@@ -1,11 +1,10 @@
 //go:build linux
 
-package sender
+package post
 
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -31,8 +30,8 @@ type way struct {
 // caller makes attempts as a Dispatcher does.
 type caller struct {
 	name    string
-	poster  *poster
-	request postRequest // what all of its attempts have in common
+	poster  *Poster
+	request Request // what all of its attempts have in common
 	open    func() (*tls.Certificate, error)
 	dials   atomic.Int32 // of addresses, without a proxy
 	used    atomic.Int32 // connections on which it has posted
@@ -47,15 +46,15 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 	}
 	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
-	config := postConfig{
+	config := Config{
 		Policy: guard.Policy{AllowPrivateNetworks: true}, Timeout: w.timeout, Places: 16,
-		Schemes: signing.DefaultSchemes(), UserAgent: defaultUserAgent, Now: time.Now,
+		Schemes: signing.DefaultSchemes(), UserAgent: DefaultUserAgent, Now: time.Now,
 	}
 
 	certificate, key := authority.Issue()
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
 	require.NoError(t, err)
-	plain := postRequest{Subscription: "whsub_matrix", Attempt: 1, Keyring: keyring}
+	plain := Request{Subscription: "whsub_matrix", Attempt: 1, Keyring: keyring}
 	asks := plain
 	if w.proxy != nil {
 		config.Proxies, asks.Proxy = map[string]*url.URL{"proxy": w.proxy}, "proxy"
@@ -64,16 +63,16 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 		asks.SealedCertificate = []byte("of the matrix")
 	}
 
-	newCaller := func(name string, p *poster, request postRequest) *caller {
+	newCaller := func(name string, p *Poster, request Request) *caller {
 		c := &caller{name: name, poster: p, request: request, open: func() (*tls.Certificate, error) { return &pair, nil }}
-		p.transports.watch(nil, func(string) error {
+		p.Watch(nil, func(string) error {
 			c.dials.Add(1)
 			return nil
 		})
 		return c
 	}
-	own := newPoster(config)
-	trust(own.transports, authority.Pool())
+	own := New(config)
+	own.Trust(authority.Pool(), true)
 	ours = newCaller("ours", own, asks)
 	t.Cleanup(func() { own.CloseIdle() })
 
@@ -89,33 +88,26 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 		std.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	config.Unguarded, config.Proxies = std, nil
-	theirs := newPoster(config)
+	theirs := New(config)
 	std.DialContext = bounded(theirs.transports.dialer.DialContext)
 	peer = newCaller("net-http", theirs, plain)
 	t.Cleanup(std.CloseIdleConnections)
 	return ours, peer
 }
 
-// trust makes all transports trust an authority, and not only those that have a proxy or
-// a client certificate.
-func trust(ts *transports, roots *x509.CertPool) {
-	ts.roots = roots
-	ts.plain.(*client).TLS.RootCAs = roots
-}
-
 // attempt posts a body of so many bytes.
-func (c *caller) attempt(ctx context.Context, id string, to *url.URL, size int) postAnswer {
+func (c *caller) attempt(ctx context.Context, id string, to *url.URL, size int) Answer {
 	body := []byte(`{"data":"` + strings.Repeat("x", max(size, 200)-len(`{"data":""}`)) + `"}`)
 	request := c.request
 	request.URL, request.Event, request.Body, request.At = to, id, body, time.Now()
 	x, err := c.poster.Prepare(&request, c.open)
 	if err != nil {
-		return postAnswer{Class: "not sent", Error: err.Error()}
+		return Answer{Class: "not sent", Error: err.Error()}
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		if !got.Reused {
 			c.used.Add(1)
 		}
 	}})
-	return x.Send(withDialing(ctx, new(dialing)), nil)
+	return x.Send(WithDialing(ctx, new(Dialing)), nil)
 }

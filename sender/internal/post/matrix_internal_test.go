@@ -1,6 +1,6 @@
 //go:build linux
 
-package sender
+package post
 
 import (
 	"bytes"
@@ -108,7 +108,7 @@ func (m *matrix) exact(rows ...row) {
 				r.posts = 3
 			}
 			ours, peer := newCallers(t, m.authority, r.way)
-			results := map[string]postAnswer{}
+			results := map[string]Answer{}
 			for n := range r.posts {
 				time.Sleep(r.pause) // the row's input
 				for _, c := range []*caller{ours, peer} {
@@ -132,7 +132,7 @@ func (m *matrix) exact(rows ...row) {
 	}
 }
 
-func (r *row) check(t *testing.T, isOurs bool, got postAnswer) {
+func (r *row) check(t *testing.T, isOurs bool, got Answer) {
 	t.Helper()
 	switch {
 	case isOurs:

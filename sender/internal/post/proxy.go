@@ -1,4 +1,4 @@
-package sender
+package post
 
 import (
 	"bufio"
@@ -48,7 +48,7 @@ type proxy struct {
 func newProxy(name string, u *url.URL, policy guard.Policy, timeout time.Duration, roots *x509.CertPool, resolver *net.Resolver) *proxy {
 	p := &proxy{
 		name: name, policy: policy, timeout: timeout, resolver: resolver,
-		header: http.Header{"User-Agent": {defaultUserAgent}},
+		header: http.Header{"User-Agent": {DefaultUserAgent}},
 		reach:  (&net.Dialer{Resolver: resolver}).DialContext,
 		asking: make(chan struct{}, 1),
 	}
@@ -115,9 +115,9 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-// checkProxies reports everything that is wrong with a configuration's proxies.
+// CheckProxies reports everything that is wrong with a configuration's proxies.
 // Nothing of their URLs is in the errors: they may hold credentials.
-func checkProxies(config string, proxies map[string]*url.URL) []error {
+func CheckProxies(config string, proxies map[string]*url.URL) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(proxies)) {
 		u := proxies[name]

@@ -1,4 +1,4 @@
-package sender
+package post
 
 import (
 	"bytes"
@@ -27,8 +27,11 @@ const (
 	maxSnippet = 1 << 10
 )
 
-// postConfig is what the requests of a poster have in common.
-type postConfig struct {
+// DefaultUserAgent is the header's value unless another is given. Proxies are asked with it.
+const DefaultUserAgent = "surehook"
+
+// Config is what the requests of a poster have in common.
+type Config struct {
 	Policy    guard.Policy        // which addresses may be called
 	Timeout   time.Duration       // of an attempt, from the dial to the end of the answer
 	Places    int                 // attempts at a time
@@ -39,9 +42,9 @@ type postConfig struct {
 	Now       func() time.Time // the local clock: how long attempts take
 }
 
-// postRequest is one POST that is to be made, with all opened that is sealed where it
+// Request is one POST that is to be made, with all opened that is sealed where it
 // comes from, except its certificate.
-type postRequest struct {
+type Request struct {
 	Subscription string // its id: what is wrong is told of it
 	URL          *url.URL
 	Event        string      // its id
@@ -63,8 +66,8 @@ type postRequest struct {
 	SealedCertificate []byte
 }
 
-// postAnswer is what came of a request.
-type postAnswer struct {
+// Answer is what came of a request.
+type Answer struct {
 	StartedAt  time.Time // the request's At
 	Duration   time.Duration
 	Class      Class
@@ -80,32 +83,33 @@ type postAnswer struct {
 	ClosedIdle bool
 }
 
-// poster makes attempts: one POST each. It is safe for concurrent use.
-type poster struct {
-	cfg        postConfig
+// Poster makes attempts: one POST each. It is safe for concurrent use.
+type Poster struct {
+	cfg        Config
 	transports *transports
 	userAgent  []string
 }
 
-func newPoster(c postConfig) *poster {
+// New returns a Poster.
+func New(c Config) *Poster {
 	c.Proxies = cloneProxies(c.Proxies)
-	return &poster{cfg: c, transports: newTransports(c), userAgent: []string{c.UserAgent}}
+	return &Poster{cfg: c, transports: newTransports(c), userAgent: []string{c.UserAgent}}
 }
 
 // CloseIdle closes the connections that no attempt uses, except those of an unguarded
 // transport, which may be used elsewhere. It returns how many transports are kept for
 // proxies and certificates.
-func (p *poster) CloseIdle() int { return p.transports.closeIdle() }
+func (p *Poster) CloseIdle() int { return p.transports.closeIdle() }
 
 // Proxies are those that were used, and how they do, in no order.
-func (p *poster) Proxies(now time.Time) []proxyState { return p.transports.proxyStates(now) }
+func (p *Poster) Proxies(now time.Time) []ProxyState { return p.transports.proxyStates(now) }
 
 var jsonType = []string{"application/json"}
 
-// postExchange is an attempt under way: what is sent, and what is known of it before
+// Exchange is an attempt under way: what is sent, and what is known of it before
 // its answer.
-type postExchange struct {
-	poster    *poster
+type Exchange struct {
+	poster    *Poster
 	url       *url.URL
 	header    http.Header
 	body      []byte
@@ -117,13 +121,13 @@ type postExchange struct {
 }
 
 // Prepare makes the request of an attempt. It returns an error if the request cannot be
-// signed, or not be sent as it asks; errProbed, if it is not to be made now. Otherwise
+// signed, or not be sent as it asks; ErrProbed, if it is not to be made now. Otherwise
 // what it returns is to be sent, or ended.
 //
 // certificate opens the client certificate, if there is one, when a transport is made for
 // it. It is no field of the request, so that a closure can stay on its caller's stack.
-func (p *poster) Prepare(r *postRequest, certificate func() (*tls.Certificate, error)) (x postExchange, err error) {
-	x = postExchange{poster: p, url: r.URL, header: r.Header, body: r.Body, timeout: p.cfg.Timeout, at: r.At}
+func (p *Poster) Prepare(r *Request, certificate func() (*tls.Certificate, error)) (x Exchange, err error) {
+	x = Exchange{poster: p, url: r.URL, header: r.Header, body: r.Body, timeout: p.cfg.Timeout, at: r.At}
 	if x.transport, x.own, err = p.transports.of(r, certificate); err != nil {
 		return x, err
 	}
@@ -148,11 +152,11 @@ func (p *poster) Prepare(r *postRequest, certificate func() (*tls.Certificate, e
 }
 
 // Timeout is within what time of Prepare the attempt is to end.
-func (x *postExchange) Timeout() time.Duration { return x.timeout }
+func (x *Exchange) Timeout() time.Duration { return x.timeout }
 
 // Request returns what is sent. GetBody stays nil: with it net/http's transports could
 // send the request twice.
-func (x *postExchange) Request(ctx context.Context) *http.Request {
+func (x *Exchange) Request(ctx context.Context) *http.Request {
 	r := http.Request{
 		Method: http.MethodPost, URL: x.url, Host: x.url.Host, Header: x.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -163,7 +167,7 @@ func (x *postExchange) Request(ctx context.Context) *http.Request {
 
 // Send makes the POST. If take is not nil it reads the answer's body, and its error
 // is the attempt's.
-func (x *postExchange) Send(ctx context.Context, take func(body io.Reader) error) postAnswer {
+func (x *Exchange) Send(ctx context.Context, take func(body io.Reader) error) Answer {
 	defer x.End()
 	if x.poster.cfg.Unguarded != nil {
 		var cancel context.CancelFunc
@@ -177,12 +181,12 @@ func (x *postExchange) Send(ctx context.Context, take func(body io.Reader) error
 }
 
 // End lets go of the transport.
-func (x *postExchange) End() { x.poster.transports.release(x.own) }
+func (x *Exchange) End() { x.poster.transports.release(x.own) }
 
 // Conclude says what came of an attempt, from what RoundTrip returned. take is as for
 // Send.
-func (x *postExchange) Conclude(ctx context.Context, answer *http.Response, err error, take func(body io.Reader) error) postAnswer {
-	r := postAnswer{StartedAt: x.at}
+func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err error, take func(body io.Reader) error) Answer {
+	r := Answer{StartedAt: x.at}
 	second := spokeHTTP2(answer, err)
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
@@ -228,7 +232,7 @@ var buffers = sync.Pool{New: func() any { return new([maxSnippet]byte) }}
 
 // read takes up to maxAnswer of the answer, so that the connection can be used
 // again, and keeps the beginning of a failure's for the owner.
-func read(answer *http.Response, r *postAnswer) error {
+func read(answer *http.Response, r *Answer) error {
 	if answer.Body == http.NoBody {
 		return nil
 	}
