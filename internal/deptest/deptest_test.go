@@ -101,6 +101,12 @@ var rules = []rule{
 		because: "a store imports what it implements, never the other way round",
 	},
 	{
+		name:    "post knows neither dispatcher nor stores nor keys",
+		from:    []string{"sender/internal/post"},
+		never:   []string{"sender", "sender/*", "sender/jobs/...", "sender/postgres/...", "internal/pgtx", "database/sql/..."},
+		because: "it makes one POST of what it is given opened, so that who reads what is sent need read nothing else",
+	},
+	{
 		name:    "receiver knows no store",
 		from:    []string{"receiver/..."},
 		but:     []string{"receiver/receivertest", "receiver/catchup/*", "receiver/inbox/*"},
@@ -238,6 +244,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		{"the front door knows no store", map[string]string{".": "sender/sqlite", "sender/sqlite": "fmt"}},
 		{"nobody stands on the front door", map[string]string{"sender/jobs": ".", ".": "fmt"}},
 		{"sender does not know its stores", map[string]string{"sender": "sender/sqlite", "sender/sqlite": "fmt"}},
+		{"post knows neither dispatcher nor stores nor keys", map[string]string{"sender/internal/post": "sender", "sender": "fmt"}},
 		{"receiver knows no store", map[string]string{"receiver": "dedup/sqlite", "dedup/sqlite": "fmt"}},
 		{"stores of dedup implement dedup", map[string]string{"dedup/memory": "fmt"}},
 		{"the console knows no store", map[string]string{"sender/console": "sender/memory"}},

@@ -6,16 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// Dialing is what the dispatcher's own transport tells of an attempt's way to a
-// connection, which its error does not: a timeout looks the same while dialling as
-// after the request was sent.
+// Dialing is what the poster's own transports tell of an attempt's way to a connection,
+// which its error does not: a timeout looks the same while dialling as after the request
+// was sent. An unguarded transport tells nothing.
 type Dialing struct {
-	Begun     atomic.Bool
+	Begun     atomic.Bool // and through a proxy: in vain
 	Connected atomic.Bool // somebody accepted
 }
 
 type dialingKey struct{}
 
+// WithDialing returns the context of one attempt, which tells d of its way.
 func WithDialing(ctx context.Context, d *Dialing) context.Context {
 	return context.WithValue(ctx, dialingKey{}, d)
 }

@@ -30,7 +30,7 @@ const (
 // DefaultUserAgent is the header's value unless another is given. Proxies are asked with it.
 const DefaultUserAgent = "surehook"
 
-// Config is what the requests of a poster have in common.
+// Config is what the requests of a poster have in common. Schemes and Now must be given.
 type Config struct {
 	Policy    guard.Policy        // which addresses may be called
 	Timeout   time.Duration       // of an attempt, from the dial to the end of the answer
