@@ -46,7 +46,7 @@ type Make struct {
 type Plan struct {
 	Makes   []Make // in the order of the candidates
 	Waiting int    // how many candidates wait for others
-	More    bool   // something is left
+	More    bool   // something remains
 
 	p     sender.ExpandParams
 	added int
@@ -109,15 +109,15 @@ func (p *Plan) Add(c *Candidate) (full bool, err error) {
 // Share gives the large events their parts, once all candidates are added.
 func (p *Plan) Share() {
 	some := p.large[:min(len(p.large), Begun)]
-	left := max(p.p.Part-p.made, (p.p.Part+minimum-1)/minimum)
+	remaining := max(p.p.Part-p.made, (p.p.Part+minimum-1)/minimum)
 	p.Waiting += len(p.large) - len(some)
 	p.More = p.More || p.Waiting > 0 || len(p.large) > 0
 	for n, m := range some {
-		if m.Most = min(m.Most, turns.Share(left, len(some)-n)); m.Most == 0 {
+		if m.Most = min(m.Most, turns.Share(remaining, len(some)-n)); m.Most == 0 {
 			p.Waiting++
 			continue
 		}
-		left -= m.Most
+		remaining -= m.Most
 		p.Makes = append(p.Makes, m)
 	}
 	slices.SortFunc(p.Makes, func(x, y Make) int { return cmp.Compare(x.At, y.At) })

@@ -19,19 +19,19 @@ const bufferSize = 4 << 10
 // conn is a connection that serves one exchange at a time.
 type conn struct {
 	net.Conn
-	to     origin
-	reader *bufio.Reader
-	writer *bufio.Writer
-	left   int64       // how many more bytes may be read
-	used   bool        // an exchange was made on it
-	began  bool        // the first byte of an answer has come
-	failed error       // error of reading, except the end
-	broken error       // error of writing
-	abort  func()      // ends the exchange under way; it may be called at any time
-	quiet  func() bool // see socketIsQuiet; nil: the system cannot tell
-	layers bool        // TLS is between the socket and the reader, and may have read ahead
-	made   time.Time
-	habit  *habit // its server's; guarded by the client
+	to        origin
+	reader    *bufio.Reader
+	writer    *bufio.Writer
+	remaining int64       // how many more bytes may be read
+	used      bool        // an exchange was made on it
+	began     bool        // the first byte of an answer has come
+	failed    error       // error of reading, except the end
+	broken    error       // error of writing
+	abort     func()      // ends the exchange under way; it may be called at any time
+	quiet     func() bool // see socketIsQuiet; nil: the system cannot tell
+	layers    bool        // TLS is between the socket and the reader, and may have read ahead
+	made      time.Time
+	habit     *habit // its server's; guarded by the client
 
 	// The pool's fields:
 	promised      time.Duration // see promise
@@ -48,17 +48,17 @@ func newConn(network net.Conn, to origin) *conn {
 	return cn
 }
 
-// Read reads no more than left allows.
+// Read reads no more than remaining allows.
 func (cn *conn) Read(p []byte) (int, error) {
-	if cn.left <= 0 {
+	if cn.remaining <= 0 {
 		cn.failed = ErrHeader
 		return 0, ErrHeader
 	}
-	if int64(len(p)) > cn.left {
-		p = p[:cn.left]
+	if int64(len(p)) > cn.remaining {
+		p = p[:cn.remaining]
 	}
 	n, err := cn.Conn.Read(p)
-	cn.left -= int64(n)
+	cn.remaining -= int64(n)
 	cn.began = cn.began || n > 0
 	if err != nil && !errors.Is(err, io.EOF) {
 		cn.failed = err
@@ -96,7 +96,7 @@ func (cn *conn) alive() bool {
 	if cn.SetReadDeadline(until) != nil {
 		return false
 	}
-	cn.left = 1
+	cn.remaining = 1
 	_, err := cn.reader.Peek(1)
 	cn.failed = nil
 	return errors.Is(err, os.ErrDeadlineExceeded)
@@ -145,7 +145,7 @@ func (cn *conn) write(r *http.Request) error {
 
 // read reads an answer up to its body.
 func (cn *conn) read(r *http.Request, most int64, trace *httptrace.ClientTrace) (*http.Response, error) {
-	cn.left, cn.began = most, false
+	cn.remaining, cn.began = most, false
 	if trace != nil && trace.GotFirstResponseByte != nil {
 		if _, err := cn.reader.Peek(1); err == nil {
 			trace.GotFirstResponseByte()
@@ -160,7 +160,7 @@ func (cn *conn) read(r *http.Request, most int64, trace *httptrace.ClientTrace) 
 			return nil, err
 		}
 		if interim := answer.StatusCode >= 100 && answer.StatusCode < 200; !interim || answer.StatusCode == http.StatusSwitchingProtocols {
-			cn.left = math.MaxInt64
+			cn.remaining = math.MaxInt64
 			return answer, nil
 		}
 	}

@@ -129,7 +129,7 @@ func (c *Client) watch(cn *conn) {
 	alive := cn.alive()
 	err := cn.SetReadDeadline(cn.since.Add(c.IdleTimeout))
 	if alive && err == nil {
-		cn.left = 1
+		cn.remaining = 1
 		_, err = cn.reader.Peek(1)
 	}
 	now := time.Now()
