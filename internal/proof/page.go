@@ -70,22 +70,45 @@ func catcher(out defect.Outcome) string {
 	return strings.Join(by, ", ")
 }
 
-// The marks in a page around the last report.
+// The marks in a page around the last report and, at its top, around the word that it failed.
 const (
-	begin = "<!-- proof: begin; go run ./internal/proof -page TESTING.md writes this -->\n"
-	end   = "<!-- proof: end -->\n"
+	begin        = "<!-- proof: begin; go run ./internal/proof -page TESTING.md writes this -->\n"
+	end          = "<!-- proof: end -->\n"
+	beginVerdict = "<!-- proof: verdict; if the last report's run failed it stands here -->\n"
+	endVerdict   = "<!-- proof: verdict end -->\n"
 )
 
-// into puts the table into a page, between its marks.
+// into puts the table into a page, between its marks. The top of the page tells of a run
+// that failed, so that its report does not quietly stand where a better one was.
 func (r *report) into(page string) error {
 	b, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	before, rest, found := strings.Cut(string(b), begin)
+	text, err := between(string(b), beginVerdict, endVerdict, r.verdict())
+	if err == nil {
+		text, err = between(text, begin, end, "\n"+r.table()+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(text), 0o644)
+}
+
+// verdict is what the top of the page says: nothing if nothing failed.
+func (r *report) verdict() string {
+	if !r.Failed {
+		return ""
+	}
+	return fmt.Sprintf("\n**The last run failed**, on %s UTC at commit %s: [the last report](#the-last-report) ends with what did.\n\n", r.Date, r.Commit)
+}
+
+// between replaces what a text has between two marks.
+func between(text, begin, end, by string) (changed string, err error) {
+	before, rest, found := strings.Cut(text, begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
-		return fmt.Errorf("%s has not the lines between which the report goes:\n%s%s", page, begin, end)
+		return "", fmt.Errorf("it lacks the lines between which the report goes:\n%s%s", begin, end)
 	}
-	return os.WriteFile(page, []byte(before+begin+"\n"+r.table()+"\n"+end+after), 0o644)
+	return before + begin + by + end + after, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,8 +106,19 @@ func TestIntoPage(t *testing.T) {
 	require.Contains(t, string(text), "seed 22")
 	require.NotContains(t, string(text), "seed 11")
 	require.Contains(t, string(text), "# How it is tested")
+	const verdict = "**The last run failed**"
+	require.NotContains(t, string(text), verdict)
+
+	failed := newReport(t.Context(), options{seed: 33})
+	failed.add(&result{Part: "bad", Failures: []failure{{What: "it broke"}}})
+	require.NoError(t, failed.into(page))
+	text, err = os.ReadFile(page)
+	require.NoError(t, err)
+	require.Less(t, strings.Index(string(text), verdict), 200, "it stands at the top")
+	require.Contains(t, string(text), "it broke")
+
 	require.NoError(t, os.WriteFile(page, []byte("nothing"), 0o600))
-	require.ErrorContains(t, newReport(t.Context(), options{}).into(page), "has not the lines")
+	require.ErrorContains(t, newReport(t.Context(), options{}).into(page), "it lacks the lines")
 }
 
 func TestChooseParts(t *testing.T) {
