@@ -19,8 +19,8 @@ type heldBody struct {
 	uses int
 }
 
-// hold counts a delivery, and returns the body that those of its event share.
-func (b *bodies) hold(event int64, body []byte) []byte {
+// hold counts a delivery, and returns what those of its event share.
+func (b *bodies) hold(event int64, body []byte) *heldBody {
 	h := b.by[event]
 	if h == nil {
 		if b.by == nil {
@@ -31,15 +31,11 @@ func (b *bodies) hold(event int64, body []byte) []byte {
 		b.bytes += int64(len(body))
 	}
 	h.uses++
-	return h.body
+	return h
 }
 
 // release counts a delivery that is held no more.
-func (b *bodies) release(event int64) {
-	h := b.by[event]
-	if h == nil {
-		return
-	}
+func (b *bodies) release(event int64, h *heldBody) {
 	if h.uses--; h.uses == 0 {
 		delete(b.by, event)
 		b.bytes -= int64(len(h.body))

@@ -104,7 +104,8 @@ type attempt struct {
 	order   int64    // among all that were claimed
 	next    *attempt // of its chain
 	last    *attempt // of the chain that it is the first of; nil: it is not
-	shares  bool     // its body is that of the other deliveries of its event
+	held    *heldBody
+	shares  bool // its body is that of the other deliveries of its event
 
 	result  Result // once it was made
 	failed  bool   // at connecting,
@@ -426,11 +427,12 @@ func (s *slots) count(a *attempt, wire, held int) {
 	switch {
 	case held > 0:
 		// Once: who makes the attempt reads it, and it can be moved to another lane meanwhile.
-		if body := s.body.hold(a.Key.Event, a.Body); !a.shares {
-			a.Body, a.shares = body, true
+		a.held = s.body.hold(a.Key.Event, a.Body)
+		if !a.shares {
+			a.Body, a.shares = a.held.body, true
 		}
 	case held < 0:
-		s.body.release(a.Key.Event)
+		s.body.release(a.Key.Event, a.held)
 	}
 	sub.wire, sub.held = sub.wire+wire, sub.held+held
 	by := lane.by[sub.subscriber]
