@@ -107,6 +107,18 @@ var rules = []rule{
 		because: "it makes one POST of what it is given opened, so that who reads what is sent need read nothing else",
 	},
 	{
+		name:    "rules know no store",
+		from:    []string{"sender/rules"},
+		never:   []string{"sender/*", "database/sql/..."},
+		because: "they are functions of values, and what every store runs",
+	},
+	{
+		name:    "stores of sender run its rules",
+		from:    []string{"sender/memory", "sender/sqlite", "sender/postgres"},
+		must:    "sender/rules",
+		because: "a rule about outcomes is written once",
+	},
+	{
 		name:    "receiver knows no store",
 		from:    []string{"receiver/..."},
 		but:     []string{"receiver/receivertest", "receiver/catchup/*", "receiver/inbox/*"},
@@ -245,6 +257,8 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		{"nobody stands on the front door", map[string]string{"sender/jobs": ".", ".": "fmt"}},
 		{"sender does not know its stores", map[string]string{"sender": "sender/sqlite", "sender/sqlite": "fmt"}},
 		{"post knows neither dispatcher nor stores nor keys", map[string]string{"sender/internal/post": "sender", "sender": "fmt"}},
+		{"rules know no store", map[string]string{"sender/rules": "sender/memory", "sender/memory": "fmt"}},
+		{"stores of sender run its rules", map[string]string{"sender/memory": "fmt"}},
 		{"receiver knows no store", map[string]string{"receiver": "dedup/sqlite", "dedup/sqlite": "fmt"}},
 		{"stores of dedup implement dedup", map[string]string{"dedup/memory": "fmt"}},
 		{"the console knows no store", map[string]string{"sender/console": "sender/memory"}},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Payloads implements sender.DispatchStore.
@@ -94,7 +95,7 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 // that was lost, is also the delivery's, or puts it off.
 func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	if !d.live.leased.IsZero() {
-		lost, err := w.settle(d, d.interrupted(w.Claim.Chance))
+		lost, err := w.settle(d, rules.Lost(d.forDecision(), d.live.token, d.live.leased, d.event.info.CreatedAt, w.Claim.Chance))
 		if err != nil {
 			return false, err
 		}
@@ -134,15 +135,6 @@ func (w *batch) body(e *event) []byte {
 		w.bodies[e.no] = body
 	}
 	return body
-}
-
-// interrupted is the result of an attempt whose own is not to be expected.
-func (d *delivery) interrupted(chance float64) sender.Result {
-	return sender.Result{
-		Key: d.key(), Token: d.live.token, Number: d.live.number, StartedAt: d.live.leased,
-		Class: sender.ClassInterrupted, Error: "the lease ended without a result: whether the request arrived is not known",
-		Chance: chance, Published: d.event.info.CreatedAt,
-	}
 }
 
 // room is how many more deliveries of a lane a claim may give to whom.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // delivery is live while its row is not nil.
@@ -103,31 +104,23 @@ func (d *delivery) key() sender.DeliveryKey {
 	return sender.DeliveryKey{Event: d.event.no, Subscription: d.sub.no}
 }
 
-func (d *delivery) status() sender.Status {
-	switch {
-	case d.live == nil:
-		return d.ended
-	case d.cancelled():
-		return d.live.cancelled(sender.ClassInterrupted)
-	case d.sub.holds():
-		return sender.StatusHeld
-	case len(d.attempts) == 0:
-		return sender.StatusPending
+// forDecision is what the rules are told of a live delivery.
+func (d *delivery) forDecision() sender.Live {
+	return sender.Live{
+		Key: d.key(), Number: d.live.number, Tries: d.live.tries, First: d.live.first, Single: d.live.single,
+		Stood: d.live.stood, Notice: d.event.info.Notice, Spared: d.live.spared,
 	}
-	return sender.StatusAwaitingRetry
+}
+
+func (d *delivery) status() sender.Status {
+	if d.live == nil {
+		return d.ended
+	}
+	return rules.Status(d.cancelled(), d.live.single, d.sub.holds(), len(d.attempts))
 }
 
 // cancelled tells whether a live delivery is to be ended.
 func (d *delivery) cancelled() bool { return d.sub.deleted || d.live.dropped }
-
-// cancelled is what the last attempt makes of a delivery that is cancelled. One that
-// was delivered before it was sent again stays so.
-func (l *live) cancelled(class sender.Class) sender.Status {
-	if class == sender.ClassNone || l.single {
-		return sender.StatusDelivered
-	}
-	return sender.StatusCancelled
-}
 
 // inFlight tells whether the lease of an attempt is running.
 func (l *live) inFlight(now time.Time) bool {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // holds tells whether the live deliveries of a subscription are held.
@@ -135,7 +136,7 @@ func (tx *Tx) resume(d *delivery, taken bool, now time.Time) {
 	case taken:
 		tx.setLive(d, d.live.renewed(now))
 	case d.live.leased.IsZero():
-		tx.end(d, d.live.cancelled(sender.ClassInterrupted))
+		tx.end(d, rules.Cancelled(d.live.single))
 	default:
 		row := *d.live
 		row.dropped = true

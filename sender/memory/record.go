@@ -2,14 +2,12 @@ package memory
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // batch is one RecordAndClaim at work.
@@ -85,88 +83,44 @@ func (d *delivery) holds(token int64) bool {
 	return d.live != nil && !d.live.leased.IsZero() && d.live.token == token
 }
 
-// settle stores the attempt in hand of a delivery, and what is decided of it.
+// settle stores the attempt in hand of a delivery, and what the rules make of it.
 func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 	recorded := sender.Recorded{Result: r, Event: d.event.info, Target: d.target(w.targets)}
 	row, sub := *d.live, d.sub
-	attempt := sender.Attempt{
-		Number: row.number, StartedAt: r.StartedAt, Duration: r.Duration,
-		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(r.Snippet),
-	}
-	dec, err := w.decide(d, r)
+	v, err := rules.Settle(d.forDecision(), sub.Health, r, rules.Standing{
+		Claimed: row.leased, Gone: sub.deleted, Skipped: row.dropped, Redacted: d.event.redacted,
+		Active: sub.Status == sender.SubscriptionActive && !sub.deleted,
+	}, w.Decide, w.now)
 	if err != nil {
 		return recorded, err
 	}
-	recorded.Decision = dec
-	w.rollup.AddAttempt(&r, dec.Status, row.single)
-	switch dec.Status {
-	case sender.StatusAwaitingRetry:
-		attempt.NextAttemptAt = dec.Due
-		row.due, row.leased = dec.Due, time.Time{}
-		row.stood += dec.Stands
-		row.spared = dec.Spared
-		if dec.Uncounted {
-			row.tries--
-		}
-		w.tx.setLive(d, &row)
-	case sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled:
-		w.tx.end(d, dec.Status)
-	default:
-		return recorded, fmt.Errorf("%w decision: status %q: it must be delivered, awaiting_retry or dead_lettered", sender.ErrInvalid, dec.Status)
+	recorded.Decision = v.Decision
+	attempt := sender.Attempt{
+		Number: row.number, StartedAt: r.StartedAt, Duration: r.Duration,
+		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(v.Snippet),
 	}
-	if d.event.redacted {
-		attempt.Snippet = nil
+	w.rollup.AddAttempt(&r, v.Status, row.single)
+	if v.Status == sender.StatusAwaitingRetry {
+		attempt.NextAttemptAt = v.Due
+		row.due, row.leased = v.Due, time.Time{}
+		row.tries, row.first, row.stood, row.spared = v.Live.Tries, v.Live.First, v.Live.Stood, v.Live.Spared
+		w.tx.setLive(d, &row)
+	} else {
+		w.tx.end(d, v.Status)
 	}
 	set(w.tx, &d.attempts, append(d.attempts, attempt))
-	if dec.Health != sub.Health {
-		if int(dec.Health.Lane) >= sender.Lanes {
-			return recorded, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, dec.Health.Lane, sender.Lanes)
-		}
-		w.tx.change(sub, func() { set(w.tx, &sub.Health, dec.Health) })
+	if v.Health != sub.Health {
+		w.tx.change(sub, func() { set(w.tx, &sub.Health, v.Health) })
 		delete(w.targets, sub.no) // it can have moved to another lane
 	}
-	if dec.Disable != "" {
-		w.tx.hold(sub, sender.SubscriptionDisabled, dec.Disable, w.now)
+	if v.Disable != "" {
+		w.tx.hold(sub, sender.SubscriptionDisabled, v.Disable, w.now)
 	}
-	for _, n := range dec.Notices {
+	for _, n := range rules.Notices(&v.Decision, sub.owner.ID, sub.ID) {
+		n.Delivery = d.id()
 		if err := w.notify(n); err != nil {
 			return recorded, err
 		}
 	}
 	return recorded, nil
-}
-
-// decide asks what becomes of a delivery and of its subscription, and leaves out
-// what does not apply to them as they are.
-func (w *batch) decide(d *delivery, r sender.Result) (dec sender.Decision, err error) {
-	row, sub := d.live, d.sub
-	dec.Health = sub.Health
-	switch {
-	case w.Decide != nil && !sub.deleted:
-		dec = w.Decide(sender.Live{
-			Key: r.Key, Number: row.number, Tries: row.tries, First: row.first, Single: row.single,
-			Stood: row.stood, Notice: d.event.info.Notice, Spared: row.spared,
-		}, sub.Health, r, w.now)
-	case !d.cancelled():
-		return dec, fmt.Errorf("%w batch: it needs Decide", sender.ErrInvalid)
-	}
-	var dropped []sender.NoticeKind
-	if d.cancelled() {
-		dec.Status = row.cancelled(r.Class)
-		dropped = append(dropped, sender.NoticeDeadLettered)
-	}
-	if dec.Disable != "" && sub.Status != sender.SubscriptionActive {
-		dec.Disable = ""
-		dropped = append(dropped, sender.NoticeDisabled)
-	}
-	given := dec.Notices
-	dec.Notices = nil
-	for _, n := range given {
-		if !slices.Contains(dropped, n.Kind) {
-			n.Subscriber = cmp.Or(n.Subscriber, sub.owner.ID)
-			n.Subscription, n.Delivery, n.CreatedAt = sub.ID, d.id(), w.now
-			dec.Notices = append(dec.Notices, n)
-		}
-	}
-	return dec, nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Sweep implements sender.DispatchStore. Attempts in flight are left to their
@@ -60,10 +61,10 @@ func (w *batch) cancelled(limit int) (over []*delivery) {
 // cancel ends a live delivery.
 func (w *batch) cancel(d *delivery) error {
 	if !d.live.leased.IsZero() {
-		_, err := w.settle(d, d.interrupted(0))
+		_, err := w.settle(d, rules.Lost(d.forDecision(), d.live.token, d.live.leased, time.Time{}, 0))
 		return err
 	}
-	w.tx.end(d, d.live.cancelled(sender.ClassInterrupted))
+	w.tx.end(d, rules.Cancelled(d.live.single))
 	return nil
 }
 

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // batch is a transaction that changes deliveries. It locks their heads first, and
@@ -60,8 +60,9 @@ func (l *live) forDecision() sender.Live {
 type (
 	attempt struct {
 		*live
-		result *sender.Result
-		next   moment
+		result  *sender.Result
+		snippet []byte
+		next    moment
 	}
 	waits struct {
 		live
@@ -98,53 +99,33 @@ func (w *work) batch(in sender.Batch) *batch {
 	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, lasting: map[int64]bool{}, shared: w.processes.Besides(in.Claim.By.Process)}
 }
 
-// settle decides about an attempt, whose lease is taken away, and what becomes of
-// its delivery.
-func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (d sender.Decision, err error) {
-	cancelled := sub.gone() || sub.leaves(l.epoch, l.event)
-	if l.epoch < h.epoch { // resumed while it was in flight
-		l.tries, l.firstAt, l.stood, l.spared = 1, l.claimedAt, 0, false
+// settle stores an attempt, whose lease is taken away, and what the rules make of it.
+func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (sender.Decision, error) {
+	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
+		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: sub.leaves(l.epoch, l.event), Redacted: l.redacted,
+		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
+	}, b.Decide, b.now.time())
+	if err != nil {
+		return v.Decision, err
 	}
-	if l.redacted {
-		own := *r
-		own.Snippet = nil
-		cancelled, r = true, &own
-	}
-	d = b.Decide(l.forDecision(), h.health, *r, b.now.time())
-	if d.Health.Lane >= sender.Lanes {
-		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
-	}
-	h.health = d.Health
+	h.health = v.Health
 	next := none
-	switch {
-	case cancelled && r.Class != sender.ClassNone && !l.single:
-		d.Status = sender.StatusCancelled
-		b.end(h, l, d.Status, r.Class)
-	case cancelled || d.Status == sender.StatusDelivered:
-		d.Status = sender.StatusDelivered
-		b.delivered(l)
-	case d.Status == sender.StatusDeadLettered:
-		b.end(h, l, d.Status, r.Class)
-	case d.Status == sender.StatusAwaitingRetry:
-		if d.Uncounted {
-			l.tries--
-		}
-		l.stood += d.Stands.Microseconds()
-		l.spared = d.Spared
-		next = momentOf(d.Due)
+	if v.Status == sender.StatusAwaitingRetry {
+		l.tries, l.firstAt, l.stood, l.spared = v.Live.Tries, momentOf(v.Live.First), v.Live.Stood.Microseconds(), v.Live.Spared
+		next = momentOf(v.Due)
 		b.wait(h, l, next, rankFresh, 0)
-	default:
-		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
+	} else {
+		b.end(h, l, v.Status, r.Class)
 	}
-	b.rollup.AddAttempt(r, d.Status, l.single)
-	b.attempts = append(b.attempts, attempt{l, r, next})
+	b.rollup.AddAttempt(r, v.Status, l.single)
+	b.attempts = append(b.attempts, attempt{l, r, v.Snippet, next})
 	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // it may have kept them back
 	}
-	if !sub.gone() && sub.status != statusMissing {
-		err = b.consequences(h, sub, l, &d)
+	if sub.status != statusMissing {
+		err = b.consequences(h, sub, l, &v.Decision)
 	}
-	return d, err
+	return v.Decision, err
 }
 
 // Ranks of what waits: see surehook_waiting.
@@ -163,17 +144,18 @@ func (b *batch) wait(h *head, l *live, due moment, rank int, replay int64) {
 	b.waits = append(b.waits, w)
 }
 
-// end ends a delivery that is in none of the tables.
+// end ends a delivery that is in none of the tables. What is delivered is noted for the
+// replays of delivered ones, whose sets it is too late for: see insertLate.
 func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) {
-	if status == sender.StatusDeadLettered {
+	switch status {
+	case sender.StatusDelivered:
+		b.fresh = append(b.fresh, l.key())
+		return
+	case sender.StatusDeadLettered:
 		h.dead++
 	}
 	b.ends = append(b.ends, ended{l.event, l.subscription, status, class})
 }
-
-// delivered notes that a delivery became so, for the replays of delivered ones,
-// whose sets it is too late for: see insertLate.
-func (b *batch) delivered(l *live) { b.fresh = append(b.fresh, l.key()) }
 
 var (
 	// insertSuccesses is insertAttempts of those that need no more to be said.
@@ -191,7 +173,7 @@ var (
 func (b *batch) successes() (plain, others []attempt) {
 	i := 0
 	for j, a := range b.attempts {
-		if a.result.Class == sender.ClassNone && a.result.Error == "" && len(a.result.Snippet) == 0 && a.next == none {
+		if a.result.Class == sender.ClassNone && a.result.Error == "" && len(a.snippet) == 0 && a.next == none {
 			b.attempts[i], b.attempts[j] = b.attempts[j], b.attempts[i]
 			i++
 		}
@@ -222,7 +204,7 @@ func (b *batch) writes() (qs []query) {
 			field(a, func(r attempt) int32 { return int32(r.result.StatusCode) }),
 			field(a, func(r attempt) string { return string(r.result.Class) }),
 			field(a, func(r attempt) string { return r.result.Error }),
-			field(a, func(r attempt) []byte { return r.result.Snippet }),
+			field(a, func(r attempt) []byte { return r.snippet }),
 			field(a, func(r attempt) moment { return r.next }),
 		}})
 	}
@@ -301,8 +283,7 @@ const (
 )
 
 // cancel ends deliveries that are not in flight, of heads that are locked, and
-// returns how many it found. One that was delivered, and was to be sent once more,
-// stays delivered.
+// returns how many it found.
 func (b *batch) cancel(keys []sender.DeliveryKey) (n int, err error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -327,20 +308,8 @@ func (b *batch) cancel(keys []sender.DeliveryKey) (n int, err error) {
 			}
 			b.heads.by[l.subscription].waiting--
 		}
-		if l.single {
-			b.delivered(&l)
-		} else {
-			b.end(b.heads.by[l.subscription], &l, sender.StatusCancelled, class)
-		}
+		b.end(b.heads.by[l.subscription], &l, rules.Cancelled(l.single), class)
 		return nil
 	})
 	return n, err
-}
-
-// lostAttempt is the result of an attempt that nobody has recorded.
-func lostAttempt(l *live, chance float64) sender.Result {
-	return sender.Result{
-		Key: l.key(), Token: l.token, Number: l.number, StartedAt: l.claimedAt.time(), Class: sender.ClassInterrupted,
-		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
-	}
 }

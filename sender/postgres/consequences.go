@@ -4,8 +4,8 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -28,26 +28,14 @@ func (b *batch) disable(h *head, sub *subscription, reason string) (bool, error)
 
 // consequences are those of a decision for the subscription, and for people.
 func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Decision) error {
-	disabled := false
-	if d.Disable != "" && sub.status == statusActive {
-		var err error
-		if disabled, err = b.disable(h, sub, d.Disable); err != nil {
+	if d.Disable != "" {
+		if disabled, err := b.disable(h, sub, d.Disable); err != nil {
 			return err
+		} else if !disabled {
+			d.Disable = ""
 		}
 	}
-	if !disabled {
-		d.Disable = ""
-	}
-	for i := range d.Notices {
-		n := d.Notices[i]
-		switch {
-		case n.Kind == sender.NoticeDisabled && !disabled, n.Kind == sender.NoticeDeadLettered && d.Status != sender.StatusDeadLettered:
-			continue
-		}
-		n.Subscription = sub.Subscription
-		if n.Subscriber == "" {
-			n.Subscriber = sub.Subscriber
-		}
+	for _, n := range rules.Notices(d, sub.Subscriber, sub.Subscription) {
 		var event string
 		switch err := b.row(selectEventID, l.event).Scan(&event); {
 		case err == nil:
@@ -67,21 +55,13 @@ const insertNotice = `INSERT INTO surehook_notices (id, kind, subscriber, subscr
 
 // notify stores a notice, and publishes the event that is made of it.
 func (b *batch) notify(n sender.Notice) error {
-	if n.CreatedAt.IsZero() {
-		n.CreatedAt = b.now.time()
-	}
-	if n.ID == "" {
-		n.ID = newid.New("ntc_", n.CreatedAt)
-	}
+	n = rules.Stamped(n, b.now.time())
 	err := b.execs(insertNotice, n.ID, string(n.Kind), n.Subscriber, n.Subscription, n.Delivery, n.Replay, n.Detail, n.Percent, momentOf(n.CreatedAt))
 	if err != nil {
 		return err
 	}
 	b.out.Notices = append(b.out.Notices, n)
-	if b.Announce == nil {
-		return nil
-	}
-	draft, ok := b.Announce(n)
+	draft, ok := rules.Announced(b.Announce, n)
 	if !ok {
 		return nil
 	}
@@ -92,7 +72,6 @@ func (b *batch) notify(n sender.Notice) error {
 			return err
 		}
 	}
-	draft.Notice = true
 	_, err = b.publish([]sender.Draft{draft})
 	return err
 }

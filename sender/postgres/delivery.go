@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
@@ -150,16 +151,8 @@ func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err erro
 // statusOf is "" if there is no such delivery.
 func (d *delivery) statusOf(ended sender.Status, delivered bool) sender.Status {
 	switch {
-	case d.live != nil && (d.deleted || d.left) && d.live.single: // it was delivered before it was sent again
-		return sender.StatusDelivered
-	case d.live != nil && (d.deleted || d.left):
-		return sender.StatusCancelled
-	case d.live != nil && d.held:
-		return sender.StatusHeld
-	case d.live != nil && d.AttemptCount == 0:
-		return sender.StatusPending
 	case d.live != nil:
-		return sender.StatusAwaitingRetry
+		return rules.Status(d.deleted || d.left, d.live.single, d.held, d.AttemptCount)
 	case ended == "" && delivered:
 		return sender.StatusDelivered
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -144,11 +145,7 @@ func (c *core) cancelClaimed(ctx context.Context, claims []sender.Claimed) error
 			err := r.Scan(&l.subscription, &l.event, &l.single, &class)
 			h := b.heads.by[l.subscription]
 			h.leased--
-			if l.single {
-				b.delivered(&l)
-			} else {
-				b.end(h, &l, sender.StatusCancelled, class)
-			}
+			b.end(h, &l, rules.Cancelled(l.single), class)
 			return true, err
 		}, deleteRedacted, subscriptionsOf(keys), eventsOf(keys), column(claims, func(cl sender.Claimed) int64 { return cl.Token }))
 	})

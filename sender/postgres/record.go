@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -208,8 +209,7 @@ func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
 
 // interrupted settles an attempt whose lease has ended without a result.
 func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.EventInfo) error {
-	r := lostAttempt(l, b.Claim.Chance)
-	r.Published = info.CreatedAt
+	r := rules.Lost(l.forDecision(), l.token, l.claimedAt.time(), info.CreatedAt, b.Claim.Chance)
 	decision, err := b.settle(h, sub, l, &r)
 	if err != nil {
 		return err

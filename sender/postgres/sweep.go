@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/lru"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -88,11 +89,7 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	if len(f.ending)+len(f.left) == 0 && !f.forgotten && f.marks == nil {
 		return 0, nil
 	}
-	// What is swept ends, whatever would be decided.
-	ends := sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
-	}}
-	err = c.dispatching().batch(ctx, ends, func(b *batch) (err error) {
+	err = c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) (err error) {
 		swept, err = b.sweep(&f, limit)
 		return fail("sweeping", err)
 	})
@@ -272,7 +269,7 @@ func (b *batch) endLost(g *gone, limit int) (n int, err error) {
 	for _, l := range lost {
 		h := b.heads.by[l.subscription]
 		h.leased--
-		if _, err := b.settle(h, b.subs[l.subscription], l, new(lostAttempt(l, 0))); err != nil {
+		if _, err := b.settle(h, b.subs[l.subscription], l, new(rules.Lost(l.forDecision(), l.token, l.claimedAt.time(), time.Time{}, 0))); err != nil {
 			return 0, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // A delivery's id is its event's, without the prefix, and its subscription's
@@ -125,17 +126,8 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 }
 
 func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (sender.Status, error) {
-	switch {
-	case d.live != nil && (d.deleted || d.left) && d.live.single: // it was delivered before it was sent again
-		return sender.StatusDelivered, nil
-	case d.live != nil && (d.deleted || d.left):
-		return sender.StatusCancelled, nil
-	case d.live != nil && d.held:
-		return sender.StatusHeld, nil
-	case d.live != nil && d.AttemptCount == 0:
-		return sender.StatusPending, nil
-	case d.live != nil:
-		return sender.StatusAwaitingRetry, nil
+	if d.live != nil {
+		return rules.Status(d.deleted || d.left, d.live.single, d.held, d.AttemptCount), nil
 	}
 	var ended sender.Status
 	err := w.row(selectEnd, k.Subscription, k.Event).Scan(&ended)

@@ -8,9 +8,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -30,28 +30,19 @@ const (
 
 // notify stores a notice, and publishes the event that is made of it.
 func (b *batch) notify(n sender.Notice) error {
-	if n.CreatedAt.IsZero() {
-		n.CreatedAt = timeOf(b.now)
-	}
-	if n.ID == "" {
-		n.ID = newid.New("ntc_", n.CreatedAt)
-	}
+	n = rules.Stamped(n, timeOf(b.now))
 	err := b.execs(insertNotice, n.ID, string(n.Kind), n.Subscriber, n.Subscription, n.Delivery, n.Replay, n.Detail, n.Percent, micros(n.CreatedAt))
 	if err != nil {
 		return err
 	}
 	b.out.Notices = append(b.out.Notices, n)
-	if b.Announce == nil {
-		return nil
-	}
-	draft, ok := b.Announce(n)
+	draft, ok := rules.Announced(b.Announce, n)
 	if !ok {
 		return nil
 	}
 	if _, err := b.subscriberNo(draft.Subscriber); errors.Is(err, sender.ErrNotFound) && draft.Subscriber != "" {
 		return nil // nobody is registered who could get it
 	}
-	draft.Notice = true
 	_, err = b.publish(&draft, b.now)
 	return err
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -220,56 +220,41 @@ func (b *batch) recordAll() error {
 	return nil
 }
 
-// settle stores an attempt, whose lease is taken away, and what is decided about
-// it.
-func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (d sender.Decision, err error) {
-	cancelled := sub.gone()
-	if !cancelled {
-		if cancelled, err = b.left(h, l.epoch, l.event); err != nil {
-			return d, err
+// settle stores an attempt, whose lease is taken away, and what the rules make of it.
+func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (sender.Decision, error) {
+	skipped := false
+	if !sub.gone() {
+		var err error
+		if skipped, err = b.left(h, l.epoch, l.event); err != nil {
+			return sender.Decision{}, err
 		}
 	}
-	if l.epoch < h.epoch { // resumed while it was in flight
-		l.tries, l.firstAt, l.stood, l.spared = 1, l.claimedAt, 0, false
+	v, err := rules.Settle(l.forDecision(), h.health, r, rules.Standing{
+		Claimed: timeOf(l.claimedAt), Gone: sub.gone(), Skipped: skipped, Redacted: l.redacted,
+		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
+	}, b.Decide, timeOf(b.now))
+	if err != nil {
+		return v.Decision, err
 	}
-	if l.redacted {
-		cancelled, r.Snippet = true, nil
-	}
-	d = b.Decide(l.forDecision(), h.health, r, timeOf(b.now))
-	if d.Health.Lane >= sender.Lanes {
-		return d, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, d.Health.Lane, sender.Lanes)
-	}
-	h.health = d.Health
+	h.health = v.Health
 	next := int64(0)
-	switch {
-	case cancelled && r.Class != sender.ClassNone && !l.single:
-		d.Status = sender.StatusCancelled
-		err = b.end(h, l, d.Status, r.Class)
-	case cancelled || d.Status == sender.StatusDelivered:
-		d.Status = sender.StatusDelivered
-		err = b.delivered(l)
-	case d.Status == sender.StatusDeadLettered:
-		err = b.end(h, l, d.Status, r.Class)
-	case d.Status == sender.StatusAwaitingRetry:
-		if d.Uncounted {
-			l.tries--
-		}
-		l.stood += d.Stands.Microseconds()
-		l.spared = d.Spared
-		next = micros(d.Due)
+	if v.Status == sender.StatusAwaitingRetry {
+		l.tries, l.firstAt, l.stood, l.spared = int64(v.Live.Tries), micros(v.Live.First), v.Live.Stood.Microseconds(), v.Live.Spared
+		next = micros(v.Due)
 		err = b.wait(h, l, next, rankFresh)
-	default:
-		return d, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, d.Status)
+	} else {
+		err = b.end(h, l, v.Status, r.Class)
 	}
-	b.rollup.AddAttempt(&r, d.Status, l.single)
+	r.Snippet = v.Snippet
+	b.rollup.AddAttempt(&r, v.Status, l.single)
 	b.attempted(l, &r, next)
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // it may have kept them back
 	}
-	if err == nil && !sub.gone() && sub.status != statusMissing {
-		err = b.consequences(h, sub, l, &d)
+	if err == nil && sub.status != statusMissing {
+		err = b.consequences(h, sub, l, &v.Decision)
 	}
-	return d, err
+	return v.Decision, err
 }
 
 // attempted puts an attempt among those to be inserted.
@@ -284,24 +269,12 @@ func (b *batch) attempted(l *live, r *sender.Result, next int64) {
 
 // consequences are those of a decision for the subscription, and for people.
 func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Decision) error {
-	disable := d.Disable != "" && sub.status == statusActive
-	if disable {
+	if d.Disable != "" {
 		if err := b.disable(h, sub, d.Disable); err != nil {
 			return err
 		}
-	} else {
-		d.Disable = ""
 	}
-	for i := range d.Notices {
-		n := d.Notices[i]
-		switch {
-		case n.Kind == sender.NoticeDisabled && !disable, n.Kind == sender.NoticeDeadLettered && d.Status != sender.StatusDeadLettered:
-			continue
-		}
-		n.Subscription = sub.Subscription
-		if n.Subscriber == "" {
-			n.Subscriber = sub.Subscriber
-		}
+	for _, n := range rules.Notices(d, sub.Subscriber, sub.Subscription) {
 		var event string
 		switch err := b.row(`SELECT id FROM surehook_events WHERE seq = ?`, l.event).Scan(&event); {
 		case err == nil:
@@ -332,8 +305,12 @@ func (b *batch) wait(h *head, l *live, due int64, rank int) error {
 	return b.execs(insertWaiting, l.subscription, l.event, due, l.number, l.tries, l.firstAt, l.stood, l.single, l.spared, h.epoch, rank)
 }
 
+// end ends a delivery that is in none of the tables.
 func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) error {
-	if status == sender.StatusDeadLettered {
+	switch status {
+	case sender.StatusDelivered:
+		return b.delivered(l)
+	case sender.StatusDeadLettered:
 		h.dead++
 	}
 	return b.execs(insertEnd, l.subscription, l.event, string(status), string(class), b.now)
@@ -342,8 +319,7 @@ func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) 
 // interrupted stores an attempt whose lease has ended without a result, and
 // reports whether its delivery is to be attempted again now.
 func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again bool, err error) {
-	r := lostAttempt(&d.live, b.Claim.Chance)
-	r.Published = d.info.CreatedAt
+	r := rules.Lost(d.forDecision(), d.token, timeOf(d.claimedAt), d.info.CreatedAt, b.Claim.Chance)
 	if err := b.execs(deleteLease, d.subscription, d.event); err != nil {
 		return false, err
 	}
@@ -356,12 +332,4 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 	target.Lane = h.lane
 	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Outcome: sender.Outcome{Decision: decision}, Target: &target, Event: d.info, Result: r})
 	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now, nil
-}
-
-// lostAttempt is the result of an attempt that nobody has recorded.
-func lostAttempt(l *live, chance float64) sender.Result {
-	return sender.Result{
-		Key: l.key(), Token: l.token, Number: int(l.number), StartedAt: timeOf(l.claimedAt), Class: sender.ClassInterrupted,
-		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // selectLeasedUnder reads all leases: they are as many as there are attempts in flight.
@@ -62,10 +63,7 @@ func (b *batch) takeBack(l *live, due int64) error {
 	}
 	l.number--
 	if left {
-		if l.single {
-			return b.delivered(l)
-		}
-		return b.end(h, l, sender.StatusCancelled, sender.ClassNone)
+		return b.end(h, l, rules.Cancelled(l.single), sender.ClassNone)
 	}
 	l.tries--
 	if l.epoch < h.epoch {

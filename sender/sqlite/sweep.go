@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -66,10 +67,6 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	}
 	err = s.write(ctx, func(w *work) error {
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
-		// What is swept ends, whatever would be decided.
-		b.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-			return sender.Decision{Status: sender.StatusDelivered, Health: h}
-		}
 		var err error
 		swept, err = b.sweep(ending, left, limit)
 		return fail("sweeping", err)
@@ -207,7 +204,7 @@ func (b *batch) cancelGone(h *head, sub *subscription, upTo int64, all bool, lim
 			return 0, err
 		}
 		h.leased--
-		if _, err := b.settle(h, sub, &lost[i], lostAttempt(&lost[i], 0)); err != nil {
+		if _, err := b.settle(h, sub, &lost[i], rules.Lost(lost[i].forDecision(), lost[i].token, timeOf(lost[i].claimedAt), time.Time{}, 0)); err != nil {
 			return 0, err
 		}
 	}
@@ -269,8 +266,7 @@ func (b *batch) gone(h *head, upTo int64, all bool, limit int) (gone []live, err
 	return gone, nil
 }
 
-// cancel ends deliveries of a subscription that are not in flight. One that was
-// delivered, and was to be sent once more, stays delivered.
+// cancel ends deliveries of a subscription that are not in flight.
 func (b *batch) cancel(h *head, gone []live) error {
 	if len(gone) == 0 {
 		return nil
@@ -279,7 +275,7 @@ func (b *batch) cancel(h *head, gone []live) error {
 	for i := range gone {
 		l := &gone[i]
 		all = append(all, l.event)
-		if !l.single {
+		if rules.Cancelled(l.single) == sender.StatusCancelled {
 			ended = append(ended, l.event)
 		} else if err := b.delivered(l); err != nil {
 			return err

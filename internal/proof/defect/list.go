@@ -241,9 +241,19 @@ var ofStores = []Defect{
 		Old: "first_at = 0, stood = 0, spared = 0,", New: "first_at = 0, stood = 0,",
 	},
 	{
-		Name: "what was spared is not stored, on PostgreSQL",
-		File: "sender/postgres/batch.go", Tests: []string{"./sender/postgres"}, Run: store,
-		Old: "\t\tl.spared = d.Spared\n", New: "\t\tl.spared = false\n",
+		Name: "what was spared is not stored",
+		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
+		Old: "\t\tv.Live.Spared = v.Spared\n", New: "\t\tv.Live.Spared = false\n",
+	},
+	{
+		Name: "a delivery that was redacted in flight is tried again",
+		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
+		Old: "s.Gone || s.Skipped || s.Redacted", New: "s.Gone || s.Skipped",
+	},
+	{
+		Name: "a delivery that was delivered before is cancelled",
+		File: "sender/rules/status.go", Tests: []string{"./sender/rules"},
+		Old: "\tif single {", New: "\tif false {",
 	},
 	{
 		Name: "a subscription gets what was published before it, on SQLite",

@@ -1,0 +1,21 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Lost is the result of an attempt whose lease has ended without one: nobody knows whether
+// the request arrived. A claim that finds it, and a Sweep, Settle it in place of the one
+// that nobody has recorded, so that each attempt number has its record, and posts are never
+// more than attempts (I3).
+//
+// token and claimed are of its lease. published is when its event was, or zero if its
+// latency is not to be counted. chance is ClaimParams.Chance; a Sweep has none.
+func Lost(l sender.Live, token int64, claimed, published time.Time, chance float64) sender.Result {
+	return sender.Result{
+		Key: l.Key, Token: token, Number: l.Number, StartedAt: claimed, Published: published, Class: sender.ClassInterrupted,
+		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
+	}
+}

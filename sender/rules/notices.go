@@ -1,0 +1,52 @@
+package rules
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+// Notices are those of a settled decision that are to be stored, in their order: what they
+// tell has happened. That a subscription was disabled is told only if Disable is still set,
+// so a store that could not disable it clears that before. That a delivery was dead-lettered
+// is told only if that is its Status.
+//
+// subscriber and subscription are the ids of the subscription's owner, who is told if nobody
+// else is named, and of the subscription. The store sets Delivery.
+func Notices(d *sender.Decision, subscriber, subscription string) (stored []sender.Notice) {
+	for _, n := range d.Notices {
+		switch {
+		case n.Kind == sender.NoticeDisabled && d.Disable == "", n.Kind == sender.NoticeDeadLettered && d.Status != sender.StatusDeadLettered:
+			continue
+		}
+		n.Subscriber, n.Subscription = cmp.Or(n.Subscriber, subscriber), subscription
+		stored = append(stored, n)
+	}
+	return stored
+}
+
+// Stamped is a notice as it is stored at a time: with an id and with that time, unless it
+// has them.
+func Stamped(n sender.Notice, now time.Time) sender.Notice {
+	if n.CreatedAt.IsZero() {
+		n.CreatedAt = now
+	}
+	if n.ID == "" {
+		n.ID = newid.New("ntc_", n.CreatedAt)
+	}
+	return n
+}
+
+// Announced is the event that is published with a notice, if there is one. announce is a
+// Batch's, or nil. The event is marked as one that tells of a notice, so that a failure to
+// deliver it is not told by another one, without an end.
+func Announced(announce func(sender.Notice) (sender.Draft, bool), n sender.Notice) (d sender.Draft, ok bool) {
+	if announce == nil {
+		return d, false
+	}
+	d, ok = announce(n)
+	d.Notice = true
+	return d, ok
+}

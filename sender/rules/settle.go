@@ -1,0 +1,114 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Standing is how a delivery stands when an attempt of it has ended, by the rows that the
+// store holds.
+type Standing struct {
+	Claimed time.Time // when the attempt was
+
+	// The delivery reads as cancelled if one of these is set.
+	Gone     bool // its subscription was deleted
+	Skipped  bool // its subscription was resumed without it
+	Redacted bool // its event's body was removed
+
+	// Resumed tells that its subscription was resumed, with it, since the attempt was
+	// claimed. A store that has its schedule start anew at the resume itself leaves it out.
+	Resumed bool
+
+	// Active tells that its subscription is neither paused, disabled nor closing: a
+	// decision may disable it.
+	Active bool
+}
+
+// Verdict is what becomes of a delivery and of its subscription.
+type Verdict struct {
+	// Decision is what was decided, as far as it applies: it belongs into the Outcome. Its
+	// Status is one of StatusDelivered, StatusAwaitingRetry, StatusDeadLettered and
+	// StatusCancelled. Its Health is to be stored whatever that is.
+	sender.Decision
+
+	// Live is what the delivery's row remembers if its Status is StatusAwaitingRetry. Else
+	// the delivery has ended, and it means nothing.
+	Live sender.Live
+
+	// Snippet is what is stored of the answer's body.
+	Snippet []byte
+}
+
+// Settle decides what an ended attempt makes of its delivery and of its subscription. The
+// attempt's lease must be the present one, and is over with it. l and h are as they are
+// stored; now is the database's time.
+//
+// A delivery that reads as cancelled ends with the attempt in hand, whatever is decided
+// about it, and so does not begin another one (I6). It has ended as delivered if the attempt
+// succeeded, or if it was delivered before: what a receiver has is not called cancelled. Any
+// other one ends by the decision alone, or goes on (I1).
+//
+// A schedule that starts anew by a resume takes the attempt in hand for its first, and
+// attempt numbers go on (I7). An attempt that is uncounted leaves the schedule as it was, but
+// for the time that it stood still.
+//
+// decide is asked about every attempt, even of a subscription that was deleted. It may be
+// nil if the delivery reads as cancelled: its subscription's health then stays as it is. It
+// must be pure, since a transaction may run again. Of what it decides for the subscription,
+// Disable is dropped if that is not active, and of one that was deleted nobody is told.
+//
+// The error matches sender.ErrInvalid. It says which part of a decision is none.
+func Settle(l sender.Live, h sender.Health, r sender.Result, s Standing,
+	decide func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision, now time.Time,
+) (v Verdict, err error) {
+	if s.Resumed {
+		l = Anew(l, s.Claimed)
+	}
+	if s.Redacted {
+		r.Snippet = nil
+	}
+	cancelled := s.Gone || s.Skipped || s.Redacted
+	switch {
+	case decide != nil:
+		v.Decision = decide(l, h, r, now)
+	case cancelled:
+		v.Health = h
+	default:
+		return v, fmt.Errorf("%w batch: it needs Decide", sender.ErrInvalid)
+	}
+	if v.Health.Lane >= sender.Lanes {
+		return v, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, v.Health.Lane, sender.Lanes)
+	}
+	v.Live, v.Snippet = l, r.Snippet
+	switch {
+	case cancelled && r.Class == sender.ClassNone:
+		v.Status = sender.StatusDelivered
+	case cancelled:
+		v.Status = Cancelled(l.Single)
+	case v.Status == sender.StatusAwaitingRetry:
+		if v.Uncounted {
+			v.Live.Tries--
+		}
+		v.Live.Stood += v.Stands
+		v.Live.Spared = v.Spared
+	case v.Status != sender.StatusDelivered && v.Status != sender.StatusDeadLettered:
+		return v, fmt.Errorf("%w decision: status %q of a delivery that was attempted", sender.ErrInvalid, v.Status)
+	}
+	if !s.Active {
+		v.Disable = ""
+	}
+	if s.Gone {
+		v.Notices = nil
+	}
+	return v, nil
+}
+
+// Anew is what a row remembers of a delivery whose schedule starts anew while an attempt is
+// in hand that was claimed at a time: that is the first of the new one. The horizon begins
+// with it, and what was spared before is forgotten.
+func Anew(l sender.Live, claimed time.Time) sender.Live {
+	l.Tries, l.First, l.Stood, l.Spared = 1, claimed, 0, false
+	return l
+}
