@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // CloseSubscriptionTx implements sender.RegistryStore.
@@ -19,13 +20,14 @@ func (s *Store) CloseSubscriptionTx(ctx context.Context, tx *Tx, id string) erro
 
 func (tx *Tx) close(sub *subscription) {
 	s := tx.store
-	switch {
-	case sub.holds():
-		tx.remove(sub)
-	case sub.Status == sender.SubscriptionActive:
+	switch rules.Close(sub.Status) {
+	case sub.Status: // it is closing already
+	case sender.SubscriptionClosing:
 		set(tx, &sub.Status, sender.SubscriptionClosing)
 		set(tx, &sub.last, s.last)
 		set(tx, &s.closing, append(s.closing, sub))
+	default:
+		tx.remove(sub)
 	}
 }
 

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,19 +17,12 @@ func (sub *subscription) holds() bool {
 // HoldSubscriptionTx implements sender.RegistryStore.
 func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *Tx, id string, status sender.SubscriptionStatus, reason string) error {
 	return s.in(ctx, tx, func() error {
-		if status != sender.SubscriptionPaused && status != sender.SubscriptionDisabled {
-			return fmt.Errorf("%w status %q: it must be paused or disabled", sender.ErrInvalid, status)
-		}
 		sub, err := s.find(id)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case sub.Status == status:
-			return nil
-		case sub.Status == sender.SubscriptionClosing:
-			return fmt.Errorf("%w: subscription %q is closing: it can only be deleted", sender.ErrStatus, id)
-		case sub.Status == sender.SubscriptionDisabled:
-			return fmt.Errorf("%w: subscription %q is disabled: it can be resumed or deleted", sender.ErrStatus, id)
+		}
+		if hold, err := rules.Hold(id, sub.Status, status); !hold {
+			return err
 		}
 		tx.hold(sub, status, reason, s.now())
 		return nil
@@ -68,13 +60,11 @@ func takes(r sender.Resume, e *event) bool {
 func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r sender.Resume) error {
 	return s.in(ctx, tx, func() error {
 		sub, err := s.find(id)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case sub.Status == sender.SubscriptionActive:
-			return nil
-		case sub.Status == sender.SubscriptionClosing:
-			return fmt.Errorf("%w: subscription %q is closing: it is not held", sender.ErrStatus, id)
+		}
+		if resume, err := rules.Resume(id, sub.Status); !resume {
+			return err
 		}
 		held := sub.all()
 		// In a total order, so that the same calls have the same results.
@@ -90,10 +80,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 		set(tx, &sub.left, append(waiting, left{Resume: r, upTo: s.last}))
 		tx.change(sub, func() {
 			if sub.Status == sender.SubscriptionDisabled {
-				set(tx, &sub.Health.Streak, 0)
-				set(tx, &sub.Health.FailingSince, time.Time{})
-				set(tx, &sub.Health.Warned, 0)
-				set(tx, &sub.Health.WarnedAt, time.Time{})
+				set(tx, &sub.Health, rules.Recovered(sub.Health))
 				set(tx, &sub.DisabledAt, time.Time{})
 				set(tx, &sub.DisabledReason, "")
 			}
@@ -123,10 +110,10 @@ func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Res
 			look(e)
 		}
 	}
-	if oldest == nil || !oldest.info.CreatedAt.Before(r.NotBefore) {
+	if oldest == nil {
 		return nil
 	}
-	return &sender.RetentionError{Published: oldest.info.CreatedAt, NotBefore: r.NotBefore}
+	return rules.Within(oldest.info.CreatedAt, r.NotBefore)
 }
 
 // resume makes a live delivery due, or cancels it. One that is leased is left to the

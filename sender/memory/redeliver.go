@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Redeliver implements sender.HistoryStore.
@@ -15,14 +16,9 @@ func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) e
 		if d == nil {
 			return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
 		}
-		if d.sub.deleted || d.status() == sender.StatusCancelled {
-			return fmt.Errorf("%w: delivery %q", sender.ErrCancelled, id)
-		}
-		if d.event.redacted {
-			return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, id)
-		}
-		if published := d.event.info.CreatedAt; published.Before(notBefore) {
-			return &sender.RetentionError{Published: published, NotBefore: notBefore}
+		shown := d.summary(s.now())
+		if err := rules.Redeliver(&shown, d.sub.deleted, notBefore); err != nil {
+			return err
 		}
 		if d.live == nil {
 			tx.revive(d, &live{due: s.now(), number: len(d.attempts), single: d.ended == sender.StatusDelivered})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -42,10 +43,10 @@ func (s *Store[Tx]) CloseSubscriptionTx(ctx context.Context, tx Tx, id string) e
 	if err != nil {
 		return err
 	}
-	switch present {
-	case sender.SubscriptionClosing:
+	switch rules.Close(present) {
+	case present:
 		return nil
-	case sender.SubscriptionActive:
+	case sender.SubscriptionClosing:
 		err = w.execs(closeOne, no)
 	default:
 		err = w.execs(dropOne, no)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // head is what a subscription's row says of how far its work is, and how it does.
@@ -129,8 +130,7 @@ func (h *head) meet(sub *subscription, now moment) {
 	}
 	if h.epoch < sub.epoch {
 		if h.epoch < sub.recovered {
-			h.health.Streak, h.health.Warned = 0, 0
-			h.health.FailingSince, h.health.WarnedAt = none.time(), none.time()
+			h.health = rules.Recovered(h.health)
 		}
 		h.epoch, h.waitingFrom = sub.epoch, always
 		if h.waiting > 0 {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -70,20 +70,11 @@ func (s *Store[Tx]) HoldSubscriptionTx(ctx context.Context, tx Tx, id string, st
 	if err != nil {
 		return err
 	}
-	switch status {
-	case sender.SubscriptionPaused:
-		reason = ""
-	case sender.SubscriptionDisabled:
-	default:
-		return fmt.Errorf("%w status %q: a subscription is held by making it paused or disabled", sender.ErrInvalid, status)
+	if hold, err := rules.Hold(id, present, status); !hold {
+		return err
 	}
-	switch present {
-	case status:
-		return nil
-	case sender.SubscriptionClosing:
-		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
-	case sender.SubscriptionDisabled:
-		return fmt.Errorf("%w: subscription %q is disabled, which holds its deliveries already: resume it first", sender.ErrStatus, id)
+	if status == sender.SubscriptionPaused {
+		reason = ""
 	}
 	return fail("holding a subscription", w.execs(holdSubscription, no, string(status), reason))
 }
@@ -96,11 +87,8 @@ func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, 
 	if err != nil {
 		return err
 	}
-	switch present {
-	case sender.SubscriptionActive:
-		return nil
-	case sender.SubscriptionClosing:
-		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
+	if resume, err := rules.Resume(id, present); !resume {
+		return err
 	}
 	if err := w.withinRetention(no, r); err != nil {
 		return err
@@ -121,8 +109,5 @@ func (w *work) withinRetention(no int64, r sender.Resume) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fail("looking for the oldest held delivery", err)
 	}
-	if oldest != none && oldest < momentOf(r.NotBefore) {
-		return &sender.RetentionError{Published: oldest.time(), NotBefore: r.NotBefore}
-	}
-	return nil
+	return rules.Within(oldest.time(), r.NotBefore)
 }

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -31,14 +31,8 @@ func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) er
 		if err != nil {
 			return err
 		}
-		if d.deleted || d.Status == sender.StatusCancelled {
-			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it, or its event was redacted", sender.ErrCancelled, d.Subscription)
-		}
-		if d.Redacted {
-			return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, id)
-		}
-		if d.CreatedAt.Before(notBefore) {
-			return &sender.RetentionError{Published: d.CreatedAt, NotBefore: notBefore}
+		if err := rules.Redeliver(&d.Delivery, d.deleted, notBefore); err != nil {
+			return err
 		}
 		return b.redeliver(h, k, d)
 	})

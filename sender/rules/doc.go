@@ -9,5 +9,5 @@
 //
 // The comments name the invariants that a rule serves, as TESTING.md does: I1, no delivery
 // is lost; I6, an end is final; I7, attempt numbers rise by one; I8, nothing is sent before
-// it is due.
+// it is due; I10, an event has at most one effect at its receiver.
 package rules

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // CloseSubscriptionTx implements sender.RegistryStore.
@@ -14,10 +15,10 @@ func (s *Store) CloseSubscriptionTx(ctx context.Context, tx *sql.Tx, id string) 
 		return err
 	}
 	const doing = "closing a subscription"
-	switch n.Status {
-	case sender.SubscriptionClosing:
+	switch rules.Close(n.Status) {
+	case n.Status:
 		return nil
-	case sender.SubscriptionActive:
+	case sender.SubscriptionClosing:
 		err = w.close(no)
 	default:
 		err = w.drop(no)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -46,20 +46,11 @@ func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, s
 	if err != nil {
 		return err
 	}
-	switch status {
-	case sender.SubscriptionPaused:
-		reason = ""
-	case sender.SubscriptionDisabled:
-	default:
-		return fmt.Errorf("%w status %q: a subscription is held by making it paused or disabled", sender.ErrInvalid, status)
+	if hold, err := rules.Hold(id, n.Status, status); !hold {
+		return err
 	}
-	switch n.Status {
-	case status:
-		return nil
-	case sender.SubscriptionClosing:
-		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
-	case sender.SubscriptionDisabled:
-		return fmt.Errorf("%w: subscription %q is disabled, which holds its deliveries already: resume it first", sender.ErrStatus, id)
+	if status == sender.SubscriptionPaused {
+		reason = ""
 	}
 	err = w.execs(setStatus, string(status), s.now(), reason, no)
 	if err == nil {
@@ -79,11 +70,8 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 	if err != nil {
 		return err
 	}
-	switch n.Status {
-	case sender.SubscriptionActive:
-		return nil
-	case sender.SubscriptionClosing:
-		return fmt.Errorf("%w: subscription %q is closing", sender.ErrStatus, id)
+	if resume, err := rules.Resume(id, n.Status); !resume {
+		return err
 	}
 	const doing = "resuming a subscription"
 	left, err := w.leftBehind(r)
@@ -100,8 +88,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 	}
 	now := s.now()
 	if n.Status == sender.SubscriptionDisabled {
-		h.health.Streak, h.health.Warned = 0, 0
-		h.health.FailingSince, h.health.WarnedAt = timeOf(0), timeOf(0)
+		h.health = rules.Recovered(h.health)
 	}
 	if err := w.resume(h, left, now); err != nil {
 		return fail(doing, err)
@@ -164,10 +151,7 @@ func (w *work) withinRetention(h *head, n sender.Subscription, left int64, r sen
 	if err != nil {
 		return fail(doing, err)
 	}
-	if oldest = min(oldest, unexpanded); oldest < micros(r.NotBefore) {
-		return &sender.RetentionError{Published: timeOf(oldest), NotBefore: r.NotBefore}
-	}
-	return nil
+	return rules.Within(timeOf(min(oldest, unexpanded)), r.NotBefore)
 }
 
 // oldestUnexpanded is when the first event before a time was published that is not

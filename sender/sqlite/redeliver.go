@@ -2,10 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -27,14 +27,8 @@ func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) e
 		if err != nil {
 			return err
 		}
-		if d.deleted || d.Status == sender.StatusCancelled {
-			return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it, or its event was redacted", sender.ErrCancelled, d.Subscription)
-		}
-		if d.Redacted {
-			return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, id)
-		}
-		if d.CreatedAt.Before(notBefore) {
-			return &sender.RetentionError{Published: d.CreatedAt, NotBefore: notBefore}
+		if err := rules.Redeliver(&d.Delivery, d.deleted, notBefore); err != nil {
+			return err
 		}
 		h, err := b.heads.one(k.Subscription)
 		if err != nil {

@@ -1,0 +1,32 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Redeliver returns an error unless a delivery may be sent again. gone tells that its
+// subscription was deleted. The error matches sender.ErrCancelled or sender.ErrRedacted, or
+// is a *sender.RetentionError if the event was published before notBefore; zero is no time.
+// A delivery that is in flight, waits or has ended otherwise may be.
+func Redeliver(d *sender.Delivery, gone bool, notBefore time.Time) error {
+	switch {
+	case gone || d.Status == sender.StatusCancelled:
+		return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it, or its event was redacted", sender.ErrCancelled, d.Subscription)
+	case d.Redacted:
+		return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, d.ID)
+	}
+	return Within(d.CreatedAt, notBefore)
+}
+
+// Within returns a *sender.RetentionError if the oldest event that would be sent was
+// published before notBefore: its receivers may have forgotten it, and would apply it twice
+// (I10). A zero time on either side is none.
+func Within(oldest, notBefore time.Time) error {
+	if oldest.IsZero() || !oldest.Before(notBefore) {
+		return nil
+	}
+	return &sender.RetentionError{Published: oldest, NotBefore: notBefore}
+}
