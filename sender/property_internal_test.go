@@ -325,33 +325,3 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 		}
 	})
 }
-
-// However it is cut into calls, a rate grants no more than it allows.
-func TestPropertyRateIsNotExceeded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rate := rapid.Float64Range(0.01, 200).Draw(t, "rate")
-		now, at, granted := propertyTime, time.Time{}, 0
-		soonest := now
-		for range rapid.IntRange(1, 40).Draw(t, "calls") {
-			if rapid.Bool().Draw(t, "as soon as it may") {
-				now = soonest
-			} else {
-				now = now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "pause")))
-			}
-			want := rapid.IntRange(0, 50).Draw(t, "want")
-			n, next, again := TakeRate(rate, at, now, want)
-			require.LessOrEqual(t, n, want)
-			require.False(t, again.Before(now))
-			if n < want {
-				if none, _, _ := TakeRate(rate, next, again.Add(-2*time.Microsecond), 1); again.Sub(now) > 2*time.Microsecond {
-					require.Zero(t, none, "more was to be had before")
-				}
-				one, _, _ := TakeRate(rate, next, again, 1)
-				require.Equal(t, 1, one, "none was to be had when it was said")
-			}
-			granted, at, soonest = granted+n, next, again
-			allowed := rate*now.Sub(propertyTime).Seconds() + max(1, rate/10)
-			require.LessOrEqual(t, float64(granted), allowed+1e-6)
-		}
-	})
-}

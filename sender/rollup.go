@@ -56,39 +56,6 @@ func (r *Rollup) Merge(other *Rollup) {
 // Attempts is how many ended.
 func (r *Rollup) Attempts() int64 { return r.Delivered + r.DeadLettered + r.Interrupted + r.Failed }
 
-// AddExpanded counts what an expansion has done. Stores call it.
-func (r *Rollup) AddExpanded(x Expanded) {
-	r.Published += int64(x.Events)
-	r.Deliveries += int64(x.Deliveries)
-}
-
-// AddAttempt counts an attempt that was recorded with what became of its delivery;
-// single tells that it was delivered before. Stores call it.
-func (r *Rollup) AddAttempt(a *Result, became Status, single bool) {
-	switch {
-	case a.Class == ClassNone:
-		r.Delivered++
-	case became == StatusDeadLettered:
-		r.DeadLettered++
-	case a.Class == ClassInterrupted:
-		r.Interrupted++
-	default:
-		r.Failed++
-	}
-	if a.Class != ClassNone {
-		r.fail(a.Class, 1)
-	}
-	if a.Published.IsZero() {
-		return
-	}
-	if a.Number == 1 {
-		r.FirstAttempt.Add(a.StartedAt.Sub(a.Published))
-	}
-	if a.Class == ClassNone && !single {
-		r.Success.Add(a.StartedAt.Add(a.Duration).Sub(a.Published))
-	}
-}
-
 func (r *Rollup) fail(class Class, n int64) {
 	if r.Failures == nil {
 		r.Failures = map[Class]int64{}

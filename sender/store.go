@@ -189,7 +189,7 @@ type DispatchStore interface {
 	// Claiming: deliveries that are due, of subscriptions that are active or
 	// closing, as ClaimParams says, never more of one than its Settings.MaxInFlight
 	// less what is leased of it (a lease that has ended takes no room), nor more than
-	// TakeRate grants under its Settings.Rate. A claimed delivery is leased until the database's now +
+	// rules.TakeRate grants under its Settings.Rate. A claimed delivery is leased until the database's now +
 	// p.Lease under p.Token, gets the next attempt number, and is not claimed
 	// again before the lease ends. If it has a lease that has ended, that
 	// attempt is stored with ClassInterrupted first and b.Decide is called for

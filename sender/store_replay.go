@@ -53,7 +53,7 @@ type ReplayStepper interface {
 	//     else that is due, until it was claimed once. It is held while its
 	//     subscription is paused or disabled.
 	//
-	// No replay is given more than TakeRate grants under its Rate, nor more while
+	// No replay is given more than rules.TakeRate grants under its Rate, nor more while
 	// about 1,000 that it has admitted, and that are not held, have not been
 	// claimed: then it is left alone for as long as it has waited already, and for
 	// 5 s at most. A step looks at no more than about 1,000 deliveries, whatever the

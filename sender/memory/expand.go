@@ -7,6 +7,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/fanout"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Expand implements sender.DispatchStore. It compares each event with each
@@ -18,7 +19,7 @@ func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Exp
 		x = tx.expand(p, now)
 		if x.Events+x.Deliveries > 0 {
 			var done sender.Rollup
-			done.AddExpanded(x)
+			rules.CountExpanded(&done, x)
 			tx.tally(&done)
 		}
 		return nil

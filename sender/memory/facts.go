@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Facts implements sender.QueryStore. It looks at every live delivery of the
@@ -26,7 +27,7 @@ func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error
 			f.Status = ""
 		}
 		if rate := sub.Settings.Rate; rate > 0 {
-			if granted, _, again := sender.TakeRate(rate, sub.rateAt, now, 1); granted == 0 {
+			if granted, _, again := rules.TakeRate(rate, sub.rateAt, now, 1); granted == 0 {
 				f.RateAgain = again
 			}
 		}

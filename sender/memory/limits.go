@@ -3,12 +3,12 @@ package memory
 import (
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // limits is what a subscription remembers of how often it may be attempted.
 type limits struct {
-	rateAt time.Time // as sender.TakeRate takes it
+	rateAt time.Time // as rules.TakeRate takes it
 	again  time.Time // when its rate allows another attempt
 }
 
@@ -31,7 +31,7 @@ func (w *batch) within(sub *subscription) bool {
 		return false
 	}
 	if set.Rate > 0 {
-		if granted, _, again := sender.TakeRate(set.Rate, sub.rateAt, w.now, 1); granted == 0 {
+		if granted, _, again := rules.TakeRate(set.Rate, sub.rateAt, w.now, 1); granted == 0 {
 			w.tx.again(sub, again)
 			return false
 		}
@@ -42,7 +42,7 @@ func (w *batch) within(sub *subscription) bool {
 // spend notes that an attempt was claimed.
 func (w *batch) spend(sub *subscription) {
 	if rate := sub.Settings.Rate; rate > 0 {
-		_, next, _ := sender.TakeRate(rate, sub.rateAt, w.now, 1)
+		_, next, _ := rules.TakeRate(rate, sub.rateAt, w.now, 1)
 		set(w.tx, &sub.rateAt, next)
 	}
 }

@@ -99,7 +99,7 @@ func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 		Number: row.number, StartedAt: r.StartedAt, Duration: r.Duration,
 		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(v.Snippet),
 	}
-	w.rollup.AddAttempt(&r, v.Status, row.single)
+	rules.CountAttempt(&w.rollup, &r, v.Status, row.single)
 	if v.Status == sender.StatusAwaitingRetry {
 		attempt.NextAttemptAt = v.Due
 		row.due, row.leased = v.Due, time.Time{}

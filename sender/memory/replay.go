@@ -18,7 +18,7 @@ type replay struct {
 	upTo    int64       // the last of the store's ends when it was created
 	members []*delivery // then, in the order in which they ended
 	looked  int         // at so many of them
-	rateAt  time.Time   // as sender.TakeRate takes it
+	rateAt  time.Time   // as rules.TakeRate takes it
 	turn    int64       // when it was served last
 }
 

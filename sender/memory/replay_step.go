@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -88,7 +89,7 @@ func (w *batch) grant(r *replay, most int) (granted int, next time.Time) {
 	if most <= 0 || r.Rate == 0 {
 		return max(0, most), w.now
 	}
-	granted, _, next = sender.TakeRate(r.Rate, r.rateAt, w.now, most)
+	granted, _, next = rules.TakeRate(r.Rate, r.rateAt, w.now, most)
 	return granted, next
 }
 
@@ -97,7 +98,7 @@ func (w *batch) spendReplay(r *replay, admitted int) {
 	set(w.tx, &s.served, s.served+1)
 	set(w.tx, &r.turn, s.served)
 	if r.Rate > 0 && admitted > 0 {
-		_, next, _ := sender.TakeRate(r.Rate, r.rateAt, w.now, admitted)
+		_, next, _ := rules.TakeRate(r.Rate, r.rateAt, w.now, admitted)
 		set(w.tx, &r.rateAt, next)
 	}
 }

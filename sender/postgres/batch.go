@@ -117,7 +117,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (s
 	} else {
 		b.end(h, l, v.Status, r.Class)
 	}
-	b.rollup.AddAttempt(r, v.Status, l.single)
+	rules.CountAttempt(&b.rollup, r, v.Status, l.single)
 	b.attempts = append(b.attempts, attempt{l, r, v.Snippet, next})
 	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // it may have kept them back

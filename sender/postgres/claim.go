@@ -8,6 +8,7 @@ import (
 
 	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -169,7 +170,7 @@ func (c *claiming) choose(lane sender.Lane, h *head, most int) int {
 		return 0
 	}
 	if rate := sub.Settings.Rate; rate != 0 {
-		granted, _, again := sender.TakeRate(rate, h.rateAt.time(), c.now.time(), most)
+		granted, _, again := rules.TakeRate(rate, h.rateAt.time(), c.now.time(), most)
 		t.limited = granted < most
 		most, t.granted = granted, momentOf(again)
 	}
@@ -238,7 +239,7 @@ func (c *claiming) fit(served map[turnKey]bool) {
 		had[turnKey{t.lane, t.h.subscriber}] = had[turnKey{t.lane, t.h.subscriber}] || !t.passed
 		t.cut(n)
 		if rate := t.sub.Settings.Rate; rate != 0 && n > 0 {
-			_, at, _ := sender.TakeRate(rate, t.h.rateAt.time(), c.now.time(), n)
+			_, at, _ := rules.TakeRate(rate, t.h.rateAt.time(), c.now.time(), n)
 			t.h.rateAt = momentOf(at)
 		}
 	}

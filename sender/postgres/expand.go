@@ -8,6 +8,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/fanout"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -295,7 +296,7 @@ func (e *expansion) store() error {
 			return err
 		}
 	}
-	e.rollup.AddExpanded(e.x)
+	rules.CountExpanded(&e.rollup, e.x)
 	return nil
 }
 

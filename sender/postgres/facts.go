@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -68,7 +69,7 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
 		f.Status = ""
 	}
 	if rate := f.Settings.Rate; rate > 0 {
-		if granted, _, again := sender.TakeRate(rate, rateAt.time(), f.Now, 1); granted == 0 {
+		if granted, _, again := rules.TakeRate(rate, rateAt.time(), f.Now, 1); granted == 0 {
 			f.RateAgain = again
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -124,7 +125,7 @@ func (s *stepping) turns(limit int, nos []int64) (all []*turn, err error) {
 		}
 		t.blockedAt = none
 		if r.Rate > 0 {
-			granted, _, again := sender.TakeRate(r.Rate, r.rateAt.time(), s.now.time(), t.most)
+			granted, _, again := rules.TakeRate(r.Rate, r.rateAt.time(), s.now.time(), t.most)
 			if t.most = granted; t.most == 0 {
 				t.nextAt = momentOf(again)
 			}
@@ -173,11 +174,11 @@ func (s *stepping) move(waiting []*turn) error {
 	for _, t := range s.all {
 		t.nextAt = s.now
 		if t.Rate > 0 && t.admitted > 0 {
-			_, at, _ := sender.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), t.admitted)
+			_, at, _ := rules.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), t.admitted)
 			t.rateAt = momentOf(at)
 		}
 		if t.Rate > 0 && t.admitted == t.most {
-			_, _, again := sender.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), 0)
+			_, _, again := rules.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), 0)
 			t.nextAt = max(s.now, momentOf(again))
 		}
 		if t.atEnd {

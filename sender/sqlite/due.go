@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -266,14 +267,14 @@ func (b *batch) within(h *head, sub *subscription, most int) (n int, again int64
 	if rate == 0 {
 		return most, b.now
 	}
-	granted, _, next := sender.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), most)
+	granted, _, next := rules.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), most)
 	return granted, micros(next)
 }
 
 // spend remembers that so many of a subscription were claimed.
 func (b *batch) spend(h *head, sub *subscription, n int) {
 	if rate := sub.Settings.Rate; rate != 0 && n > 0 {
-		_, at, _ := sender.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), n)
+		_, at, _ := rules.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), n)
 		h.rateAt = micros(at)
 	}
 }

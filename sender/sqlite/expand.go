@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/fanout"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -63,7 +64,7 @@ func (b *batch) expand(p sender.ExpandParams) error {
 		return err
 	}
 	b.expanded = e.x
-	b.rollup.AddExpanded(e.x)
+	rules.CountExpanded(&b.rollup, e.x)
 	return nil
 }
 

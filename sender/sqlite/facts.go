@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -58,7 +59,7 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int
 		f.Status = ""
 	}
 	if rate := f.Settings.Rate; rate > 0 {
-		if granted, _, again := sender.TakeRate(rate, timeOf(rateAt), timeOf(now), 1); granted == 0 {
+		if granted, _, again := rules.TakeRate(rate, timeOf(rateAt), timeOf(now), 1); granted == 0 {
 			f.RateAgain = again
 		}
 	}

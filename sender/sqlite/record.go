@@ -246,7 +246,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 		err = b.end(h, l, v.Status, r.Class)
 	}
 	r.Snippet = v.Snippet
-	b.rollup.AddAttempt(&r, v.Status, l.single)
+	rules.CountAttempt(&b.rollup, &r, v.Status, l.single)
 	b.attempted(l, &r, next)
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // it may have kept them back

@@ -8,6 +8,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -104,7 +105,7 @@ func (b *batch) turns(limit int) (rs []able, err error) {
 			r.blockedAt = 0
 		}
 		if r.most > 0 && r.Rate > 0 {
-			granted, _, again := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), r.most)
+			granted, _, again := rules.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), r.most)
 			if r.most = granted; granted == 0 {
 				r.nextAt = micros(again)
 			}
@@ -182,11 +183,11 @@ func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (loo
 	}
 	r.nextAt = b.now
 	if r.Rate > 0 && admitted > 0 {
-		_, at, _ := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), admitted)
+		_, at, _ := rules.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), admitted)
 		r.rateAt = micros(at)
 	}
 	if r.Rate > 0 && admitted == r.most {
-		_, _, again := sender.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), 0)
+		_, _, again := rules.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), 0)
 		r.nextAt = max(b.now, micros(again))
 	}
 	if err := b.moveReplay(r); err != nil || !atEnd {

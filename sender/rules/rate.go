@@ -1,4 +1,4 @@
-package sender
+package rules
 
 import (
 	"math"
@@ -14,7 +14,7 @@ const (
 	rateSlack = 10 * time.Second
 )
 
-// TakeRate is the arithmetic of Settings.Rate, for stores: how many of want
+// TakeRate is the arithmetic of Settings.Rate and of a replay's Rate: how many of want
 // attempts may begin now, if a subscription's are bounded to rate a second.
 //
 // at is what the store remembers for the subscription, zero if nothing; next is

@@ -1,4 +1,4 @@
-package sender_test
+package rules_test
 
 import (
 	"math"
@@ -7,9 +7,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
+
+const h = time.Hour
+
+var t0 = now
 
 func TestTakeRate(t *testing.T) {
 	ms := time.Millisecond
@@ -40,13 +45,13 @@ func TestTakeRate(t *testing.T) {
 		{"next to nothing", 1e-300, -h, 5, 1, 1e6 * time.Second, 1e6 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			granted, next, again := sender.TakeRate(c.rate, t0.Add(c.at), t0, c.want)
+			granted, next, again := rules.TakeRate(c.rate, t0.Add(c.at), t0, c.want)
 			require.Equal(t, c.granted, granted)
 			require.Equal(t, c.next, next.Sub(t0))
 			require.Equal(t, c.again, again.Sub(t0))
 		})
 	}
-	granted, next, _ := sender.TakeRate(2, time.Time{}, t0, 1)
+	granted, next, _ := rules.TakeRate(2, time.Time{}, t0, 1)
 	require.Equal(t, 1, granted, "never used before")
 	require.Equal(t, t0.Add(500*time.Millisecond), next)
 }
@@ -71,7 +76,7 @@ func TestTakeRateHolds(t *testing.T) {
 		now, wait := t0, time.Time{}
 		for range 400 {
 			want := 1 + r.IntN(1+int(2*burst))
-			granted, next, again := sender.TakeRate(rate, at, now, want)
+			granted, next, again := rules.TakeRate(rate, at, now, want)
 			require.Equal(t, next, next.Truncate(time.Microsecond))
 			require.LessOrEqual(t, granted, want)
 			require.False(t, again.Before(now))
@@ -92,7 +97,7 @@ func TestTakeRateHolds(t *testing.T) {
 			if greedy || r.IntN(3) == 0 {
 				// It is granted then and not a microsecond before.
 				if again.After(now.Add(2 * time.Microsecond)) {
-					early, _, _ := sender.TakeRate(rate, at, again.Add(-2*time.Microsecond), 1)
+					early, _, _ := rules.TakeRate(rate, at, again.Add(-2*time.Microsecond), 1)
 					require.Zero(t, early)
 				}
 				now, wait = again, again
@@ -123,15 +128,45 @@ func TestTakeRateHolds(t *testing.T) {
 // A clock that is set back costs no more than the slack and the burst.
 func TestTakeRateAfterAClockThatWasSetBack(t *testing.T) {
 	for _, rate := range []float64{0.1, 1, 1000} {
-		_, at, _ := sender.TakeRate(rate, time.Time{}, t0, 1000)
+		_, at, _ := rules.TakeRate(rate, time.Time{}, t0, 1000)
 		for _, back := range []time.Duration{time.Millisecond, 9 * time.Second, h, 1000 * h} {
 			now := t0.Add(-back)
-			granted, _, again := sender.TakeRate(rate, at, now, 1)
+			granted, _, again := rules.TakeRate(rate, at, now, 1)
 			if granted == 0 {
 				require.LessOrEqual(t, again.Sub(now), 10*time.Second+time.Duration(math.Max(1/rate, 0.1)*float64(time.Second)))
-				granted, _, _ = sender.TakeRate(rate, at, again, 1)
+				granted, _, _ = rules.TakeRate(rate, at, again, 1)
 			}
 			require.Equal(t, 1, granted)
 		}
 	}
+}
+
+// However it is cut into calls, a rate grants no more than it allows.
+func TestPropertyRateIsNotExceeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Float64Range(0.01, 200).Draw(t, "rate")
+		now, at, granted := t0, time.Time{}, 0
+		soonest := now
+		for range rapid.IntRange(1, 40).Draw(t, "calls") {
+			if rapid.Bool().Draw(t, "as soon as it may") {
+				now = soonest
+			} else {
+				now = now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "pause")))
+			}
+			want := rapid.IntRange(0, 50).Draw(t, "want")
+			n, next, again := rules.TakeRate(rate, at, now, want)
+			require.LessOrEqual(t, n, want)
+			require.False(t, again.Before(now))
+			if n < want {
+				if none, _, _ := rules.TakeRate(rate, next, again.Add(-2*time.Microsecond), 1); again.Sub(now) > 2*time.Microsecond {
+					require.Zero(t, none, "more was to be had before")
+				}
+				one, _, _ := rules.TakeRate(rate, next, again, 1)
+				require.Equal(t, 1, one, "none was to be had when it was said")
+			}
+			granted, at, soonest = granted+n, next, again
+			allowed := rate*now.Sub(t0).Seconds() + max(1, rate/10)
+			require.LessOrEqual(t, float64(granted), allowed+1e-6)
+		}
+	})
 }
