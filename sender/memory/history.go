@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Delivery implements sender.HistoryStore.
@@ -26,7 +26,7 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 // Deliveries implements sender.HistoryStore. It looks at every delivery of the
 // subscription, of the event, or of all, until the page is full.
 func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit, after, err := cursor.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{})
+	limit, after, err := rules.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -36,7 +36,7 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		examined := 0
 		for d := range s.newestFirst(q, after) {
 			if asked := d.asked(&q); len(page) == limit && asked || examined == sender.MaxExamined {
-				next = cursor.OfDelivery(sender.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
+				next = rules.DeliveryCursor(sender.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
 				return nil
 			} else if asked {
 				page = append(page, d.summary(now))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // notifying is how far a notice is on its way to a notifier.
@@ -19,7 +19,7 @@ type notifying struct {
 
 // Notices implements sender.HistoryStore.
 func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
-	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sende
 				continue
 			}
 			if len(page) == limit {
-				next = cursor.OfNumber(last)
+				next = rules.NumberCursor(last)
 				return nil
 			}
 			page, last = append(page, n.Notice), n.no

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // lookAtMost is how many deliveries and events a batch looks at, in limits.
@@ -39,7 +39,7 @@ func (s *Store) Prune(ctx context.Context, p sender.PruneParams) (out sender.Pru
 		}
 		out = w.out
 		if more {
-			out.Cursor = cursor.Decimal(next)
+			out.Cursor = rules.Decimal(next)
 		}
 		return nil
 	})
@@ -53,7 +53,7 @@ func parsePassCursor(text string, limit int) (no int64, err error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, limit)
 	}
-	if text != "" && (!cursor.ReadDecimal(text, &no) || no < 1) {
+	if text != "" && (!rules.ReadDecimal(text, &no) || no < 1) {
 		return 0, fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
 	}
 	return no, nil

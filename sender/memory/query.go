@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 func (e *event) stored() sender.StoredEvent {
@@ -31,7 +31,7 @@ func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, e
 
 // Events implements sender.QueryStore.
 func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
-	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -39,7 +39,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 		for examined, e := range backward(s.events[:s.after(before-1)]) {
 			matches := q.Matches(e.info, e.to.subscriber)
 			if matches && len(page) == limit || examined == sender.MaxExamined {
-				next = cursor.OfNumber(e.no + 1)
+				next = rules.NumberCursor(e.no + 1)
 				return nil
 			}
 			if matches {
@@ -64,7 +64,7 @@ func backward[T any](list []T) func(yield func(int, T) bool) {
 
 // Subscriptions implements sender.QueryStore.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
-	limit, after, err := cursor.Number(q.Limit, q.Cursor, 0)
+	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -72,7 +72,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 		for examined, sub := range s.subscriptions[min(after, int64(len(s.subscriptions))):] {
 			asked := !sub.deleted && q.Matches(sub.Subscription)
 			if asked && len(page) == limit || examined == sender.MaxExamined {
-				next = cursor.OfNumber(sub.no - 1)
+				next = rules.NumberCursor(sub.no - 1)
 				return nil
 			}
 			if asked {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -18,7 +17,7 @@ type batch struct {
 	targets map[int64]*sender.Target
 	notices []sender.Notice  // stored so far
 	rollup  sender.Rollup    // what was done so far
-	bytes   *turns.Bytes     // of the bodies of what is claimed
+	bytes   *rules.Bytes     // of the bodies of what is claimed
 	bodies  map[int64][]byte // of what was claimed, by the events' numbers
 	aside   []*subscription  // out of line until the end: other processes hold them
 }
@@ -27,7 +26,7 @@ type batch struct {
 func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
 	var c sender.Claims
 	err := s.inTx(ctx, func(tx *Tx) error {
-		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}, bytes: turns.NewBytes(b.Claim.Bytes), bodies: map[int64][]byte{}}
+		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}, bytes: rules.NewBytes(b.Claim.Bytes), bodies: map[int64][]byte{}}
 		c.Now = w.now
 		defer func() { // panics included: a rollback knows nothing of them
 			for _, sub := range w.aside {

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Redact implements sender.RetentionStore.
 func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
-	from, upTo, err := pass.NewRedact(&p)
+	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {
 		return out, err
 	}
@@ -25,7 +25,7 @@ func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.R
 		found := 0
 		for _, e := range s.events[s.after(from):s.after(upTo)] {
 			if found == p.Limit {
-				out.Cursor = pass.Redacted(from, upTo)
+				out.Cursor = rules.RedactCursor(from, upTo)
 				return nil
 			}
 			from = e.no

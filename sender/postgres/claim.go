@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -80,7 +79,7 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 		for _, s := range due[lane] {
 			all = append(all, s.heads...)
 			for _, h := range s.heads {
-				most = max(most, min(p.Slots, turns.Room(h.subscription, b.Claim.SubscriptionRoom, p.PerSubscription)))
+				most = max(most, min(p.Slots, rules.Room(h.subscription, b.Claim.SubscriptionRoom, p.PerSubscription)))
 			}
 		}
 	}
@@ -135,7 +134,7 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 // subscriptions. What one leaves of its share goes to those behind it.
 func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnKey]bool) {
 	p := c.Claim.Lanes[lane]
-	atOnce := min(len(due), turns.AtOnce(p.Slots))
+	atOnce := min(len(due), rules.AtOnce(p.Slots))
 	for i, s := range due {
 		if p.Slots <= 0 {
 			break
@@ -143,15 +142,15 @@ func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnK
 		if len(s.heads) == 0 && c.full[s.subscriber] && s.due > c.now.plus(-turnStands) {
 			continue
 		}
-		most := min(turns.Share(p.Slots, atOnce-i), turns.Room(s.subscriber, p.SubscriberRoom, p.PerSubscriber))
-		heads := min(len(s.heads), turns.AtOnce(most))
+		most := min(rules.Share(p.Slots, atOnce-i), rules.Room(s.subscriber, p.SubscriberRoom, p.PerSubscriber))
+		heads := min(len(s.heads), rules.AtOnce(most))
 		given := 0
 		for j, h := range s.heads {
 			if given == most {
 				break
 			}
-			room := turns.Room(h.subscription, c.Claim.SubscriptionRoom, p.PerSubscription)
-			given += c.choose(lane, h, min(room, turns.Share(most-given, heads-j)))
+			room := rules.Room(h.subscription, c.Claim.SubscriptionRoom, p.PerSubscription)
+			given += c.choose(lane, h, min(room, rules.Share(most-given, heads-j)))
 		}
 		p.Slots -= given
 		served[turnKey{lane, s.subscriber}] = true
@@ -228,7 +227,7 @@ func (c *claiming) findPending() error {
 // fit leaves what the bound of the bodies has no room for. Who gets nothing because of
 // it has not had its turn.
 func (c *claiming) fit(served map[turnKey]bool) {
-	bytes := turns.NewBytes(c.Claim.Bytes)
+	bytes := rules.NewBytes(c.Claim.Bytes)
 	had := map[turnKey]bool{}
 	for _, t := range c.takes {
 		n := 0

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/processes"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // selectDue finds the subscribers of a lane whose turn it is, and locks the first of
@@ -48,7 +48,7 @@ func (b *batch) dueQuery(lane sender.Lane, from moment) query {
 	p := &b.Claim.Lanes[lane]
 	full := withoutRoom(b.Claim.SubscriptionRoom) // those of whom all are full have a turn, and use none of the slots
 	return query{b.text(b.of(&selectDue)), []any{
-		int16(lane), from, turns.AtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
+		int16(lane), from, rules.AtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
 		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription), b.Claim.By.Process,
 	}}
 }
@@ -139,8 +139,8 @@ func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
 		h := b.heads.by[no]
 		lane := h.health.Lane
 		if there[h] || !h.open || h.nextDue > b.now || b.others(h) || b.Claim.Lanes[lane].Slots <= 0 ||
-			turns.Room(h.subscriber, b.Claim.Lanes[lane].SubscriberRoom, b.Claim.Lanes[lane].PerSubscriber) <= 0 ||
-			turns.Room(no, b.Claim.SubscriptionRoom, b.Claim.Lanes[lane].PerSubscription) <= 0 {
+			rules.Room(h.subscriber, b.Claim.Lanes[lane].SubscriberRoom, b.Claim.Lanes[lane].PerSubscriber) <= 0 ||
+			rules.Room(no, b.Claim.SubscriptionRoom, b.Claim.Lanes[lane].PerSubscription) <= 0 {
 			continue
 		}
 		i := slices.IndexFunc(due[lane], func(s dueSubscriber) bool { return s.subscriber == h.subscriber })

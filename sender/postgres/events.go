@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -48,7 +48,7 @@ func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err 
 
 // Events implements sender.QueryStore.
 func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
-	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -80,7 +80,7 @@ func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.S
 
 // Subscriptions implements sender.QueryStore.
 func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
-	limit, after, err := cursor.Number(q.Limit, q.Cursor, 0)
+	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -135,7 +135,7 @@ func list[T any](w *work, limit int, at int64, matches func(*T) bool, scan func(
 			n := &some[i]
 			if matches(&n.row) {
 				if len(page) == limit {
-					return page, cursor.OfNumber(at), nil
+					return page, rules.NumberCursor(at), nil
 				}
 				page = append(page, n.row)
 			}
@@ -146,5 +146,5 @@ func list[T any](w *work, limit int, at int64, matches func(*T) bool, scan func(
 		}
 		examined += look
 	}
-	return page, cursor.OfNumber(at), nil
+	return page, rules.NumberCursor(at), nil
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -49,7 +49,7 @@ func aboutDelivery(id string, err error) error {
 // Deliveries implements sender.HistoryStore: by event, newest first, then by
 // subscription, oldest first.
 func (c *core) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit, after, err := cursor.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
+	limit, after, err := rules.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
 	if err != nil {
 		return nil, "", err
 	}
@@ -90,7 +90,7 @@ func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery,
 				d := found[e.DeliveryKey]
 				if d != nil && (q.Status == "" || d.Status == q.Status) && (q.Class == "" || d.LastErrorClass == q.Class) {
 					if len(page) == limit {
-						return page, cursor.OfDelivery(after), nil
+						return page, rules.DeliveryCursor(after), nil
 					}
 					page = append(page, d.Delivery)
 				}
@@ -99,7 +99,7 @@ func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery,
 			some = some[n:]
 		}
 	}
-	return page, cursor.OfDelivery(after), nil
+	return page, rules.DeliveryCursor(after), nil
 }
 
 // firstLikely are the keys of the first most likely entries, and how many entries

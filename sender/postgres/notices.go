@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -42,7 +42,7 @@ func scanNotice(r interface{ Scan(...any) error }) (n noticeRow, err error) {
 
 // Notices implements sender.HistoryStore.
 func (c *core) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
-	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -57,7 +57,7 @@ func (c *core) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender
 				return false, err
 			}
 			if len(page) == limit {
-				next = cursor.OfNumber(before)
+				next = rules.NumberCursor(before)
 				return false, nil
 			}
 			page, before = append(page, n.Notice), n.no

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -21,22 +21,22 @@ const (
 type pruning struct {
 	*core
 	ctx context.Context
-	*pass.Prune
+	*rules.PrunePass
 }
 
 // Prune implements sender.RetentionStore. It looks for what is to go in a transaction
 // that only reads and locks nothing, and removes it in another one. What it frees is
 // used again once it is vacuumed; the tables do not shrink.
 func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
-	batch, err := pass.NewPrune(params)
+	batch, err := rules.NewPrunePass(params)
 	if err != nil {
 		return sender.Pruned{}, err
 	}
-	p := &pruning{core: c, ctx: ctx, Prune: batch}
-	at := func(step func(before moment) (bool, error)) pass.Step {
+	p := &pruning{core: c, ctx: ctx, PrunePass: batch}
+	at := func(step func(before moment) (bool, error)) rules.PruneStep {
 		return func(before time.Time) (bool, error) { return step(momentOf(before)) }
 	}
-	out, err := p.Run(pass.Steps{
+	out, err := p.Run(rules.PruneSteps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
 		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})

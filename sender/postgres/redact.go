@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -48,7 +48,7 @@ const (
 // The bytes that it removes are in the tables until these are vacuumed, and in the WAL
 // and its archives as long as these are kept.
 func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
-	from, upTo, err := pass.NewRedact(&p)
+	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {
 		return out, err
 	}
@@ -76,7 +76,7 @@ func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Re
 	if err != nil {
 		return sender.Redacted{}, fail("redacting", err)
 	}
-	out.Cursor = pass.Redacted(to, upTo)
+	out.Cursor = rules.RedactCursor(to, upTo)
 	return out, nil
 }
 

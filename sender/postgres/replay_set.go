@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // replayLook is how many deliveries are looked at in one go.
@@ -134,7 +134,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	}
 	ahead := limit
 	if of != nil {
-		ahead = pass.Ahead(limit, len(of))
+		ahead = rules.Ahead(limit, len(of))
 	}
 	queries := set.queries(of, ahead)
 	for i := range queries {
@@ -152,7 +152,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	for _, list := range lists {
 		slices.SortFunc(list, comparePlaces)
 	}
-	found, more = pass.Merge(lists, ahead, limit, comparePlaces)
+	found, more = rules.Merge(lists, ahead, limit, comparePlaces)
 	return found, more, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -120,7 +119,7 @@ func (s *stepping) turns(limit int, nos []int64) (all []*turn, err error) {
 			if t.blockedAt == none {
 				t.blockedAt = s.now
 			}
-			t.nextAt = s.now.plus(pass.ReplayPause(s.now.time().Sub(t.blockedAt.time())))
+			t.nextAt = s.now.plus(rules.ReplayPause(s.now.time().Sub(t.blockedAt.time())))
 			return true, nil
 		}
 		t.blockedAt = none

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 var (
@@ -74,12 +74,12 @@ func (b *batch) claim(lane sender.Lane) error {
 	heads := dueHeads{batch: b, lane: lane, subscribers: due}
 	var served []int64
 	var claims []*claimed
-	atOnce := min(len(due), turns.AtOnce(p.Slots))
+	atOnce := min(len(due), rules.AtOnce(p.Slots))
 	for i, subscriber := range due {
 		if p.Slots <= 0 {
 			break
 		}
-		most := min(turns.Share(p.Slots, atOnce-i), turns.Room(subscriber, p.SubscriberRoom, p.PerSubscriber))
+		most := min(rules.Share(p.Slots, atOnce-i), rules.Room(subscriber, p.SubscriberRoom, p.PerSubscriber))
 		of, err := heads.of(i, most+len(b.Claim.SubscriptionRoom), p.Slots)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (b *batch) claim(lane sender.Lane) error {
 
 // claimSubscriber begins the claims of one's subscriptions, in turn.
 func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscription int) ([]*claimed, error) {
-	room := func(h *head) int { return turns.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription) }
+	room := func(h *head) int { return rules.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription) }
 	usable := make([]*head, 0, len(due))
 	for _, h := range due {
 		if room(h) <= 0 {
@@ -125,12 +125,12 @@ func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscri
 			usable = append(usable, h)
 		}
 	}
-	given, left := 0, min(len(usable), turns.AtOnce(most))
+	given, left := 0, min(len(usable), rules.AtOnce(most))
 	for _, h := range usable {
 		if given == most {
 			break
 		}
-		c, err := b.claimSubscription(h, min(room(h), turns.Share(most-given, left)))
+		c, err := b.claimSubscription(h, min(room(h), rules.Share(most-given, left)))
 		if err != nil {
 			return nil, err
 		}
@@ -421,7 +421,7 @@ func (w *work) numbers(query string, args ...any) (all []int64, err error) {
 func withRoom(all []int64, rooms map[int64]int, otherwise int) []int64 {
 	some := all[:0]
 	for _, no := range all {
-		if turns.Room(no, rooms, otherwise) > 0 {
+		if rules.Room(no, rooms, otherwise) > 0 {
 			some = append(some, no)
 		}
 	}

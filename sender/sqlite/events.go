@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -44,7 +44,7 @@ func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err
 
 // Events implements sender.QueryStore.
 func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
-	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -64,7 +64,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 			}
 			if q.Matches(e.EventInfo, e.Subscriber) {
 				if len(page) == limit {
-					next = cursor.OfNumber(before)
+					next = rules.NumberCursor(before)
 					return false, nil
 				}
 				page = append(page, e)
@@ -74,7 +74,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 			return true, nil
 		}, selectEvents, low, before, sender.MaxExamined)
 		if examined == sender.MaxExamined {
-			next = cursor.OfNumber(before)
+			next = rules.NumberCursor(before)
 		}
 		return err
 	})
@@ -86,7 +86,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 
 // Subscriptions implements sender.QueryStore.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
-	limit, after, err := cursor.Number(q.Limit, q.Cursor, 0)
+	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -111,7 +111,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 			}
 			if q.Matches(n) {
 				if len(page) == limit {
-					next = cursor.OfNumber(after)
+					next = rules.NumberCursor(after)
 					return false, nil
 				}
 				page = append(page, n)
@@ -121,7 +121,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 			return true, nil
 		}, query+` AND s.no > ? ORDER BY s.no LIMIT ?`, append(args, after, sender.MaxExamined)...)
 		if examined == sender.MaxExamined {
-			next = cursor.OfNumber(after)
+			next = rules.NumberCursor(after)
 		}
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Delivery implements sender.HistoryStore.
@@ -46,7 +46,7 @@ func aboutDelivery(id string, err error) error {
 // Deliveries implements sender.HistoryStore: by event, newest first, then by
 // subscription, oldest first.
 func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit, after, err := cursor.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
+	limit, after, err := rules.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
 	if err != nil {
 		return nil, "", err
 	}
@@ -87,7 +87,7 @@ func (w *work) deliveries(q *sender.DeliveryQuery, sc scope, after sender.Delive
 				}
 				if err == nil && (q.Status == "" || d.Status == q.Status) && (q.Class == "" || d.LastErrorClass == q.Class) {
 					if len(page) == limit {
-						return page, cursor.OfDelivery(after), nil
+						return page, rules.DeliveryCursor(after), nil
 					}
 					page = append(page, d.Delivery)
 				}
@@ -95,7 +95,7 @@ func (w *work) deliveries(q *sender.DeliveryQuery, sc scope, after sender.Delive
 			after = c.DeliveryKey
 		}
 	}
-	return page, cursor.OfDelivery(after), nil
+	return page, rules.DeliveryCursor(after), nil
 }
 
 // unlikely marks candidates whose events or last attempts are not meant, which is

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/cursor"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -63,7 +62,7 @@ func scanNotice(row interface{ Scan(...any) error }) (n noticeRow, err error) {
 
 // Notices implements sender.HistoryStore.
 func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
-	limit, before, err := cursor.Number(q.Limit, q.Cursor, math.MaxInt64)
+	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
 	}
@@ -75,7 +74,7 @@ func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sende
 				return false, err
 			}
 			if len(page) == limit {
-				next = cursor.OfNumber(before)
+				next = rules.NumberCursor(before)
 				return false, nil
 			}
 			page, before = append(page, n.Notice), n.no

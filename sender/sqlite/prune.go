@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -65,22 +65,22 @@ var selectLiveEvents = []string{
 type pruning struct {
 	s   *Store
 	ctx context.Context
-	*pass.Prune
+	*rules.PrunePass
 }
 
 // Prune implements sender.RetentionStore. It looks for what is to go in a
 // transaction that only reads, and takes the write lock to remove it. The pages that
 // it frees are used again; the file does not shrink.
 func (s *Store) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
-	batch, err := pass.NewPrune(params)
+	batch, err := rules.NewPrunePass(params)
 	if err != nil {
 		return sender.Pruned{}, err
 	}
-	p := &pruning{s: s, ctx: ctx, Prune: batch}
-	at := func(step func(before int64) (bool, error)) pass.Step {
+	p := &pruning{s: s, ctx: ctx, PrunePass: batch}
+	at := func(step func(before int64) (bool, error)) rules.PruneStep {
 		return func(before time.Time) (bool, error) { return step(micros(before)) }
 	}
-	out, err := p.Run(pass.Steps{
+	out, err := p.Run(rules.PruneSteps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
 		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -68,7 +67,7 @@ type batch struct {
 	known     *known
 	sharing   sharing
 	now       int64
-	bytes     *turns.Bytes // of the bodies of what is claimed
+	bytes     *rules.Bytes // of the bodies of what is claimed
 	read      bodies
 	heads     *heads
 	expanded  sender.Expanded
@@ -114,7 +113,7 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: turns.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
+		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: rules.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
 		b.out.Now = timeOf(b.now)
 		return fail("expanding, recording and claiming", b.run(p))
 	})

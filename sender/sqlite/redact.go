@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 // The bytes that it removes are in the file, and in its WAL, until their pages are
 // used again: PRAGMA secure_delete overwrites them, and VACUUM leaves them out.
 func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
-	from, upTo, err := pass.NewRedact(&p)
+	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {
 		return out, err
 	}
@@ -70,7 +70,7 @@ func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.R
 	if err != nil {
 		return sender.Redacted{}, fail("redacting", err)
 	}
-	out.Cursor = pass.Redacted(to, upTo)
+	out.Cursor = rules.RedactCursor(to, upTo)
 	return out, nil
 }
 

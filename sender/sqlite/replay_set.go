@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // replayLook is how many deliveries are looked at in one go.
@@ -131,7 +131,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 		found, err = w.replayed(query, args...)
 		return found, len(found) == limit, err
 	}
-	ahead := pass.Ahead(limit, len(of))
+	ahead := rules.Ahead(limit, len(of))
 	lists := make([][]replayed, len(of))
 	for i, no := range of {
 		query, args := selectReplayDeadOf, []any{set.at.no, set.boundary, ahead, no}
@@ -142,7 +142,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 			return nil, false, err
 		}
 	}
-	found, more = pass.Merge(lists, ahead, limit, comparePlaces)
+	found, more = rules.Merge(lists, ahead, limit, comparePlaces)
 	return found, more, nil
 }
 

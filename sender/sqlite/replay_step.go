@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -100,7 +99,7 @@ func (b *batch) turns(limit int) (rs []able, err error) {
 			if r.blockedAt == 0 {
 				r.blockedAt = b.now
 			}
-			r.nextAt = b.now + pass.ReplayPause(time.Duration(b.now-r.blockedAt)*time.Microsecond).Microseconds()
+			r.nextAt = b.now + rules.ReplayPause(time.Duration(b.now-r.blockedAt)*time.Microsecond).Microseconds()
 		} else {
 			r.blockedAt = 0
 		}

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/surehook/surehook/internal/turns"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -113,7 +113,7 @@ func (p *Plan) Share() {
 	p.Waiting += len(p.large) - len(some)
 	p.More = p.More || p.Waiting > 0 || len(p.large) > 0
 	for n, m := range some {
-		if m.Most = min(m.Most, turns.Share(remaining, len(some)-n)); m.Most == 0 {
+		if m.Most = min(m.Most, rules.Share(remaining, len(some)-n)); m.Most == 0 {
 			p.Waiting++
 			continue
 		}

@@ -1,4 +1,4 @@
-package pass_test
+package rules_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Batch by batch, a pass takes each step to its end, deliveries before their events,
@@ -34,9 +34,9 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 		}
 		removed, furthest, over := 0, 0, false
 		for range 100 {
-			p, err := pass.NewPrune(params)
+			p, err := rules.NewPrunePass(params)
 			require.NoError(t, err)
-			step := func(i int) pass.Step {
+			step := func(i int) rules.PruneStep {
 				return func(before time.Time) (bool, error) {
 					require.Equal(t, times[i], before, names[i])
 					require.False(t, before.IsZero(), names[i])
@@ -54,7 +54,7 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 				}
 			}
 			before := removed
-			out, err := p.Run(pass.Steps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Rollups: step(5), Subscriptions: step(6), Objects: step(7)})
+			out, err := p.Run(rules.PruneSteps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Rollups: step(5), Subscriptions: step(6), Objects: step(7)})
 			require.NoError(t, err)
 			require.Equal(t, removed-before, out.Rollups)
 			require.LessOrEqual(t, out.Rollups, params.Limit, "a batch is one step's")
@@ -70,9 +70,9 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 
 func TestPruneFails(t *testing.T) {
 	broken := errors.New("broken on purpose")
-	p, err := pass.NewPrune(sender.PruneParams{Notices: time.Unix(1, 0), Limit: 1})
+	p, err := rules.NewPrunePass(sender.PruneParams{Notices: time.Unix(1, 0), Limit: 1})
 	require.NoError(t, err)
-	out, err := p.Run(pass.Steps{Notices: func(time.Time) (bool, error) {
+	out, err := p.Run(rules.PruneSteps{Notices: func(time.Time) (bool, error) {
 		p.Out.Notices = 1
 		return true, broken
 	}})
@@ -80,28 +80,28 @@ func TestPruneFails(t *testing.T) {
 	require.Zero(t, out)
 }
 
-func TestNoCursor(t *testing.T) {
+func TestNoPassCursor(t *testing.T) {
 	for _, text := range []string{"0", "0.0.0", "0.0.", "8.0.0.", "-1.0.0.", "0.0.0.0.", "00.0.0.", "0.-1.0.", "0.0.+1.", "0.0.0.\n", "\x00"} {
-		_, err := pass.NewPrune(sender.PruneParams{Limit: 1, Cursor: text})
+		_, err := rules.NewPrunePass(sender.PruneParams{Limit: 1, Cursor: text})
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}
 	for _, text := range []string{"1", "1.2", "2.2.", "3.2.", "-1.2.", "1.2.3.", "01.2.", "1.2. "} {
-		_, _, err := pass.NewRedact(&sender.RedactParams{Limit: 1, Cursor: text})
+		_, _, err := rules.RedactPass(&sender.RedactParams{Limit: 1, Cursor: text})
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}
-	_, err := pass.NewPrune(sender.PruneParams{})
+	_, err := rules.NewPrunePass(sender.PruneParams{})
 	require.ErrorIs(t, err, sender.ErrInvalid, "no limit")
-	_, _, err = pass.NewRedact(&sender.RedactParams{})
+	_, _, err = rules.RedactPass(&sender.RedactParams{})
 	require.ErrorIs(t, err, sender.ErrInvalid, "no limit")
 }
 
-func TestRedact(t *testing.T) {
-	from, upTo, err := pass.NewRedact(&sender.RedactParams{Limit: 1})
+func TestRedactPass(t *testing.T) {
+	from, upTo, err := rules.RedactPass(&sender.RedactParams{Limit: 1})
 	require.NoError(t, err)
 	require.Zero(t, from)
 	require.Zero(t, upTo)
-	from, upTo, err = pass.NewRedact(&sender.RedactParams{Limit: 1, Cursor: pass.Redacted(3, 9)})
+	from, upTo, err = rules.RedactPass(&sender.RedactParams{Limit: 1, Cursor: rules.RedactCursor(3, 9)})
 	require.NoError(t, err)
 	require.Equal(t, []int64{3, 9}, []int64{from, upTo})
-	require.Empty(t, pass.Redacted(9, 9), "it has looked at all")
+	require.Empty(t, rules.RedactCursor(9, 9), "it has looked at all")
 }

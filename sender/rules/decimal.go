@@ -1,4 +1,4 @@
-package cursor
+package rules
 
 import (
 	"strconv"

@@ -1,15 +1,15 @@
-package turns_test
+package rules_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/internal/turns"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 func TestBytes(t *testing.T) {
-	b := turns.NewBytes(10)
+	b := rules.NewBytes(10)
 	require.True(t, b.Take(1, 6))
 	require.True(t, b.Take(1, 6), "its body is counted already")
 	require.True(t, b.Take(2, 4))
@@ -22,14 +22,14 @@ func TestBytes(t *testing.T) {
 }
 
 func TestBytesLetOneGo(t *testing.T) {
-	b := turns.NewBytes(10)
+	b := rules.NewBytes(10)
 	require.True(t, b.Take(1, 1000))
 	require.True(t, b.Take(1, 1000))
 	require.False(t, b.Take(2, 0), "nothing goes beside one that is too large")
 }
 
 func TestNoBoundOfBytes(t *testing.T) {
-	b := turns.NewBytes(0)
+	b := rules.NewBytes(0)
 	for event := range int64(100) {
 		require.True(t, b.Take(event, 1<<40))
 	}

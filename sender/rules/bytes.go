@@ -1,7 +1,7 @@
-package turns
+package rules
 
-// Bytes bounds the bodies of what a claim takes. The deliveries of an event share its
-// body.
+// Bytes bounds the bodies of what one claim takes: see ClaimParams.Bytes. The deliveries of
+// an event share its body. It is for one goroutine.
 type Bytes struct {
 	bounded bool
 	left    int64

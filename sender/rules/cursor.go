@@ -1,8 +1,4 @@
-// Package cursor has the common part of the stores' lists: the bounds of a page, and
-// the texts of cursors. A text is opaque to callers, and each cursor has exactly one.
-// No text is the beginning of another one, so a text that was cut off is refused and
-// does not lead elsewhere. Cursors are not secret, and give no rights.
-package cursor
+package rules
 
 import (
 	"cmp"
@@ -13,14 +9,17 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Bounds of a page.
+// Lists have the bounds of a page and the texts of cursors in common. A text is opaque to
+// callers, and each cursor has exactly one. No text is the beginning of another one, so a
+// text that was cut off is refused and does not lead elsewhere. Cursors are not secret, and
+// give no rights.
 const (
 	defaultLimit = 50
 	maxLimit     = 200
 )
 
-// OfNumber is the cursor of a list that is ordered by a number, from 1.
-func OfNumber(no int64) string { return write(no) }
+// NumberCursor is the cursor of a list that is ordered by a number, from 1.
+func NumberCursor(no int64) string { return write(no) }
 
 // Number reads a query of such a list: its limit, and the number at which the page
 // begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
@@ -34,8 +33,8 @@ func Number(asked int, text string, first int64) (limit int, from int64, err err
 	return limit, from, nil
 }
 
-// OfDelivery is the cursor of a list of deliveries.
-func OfDelivery(k sender.DeliveryKey) string { return write(k.Event, k.Subscription) }
+// DeliveryCursor is the cursor of a list of deliveries.
+func DeliveryCursor(k sender.DeliveryKey) string { return write(k.Event, k.Subscription) }
 
 // Delivery reads a query of such a list: its limit, and the key at which the page
 // begins. That is first if there is no cursor. The error matches sender.ErrInvalid.

@@ -1,4 +1,4 @@
-package pass_test
+package rules_test
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/surehook/surehook/sender/internal/pass"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // However the deliveries are spread over the subscriptions, all are met once, in order.
@@ -19,7 +19,7 @@ func TestPropertyMergeMeetsAllInOrder(t *testing.T) {
 			all[no] = min(rapid.IntRange(0, 9).Draw(t, "of"), rapid.IntRange(0, 9).Draw(t, "or of"))
 		}
 		limit := rapid.IntRange(1, 200).Draw(t, "limit")
-		ahead := pass.Ahead(limit, 10)
+		ahead := rules.Ahead(limit, 10)
 		at, met := -1, []int{}
 		for more := true; more; {
 			of := make([][]int, 10)
@@ -29,7 +29,7 @@ func TestPropertyMergeMeetsAllInOrder(t *testing.T) {
 				}
 			}
 			var found []int
-			found, more = pass.Merge(of, ahead, limit, cmp.Compare[int])
+			found, more = rules.Merge(of, ahead, limit, cmp.Compare[int])
 			require.True(t, len(found) > 0 || !more, "it gets on")
 			require.LessOrEqual(t, len(found), limit)
 			for _, no := range found {

@@ -1,4 +1,4 @@
-package turns_test
+package rules_test
 
 import (
 	"slices"
@@ -7,20 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/surehook/surehook/internal/turns"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 func TestAtOnce(t *testing.T) {
 	for slots, want := range map[int]int{0: 0, 1: 1, 31: 31, 32: 32, 33: 32, 256: 32, 257: 33, 800: 100} {
-		require.Equal(t, want, turns.AtOnce(slots), "%d slots", slots)
+		require.Equal(t, want, rules.AtOnce(slots), "%d slots", slots)
 	}
 }
 
 func TestRoom(t *testing.T) {
 	rooms := map[int64]int{1: 0, 2: 5}
-	require.Equal(t, 0, turns.Room(1, rooms, 9), "no room is not the same as nothing said")
-	require.Equal(t, 5, turns.Room(2, rooms, 9))
-	require.Equal(t, 9, turns.Room(3, rooms, 9))
+	require.Equal(t, 0, rules.Room(1, rooms, 9), "no room is not the same as nothing said")
+	require.Equal(t, 5, rules.Room(2, rooms, 9))
+	require.Equal(t, 9, rules.Room(3, rooms, 9))
 }
 
 // Those that take their shares one behind the other use no more than there is. Who has
@@ -30,11 +30,11 @@ func TestPropertySharesAreFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 600).Draw(t, "slots")
 		work := rapid.SliceOfN(rapid.IntRange(0, 40), 1, 80).Draw(t, "work")
-		served := work[:min(len(work), turns.AtOnce(slots))]
+		served := work[:min(len(work), rules.AtOnce(slots))]
 		left, enough := slots, true
 		var given []int
 		for i, has := range served {
-			takes := min(has, turns.Share(left, len(served)-i))
+			takes := min(has, rules.Share(left, len(served)-i))
 			require.True(t, takes == has || takes >= slots/len(served), "less than an equal part: %d", takes)
 			enough = enough && has > takes
 			given = append(given, takes)
@@ -46,6 +46,6 @@ func TestPropertySharesAreFair(t *testing.T) {
 			require.LessOrEqual(t, slices.Max(given)-slices.Min(given), 1)
 			require.Equal(t, slices.Max(given), given[0], "who is first gets more")
 		}
-		require.Equal(t, left, turns.Share(left, 0), "one behind them gets what is left")
+		require.Equal(t, left, rules.Share(left, 0), "one behind them gets what is left")
 	})
 }

@@ -1,0 +1,86 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// PrunePass is one batch of a pass that removes what is old: see RetentionStore.Prune. The
+// steps of a pass have an order, and the cursor of a batch leads to the next. It is for one
+// goroutine.
+type PrunePass struct {
+	sender.PruneParams
+	At  sender.DeliveryKey // behind which delivery or event the step goes on; a step moves it
+	Out sender.Pruned
+
+	step int64
+}
+
+// PruneStep removes what it finds first behind the place, if it was before a time, and
+// returns whether it may have left some.
+type PruneStep func(before time.Time) (more bool, err error)
+
+// PruneSteps are a pass. Those of deliveries come before that of their events: nothing that
+// is kept belongs to what is gone.
+type PruneSteps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups, Subscriptions, Objects PruneStep }
+
+const pruneSteps = 8
+
+// NewPrunePass goes on at the cursor. The error matches sender.ErrInvalid.
+func NewPrunePass(params sender.PruneParams) (*PrunePass, error) {
+	if params.Limit < 1 {
+		return nil, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, params.Limit)
+	}
+	p := &PrunePass{PruneParams: params}
+	if params.Cursor != "" && (!ReadDecimal(params.Cursor, &p.step, &p.At.Event, &p.At.Subscription) || p.step >= pruneSteps) {
+		return nil, errPassCursor
+	}
+	return p, nil
+}
+
+var errPassCursor = fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
+
+// Run makes the batch: the first step that has something to remove. What nothing is to
+// be removed of, by a zero time, is passed over.
+func (p *PrunePass) Run(steps PruneSteps) (sender.Pruned, error) {
+	all := [pruneSteps]struct {
+		before time.Time
+		run    PruneStep
+	}{
+		{p.DeadLetters, steps.DeadLetters},
+		{p.Delivered, steps.Cancelled},
+		{p.Delivered, steps.Delivered},
+		{p.Events, steps.Events},
+		{p.Notices, steps.Notices},
+		{p.Rollups, steps.Rollups},
+		{p.Events, steps.Subscriptions},
+		{p.Objects, steps.Objects},
+	}
+	for ; p.step < pruneSteps; p.next() {
+		step := all[p.step]
+		if step.before.IsZero() {
+			continue
+		}
+		more, err := step.run(step.before)
+		if err != nil {
+			return sender.Pruned{}, err
+		}
+		if !more {
+			if p.removed() == 0 || p.step+1 == pruneSteps {
+				continue
+			}
+			p.next()
+		}
+		p.Out.Cursor = Decimal(p.step, p.At.Event, p.At.Subscription)
+		break
+	}
+	return p.Out, nil
+}
+
+func (p *PrunePass) next() { p.step, p.At = p.step+1, sender.DeliveryKey{} }
+
+func (p *PrunePass) removed() int {
+	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.Subscriptions + p.Out.Objects
+}
