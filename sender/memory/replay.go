@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // replay is one, and how far it is.
@@ -60,7 +61,7 @@ func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (p sen
 
 // selected are the deliveries that a filter selects now, in the order in which they
 // ended.
-func (s *Store) selected(f sender.ReplayFilter) (members []*delivery, survey sender.ReplaySurvey, err error) {
+func (s *Store) selected(f sender.ReplayFilter) (members []*delivery, survey rules.Survey, err error) {
 	if f.Subscription != "" && s.subscription[f.Subscription] == nil {
 		return nil, survey, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
 	}

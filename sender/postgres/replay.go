@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const replayColumns = `r.no, r.id, r.filter, r.subscription, r.rate, r.asked_by, r.reason, r.status, r.boundary, r.at, r.at_subscription, r.rate_at, r.next_at, r.blocked_at,
@@ -131,7 +132,7 @@ func (c *core) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender
 
 // survey counts what a filter selects of a set. It reads in short transactions: a
 // snapshot that is held for all of it would keep every table from being vacuumed.
-func (c *core) survey(ctx context.Context, set replaySet) (survey sender.ReplaySurvey, err error) {
+func (c *core) survey(ctx context.Context, set replaySet) (survey rules.Survey, err error) {
 	for more := true; more && err == nil; {
 		err = c.read(ctx, func(w *work) (err error) {
 			more, err = w.survey(&set, &survey)

@@ -206,7 +206,7 @@ func (set *replaySet) selects(c *replayed) bool {
 }
 
 // survey counts the next ones of a set, and reports whether there are more.
-func (w *work) survey(set *replaySet, s *sender.ReplaySurvey) (more bool, err error) {
+func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
 	found, more, err := w.next(set, replayLook)
 	for i := range found {
 		if set.selects(&found[i]) {

@@ -10,8 +10,9 @@ const perTurn = 8
 // few are given a turn all at once.
 const few = 32
 
-// AtOnce is how many subscribers, or subscriptions of one, are served in a claim of so many slots: as many as there are
-// slots while that is few, and fewer, with more for each, beyond.
+// AtOnce is how many subscribers, or subscriptions of one, are served in a claim of so many
+// slots: as many as there are slots while that is few, and fewer, with more for each,
+// beyond.
 func AtOnce(slots int) int { return max(min(slots, few), (slots+perTurn-1)/perTurn) }
 
 // Share is a fair part of slots for the first of so many that are still to be served,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, rate_at, next_at, blocked_at, matched, admitted, skipped, created_at, finished_at`
@@ -102,7 +103,7 @@ func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sende
 // survey says what the set of a replay is that is created now, and counts what the filter
 // selects of it. It reads in short transactions: the WAL cannot be begun anew while
 // a snapshot is held.
-func (s *Store) survey(ctx context.Context, f sender.ReplayFilter) (set replaySet, survey sender.ReplaySurvey, err error) {
+func (s *Store) survey(ctx context.Context, f sender.ReplayFilter) (set replaySet, survey rules.Survey, err error) {
 	set = replaySet{filter: f}
 	err = s.read(ctx, func(w *work) error { return w.begin(&set) })
 	from := set
