@@ -112,6 +112,11 @@ func (d *delivery) forDecision() sender.Live {
 	}
 }
 
+// take sets what the rules make of a row.
+func (l *live) take(v *sender.Live) {
+	l.number, l.tries, l.first, l.stood, l.spared = v.Number, v.Tries, v.First, v.Stood, v.Spared
+}
+
 func (d *delivery) status() sender.Status {
 	if d.live == nil {
 		return d.ended

@@ -102,7 +102,7 @@ func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 	if v.Status == sender.StatusAwaitingRetry {
 		attempt.NextAttemptAt = v.Due
 		row.due, row.leased = v.Due, time.Time{}
-		row.tries, row.first, row.stood, row.spared = v.Live.Tries, v.Live.First, v.Live.Stood, v.Live.Spared
+		row.take(&v.Live)
 		w.tx.setLive(d, &row)
 	} else {
 		w.tx.end(d, v.Status)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // LeasedUnder implements sender.DispatchStore.
@@ -38,18 +39,10 @@ func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 				continue
 			}
 			row := *d.live
-			row.number--
-			if row.tries--; row.tries == 0 && row.first.Equal(row.leased) { // else attempts before it were not counted
-				row.first = time.Time{}
-			}
-			switch {
-			case !r.Due.IsZero():
-				row.due = r.Due
-			case row.number == 0:
-				row.due, row.returned = row.leased, true
-			default:
-				row.due = now
-			}
+			var back sender.Live
+			back, row.due = rules.TakeBack(d.forDecision(), row.leased, false, r.Due, now)
+			row.take(&back)
+			row.returned = r.Due.IsZero() && row.number == 0
 			row.leased = time.Time{}
 			tx.setLive(d, &row)
 			tx.wake = true

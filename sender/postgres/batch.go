@@ -56,6 +56,11 @@ func (l *live) forDecision() sender.Live {
 		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
+// take sets what the rules make of a row.
+func (l *live) take(v *sender.Live) {
+	l.number, l.tries, l.firstAt, l.stood, l.spared = v.Number, v.Tries, momentOf(v.First), v.Stood.Microseconds(), v.Spared
+}
+
 // attempt, waits and ended are rows to be inserted.
 type (
 	attempt struct {
@@ -111,7 +116,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (s
 	h.health = v.Health
 	next := none
 	if v.Status == sender.StatusAwaitingRetry {
-		l.tries, l.firstAt, l.stood, l.spared = v.Live.Tries, momentOf(v.Live.First), v.Live.Stood.Microseconds(), v.Live.Spared
+		l.take(&v.Live)
 		next = momentOf(v.Due)
 		b.wait(h, l, next, rankFresh, 0)
 	} else {

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // selectLeasedUnder reads all leases: they are as many as there are attempts in flight.
@@ -60,7 +62,7 @@ func (b *batch) release(rs []sender.Release) error {
 		if sub.gone() || l.redacted || sub.leaves(l.epoch, l.event) {
 			cancelled = append(cancelled, r.Key)
 		}
-		b.takeBack(b.heads.by[l.subscription], l, momentOf(r.Due))
+		b.takeBack(b.heads.by[l.subscription], l, r.Due)
 	}
 	if len(cancelled) == 0 {
 		return nil
@@ -72,24 +74,11 @@ func (b *batch) release(rs []sender.Release) error {
 	return err
 }
 
-// takeBack undoes a claim, whose lease is taken away. What was the first attempt of
-// a schedule is so again. What had no attempt and is due at once is so since it was
-// claimed: of what was released, that orders the events as they were claimed.
-func (b *batch) takeBack(h *head, l *live, due moment) {
+// takeBack undoes a claim, whose lease is taken away.
+func (b *batch) takeBack(h *head, l *live, due time.Time) {
 	h.leased--
-	l.number--
-	l.tries--
-	if l.epoch < h.epoch {
-		l.tries, l.stood, l.firstAt, l.spared = 0, 0, none, false
-	}
-	if l.firstAt == l.claimedAt {
-		l.firstAt = none
-	}
-	if due == none && l.number == 0 {
-		due = l.claimedAt
-	} else {
-		due = max(b.now, due)
-	}
+	back, due := rules.TakeBack(l.forDecision(), l.claimedAt.time(), l.epoch < h.epoch, due, b.now.time())
+	l.take(&back)
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
-	b.wait(h, l, due, rankFresh, 0)
+	b.wait(h, l, momentOf(due), rankFresh, 0)
 }

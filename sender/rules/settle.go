@@ -50,8 +50,9 @@ type Verdict struct {
 // succeeded, or if it was delivered before: what a receiver has is not called cancelled. Any
 // other one ends by the decision alone, or goes on (I1).
 //
-// A schedule that starts anew by a resume takes the attempt in hand for its first, and
-// attempt numbers go on (I7). An attempt that is uncounted leaves the schedule as it was, but
+// A schedule that starts anew by a resume takes the attempt in hand for its first: the
+// horizon begins with it, and what was spared before is forgotten. Attempt numbers go on
+// (I7). An attempt that is uncounted leaves the schedule as it was, but
 // for the time that it stood still.
 //
 // decide is asked about every attempt, even of a subscription that was deleted. It may be
@@ -64,7 +65,7 @@ func Settle(l sender.Live, h sender.Health, r sender.Result, s Standing,
 	decide func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision, now time.Time,
 ) (v Verdict, err error) {
 	if s.Resumed {
-		l = Anew(l, s.Claimed)
+		l.Tries, l.First, l.Stood, l.Spared = 1, s.Claimed, 0, false
 	}
 	if s.Redacted {
 		r.Snippet = nil
@@ -103,12 +104,4 @@ func Settle(l sender.Live, h sender.Health, r sender.Result, s Standing,
 		v.Notices = nil
 	}
 	return v, nil
-}
-
-// Anew is what a row remembers of a delivery whose schedule starts anew while an attempt is
-// in hand that was claimed at a time: that is the first of the new one. The horizon begins
-// with it, and what was spared before is forgotten.
-func Anew(l sender.Live, claimed time.Time) sender.Live {
-	l.Tries, l.First, l.Stood, l.Spared = 1, claimed, 0, false
-	return l
 }

@@ -59,6 +59,11 @@ func (l *live) forDecision() sender.Live {
 		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
+// take sets what the rules make of a row.
+func (l *live) take(v *sender.Live) {
+	l.number, l.tries, l.firstAt, l.stood, l.spared = int64(v.Number), int64(v.Tries), micros(v.First), v.Stood.Microseconds(), v.Spared
+}
+
 // batch is one RecordAndClaim at work.
 type batch struct {
 	*work
@@ -238,7 +243,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 	h.health = v.Health
 	next := int64(0)
 	if v.Status == sender.StatusAwaitingRetry {
-		l.tries, l.firstAt, l.stood, l.spared = int64(v.Live.Tries), micros(v.Live.First), v.Live.Stood.Microseconds(), v.Live.Spared
+		l.take(&v.Live)
 		next = micros(v.Due)
 		err = b.wait(h, l, next, rankFresh)
 	} else {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/rules"
@@ -45,38 +46,25 @@ func (b *batch) release(rs []sender.Release) error {
 		if taken[i] == nil {
 			continue
 		}
-		if err := b.takeBack(taken[i], micros(r.Due)); err != nil {
+		if err := b.takeBack(taken[i], r.Due); err != nil {
 			return err
 		}
 	}
 	return b.heads.store()
 }
 
-// takeBack undoes a claim, whose lease is taken away. What was the first attempt
-// of a schedule is so again. What had no attempt and is due at once is so since it was
-// claimed: of what was released, that orders the events as they were claimed.
-func (b *batch) takeBack(l *live, due int64) error {
+// takeBack undoes a claim, whose lease is taken away.
+func (b *batch) takeBack(l *live, due time.Time) error {
 	h := b.heads.by[l.subscription]
 	left, err := b.left(h, l.epoch, l.event)
 	if err != nil {
 		return err
 	}
-	l.number--
 	if left {
 		return b.end(h, l, rules.Cancelled(l.single), sender.ClassNone)
 	}
-	l.tries--
-	if l.epoch < h.epoch {
-		l.tries, l.stood, l.firstAt, l.spared = 0, 0, 0, false
-	}
-	if l.firstAt == l.claimedAt {
-		l.firstAt = 0
-	}
-	if due == 0 && l.number == 0 {
-		due = l.claimedAt
-	} else {
-		due = max(b.now, due)
-	}
+	back, due := rules.TakeBack(l.forDecision(), timeOf(l.claimedAt), l.epoch < h.epoch, due, timeOf(b.now))
+	l.take(&back)
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
-	return b.wait(h, l, due, rankFresh)
+	return b.wait(h, l, micros(due), rankFresh)
 }

@@ -1,0 +1,34 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// TakeBack undoes a claim whose attempt did not begin: see DispatchStore.Release. It returns
+// what the row remembers then, and when the delivery is due. The attempt's number is free
+// again (I7); what was the first attempt of a schedule is so again, and the horizon does not
+// run; what was spared before stays so. claimed is when the claim was, and resumed is as
+// Standing.Resumed: the schedule has then not begun.
+//
+// due is Release.Due. Zero is at once: what has had no attempt is then due since it was
+// claimed, which orders what was released by its events, as it was claimed. Nothing else is
+// due before now.
+func TakeBack(l sender.Live, claimed time.Time, resumed bool, due, now time.Time) (sender.Live, time.Time) {
+	l.Number--
+	l.Tries--
+	if resumed {
+		l.Tries, l.First, l.Stood, l.Spared = 0, time.Time{}, 0, false
+	}
+	if l.First.Equal(claimed) {
+		l.First = time.Time{}
+	}
+	switch {
+	case due.IsZero() && l.Number == 0:
+		return l, claimed
+	case due.Before(now):
+		return l, now
+	}
+	return l, due
+}
