@@ -7,8 +7,8 @@ import (
 
 // Store is what a service that sends needs from its database. Each part is used
 // by one type of this package; the comments of their methods are the contract,
-// and storetest checks it. Tx is the transaction of the producer's database
-// driver.
+// storetest checks it, and package rules has the decisions that every store runs on
+// its rows. Tx is the transaction of the producer's database driver.
 //
 // All methods are safe for concurrent use, by any number of processes. A method
 // that returns an error has changed nothing, unless it says otherwise. Times

@@ -52,8 +52,8 @@ type Verdict struct {
 //
 // A schedule that starts anew by a resume takes the attempt in hand for its first: the
 // horizon begins with it, and what was spared before is forgotten. Attempt numbers go on
-// (I7). An attempt that is uncounted leaves the schedule as it was, but
-// for the time that it stood still.
+// (I7). An attempt that is uncounted leaves the schedule as it was, except that it stood
+// still for a while.
 //
 // decide is asked about every attempt, even of a subscription that was deleted. It may be
 // nil if the delivery reads as cancelled: its subscription's health then stays as it is. It

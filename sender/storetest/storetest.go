@@ -1,6 +1,7 @@
 // Package storetest is the suite that every store of package sender must pass. It
 // checks the contract that the comments of sender.Store define. A store that passes it
-// serves the publisher, the registry, the dispatcher and the history.
+// serves the publisher, the registry, the dispatcher and the history. Package rules has the
+// decisions that a store runs on its rows.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Harness[*sql.Tx] { … })
