@@ -44,7 +44,7 @@ type Client struct {
 	sweeping bool               // sweep will be called
 }
 
-// DialError: no connection could be made for a request. Nothing was sent.
+// DialError tells that no connection could be made for a request. Nothing was sent.
 type DialError struct{ err error }
 
 func (e *DialError) Error() string { return e.err.Error() }
