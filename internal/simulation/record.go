@@ -240,11 +240,11 @@ func (d *delivery) took(number int, class sender.Class, status int) {
 func (w *world) holdIf(s *subscription, dec *sender.Decision) {
 	for _, n := range dec.Notices {
 		if n.Kind == sender.NoticeFailing && n.Percent == 90 {
-			s.warnedAt = w.now
+			s.warnedAt = w.now.Truncate(time.Microsecond) // as databases keep it
 		}
 	}
 	chance := w.config.Policy.DisableAfter / 10
-	if dec.Disable != "" && (s.warnedAt.IsZero() || w.now.Sub(s.warnedAt) < chance || !s.warnedAt.Equal(dec.Health.WarnedAt)) {
+	if dec.Disable != "" && (s.warnedAt.IsZero() || w.now.Sub(s.warnedAt) < chance || !s.warnedAt.Equal(dec.Health.WarnedAt.Truncate(time.Microsecond))) {
 		w.violated("I1", "%s is disabled, and its owner was warned at %v, not %v before", s.name, s.warnedAt, chance)
 	}
 	if dec.Disable != "" && s.status == sender.SubscriptionActive {
