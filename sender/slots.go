@@ -433,6 +433,7 @@ func (s *slots) count(a *attempt, wire, held int) {
 		}
 	case held < 0:
 		s.body.release(a.Key.Event, a.held)
+		a.held = nil // its result may wait for a while
 	}
 	sub.wire, sub.held = sub.wire+wire, sub.held+held
 	by := lane.by[sub.subscriber]
