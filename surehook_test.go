@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,9 +127,10 @@ func TestOlderSecrets(t *testing.T) {
 func TestRunForgetsOldMarkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := inbound.New()
-		fails := true
+		var fails atomic.Bool
+		fails.Store(true)
 		inTx := func(ctx context.Context, fn func(*inbound.Tx) error) error {
-			if fails {
+			if fails.Load() {
 				return errors.New("the database is away")
 			}
 			return store.InTx(ctx, fn)
@@ -151,7 +153,7 @@ func TestRunForgetsOldMarkers(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		synctest.Wait()
 		require.False(t, mark(), "the database was away")
-		fails = false
+		fails.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.True(t, mark(), "a minute later it was not")

@@ -98,8 +98,8 @@ func TestProducerAndConsumer(t *testing.T) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, log) }()
 
-	receiving, log := start(t, consumer, "WEBHOOK_SECRET="+secret)
-	go func() { _, _ = io.Copy(io.Discard, log) }()
+	receiving, applied := start(t, consumer, "WEBHOOK_SECRET="+secret)
+	go func() { _, _ = io.Copy(io.Discard, applied) }()
 	require.Eventually(t, func() bool {
 		c, err := net.Dial("tcp", address)
 		if err == nil {

@@ -43,18 +43,14 @@ func Example() {
 	attempts := 0
 	apply := func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 		if attempts++; attempts == 1 {
-			return fmt.Errorf("the warehouse is away")
+			fmt.Println("the warehouse is away")
+			return fmt.Errorf("the warehouse is away") // tried again, by the Policy; Hooks.Retry tells of it
 		}
 		fmt.Println("applied", ev.ID)
 		stop()
 		return nil
 	}
-	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), apply, &inbox.Config{
-		Policy: at1ms, Poll: time.Millisecond, Logger: quiet,
-		Hooks: inbox.Hooks{Retry: func(_ context.Context, c inbox.Claim, err error, _ time.Duration) {
-			fmt.Println("attempt", c.Attempt, "failed:", err)
-		}},
-	})
+	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), apply, &inbox.Config{Policy: at1ms, Poll: time.Millisecond, Logger: quiet})
 	check(err)
 	http.Handle("POST /webhooks", in.Handler())
 
@@ -67,6 +63,6 @@ func Example() {
 	check(in.Run(ctx))
 	// Output:
 	// recorded <nil>
-	// attempt 1 failed: receiver: apply: the warehouse is away
+	// the warehouse is away
 	// applied evt_1
 }
