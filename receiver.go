@@ -69,8 +69,9 @@ type ReceiverConfig struct {
 
 // NewReceiver returns a Receiver that verifies with secret, and keeps its markers and
 // versions in store, in the transactions that inTx runs. scope names who sends: two senders
-// whose events go into one database have two scopes. It touches no database. All problems
-// are reported at once.
+// whose events go into one database have two scopes. It touches no database. The
+// error has all that is wrong with what it is given, or else all that package receiver
+// refuses.
 //
 // For several tenants, shared transactions or an inbox, use package receiver.
 func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, secret string, cfg *ReceiverConfig) (*Receiver[Tx], error) {
@@ -78,7 +79,7 @@ func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, s
 	if cfg != nil {
 		c = *cfg
 	}
-	errs := []error{c.shared()}
+	errs := c.overlaps()
 	if scope == "" {
 		errs = append(errs, errors.New("surehook: NewReceiver needs a scope: a name for who sends, which no other sender into this database has"))
 	}
@@ -153,23 +154,17 @@ func (r *Receiver[Tx]) Run(ctx context.Context) error {
 	}
 }
 
-// shared refuses what Receive says of what NewReceiver is told.
-func (c *ReceiverConfig) shared() error {
+// overlaps refuses settings of Receive that NewReceiver or ReceiverConfig has.
+func (c *ReceiverConfig) overlaps() []error {
 	r := &c.Receive
-	var scope error
+	errs := overlaps("ReceiverConfig.Receive.%s is set: set ReceiverConfig.%s, by which markers are kept and removed", []overlap{
+		{"Horizon", "Reach", r.Horizon != 0},
+		{"Retention", "Retention", r.Retention != 0},
+		{"Logger", "Logger", r.Logger != nil},
+		{"Now", "Now", r.Now != nil},
+	})
 	if r.Scope != "" || r.ScopeOf != nil {
-		scope = errors.New("surehook: ReceiverConfig.Receive has a scope: give it to NewReceiver; for several, use receiver.New")
+		errs = append(errs, errors.New("surehook: ReceiverConfig.Receive has a scope: give it to NewReceiver; for several, use receiver.New"))
 	}
-	return errors.Join(scope, overlaps("ReceiverConfig.Receive", "ReceiverConfig", "by which markers are kept and removed", []field{
-		{"Retention", r.Retention != 0},
-		{"Logger", r.Logger != nil},
-		{"Now", r.Now != nil},
-	}), horizon(r))
-}
-
-func horizon(r *receiver.Config) error {
-	if r.Horizon == 0 {
-		return nil
-	}
-	return errors.New("surehook: ReceiverConfig.Receive.Horizon is set: set ReceiverConfig.Reach, by which markers are kept and removed")
+	return errs
 }

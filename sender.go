@@ -73,20 +73,19 @@ type SenderConfig struct {
 }
 
 // NewSender returns a Sender on a store. key seals the customers' secrets at rest. It
-// touches no database. All problems are reported at once.
+// touches no database. The error has all that is wrong with what it is given, or else all that
+// the parts refuse.
 func NewSender[Tx any](store sender.Store[Tx], key sender.SealingKey, cfg *SenderConfig) (*Sender[Tx], error) {
 	var c SenderConfig
 	if cfg != nil {
 		c = *cfg
 	}
-	if err := c.shared(); err != nil {
-		return nil, err
-	}
+	problems := c.overlaps()
 	if store == nil {
-		return nil, errors.New("surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite")
+		problems = append(problems, errors.New("surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite"))
 	}
 	keys, err := sender.NewKeys(key, c.OlderKeys...)
-	if err != nil {
+	if err := errors.Join(append(problems, err)...); err != nil {
 		return nil, err
 	}
 
@@ -119,34 +118,33 @@ func NewSender[Tx any](store sender.Store[Tx], key sender.SealingKey, cfg *Sende
 // publishes does not call it.
 func (s *Sender[Tx]) Run(ctx context.Context) error { return s.Dispatcher.Run(ctx) }
 
-// shared refuses what Dispatch says of what all parts share.
-func (c *SenderConfig) shared() error {
+// overlaps refuses settings of Dispatch that all parts share: each is given once.
+func (c *SenderConfig) overlaps() []error {
 	d := &c.Dispatch
-	return overlaps("SenderConfig.Dispatch", "SenderConfig", "which all parts share", []field{
-		{"Network", !reflect.ValueOf(d.Network).IsZero()},
-		{"Retention", d.Retention != sender.Retention{}},
-		{"Timeout", d.Timeout != 0},
-		{"Proxies", d.Proxies != nil},
-		{"Schemes", d.Schemes != nil},
-		{"UserAgent", d.UserAgent != ""},
-		{"Logger", d.Logger != nil},
+	return overlaps("SenderConfig.Dispatch.%s is set: set SenderConfig.%s, which all parts share", []overlap{
+		{"Network", "Network", !reflect.ValueOf(d.Network).IsZero()},
+		{"Retention", "Retention", d.Retention != sender.Retention{}},
+		{"Timeout", "Timeout", d.Timeout != 0},
+		{"Proxies", "Proxies", d.Proxies != nil},
+		{"Schemes", "Schemes", d.Schemes != nil},
+		{"UserAgent", "UserAgent", d.UserAgent != ""},
+		{"Logger", "Logger", d.Logger != nil},
 	})
 }
 
-// field is one that two configurations have.
-type field struct {
-	name string
-	set  bool // in the inner one
+// overlap is a setting of an inner configuration that the outer one has too.
+type overlap struct {
+	inner, outer string // its names
+	set          bool   // in the inner one
 }
 
-func overlaps(inner, outer, why string, fields []field) error {
-	var errs []error
-	for _, f := range fields {
-		if f.set {
-			errs = append(errs, fmt.Errorf("surehook: %s.%s is set: set %s.%s, %s", inner, f.name, outer, f.name, why))
+func overlaps(format string, settings []overlap) (errs []error) {
+	for _, s := range settings {
+		if s.set {
+			errs = append(errs, fmt.Errorf("surehook: "+format, s.inner, s.outer))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // joined are several parts' problems, each once.

@@ -1,8 +1,11 @@
 package surehook_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -20,6 +23,7 @@ import (
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
 	outbound "github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -69,10 +73,19 @@ func TestProblemsOfParts(t *testing.T) {
 	for _, part := range []string{"MaxBodyBytes", "Timeout is 1h0m0s", "Reach", "Slots is -1"} {
 		require.ErrorContains(t, err, part)
 	}
+	_, err = newSender(t, &surehook.SenderConfig{ // of the dispatcher alone
+		Retention: sender.Retention{Reach: 24 * time.Hour}, Timeout: 3 * time.Second, Proxies: map[string]*url.URL{"out": {Scheme: "ftp", Host: "a"}},
+		Dispatch: sender.DispatcherConfig{Lease: 4 * time.Second},
+	})
+	for _, part := range []string{"Retention.Reach is 24h0m0s", "three times the Timeout, 9s", `Proxies: the URL of "out"`} {
+		require.ErrorContains(t, err, part)
+	}
 	_, err = newSender(t, &surehook.SenderConfig{OlderKeys: []sender.SealingKey{key("2026-11")}})
 	require.Error(t, err)
-	_, err = surehook.NewSender[*outbound.Tx](nil, key("a"), nil)
-	require.EqualError(t, err, "surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite")
+	_, err = surehook.NewSender[*outbound.Tx](nil, sender.SealingKey{}, &surehook.SenderConfig{Dispatch: sender.DispatcherConfig{Timeout: time.Second}})
+	for _, part := range []string{"surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite", "set SenderConfig.Timeout", "key"} {
+		require.ErrorContains(t, err, part)
+	}
 
 	_, err = surehook.NewReceiver(inbound.New().InTx, inbound.New(), "", "short", &surehook.ReceiverConfig{OlderSecrets: []string{"short"}})
 	for _, part := range []string{"needs a scope", "surehook: the secret: ", "OlderSecrets[0]: "} {
@@ -80,6 +93,8 @@ func TestProblemsOfParts(t *testing.T) {
 	}
 	_, err = newReceiver(&surehook.ReceiverConfig{Reach: 30 * 24 * time.Hour})
 	require.ErrorContains(t, err, "720h0m0s", "markers must outlast the reach")
+	_, err = newReceiver(&surehook.ReceiverConfig{Retention: 10 * 24 * time.Hour})
+	require.ErrorContains(t, err, "672h0m0s", "which is that of a sender by default")
 }
 
 // Every part has what it shares with the others.
@@ -105,6 +120,64 @@ func TestPartsAgree(t *testing.T) {
 	require.ErrorContains(t, err, "1000")
 }
 
+// What an endpoint sees is the same of deliveries and of challenges, and how far back events
+// are sent again is the same for all who do that.
+func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
+	var log bytes.Buffer
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := func() time.Time { return now }
+	store, err := outbound.New(&outbound.Config{Now: clock})
+	require.NoError(t, err)
+	endpoint := sendertest.NewRoundTripper(sendertest.Func(func(w http.ResponseWriter, r *http.Request) {
+		var challenge struct{ Data struct{ Token string } }
+		_ = json.NewDecoder(r.Body).Decode(&challenge)
+		_, _ = io.WriteString(w, challenge.Data.Token)
+	}))
+	s, err := surehook.NewSender(store, key("2026-11"), &surehook.SenderConfig{
+		Challenge: true, UserAgent: "acme", Schemes: []signing.Scheme{signing.TimestampBody{}}, Now: clock,
+		Retention: sender.Retention{Reach: 96 * time.Hour, Receivers: 200 * time.Hour},
+		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
+		Dispatch: sender.DispatcherConfig{
+			UnguardedTransport: endpoint,
+			Hooks:              sender.Hooks{Expanded: func(context.Context, sender.Expanded) { panic("a mistake in a hook") }},
+		},
+	})
+	require.NoError(t, err)
+	ctx := t.Context()
+	owner, _, err := s.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
+	require.NoError(t, err)
+	sub, err := s.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: "https://customer.example/"})
+	require.NoError(t, err)
+	require.Len(t, endpoint.Requests(), 1, "the challenge")
+	event := sender.Event{Type: "a.b", Object: sender.Object{Type: "o", ID: "1"}, Subscriber: owner.ID}
+	_, err = s.Publish(ctx, event)
+	require.NoError(t, err)
+	_, err = s.Dispatcher.RunOnce(ctx)
+	require.NoError(t, err)
+	require.Contains(t, log.String(), "a hook panicked")
+	posts := endpoint.Requests()
+	require.Len(t, posts, 2)
+	for _, p := range posts {
+		require.Equal(t, "acme", p.Header.Get("User-Agent"))
+		require.NotEmpty(t, p.Header.Get("Webhook-Hmac-Sha256"))
+		require.Empty(t, p.Header.Get("Webhook-Signature"), "of a scheme that was not asked for")
+	}
+
+	delivered, _, err := s.History.Deliveries(ctx, sender.DeliveryQuery{})
+	require.NoError(t, err)
+	require.Len(t, delivered, 1)
+	require.NoError(t, s.Registry.Pause(ctx, sub.ID))
+	_, err = s.Publish(ctx, event)
+	require.NoError(t, err)
+	_, err = s.Dispatcher.RunOnce(ctx)
+	require.NoError(t, err)
+	now = now.Add(97 * time.Hour)
+	require.ErrorIs(t, s.History.Redeliver(ctx, delivered[0].ID), sender.ErrRetention)
+	_, err = s.Replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered}})
+	require.ErrorIs(t, err, sender.ErrRetention)
+	require.ErrorIs(t, s.Registry.Resume(ctx, sub.ID, sender.Resume{}), sender.ErrRetention)
+}
+
 // A rotation's overlap holds with the default schemes: what the old secret has signed is
 // accepted, and what the new one has.
 func TestOlderSecrets(t *testing.T) {
@@ -121,6 +194,18 @@ func TestOlderSecrets(t *testing.T) {
 	}
 	_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), nil)
 	require.Error(t, err)
+}
+
+func TestTolerance(t *testing.T) {
+	for tolerance, want := range map[time.Duration]bool{0: false, 500 * time.Second: true} {
+		store, secret := inbound.New(), signing.GenerateSecret()
+		r, err := surehook.NewReceiver(store.InTx, store, "billing", secret.Reveal(), &surehook.ReceiverConfig{
+			Tolerance: tolerance, Now: func() time.Time { return time.Now().Add(400 * time.Second) }, Logger: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, err)
+		_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, secret), func(context.Context, *inbound.Tx, receiver.Event) error { return nil })
+		require.Equal(t, want, err == nil, "%v: %v", tolerance, err)
+	}
 }
 
 // Run removes what is older than the retention, at once and each hour, also after a failure.

@@ -57,8 +57,8 @@ type wide[Tx any] struct {
 }
 
 // measured publishes events for all subscriptions, and events for none between them, so
-// that both find the database and the machine in the same state. After each event for
-// all it waits until the deliveries are made, because there are so many.
+// that both find the database and the machine in the same state. It waits for
+// the many deliveries of each event for all.
 func (w *wide[Tx]) measured(ctx context.Context, times int) ([]sample, error) {
 	var none, all, made []float64
 	var cpu float64

@@ -104,7 +104,7 @@ func (d *delivery) key() sender.DeliveryKey {
 	return sender.DeliveryKey{Event: d.event.no, Subscription: d.sub.no}
 }
 
-// forDecision is what the rules are told of a live delivery.
+// forDecision gives the rules a live delivery.
 func (d *delivery) forDecision() sender.Live {
 	return sender.Live{
 		Key: d.key(), Number: d.live.number, Tries: d.live.tries, First: d.live.first, Single: d.live.single,

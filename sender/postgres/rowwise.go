@@ -26,7 +26,7 @@ func overRows(many string) rowwise {
 	})}
 }
 
-// of is the statement for so many rows.
+// of returns the statement for a number of rows.
 func (s *rowwise) of(rows int) string {
 	if rows == 1 {
 		return s.one

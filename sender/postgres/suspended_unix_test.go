@@ -53,7 +53,7 @@ func TestSuspendedWhileReadingBodies(t *testing.T) {
 	require.Equal(t, "reading\n", line)
 	require.NoError(t, child.Process.Signal(syscall.SIGSTOP))
 
-	news := draft(subscriberID(subscribers)) // of whom it holds no lease
+	news := draft(subscriberID(subscribers)) // whose leases it does not hold
 	delivered := make(chan string, subscribers+1)
 	d, err := suspendableDispatcher(s, accepts{}, sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
 		if r.Result.Class == sender.ClassNone && !r.Lost {

@@ -8,10 +8,10 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Notices are those of a settled decision that are to be stored, in their order: what they
-// tell has happened. That a subscription was disabled is told only if Disable is still set,
-// so a store that could not disable it clears that before. That a delivery was dead-lettered
-// is told only if that is its Status.
+// Notices are those of a settled decision that are to be stored, in their order. Each tells
+// of something that has happened: NoticeDisabled is left out unless Disable is still set, so
+// a store that could not disable the subscription clears that before; NoticeDeadLettered,
+// unless the Status is StatusDeadLettered.
 //
 // subscriber and subscription are the ids of the subscription's owner, who is told if nobody
 // else is named, and of the subscription. The store sets Delivery.

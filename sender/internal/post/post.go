@@ -45,7 +45,7 @@ type Config struct {
 // Request is one POST that is to be made, with all opened that is sealed where it
 // comes from, except its certificate.
 type Request struct {
-	Subscription string // its id: what is wrong is told of it
+	Subscription string // its id, which errors name
 	URL          *url.URL
 	Event        string      // its id
 	Attempt      int         // its number

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// What follows is for the tests of the packages that have something posted, which cannot
-// reach the transports otherwise. It is called before the first attempt.
+// Tests of the packages that have something posted reach the transports by the methods of
+// this file, before the first attempt.
 
 // Trust makes the transports of proxies and client certificates trust roots; all of them,
 // if everywhere.
