@@ -147,7 +147,7 @@ func TestMaxDelay(t *testing.T) {
 
 // A result of a subscription with a cap of its own makes room for its other deliveries.
 func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
-	paced(t, sender.DispatcherConfig{}, func(t *testing.T, b *bed, s *stepsStore) {
+	paced(t, sender.DispatcherConfig{UnguardedTransport: sendertest.NewRoundTripper(sendertest.Delay(3*time.Millisecond, sendertest.Status(200)))}, func(t *testing.T, b *bed, s *stepsStore) {
 		sub, _ := b.subscribe("sub_a", "http://endpoint/")
 		_, err := b.reg.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &sender.Settings{MaxInFlight: 1}})
 		require.NoError(t, err)
