@@ -102,7 +102,7 @@ func NewSender[Tx any](store sender.Store[Tx], key sender.SealingKey, cfg *Sende
 		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now,
 	}
 	if c.Challenge {
-		r.Challenger, errs[4] = sender.NewChallenger(store, keys, &sender.ChallengerConfig{
+		r.Challenger, errs[4] = sender.NewChallenger(&sender.ChallengerConfig{
 			Network: c.Network, Timeout: c.Timeout, Proxies: c.Proxies, UnguardedTransport: d.UnguardedTransport, Schemes: c.Schemes, UserAgent: c.UserAgent,
 		})
 	}

@@ -15,12 +15,12 @@ type announcement struct {
 	Detail       string `json:"detail"`
 }
 
-// announce makes the event of a notice, for the subscriptions of whom it is for
-// and of the operator that ask for its type. It is about what the notice is about,
+// Draft makes the event of a notice, for the subscriptions of whom it is for
+// and of the operator that ask for its type, or returns false if there can be none. It is about what the notice is about,
 // so that its versions order the notices of one delivery or subscription. Callers
 // publish nothing about these objects, so that none of their transactions, however
 // long it is open, has a version that a dispatcher waits for.
-func announce(n Notice) (Draft, bool) {
+func (n Notice) Draft() (Draft, bool) {
 	data, err := json.Marshal(announcement{n.ID, n.Subscription, n.Delivery, n.Replay, n.Percent, n.Detail})
 	if err != nil {
 		return Draft{}, false
@@ -36,7 +36,7 @@ func announce(n Notice) (Draft, bool) {
 
 const maxAnnouncement = 64 << 10
 
-func (n *Notice) about() Object {
+func (n Notice) about() Object {
 	switch {
 	case n.Kind == NoticeDeadLettered:
 		return Object{Type: reservedType + "delivery", ID: n.Delivery}

@@ -105,7 +105,9 @@ func (k *Keys) sealCertificate(subscription string, text []byte) []byte {
 	return k.sealFor(certificateOf(subscription), text)
 }
 
-func (k *Keys) openCertificate(subscription string, sealed []byte) (*tls.Certificate, error) {
+// Certificate opens a subscription's client certificate, which Settings.SealedCertificate
+// has. Its errors match ErrSealed.
+func (k *Keys) Certificate(subscription string, sealed []byte) (*tls.Certificate, error) {
 	text, err := k.openFor(certificateOf(subscription), sealed)
 	if err != nil {
 		return nil, fmt.Errorf("%w (client certificate of subscription %q)", err, subscription)

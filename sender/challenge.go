@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -65,7 +66,7 @@ type ChallengerConfig struct {
 	UserAgent string
 }
 
-// Challenger asks callback URLs for a proof that whoever answers there has the
+// URLChallenger asks callback URLs for a proof that whoever answers there has the
 // subscriber's secret and wants its events, so that nobody can have events sent
 // to somebody else. It is safe for concurrent use.
 //
@@ -77,53 +78,35 @@ type ChallengerConfig struct {
 // It must be answered with 2xx and the token, as {"token":"…"} or as bare text, in
 // at most 1 KiB. It is sent once, like an attempt, with the settings that the
 // subscription is to have. Package receiver answers it by itself.
-type Challenger struct {
-	keys    *Keys
+type URLChallenger struct {
 	network guard.Policy
 	now     func() time.Time
 	post    *post.Poster
-	// keyring reads a subscriber's secrets in a transaction of its own.
-	keyring func(ctx context.Context, subscriber string) (SealedKeyring, error)
 }
 
-// NewChallenger returns a Challenger for the subscribers of a store, whose secrets
-// were sealed with keys. It goes into RegistryConfig.Challenger.
-func NewChallenger[Tx any](store Store[Tx], keys *Keys, cfg *ChallengerConfig) (*Challenger, error) {
+// NewChallenger returns a Challenger, which goes into RegistryConfig.Challenger.
+func NewChallenger(cfg *ChallengerConfig) (*URLChallenger, error) {
 	var c ChallengerConfig
 	if cfg != nil {
 		c = *cfg
 	}
 	c = c.withDefaults()
-	errs := c.problems()
-	if store == nil {
-		errs = append(errs, errors.New("sender: NewChallenger needs a store"))
-	}
-	if keys == nil {
-		errs = append(errs, errors.New("sender: NewChallenger needs the keys that the secrets are sealed with: a challenge is signed"))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(c.problems()...); err != nil {
 		return nil, err
 	}
-	policy := c.Network.policy()
-	return &Challenger{
-		keys: keys, network: policy, now: c.Now,
+	policy := guard.Policy(c.Network)
+	return &URLChallenger{
+		network: policy, now: c.Now,
 		post: post.New(post.Config{
 			Policy: policy, Timeout: c.Timeout, Places: 2, Proxies: c.Proxies, Unguarded: c.UnguardedTransport,
 			Schemes: c.Schemes, UserAgent: c.UserAgent, Now: time.Now,
 		}),
-		keyring: func(ctx context.Context, subscriber string) (sealed SealedKeyring, err error) {
-			err = store.InTx(ctx, func(tx Tx) error {
-				sealed, err = store.SubscriberKeyringTx(ctx, tx, subscriber)
-				return err
-			})
-			return sealed, err
-		},
 	}, nil
 }
 
 func (c ChallengerConfig) withDefaults() ChallengerConfig {
 	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
+		c.Timeout = DefaultTimeout
 	}
 	if c.Schemes == nil {
 		c.Schemes = signing.DefaultSchemes()
@@ -139,65 +122,60 @@ func (c ChallengerConfig) withDefaults() ChallengerConfig {
 
 func (c ChallengerConfig) problems() []error {
 	var errs []error
-	if c.Timeout < 0 || c.Timeout > maxTimeout {
-		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Timeout is %v: it must be positive and at most %v", c.Timeout, maxTimeout))
+	if c.Timeout < 0 || c.Timeout > MaxTimeout {
+		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Timeout is %v: it must be positive and at most %v", c.Timeout, MaxTimeout))
 	}
 	if len(c.Schemes) == 0 {
 		errs = append(errs, errors.New("sender: ChallengerConfig.Schemes is empty: nothing is ever sent unsigned"))
 	}
-	if err := c.Network.policy().Validate(); err != nil {
+	if err := guard.Policy(c.Network).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Network: %w", err))
 	}
 	return append(errs, post.CheckProxies("ChallengerConfig", c.Proxies)...)
 }
 
-// Challenge challenges a URL on behalf of a subscriber's subscription, which need
-// not be stored yet. It returns nil if the token came back in time, and a
+// Challenge challenges a URL once. It returns nil if the token came back in time, and a
 // *ChallengeError if the endpoint is to blame. ErrProxy: the operator's proxy is;
-// ErrNotFound: no such subscriber; ErrInvalid: the URL is refused; ErrSealed: a secret
-// or the certificate cannot be opened. It must not be called inside a transaction.
-func (c *Challenger) Challenge(ctx context.Context, subscriber, subscriptionID, rawURL string, s Settings) error {
-	u, err := c.network.CheckURL(rawURL)
+// ErrInvalid: the URL is refused. It must not be called inside a transaction.
+func (c *URLChallenger) Challenge(ctx context.Context, ask Challenge) error {
+	u, err := c.network.CheckURL(ask.URL)
 	if err != nil {
 		return fmt.Errorf("%w subscription: url: %w", ErrInvalid, err)
 	}
-	sealed, err := c.keyring(ctx, subscriber)
-	if err != nil {
-		return err
-	}
-	keyring, err := c.keys.keyring(sealed)
-	if err != nil {
-		return err
-	}
 	now := c.now()
 	token := newToken()
-	e, err := challengeOf(subscriber, subscriptionID, token, now)
+	e, err := challengeOf(ask.Subscriber, ask.Subscription, token, now)
 	if err != nil {
 		return err
 	}
-	x, err := c.keys.prepare(c.post, post.Request{
-		Subscription: subscriptionID, URL: u, Event: e.ID, Attempt: 1, At: now, Body: e.Body(1), Keyring: keyring,
+	r := post.Request{
+		Subscription: ask.Subscription, URL: u, Event: e.ID, Attempt: 1, At: now, Body: e.Body(1), Keyring: ask.Keyring,
+		Header: ask.Header.Clone(), Timeout: ask.Settings.Timeout, Proxy: ask.Settings.Proxy, SealedCertificate: ask.Settings.SealedCertificate,
 		Anew: true, // since it is not made again
-	}, &s)
+	}
+	x, err := c.post.Prepare(&r, func() (*tls.Certificate, error) { return ask.Certificate, nil })
+	if errors.Is(err, post.ErrProbed) {
+		err = fmt.Errorf("%w: %w", ErrProxy, err)
+	}
 	if err != nil {
 		return err
 	}
 	var said string
-	r := x.Send(ctx, func(answer io.Reader) (err error) {
-		said, err = readChallenge(answer, token)
+	answer := x.Send(ctx, func(body io.Reader) (err error) {
+		said, err = readChallenge(body, token)
 		return err
 	})
 	switch {
-	case r.Class == post.ClassNone && said != "":
-		return &ChallengeError{Class: ClassChallenge, StatusCode: r.StatusCode, Text: said}
-	case r.Class == post.ClassNone:
+	case answer.Class == post.ClassNone && said != "":
+		return &ChallengeError{Class: ClassChallenge, StatusCode: answer.StatusCode, Text: said}
+	case answer.Class == post.ClassNone:
 		return nil
 	case ctx.Err() != nil: // the caller's time was over, and not the endpoint's
 		return fmt.Errorf("sender: the challenge was given up: %w", ctx.Err())
-	case r.ProxyFailed:
-		return fmt.Errorf("%w: %s", ErrProxy, r.Error)
+	case answer.ProxyFailed:
+		return fmt.Errorf("%w: %s", ErrProxy, answer.Error)
 	}
-	return &ChallengeError{Class: Class(r.Class), StatusCode: r.StatusCode, Text: r.Error}
+	return &ChallengeError{Class: Class(answer.Class), StatusCode: answer.StatusCode, Text: answer.Error}
 }
 
 // newToken returns 256 random bits in base64url.
@@ -216,7 +194,7 @@ func challengeOf(subscriber, subscription, token string, now time.Time) (Draft, 
 		Type: ChallengeType, Object: Object{Type: "subscription", ID: subscription}, Version: 1, Data: data,
 		Subscriber: subscriber, Subscription: subscription,
 	}
-	return e.draft(now, len(data)+4<<10)
+	return e.Draft(now, len(data)+4<<10)
 }
 
 // readChallenge returns what is wrong with a 2xx answer, or "".

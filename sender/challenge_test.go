@@ -20,6 +20,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
+	"github.com/surehook/surehook/signing"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -50,11 +51,19 @@ func echo(t *testing.T, status int, f func(token string) string) sendertest.Step
 func (b *bed) challenged(cfg *sender.ChallengerConfig) *sender.Registry[*memory.Tx] {
 	b.t.Helper()
 	cfg.Network = private
-	challenger, err := sender.NewChallenger(b.store, b.keys, cfg)
+	challenger, err := sender.NewChallenger(cfg)
 	require.NoError(b.t, err)
 	reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Network: private, Challenger: challenger, Proxies: []string{"eu"}})
 	require.NoError(b.t, err)
 	return reg
+}
+
+// challengeOf is what a registry hands to its challenger.
+func (b *bed) challengeOf(subscriber, rawURL string, s sender.Settings) sender.Challenge {
+	b.t.Helper()
+	keyring, err := b.reg.Keyring(b.t.Context(), subscriber)
+	require.NoError(b.t, err)
+	return sender.Challenge{Subscriber: subscriber, Subscription: "wsub_1", URL: rawURL, Settings: s, Keyring: keyring}
 }
 
 func TestChallengeAnswered(t *testing.T) {
@@ -143,18 +152,18 @@ func TestChallengeBlocked(t *testing.T) {
 	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	ep := sendertest.NewEndpoint(t)
-	strict, err := sender.NewChallenger(b.store, b.keys, nil)
+	strict, err := sender.NewChallenger(nil)
 	require.NoError(t, err)
-	require.ErrorIs(t, strict.Challenge(t.Context(), "sub_a", "wsub_1", ep.URL(), sender.Settings{}), sender.ErrInvalid)
+	require.ErrorIs(t, strict.Challenge(t.Context(), b.challengeOf("sub_a", ep.URL(), sender.Settings{})), sender.ErrInvalid)
 
 	// A name that leads inside, which only the dial can tell.
 	proxy := newConnectProxy(t, nil)
-	challenger, err := sender.NewChallenger(b.store, b.keys, &sender.ChallengerConfig{
+	challenger, err := sender.NewChallenger(&sender.ChallengerConfig{
 		Network: sender.Network{AllowPrivateNetworks: true, Deny: loopback}, Proxies: map[string]*url.URL{"eu": proxy.url(t)},
 	})
 	require.NoError(t, err)
 	for _, s := range []sender.Settings{{}, {Proxy: "eu"}} {
-		err = challenger.Challenge(t.Context(), "sub_a", "wsub_1", atLocalhost(ep.URL()), s)
+		err = challenger.Challenge(t.Context(), b.challengeOf("sub_a", atLocalhost(ep.URL()), s))
 		var failed *sender.ChallengeError
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, sender.ClassBlocked, failed.Class)
@@ -198,7 +207,7 @@ func TestChallengeWithClientCertificate(t *testing.T) {
 	b := newBed(t)
 	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	challenger, err := sender.NewChallenger(b.store, b.keys, &sender.ChallengerConfig{Network: private})
+	challenger, err := sender.NewChallenger(&sender.ChallengerConfig{Network: private})
 	require.NoError(t, err)
 	challenger.Trust(a.pool)
 	reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Network: private, Challenger: challenger})
@@ -270,8 +279,8 @@ func TestChallengeGivenUpByTheCaller(t *testing.T) {
 }
 
 func TestNewChallengerRefuses(t *testing.T) {
-	_, err := sender.NewChallenger[*memory.Tx](nil, nil, &sender.ChallengerConfig{Timeout: 31 * time.Second})
-	for _, part := range []string{"needs a store", "needs the keys", "Timeout is 31s"} {
+	_, err := sender.NewChallenger(&sender.ChallengerConfig{Timeout: 31 * time.Second, Schemes: []signing.Scheme{}})
+	for _, part := range []string{"Timeout is 31s", "Schemes is empty"} {
 		require.ErrorContains(t, err, part)
 	}
 }

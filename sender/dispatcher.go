@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/fence"
+	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/sender/internal/post"
 	"github.com/surehook/surehook/signing"
 )
@@ -173,7 +174,7 @@ func newDispatcher(store DispatchStore, keys *Keys, cfg *DispatcherConfig, now f
 	return &Dispatcher{
 		store: store, cfg: c, now: now,
 		post: post.New(post.Config{
-			Policy: c.Network.policy(), Timeout: c.Timeout, Places: c.Slots, Proxies: c.Proxies, Unguarded: c.UnguardedTransport,
+			Policy: guard.Policy(c.Network), Timeout: c.Timeout, Places: c.Slots, Proxies: c.Proxies, Unguarded: c.UnguardedTransport,
 			Schemes: c.Schemes, UserAgent: c.UserAgent, Now: now,
 		}),
 		secrets: newKeyrings(store, keys, now, c.Timeout),
@@ -186,9 +187,9 @@ func (c DispatcherConfig) withDefaults() DispatcherConfig {
 	if c.Policy.FastAnswer == 0 {
 		c.Policy.FastAnswer = defaultFastAnswer
 	}
-	c.Retention = c.Retention.withDefaults()
+	c.Retention = c.Retention.WithDefaults()
 	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
+		c.Timeout = DefaultTimeout
 	}
 	if c.Slots == 0 {
 		c.Slots = 256
@@ -236,7 +237,7 @@ func (c DispatcherConfig) problems() []error {
 			errs = append(errs, fmt.Errorf("sender: DispatcherConfig."+format, args...))
 		}
 	}
-	bad(c.Timeout < 0 || c.Timeout > maxTimeout, "Timeout is %v: it must be positive and at most %v", c.Timeout, maxTimeout)
+	bad(c.Timeout < 0 || c.Timeout > MaxTimeout, "Timeout is %v: it must be positive and at most %v", c.Timeout, MaxTimeout)
 	bad(c.Slots < 4, "Slots is %d: it must be at least 4", c.Slots)
 	bad(c.PerSubscription < 1, "PerSubscription is %d: it must be at least 1", c.PerSubscription)
 	bad(c.BodyBytes < 0, "BodyBytes is %d: it must be positive", c.BodyBytes)
@@ -249,8 +250,8 @@ func (c DispatcherConfig) problems() []error {
 	if err := c.Policy.Backoff.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Policy: %w", err))
 	}
-	errs = append(errs, c.Retention.problems(c.Policy.Backoff.WithDefaults().Horizon)...)
-	if err := c.Network.policy().Validate(); err != nil {
+	errs = append(errs, c.Retention.Problems(c.Policy.Backoff.WithDefaults().Horizon)...)
+	if err := guard.Policy(c.Network).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
 	}
 	return append(errs, post.CheckProxies("DispatcherConfig", c.Proxies)...)
@@ -342,7 +343,7 @@ func (d *Dispatcher) ready(ctx context.Context) error {
 	if err := d.store.Check(ctx); err != nil {
 		return err
 	}
-	return d.secrets.keys.check(ctx, d.store)
+	return d.secrets.keys.Check(ctx, d.store)
 }
 
 // becomeReady waits for a database that is away, until ctx ends: a process that

@@ -79,11 +79,11 @@ var (
 	// deliveries become due again when a dispatcher finds that the process is gone, or
 	// when their leases end.
 	ErrDrainTimeout = errors.New("sender: attempts were still in flight when the drain timeout was over")
-
-	// ErrSealed: a secret cannot be opened, because its sealing key is missing or
-	// because it was sealed for another row. It comes from the registry too.
-	ErrSealed = errors.New("sender: the secret cannot be opened")
 )
+
+// ErrSealed: a secret cannot be opened, because its sealing key is missing or because it
+// was sealed for another row.
+var ErrSealed = errors.New("sender: the secret cannot be opened")
 
 // VersionError tells that a given version does not exceed the stored one. It
 // matches ErrVersion.

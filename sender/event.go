@@ -120,8 +120,10 @@ func (d *Draft) Body(version int64) []byte {
 // reservedType begins the types of objects that are the library's.
 const reservedType = "surehook."
 
-// draft validates a caller's event and renders it. All problems are reported at once.
-func (e *Event) draft(now time.Time, maxBody int) (Draft, error) {
+// Draft validates an event and renders it, for a store that persists it. now is when it is
+// published, and maxBody bounds its body, in bytes. The error has all problems at once, and
+// matches ErrInvalidEvent.
+func (e *Event) Draft(now time.Time, maxBody int) (Draft, error) {
 	err := e.validate()
 	if strings.HasPrefix(e.Object.Type, reservedType) {
 		err = errors.Join(err, fmt.Errorf("%w: object type %q begins with %q, which only the library's own objects do: choose another one", ErrInvalidEvent, e.Object.Type, reservedType))

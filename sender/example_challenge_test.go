@@ -33,7 +33,7 @@ func ExampleNewChallenger() {
 	})
 	defer s.close()
 
-	challenger, err := sender.NewChallenger(s.store, s.keys, &sender.ChallengerConfig{Network: s.network})
+	challenger, err := sender.NewChallenger(&sender.ChallengerConfig{Network: s.network})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,7 +13,7 @@ func (d *Dispatcher) Trust(roots *x509.CertPool) { d.post.Trust(roots, false) }
 func (d *Dispatcher) TrustEverywhere(roots *x509.CertPool) { d.post.Trust(roots, true) }
 
 // Trust makes the transports of proxies and client certificates trust roots.
-func (c *Challenger) Trust(roots *x509.CertPool) { c.post.Trust(roots, false) }
+func (c *URLChallenger) Trust(roots *x509.CertPool) { c.post.Trust(roots, false) }
 
 // KeepTransports bounds the transports that are kept.
 func (d *Dispatcher) KeepTransports(most int) { d.post.Keep(most) }
@@ -30,7 +30,7 @@ func (d *Dispatcher) Dial(resolver *net.Resolver, watch func(address string) err
 }
 
 // Dial is as Dispatcher.Dial.
-func (c *Challenger) Dial(resolver *net.Resolver, watch func(address string) error) {
+func (c *URLChallenger) Dial(resolver *net.Resolver, watch func(address string) error) {
 	c.post.Watch(resolver, watch)
 }
 

@@ -83,7 +83,7 @@ func FuzzClientCertificate(f *testing.F) {
 			}
 			return
 		}
-		if _, err := keys.openCertificate("wsub_a", keys.sealCertificate("wsub_a", text)); err != nil {
+		if _, err := keys.Certificate("wsub_a", keys.sealCertificate("wsub_a", text)); err != nil {
 			t.Fatalf("it does not open again: %v", err)
 		}
 		if again, err := (ClientCertificate{CertificatePEM: text, KeyPEM: text}).text(testPairTime); err != nil || !bytes.Equal(again, text) {
@@ -115,7 +115,7 @@ func FuzzHeaders(f *testing.F) {
 		}
 		keys.sealHeaders("wsub_a", s.Headers)
 		r := httptest.NewRequest(http.MethodPost, "http://endpoint/", nil)
-		if r.Header, err = keys.openHeaders("wsub_a", s.Headers); err != nil {
+		if r.Header, err = keys.Headers("wsub_a", s.Headers); err != nil {
 			t.Fatal(err)
 		}
 		r.Header["User-Agent"] = []string{"surehook"}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // History tells what became of deliveries, and sends them again. It is safe for
 // concurrent use.
 type History struct {
 	store HistoryStore
-	reach reach
+	keeps Retention
+	now   func() time.Time
 }
 
 // HistoryConfig adjusts a History. A nil config and zero fields mean the defaults.
@@ -29,14 +32,18 @@ func NewHistory(store HistoryStore, cfg *HistoryConfig) (*History, error) {
 	if cfg != nil {
 		c = *cfg
 	}
-	r, err := newReach(c.Retention, c.Now)
+	c.Retention = c.Retention.WithDefaults()
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	err := errors.Join(c.Retention.Problems(0)...)
 	if store == nil {
 		err = errors.Join(errors.New("sender: NewHistory needs a store"), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &History{store: store, reach: r}, nil
+	return &History{store: store, keeps: c.Retention, now: c.Now}, nil
 }
 
 // Delivery returns a delivery with its body and its attempts, or ErrNotFound.
@@ -58,8 +65,8 @@ func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, 
 // Notices lists notices, the newest first, and returns the cursor of the following
 // page, "" after the last. ErrInvalid: a filter, the limit or the cursor is not one.
 func (h *History) Notices(ctx context.Context, q NoticeQuery) ([]Notice, string, error) {
-	limit, err := pageSize(q.Limit)
-	errs := storable(named{"subscriber", q.Subscriber}, named{"subscription", q.Subscription}, named{"kind", string(q.Kind)})
+	limit, err := PageSize(q.Limit)
+	errs := ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "kind", Text: string(q.Kind)})
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, "", err
 	}
@@ -83,7 +90,7 @@ func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (Notic
 // was cancelled with its subscription; ErrRedacted; a *RetentionError if its event was
 // published longer ago than Retention.Reach.
 func (h *History) Redeliver(ctx context.Context, id string) error {
-	return h.store.Redeliver(ctx, id, h.reach.notBefore(false))
+	return h.store.Redeliver(ctx, id, h.keeps.NotBefore(h.now()))
 }
 
 // RedeliverForced is Redeliver for an event of any age. A receiver that has

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // maxRollups bounds the time that one call of Rollups asks about.
@@ -13,7 +15,7 @@ const maxRollups = 7 * 24 * time.Hour
 // check refuses a query that is not of the form that is asked for.
 func (q *DeliveryQuery) check() error {
 	errs := append(checkEventFilter(q.EventType, q.Object, q.Since, q.Until),
-		storable(named{"event", q.Event}, named{"subscription", q.Subscription}, named{"subscriber", q.Subscriber})...)
+		ident.AllStorable(ErrInvalid, ident.Text{Name: "event", Text: q.Event}, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
 	switch q.Status {
 	case "", StatusPending, StatusAwaitingRetry, StatusHeld, StatusDelivered, StatusDeadLettered, StatusCancelled:
 	default:
@@ -25,7 +27,7 @@ func (q *DeliveryQuery) check() error {
 		errs = append(errs, fmt.Errorf("%w error class %q: it must be dns, connect, tls, timeout, reset, status, redirect, blocked, interrupted or protocol", ErrInvalid, q.Class))
 	}
 	var err error
-	if q.Limit, err = pageSize(q.Limit); err != nil {
+	if q.Limit, err = PageSize(q.Limit); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -35,8 +37,8 @@ func (q *DeliveryQuery) check() error {
 // the following page, "" after the last. A page can be short, or empty, before
 // that: see MaxExamined. ErrInvalid: a filter, the limit or the cursor is not one.
 func (h *History) Events(ctx context.Context, q EventQuery) ([]StoredEvent, string, error) {
-	errs := append(checkEventFilter(q.Type, q.Object, q.Since, q.Until), storable(named{"subscriber", q.Subscriber})...)
-	limit, err := pageSize(q.Limit)
+	errs := append(checkEventFilter(q.Type, q.Object, q.Since, q.Until), ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
+	limit, err := PageSize(q.Limit)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, "", err
 	}
@@ -55,13 +57,13 @@ func (h *History) Event(ctx context.Context, id string) (StoredEvent, error) {
 // empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or the
 // cursor is not one.
 func (h *History) Subscriptions(ctx context.Context, q SubscriptionQuery) ([]Subscription, string, error) {
-	limit, err := pageSize(q.Limit)
+	limit, err := PageSize(q.Limit)
 	switch q.Status {
 	case "", SubscriptionActive, SubscriptionPaused, SubscriptionDisabled, SubscriptionClosing:
 	default:
 		err = errors.Join(err, fmt.Errorf("%w status %q: it must be active, paused, disabled or closing", ErrInvalid, q.Status))
 	}
-	if err := errors.Join(append(storable(named{"subscriber", q.Subscriber}), err)...); err != nil {
+	if err := errors.Join(append(ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}), err)...); err != nil {
 		return nil, "", err
 	}
 	q.Limit = limit

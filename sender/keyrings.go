@@ -158,7 +158,7 @@ func (k *keyrings) load(ctx context.Context) {
 			continue
 		}
 		w.version = sealed.Version
-		if w.keyring, w.err = k.keys.keyring(sealed); w.err != nil {
+		if w.keyring, w.err = k.keys.Keyring(sealed); w.err != nil {
 			w.again = k.now().Add(secretPause)
 		}
 		k.keep(number, w.openKeyring)

@@ -139,9 +139,9 @@ func keyOf(sealed []byte) (string, error) {
 	return string(sealed[2 : 2+int(sealed[1])]), nil
 }
 
-// check returns an error that matches ErrSealed if something is sealed with a key
+// Check returns an error that matches ErrSealed if something is sealed with a key
 // that is not among these.
-func (k *Keys) check(ctx context.Context, store SealingStore) error {
+func (k *Keys) Check(ctx context.Context, store SealingStore) error {
 	ids, err := store.SealingKeys(ctx)
 	if err != nil {
 		return err
@@ -178,8 +178,8 @@ func (k *Keys) openSecret(subscriber string, s SealedSecret) (signing.Secret, er
 	return signing.ParseSecret(string(text))
 }
 
-// keyring opens all secrets of a subscriber.
-func (k *Keys) keyring(sealed SealedKeyring) (*signing.Keyring, error) {
+// Keyring opens all secrets of a subscriber. Its errors match ErrSealed.
+func (k *Keys) Keyring(sealed SealedKeyring) (*signing.Keyring, error) {
 	keys := make([]signing.Key, len(sealed.Secrets))
 	for i, s := range sealed.Secrets {
 		secret, err := k.openSecret(sealed.Subscriber, s)

@@ -61,7 +61,7 @@ func (r *Registry[Tx]) ResumeTx(ctx context.Context, tx Tx, id string, take Resu
 		return fmt.Errorf("%w resume: it takes none, or those since a time, not both", ErrInvalid)
 	}
 	if take.NotBefore.IsZero() && !take.Force {
-		take.NotBefore = r.keeps.notBefore(r.now())
+		take.NotBefore = r.keeps.NotBefore(r.now())
 	}
 	return r.store.ResumeSubscriptionTx(ctx, tx, id, take)
 }
@@ -120,7 +120,7 @@ func (r *Registry[Tx]) SendTestTx(ctx context.Context, tx Tx, id string) (Ref, e
 		Type: TestEventType, Object: Object{Type: "subscription", ID: id}, Subscriber: s.Subscriber, Subscription: id,
 		Data: json.RawMessage(`{"sent_at":"` + now.UTC().Format(time.RFC3339) + `"}`),
 	}
-	d, err := e.draft(now, maxAnnouncement)
+	d, err := e.Draft(now, maxAnnouncement)
 	if err != nil {
 		return Ref{}, err
 	}

@@ -10,18 +10,18 @@ import (
 
 // prepare has a request prepared as its subscription's settings ask, which may be nil, and
 // opens what is sealed in them.
-func (k *Keys) prepare(p *post.Poster, r post.Request, s *Settings) (post.Exchange, error) {
+func prepare(k *Keys, p *post.Poster, r post.Request, s *Settings) (post.Exchange, error) {
 	if s != nil {
 		if err := s.Unreadable(); err != nil {
 			return post.Exchange{}, fmt.Errorf("%w (subscription %q)", err, r.Subscription)
 		}
-		header, err := k.openHeaders(r.Subscription, s.Headers)
+		header, err := k.Headers(r.Subscription, s.Headers)
 		if err != nil {
 			return post.Exchange{}, err
 		}
 		r.Header, r.Timeout, r.Proxy, r.SealedCertificate = header, s.Timeout, s.Proxy, s.SealedCertificate
 	}
-	x, err := p.Prepare(&r, func() (*tls.Certificate, error) { return k.openCertificate(r.Subscription, r.SealedCertificate) })
+	x, err := p.Prepare(&r, func() (*tls.Certificate, error) { return k.Certificate(r.Subscription, r.SealedCertificate) })
 	if errors.Is(err, post.ErrProbed) {
 		err = errProxyProbed
 	}

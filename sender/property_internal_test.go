@@ -235,14 +235,14 @@ func TestPropertyRetentionIsOneContract(t *testing.T) {
 			r.DeadLetters = -1
 		}
 		horizon := days("horizon", 0, 3, 7, 28)
-		full := r.withDefaults()
+		full := r.WithDefaults()
 		want := full.Reach >= horizon && full.Receivers >= full.Reach+dedup.RetentionMargin &&
 			full.Delivered >= full.Reach && full.Events >= full.Delivered && (full.DeadLetters < 0 || full.DeadLetters >= full.Reach)
-		require.Equal(t, want, len(full.problems(horizon)) == 0, "%+v, horizon %v: %v", full, horizon, full.problems(horizon))
+		require.Equal(t, want, len(full.Problems(horizon)) == 0, "%+v, horizon %v: %v", full, horizon, full.Problems(horizon))
 		if !want {
 			return
 		}
-		oldest, goes := full.notBefore(propertyTime), full.prune(propertyTime)
+		oldest, goes := full.NotBefore(propertyTime), past(full, propertyTime)
 		require.False(t, goes.Events.After(oldest), "an event is gone that may be redelivered")
 		require.False(t, goes.Delivered.After(oldest), "a record is gone that may be redelivered")
 		require.False(t, goes.Events.After(goes.Delivered), "a record outlives its event")

@@ -391,7 +391,7 @@ func TestProxiesThatCannotBe(t *testing.T) {
 		require.NoError(t, err)
 		proxies := map[string]*url.URL{"eu": u, "": {Scheme: "http", Host: "proxy"}, "nil": nil}
 		_, err = sender.NewDispatcher(b.store, b.keys, &sender.DispatcherConfig{Proxies: proxies})
-		_, err2 := sender.NewChallenger(b.store, b.keys, &sender.ChallengerConfig{Proxies: proxies})
+		_, err2 := sender.NewChallenger(&sender.ChallengerConfig{Proxies: proxies})
 		for config, err := range map[string]error{"DispatcherConfig": err, "ChallengerConfig": err2} {
 			for _, part := range []string{`the URL of "eu"`, `the name ""`, `the URL of "nil"`} {
 				require.ErrorContains(t, err, fmt.Sprintf("%s.Proxies: %s", config, part), bad)

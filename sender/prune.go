@@ -56,7 +56,7 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 		if err != nil {
 			return false, err
 		}
-		g.params, g.sum, g.began = d.cfg.Retention.prune(claims.Now), Pruned{}, true
+		g.params, g.sum, g.began = past(d.cfg.Retention, claims.Now), Pruned{}, true
 		g.params.Limit = pruneBatch
 	}
 	done, err := d.store.Prune(ctx, g.params)
@@ -74,4 +74,18 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
 	}
 	return true, nil
+}
+
+// past is what goes now by a retention.
+func past(r Retention, now time.Time) PruneParams {
+	p := PruneParams{
+		Delivered: now.Add(-r.Delivered), Events: now.Add(-r.Events), Notices: now.Add(-r.Notices), Rollups: now.Add(-r.Rollups),
+	}
+	if r.DeadLetters >= 0 {
+		p.DeadLetters = now.Add(-r.DeadLetters)
+	}
+	if r.Objects > 0 {
+		p.Objects = now.Add(-r.Objects)
+	}
+	return p
 }

@@ -133,7 +133,7 @@ func (p *Publisher[Tx]) drafts(events []Event) ([]Draft, error) {
 	var errs []error
 	for i := range events {
 		e := events[i]
-		d, err := e.draft(now, p.maxBody)
+		d, err := e.Draft(now, p.maxBody)
 		if err != nil {
 			if len(events) > 1 {
 				err = fmt.Errorf("event %d: %w", i, err)

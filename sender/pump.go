@@ -329,7 +329,7 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
 	p.recording = slices.Grow(p.recording[:0], len(done))[:len(done)]
 	defer clear(p.recording)
-	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: announce, Claim: params, Results: p.recording}
+	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: Notice.Draft, Claim: params, Results: p.recording}
 	p.mu.Lock()
 	p.excuse(done)
 	b.Notices = p.notices

@@ -78,15 +78,15 @@ func (q *EventQuery) Matches(e EventInfo, subscriber string) bool {
 }
 
 func eventMatches(eventType string, object Object, since, until time.Time, e EventInfo) bool {
-	return (eventType == "" || typeMatches(eventType, e.Type)) &&
+	return (eventType == "" || TypeMatches(eventType, e.Type)) &&
 		(object.Type == "" || object.Type == e.Object.Type) &&
 		(object.ID == "" || object.ID == e.Object.ID) &&
 		!e.CreatedAt.Before(since) && (until.IsZero() || e.CreatedAt.Before(until))
 }
 
-// typeMatches tells whether an event type is what is asked for: exactly it, or by
+// TypeMatches tells whether an event type is what is asked for: exactly it, or by
 // "prefix.*" or "*".
-func typeMatches(asked, eventType string) bool {
+func TypeMatches(asked, eventType string) bool {
 	if asked == "*" || asked == eventType {
 		return true
 	}
@@ -100,7 +100,7 @@ func checkEventFilter(eventType string, object Object, since, until time.Time) (
 			errs = append(errs, fmt.Errorf("%w event type %q: it must be an exact type, \"prefix.*\" or \"*\"", ErrInvalid, eventType))
 		}
 	}
-	errs = append(errs, storable(named{"object type", object.Type}, named{"object id", object.ID})...)
+	errs = append(errs, ident.AllStorable(ErrInvalid, ident.Text{Name: "object type", Text: object.Type}, ident.Text{Name: "object id", Text: object.ID})...)
 	if object.ID != "" && object.Type == "" {
 		errs = append(errs, fmt.Errorf("%w object: its id %q is given without its type", ErrInvalid, object.ID))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // redactAtOnce is how many events one batch redacts.
@@ -35,7 +37,7 @@ func (h *History) Redact(ctx context.Context, r Redaction) (events int, err erro
 	if (r.Object != Object{}) == (r.Subscriber != "") {
 		return 0, fmt.Errorf("%w redaction: it must name an object or a subscriber, and not both", ErrInvalid)
 	}
-	err = errors.Join(storable(named{"object type", r.Object.Type}, named{"object id", r.Object.ID}, named{"subscriber", r.Subscriber})...)
+	err = errors.Join(ident.AllStorable(ErrInvalid, ident.Text{Name: "object type", Text: r.Object.Type}, ident.Text{Name: "object id", Text: r.Object.ID}, ident.Text{Name: "subscriber", Text: r.Subscriber})...)
 	if err != nil {
 		return 0, err
 	}

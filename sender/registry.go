@@ -32,8 +32,8 @@ type RegistryConfig struct {
 	Proxies []string
 
 	// Challenger, if set, makes sure of every callback URL before it is registered:
-	// see NewChallenger.
-	Challenger *Challenger
+	// see NewChallenger, and Challenger for one of your own.
+	Challenger Challenger
 
 	// Retention says how far back events may be sent again without force: see Resume.
 	// Give the Dispatcher the same.
@@ -62,10 +62,6 @@ type Network struct {
 	Allow, Deny []netip.Prefix
 }
 
-func (n Network) policy() guard.Policy {
-	return guard.Policy{AllowPrivateNetworks: n.AllowPrivateNetworks, Allow: n.Allow, Deny: n.Deny}
-}
-
 // NewSubscriber asks for a subscriber.
 type NewSubscriber struct {
 	// ID is letters, digits, hyphens and underscores, up to 128. Empty: made up.
@@ -82,7 +78,7 @@ type Registry[Tx any] struct {
 	keeps      Retention
 	network    guard.Policy
 	limits     settingsLimits
-	challenger *Challenger
+	challenger Challenger
 	now        func() time.Time
 }
 
@@ -99,27 +95,27 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	if keys == nil {
 		errs = append(errs, errors.New("sender: NewRegistry needs keys to seal secrets with: see NewKeys"))
 	}
-	if err := c.Network.policy().Validate(); err != nil {
+	if err := guard.Policy(c.Network).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("sender: RegistryConfig.Network: %w", err))
 	}
 	if c.MaxTimeout == 0 {
-		c.MaxTimeout = defaultTimeout
+		c.MaxTimeout = DefaultTimeout
 	}
-	if c.MaxTimeout < minTimeout || c.MaxTimeout > maxTimeout {
-		errs = append(errs, fmt.Errorf("sender: RegistryConfig.MaxTimeout is %v: it must be from %v to %v", c.MaxTimeout, minTimeout, maxTimeout))
+	if c.MaxTimeout < minTimeout || c.MaxTimeout > MaxTimeout {
+		errs = append(errs, fmt.Errorf("sender: RegistryConfig.MaxTimeout is %v: it must be from %v to %v", c.MaxTimeout, minTimeout, MaxTimeout))
 	}
 	for _, name := range c.Proxies {
 		if err := ident.ProxyName(name); err != nil {
 			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Proxies: %w", err))
 		}
 	}
-	c.Retention = c.Retention.withDefaults()
-	errs = append(errs, c.Retention.problems(0)...)
+	c.Retention = c.Retention.WithDefaults()
+	errs = append(errs, c.Retention.Problems(0)...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	r := &Registry[Tx]{
-		store: store, keys: keys, keeps: c.Retention, network: c.Network.policy(), now: c.Now, challenger: c.Challenger,
+		store: store, keys: keys, keeps: c.Retention, network: guard.Policy(c.Network), now: c.Now, challenger: c.Challenger,
 		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies)},
 	}
 	if r.now == nil {
@@ -190,7 +186,7 @@ func (r *Registry[Tx]) Keyring(ctx context.Context, subscriber string) (*signing
 	if err != nil {
 		return nil, err
 	}
-	return r.keys.keyring(sealed)
+	return r.keys.Keyring(sealed)
 }
 
 // Subscription returns a subscription, or ErrNotFound.
@@ -207,8 +203,8 @@ func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscript
 // empty, its own only. History.Subscriptions lists implicit ones too. ErrInvalid: the
 // limit, or a text that can be no id.
 func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after string, limit int) (list []Subscription, err error) {
-	limit, err = pageSize(limit)
-	if err := errors.Join(append(storable(named{"subscriber", subscriber}, named{"after", after}), err)...); err != nil {
+	limit, err = PageSize(limit)
+	if err := errors.Join(append(ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: subscriber}, ident.Text{Name: "after", Text: after}), err)...); err != nil {
 		return nil, err
 	}
 	err = r.store.InTx(ctx, func(tx Tx) error {
@@ -245,7 +241,9 @@ func (r *Registry[Tx]) UnsubscribeTx(ctx context.Context, tx Tx, id string) erro
 	return r.store.DeleteSubscriptionTx(ctx, tx, id)
 }
 
-func pageSize(limit int) (int, error) {
+// PageSize returns how many entries a page has for which limit were asked, 50 if it is 0.
+// ErrInvalid: it is not from 1 to 200.
+func PageSize(limit int) (int, error) {
 	switch {
 	case limit == 0:
 		return 50, nil

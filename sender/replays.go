@@ -43,7 +43,8 @@ type NewReplay struct {
 // after a restart where they were. It is safe for concurrent use.
 type Replays struct {
 	store ReplayStore
-	reach reach
+	keeps Retention
+	now   func() time.Time
 }
 
 // NewReplays returns Replays on a store.
@@ -52,14 +53,18 @@ func NewReplays(store ReplayStore, cfg *ReplaysConfig) (*Replays, error) {
 	if cfg != nil {
 		c = *cfg
 	}
-	r, err := newReach(c.Retention, c.Now)
+	c.Retention = c.Retention.WithDefaults()
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	err := errors.Join(c.Retention.Problems(0)...)
 	if store == nil {
 		err = errors.Join(errors.New("sender: NewReplays needs a store"), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Replays{store: store, reach: r}, nil
+	return &Replays{store: store, keeps: c.Retention, now: c.Now}, nil
 }
 
 // Create begins a replay of the deliveries that match now. What was dead-lettered
@@ -76,7 +81,11 @@ func (r *Replays) Create(ctx context.Context, n NewReplay) (Replay, error) {
 		return Replay{}, err
 	}
 	n.Filter = n.Filter.withDefaults()
-	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, r.reach.notBefore(n.Force))
+	var notBefore time.Time // zero: of any age
+	if !n.Force {
+		notBefore = r.keeps.NotBefore(r.now())
+	}
+	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, notBefore)
 }
 
 // Preview tells what a replay with a filter would send, and changes nothing. It
@@ -94,8 +103,8 @@ func (r *Replays) Get(ctx context.Context, id string) (Replay, error) { return r
 // List lists replays, newest first. ErrInvalid: the subscriber or the limit is not one. ErrNotFound:
 // there is none with the id q.After.
 func (r *Replays) List(ctx context.Context, q ReplayQuery) ([]Replay, error) {
-	limit, err := pageSize(q.Limit)
-	if err := errors.Join(append(storable(named{"subscriber", q.Subscriber}), err)...); err != nil {
+	limit, err := PageSize(q.Limit)
+	if err := errors.Join(append(ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}), err)...); err != nil {
 		return nil, err
 	}
 	q.Limit = limit
@@ -149,7 +158,7 @@ func (f *ReplayFilter) validate() error {
 		err := ident.Type(strings.TrimSuffix(f.EventType, ".*"))
 		bad(err != nil, "event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", f.EventType, err)
 	}
-	errs = append(errs, storable(named{"filter: subscription", f.Subscription}, named{"filter: subscriber", f.Subscriber})...)
+	errs = append(errs, ident.AllStorable(ErrInvalid, ident.Text{Name: "filter: subscription", Text: f.Subscription}, ident.Text{Name: "filter: subscriber", Text: f.Subscriber})...)
 	bad(!f.Until.IsZero() && !f.Since.Before(f.Until), "until %s: it must be later than since, %s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
 	bad(!slices.Contains(errorClasses, f.ErrorClass), "error class %q: there is none of that name", f.ErrorClass)
 	return errors.Join(errs...)
@@ -160,10 +169,10 @@ func (n *NewReplay) validate() error {
 	if !(n.Rate >= 0) || math.IsInf(n.Rate, 0) {
 		errs = append(errs, fmt.Errorf("%w rate %v: it must be a number of deliveries a second, or 0 for no bound", ErrInvalid, n.Rate))
 	}
-	errs = append(errs, storable(named{"by", n.By}, named{"reason", n.Reason})...)
-	for _, text := range []named{{"by", n.By}, {"reason", n.Reason}} {
-		if len(text.text) > maxReplayText {
-			errs = append(errs, fmt.Errorf("%w %s: it has %d bytes, at most %d are allowed", ErrInvalid, text.name, len(text.text), maxReplayText))
+	errs = append(errs, ident.AllStorable(ErrInvalid, ident.Text{Name: "by", Text: n.By}, ident.Text{Name: "reason", Text: n.Reason})...)
+	for _, text := range []ident.Text{{Name: "by", Text: n.By}, {Name: "reason", Text: n.Reason}} {
+		if len(text.Text) > maxReplayText {
+			errs = append(errs, fmt.Errorf("%w %s: it has %d bytes, at most %d are allowed", ErrInvalid, text.Name, len(text.Text), maxReplayText))
 		}
 	}
 	return errors.Join(errs...)

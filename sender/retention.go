@@ -65,7 +65,8 @@ type Retention struct {
 
 const day = 24 * time.Hour
 
-func (r Retention) withDefaults() Retention {
+// WithDefaults returns the retention with its zero fields set to their defaults.
+func (r Retention) WithDefaults() Retention {
 	r.Reach = cmp.Or(r.Reach, 28*day)
 	r.Receivers = cmp.Or(r.Receivers, dedup.DefaultRetention)
 	r.Delivered = cmp.Or(r.Delivered, 30*day)
@@ -76,9 +77,9 @@ func (r Retention) withDefaults() Retention {
 	return r
 }
 
-// problems are all that is wrong with a retention whose defaults are set, for a
+// Problems are all that is wrong with a retention whose defaults are set, for a
 // policy that tries until horizon after the first attempt (0: not known).
-func (r Retention) problems(horizon time.Duration) []error {
+func (r Retention) Problems(horizon time.Duration) []error {
 	var errs []error
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -105,20 +106,6 @@ func (r Retention) problems(horizon time.Duration) []error {
 	return errs
 }
 
-// notBefore is when the oldest event was published that may be sent again without
+// NotBefore is when the oldest event was published that may be sent again without
 // force.
-func (r Retention) notBefore(now time.Time) time.Time { return now.Add(-r.Reach) }
-
-// prune says what goes now.
-func (r Retention) prune(now time.Time) PruneParams {
-	p := PruneParams{
-		Delivered: now.Add(-r.Delivered), Events: now.Add(-r.Events), Notices: now.Add(-r.Notices), Rollups: now.Add(-r.Rollups),
-	}
-	if r.DeadLetters >= 0 {
-		p.DeadLetters = now.Add(-r.DeadLetters)
-	}
-	if r.Objects > 0 {
-		p.Objects = now.Add(-r.Objects)
-	}
-	return p
-}
+func (r Retention) NotBefore(now time.Time) time.Time { return now.Add(-r.Reach) }

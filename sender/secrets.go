@@ -154,7 +154,7 @@ func (r *Registry[Tx]) RevokeSecretTx(ctx context.Context, tx Tx, subscriber str
 // CheckKeys returns an error that matches ErrSealed, and names them, if secrets
 // are sealed with keys that the Registry was not given. Dispatcher.Run asks the
 // same; call it when a process starts that only registers.
-func (r *Registry[Tx]) CheckKeys(ctx context.Context) error { return r.keys.check(ctx, r.store) }
+func (r *Registry[Tx]) CheckKeys(ctx context.Context) error { return r.keys.Check(ctx, r.store) }
 
 // changing runs a change in a transaction, and again if somebody else was first.
 func (r *Registry[Tx]) changing(ctx context.Context, change func(tx Tx) error) (err error) {

@@ -20,8 +20,13 @@ const (
 	minRate        = 0.001
 	maxRate        = 10_000
 	minTimeout     = time.Second
-	maxTimeout     = 30 * time.Second
-	defaultTimeout = 10 * time.Second
+)
+
+// DefaultTimeout is how long an attempt may take if its Settings do not say, and
+// MaxTimeout the longest that they, and a configuration, may say.
+const (
+	DefaultTimeout = 10 * time.Second
+	MaxTimeout     = 30 * time.Second
 )
 
 // settingsLimits are what a registry's configuration says of settings.

@@ -51,8 +51,9 @@ func (k *Keys) openHeader(subscription, name, value string) (string, error) {
 	return string(plain), err
 }
 
-// openHeaders returns a subscription's own headers as they are sent, or nil if it has none.
-func (k *Keys) openHeaders(subscription string, own map[string]string) (http.Header, error) {
+// Headers returns a subscription's own headers as they are sent, or nil if it has none.
+// Its errors match ErrSealed.
+func (k *Keys) Headers(subscription string, own map[string]string) (http.Header, error) {
 	var header http.Header
 	for name, value := range own {
 		if refusedHeader(name) {

@@ -144,10 +144,10 @@ func (o *outside) testNames(t *testing.T) {
 			b := newBed(t)
 			_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 			require.NoError(t, err)
-			challenger, err := sender.NewChallenger(b.store, b.keys, &sender.ChallengerConfig{Network: a.network, Timeout: cfg.Timeout})
+			challenger, err := sender.NewChallenger(&sender.ChallengerConfig{Network: a.network, Timeout: cfg.Timeout})
 			require.NoError(t, err)
 			challenger.Dial(o.resolver, o.watch)
-			err = challenger.Challenge(t.Context(), "sub_a", "wsub_a", "https://"+a.name+"/", sender.Settings{})
+			err = challenger.Challenge(t.Context(), b.challengeOf("sub_a", "https://"+a.name+"/", sender.Settings{}))
 			var failed *sender.ChallengeError
 			require.ErrorAs(t, err, &failed)
 			check(t, failed.Class)

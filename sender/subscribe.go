@@ -81,7 +81,24 @@ func (r *Registry[Tx]) challenge(ctx context.Context, s Subscription) error {
 	if r.challenger == nil {
 		return nil
 	}
-	return r.challenger.Challenge(ctx, s.Subscriber, s.ID, s.URL, s.Settings)
+	if err := s.Settings.Unreadable(); err != nil {
+		return fmt.Errorf("%w (subscription %q)", err, s.ID)
+	}
+	keyring, err := r.Keyring(ctx, s.Subscriber)
+	if err != nil {
+		return err
+	}
+	header, err := r.keys.Headers(s.ID, s.Settings.Headers)
+	if err != nil {
+		return err
+	}
+	c := Challenge{Subscriber: s.Subscriber, Subscription: s.ID, URL: s.URL, Settings: s.Settings, Keyring: keyring, Header: header}
+	if len(s.Settings.SealedCertificate) > 0 {
+		if c.Certificate, err = r.keys.Certificate(s.ID, s.Settings.SealedCertificate); err != nil {
+			return err
+		}
+	}
+	return r.challenger.Challenge(ctx, c)
 }
 
 // subscription makes what is asked for.
@@ -108,7 +125,7 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if len(n.Description) > maxDescription {
 		errs = append(errs, fmt.Errorf("%w subscription: description: it has %d bytes, at most %d are allowed", ErrInvalid, len(n.Description), maxDescription))
 	}
-	errs = append(errs, storable(named{"subscription: description", n.Description})...)
+	errs = append(errs, ident.AllStorable(ErrInvalid, ident.Text{Name: "subscription: description", Text: n.Description})...)
 	if err := n.Settings.check(r.limits); err != nil {
 		errs = append(errs, err)
 	}

@@ -73,7 +73,7 @@ func Matches(s Subscription, eventType, toSubscriber, toSubscription, about stri
 	}
 	byName := about != "" && s.ID == about
 	for _, asked := range s.EventTypes {
-		if asked == eventType || !byName && typeMatches(asked, eventType) {
+		if asked == eventType || !byName && TypeMatches(asked, eventType) {
 			return true
 		}
 	}

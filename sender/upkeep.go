@@ -104,7 +104,7 @@ func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 		u.replaysAt = u.p.d.now().Add(u.every())
 		return false, nil
 	}
-	step, err := u.p.d.store.StepReplays(ctx, spare, announce)
+	step, err := u.p.d.store.StepReplays(ctx, spare, Notice.Draft)
 	if err != nil {
 		return false, err
 	}

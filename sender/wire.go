@@ -189,7 +189,7 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 		err = errors.New("sender: the subscription's URL cannot be parsed")
 	}
 	if err == nil {
-		x, err = d.secrets.keys.prepare(d.post, post.Request{
+		x, err = prepare(d.secrets.keys, d.post, post.Request{
 			Subscription: a.Target.Subscription, URL: a.url, Event: a.Event.ID, Attempt: a.Number, At: now, Body: a.Body, Keyring: keyring,
 			Anew: a.Spared,
 		}, a.Target.Settings)

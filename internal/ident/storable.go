@@ -18,3 +18,18 @@ func Storable(what, s string) error {
 	}
 	return nil
 }
+
+// Text is a text that a caller gave, and what the caller knows it by.
+type Text struct{ Name, Text string }
+
+// AllStorable reports all texts that some database cannot store, each as an error that
+// matches invalid. It comes before the first statement, since the transaction may be the
+// caller's.
+func AllStorable(invalid error, texts ...Text) (errs []error) {
+	for _, t := range texts {
+		if err := Storable(t.Name, t.Text); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %w", invalid, err))
+		}
+	}
+	return errs
+}

@@ -318,9 +318,15 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 	require.NoError(t, err)
 	stored, err := reg.Subscription(ctx, subscriptions[2].ID)
 	require.NoError(t, err)
-	challenger, err := sender.NewChallenger(store, keys, &sender.ChallengerConfig{Network: network, Proxies: cfg.Proxies})
+	challenger, err := sender.NewChallenger(&sender.ChallengerConfig{Network: network, Proxies: cfg.Proxies})
 	require.NoError(t, err)
-	f.failed(challenger.Challenge(ctx, "sub_a", "wsub_a", failing.URL()+"/?token="+f.query, sender.Settings{Headers: map[string]string{"Authorization": f.header}}))
+	asked := sender.Challenge{
+		Subscriber: "sub_a", Subscription: "wsub_a", URL: failing.URL() + "/?token=" + f.query, Keyring: keyring,
+		Settings: sender.Settings{Headers: map[string]string{"Authorization": f.header}}, Header: http.Header{"Authorization": {f.header}},
+	}
+	f.failed(challenger.Challenge(ctx, asked))
+	f.print(asked, &asked)
+	f.encode(asked)
 	verifier, err := signing.NewVerifier(keyring, nil)
 	require.NoError(t, err)
 	f.print(subscriber, secret, fresh, keyring, verifier, challenger, keys, *keys, reg, pub, history, stored, &stored, stored.Settings, &stored.Settings, *f.certificate, f.certificate)

@@ -25,7 +25,7 @@ func TestChallenge(t *testing.T) {
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	network := sender.Network{AllowPrivateNetworks: true}
-	challenger, err := sender.NewChallenger(store, keys, &sender.ChallengerConfig{Network: network})
+	challenger, err := sender.NewChallenger(&sender.ChallengerConfig{Network: network})
 	require.NoError(t, err)
 	registry, err := sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network, Challenger: challenger})
 	require.NoError(t, err)
