@@ -33,7 +33,7 @@ type OutboxStore[Tx any] interface {
 	// durable.
 	//
 	// A draft without a version gets the object's last version + 1, or more: see
-	// RetentionStore.Prune. One with a
+	// DispatchStore.Prune. One with a
 	// version that does not exceed the last is refused with a *VersionError. A
 	// draft whose (KeyScope, Key) is stored already changes nothing, the version
 	// included: with the same KeyHash its Ref is the first one's with Duplicate
@@ -138,146 +138,6 @@ type RegistryStore[Tx any] interface {
 	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
 }
 
-// DispatchStore is the dispatcher's side.
-type DispatchStore interface {
-	SealingStore
-	ReplayStepper
-
-	// Check returns an error that matches ErrUnfit unless the database is
-	// migrated and durable.
-	Check(ctx context.Context) error
-
-	// Woken is signalled, at most once for any number of them, after Wake and
-	// after a commit of this process that may have made something due.
-	Woken() <-chan struct{}
-
-	// Expand makes the deliveries of events that have been committed: for each
-	// event and each subscription that was there when it was committed, has not
-	// been deleted since, and matches (see Matches and Draft.About), one pending delivery. It is due
-	// at once, unless the subscription is paused or disabled: then it is held, and
-	// one row of the subscription says so. A subscription that is closing gets only
-	// what was committed before. It handles up to p.Events events and makes up to about
-	// p.Deliveries deliveries. Each is made exactly once, however many processes expand at
-	// a time; those that find another one at it return a zero Expanded.
-	//
-	// Events come in the order of their commits, but for large ones, of which a call makes
-	// only a part: see ExpandParams.Whole. What is behind a large one does not wait for it,
-	// unless it is about the same object: nothing about an object is begun before all that
-	// was committed before about it is whole. So a delivery can be made after one of a
-	// later event to the same subscription; it is claimed before that if neither is. A few
-	// large events go on side by side; further ones wait, and up to 1024 events that wait
-	// are passed over.
-	Expand(ctx context.Context, p ExpandParams) (Expanded, error)
-
-	// RecordAndClaim records results, then claims deliveries, in one transaction.
-	// Either part may be empty.
-	//
-	// Recording: a result whose Token is not the present lease's, or whose delivery
-	// is not leased, changes nothing (Outcome.Lost). Otherwise
-	// the attempt is stored, b.Decide is called with the rows as they are locked,
-	// and its Decision is stored: the delivery's, the subscription's Health, and the
-	// notices. Results of one subscription are decided in the order given, each with
-	// the Health that the one before left. Decide may run more than once for a
-	// result, if the transaction is retried, and must be pure. Decision.Disable
-	// makes the subscription disabled if it is active; if it is not, it and the
-	// notices of kind NoticeDisabled are dropped; so are those of kind
-	// NoticeDeadLettered of a delivery that reads as cancelled. Each notice is stored, and the
-	// event that b.Announce makes of it, if any, is published in the same
-	// transaction. Decision.Spared is kept with the delivery until the next decision
-	// about it, or until its schedule starts anew.
-	//
-	// Claiming: deliveries that are due, of subscriptions that are active or
-	// closing, as ClaimParams says, never more of one than its Settings.MaxInFlight
-	// less what is leased of it (a lease that has ended takes no room), nor more than
-	// rules.TakeRate grants under its Settings.Rate. A claimed delivery is leased until the database's now +
-	// p.Lease under p.Token, gets the next attempt number, and is not claimed
-	// again before the lease ends. If it has a lease that has ended, that
-	// attempt is stored with ClassInterrupted first and b.Decide is called for
-	// it: it may end the delivery. The claim's cost does not grow with the
-	// backlog, and a delivery that becomes due is never overlooked.
-	//
-	// Events are read after the commit, so that nobody waits for locks while bodies are on
-	// their way; what turns out to be redacted then is cancelled, and not returned. If they
-	// cannot be read the claims stand, without: see Claimed.
-	RecordAndClaim(ctx context.Context, b Batch) (Claims, error)
-
-	// Payloads returns events by their numbers, as in DeliveryKey.Event, each once. The
-	// Body of one that was redacted is empty; who has claimed a delivery of it gives it
-	// back, and it is cancelled. What is not there is left out.
-	Payloads(ctx context.Context, events []int64) (map[int64]Payload, error)
-
-	// Release gives claimed deliveries back whose attempts did not begin: the
-	// attempt number is free again, Decision.Spared of the attempt before is kept,
-	// and they are due at Release.Due. Zero is at once; what has had no attempt is then
-	// due since it was claimed, and comes before what was not: see ClaimParams. A token
-	// that is not the present lease's changes nothing, so a release whose answer was lost
-	// can be repeated.
-	Release(ctx context.Context, rs []Release) error
-
-	// LeasedUnder returns up to limit of the deliveries that are leased under one of these
-	// tokens, to be released at once: a claim whose answer was lost is undone by its token,
-	// which no other one has. It only reads.
-	LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]Release, error)
-
-	// Sweep stores the end of up to limit deliveries that read as cancelled, because
-	// their subscriptions were deleted or resumed without them, and ends the
-	// subscriptions that are closing and have nothing left. It returns how many
-	// deliveries it ended. A store that keeps in memory what it has counted for the
-	// rollups writes it here: a dispatcher calls Sweep about once a second, and at its end.
-	Sweep(ctx context.Context, limit int) (int, error)
-
-	// Keyrings returns the sealed secrets of the subscribers with these numbers, as in
-	// Target.SubscriberNumber, by their numbers. Who is not there is left out.
-	Keyrings(ctx context.Context, subscribers []int64) (map[int64]SealedKeyring, error)
-
-	NotifierStore
-	RetentionStore
-	PresenceStore
-}
-
-// Listener is an optional part of a DispatchStore: one that learns of what other
-// processes have committed. A dispatcher that runs has Listen run beside it.
-type Listener interface {
-	// Listen signals Woken for hints of other processes until ctx ends. It gets over
-	// errors by itself, and may miss hints.
-	Listen(ctx context.Context)
-}
-
-// Opener is an optional part of a DispatchStore: one that holds something, such as
-// connections, for the dispatchers of this process alone.
-type Opener interface {
-	// Open is called before a dispatcher's first call of the store, and done after its
-	// last. Neither fails, or waits for the database to answer. The store may be open any
-	// number of times at once, and again after it was done.
-	Open() (done func())
-}
-
-// HistoryStore answers questions about deliveries. History uses it.
-type HistoryStore interface {
-	NoticeStore
-	QueryStore
-	RetentionStore
-
-	// Delivery returns a delivery with its event's body and all its attempts, or
-	// ErrNotFound.
-	Delivery(ctx context.Context, id string) (Delivery, error)
-
-	// Deliveries lists deliveries, without bodies and attempts, those of the
-	// newest events first, and the cursor of the page that follows ("" if none
-	// does). It looks at up to about MaxExamined candidates: see QueryStore. A
-	// malformed cursor is ErrInvalid.
-	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, string, error)
-
-	// Redeliver makes a delivery due at once. One that is live or dead-lettered
-	// starts its schedule anew: its horizon, its number of tries and what was spared,
-	// while the attempt numbers go on. One that is delivered gets a single attempt
-	// (Live.Single); if that is spared or lost, the one in its place is a single one too.
-	// While an attempt is in flight no second one is started.
-	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if
-	// notBefore is not zero and its event was published before it.
-	Redeliver(ctx context.Context, id string, notBefore time.Time) error
-}
-
 // ExpandParams bounds one call of Expand.
 type ExpandParams struct {
 	Events     int
@@ -361,7 +221,7 @@ type Resume struct {
 // other one claims of that subscription. It is free once everything that was held of it is
 // recorded or released, or all leases of it have ended, by themselves or because the
 // process is taken over. What others hold uses none of a claim's slots; and to a process
-// that knows of them by its last PresenceStore.Beat or Present it is not due, as Claims
+// that knows of them by its last DispatchStore.Beat or Present it is not due, as Claims
 // says it.
 type ClaimParams struct {
 	Lease time.Duration
@@ -369,10 +229,10 @@ type ClaimParams struct {
 	// drawn at random for each claim. Attempt numbers are given out again, after a release
 	// or a failover that has lost commits; a token is not.
 	Token int64
-	// By is the process that claims: see PresenceStore. Zero is no process: nobody takes
+	// By is the process that claims: see DispatchStore.Beat. Zero is no process: nobody takes
 	// over what it claims, and no other one is kept away by it, but it is kept away by them.
 	// If its Beat is not zero and anything is claimed, the transaction stores it
-	// as PresenceStore.Beat does.
+	// as DispatchStore.Beat does.
 	By Presence
 	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
 	Chance float64

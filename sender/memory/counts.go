@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Counts implements sender.QueryStore. It looks at every subscription and at every
+// Counts implements sender.HistoryStore. It looks at every subscription and at every
 // notice.
 func (s *Store) Counts(ctx context.Context) (c sender.Counts, err error) {
 	err = s.inTx(ctx, func(*Tx) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Facts implements sender.QueryStore. It looks at every live delivery of the
+// Facts implements sender.HistoryStore. It looks at every live delivery of the
 // subscription.
 func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error) {
 	err = s.inTx(ctx, func(*Tx) error {

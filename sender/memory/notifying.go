@@ -71,7 +71,7 @@ func (s *Store) notice(id string) *notice {
 	return nil
 }
 
-// ClaimNotices implements sender.NotifierStore.
+// ClaimNotices implements sender.DispatchStore.
 func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
@@ -95,7 +95,7 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 	return claimed, nil
 }
 
-// Notified implements sender.NotifierStore.
+// Notified implements sender.DispatchStore.
 func (s *Store) Notified(ctx context.Context, id string) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		if n := s.notice(id); n != nil && n.NotifiedAt.IsZero() {
@@ -105,7 +105,7 @@ func (s *Store) Notified(ctx context.Context, id string) error {
 	})
 }
 
-// PutOffNotice implements sender.NotifierStore.
+// PutOffNotice implements sender.DispatchStore.
 func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		at := s.notifying[id]

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Beat implements sender.PresenceStore.
+// Beat implements sender.DispatchStore.
 func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Presence, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		known = s.present()
@@ -18,7 +18,7 @@ func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Pre
 	return known, err
 }
 
-// Present implements sender.PresenceStore.
+// Present implements sender.DispatchStore.
 func (s *Store) Present(ctx context.Context) (known []sender.Presence, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		known = s.present()
@@ -36,7 +36,7 @@ func (s *Store) present() (known []sender.Presence) {
 	return known
 }
 
-// TakeOver implements sender.PresenceStore.
+// TakeOver implements sender.DispatchStore.
 func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		ended = 0
@@ -64,7 +64,7 @@ func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err
 	return ended, nil
 }
 
-// Leave implements sender.PresenceStore.
+// Leave implements sender.DispatchStore.
 func (s *Store) Leave(ctx context.Context, p sender.Presence) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		if s.processes[p.Process] == p.Beat {

@@ -15,7 +15,7 @@ func (e *event) stored() sender.StoredEvent {
 	return sender.StoredEvent{EventInfo: e.info, Version: e.version, Redacted: e.redacted, Subscriber: e.to.subscriber, Subscription: e.to.subscription}
 }
 
-// Event implements sender.QueryStore.
+// Event implements sender.HistoryStore.
 func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		e := s.eventByID[id]
@@ -29,7 +29,7 @@ func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, e
 	return out, err
 }
 
-// Events implements sender.QueryStore.
+// Events implements sender.HistoryStore.
 func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -62,7 +62,7 @@ func backward[T any](list []T) func(yield func(int, T) bool) {
 	}
 }
 
-// Subscriptions implements sender.QueryStore.
+// Subscriptions implements sender.HistoryStore.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {

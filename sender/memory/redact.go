@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Redact implements sender.RetentionStore.
+// Redact implements sender.HistoryStore.
 func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
 	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	replayLook = 1000
 )
 
-// StepReplays implements sender.ReplayStepper.
+// StepReplays implements sender.DispatchStore.
 func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out sender.ReplayStep, err error) {
 	if limit <= 0 {
 		return out, nil

@@ -41,7 +41,7 @@ func (tx *Tx) changeRollup(minute time.Time, change func(*sender.Rollup)) {
 	setKey(tx, tx.store.rollups, minute, &r)
 }
 
-// Rollups implements sender.QueryStore.
+// Rollups implements sender.HistoryStore.
 func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		for minute, r := range s.rollups {

@@ -45,7 +45,7 @@ const (
 		WHERE ` + opened + ` AND (h.next_due <= $1 OR h.epoch < s.epoch OR NOT h.open)`
 )
 
-// Counts implements sender.QueryStore. Its cost grows with the subscriptions. Of more
+// Counts implements sender.HistoryStore. Its cost grows with the subscriptions. Of more
 // than 10 000 events that are not expanded it counts those too, if there are any,
 // whose publishing was rolled back.
 func (c *core) Counts(ctx context.Context) (sender.Counts, error) { return side{core: c}.counts(ctx) }

@@ -27,7 +27,7 @@ func scanEvent(r interface{ Scan(to ...any) error }, more ...any) (no int64, e s
 	return no, e, err
 }
 
-// Event implements sender.QueryStore.
+// Event implements sender.HistoryStore.
 func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err error) {
 	err = sql.ErrNoRows
 	if storable(id) {
@@ -46,7 +46,7 @@ func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err 
 	return e, fail("reading an event", err)
 }
 
-// Events implements sender.QueryStore.
+// Events implements sender.HistoryStore.
 func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.S
 	return page, next, nil
 }
 
-// Subscriptions implements sender.QueryStore.
+// Subscriptions implements sender.HistoryStore.
 func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {

@@ -106,7 +106,7 @@ func (c *core) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n 
 	return n, nil
 }
 
-// ClaimNotices implements sender.NotifierStore. With nothing to claim it only reads.
+// ClaimNotices implements sender.DispatchStore. With nothing to claim it only reads.
 func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
 	const doing = "claiming notices"
 	some := false
@@ -127,14 +127,14 @@ func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int)
 	return claimed, nil
 }
 
-// Notified implements sender.NotifierStore.
+// Notified implements sender.DispatchStore.
 func (c *core) Notified(ctx context.Context, id string) error {
 	return c.dispatching().write(ctx, func(w *work) error {
 		return fail("marking a notice", w.execs(markNotified, soughtID(id), w.now))
 	})
 }
 
-// PutOffNotice implements sender.NotifierStore.
+// PutOffNotice implements sender.DispatchStore.
 func (c *core) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
 	return c.dispatching().write(ctx, func(w *work) error {
 		return fail("putting a notice off", w.execs(putOffNotice, soughtID(id), w.now.plus(after)))

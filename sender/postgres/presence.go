@@ -27,7 +27,7 @@ const (
 // over.
 const takeOverBatch = 256
 
-// Beat implements sender.PresenceStore. It is one statement, on a connection of its own.
+// Beat implements sender.DispatchStore. It is one statement, on a connection of its own.
 func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error {
@@ -39,7 +39,7 @@ func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, 
 	return known, fail("storing that the process lives", err)
 }
 
-// Present implements sender.PresenceStore.
+// Present implements sender.DispatchStore.
 func (c *core) Present(ctx context.Context) ([]sender.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().readOne(ctx, present, nil, &nos, &beats)
@@ -56,7 +56,7 @@ func presences(nos, beats []int64) []sender.Presence {
 	return known
 }
 
-// TakeOver implements sender.PresenceStore.
+// TakeOver implements sender.DispatchStore.
 func (c *core) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
 	for over := false; !over && err == nil; {
 		var n int
@@ -114,7 +114,7 @@ func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
 	return int(n), false, nil
 }
 
-// Leave implements sender.PresenceStore.
+// Leave implements sender.DispatchStore.
 func (c *core) Leave(ctx context.Context, p sender.Presence) error {
 	return fail("leaving", c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(deleteProcess, p.Process, p.Beat) }))
 }

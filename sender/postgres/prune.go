@@ -24,7 +24,7 @@ type pruning struct {
 	*rules.PrunePass
 }
 
-// Prune implements sender.RetentionStore. It looks for what is to go in a transaction
+// Prune implements sender.DispatchStore. It looks for what is to go in a transaction
 // that only reads and locks nothing, and removes it in another one. What it frees is
 // used again once it is vacuumed; the tables do not shrink.
 func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {

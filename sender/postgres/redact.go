@@ -44,7 +44,7 @@ const (
 	selectEverSubscriber = `SELECT no FROM surehook_subscribers WHERE id = $1`
 )
 
-// Redact implements sender.RetentionStore. It reads all events that are kept, once.
+// Redact implements sender.HistoryStore. It reads all events that are kept, once.
 // The bytes that it removes are in the tables until these are vacuumed, and in the WAL
 // and its archives as long as these are kept.
 func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {

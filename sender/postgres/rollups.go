@@ -192,7 +192,7 @@ func (r *rollups) here(from, to time.Time) map[rollupKey]sender.Rollup {
 	return all
 }
 
-// Rollups implements sender.QueryStore. What this process has counted is among them at
+// Rollups implements sender.HistoryStore. What this process has counted is among them at
 // once, and what others have within a second.
 func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
 	here := c.rollups.here(from, to)

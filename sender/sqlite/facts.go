@@ -22,7 +22,7 @@ const (
 	pendingOne    = `SELECT due, 0 FROM surehook_pending WHERE subscription = ? AND event = ?`
 )
 
-// Facts implements sender.QueryStore.
+// Facts implements sender.HistoryStore.
 func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error) {
 	err = s.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)

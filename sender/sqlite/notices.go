@@ -123,7 +123,7 @@ func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n
 	return n, err
 }
 
-// ClaimNotices implements sender.NotifierStore. With nothing to claim it only reads.
+// ClaimNotices implements sender.DispatchStore. With nothing to claim it only reads.
 func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
 	const doing = "claiming notices"
 	some := false
@@ -159,14 +159,14 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 	return claimed, err
 }
 
-// Notified implements sender.NotifierStore.
+// Notified implements sender.DispatchStore.
 func (s *Store) Notified(ctx context.Context, id string) error {
 	return s.write(ctx, func(w *work) error {
 		return fail("marking a notice", w.execs(markNotified, s.now(), id))
 	})
 }
 
-// PutOffNotice implements sender.NotifierStore.
+// PutOffNotice implements sender.DispatchStore.
 func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
 	return s.write(ctx, func(w *work) error {
 		return fail("putting a notice off", w.execs(putOffNotice, s.now()+after.Microseconds(), id))

@@ -18,7 +18,7 @@ const (
 	endLeasesOf  = `UPDATE surehook_leases SET until = ?2 WHERE owner = ?1 AND until > ?2`
 )
 
-// Beat implements sender.PresenceStore.
+// Beat implements sender.DispatchStore.
 func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Presence, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
 		if known, err = w.present(); err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Pre
 	return known, err
 }
 
-// Present implements sender.PresenceStore.
+// Present implements sender.DispatchStore.
 func (s *Store) Present(ctx context.Context) (known []sender.Presence, err error) {
 	err = s.read(ctx, func(w *work) error {
 		known, err = w.present()
@@ -50,7 +50,7 @@ func (w *work) present() (known []sender.Presence, err error) {
 	return known, err
 }
 
-// TakeOver implements sender.PresenceStore. It is one transaction: with a single writer
+// TakeOver implements sender.DispatchStore. It is one transaction: with a single writer
 // there are not many leases.
 func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
@@ -105,7 +105,7 @@ func (b *batch) takeOver(p sender.Presence) (ended int, err error) {
 	return int(n), b.execs(deleteProcess, p.Process, p.Beat)
 }
 
-// Leave implements sender.PresenceStore.
+// Leave implements sender.DispatchStore.
 func (s *Store) Leave(ctx context.Context, p sender.Presence) error {
 	return s.write(ctx, func(w *work) error { return fail("leaving", w.execs(deleteProcess, p.Process, p.Beat)) })
 }

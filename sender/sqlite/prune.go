@@ -68,7 +68,7 @@ type pruning struct {
 	*rules.PrunePass
 }
 
-// Prune implements sender.RetentionStore. It looks for what is to go in a
+// Prune implements sender.DispatchStore. It looks for what is to go in a
 // transaction that only reads, and takes the write lock to remove it. The pages that
 // it frees are used again; the file does not shrink.
 func (s *Store) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {

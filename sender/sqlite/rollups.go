@@ -70,7 +70,7 @@ func (s *Store) writeRollup(w *work, r *sender.Rollup) error {
 	return w.execs(upsertRollup, micros(r.Minute), s.shard, string(text))
 }
 
-// Rollups implements sender.QueryStore.
+// Rollups implements sender.HistoryStore.
 func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
 	err = s.read(ctx, func(w *work) error {
 		return w.each(func(rows *sql.Rows) (bool, error) {
