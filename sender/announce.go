@@ -2,7 +2,6 @@ package sender
 
 import (
 	"encoding/json"
-	"time"
 )
 
 // announcement is the data of a notice's event.
@@ -46,13 +45,4 @@ func (n Notice) about() Object {
 		return Object{Type: reservedType + "replay", ID: n.Replay}
 	}
 	return Object{Type: reservedType + "network", ID: "own"}
-}
-
-// notifyPause is how long a notice waits that a Notifier did not accept.
-func notifyPause(tries int) time.Duration {
-	pause := 10 * time.Second
-	for range min(tries-1, 10) {
-		pause *= 2
-	}
-	return min(pause, time.Hour)
 }

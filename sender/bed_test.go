@@ -3,6 +3,7 @@ package sender_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -173,3 +174,69 @@ func (n *noted[T]) list() []T {
 type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// settled is a store whose claims carry the given settings, or else what the
+// registry has stored.
+type settled struct {
+	*memory.Store
+	t     *testing.T
+	given *sender.Settings
+}
+
+func (s settled) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+	claims, err := s.Store.RecordAndClaim(ctx, b)
+	for _, c := range claims.Claimed {
+		if s.given != nil {
+			c.Target.Settings = s.given
+			continue
+		}
+		var sub sender.Subscription
+		require.NoError(s.t, s.InTx(ctx, func(tx *memory.Tx) (err error) {
+			sub, err = s.SubscriptionTx(ctx, tx, c.Target.Subscription)
+			return err
+		}))
+		c.Target.Settings = &sub.Settings
+	}
+	return claims, err
+}
+
+// challengeOf is what a registry hands to its challenger.
+func (b *bed) challengeOf(subscriber, rawURL string, s sender.Settings) sender.Challenge {
+	b.t.Helper()
+	keyring, err := b.reg.Keyring(b.t.Context(), subscriber)
+	require.NoError(b.t, err)
+	return sender.Challenge{Subscriber: subscriber, Subscription: "wsub_1", URL: rawURL, Settings: s, Keyring: keyring}
+}
+
+// settledDispatcher returns a dispatcher whose claims carry settings, given ones or
+// those that are stored.
+func (b *bed) settledDispatcher(given *sender.Settings, cfg sender.DispatcherConfig) *sender.Dispatcher {
+	b.t.Helper()
+	return b.dispatcherOn(settled{b.store, b.t, given}, cfg)
+}
+
+func (b *bed) subscribeWith(subscriber, url string, c *sender.ClientCertificate) sender.Subscription {
+	b.t.Helper()
+	_, _, err := b.reg.CreateSubscriber(b.t.Context(), sender.NewSubscriber{ID: subscriber})
+	require.NoError(b.t, err)
+	s, err := b.reg.Subscribe(b.t.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url, ClientCertificate: c})
+	require.NoError(b.t, err)
+	return s
+}
+
+// keysOf seal with the first id and open what the others have sealed.
+func keysOf(t *testing.T, current string, older ...string) *sender.Keys {
+	t.Helper()
+	key := func(id string) sender.SealingKey {
+		return sender.SealingKey{ID: id, Key: bytes.Repeat([]byte(id), 32)}
+	}
+	var keys []sender.SealingKey
+	for _, id := range older {
+		keys = append(keys, key(id))
+	}
+	k, err := sender.NewKeys(key(current), keys...)
+	require.NoError(t, err)
+	return k
+}
+
+var errAway = errors.New("the database is away")

@@ -48,7 +48,7 @@ func echo(t *testing.T, status int, f func(token string) string) sendertest.Step
 	})
 }
 
-func (b *bed) challenged(cfg *sender.ChallengerConfig) *sender.Registry[*memory.Tx] {
+func challenged(b *bed, cfg *sender.ChallengerConfig) *sender.Registry[*memory.Tx] {
 	b.t.Helper()
 	cfg.Network = private
 	challenger, err := sender.NewChallenger(cfg)
@@ -56,14 +56,6 @@ func (b *bed) challenged(cfg *sender.ChallengerConfig) *sender.Registry[*memory.
 	reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Network: private, Challenger: challenger, Proxies: []string{"eu"}})
 	require.NoError(b.t, err)
 	return reg
-}
-
-// challengeOf is what a registry hands to its challenger.
-func (b *bed) challengeOf(subscriber, rawURL string, s sender.Settings) sender.Challenge {
-	b.t.Helper()
-	keyring, err := b.reg.Keyring(b.t.Context(), subscriber)
-	require.NoError(b.t, err)
-	return sender.Challenge{Subscriber: subscriber, Subscription: "wsub_1", URL: rawURL, Settings: s, Keyring: keyring}
 }
 
 func TestChallengeAnswered(t *testing.T) {
@@ -80,7 +72,7 @@ func TestChallengeAnswered(t *testing.T) {
 			_, secret, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 			require.NoError(t, err)
 			ep := sendertest.NewEndpoint(t, step)
-			s, err := b.challenged(&sender.ChallengerConfig{UserAgent: "me"}).Subscribe(t.Context(), sender.NewSubscription{
+			s, err := challenged(b, &sender.ChallengerConfig{UserAgent: "me"}).Subscribe(t.Context(), sender.NewSubscription{
 				Subscriber: "sub_a", URL: ep.URL() + "/hook", Settings: sender.Settings{Headers: map[string]string{"X-Api-Key": "k"}},
 			})
 			require.NoError(t, err)
@@ -130,7 +122,7 @@ func TestChallengeNotAnswered(t *testing.T) {
 			_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 			require.NoError(t, err)
 			ep := sendertest.NewEndpoint(t, c.step)
-			_, err = b.challenged(&sender.ChallengerConfig{Timeout: 300 * time.Millisecond}).Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: ep.URL()})
+			_, err = challenged(b, &sender.ChallengerConfig{Timeout: 300 * time.Millisecond}).Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: ep.URL()})
 			require.ErrorIs(t, err, sender.ErrChallenge)
 			var failed *sender.ChallengeError
 			require.ErrorAs(t, err, &failed)
@@ -187,7 +179,7 @@ func TestChallengeThroughProxyThatFails(t *testing.T) {
 		defer stop()
 		b := newBed(t)
 		b.subscribe("sub_a", "http://endpoint/")
-		reg := b.challenged(&sender.ChallengerConfig{Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}}})
+		reg := challenged(b, &sender.ChallengerConfig{Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}}})
 		_, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://127.0.0.1:9/", Settings: sender.Settings{Proxy: "eu"}})
 		require.ErrorContains(t, err, "the proxy ")
 		require.NotContains(t, err.Error(), "hunter2")
@@ -232,7 +224,7 @@ func TestChallengeComesAfterChecksAndBeforeTheTransaction(t *testing.T) {
 		_, err := b.reg.Subscriber(ctx, "sub_a")
 		return nil, errors.Join(errors.New("not reachable"), err)
 	})
-	reg := b.challenged(&sender.ChallengerConfig{UnguardedTransport: endpoint})
+	reg := challenged(b, &sender.ChallengerConfig{UnguardedTransport: endpoint})
 	for _, n := range []sender.NewSubscription{
 		{Subscriber: "sub_a", URL: "http://endpoint/#x"},
 		{Subscriber: "sub_a", URL: "http://endpoint/", EventTypes: []string{""}},
@@ -264,7 +256,7 @@ func TestChallengeGivenUpByTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		b.subscribe("sub_a", "http://endpoint/")
-		reg := b.challenged(&sender.ChallengerConfig{UnguardedTransport: sendertest.NewRoundTripper(sendertest.Hang())})
+		reg := challenged(b, &sender.ChallengerConfig{UnguardedTransport: sendertest.NewRoundTripper(sendertest.Hang())})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := reg.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})

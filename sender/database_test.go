@@ -2,7 +2,6 @@ package sender_test
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,8 +20,6 @@ type brokenStore struct {
 	failRecords atomic.Int64 // so many batches with results fail
 	after       bool         // they fail after the commit
 }
-
-var errAway = errors.New("the database is away")
 
 func (s *brokenStore) Check(ctx context.Context) error {
 	if s.failChecks.Add(-1) >= 0 {

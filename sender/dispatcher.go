@@ -382,3 +382,14 @@ func panicText(v any) string {
 	}
 	return fmt.Sprintf("%T", v)
 }
+
+// Errors of the dispatcher.
+var (
+	// ErrRunning: Run or RunOnce is under way on this dispatcher.
+	ErrRunning = errors.New("sender: the dispatcher is running already")
+
+	// ErrDrainTimeout: Run gave up waiting for attempts in flight. Their
+	// deliveries become due again when a dispatcher finds that the process is gone, or
+	// when their leases end.
+	ErrDrainTimeout = errors.New("sender: attempts were still in flight when the drain timeout was over")
+)

@@ -70,17 +70,6 @@ var (
 	ErrUnfit = errors.New("sender: the database is not fit")
 )
 
-// Errors of the dispatcher.
-var (
-	// ErrRunning: Run or RunOnce is under way on this dispatcher.
-	ErrRunning = errors.New("sender: the dispatcher is running already")
-
-	// ErrDrainTimeout: Run gave up waiting for attempts in flight. Their
-	// deliveries become due again when a dispatcher finds that the process is gone, or
-	// when their leases end.
-	ErrDrainTimeout = errors.New("sender: attempts were still in flight when the drain timeout was over")
-)
-
 // ErrSealed: a secret cannot be opened, because its sealing key is missing or because it
 // was sealed for another row.
 var ErrSealed = errors.New("sender: the secret cannot be opened")

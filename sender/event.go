@@ -244,3 +244,23 @@ func (e *Event) hash() (sum [sha256.Size]byte) {
 	h.Sum(sum[:0])
 	return sum
 }
+
+// EventInfo is what logs and hooks say of an event.
+type EventInfo struct {
+	ID        string
+	Type      string
+	Object    Object
+	CreatedAt time.Time // when it was published, on the database's clock
+	Notice    bool      // it tells of a notice
+	URL       string    // where it is posted; "": to its subscription's URL
+}
+
+// StoredEvent is an event as it was published.
+type StoredEvent struct {
+	EventInfo
+	Version      int64
+	Subscriber   string // the id of the one that it is addressed to; "": everyone who asks for its type
+	Subscription string // likewise
+	Redacted     bool   // its body was removed: see History.Redact
+	Body         []byte // as posted; in the answer of Event only; nil: it was redacted
+}

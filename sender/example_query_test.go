@@ -144,3 +144,49 @@ func ExampleLatency() {
 	// 100 1s
 	// true true
 }
+
+// What could not be delivered is looked at, and sent again.
+func ExampleHistory() {
+	ctx := context.Background()
+	broken := true
+	s := newService(func(w http.ResponseWriter, _ *http.Request) {
+		if broken {
+			http.Error(w, "no database", http.StatusInternalServerError)
+		}
+	})
+	defer s.close()
+	s.subscribe(ctx)
+	pub, err := sender.NewPublisher(s.store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pub.Publish(ctx, sender.Event{Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "inv_1"}}); err != nil {
+		log.Fatal(err)
+	}
+	s.dispatch(ctx)
+
+	history, err := sender.NewHistory(s.store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	page, _, err := history.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusAwaitingRetry})
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := history.Delivery(ctx, page[0].ID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range d.Attempts {
+		fmt.Printf("attempt %d: %s, %q\n", a.Number, a.Error, a.Snippet)
+	}
+
+	broken = false
+	if err := history.Redeliver(ctx, d.ID); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("delivered", s.dispatch(ctx).Delivered)
+	// Output:
+	// attempt 1: answered 500, "no database\n"
+	// delivered 1
+}

@@ -194,3 +194,12 @@ func (k *Keys) Keyring(sealed SealedKeyring) (*signing.Keyring, error) {
 // boundTo is the additional data of a secret's seal. Neither part can hold the
 // separator: ids are of letters, digits, hyphens and underscores.
 func boundTo(subscriber, id string) string { return "surehook secret|" + subscriber + "|" + id }
+
+// SealingStore knows what sealing keys are in use. Registry and Dispatcher use it.
+type SealingStore interface {
+	// SealingKeys lists the ids of the sealing keys that anything is sealed with,
+	// each once, in ascending order of their bytes. The first is "" if something
+	// is sealed with a key that is not known. What it costs depends on how many
+	// keys there are, and not on what they sealed.
+	SealingKeys(ctx context.Context) ([]string, error)
+}

@@ -1,7 +1,6 @@
 package sender
 
 import (
-	"context"
 	"time"
 )
 
@@ -46,19 +45,3 @@ type Notice struct {
 	AcknowledgedAt time.Time // zero: nobody has
 	NotifiedAt     time.Time // when a Notifier accepted it; zero: none has
 }
-
-// NoticeQuery selects notices. Empty fields select all.
-type NoticeQuery struct {
-	Subscriber   string // the id of whom they are for
-	Subscription string
-	Kind         NoticeKind
-	Unread       bool   // only those that nobody has acknowledged
-	Cursor       string // of the page before
-	Limit        int    // 1 to 200; 0 means 50
-}
-
-// Notifier tells people of a notice: by e-mail, in a chat, on a pager. It is called
-// until it returns nil, with growing pauses of up to an hour, so it may be called
-// more than once for a notice; it must not take longer than a minute. A notice that
-// somebody has acknowledged in the meantime is not sent any more.
-type Notifier func(ctx context.Context, n Notice) error

@@ -73,3 +73,18 @@ func (d *Dispatcher) tell(ctx context.Context, n Notice) (err error) {
 	}()
 	return d.cfg.Notifier(ctx, n)
 }
+
+// Notifier tells people of a notice: by e-mail, in a chat, on a pager. It is called
+// until it returns nil, with growing pauses of up to an hour, so it may be called
+// more than once for a notice; it must not take longer than a minute. A notice that
+// somebody has acknowledged in the meantime is not sent any more.
+type Notifier func(ctx context.Context, n Notice) error
+
+// notifyPause is how long a notice waits that a Notifier did not accept.
+func notifyPause(tries int) time.Duration {
+	pause := 10 * time.Second
+	for range min(tries-1, 10) {
+		pause *= 2
+	}
+	return min(pause, time.Hour)
+}

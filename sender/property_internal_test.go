@@ -1,11 +1,8 @@
 package sender
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -113,109 +110,6 @@ func TestPropertySlotsAreSharedFairly(t *testing.T) {
 				}
 			},
 		})
-	})
-}
-
-// Through any number of rotations, what is sealed opens as long as its key is there,
-// in its row and in no other; and sealed anew it needs the new key alone.
-func TestPropertySealedSurvivesRotation(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		key := func(i int) SealingKey {
-			return SealingKey{ID: fmt.Sprint("key-", i), Key: bytes.Repeat([]byte{byte(i + 1)}, 32)}
-		}
-		bound := rapid.StringMatching(`[a-z_|]{1,20}`).Draw(t, "bound")
-		plain := rapid.SliceOf(rapid.Byte()).Draw(t, "plain")
-		rotations := rapid.IntRange(1, 6).Draw(t, "rotations")
-		keys, err := NewKeys(key(0))
-		require.NoError(t, err)
-		sealed, sealedWith := keys.sealFor(bound, plain), 0
-		for i := 1; i <= rotations; i++ {
-			var older []SealingKey
-			for j := range i {
-				if rapid.Bool().Draw(t, "kept") {
-					older = append(older, key(j))
-				}
-			}
-			keys, err := NewKeys(key(i), older...)
-			require.NoError(t, err)
-			has := slices.ContainsFunc(older, func(k SealingKey) bool { return k.ID == fmt.Sprint("key-", sealedWith) })
-			got, err := keys.openFor(bound, sealed)
-			if !has {
-				require.ErrorIs(t, err, ErrSealed)
-				require.ErrorContains(t, err, fmt.Sprint("key-", sealedWith), "it says which key is asked for")
-				require.ErrorIs(t, keys.missing([]string{fmt.Sprint("key-", sealedWith)}), ErrSealed)
-				continue
-			}
-			require.NoError(t, err)
-			require.Equal(t, string(plain), string(got))
-			_, err = keys.openFor(bound+"'", sealed)
-			require.ErrorIs(t, err, ErrSealed)
-			if rapid.Bool().Draw(t, "renewed") {
-				sealed, err = keys.renewFor(bound, sealed)
-				require.NoError(t, err)
-				id, err := keyOf(sealed)
-				require.NoError(t, err)
-				require.Equal(t, fmt.Sprint("key-", i), id)
-				sealedWith = i
-			}
-		}
-	})
-}
-
-var someTypes = rapid.SampledFrom([]string{"a", "b", "a.b", "a.c", "a.b.c", "ab", "ab.c", "a.b.c.d"})
-
-// A replay selects what passes each of its conditions, one by one.
-func TestPropertyReplaySelection(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		id := rapid.SampledFrom([]string{"", "x", "y"})
-		at := rapid.Custom(func(t *rapid.T) time.Time {
-			n := rapid.IntRange(0, 4).Draw(t, "n")
-			if n == 0 {
-				return time.Time{}
-			}
-			return propertyTime.Add(time.Duration(n) * time.Hour)
-		})
-		class := rapid.SampledFrom([]Class{ClassNone, ClassDNS, ClassTimeout})
-		pattern := rapid.SampledFrom([]string{"", "*", "a", "a.*", "a.b.*", "ab", "a.b"})
-		f := ReplayFilter{
-			Subscription: id.Draw(t, "subscription"), Subscriber: id.Draw(t, "subscriber"), EventType: pattern.Draw(t, "pattern"),
-			Since: at.Draw(t, "since"), Until: at.Draw(t, "until"), ErrorClass: class.Draw(t, "class"),
-		}
-		c := ReplayCandidate{
-			Subscription: id.Draw(t, "its subscription"), Subscriber: id.Draw(t, "its subscriber"), EventType: someTypes.Draw(t, "its type"),
-			Published: propertyTime.Add(time.Duration(rapid.IntRange(1, 4).Draw(t, "published")) * time.Hour), ErrorClass: class.Draw(t, "its class"),
-		}
-		want := true
-		want = want && (f.Subscription == "" || f.Subscription == c.Subscription)
-		want = want && (f.Subscriber == "" || f.Subscriber == c.Subscriber)
-		want = want && (f.EventType == "" || f.EventType == "*" || f.EventType == c.EventType ||
-			strings.HasSuffix(f.EventType, ".*") && strings.HasPrefix(c.EventType, strings.TrimSuffix(f.EventType, "*")))
-		want = want && (f.Since.IsZero() || f.Since.Compare(c.Published) <= 0)
-		want = want && (f.Until.IsZero() || f.Until.Compare(c.Published) > 0)
-		want = want && (f.ErrorClass == ClassNone || f.ErrorClass == c.ErrorClass)
-		require.Equal(t, want, f.Selects(c))
-	})
-}
-
-// A replay that has ended stays as it ended, to ask for what it is changes nothing, and
-// all else is a change.
-func TestPropertyReplayTurns(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		status := rapid.SampledFrom([]ReplayStatus{ReplayRunning, ReplayPaused, ReplayCancelled, ReplayFinished})
-		is := ReplayRunning
-		for range 10 {
-			to := status.Draw(t, "to")
-			ended := is == ReplayCancelled || is == ReplayFinished
-			changes, err := is.Turn(to)
-			if ended && to != is {
-				require.ErrorIs(t, err, ErrStatus)
-				require.False(t, changes)
-				continue
-			}
-			require.NoError(t, err)
-			require.Equal(t, to != is, changes)
-			is = to
-		}
 	})
 }
 

@@ -30,7 +30,7 @@ func proxied(names ...string) sender.DispatcherConfig {
 }
 
 // subscribeThrough subscribes through the proxy of a name.
-func (b *bed) subscribeThrough(proxy, subscriber, to string) {
+func subscribeThrough(b *bed, proxy, subscriber, to string) {
 	b.t.Helper()
 	b.subscribe(subscriber, to)
 	subs, _, err := b.history.Subscriptions(b.t.Context(), sender.SubscriptionQuery{Subscriber: subscriber})
@@ -177,9 +177,9 @@ func TestFailingProxyIsTold(t *testing.T) {
 		works := answering(byMethod{http.MethodConnect: after(0, 200), http.MethodPost: after(0, 204)})
 		us.set(works)
 		for i := range 6 {
-			b.subscribeThrough("eu", fmt.Sprintf("sub_%d", i), fmt.Sprintf("http://127.0.0.%d:9/", i+1))
+			subscribeThrough(b, "eu", fmt.Sprintf("sub_%d", i), fmt.Sprintf("http://127.0.0.%d:9/", i+1))
 		}
-		b.subscribeThrough("us", "sub_us", "http://127.0.0.1:9/")
+		subscribeThrough(b, "us", "sub_us", "http://127.0.0.1:9/")
 		b.start(d)
 		notices := func() []sender.Notice {
 			list, _, err := b.history.Notices(t.Context(), sender.NoticeQuery{})
@@ -284,7 +284,7 @@ func TestHangingProxyIsIsolated(t *testing.T) {
 			}
 			if others {
 				for i := range subscribers {
-					b.subscribeThrough("eu", fmt.Sprintf("sub_%d", i), "http://127.0.0.1:9/")
+					subscribeThrough(b, "eu", fmt.Sprintf("sub_%d", i), "http://127.0.0.1:9/")
 					b.publish(fmt.Sprintf("sub_%d", i))
 				}
 				time.Sleep(time.Minute)

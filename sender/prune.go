@@ -89,3 +89,39 @@ func past(r Retention, now time.Time) PruneParams {
 	}
 	return p
 }
+
+// PruneParams says what goes, by times of the database's clock, and bounds one
+// batch.
+type PruneParams struct {
+	Delivered   time.Time
+	DeadLetters time.Time
+	Events      time.Time
+	Notices     time.Time
+	Rollups     time.Time
+	Objects     time.Time
+
+	Cursor string // of the batch before; "": a pass begins
+	Limit  int    // at least 1
+}
+
+// Pruned counts what was removed.
+type Pruned struct {
+	Deliveries  int // records of delivered and cancelled ones
+	DeadLetters int
+	Events      int
+	Notices     int
+	Rollups     int // minutes, each once for every process that did something in it
+
+	Subscriptions int
+	Objects       int // whose last versions are forgotten
+
+	Cursor string // of the batch that follows; "": the pass is over
+}
+
+func (p Pruned) plus(q Pruned) Pruned {
+	return Pruned{
+		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
+		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Subscriptions: p.Subscriptions + q.Subscriptions,
+		Objects: p.Objects + q.Objects, Cursor: q.Cursor,
+	}
+}

@@ -39,32 +39,6 @@ type EventQuery struct {
 	Limit      int       // 1 to 200; 0 means 50
 }
 
-// SubscriptionQuery selects subscriptions that are not deleted. Empty fields
-// select all.
-type SubscriptionQuery struct {
-	Subscriber string // id
-	Status     SubscriptionStatus
-	Implicit   bool   // implicit ones too
-	Cursor     string // of the page before
-	Limit      int    // 1 to 200; 0 means 50
-}
-
-// StoredEvent is an event as it was published.
-type StoredEvent struct {
-	EventInfo
-	Version      int64
-	Subscriber   string // the id of the one that it is addressed to; "": everyone who asks for its type
-	Subscription string // likewise
-	Redacted     bool   // its body was removed: see History.Redact
-	Body         []byte // as posted; in the answer of Event only; nil: it was redacted
-}
-
-// Matches tells whether the query's conditions hold for a subscription. Stores call
-// it.
-func (q *SubscriptionQuery) Matches(s Subscription) bool {
-	return (q.Subscriber == "" || q.Subscriber == s.Subscriber) && (q.Status == "" || q.Status == s.Status) && (q.Implicit || !s.Implicit)
-}
-
 // MatchesEvent tells whether the query's conditions on events hold for one. Stores
 // call it.
 func (q *DeliveryQuery) MatchesEvent(e EventInfo) bool {
@@ -84,16 +58,6 @@ func eventMatches(eventType string, object Object, since, until time.Time, e Eve
 		!e.CreatedAt.Before(since) && (until.IsZero() || e.CreatedAt.Before(until))
 }
 
-// TypeMatches tells whether an event type is what is asked for: exactly it, or by
-// "prefix.*" or "*".
-func TypeMatches(asked, eventType string) bool {
-	if asked == "*" || asked == eventType {
-		return true
-	}
-	prefix, ok := strings.CutSuffix(asked, "*")
-	return ok && strings.HasPrefix(eventType, prefix)
-}
-
 func checkEventFilter(eventType string, object Object, since, until time.Time) (errs []error) {
 	if eventType != "" && eventType != "*" {
 		if err := ident.Type(strings.TrimSuffix(eventType, ".*")); err != nil {
@@ -109,4 +73,14 @@ func checkEventFilter(eventType string, object Object, since, until time.Time) (
 			ErrInvalid, since.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339)))
 	}
 	return errs
+}
+
+// NoticeQuery selects notices. Empty fields select all.
+type NoticeQuery struct {
+	Subscriber   string // the id of whom they are for
+	Subscription string
+	Kind         NoticeKind
+	Unread       bool   // only those that nobody has acknowledged
+	Cursor       string // of the page before
+	Limit        int    // 1 to 200; 0 means 50
 }

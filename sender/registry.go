@@ -241,18 +241,6 @@ func (r *Registry[Tx]) UnsubscribeTx(ctx context.Context, tx Tx, id string) erro
 	return r.store.DeleteSubscriptionTx(ctx, tx, id)
 }
 
-// PageSize returns how many entries a page has for which limit were asked, 50 if it is 0.
-// ErrInvalid: it is not from 1 to 200.
-func PageSize(limit int) (int, error) {
-	switch {
-	case limit == 0:
-		return 50, nil
-	case limit < 1 || limit > 200:
-		return 0, fmt.Errorf("%w limit %d: it must be from 1 to 200", ErrInvalid, limit)
-	}
-	return limit, nil
-}
-
 // asID words an error about an id that has the form of an event's.
 func asID(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "event "))

@@ -56,7 +56,7 @@ func givesUpSoon(t *testing.T) sender.Policy {
 }
 
 // deadLetters publishes n events that are dead letters afterwards.
-func (b *bed) deadLetters(d *sender.Dispatcher, n int) {
+func deadLetters(b *bed, d *sender.Dispatcher, n int) {
 	b.t.Helper()
 	b.subscribe("sub_a", "https://example.com/")
 	for range n {
@@ -72,7 +72,7 @@ func (b *bed) deadLetters(d *sender.Dispatcher, n int) {
 	require.Equal(b.t, n, dead)
 }
 
-func (b *bed) replays(cfg *sender.ReplaysConfig) *sender.Replays {
+func replays(b *bed, cfg *sender.ReplaysConfig) *sender.Replays {
 	b.t.Helper()
 	r, err := sender.NewReplays(b.store, cfg)
 	require.NoError(b.t, err)
@@ -89,13 +89,13 @@ func TestReplayIsWorkedThroughByRunOnce(t *testing.T) {
 			Hooks: sender.Hooks{ReplayFinished: func(_ context.Context, r sender.Replay) { finished = append(finished, r) }},
 		})
 		const dead = 1500 // more than a step looks at
-		b.deadLetters(d, dead)
+		deadLetters(b, d, dead)
 		_, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{
 			Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{string(sender.NoticeReplayFinished)},
 		})
 		require.NoError(t, err)
 
-		replays := b.replays(nil)
+		replays := replays(b, nil)
 		r, err := replays.Create(t.Context(), sender.NewReplay{Filter: sender.ReplayFilter{Subscriber: "sub_a"}, By: "me", Reason: "they are back"})
 		require.NoError(t, err)
 		require.EqualValues(t, dead, r.Matched)
@@ -117,8 +117,8 @@ func TestReplayStandsBehindFreshWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, wire := newBed(t), &answers{status: 500}
 		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t), Slots: 4})
-		b.deadLetters(d, 200)
-		_, err := b.replays(nil).Create(t.Context(), sender.NewReplay{})
+		deadLetters(b, d, 200)
+		_, err := replays(b, nil).Create(t.Context(), sender.NewReplay{})
 		require.NoError(t, err)
 		fresh := map[string]bool{}
 		for range 100 {
@@ -164,8 +164,8 @@ func TestReplayTakesSpareSlotsOnly(t *testing.T) {
 		b, wire := newBed(t), &answers{status: 500}
 		store := &spared{DispatchStore: b.store, t: t}
 		d := b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t), Slots: 8})
-		b.deadLetters(d, 100)
-		_, err := b.replays(nil).Create(t.Context(), sender.NewReplay{})
+		deadLetters(b, d, 100)
+		_, err := replays(b, nil).Create(t.Context(), sender.NewReplay{})
 		require.NoError(t, err)
 		for range 50 {
 			b.publish("sub_a")
@@ -183,10 +183,10 @@ func TestReplayGetsOnBesideATrickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, wire := newBed(t), &answers{status: 500}
 		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t)})
-		b.deadLetters(d, 100)
+		deadLetters(b, d, 100)
 		wire.answer(204)
 		stop := b.start(d)
-		replays := b.replays(nil)
+		replays := replays(b, nil)
 		r, err := replays.Create(t.Context(), sender.NewReplay{})
 		require.NoError(t, err)
 		for range 500 { // each step of the dispatcher finds something
@@ -206,10 +206,10 @@ func TestReplayKeepsItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, wire := newBed(t), &answers{status: 500}
 		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t)})
-		b.deadLetters(d, 20)
+		deadLetters(b, d, 20)
 		wire.answer(204)
 		start := time.Now()
-		replays := b.replays(nil)
+		replays := replays(b, nil)
 		r, err := replays.Create(t.Context(), sender.NewReplay{Rate: 4})
 		require.NoError(t, err)
 		_, err = d.RunOnce(t.Context())
@@ -235,7 +235,7 @@ func TestReplayIsHeldBackByItsReach(t *testing.T) {
 		b, wire := newBed(t), &answers{status: 500}
 		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: wire, Policy: givesUpSoon(t)})
 		published := time.Now()
-		b.deadLetters(d, 1)
+		deadLetters(b, d, 1)
 		id := b.delivery().ID
 
 		for _, c := range []struct {
@@ -246,7 +246,7 @@ func TestReplayIsHeldBackByItsReach(t *testing.T) {
 			{sender.Retention{Reach: 30 * day, Receivers: 31 * day}, 30 * day},
 		} {
 			time.Sleep(c.reach - time.Since(published))
-			replays := b.replays(&sender.ReplaysConfig{Retention: c.keeps})
+			replays := replays(b, &sender.ReplaysConfig{Retention: c.keeps})
 			history, err := sender.NewHistory(b.store, &sender.HistoryConfig{Retention: c.keeps})
 			require.NoError(t, err)
 			r, err := replays.Create(t.Context(), sender.NewReplay{})
@@ -261,7 +261,7 @@ func TestReplayIsHeldBackByItsReach(t *testing.T) {
 			require.True(t, refused.Published.Equal(published))
 			require.ErrorIs(t, history.Redeliver(t.Context(), id), sender.ErrRetention)
 		}
-		r, err := b.replays(nil).Create(t.Context(), sender.NewReplay{Force: true})
+		r, err := replays(b, nil).Create(t.Context(), sender.NewReplay{Force: true})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, r.Matched)
 		require.NoError(t, b.history.RedeliverForced(t.Context(), id))
@@ -273,7 +273,7 @@ func TestReplayIsHeldBackByItsReach(t *testing.T) {
 }
 
 func TestReplaysRefuse(t *testing.T) {
-	replays := newBed(t).replays(nil)
+	replays := replays(newBed(t), nil)
 	now := time.Now()
 	for name, c := range map[string]struct {
 		n    sender.NewReplay

@@ -18,7 +18,7 @@ import (
 
 // many registers subscribers, some of which are in the middle of a rotation, and
 // returns how many secrets they have.
-func (b *bed) many(n int) (secrets int) {
+func many(b *bed, n int) (secrets int) {
 	b.t.Helper()
 	for i := range n {
 		id := fmt.Sprintf("sub_%03d", i)
@@ -35,7 +35,7 @@ func (b *bed) many(n int) (secrets int) {
 }
 
 // opens ends the test unless keys open all secrets, which are what they were.
-func (b *bed) opens(keys *sender.Keys, n int, versions map[string]int64) {
+func opens(b *bed, keys *sender.Keys, n int, versions map[string]int64) {
 	b.t.Helper()
 	reg, err := sender.NewRegistry(b.store, keys, nil)
 	require.NoError(b.t, err)
@@ -43,21 +43,21 @@ func (b *bed) opens(keys *sender.Keys, n int, versions map[string]int64) {
 		id := fmt.Sprintf("sub_%03d", i)
 		_, err := reg.Keyring(b.t.Context(), id)
 		require.NoError(b.t, err)
-		require.Equal(b.t, versions[id], b.sealed(id).Version, "nothing has to be loaded again")
+		require.Equal(b.t, versions[id], sealed(b, id).Version, "nothing has to be loaded again")
 	}
 }
 
-func (b *bed) versions(n int) map[string]int64 {
+func versions(b *bed, n int) map[string]int64 {
 	b.t.Helper()
 	versions := map[string]int64{}
 	for i := range n {
 		id := fmt.Sprintf("sub_%03d", i)
-		versions[id] = b.sealed(id).Version
+		versions[id] = sealed(b, id).Version
 	}
 	return versions
 }
 
-func (b *bed) sealingKeys() []string {
+func sealingKeys(b *bed) []string {
 	b.t.Helper()
 	ids, err := b.store.SealingKeys(b.t.Context())
 	require.NoError(b.t, err)
@@ -67,15 +67,15 @@ func (b *bed) sealingKeys() []string {
 func TestRewrap(t *testing.T) {
 	b := newBed(t)
 	const n = 120
-	secrets := b.many(n)
-	versions := b.versions(n)
+	secrets := many(b, n)
+	versions := versions(b, n)
 	reg, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), nil)
 	require.NoError(t, err)
 	rewrapped, err := reg.Rewrap(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, secrets, rewrapped)
-	require.Equal(t, []string{"2"}, b.sealingKeys())
-	b.opens(keysOf(t, "2"), n, versions)
+	require.Equal(t, []string{"2"}, sealingKeys(b))
+	opens(b, keysOf(t, "2"), n, versions)
 	rewrapped, err = reg.Rewrap(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, rewrapped)
@@ -100,8 +100,8 @@ func TestRewrapInterrupted(t *testing.T) {
 	const n = 110
 	for _, at := range []int{0, 1, 59, 60, 61, 119, 120, 121, 131} {
 		b := newBed(t)
-		secrets := b.many(n)
-		versions := b.versions(n)
+		secrets := many(b, n)
+		versions := versions(b, n)
 		store := &interruptedStore{Store: b.store, left: at}
 		reg, err := sender.NewRegistry(store, keysOf(t, "2", "1"), nil)
 		require.NoError(t, err)
@@ -109,12 +109,12 @@ func TestRewrapInterrupted(t *testing.T) {
 		require.ErrorIs(t, err, errAway)
 		require.LessOrEqual(t, done, at)
 		require.Greater(t, done, at-100, "it works in small transactions")
-		b.opens(keysOf(t, "2", "1"), n, versions)
+		opens(b, keysOf(t, "2", "1"), n, versions)
 		store.left = secrets
 		rest, err := reg.Rewrap(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, secrets, done+rest)
-		b.opens(keysOf(t, "2"), n, versions)
+		opens(b, keysOf(t, "2"), n, versions)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestRewrapInterrupted(t *testing.T) {
 func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
 	b := newBed(t)
 	const n = 60
-	secrets := b.many(n)
+	secrets := many(b, n)
 	sealedBy := func(id string, key sender.SealingKey) {
 		keys, err := sender.NewKeys(key)
 		require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
 		require.ErrorContains(t, err, "\nand 6 more")
 		require.Equal(t, 10, strings.Count(err.Error(), "another key of the id"))
 		require.Equal(t, left, done)
-		require.Equal(t, []string{"1", "2", "9"}, b.sealingKeys())
+		require.Equal(t, []string{"1", "2", "9"}, sealingKeys(b))
 	}
 }
 
@@ -171,7 +171,7 @@ func (s *racing) KeyringsTx(ctx context.Context, tx *memory.Tx, key, after strin
 func TestRewrapWhileOthersRotate(t *testing.T) {
 	b := newBed(t)
 	const n = 4
-	b.many(n)
+	many(b, n)
 	var fresh signing.Secret
 	store := &racing{Store: b.store, rotate: func(tx *memory.Tx, subscriber string) (err error) {
 		fresh, err = b.reg.RevokeSecretTx(t.Context(), tx, subscriber, signing.Secret{})
@@ -184,7 +184,7 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	require.Equal(t, n-1, done)
 	keyring, err := reg.Keyring(t.Context(), "sub_000")
 	require.NoError(t, err)
-	require.Equal(t, "1", b.sealed("sub_000").Secrets[0].Key, "it is left to the next call")
+	require.Equal(t, "1", sealed(b, "sub_000").Secrets[0].Key, "it is left to the next call")
 	verifies(t, keyring, fresh)
 	store.rotate = func(*memory.Tx, string) error { return nil }
 	done, err = reg.Rewrap(t.Context())

@@ -1,7 +1,6 @@
 package sender_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,21 +17,6 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/signing"
 )
-
-// keysOf seal with the first id and open what the others have sealed.
-func keysOf(t *testing.T, current string, older ...string) *sender.Keys {
-	t.Helper()
-	key := func(id string) sender.SealingKey {
-		return sender.SealingKey{ID: id, Key: bytes.Repeat([]byte(id), 32)}
-	}
-	var keys []sender.SealingKey
-	for _, id := range older {
-		keys = append(keys, key(id))
-	}
-	k, err := sender.NewKeys(key(current), keys...)
-	require.NoError(t, err)
-	return k
-}
 
 // A deployment without its keys says so, and does nothing.
 func TestKeysLost(t *testing.T) {

@@ -179,7 +179,7 @@ func TestRotateRefuses(t *testing.T) {
 		return s
 	}
 	public := parse("whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=")
-	before := b.sealed("sub_a")
+	before := sealed(b, "sub_a")
 	for _, c := range []struct {
 		name       string
 		subscriber string
@@ -203,7 +203,7 @@ func TestRotateRefuses(t *testing.T) {
 				_, err = b.reg.RevokeSecret(t.Context(), c.subscriber, c.r.Secret)
 				require.ErrorIs(t, err, c.is)
 			}
-			require.Equal(t, before, b.sealed("sub_a"), "nothing was changed")
+			require.Equal(t, before, sealed(b, "sub_a"), "nothing was changed")
 		})
 	}
 	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public})
@@ -215,7 +215,7 @@ func TestRotateRefuses(t *testing.T) {
 }
 
 // sealed is a subscriber's keyring as it is stored.
-func (b *bed) sealed(subscriber string) (k sender.SealedKeyring) {
+func sealed(b *bed, subscriber string) (k sender.SealedKeyring) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) (err error) {
 		k, err = b.store.SubscriberKeyringTx(b.t.Context(), tx, subscriber)
@@ -230,7 +230,7 @@ func TestSecretsInTheCallersTransaction(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
-	before := b.sealed("sub_a")
+	before := sealed(b, "sub_a")
 	failed := errors.New("the caller failed")
 	for name, change := range map[string]func(tx *memory.Tx) error{
 		"rotate": func(tx *memory.Tx) error {
@@ -250,7 +250,7 @@ func TestSecretsInTheCallersTransaction(t *testing.T) {
 			require.Greater(t, k.Version, before.Version, "%s in the transaction", name)
 			return failed
 		}), failed)
-		require.Equal(t, before, b.sealed("sub_a"), "%s was rolled back", name)
+		require.Equal(t, before, sealed(b, "sub_a"), "%s was rolled back", name)
 	}
 }
 
@@ -279,13 +279,13 @@ func TestSecretsChangedInBetween(t *testing.T) {
 		func() error { return reg.RetireSecret(t.Context(), "sub_a") },
 		func() error { _, err := reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{}); return err },
 	} {
-		before := b.sealed("sub_a")
+		before := sealed(b, "sub_a")
 		store.times = 5
 		require.ErrorIs(t, change(), sender.ErrConflict)
-		require.Equal(t, before, b.sealed("sub_a"))
+		require.Equal(t, before, sealed(b, "sub_a"))
 		store.times = 4
 		require.NoError(t, change())
-		require.Equal(t, before.Version+1, b.sealed("sub_a").Version)
+		require.Equal(t, before.Version+1, sealed(b, "sub_a").Version)
 	}
 	store.times = 1
 	require.ErrorIs(t, b.store.InTx(t.Context(), func(tx *memory.Tx) error {

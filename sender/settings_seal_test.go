@@ -14,7 +14,7 @@ import (
 )
 
 // stored is what the database has of a subscription's settings.
-func (b *bed) stored(id string) sender.Settings {
+func stored(b *bed, id string) sender.Settings {
 	b.t.Helper()
 	var s sender.Subscription
 	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) (err error) {
@@ -25,7 +25,7 @@ func (b *bed) stored(id string) sender.Settings {
 }
 
 // overwrite puts settings into the database as somebody does who has no keys.
-func (b *bed) overwrite(id string, set sender.Settings) {
+func overwrite(b *bed, id string, set sender.Settings) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) error {
 		s, err := b.store.SubscriptionTx(b.t.Context(), tx, id)
@@ -36,7 +36,7 @@ func (b *bed) overwrite(id string, set sender.Settings) {
 
 // posted publishes an event, and returns what the one post of it had for a header, or
 // "" if none was sent.
-func (b *bed) posted(keys *sender.Keys, header string) string {
+func posted(b *bed, keys *sender.Keys, header string) string {
 	b.t.Helper()
 	endpoint := sendertest.NewRoundTripper()
 	b.publish("sub_a")
@@ -63,14 +63,14 @@ func TestHeadersAreSealed(t *testing.T) {
 	read, err := b.reg.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, "Bearer hunter2", set.Headers["authorization"], "the caller's map is the caller's")
-	for _, got := range []sender.Settings{updated.Settings, read.Settings, b.stored(s.ID)} {
+	for _, got := range []sender.Settings{updated.Settings, read.Settings, stored(b, s.ID)} {
 		require.Len(t, got.Headers, 3)
 		text, err := json.Marshal(got)
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "hunter2")
 		require.NotEmpty(t, got.Headers["X-Empty"])
 	}
-	require.Equal(t, "Bearer hunter2", b.posted(b.keys, "Authorization"))
+	require.Equal(t, "Bearer hunter2", posted(b, b.keys, "Authorization"))
 
 	other, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: set})
 	require.NoError(t, err)
@@ -91,8 +91,8 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 	second, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &change})
 	require.NoError(t, err)
 	require.Equal(t, first.Settings.Headers["Authorization"], second.Settings.Headers["Authorization"])
-	require.Equal(t, "Bearer hunter2", b.posted(b.keys, "Authorization"))
-	require.Equal(t, "new", b.posted(b.keys, "X-New"))
+	require.Equal(t, "Bearer hunter2", posted(b, b.keys, "Authorization"))
+	require.Equal(t, "new", posted(b, b.keys, "X-New"))
 
 	// What was read before it was sealed anew is still its own.
 	renewing, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), &sender.RegistryConfig{Network: private})
@@ -101,7 +101,7 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 	require.NoError(t, err)
 	_, err = renewing.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &first.Settings})
 	require.NoError(t, err)
-	require.Equal(t, "Bearer hunter2", b.posted(keysOf(t, "2", "1"), "Authorization"))
+	require.Equal(t, "Bearer hunter2", posted(b, keysOf(t, "2", "1"), "Authorization"))
 
 	for name, headers := range map[string]map[string]string{
 		"another header":  {"X-Other": first.Settings.Headers["Authorization"]},
@@ -130,11 +130,11 @@ func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 		"cut off":                 {"Authorization": sealed["Authorization"][:30]},
 		"not sealed text":         {"Authorization": "\x01*"},
 	} {
-		b.overwrite(s.ID, sender.Settings{Headers: headers})
-		require.Empty(t, b.posted(b.keys, "Content-Type"), name)
+		overwrite(b, s.ID, sender.Settings{Headers: headers})
+		require.Empty(t, posted(b, b.keys, "Content-Type"), name)
 	}
 
-	b.overwrite(s.ID, subscribed.Settings)
+	overwrite(b, s.ID, subscribed.Settings)
 	rotated, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), &sender.RegistryConfig{Network: private})
 	require.NoError(t, err)
 	_, _, err = rotated.RotateSecret(t.Context(), "sub_a", nil)
@@ -155,23 +155,23 @@ func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 func TestRewrapSealsHeaders(t *testing.T) {
 	b := newBed(t)
 	s, _ := b.subscribe("sub_a", "http://endpoint/")
-	b.overwrite(s.ID, sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}, MaxInFlight: 3})
-	require.Equal(t, "Bearer hunter2", b.posted(b.keys, "Authorization"))
+	overwrite(b, s.ID, sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}, MaxInFlight: 3})
+	require.Equal(t, "Bearer hunter2", posted(b, b.keys, "Authorization"))
 	for _, keys := range []*sender.Keys{b.keys, keysOf(t, "2", "1")} {
-		before := b.stored(s.ID)
+		before := stored(b, s.ID)
 		reg, err := sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Network: private})
 		require.NoError(t, err)
 		n, err := reg.Rewrap(t.Context())
 		require.NoError(t, err)
 		require.Positive(t, n)
-		after := b.stored(s.ID)
+		after := stored(b, s.ID)
 		require.NotEqual(t, before.Headers, after.Headers)
 		require.NotContains(t, after.Headers["Authorization"], "hunter2")
 		require.Equal(t, 3, after.MaxInFlight)
-		require.Equal(t, "Bearer hunter2", b.posted(keys, "Authorization"))
+		require.Equal(t, "Bearer hunter2", posted(b, keys, "Authorization"))
 		n, err = reg.Rewrap(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, n)
 	}
-	require.Equal(t, "Bearer hunter2", b.posted(keysOf(t, "2"), "Authorization"), "the first key can be done without")
+	require.Equal(t, "Bearer hunter2", posted(b, keysOf(t, "2"), "Authorization"), "the first key can be done without")
 }

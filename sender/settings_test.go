@@ -1,7 +1,6 @@
 package sender_test
 
 import (
-	"context"
 	"net/http"
 	"sync"
 	"testing"
@@ -14,38 +13,6 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
 )
-
-// settled is a store whose claims carry the given settings, or else what the
-// registry has stored.
-type settled struct {
-	*memory.Store
-	t     *testing.T
-	given *sender.Settings
-}
-
-func (s settled) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
-	claims, err := s.Store.RecordAndClaim(ctx, b)
-	for _, c := range claims.Claimed {
-		if s.given != nil {
-			c.Target.Settings = s.given
-			continue
-		}
-		var sub sender.Subscription
-		require.NoError(s.t, s.InTx(ctx, func(tx *memory.Tx) (err error) {
-			sub, err = s.SubscriptionTx(ctx, tx, c.Target.Subscription)
-			return err
-		}))
-		c.Target.Settings = &sub.Settings
-	}
-	return claims, err
-}
-
-// settledDispatcher returns a dispatcher whose claims carry settings, given ones or
-// those that are stored.
-func (b *bed) settledDispatcher(given *sender.Settings, cfg sender.DispatcherConfig) *sender.Dispatcher {
-	b.t.Helper()
-	return b.dispatcherOn(settled{b.store, b.t, given}, cfg)
-}
 
 func TestSettingsAreStoredInOneForm(t *testing.T) {
 	b := newBed(t)

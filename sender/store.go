@@ -2,7 +2,6 @@ package sender
 
 import (
 	"context"
-	"time"
 )
 
 // Store is what a service that sends needs from its database. Each part is used
@@ -138,205 +137,25 @@ type RegistryStore[Tx any] interface {
 	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
 }
 
-// ExpandParams bounds one call of Expand.
-type ExpandParams struct {
-	Events     int
-	Deliveries int
-	// Whole is up to how many deliveries an event is expanded in one call; those with more
-	// are large. 0: as Deliveries.
-	Whole int
-	// Part is how many deliveries of large events a call makes, all together: less what the
-	// others make, but no less than a quarter of it. 0: as Deliveries.
-	Part int
-}
+// SecretStore keeps signing secrets, sealed. Registry uses it.
+type SecretStore[Tx any] interface {
+	SealingStore
 
-// Expanded tells what a call of Expand did, and whether it left work.
-type Expanded struct {
-	Events     int
-	Deliveries int
-	More       bool
-}
+	// SetSecretsTx replaces a subscriber's secrets, in their order, and raises the
+	// keyring's version, if that is still version. Claims that follow the commit
+	// name the new one. ErrConflict: it is another version; ErrNotFound: no such
+	// subscriber.
+	SetSecretsTx(ctx context.Context, tx Tx, subscriber string, version int64, secrets []SealedSecret) error
 
-// DeliveryKey names a delivery inside one store, by numbers that the store gave.
-type DeliveryKey struct {
-	Event        int64
-	Subscription int64
-}
+	// KeyringsTx lists whole keyrings of which a secret's Key is key, in the order
+	// of the subscribers' numbers: up to limit of them, after that of the
+	// subscriber after ("" for the first). What it costs depends on the limit, and
+	// not on how many secrets have another key. ErrNotFound: no such subscriber.
+	KeyringsTx(ctx context.Context, tx Tx, key, after string, limit int) ([]SealedKeyring, error)
 
-// Lane divides the subscriptions by what is known of their endpoints. Each lane
-// has slots of its own.
-type Lane uint8
-
-const (
-	// LaneNew is that of subscriptions that have not answered yet. It is a lane
-	// of its own so that the first delivery of a new subscriber does not wait for
-	// the timeouts of those that fail.
-	LaneNew Lane = iota
-	// LaneProven is that of subscriptions whose endpoints answer fast.
-	LaneProven
-	// LaneProbation is that of slow and failing subscriptions.
-	LaneProbation
-	// Lanes is their number.
-	Lanes = 3
-)
-
-// Batch is the work of one RecordAndClaim.
-type Batch struct {
-	// Results are read only until the call returns: the next one's take their place.
-	Results []Result
-	Decide  func(live Live, health Health, r Result, now time.Time) Decision
-	Claim   ClaimParams
-
-	// Announce makes the event of a notice, addressed to whom it is for, or returns
-	// false. It may be nil: then no events are made. An event whose subscriber is
-	// not registered is dropped.
-	Announce func(n Notice) (Draft, bool)
-	// Notices are stored as they are, besides those of the decisions.
-	Notices []Notice
-}
-
-// Resume says what a subscription that is resumed takes of what was held: all, or
-// none, or what was published at Since or later.
-type Resume struct {
-	None  bool
-	Since time.Time
-
-	// NotBefore makes a resume fail that would send an event published before it.
-	// Zero: none fails.
-	NotBefore time.Time
-	// Force has a Registry set no NotBefore of its own. Stores do not look at it.
-	Force bool
-}
-
-// ClaimParams says what to claim. Subscribers that have work due take turns,
-// those that waited longest first, then each one's subscriptions, then each
-// subscription's deliveries, oldest due first. What was served goes to the tail.
-//
-// Of one subscription's deliveries that have had no attempt the lower event comes first,
-// in a claim and from one claim to the next, as long as none of them is put off. What was
-// released at once comes before what was never claimed.
-//
-// A subscription is one process's at a time, so that who dispatches knows of every first
-// attempt that is under way for it: while a lease lasts that a process has claimed, no
-// other one claims of that subscription. It is free once everything that was held of it is
-// recorded or released, or all leases of it have ended, by themselves or because the
-// process is taken over. What others hold uses none of a claim's slots; and to a process
-// that knows of them by its last DispatchStore.Beat or Present it is not due, as Claims
-// says it.
-type ClaimParams struct {
-	Lease time.Duration
-	// Token fences what is claimed: it becomes the Claimed.Token of all of it. It must be
-	// drawn at random for each claim. Attempt numbers are given out again, after a release
-	// or a failover that has lost commits; a token is not.
-	Token int64
-	// By is the process that claims: see DispatchStore.Beat. Zero is no process: nobody takes
-	// over what it claims, and no other one is kept away by it, but it is kept away by them.
-	// If its Beat is not zero and anything is claimed, the transaction stores it
-	// as DispatchStore.Beat does.
-	By Presence
-	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
-	Chance float64
-	Lanes  [Lanes]LaneParams
-	// SubscriptionRoom says, by number, how many more deliveries those with
-	// attempts in flight may be given now; it can be zero or less. For the others
-	// LaneParams.PerSubscription holds.
-	SubscriptionRoom map[int64]int
-	// Bytes is how large the bodies of what is claimed may be in all, each event's
-	// counted once; 0: there is no bound. The first delivery is claimed however large its
-	// body is. Who gets nothing because of it keeps its place among those that are due.
-	Bytes int64
-}
-
-// LaneParams bounds what is claimed in a lane.
-type LaneParams struct {
-	Slots           int // deliveries in all
-	PerSubscriber   int
-	PerSubscription int
-	// SubscriberRoom says, by number, how many more deliveries of this lane the
-	// subscribers with attempts in flight may be given now; it can be zero or
-	// less. For the others PerSubscriber holds.
-	SubscriberRoom map[int64]int
-}
-
-// Claims is what RecordAndClaim returns.
-type Claims struct {
-	Now time.Time // the database's
-	// Recorded has one entry for each of the batch's results, in their order.
-	Recorded []Outcome
-	// Claimed has the deliveries of one subscription in the order in which they are to be
-	// begun: see ClaimParams.
-	Claimed []Claimed
-	// Interrupted are the attempts that a claim found lost.
-	Interrupted []Recorded
-	// Notices are those that were stored.
-	Notices []Notice
-	// NextDue is when something is due next that was not claimed; zero if
-	// nothing is. It may be in the past, if bounds kept it from being claimed.
-	NextDue time.Time
-}
-
-// Outcome is what became of a result.
-type Outcome struct {
-	Lost     bool // the lease was lost before: nothing was changed
-	Decision Decision
-}
-
-// Recorded is a result, and what became of it.
-type Recorded struct {
-	Outcome
-	Target *Target
-	Event  EventInfo
-	Result Result
-}
-
-// EventInfo is what logs and hooks say of an event.
-type EventInfo struct {
-	ID        string
-	Type      string
-	Object    Object
-	CreatedAt time.Time // when it was published, on the database's clock
-	Notice    bool      // it tells of a notice
-	URL       string    // where it is posted; "": to its subscription's URL
-}
-
-// Payload is an event as it is sent.
-type Payload struct {
-	Event EventInfo
-	Body  []byte
-}
-
-// Claimed is a delivery that may be attempted until its lease ends.
-type Claimed struct {
-	Key    DeliveryKey
-	Token  int64 // ClaimParams.Token of the claim
-	Number int   // of the attempt, from 1
-	Target *Target
-	// Event and Body are its event's. The deliveries of a claim share the body. It is nil,
-	// and so is the Event's ID empty, if the event could not be read after the claim was
-	// committed, or is not there: Payloads tells which.
-	Event EventInfo
-	Body  []byte
-	At    time.Time // the database's time of the claim
-	// Spared tells that the attempt before was forgiven, because its server closed an
-	// idle connection: this one must be made on a connection of its own.
-	Spared bool
-}
-
-// Target is where a claimed delivery goes. The deliveries of a claim share it.
-type Target struct {
-	Subscription     string // its id
-	SubscriptionNo   int64
-	URL              string
-	Subscriber       string // its id
-	SubscriberNumber int64
-	KeyringVersion   int64     // caches of keyrings are keyed by it
-	Settings         *Settings // nil: all zero
-	Lane             Lane
-}
-
-// Release gives a claimed delivery back.
-type Release struct {
-	Key   DeliveryKey
-	Token int64
-	Due   time.Time // zero: at once
+	// RewrapTx stores the Sealed and the Key of sealed, for the secret with its ID,
+	// and reports whether it did: it changes nothing unless that secret is there
+	// and its sealed bytes are still old. The keyring's version stays, since the
+	// secret is the same.
+	RewrapTx(ctx context.Context, tx Tx, subscriber string, old []byte, sealed SealedSecret) (bool, error)
 }

@@ -226,63 +226,8 @@ type LargeSteps interface {
 	StepSize() int
 }
 
-// Presence is what a process has said last to show that it lives.
-type Presence struct {
-	Process int64 // its number: random, and its own
-	Beat    int64 // rises each time, from 1
-}
-
 // ClaimedNotice is a notice that is to be given to a Notifier.
 type ClaimedNotice struct {
 	Notice
 	Tries int // how often it was claimed, this time included
-}
-
-// ReplayStep is what StepReplays did.
-type ReplayStep struct {
-	Admitted int
-	Skipped  int
-	Finished []Replay
-	Notices  []Notice // that were stored
-	// More: another step would get on at once.
-	More bool
-	// Next is when another step may get on, if More is not set; zero: no replay is
-	// running.
-	Next time.Time
-}
-
-// PruneParams says what goes, by times of the database's clock, and bounds one
-// batch.
-type PruneParams struct {
-	Delivered   time.Time
-	DeadLetters time.Time
-	Events      time.Time
-	Notices     time.Time
-	Rollups     time.Time
-	Objects     time.Time
-
-	Cursor string // of the batch before; "": a pass begins
-	Limit  int    // at least 1
-}
-
-// Pruned counts what was removed.
-type Pruned struct {
-	Deliveries  int // records of delivered and cancelled ones
-	DeadLetters int
-	Events      int
-	Notices     int
-	Rollups     int // minutes, each once for every process that did something in it
-
-	Subscriptions int
-	Objects       int // whose last versions are forgotten
-
-	Cursor string // of the batch that follows; "": the pass is over
-}
-
-func (p Pruned) plus(q Pruned) Pruned {
-	return Pruned{
-		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
-		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Subscriptions: p.Subscriptions + q.Subscriptions,
-		Objects: p.Objects + q.Objects, Cursor: q.Cursor,
-	}
 }

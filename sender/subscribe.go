@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -182,4 +183,16 @@ func checkEventTypes(types []string) ([]string, error) {
 	types = slices.Clone(types)
 	slices.Sort(types)
 	return slices.Compact(types), nil
+}
+
+// LogValue shows the settings as Settings.LogValue does, and nothing of the certificate.
+func (n NewSubscription) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprint(n))
+}
+
+// Format writes all fields with their names, whatever the verb: with one that does not
+// suit a field, fmt would write that without asking it.
+func (n NewSubscription) Format(f fmt.State, _ rune) {
+	type plain NewSubscription
+	_, _ = fmt.Fprintf(f, "%+v", plain(n))
 }

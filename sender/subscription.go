@@ -1,6 +1,11 @@
 package sender
 
-import "time"
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
 
 // Operator is the id of the built-in subscriber whose subscriptions get the
 // events of all subscribers.
@@ -92,4 +97,87 @@ func Patterns(eventType string) []string {
 		}
 	}
 	return append(patterns, "*")
+}
+
+// Health is what a subscription's row remembers of how its endpoint does.
+type Health struct {
+	Lane         Lane
+	Streak       int       // failures since the last success
+	FailingSince time.Time // the first of them; zero: none
+	LastSuccess  time.Time // to the minute
+	LastFailure  time.Time
+	Warned       int       // percent of the way to being disabled that its owner was warned of; 0: none
+	WarnedAt     time.Time // when; zero: none
+}
+
+// Lane divides the subscriptions by what is known of their endpoints. Each lane
+// has slots of its own.
+type Lane uint8
+
+const (
+	// LaneNew is that of subscriptions that have not answered yet. It is a lane
+	// of its own so that the first delivery of a new subscriber does not wait for
+	// the timeouts of those that fail.
+	LaneNew Lane = iota
+	// LaneProven is that of subscriptions whose endpoints answer fast.
+	LaneProven
+	// LaneProbation is that of slow and failing subscriptions.
+	LaneProbation
+	// Lanes is their number.
+	Lanes = 3
+)
+
+// Resume says what a subscription that is resumed takes of what was held: all, or
+// none, or what was published at Since or later.
+type Resume struct {
+	None  bool
+	Since time.Time
+
+	// NotBefore makes a resume fail that would send an event published before it.
+	// Zero: none fails.
+	NotBefore time.Time
+	// Force has a Registry set no NotBefore of its own. Stores do not look at it.
+	Force bool
+}
+
+// SubscriptionQuery selects subscriptions that are not deleted. Empty fields
+// select all.
+type SubscriptionQuery struct {
+	Subscriber string // id
+	Status     SubscriptionStatus
+	Implicit   bool   // implicit ones too
+	Cursor     string // of the page before
+	Limit      int    // 1 to 200; 0 means 50
+}
+
+// Matches tells whether the query's conditions hold for a subscription. Stores call
+// it.
+func (q *SubscriptionQuery) Matches(s Subscription) bool {
+	return (q.Subscriber == "" || q.Subscriber == s.Subscriber) && (q.Status == "" || q.Status == s.Status) && (q.Implicit || !s.Implicit)
+}
+
+// TypeMatches tells whether an event type is what is asked for: exactly it, or by
+// "prefix.*" or "*".
+func TypeMatches(asked, eventType string) bool {
+	if asked == "*" || asked == eventType {
+		return true
+	}
+	prefix, ok := strings.CutSuffix(asked, "*")
+	return ok && strings.HasPrefix(eventType, prefix)
+}
+
+// Settings and ClientCertificate redact themselves where they are printed or logged. A
+// handler that writes JSON does not ask what lies deeper within a value, so the types that
+// hold them say what they look like. Their text is that of %+v, which does ask.
+
+// LogValue shows the settings as Settings.LogValue does.
+func (s Subscription) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprint(s))
+}
+
+// Format writes all fields with their names, whatever the verb: with one that does not
+// suit a field, fmt would write that without asking it.
+func (s Subscription) Format(f fmt.State, _ rune) {
+	type plain Subscription
+	_, _ = fmt.Fprintf(f, "%+v", plain(s))
 }

@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 	"fmt"
+	"log/slog"
 )
 
 // SubscriptionChange says what of a subscription is to be another. What is nil stays
@@ -103,4 +104,16 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 		s.EventTypes = types
 	}
 	return s, err
+}
+
+// LogValue shows the settings as Settings.LogValue does, and nothing of the certificate.
+func (c SubscriptionChange) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprint(c))
+}
+
+// Format writes all fields with their names, whatever the verb: with one that does not
+// suit a field, fmt would write that without asking it.
+func (c SubscriptionChange) Format(f fmt.State, _ rune) {
+	type plain SubscriptionChange
+	_, _ = fmt.Fprintf(f, "%+v", plain(c))
 }

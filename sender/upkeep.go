@@ -199,3 +199,16 @@ func (p *pump) reportReplay(ctx context.Context, r Replay) {
 		p.d.guarded(ctx, "ReplayFinished", func() { hook(ctx, r) })
 	}
 }
+
+// ReplayStep is what StepReplays did.
+type ReplayStep struct {
+	Admitted int
+	Skipped  int
+	Finished []Replay
+	Notices  []Notice // that were stored
+	// More: another step would get on at once.
+	More bool
+	// Next is when another step may get on, if More is not set; zero: no replay is
+	// running.
+	Next time.Time
+}

@@ -12,9 +12,6 @@ func (d *Dispatcher) Trust(roots *x509.CertPool) { d.post.Trust(roots, false) }
 // TrustEverywhere makes all transports trust roots.
 func (d *Dispatcher) TrustEverywhere(roots *x509.CertPool) { d.post.Trust(roots, true) }
 
-// Trust makes the transports of proxies and client certificates trust roots.
-func (c *URLChallenger) Trust(roots *x509.CertPool) { c.post.Trust(roots, false) }
-
 // KeepTransports bounds the transports that are kept.
 func (d *Dispatcher) KeepTransports(most int) { d.post.Keep(most) }
 
@@ -27,11 +24,6 @@ func (d *Dispatcher) CloseIdle() int { return d.post.CloseIdle() }
 // watch returns is the end of that.
 func (d *Dispatcher) Dial(resolver *net.Resolver, watch func(address string) error) {
 	d.post.Watch(resolver, watch)
-}
-
-// Dial is as Dispatcher.Dial.
-func (c *URLChallenger) Dial(resolver *net.Resolver, watch func(address string) error) {
-	c.post.Watch(resolver, watch)
 }
 
 // Connect makes the dispatcher connect to the proxy of a name by dial, or to the

@@ -1,0 +1,14 @@
+package sender
+
+import (
+	"crypto/x509"
+	"net"
+)
+
+// Trust makes the transports of proxies and client certificates trust roots.
+func (c *URLChallenger) Trust(roots *x509.CertPool) { c.post.Trust(roots, false) }
+
+// Dial is as Dispatcher.Dial.
+func (c *URLChallenger) Dial(resolver *net.Resolver, watch func(address string) error) {
+	c.post.Watch(resolver, watch)
+}
