@@ -9,7 +9,10 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-type decideFunc = func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
+type (
+	announceFunc = func(n sender.Notice) (sender.Draft, bool)
+	decideFunc   = func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
+)
 
 // copies are drafts with the same content, as other events about other objects.
 func copies(drafts []sender.Draft) []sender.Draft {
@@ -21,110 +24,241 @@ func copies(drafts []sender.Draft) []sender.Draft {
 	return drafts
 }
 
-func onDrafts(change func(*sender.Draft)) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
-			drafts = slices.Clone(drafts)
-			for i := range drafts {
-				change(&drafts[i])
-			}
-			return b.Store.PublishTx(ctx, tx, drafts)
-		}
-	}
+// otherDrafts publishes other drafts than those given.
+type otherDrafts struct {
+	store
+	change func(*sender.Draft)
 }
 
-func onClaim(change func(*sender.ClaimParams)) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			change(&batch.Claim)
-			return b.Store.RecordAndClaim(ctx, batch)
-		}
-	}
+func onDrafts(change func(*sender.Draft)) func(store) store {
+	return func(s store) store { return otherDrafts{s, change} }
 }
 
-func onDecide(change func(decideFunc) decideFunc) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			batch.Decide = change(batch.Decide)
-			return b.Store.RecordAndClaim(ctx, batch)
-		}
+func (b otherDrafts) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	drafts = slices.Clone(drafts)
+	for i := range drafts {
+		b.change(&drafts[i])
 	}
+	return b.store.PublishTx(ctx, tx, drafts)
 }
 
-// onDue stores another due time than was decided, and hides that from readers.
-func onDue(change func(due, now time.Time) time.Time) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			decided := map[sender.DeliveryKey]time.Time{}
-			decide := batch.Decide
-			batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-				dec := decide(l, h, r, now)
-				if dec.Status == sender.StatusAwaitingRetry {
-					decided[l.Key] = dec.Due
-					dec.Due = change(dec.Due, now)
-				}
-				return dec
-			}
-			c, err := b.Store.RecordAndClaim(ctx, batch)
-			for i, r := range c.Recorded {
-				if r.Decision.Status == sender.StatusAwaitingRetry {
-					c.Recorded[i].Decision.Due = decided[batch.Results[i].Key]
-				}
-			}
-			return c, err
-		}
-	}
+// otherStep takes another step than it is asked for, or tells of another than it has taken.
+type otherStep struct {
+	store
+	ask    func(*sender.ExpandParams, *sender.Batch)
+	answer func(*sender.Expanded, *sender.Claims)
 }
 
-func onDelivery(change func(*sender.Delivery)) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.delivery = func(ctx context.Context, id string) (sender.Delivery, error) {
-			d, err := b.Store.Delivery(ctx, id)
-			change(&d)
-			return d, err
-		}
-	}
+func (b otherStep) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	b.ask(&p, &batch)
+	x, c, err := b.store.Step(ctx, p, batch)
+	b.answer(&x, &c)
+	return x, c, err
 }
 
-func onPage(change func(sender.DeliveryQuery, []sender.Delivery) []sender.Delivery) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.deliveries = func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
-			page, next, err := b.Store.Deliveries(ctx, q)
-			return change(q, page), next, err
-		}
-	}
+func onStep(ask func(*sender.ExpandParams, *sender.Batch)) func(store) store {
+	return func(s store) store { return otherStep{s, ask, func(*sender.Expanded, *sender.Claims) {}} }
 }
 
-type stepFunc = func(limit int, announce announceFunc) (sender.ReplayStep, error)
-
-func onStep(change func(step stepFunc, limit int, announce announceFunc) (sender.ReplayStep, error)) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
-			return change(func(limit int, announce announceFunc) (sender.ReplayStep, error) {
-				return b.Store.StepReplays(ctx, limit, announce)
-			}, limit, announce)
-		}
-	}
+func onStepped(answer func(*sender.Expanded, *sender.Claims)) func(store) store {
+	return func(s store) store { return otherStep{s, func(*sender.ExpandParams, *sender.Batch) {}, answer} }
 }
 
-// onReplay stores another replay than was requested, and hides that from readers.
-func onReplay(change func(r *sender.Replay, notBefore *time.Time)) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		all := map[string]sender.Replay{}
-		shown := func(r sender.Replay) sender.Replay {
-			r.Filter, r.Rate = all[r.ID].Filter, all[r.ID].Rate
-			return r
+// onExpand leaves a step that is to expand nothing as it is.
+func onExpand(change func(*sender.ExpandParams)) func(store) store {
+	return onStep(func(p *sender.ExpandParams, _ *sender.Batch) {
+		if *p != (sender.ExpandParams{}) {
+			change(p)
 		}
-		b.createReplay = func(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
-			asked := r
-			change(&r, &notBefore)
-			made, err := b.Store.CreateReplay(ctx, r, notBefore)
-			all[made.ID] = asked
-			return shown(made), err
+	})
+}
+
+func onExpanded(change func(*sender.Expanded)) func(store) store {
+	return onStepped(func(x *sender.Expanded, _ *sender.Claims) { change(x) })
+}
+
+func onBatch(change func(*sender.Batch)) func(store) store {
+	return onStep(func(_ *sender.ExpandParams, batch *sender.Batch) { change(batch) })
+}
+
+func onClaim(change func(*sender.ClaimParams)) func(store) store {
+	return onBatch(func(batch *sender.Batch) { change(&batch.Claim) })
+}
+
+func onClaims(change func(*sender.Claims)) func(store) store {
+	return onStepped(func(_ *sender.Expanded, c *sender.Claims) { change(c) })
+}
+
+func onClaimed(change func(*sender.Claimed)) func(store) store {
+	return onClaims(func(c *sender.Claims) {
+		for i := range c.Claimed {
+			change(&c.Claimed[i])
 		}
-		b.replay = func(ctx context.Context, id string) (sender.Replay, error) {
-			r, err := b.Store.Replay(ctx, id)
-			return shown(r), err
+	})
+}
+
+func onDecide(other func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision) func(store) store {
+	return onBatch(func(batch *sender.Batch) {
+		decide := batch.Decide
+		batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+			return other(decide, l, h, r, now)
+		}
+	})
+}
+
+func onLive(change func(*sender.Live)) func(store) store {
+	return onDecide(func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		change(&l)
+		return decide(l, h, r, now)
+	})
+}
+
+func onDecision(change func(*sender.Decision)) func(store) store {
+	return onDecide(func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		dec := decide(l, h, r, now)
+		change(&dec)
+		return dec
+	})
+}
+
+// losing are results, of which some come too late.
+func losing(results []sender.Result, late func(sender.Result) bool) []sender.Result {
+	results = slices.Clone(results)
+	for i, r := range results {
+		if late(r) {
+			results[i].Token = 0
 		}
 	}
+	return results
+}
+
+// inFlightLost drops the results of subscriptions that have ended.
+type inFlightLost struct {
+	store
+	subscription map[sender.DeliveryKey]string
+	ended        map[string]bool
+}
+
+func newInFlightLost(s store) inFlightLost {
+	return inFlightLost{s, map[sender.DeliveryKey]string{}, map[string]bool{}}
+}
+
+func (b inFlightLost) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	batch.Results = losing(batch.Results, func(r sender.Result) bool { return b.ended[b.subscription[r.Key]] })
+	x, c, err := b.store.Step(ctx, p, batch)
+	for _, d := range c.Claimed {
+		b.subscription[d.Key] = d.Target.Subscription
+	}
+	return x, c, err
+}
+
+// otherDue stores another due time than was decided, and hides that from readers.
+type otherDue struct {
+	store
+	change func(due, now time.Time) time.Time
+}
+
+func onDue(change func(due, now time.Time) time.Time) func(store) store {
+	return func(s store) store { return otherDue{s, change} }
+}
+
+func (b otherDue) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	decided := map[sender.DeliveryKey]time.Time{}
+	decide := batch.Decide
+	batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		dec := decide(l, h, r, now)
+		if dec.Status == sender.StatusAwaitingRetry {
+			decided[l.Key] = dec.Due
+			dec.Due = b.change(dec.Due, now)
+		}
+		return dec
+	}
+	x, c, err := b.store.Step(ctx, p, batch)
+	for i, r := range c.Recorded {
+		if r.Decision.Status == sender.StatusAwaitingRetry {
+			c.Recorded[i].Decision.Due = decided[batch.Results[i].Key]
+		}
+	}
+	return x, c, err
+}
+
+type otherDelivery struct {
+	store
+	change func(*sender.Delivery)
+}
+
+func onDelivery(change func(*sender.Delivery)) func(store) store {
+	return func(s store) store { return otherDelivery{s, change} }
+}
+
+func (b otherDelivery) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
+	d, err := b.store.Delivery(ctx, id)
+	b.change(&d)
+	return d, err
+}
+
+// otherPage lists other deliveries than those asked for, or others than there are.
+type otherPage struct {
+	store
+	ask    func(*sender.DeliveryQuery)
+	answer func(sender.DeliveryQuery, []sender.Delivery) []sender.Delivery
+}
+
+func onQuery(change func(*sender.DeliveryQuery)) func(store) store {
+	same := func(_ sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery { return page }
+	return func(s store) store { return otherPage{s, change, same} }
+}
+
+func onPage(change func(sender.DeliveryQuery, []sender.Delivery) []sender.Delivery) func(store) store {
+	return func(s store) store { return otherPage{s, func(*sender.DeliveryQuery) {}, change} }
+}
+
+func (b otherPage) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+	b.ask(&q)
+	page, next, err := b.store.Deliveries(ctx, q)
+	return b.answer(q, page), next, err
+}
+
+type otherResume struct {
+	store
+	change func(*sender.Resume)
+}
+
+func onResume(change func(*sender.Resume)) func(store) store {
+	return func(s store) store { return otherResume{s, change} }
+}
+
+func (b otherResume) ResumeSubscriptionTx(ctx context.Context, tx tx, id string, r sender.Resume) error {
+	b.change(&r)
+	return b.store.ResumeSubscriptionTx(ctx, tx, id, r)
+}
+
+// otherSubscriptions lists other subscriptions than those asked for.
+type otherSubscriptions struct {
+	store
+	change func(*sender.SubscriptionQuery)
+}
+
+func onSubscriptions(change func(*sender.SubscriptionQuery)) func(store) store {
+	return func(s store) store { return otherSubscriptions{s, change} }
+}
+
+func (b otherSubscriptions) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
+	b.change(&q)
+	return b.store.Subscriptions(ctx, q)
+}
+
+type otherFacts struct {
+	store
+	change func(*sender.Facts)
+}
+
+func onFacts(change func(*sender.Facts)) func(store) store {
+	return func(s store) store { return otherFacts{s, change} }
+}
+
+func (b otherFacts) Facts(ctx context.Context, id string) (sender.Facts, error) {
+	f, err := b.store.Facts(ctx, id)
+	b.change(&f)
+	return f, err
 }

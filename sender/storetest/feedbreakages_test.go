@@ -7,79 +7,74 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// fed is a store with another feed.
-type fed struct {
-	sender.Store[tx]
-	feed  func(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error)
-	event func(ctx context.Context, viewer, id string) (sender.StoredEvent, error)
-}
-
-func (f *fed) Feed(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
-	if f.feed != nil {
-		return f.feed(ctx, q)
-	}
-	return f.Store.Feed(ctx, q)
-}
-
-func (f *fed) FeedEvent(ctx context.Context, viewer, id string) (sender.StoredEvent, error) {
-	if f.event != nil {
-		return f.event(ctx, viewer, id)
-	}
-	return f.Store.FeedEvent(ctx, viewer, id)
-}
-
-func onFeedQuery(change func(*sender.FeedQuery)) func(*broken, *harness) {
-	return onFeed(change, func(*sender.FeedPage) {})
-}
-
-func onFeedPage(change func(*sender.FeedPage)) func(*broken, *harness) {
-	return onFeed(func(*sender.FeedQuery) {}, change)
-}
-
-func onFeed(asked func(*sender.FeedQuery), answered func(*sender.FeedPage)) func(*broken, *harness) {
-	return func(b *broken, h *harness) {
-		h.Store = &fed{Store: b, feed: func(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
-			asked(&q)
-			p, err := b.Feed(ctx, q)
-			answered(&p)
-			return p, err
-		}}
-	}
-}
-
 // feedBreakages break the feed.
-var feedBreakages = map[string]breakage{
-	"feed shows all to everyone": {[]string{"feed/viewers", "feed/many candidates"}, onFeedQuery(func(q *sender.FeedQuery) { q.Viewer = sender.Operator })},
-	"feed leaves out the rest": {[]string{"feed/viewers"}, onFeedPage(func(p *sender.FeedPage) {
+var feedBreakages = []breakage{
+	{"feed shows all to everyone", onFeedQuery(func(q *sender.FeedQuery) { q.Viewer = sender.Operator }), checks{"feed/viewers", "feed/many candidates"}},
+	{"feed leaves out the rest", onFeedPage(func(p *sender.FeedPage) {
 		p.Events = slices.DeleteFunc(p.Events, func(e sender.FeedEvent) bool { return e.Subscriber == "" })
-	})},
-	"feed goes to the head":           {[]string{"feed/order", "feed/bounded", "feed/many candidates"}, onFeedPage(func(p *sender.FeedPage) { p.Last = p.Head })},
-	"feed without a bound":            {[]string{"feed/bounded"}, onFeedQuery(func(q *sender.FeedQuery) { q.Bytes = 0 })},
-	"feed is all heads":               {[]string{"feed/order"}, onFeedQuery(func(q *sender.FeedQuery) { q.Heads = true })},
-	"feed has no heads":               {[]string{"feed/order"}, onFeedQuery(func(q *sender.FeedQuery) { q.Heads = false })},
-	"feed forgets what was pruned":    {[]string{"feed/pruned"}, onFeedPage(func(p *sender.FeedPage) { p.Pruned = 0 })},
-	"feed claims that all was pruned": {[]string{"feed/pruned"}, onFeedPage(func(p *sender.FeedPage) { p.Pruned = p.Head })},
-	"feed shows no redacted events": {[]string{"feed/redacted"}, onFeedPage(func(p *sender.FeedPage) {
+	}), checks{"feed/viewers"}},
+	{"feed goes to the head", onFeedPage(func(p *sender.FeedPage) { p.Last = p.Head }), checks{"feed/order", "feed/bounded", "feed/many candidates"}},
+	{"feed without a bound", onFeedQuery(func(q *sender.FeedQuery) { q.Bytes = 0 }), checks{"feed/bounded"}},
+	{"feed is all heads", onFeedQuery(func(q *sender.FeedQuery) { q.Heads = true }), checks{"feed/order"}},
+	{"feed has no heads", onFeedQuery(func(q *sender.FeedQuery) { q.Heads = false }), checks{"feed/order"}},
+	{"feed forgets what was pruned", onFeedPage(func(p *sender.FeedPage) { p.Pruned = 0 }), checks{"feed/pruned"}},
+	{"feed claims that all was pruned", onFeedPage(func(p *sender.FeedPage) { p.Pruned = p.Head }), checks{"feed/pruned"}},
+	{"feed shows no redacted events", onFeedPage(func(p *sender.FeedPage) {
 		p.Events = slices.DeleteFunc(p.Events, func(e sender.FeedEvent) bool { return e.Redacted })
-	})},
-	"feed newest first":    {[]string{"feed/order"}, onFeedPage(func(p *sender.FeedPage) { slices.Reverse(p.Events) })},
-	"feed takes any limit": {[]string{"feed/refused"}, onFeedQuery(func(q *sender.FeedQuery) { q.Limit = min(max(q.Limit, 1), sender.MaxFeedPage) })},
-	"nobody sees all of the feed": {[]string{"feed/refused"}, onFeedQuery(func(q *sender.FeedQuery) {
+	}), checks{"feed/redacted"}},
+	{"feed newest first", onFeedPage(func(p *sender.FeedPage) { slices.Reverse(p.Events) }), checks{"feed/order"}},
+	{"feed takes any limit", onFeedQuery(func(q *sender.FeedQuery) { q.Limit = min(max(q.Limit, 1), sender.MaxFeedPage) }), checks{"feed/refused"}},
+	{"nobody sees all of the feed", onFeedQuery(func(q *sender.FeedQuery) {
 		if q.Viewer == "" {
 			q.Viewer = sender.Operator
 		}
-	})},
-	"any event by its id": {[]string{"feed/event"}, func(b *broken, h *harness) {
-		h.Store = &fed{Store: b, event: func(ctx context.Context, _, id string) (sender.StoredEvent, error) { return b.Event(ctx, id) }}
-	}},
-	// As a sequence does: it also counts events that are rolled back or commit
-	// late.
-	"feed up to what was written": {[]string{"feed/rolled back"}, func(b *broken, h *harness) {
-		written := int64(0)
-		b.publishTx = func(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
-			written += int64(len(drafts))
-			return b.Store.PublishTx(ctx, tx, drafts)
-		}
-		onFeedPage(func(p *sender.FeedPage) { p.Last, p.Head = max(p.Last, written), max(p.Head, written) })(b, h)
-	}},
+	}), checks{"feed/refused"}},
+	{"any event by its id", func(s store) store { return anyEvent{s} }, checks{"feed/event"}},
+	{"feed up to what was written", func(s store) store { return &fedAhead{store: s} }, checks{"feed/rolled back"}},
+}
+
+type anyEvent struct{ store }
+
+func (b anyEvent) FeedEvent(ctx context.Context, _, id string) (sender.StoredEvent, error) {
+	return b.store.Event(ctx, id)
+}
+
+// fedAhead numbers events as a sequence does: it also counts those that are rolled back or
+// commit late.
+type fedAhead struct {
+	store
+	written int64
+}
+
+func (b *fedAhead) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	b.written += int64(len(drafts))
+	return b.store.PublishTx(ctx, tx, drafts)
+}
+
+func (b *fedAhead) Feed(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
+	page, err := b.store.Feed(ctx, q)
+	page.Last, page.Head = max(page.Last, b.written), max(page.Head, b.written)
+	return page, err
+}
+
+// otherFeed is asked for something else, or answers with something else.
+type otherFeed struct {
+	store
+	ask    func(*sender.FeedQuery)
+	answer func(*sender.FeedPage)
+}
+
+func onFeedQuery(change func(*sender.FeedQuery)) func(store) store {
+	return func(s store) store { return otherFeed{s, change, func(*sender.FeedPage) {}} }
+}
+
+func onFeedPage(change func(*sender.FeedPage)) func(store) store {
+	return func(s store) store { return otherFeed{s, func(*sender.FeedQuery) {}, change} }
+}
+
+func (b otherFeed) Feed(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
+	b.ask(&q)
+	page, err := b.store.Feed(ctx, q)
+	b.answer(&page)
+	return page, err
 }

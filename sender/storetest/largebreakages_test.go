@@ -7,40 +7,27 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-var largeBreakages = map[string]breakage{
-	"a large event is in everyone's way": {[]string{"large/beside others", "large/side by side"}, func(b *broken, _ *harness) {
-		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
-			p.Events = 1
-			return b.Store.Expand(ctx, p)
-		}
-	}},
-	"large events get all there is room for": {[]string{"large/parts"}, func(b *broken, _ *harness) {
-		b.expand = func(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
-			p.Part = p.Deliveries
-			return b.Store.Expand(ctx, p)
-		}
-	}},
-	"no two events are about the same object": {[]string{"large/beside others", "large/many that wait"}, onDrafts(func(d *sender.Draft) {
-		d.Object.ID = d.ID
-	})},
-	"what comes late is overlooked": {[]string{"large/late"}, func(b *broken, _ *harness) {
-		last := map[int64]int64{} // event, by subscription
-		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			c, err := b.Store.RecordAndClaim(ctx, batch)
-			c.Claimed = slices.DeleteFunc(c.Claimed, func(x sender.Claimed) bool {
-				late := x.Number == 1 && x.Key.Event < last[x.Key.Subscription]
-				last[x.Key.Subscription] = max(last[x.Key.Subscription], x.Key.Event)
-				return late
-			})
-			return c, err
-		}
-	}},
-	"a late delivery is not left behind": {[]string{"large/late and left behind"}, func(b *broken, _ *harness) {
-		b.resumeTx = func(ctx context.Context, tx tx, id string, _ sender.Resume) error {
-			return b.Store.ResumeSubscriptionTx(ctx, tx, id, sender.Resume{})
-		}
-	}},
-	"what is closing is deleted before a large event is whole": {[]string{"large/late and closing"}, func(b *broken, _ *harness) {
-		b.closeTx = func(ctx context.Context, tx tx, id string) error { return b.Store.DeleteSubscriptionTx(ctx, tx, id) }
-	}},
+// largeBreakages break how large events are expanded.
+var largeBreakages = []breakage{
+	{"a large event is in everyone's way", onExpand(func(p *sender.ExpandParams) { p.Events = 1 }), checks{"large/beside others", "large/side by side"}},
+	{"large events get all there is room for", onExpand(func(p *sender.ExpandParams) { p.Part = p.Deliveries }), checks{"large/parts"}},
+	{"no two events are about the same object", onDrafts(func(d *sender.Draft) { d.Object.ID = d.ID }), checks{"large/beside others", "large/many that wait"}},
+	{"what comes late is overlooked", func(s store) store { return &lateOverlooked{store: s, last: map[int64]int64{}} }, checks{"large/late"}},
+	{"a late delivery is not left behind", onResume(func(r *sender.Resume) { *r = sender.Resume{} }), checks{"large/late and left behind"}},
+	{"what is closing is deleted before a large event is whole", func(s store) store { return closeDeletes{s} }, checks{"large/late and closing"}},
+}
+
+type lateOverlooked struct {
+	store
+	last map[int64]int64 // event, by subscription
+}
+
+func (b *lateOverlooked) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	x, c, err := b.store.Step(ctx, p, batch)
+	c.Claimed = slices.DeleteFunc(c.Claimed, func(x sender.Claimed) bool {
+		late := x.Number == 1 && x.Key.Event < b.last[x.Key.Subscription]
+		b.last[x.Key.Subscription] = max(b.last[x.Key.Subscription], x.Key.Event)
+		return late
+	})
+	return x, c, err
 }

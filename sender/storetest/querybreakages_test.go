@@ -2,103 +2,90 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/sender"
 )
 
-// queryBreakages break a store's answers to an operator.
-var queryBreakages = map[string]breakage{
-	"owner ignored in lists":      {[]string{"query/deliveries"}, onQuery(func(q *sender.DeliveryQuery) { q.Subscriber = "" })},
-	"type ignored in lists":       {[]string{"query/deliveries", "query/many candidates"}, onQuery(func(q *sender.DeliveryQuery) { q.EventType = "" })},
-	"object ignored in lists":     {[]string{"query/deliveries"}, onQuery(func(q *sender.DeliveryQuery) { q.Object = sender.Object{} })},
-	"class ignored in lists":      {[]string{"query/deliveries"}, onQuery(func(q *sender.DeliveryQuery) { q.Class = "" })},
-	"Since is exclusive in lists": {[]string{"query/deliveries"}, onQuery(func(q *sender.DeliveryQuery) { q.Since = after(q.Since) })},
-	"Until is inclusive in lists": {[]string{"query/deliveries"}, onQuery(func(q *sender.DeliveryQuery) { q.Until = after(q.Until) })},
-	"a short page is the end": {[]string{"query/many candidates"}, func(b *broken, _ *harness) {
-		b.deliveries = func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
-			page, next, err := b.Store.Deliveries(ctx, q)
-			if len(page) < q.Limit {
-				next = ""
-			}
-			return page, next, err
+// queryBreakages break what a store tells of deliveries, events and subscriptions.
+var queryBreakages = []breakage{
+	{"list loses a row at a page boundary", onPage(func(q sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+		if q.Cursor != "" && len(page) > 0 {
+			return page[1:]
 		}
-	}},
-	"events unfiltered": {[]string{"query/events", "query/many candidates"}, onAnswers(func(a *answers) {
-		a.events = func(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error) {
-			return a.Store.Events(ctx, sender.EventQuery{Cursor: q.Cursor, Limit: q.Limit})
+		return page
+	}), checks{"history/pages"}},
+	{"list repeats a row at a page boundary", rowRepeated, checks{"history/pages"}},
+	{"status ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Status = "" }), checks{"history/by status"}},
+	{"malformed cursor taken for none", func(s store) store { return anyCursor{s} }, checks{"history/malformed cursor"}},
+	{"oldest first", onPage(func(_ sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+		slices.Reverse(page)
+		return page
+	}), checks{"history/list"}},
+	{"version dropped", onDelivery(func(d *sender.Delivery) { d.Version = 0 }), checks{"history/a delivery in full"}},
+	{"ids compared loosely", func(s store) store { return idsTrimmed{s} }, checks{"history/unknown", "redeliver/unknown"}},
+	{"owner ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Subscriber = "" }), checks{"query/deliveries"}},
+	{"type ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.EventType = "" }), checks{"query/deliveries", "query/many candidates"}},
+	{"object ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Object = sender.Object{} }), checks{"query/deliveries"}},
+	{"class ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Class = "" }), checks{"query/deliveries"}},
+	{"Since is exclusive in lists", onQuery(func(q *sender.DeliveryQuery) { q.Since = after(q.Since) }), checks{"query/deliveries"}},
+	{"Until is inclusive in lists", onQuery(func(q *sender.DeliveryQuery) { q.Until = after(q.Until) }), checks{"query/deliveries"}},
+	{"a short page is the end", func(s store) store { return shortPageEnds{s} }, checks{"query/many candidates"}},
+	{"events unfiltered", func(s store) store { return eventsUnfiltered{s} }, checks{"query/events", "query/many candidates"}},
+	{"events oldest first", func(s store) store { return eventsReversed{s} }, checks{"query/events"}},
+	{"status of subscriptions ignored", onSubscriptions(func(q *sender.SubscriptionQuery) { q.Status = "" }), checks{"query/subscriptions"}},
+	{"event without its body", func(s store) store { return bodiless{s} }, checks{"query/event"}},
+	{"held counts as live", onCounts(func(c *sender.Counts) { c.Live, c.Held = c.Live+c.Held, 0 }), checks{"query/counts", "random/seed 1"}},
+	{"OldestDue forgotten", onCounts(func(c *sender.Counts) { c.OldestDue = time.Time{} }), checks{"query/counts", "random/seed 1"}},
+	{"counts once", func(s store) store { return &countsOnce{store: s} }, checks{"query/counts", "random/seed 1"}},
+	{"lost results counted", func(s store) store { return &lostCounted{store: s} }, checks{"query/rollups"}},
+	{"rollups include their end", func(s store) store { return rollupsToEnd{s} }, checks{"query/rollups"}},
+	{"latency from the claim", onBatch(func(batch *sender.Batch) {
+		batch.Results = slices.Clone(batch.Results)
+		for i := range batch.Results {
+			batch.Results[i].Published = batch.Results[i].StartedAt
 		}
-	})},
-	"events oldest first": {[]string{"query/events"}, onAnswers(func(a *answers) {
-		a.events = func(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error) {
-			page, next, err := a.Store.Events(ctx, q)
-			slices.Reverse(page)
-			return page, next, err
+	}), checks{"query/rollups"}},
+	{"turns not counted", onFacts(func(f *sender.Facts) { f.Ahead = 0 }), checks{"query/facts"}},
+	{"Single forgotten", onFacts(func(f *sender.Facts) { f.Single = false }), checks{"query/facts"}},
+	{"deleted reads as held", onFacts(func(f *sender.Facts) { f.Status = sender.SubscriptionDisabled }), checks{"query/facts"}},
+}
+
+func rowRepeated(s store) store {
+	last := map[sender.Status]sender.Delivery{}
+	return onPage(func(q sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+		if q.Cursor != "" {
+			page = append([]sender.Delivery{last[q.Status]}, page...)
 		}
-	})},
-	"status of subscriptions ignored": {[]string{"query/subscriptions"}, onAnswers(func(a *answers) {
-		a.subscriptions = func(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
-			q.Status = ""
-			return a.Store.Subscriptions(ctx, q)
+		if len(page) > 0 {
+			last[q.Status] = page[len(page)-1]
 		}
-	})},
-	"event without its body": {[]string{"query/event"}, onAnswers(func(a *answers) {
-		a.event = func(ctx context.Context, id string) (sender.StoredEvent, error) {
-			e, err := a.Store.Event(ctx, id)
-			e.Body = nil
-			return e, err
-		}
-	})},
-	"held counts as live": {[]string{"query/counts", "random/seed 1"}, onCounts(func(c *sender.Counts) { c.Live, c.Held = c.Live+c.Held, 0 })},
-	"OldestDue forgotten": {[]string{"query/counts", "random/seed 1"}, onCounts(func(c *sender.Counts) { c.OldestDue = time.Time{} })},
-	"counts once": {[]string{"query/counts", "random/seed 1"}, onAnswers(func(a *answers) {
-		var first *sender.Counts
-		a.counts = func(ctx context.Context) (sender.Counts, error) {
-			if first == nil {
-				c, err := a.Store.Counts(ctx)
-				first = &c
-				return c, err
-			}
-			return *first, nil
-		}
-	})},
-	"lost results counted": {[]string{"query/rollups"}, onAnswers(func(a *answers) {
-		lost := int64(0)
-		a.b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			c, err := a.b.Store.RecordAndClaim(ctx, batch)
-			for _, r := range c.Recorded {
-				if r.Lost {
-					lost++
-				}
-			}
-			return c, err
-		}
-		a.rollups = func(ctx context.Context, from, to time.Time) ([]sender.Rollup, error) {
-			all, err := a.Store.Rollups(ctx, from, to)
-			for i := range all {
-				all[i].Delivered += lost
-			}
-			return all, err
-		}
-	})},
-	"rollups include their end": {[]string{"query/rollups"}, onAnswers(func(a *answers) {
-		a.rollups = func(ctx context.Context, from, to time.Time) ([]sender.Rollup, error) {
-			return a.Store.Rollups(ctx, from, after(to))
-		}
-	})},
-	"latency from the claim": {[]string{"query/rollups"}, func(b *broken, _ *harness) {
-		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			batch.Results = slices.Clone(batch.Results)
-			for i := range batch.Results {
-				batch.Results[i].Published = batch.Results[i].StartedAt
-			}
-			return b.Store.RecordAndClaim(ctx, batch)
-		}
-	}},
-	"turns not counted":     {[]string{"query/facts"}, onFacts(func(f *sender.Facts) { f.Ahead = 0 })},
-	"Single forgotten":      {[]string{"query/facts"}, onFacts(func(f *sender.Facts) { f.Single = false })},
-	"deleted reads as held": {[]string{"query/facts"}, onFacts(func(f *sender.Facts) { f.Status = sender.SubscriptionDisabled })},
+		return page
+	})(s)
+}
+
+type anyCursor struct{ store }
+
+func (b anyCursor) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+	page, next, err := b.store.Deliveries(ctx, q)
+	if errors.Is(err, sender.ErrInvalid) {
+		q.Cursor = ""
+		return b.store.Deliveries(ctx, q)
+	}
+	return page, next, err
+}
+
+type idsTrimmed struct{ store }
+
+func (b idsTrimmed) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
+	return b.store.Delivery(ctx, strings.TrimSpace(id))
+}
+
+func (b idsTrimmed) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
+	return b.store.Redeliver(ctx, strings.TrimSpace(id), notBefore)
 }
 
 // after is the next time that a store can distinguish from t.
@@ -109,93 +96,92 @@ func after(t time.Time) time.Time {
 	return t.Add(time.Microsecond)
 }
 
-func onQuery(change func(*sender.DeliveryQuery)) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.deliveries = func(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
-			change(&q)
-			return b.Store.Deliveries(ctx, q)
+type shortPageEnds struct{ store }
+
+func (b shortPageEnds) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+	page, next, err := b.store.Deliveries(ctx, q)
+	if len(page) < q.Limit {
+		next = ""
+	}
+	return page, next, err
+}
+
+type eventsUnfiltered struct{ store }
+
+func (b eventsUnfiltered) Events(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error) {
+	return b.store.Events(ctx, sender.EventQuery{Cursor: q.Cursor, Limit: q.Limit})
+}
+
+type eventsReversed struct{ store }
+
+func (b eventsReversed) Events(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error) {
+	page, next, err := b.store.Events(ctx, q)
+	slices.Reverse(page)
+	return page, next, err
+}
+
+type bodiless struct{ store }
+
+func (b bodiless) Event(ctx context.Context, id string) (sender.StoredEvent, error) {
+	e, err := b.store.Event(ctx, id)
+	e.Body = nil
+	return e, err
+}
+
+type countsOnce struct {
+	store
+	first *sender.Counts
+}
+
+func (b *countsOnce) Counts(ctx context.Context) (sender.Counts, error) {
+	if b.first == nil {
+		c, err := b.store.Counts(ctx)
+		b.first = &c
+		return c, err
+	}
+	return *b.first, nil
+}
+
+type lostCounted struct {
+	store
+	lost int64
+}
+
+func (b *lostCounted) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	x, c, err := b.store.Step(ctx, p, batch)
+	for _, r := range c.Recorded {
+		if r.Lost {
+			b.lost++
 		}
 	}
+	return x, c, err
 }
 
-// answers is a store with some answers replaced. A nil field leaves the answer sound.
-type answers struct {
-	sender.Store[tx]
-	b             *broken
-	events        func(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error)
-	event         func(ctx context.Context, id string) (sender.StoredEvent, error)
-	subscriptions func(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error)
-	counts        func(ctx context.Context) (sender.Counts, error)
-	rollups       func(ctx context.Context, from, to time.Time) ([]sender.Rollup, error)
-	facts         func(ctx context.Context, id string) (sender.Facts, error)
-}
-
-func onAnswers(change func(*answers)) func(*broken, *harness) {
-	return func(b *broken, h *harness) {
-		a := &answers{Store: b, b: b}
-		change(a)
-		h.Store = a
+func (b *lostCounted) Rollups(ctx context.Context, from, to time.Time) ([]sender.Rollup, error) {
+	all, err := b.store.Rollups(ctx, from, to)
+	for i := range all {
+		all[i].Delivered += b.lost
 	}
+	return all, err
 }
 
-func onCounts(change func(*sender.Counts)) func(*broken, *harness) {
-	return onAnswers(func(a *answers) {
-		a.counts = func(ctx context.Context) (sender.Counts, error) {
-			c, err := a.Store.Counts(ctx)
-			change(&c)
-			return c, err
-		}
-	})
+type rollupsToEnd struct{ store }
+
+func (b rollupsToEnd) Rollups(ctx context.Context, from, to time.Time) ([]sender.Rollup, error) {
+	return b.store.Rollups(ctx, from, after(to))
 }
 
-func onFacts(change func(*sender.Facts)) func(*broken, *harness) {
-	return onAnswers(func(a *answers) {
-		a.facts = func(ctx context.Context, id string) (sender.Facts, error) {
-			f, err := a.Store.Facts(ctx, id)
-			change(&f)
-			return f, err
-		}
-	})
+type otherCounts struct {
+	store
+	change func(*sender.Counts)
 }
 
-func (a *answers) Events(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error) {
-	if a.events != nil {
-		return a.events(ctx, q)
-	}
-	return a.Store.Events(ctx, q)
+func onCounts(change func(*sender.Counts)) func(store) store {
+	return func(s store) store { return otherCounts{s, change} }
 }
 
-func (a *answers) Event(ctx context.Context, id string) (sender.StoredEvent, error) {
-	if a.event != nil {
-		return a.event(ctx, id)
-	}
-	return a.Store.Event(ctx, id)
-}
-
-func (a *answers) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
-	if a.subscriptions != nil {
-		return a.subscriptions(ctx, q)
-	}
-	return a.Store.Subscriptions(ctx, q)
-}
-
-func (a *answers) Counts(ctx context.Context) (sender.Counts, error) {
-	if a.counts != nil {
-		return a.counts(ctx)
-	}
-	return a.Store.Counts(ctx)
-}
-
-func (a *answers) Rollups(ctx context.Context, from, to time.Time) ([]sender.Rollup, error) {
-	if a.rollups != nil {
-		return a.rollups(ctx, from, to)
-	}
-	return a.Store.Rollups(ctx, from, to)
-}
-
-func (a *answers) Facts(ctx context.Context, id string) (sender.Facts, error) {
-	if a.facts != nil {
-		return a.facts(ctx, id)
-	}
-	return a.Store.Facts(ctx, id)
+func (b otherCounts) Counts(ctx context.Context) (sender.Counts, error) {
+	c, err := b.store.Counts(ctx)
+	b.change(&c)
+	return c, err
 }

@@ -8,91 +8,84 @@ import (
 )
 
 // spareBreakages break how a store remembers spared attempts.
-var spareBreakages = map[string]breakage{
-	"spared forgotten":               {[]string{"record/spared", "record/spared, single", "random/seed 1"}, onDecision(func(dec *sender.Decision) { dec.Spared = false })},
-	"spared not told with the claim": {[]string{"record/spared", "record/spared, single", "random/seed 1"}, onSpared(func(sender.Claimed) bool { return false })},
-	"spared for ever": {[]string{"record/spared", "record/spared, anew", "random/seed 1"}, func(b *broken, h *harness) {
-		ever := map[sender.DeliveryKey]bool{}
-		keepSpared(func(l sender.Live) bool {
-			ever[l.Key] = ever[l.Key] || l.Spared
-			return ever[l.Key]
-		})(b, h)
-	}},
-	"spared through a lost attempt": {[]string{"record/spared, lost"}, onDecide(func(decide decideFunc) decideFunc {
-		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-			dec := decide(l, h, r, now)
-			dec.Spared = dec.Spared || l.Spared && r.Class == sender.ClassInterrupted
-			return dec
+var spareBreakages = []breakage{
+	{"spared forgotten", onDecision(func(dec *sender.Decision) { dec.Spared = false }), checks{"record/spared", "record/spared, single", "random/seed 1"}},
+	{"spared not told with the claim", onClaimed(func(c *sender.Claimed) { c.Spared = false }), checks{"record/spared", "record/spared, single", "random/seed 1"}},
+	{"spared for ever", sparedEver, checks{"record/spared", "record/spared, anew", "random/seed 1"}},
+	{"spared through a lost attempt", onDecide(func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		dec := decide(l, h, r, now)
+		dec.Spared = dec.Spared || l.Spared && r.Class == sender.ClassInterrupted
+		return dec
+	}), checks{"record/spared, lost"}},
+	{"a release ends what was spared", func(s store) store { return &releaseUnspares{store: s, released: map[sender.DeliveryKey]bool{}} }, checks{"record/spared, released"}},
+	{"spared through a redelivery", func(s store) store { return &sparedRedelivered{store: s} }, checks{"record/spared, anew"}},
+	{"spared through a resume", sparedResumed, checks{"record/spared, anew"}},
+	{"spared through a replay", func(s store) store { return &sparedReplayed{store: s} }, checks{"record/spared, anew"}},
+	{"a single attempt that is spared is the last", onDecide(func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		dec := decide(l, h, r, now)
+		if dec.Spared && l.Single {
+			dec = sender.Decision{Status: sender.StatusDelivered, Health: h}
 		}
-	})},
-	"a release ends what was spared": {[]string{"record/spared, released"}, func(b *broken, h *harness) {
-		released := map[sender.DeliveryKey]bool{}
-		b.release = func(ctx context.Context, rs []sender.Release) error {
-			for _, r := range rs {
-				released[r.Key] = true
-			}
-			return b.Store.Release(ctx, rs)
-		}
-		onSpared(func(c sender.Claimed) bool { return c.Spared && !released[c.Key] })(b, h)
-	}},
-	"spared through a redelivery": {[]string{"record/spared, anew"}, func(b *broken, h *harness) {
-		again := false
-		b.redeliver = func(ctx context.Context, id string, notBefore time.Time) error {
-			again = true
-			return b.Store.Redeliver(ctx, id, notBefore)
-		}
-		keepSpared(func(l sender.Live) bool { return l.Spared || again })(b, h)
-	}},
-	"spared through a resume": {[]string{"record/spared, anew"}, func(b *broken, h *harness) {
-		again := false
-		onResume(func(*sender.Resume) { again = true })(b, h)
-		keepSpared(func(l sender.Live) bool { return l.Spared || again })(b, h)
-	}},
-	"spared through a replay": {[]string{"record/spared, anew"}, func(b *broken, h *harness) {
-		again := false
-		b.stepReplays = func(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
-			again = true
-			return b.Store.StepReplays(ctx, limit, announce)
-		}
-		onSpared(func(c sender.Claimed) bool { return c.Spared || again })(b, h)
-	}},
-	"a single attempt that is spared is the last": {[]string{"record/spared, single"}, onDecide(func(decide decideFunc) decideFunc {
-		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-			dec := decide(l, h, r, now)
-			if dec.Spared && l.Single {
-				dec = sender.Decision{Status: sender.StatusDelivered, Health: h}
-			}
-			return dec
-		}
-	})},
-	"a single one is spared as an ordinary one": {[]string{"record/spared, single"}, onDecide(func(decide decideFunc) decideFunc {
-		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-			l.Single = l.Single && !l.Spared
-			return decide(l, h, r, now)
-		}
-	})},
-	"facts without Spared": {[]string{"record/spared, single"}, onFacts(func(f *sender.Facts) { f.Spared = false })},
+		return dec
+	}), checks{"record/spared, single"}},
+	{"a single one is spared as an ordinary one", onLive(func(l *sender.Live) { l.Single = l.Single && !l.Spared }), checks{"record/spared, single"}},
+	{"facts without Spared", onFacts(func(f *sender.Facts) { f.Spared = false }), checks{"record/spared, single"}},
 }
 
-// onSpared changes Spared in claims.
-func onSpared(spared func(sender.Claimed) bool) func(*broken, *harness) {
-	return func(b *broken, _ *harness) {
-		b.batch = func(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-			c, err := b.Store.RecordAndClaim(ctx, batch)
-			for i := range c.Claimed {
-				c.Claimed[i].Spared = spared(c.Claimed[i])
-			}
-			return c, err
-		}
+func sparedEver(s store) store {
+	ever := map[sender.DeliveryKey]bool{}
+	return onLive(func(l *sender.Live) {
+		ever[l.Key] = ever[l.Key] || l.Spared
+		l.Spared = ever[l.Key]
+	})(s)
+}
+
+type releaseUnspares struct {
+	store
+	released map[sender.DeliveryKey]bool
+}
+
+func (b *releaseUnspares) Release(ctx context.Context, rs []sender.Release) error {
+	for _, r := range rs {
+		b.released[r.Key] = true
 	}
+	return b.store.Release(ctx, rs)
 }
 
-// keepSpared changes Spared for decisions.
-func keepSpared(spared func(sender.Live) bool) func(*broken, *harness) {
-	return onDecide(func(decide decideFunc) decideFunc {
-		return func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-			l.Spared = spared(l)
-			return decide(l, h, r, now)
-		}
-	})
+func (b *releaseUnspares) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	return onClaimed(func(c *sender.Claimed) { c.Spared = c.Spared && !b.released[c.Key] })(b.store).Step(ctx, p, batch)
+}
+
+type sparedRedelivered struct {
+	store
+	again bool
+}
+
+func (b *sparedRedelivered) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
+	b.again = true
+	return b.store.Redeliver(ctx, id, notBefore)
+}
+
+func (b *sparedRedelivered) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	return onLive(func(l *sender.Live) { l.Spared = l.Spared || b.again })(b.store).Step(ctx, p, batch)
+}
+
+func sparedResumed(s store) store {
+	again := false
+	s = onResume(func(*sender.Resume) { again = true })(s)
+	return onLive(func(l *sender.Live) { l.Spared = l.Spared || again })(s)
+}
+
+type sparedReplayed struct {
+	store
+	again bool
+}
+
+func (b *sparedReplayed) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+	b.again = true
+	return b.store.StepReplays(ctx, limit, announce)
+}
+
+func (b *sparedReplayed) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+	return onClaimed(func(c *sender.Claimed) { c.Spared = c.Spared || b.again })(b.store).Step(ctx, p, batch)
 }

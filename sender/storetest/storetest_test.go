@@ -1,10 +1,10 @@
 package storetest_test
 
 import (
-	"maps"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,70 +21,65 @@ import (
 const breakageName = "STORETEST_BREAKAGE"
 
 func TestSuite(t *testing.T) {
-	breakStore := func(*broken, *harness) {}
+	breaking := func(sound store) store { return sound }
 	if name := os.Getenv(breakageName); name != "" {
-		breakStore = allBreakages()[name].how
-		require.NotNil(t, breakStore, "%s=%s", breakageName, name)
+		all := breakages()
+		i := slices.IndexFunc(all, func(b breakage) bool { return b.name == name })
+		require.NotEqual(t, -1, i, "%s=%s", breakageName, name)
+		breaking = all[i].breaking
 	}
 	storetest.Run(t, func(t *testing.T) harness {
 		var passed atomic.Int64
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		store, err := memory.New(&memory.Config{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})
+		inMemory, err := memory.New(&memory.Config{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})
 		require.NoError(t, err)
-		b := &broken{Store: store}
-		h := harness{
-			Store:   b,
+		s := breaking(sound{inMemory})
+		return harness{
+			Store:   stepping{s},
 			Advance: func(d time.Duration) { passed.Add(int64(d)) },
 			Begin: func(t *testing.T) (tx, func() error, func() error) {
-				tx, err := store.Begin(t.Context())
+				tx, err := inMemory.Begin(t.Context())
 				require.NoError(t, err)
+				if other, ok := s.(rollsBack); ok {
+					return tx, tx.Commit, func() error { return other.rollBack(tx) }
+				}
 				return tx, tx.Commit, tx.Rollback
 			},
 		}
-		breakStore(b, &h)
-		return h
 	})
 }
 
-func allBreakages() map[string]breakage {
-	all := maps.Clone(breakages)
-	maps.Copy(all, lifeBreakages)
-	maps.Copy(all, bodyBreakages)
-	maps.Copy(all, queryBreakages)
-	maps.Copy(all, retentionBreakages)
-	maps.Copy(all, feedBreakages)
-	maps.Copy(all, callbackBreakages)
-	maps.Copy(all, spareBreakages)
-	maps.Copy(all, presenceBreakages)
-	maps.Copy(all, orderBreakages)
-	maps.Copy(all, largeBreakages)
-	maps.Copy(all, processBreakages)
-	return all
+func breakages() []breakage {
+	return slices.Concat(publishBreakages, transactionBreakages, registryBreakages, secretsBreakages, callbackBreakages,
+		largeBreakages, claimBreakages, bodyBreakages, orderBreakages, processBreakages, recordBreakages, spareBreakages,
+		lifeBreakages, redeliverBreakages, replayBreakages, presenceBreakages, queryBreakages, feedBreakages,
+		retentionBreakages)
 }
 
-// TestBrokenStores runs, for each way to break a store, the tests that must catch
-// it, in a process of their own, since a test cannot be expected to fail.
+// TestBrokenStores runs, for each way to break a store, the checks that must bite, in a
+// process of their own, since a test cannot be expected to fail.
 func TestBrokenStores(t *testing.T) {
-	all := allBreakages()
-	require.Len(t, all, len(breakages)+len(lifeBreakages)+len(queryBreakages)+len(retentionBreakages)+len(feedBreakages)+len(callbackBreakages)+len(spareBreakages)+len(presenceBreakages)+len(bodyBreakages)+len(orderBreakages)+len(processBreakages)+len(largeBreakages), "two breakages have one name")
-	for name, b := range all {
-		t.Run(name, func(t *testing.T) {
+	seen := map[string]bool{}
+	for _, b := range breakages() {
+		require.False(t, seen[b.name], "two breakages have the name %q", b.name)
+		seen[b.name] = true
+		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			require.NotEmpty(t, b.caughtBy)
-			for _, test := range b.caughtBy {
-				path := "TestSuite/" + strings.ReplaceAll(test, " ", "_")
+			require.NotEmpty(t, b.bite)
+			for _, check := range b.bite {
+				path := "TestSuite/" + strings.ReplaceAll(check, " ", "_")
 				var pattern []string
 				for _, part := range strings.Split(path, "/") {
 					pattern = append(pattern, "^"+regexp.QuoteMeta(part)+"$")
 				}
 				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+strings.Join(pattern, "/"), "-test.timeout=30s")
-				cmd.Env = append(os.Environ(), breakageName+"="+name)
+				cmd.Env = append(os.Environ(), breakageName+"="+b.name)
 				out, err := cmd.CombinedOutput()
 				var failed *exec.ExitError
-				require.ErrorAs(t, err, &failed, "%s does not catch it:\n%s", test, out)
-				require.Contains(t, string(out), "--- FAIL: "+path+" (", "%s was to catch it", test)
+				require.ErrorAs(t, err, &failed, "%s does not catch it:\n%s", check, out)
+				require.Contains(t, string(out), "--- FAIL: "+path+" (", "%s was to catch it", check)
 				require.Contains(t, string(out), "the rule: ")
-				require.NotContains(t, string(out), "panic:", "%s fails for another reason", test)
+				require.NotContains(t, string(out), "panic:", "%s fails for another reason", check)
 			}
 		})
 	}

@@ -1,0 +1,67 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// registryBreakages break how a store keeps subscribers, and deletes subscriptions.
+var registryBreakages = []breakage{
+	{"a NUL reaches the database", func(s store) store { return nulRefused{s} }, checks{"registry/no text"}},
+	{"deletion ignored", func(s store) store { return undeleted{s} }, checks{"cancel/live ones are cancelled", "registry/subscription"}},
+	{"deletion ends attempts in flight", func(s store) store { return deletedInFlight{newInFlightLost(s)} }, checks{"cancel/in flight and succeeds"}},
+	{"subscriber replaced", func(s store) store { return subscriberReplaced{s} }, checks{"registry/subscriber"}},
+	{"deletion cancels what had ended", func(s store) store { return &endedCancelled{store: s, deleted: map[string]bool{}} }, checks{"cancel/ended ones stay"}},
+}
+
+type nulRefused struct{ store }
+
+func (b nulRefused) Replay(ctx context.Context, id string) (sender.Replay, error) {
+	if strings.ContainsRune(id, 0) {
+		return sender.Replay{}, errors.New("invalid byte sequence for encoding \"UTF8\": 0x00 (SQLSTATE 22021)")
+	}
+	return b.store.Replay(ctx, id)
+}
+
+type undeleted struct{ store }
+
+func (undeleted) DeleteSubscriptionTx(context.Context, tx, string) error { return nil }
+
+type deletedInFlight struct{ inFlightLost }
+
+func (b deletedInFlight) DeleteSubscriptionTx(ctx context.Context, tx tx, id string) error {
+	b.ended[id] = true
+	return b.store.DeleteSubscriptionTx(ctx, tx, id)
+}
+
+type subscriberReplaced struct{ store }
+
+func (b subscriberReplaced) CreateSubscriberTx(ctx context.Context, tx tx, s sender.Subscriber, secrets []sender.SealedSecret) error {
+	if err := b.store.CreateSubscriberTx(ctx, tx, s, secrets); !errors.Is(err, sender.ErrExists) {
+		return err
+	}
+	return nil
+}
+
+type endedCancelled struct {
+	store
+	deleted map[string]bool
+}
+
+func (b *endedCancelled) DeleteSubscriptionTx(ctx context.Context, tx tx, id string) error {
+	b.deleted[id] = true
+	return b.store.DeleteSubscriptionTx(ctx, tx, id)
+}
+
+func (b *endedCancelled) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+	page, next, err := b.store.Deliveries(ctx, q)
+	for i := range page {
+		if b.deleted[page[i].Subscription] {
+			page[i].Status = sender.StatusCancelled
+		}
+	}
+	return page, next, err
+}

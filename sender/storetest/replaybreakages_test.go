@@ -1,0 +1,147 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// replayBreakages break replays, and what must not be sent again.
+var replayBreakages = []breakage{
+	{"a replay's set not fixed", func(s store) store { return &replayedLate{store: s, created: map[string]sender.Replay{}} }, checks{"replay/set of dead letters", "replay/set of delivered ones"}},
+	{"a member admitted twice", onReplayStep(func(s *sender.ReplayStep) { s.Admitted += s.Admitted }), checks{"replay/in steps", "replay/dead letters"}},
+	{"a step's limit ignored", func(s store) store { return replayUnlimited{s} }, checks{"replay/in steps", "replay/turns"}},
+	{"More of a step forgotten", onReplayStep(func(s *sender.ReplayStep) { s.More = false }), checks{"replay/dead letters", "replay/in steps"}},
+	{"Next of a step forgotten", onReplayStep(func(s *sender.ReplayStep) { s.Next = time.Time{} }), checks{"replay/rate", "replay/ahead"}},
+	{"a replay's end not announced", func(s store) store { return replayUnannounced{s} }, checks{"replay/finished"}},
+	{"a replay goes before fresh work", func(s store) store { return replayedFirst{s} }, checks{"replay/below fresh work"}},
+	{"a replay's rate ignored", onReplay(func(r *sender.Replay, _ *time.Time) { r.Rate *= 100 }), checks{"replay/rate"}},
+	{"a replay's filter ignored", onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter = sender.ReplayFilter{Status: r.Filter.Status} }), checks{"replay/filter"}},
+	{"a replay's class ignored", onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter.ErrorClass = "" }), checks{"replay/filter"}},
+	{"a replay's until included", onReplay(func(r *sender.Replay, _ *time.Time) {
+		if !r.Filter.Until.IsZero() {
+			r.Filter.Until = r.Filter.Until.Add(time.Microsecond)
+		}
+	}), checks{"replay/filter"}},
+	{"a replay beyond the retention", onReplay(func(_ *sender.Replay, notBefore *time.Time) { *notBefore = time.Time{} }), checks{"replay/beyond the retention"}},
+	{"a redelivery beyond the retention", func(s store) store { return redeliveredEver{s} }, checks{"replay/redelivery beyond the retention"}},
+	{"a pause of a replay ignored", func(s store) store { return replayUnpaused{s} }, checks{"replay/paused, continued, cancelled"}},
+	{"a cancelled replay goes on", func(s store) store { return replayUncancelled{s} }, checks{"replay/paused, continued, cancelled"}},
+}
+
+// replayedLate creates a replay anew when it is stepped.
+type replayedLate struct {
+	store
+	created map[string]sender.Replay
+}
+
+func (b *replayedLate) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+	made, err := b.store.CreateReplay(ctx, r, notBefore)
+	b.created[made.ID] = r
+	return made, err
+}
+
+func (b *replayedLate) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+	for id, r := range b.created {
+		_, _ = b.store.SetReplayStatus(ctx, id, sender.ReplayCancelled)
+		_, _ = b.store.CreateReplay(ctx, r, time.Time{})
+		delete(b.created, id)
+	}
+	return b.store.StepReplays(ctx, limit, announce)
+}
+
+type replayUnlimited struct{ store }
+
+func (b replayUnlimited) StepReplays(ctx context.Context, _ int, announce announceFunc) (sender.ReplayStep, error) {
+	return b.store.StepReplays(ctx, 1000, announce)
+}
+
+type replayUnannounced struct{ store }
+
+func (b replayUnannounced) StepReplays(ctx context.Context, limit int, _ announceFunc) (sender.ReplayStep, error) {
+	return b.store.StepReplays(ctx, limit, nil)
+}
+
+type replayedFirst struct{ store }
+
+func (b replayedFirst) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+	s, err := b.store.StepReplays(ctx, limit, announce)
+	if s.Admitted > 0 { // a redelivery has lost its rank
+		page, _, _ := b.store.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusAwaitingRetry, Limit: 200})
+		for _, d := range page {
+			err = errors.Join(err, b.store.Redeliver(ctx, d.ID, time.Time{}))
+		}
+	}
+	return s, err
+}
+
+type redeliveredEver struct{ store }
+
+func (b redeliveredEver) Redeliver(ctx context.Context, id string, _ time.Time) error {
+	return b.store.Redeliver(ctx, id, time.Time{})
+}
+
+type replayUnpaused struct{ store }
+
+func (b replayUnpaused) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+	r, err := b.store.SetReplayStatus(ctx, id, to)
+	if to == sender.ReplayPaused {
+		_, _ = b.store.SetReplayStatus(ctx, id, sender.ReplayRunning)
+	}
+	return r, err
+}
+
+type replayUncancelled struct{ store }
+
+func (b replayUncancelled) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+	if to == sender.ReplayCancelled {
+		return b.store.Replay(ctx, id)
+	}
+	return b.store.SetReplayStatus(ctx, id, to)
+}
+
+type otherReplayStep struct {
+	store
+	change func(*sender.ReplayStep)
+}
+
+func onReplayStep(change func(*sender.ReplayStep)) func(store) store {
+	return func(s store) store { return otherReplayStep{s, change} }
+}
+
+func (b otherReplayStep) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+	s, err := b.store.StepReplays(ctx, limit, announce)
+	b.change(&s)
+	return s, err
+}
+
+// otherReplay stores another replay than was requested, and hides that from readers.
+type otherReplay struct {
+	store
+	change    func(r *sender.Replay, notBefore *time.Time)
+	requested map[string]sender.Replay
+}
+
+func onReplay(change func(r *sender.Replay, notBefore *time.Time)) func(store) store {
+	return func(s store) store { return otherReplay{s, change, map[string]sender.Replay{}} }
+}
+
+func (b otherReplay) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+	requested := r
+	b.change(&r, &notBefore)
+	made, err := b.store.CreateReplay(ctx, r, notBefore)
+	b.requested[made.ID] = requested
+	return b.shown(made), err
+}
+
+func (b otherReplay) Replay(ctx context.Context, id string) (sender.Replay, error) {
+	r, err := b.store.Replay(ctx, id)
+	return b.shown(r), err
+}
+
+func (b otherReplay) shown(r sender.Replay) sender.Replay {
+	r.Filter, r.Rate = b.requested[r.ID].Filter, b.requested[r.ID].Rate
+	return r
+}

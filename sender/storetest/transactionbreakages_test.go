@@ -1,0 +1,79 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// transactionBreakages break a store's own transactions, its check and its signal.
+var transactionBreakages = []breakage{
+	{"no second run", func(s store) store { return runOnce{s} }, checks{"transaction/runs again"}},
+	{"never commits", func(s store) store { return neverCommits{s} }, checks{"transaction/commits"}},
+	{"commits on a panic", func(s store) store { return panicCommits{s} }, checks{"transaction/rolls back on a panic"}},
+	{"busy transactions try again later", func(s store) store { return &busy{store: s} }, checks{"transaction/takes turns"}},
+	{"fails its own check", func(s store) store { return unfit{s} }, checks{"transaction/check"}},
+	{"no signal", func(s store) store { return noSignal{s} }, checks{"transaction/signals"}},
+}
+
+type runOnce struct{ store }
+
+func (b runOnce) InTx(ctx context.Context, fn func(tx) error) error {
+	return b.store.InTx(ctx, func(tx tx) error {
+		err := fn(tx)
+		if errors.Is(err, sender.ErrRetryTx) {
+			return errors.New("not retried")
+		}
+		return err
+	})
+}
+
+type neverCommits struct{ store }
+
+func (b neverCommits) InTx(ctx context.Context, fn func(tx) error) error {
+	rollback := errors.New("roll back")
+	err := b.store.InTx(ctx, func(tx tx) error { return cmp.Or(fn(tx), rollback) })
+	if errors.Is(err, rollback) {
+		return nil
+	}
+	return err
+}
+
+type panicCommits struct{ store }
+
+func (b panicCommits) InTx(ctx context.Context, fn func(tx) error) error {
+	var panicked any
+	err := b.store.InTx(ctx, func(tx tx) error {
+		defer func() { panicked = recover() }()
+		return fn(tx)
+	})
+	if panicked != nil {
+		panic(panicked)
+	}
+	return err
+}
+
+type busy struct {
+	store
+	busy sync.Mutex
+}
+
+func (b *busy) InTx(ctx context.Context, fn func(tx) error) error {
+	for !b.busy.TryLock() {
+		time.Sleep(50 * time.Microsecond)
+	}
+	defer b.busy.Unlock()
+	return b.store.InTx(ctx, fn)
+}
+
+type unfit struct{ store }
+
+func (unfit) Check(context.Context) error { return sender.ErrUnfit }
+
+type noSignal struct{ store }
+
+func (noSignal) Woken() <-chan struct{} { return nil }
