@@ -27,7 +27,7 @@ type batch struct {
 	rollup   sender.Rollup        // what the attempts add to the minute's
 	moved    bool                 // turns were
 	shared   bool                 // other processes are known
-	tell     bool                 // what they hold was made due
+	madeDue  bool                 // what they hold was made due
 	lasting  map[int64]bool       // see findLasting
 }
 
@@ -36,7 +36,7 @@ type live struct {
 	event, subscription int64
 	token               int64 // of its lease
 	number, tries       int
-	firstAt, claimedAt  moment
+	firstAt, claimedAt  timestamp
 	stood               int64 // microseconds
 	single              bool
 	spared              bool // the attempt before the one in hand was, or the last one
@@ -58,7 +58,7 @@ func (l *live) forDecision() sender.Live {
 
 // take sets what the rules make of a row.
 func (l *live) take(v *sender.Live) {
-	l.number, l.tries, l.firstAt, l.stood, l.spared = v.Number, v.Tries, momentOf(v.First), v.Stood.Microseconds(), v.Spared
+	l.number, l.tries, l.firstAt, l.stood, l.spared = v.Number, v.Tries, timestampOf(v.First), v.Stood.Microseconds(), v.Spared
 }
 
 // attempt, waits and ended are rows to be inserted.
@@ -67,11 +67,11 @@ type (
 		*live
 		result  *sender.Result
 		snippet []byte
-		next    moment
+		next    timestamp
 	}
 	waits struct {
 		live
-		due    moment
+		due    timestamp
 		rank   int
 		replay int64
 	}
@@ -102,64 +102,6 @@ func (b *batch) whole(fn func(b *batch) error) error {
 
 func (w *work) batch(in sender.Batch) *batch {
 	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, lasting: map[int64]bool{}, shared: w.processes.Besides(in.Claim.By.Process)}
-}
-
-// settle stores an attempt, whose lease is taken away, and what the rules make of it.
-func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (sender.Decision, error) {
-	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
-		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: sub.leaves(l.epoch, l.event), Redacted: l.redacted,
-		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
-	}, b.Decide, b.now.time())
-	if err != nil {
-		return v.Decision, err
-	}
-	h.health = v.Health
-	next := none
-	if v.Status == sender.StatusAwaitingRetry {
-		l.take(&v.Live)
-		next = momentOf(v.Due)
-		b.wait(h, l, next, rankFresh, 0)
-	} else {
-		b.end(h, l, v.Status, r.Class)
-	}
-	rules.CountAttempt(&b.rollup, r, v.Status, l.single)
-	b.attempts = append(b.attempts, attempt{l, r, v.Snippet, next})
-	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
-		h.lower(b.now) // it may have kept them back
-	}
-	if sub.status != statusMissing {
-		err = b.consequences(h, sub, l, &v.Decision)
-	}
-	return v.Decision, err
-}
-
-// Ranks of what waits: see surehook_waiting.
-const (
-	rankFresh  = 0
-	rankReplay = 1
-)
-
-// wait puts a delivery that is in none of the tables among those that wait.
-func (b *batch) wait(h *head, l *live, due moment, rank int, replay int64) {
-	h.waiting++
-	h.waitingFrom = min(h.waitingFrom, due)
-	h.lower(due)
-	w := waits{*l, due, rank, replay}
-	w.epoch = h.epoch
-	b.waits = append(b.waits, w)
-}
-
-// end ends a delivery that is in none of the tables. What is delivered is noted for the
-// replays of delivered ones, whose sets it is too late for: see insertLate.
-func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) {
-	switch status {
-	case sender.StatusDelivered:
-		b.fresh = append(b.fresh, l.key())
-		return
-	case sender.StatusDeadLettered:
-		h.dead++
-	}
-	b.ends = append(b.ends, ended{l.event, l.subscription, status, class})
 }
 
 var (
@@ -194,7 +136,7 @@ func (b *batch) writes() (qs []query) {
 			field(plain, func(r attempt) int64 { return r.event }),
 			field(plain, func(r attempt) int64 { return r.subscription }),
 			field(plain, func(r attempt) int32 { return int32(r.result.Number) }),
-			field(plain, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
+			field(plain, func(r attempt) timestamp { return timestampOf(r.result.StartedAt) }),
 			field(plain, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
 			field(plain, func(r attempt) int32 { return int32(r.result.StatusCode) }),
 		}})
@@ -204,21 +146,21 @@ func (b *batch) writes() (qs []query) {
 			field(a, func(r attempt) int64 { return r.event }),
 			field(a, func(r attempt) int64 { return r.subscription }),
 			field(a, func(r attempt) int32 { return int32(r.result.Number) }),
-			field(a, func(r attempt) moment { return momentOf(r.result.StartedAt) }),
+			field(a, func(r attempt) timestamp { return timestampOf(r.result.StartedAt) }),
 			field(a, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
 			field(a, func(r attempt) int32 { return int32(r.result.StatusCode) }),
 			field(a, func(r attempt) string { return string(r.result.Class) }),
 			field(a, func(r attempt) string { return r.result.Error }),
 			field(a, func(r attempt) []byte { return r.snippet }),
-			field(a, func(r attempt) moment { return r.next }),
+			field(a, func(r attempt) timestamp { return r.next }),
 		}})
 	}
 	if w := b.waits; len(w) > 0 {
 		qs = append(qs, query{insertWaiting.of(len(w)), []any{
 			field(w, func(r waits) int64 { return r.subscription }),
 			field(w, func(r waits) int64 { return r.event }),
-			field(w, func(r waits) moment { return r.due }),
-			field(w, func(r waits) moment { return r.firstAt }),
+			field(w, func(r waits) timestamp { return r.due }),
+			field(w, func(r waits) timestamp { return r.firstAt }),
 			field(w, func(r waits) int32 { return int32(r.number) }),
 			field(w, func(r waits) int32 { return int32(r.tries) }),
 			field(w, func(r waits) int64 { return r.stood }),
@@ -269,7 +211,7 @@ func (b *batch) finish(served map[turnKey]bool) error {
 	if err := b.storeHeads(served); err != nil {
 		return err
 	}
-	if b.tell {
+	if b.madeDue {
 		b.after(func(committed bool) {
 			if committed {
 				b.hintOthers()

@@ -184,14 +184,14 @@ func (m *merge) readAll(s *stream) error {
 		return `SELECT x.event, x.subscription, ` + s.source.likely + ` FROM ` + s.source.table + ` x
 			WHERE ` + which + ` AND ` + s.source.only + ` ORDER BY ` + order + ` LIMIT $3`
 	}
-	left := s.size
+	remaining := s.size
 	read := func(r rows) (bool, error) {
 		var e entry
 		if err := r.Scan(&e.Event, &e.Subscription, &e.likely); err != nil {
 			return false, err
 		}
 		s.ahead, s.last = append(s.ahead, e), e.DeliveryKey
-		left--
+		remaining--
 		return true, nil
 	}
 	after := s.last
@@ -201,12 +201,12 @@ func (m *merge) readAll(s *stream) error {
 		}
 		after.Event--
 	}
-	if left > 0 {
-		if err := m.w.each(read, of(`x.event >= $1 AND x.event <= $2`, `x.event DESC, x.subscription`), m.low, after.Event, left); err != nil {
+	if remaining > 0 {
+		if err := m.w.each(read, of(`x.event >= $1 AND x.event <= $2`, `x.event DESC, x.subscription`), m.low, after.Event, remaining); err != nil {
 			return err
 		}
 	}
-	s.over = left > 0
+	s.over = remaining > 0
 	s.size = min(2*s.size, streamMost)
 	return nil
 }

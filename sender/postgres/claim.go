@@ -46,7 +46,7 @@ type claiming struct {
 	found map[*head]*candidates
 	full  map[int64]bool // subscribers that have a subscription without room
 	takes []*take
-	until moment
+	until timestamp
 	// arrivals are those that are served, and had nothing due in the tables.
 	arrivals map[turnKey]bool
 }
@@ -58,7 +58,7 @@ type take struct {
 	lane    sender.Lane
 	pending int         // how many of the first pending ones are chosen,
 	chosen  []candidate // or which deliveries, in order
-	granted moment      // when its rate grants more, if it has one
+	granted timestamp   // when its rate grants more, if it has one
 	limited bool        // by its rate
 	more    bool        // it has others that are due
 	passed  bool        // there was no room for its first one's body
@@ -171,7 +171,7 @@ func (c *claiming) choose(lane sender.Lane, h *head, most int) int {
 	if rate := sub.Settings.Rate; rate != 0 {
 		granted, _, again := rules.TakeRate(rate, h.rateAt.time(), c.now.time(), most)
 		t.limited = granted < most
-		most, t.granted = granted, momentOf(again)
+		most, t.granted = granted, timestampOf(again)
 	}
 	if limit := sub.Settings.MaxInFlight; limit > 0 {
 		most = min(most, limit-int(h.leased))
@@ -220,7 +220,7 @@ func (c *claiming) findPending() error {
 		return true, err
 	}, selectPending,
 		column(unread, func(t *take) int64 { return t.h.subscription }),
-		column(unread, func(t *take) int64 { return max(t.h.claimedTo, t.sub.leftTo) }),
+		column(unread, func(t *take) int64 { return max(t.h.claimedTo, t.sub.skippedTo) }),
 		column(unread, func(t *take) int32 { return int32(t.pending) }))
 }
 
@@ -239,7 +239,7 @@ func (c *claiming) fit(served map[turnKey]bool) {
 		t.cut(n)
 		if rate := t.sub.Settings.Rate; rate != 0 && n > 0 {
 			_, at, _ := rules.TakeRate(rate, t.h.rateAt.time(), c.now.time(), n)
-			t.h.rateAt = momentOf(at)
+			t.h.rateAt = timestampOf(at)
 		}
 	}
 	for k, one := range had {
@@ -251,11 +251,11 @@ func (c *claiming) fit(served map[turnKey]bool) {
 
 // cut leaves all of the chosen but the first ones.
 func (t *take) cut(n int) {
-	left := t.chosen[n:]
+	rest := t.chosen[n:]
 	t.chosen = t.chosen[:n:n]
-	t.more = t.more || len(left) > 0
-	if i := slices.IndexFunc(left, func(d candidate) bool { return d.resumed }); i >= 0 {
-		t.resumedTo = left[i].event - 1
+	t.more = t.more || len(rest) > 0
+	if i := slices.IndexFunc(rest, func(d candidate) bool { return d.resumed }); i >= 0 {
+		t.resumedTo = rest[i].event - 1
 	}
 }
 
@@ -271,7 +271,7 @@ func (c *claiming) lease() error {
 		n += len(t.chosen)
 	}
 	all := make([]sender.Claimed, 0, n)
-	places := make(map[sender.DeliveryKey]int, n)
+	index := make(map[sender.DeliveryKey]int, n)
 	for _, t := range c.takes {
 		if len(t.chosen) == 0 {
 			continue
@@ -291,7 +291,7 @@ func (c *claiming) lease() error {
 			} else {
 				t.h.waiting--
 				waits = append(waits, chosen{t, d})
-				places[cl.Key] = len(all)
+				index[cl.Key] = len(all)
 			}
 			if d.kind == kindArrived {
 				arrived++
@@ -331,7 +331,7 @@ func (c *claiming) lease() error {
 		return nil
 	}
 	c.readPayloads(column(waits, func(d chosen) int64 { return d.event }))
-	c.own.later(query{c.text(leaseWaiting), []any{
+	c.pipeline.queue(query{c.text(leaseWaiting), []any{
 		column(waits, func(w chosen) int64 { return w.h.subscription }),
 		column(waits, func(w chosen) int64 { return w.event }),
 		column(waits, func(w chosen) int64 { return w.h.epoch }),
@@ -342,7 +342,7 @@ func (c *claiming) lease() error {
 		var number int
 		var spared bool
 		err := r.Scan(&k.Subscription, &k.Event, &number, &spared)
-		cl := &c.out.Claimed[places[k]]
+		cl := &c.out.Claimed[index[k]]
 		cl.Number, cl.Spared = number, spared
 		return err
 	})
@@ -360,11 +360,11 @@ func (c *claiming) after() error {
 			waiting = append(waiting, t.h)
 		}
 	}
-	least := map[int64]moment{}
+	least := map[int64]timestamp{}
 	if len(waiting) > 0 {
 		err := c.each(func(r rows) (bool, error) {
 			var no int64
-			var due moment
+			var due timestamp
 			err := r.Scan(&no, &due)
 			if due == none {
 				due = never
@@ -372,7 +372,7 @@ func (c *claiming) after() error {
 			least[no] = due
 			return true, err
 		}, selectLeastWaiting, column(waiting, func(h *head) int64 { return h.subscription }),
-			column(waiting, func(h *head) int64 { return h.epoch }), column(waiting, func(h *head) moment { return h.waitingFrom }))
+			column(waiting, func(h *head) int64 { return h.epoch }), column(waiting, func(h *head) timestamp { return h.waitingFrom }))
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 const (
 	// closeSubscriptions lets subscriptions get what there is, and nothing later.
-	closeSubscriptions = `WITH ` + markNow + `,
+	closeSubscriptions = `WITH ` + snapshotMarkNow + `,
 		s AS (UPDATE surehook_subscriptions SET status = 'closing', until_snapshot = mark.snapshot, until_xid = mark.xid, until_seq = mark.seq, version = version + 1
 			FROM mark WHERE status = 'active' AND `
 	closeOne = closeSubscriptions + `no = $1 RETURNING no)` + wakeThem
@@ -27,8 +27,8 @@ const (
 
 	// lockToDelete waits for those who are making a subscription of the subscriber's:
 	// see lockSubscriber.
-	lockToDelete = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR UPDATE`
-	lockOwn      = `SELECT no FROM surehook_subscriptions WHERE subscriber = $1 AND status IN ('active', 'paused', 'disabled') ORDER BY no FOR NO KEY UPDATE`
+	lockToDelete        = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR UPDATE`
+	lockSubscriptionsOf = `SELECT no FROM surehook_subscriptions WHERE subscriber = $1 AND status IN ('active', 'paused', 'disabled') ORDER BY no FOR NO KEY UPDATE`
 	// deleteSubscriber destroys the secrets at once if nothing can need them.
 	deleteSubscriber = `WITH o AS (UPDATE surehook_subscribers o SET
 			deleted = CASE WHEN needed THEN 1 ELSE 2 END, keyring_version = keyring_version + CASE WHEN needed THEN 0 ELSE 1 END
@@ -75,7 +75,7 @@ func (s *Store[Tx]) DeleteSubscriberTx(ctx context.Context, tx Tx, id string) er
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, id)
 	}
-	for _, statement := range []string{lockOwn, closeAll, dropHeld, deleteSubscriber} {
+	for _, statement := range []string{lockSubscriptionsOf, closeAll, dropHeld, deleteSubscriber} {
 		if err == nil {
 			err = w.execs(statement, no)
 		}

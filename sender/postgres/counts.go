@@ -60,7 +60,7 @@ func (s side) counts(ctx context.Context) (counts sender.Counts, err error) {
 
 func (w *work) counts() (c sender.Counts, err error) {
 	c.At, c.Subscriptions = w.now.time(), map[sender.SubscriptionStatus]int64{}
-	var oldest moment
+	var oldest timestamp
 	err = w.many(w.ctx, []query{
 		{w.text(selectCounts), nil},
 		{w.text(selectBesides), []any{unexpandedExact}},

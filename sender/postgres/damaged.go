@@ -23,7 +23,7 @@ func (b *batch) standIn(subscriptions []int64) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := b.know(missing); err != nil {
+	if err := b.readSubscriptions(missing); err != nil {
 		return err
 	}
 	for _, no := range missing {

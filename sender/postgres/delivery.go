@@ -44,12 +44,12 @@ func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
 type delivery struct {
 	sender.Delivery
 	live    *live
-	due     moment // as it is stored, of one that is live: when it is due, or its lease ends
-	rank    int    // of one that waits
-	deleted bool   // its subscription is
-	held    bool   // its subscription is paused or disabled
-	bytes   int32  // how long its body is
-	left    bool   // it is live, and a resume has left it behind, or its event was redacted
+	due     timestamp // as it is stored, of one that is live: when it is due, or its lease ends
+	rank    int       // of one that waits
+	deleted bool      // its subscription is
+	held    bool      // its subscription is paused or disabled
+	bytes   int32     // how long its body is
+	skipped bool      // it is live, and a resume has left it behind, or its event was redacted
 }
 
 const (
@@ -110,14 +110,14 @@ func (w *work) delivery(k sender.DeliveryKey) (*delivery, error) {
 func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err error) {
 	d = &delivery{}
 	var l live
-	var created, resumedAt moment
+	var created, resumedAt timestamp
 	var epoch int64
 	var status string
 	var delivered, isLive bool
 	var ended sender.Status
 	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.bytes,
 		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &ended,
-		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.left)
+		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.skipped)
 	if err != nil {
 		return k, nil, err
 	}
@@ -130,7 +130,7 @@ func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err erro
 	d.held = status == string(sender.SubscriptionPaused) || status == string(sender.SubscriptionDisabled)
 	if isLive {
 		l.event, l.subscription = k.Event, k.Subscription
-		d.live, d.left = &l, d.left || d.Redacted
+		d.live, d.skipped = &l, d.skipped || d.Redacted
 		d.InFlight = l.claimedAt != none && d.due > w.now
 		due := d.due
 		switch {
@@ -140,7 +140,7 @@ func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err erro
 		case l.epoch < epoch:
 			due = resumedAt
 		}
-		if !d.deleted && !d.left && !d.held && !d.InFlight {
+		if !d.deleted && !d.skipped && !d.held && !d.InFlight {
 			d.NextAttemptAt = due.time()
 		}
 	}
@@ -152,7 +152,7 @@ func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err erro
 func (d *delivery) statusOf(ended sender.Status, delivered bool) sender.Status {
 	switch {
 	case d.live != nil:
-		return rules.Status(d.deleted || d.left, d.live.single, d.held, d.AttemptCount)
+		return rules.Status(d.deleted || d.skipped, d.live.single, d.held, d.AttemptCount)
 	case ended == "" && delivered:
 		return sender.StatusDelivered
 	}
@@ -171,7 +171,7 @@ func (w *work) full(k sender.DeliveryKey, body *[]byte) (all []sender.Attempt, e
 			return r.Scan(body)
 		}
 		var a sender.Attempt
-		var started, next moment
+		var started, next timestamp
 		var micros int64
 		err := r.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next)
 		a.StartedAt, a.NextAttemptAt = started.time(), next.time()

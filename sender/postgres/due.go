@@ -38,13 +38,13 @@ func selectDueBy(also string) string {
 // order of theirs.
 type dueSubscriber struct {
 	subscriber int64
-	due        moment
+	due        timestamp
 	turn       int64
 	heads      []*head
 	arrived    bool // its turn was not due: something has arrived since, or was recorded
 }
 
-func (b *batch) dueQuery(lane sender.Lane, from moment) query {
+func (b *batch) dueQuery(lane sender.Lane, from timestamp) query {
 	p := &b.Claim.Lanes[lane]
 	full := withoutRoom(b.Claim.SubscriptionRoom) // those of whom all are full have a turn, and use none of the slots
 	return query{b.text(b.of(&selectDue)), []any{
@@ -68,10 +68,10 @@ func withoutRoom(rooms map[int64]int) []int64 {
 // room.
 func (b *batch) full() map[int64]bool {
 	full := map[int64]bool{}
-	b.targets.Lock()
-	defer b.targets.Unlock()
+	b.subscriptionCache.Lock()
+	defer b.subscriptionCache.Unlock()
 	for no, room := range b.Claim.SubscriptionRoom {
-		if t, ok := b.targets.by.Get(no); ok && room <= 0 {
+		if t, ok := b.subscriptionCache.by.Get(no); ok && room <= 0 {
 			full[t.SubscriberNumber] = true
 		}
 	}
@@ -93,7 +93,7 @@ func alone(rooms map[int64]int, otherwise int) []int64 {
 	return some
 }
 
-func scanDue(r rows, all *[]dueSubscriber, put func(head) *head, least *moment) error {
+func scanDue(r rows, all *[]dueSubscriber, put func(head) *head, least *timestamp) error {
 	var s dueSubscriber
 	var there bool
 	first := []any{&s.subscriber, &s.due, &s.turn, &there, nil}
@@ -153,7 +153,7 @@ func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
 }
 
 // sortDue orders subscribers by their turns, and drops what recording has moved.
-func sortDue(all []dueSubscriber, lane sender.Lane, now moment) []dueSubscriber {
+func sortDue(all []dueSubscriber, lane sender.Lane, now timestamp) []dueSubscriber {
 	for i := range all {
 		s := &all[i]
 		s.heads = slices.DeleteFunc(s.heads, func(h *head) bool { return h.health.Lane != lane || h.nextDue > now })
@@ -205,7 +205,7 @@ const (
 // candidate is a delivery that a claim may take.
 type candidate struct {
 	event   int64
-	due     moment
+	due     timestamp
 	kind    int8 // pending, or what selectCandidates says
 	first   bool // it has had no attempt
 	resumed bool
@@ -248,7 +248,7 @@ func (b *batch) lost(all []*head, most int) error {
 	err := b.each(func(r rows) (bool, error) {
 		l := &lostLease{}
 		var names []string
-		var created moment
+		var created timestamp
 		err := r.Scan(append(l.columns(), &names, &created)...)
 		if err == nil {
 			l.info = sender.EventInfo{CreatedAt: created.time(), Notice: l.notice}
@@ -277,7 +277,7 @@ func (b *batch) lost(all []*head, most int) error {
 	}
 	err = b.each(func(r rows) (bool, error) {
 		var no int64
-		var end moment
+		var end timestamp
 		err := r.Scan(&no, &end, nil)
 		b.heads.by[no].leasesEnd = end
 		return true, err
@@ -318,7 +318,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 		case 0:
 			looked[h]++
 			found[h].moved = max(found[h].moved, c.event)
-			if epoch < h.epoch && !b.subs[no].leaves(epoch, c.event) {
+			if epoch < h.epoch && !b.subs[no].skips(epoch, c.event) {
 				c.resumed = true
 				resumed[h] = append(resumed[h], c)
 			}
@@ -332,7 +332,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 		}
 		return true, nil
 	}, selectCandidates, nos, column(mixed, func(h *head) int64 { return h.epoch }), column(mixed, func(h *head) int64 { return h.resumedTo }),
-		column(mixed, func(h *head) moment { return h.waitingFrom }), b.now, most+1)
+		column(mixed, func(h *head) timestamp { return h.waitingFrom }), b.now, most+1)
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +343,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 		h := b.heads.by[no]
 		fresh[h] = append(fresh[h], c)
 		return true, err
-	}, selectOldPending, nos, column(mixed, func(h *head) int64 { return max(h.claimedTo, b.subs[h.subscription].leftTo) }), most+1)
+	}, selectOldPending, nos, column(mixed, func(h *head) int64 { return max(h.claimedTo, b.subs[h.subscription].skippedTo) }), most+1)
 	if err != nil {
 		return nil, err
 	}
@@ -382,5 +382,5 @@ func byFront(all []candidate) {
 // plain tells whether all that can be due of a subscription are its first pending
 // deliveries.
 func (h *head) plain(b *batch) bool {
-	return b.subs[h.subscription].leftTo == 0 && h.resumedTo < 0 && (h.waiting == 0 || h.waitingFrom > b.now)
+	return b.subs[h.subscription].skippedTo == 0 && h.resumedTo < 0 && (h.waiting == 0 || h.waitingFrom > b.now)
 }

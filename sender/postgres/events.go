@@ -21,7 +21,7 @@ const (
 )
 
 func scanEvent(r interface{ Scan(to ...any) error }, more ...any) (no int64, e sender.StoredEvent, err error) {
-	var created moment
+	var created timestamp
 	err = r.Scan(append([]any{&no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.URL, &e.Redacted, &e.Subscriber, &e.Subscription}, more...)...)
 	e.CreatedAt = created.time()
 	return no, e, err
@@ -54,10 +54,10 @@ func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.S
 	}
 	since, until := always, never
 	if !q.Since.IsZero() {
-		since = momentOf(q.Since)
+		since = timestampOf(q.Since)
 	}
 	if !q.Until.IsZero() {
-		until = momentOf(q.Until)
+		until = timestampOf(q.Until)
 	}
 	err = c.read(ctx, func(w *work) error {
 		low, high, err := w.eventNumbers(q.Since, q.Until)

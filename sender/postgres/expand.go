@@ -46,14 +46,14 @@ var (
 // unexpanded is an outbox row, and what of its event decides who gets it.
 type unexpanded struct {
 	seq, event   int64
-	asked        string   // the patterns that ask for it, with a space between;
+	patternText  string   // the patterns that ask for it, with a space between;
 	patterns     []string // these
 	subscriber   int64
 	subscription int64
 	xid          uint64
 	position     int64 // 0: it has none yet
 	after        int64
-	published    moment
+	published    timestamp
 	notice       bool
 	bytes        int32 // its body's length
 	about        int64
@@ -86,12 +86,12 @@ type expansion struct {
 	p sender.ExpandParams
 	x sender.Expanded
 
-	position int64  // the last one that is assigned,
-	newest   moment // and the latest time of an event up to there
+	position int64     // the last one that is assigned,
+	newest   timestamp // and the latest time of an event up to there
 
 	made    []made
 	fed     []*unexpanded // that have got their positions
-	newests []moment      // as of these
+	newests []timestamp   // as of these
 	done    []int64       // seq of those that are expanded whole
 	cut     []*unexpanded // those that are not, as they are to be stored
 	begun   []int64       // seq of all that are begun and not whole
@@ -102,20 +102,20 @@ type expansion struct {
 // expand finds events that are not expanded, and decides who gets them: nil if there
 // are none, or if somebody else expands. What it decides is sent with a later
 // statement; the deliveries themselves are kept by claimAll, leased or pending.
-func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *around) (*expansion, error) {
+func (b *batch) expand(p sender.ExpandParams, from int64, f turnsFrom, seen *around) (*expansion, error) {
 	if p.Events <= 0 {
 		return nil, nil
 	}
 	e := &expansion{batch: b, p: p}
 	plan := fanout.New(p)
-	all := &askers{limit: plan.Look(), by: map[asked][]*asker{}, one: map[int64]*asker{}, lists: map[asked]answer{}}
+	all := &matches{limit: plan.Look(), by: map[pattern][]*match{}, one: map[int64]*match{}, lists: map[pattern]matchList{}}
 	var state string
-	e.own.later(query{e.text(b.of(&lockFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
+	e.pipeline.queue(query{e.text(b.of(&lockFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
 		err := r.Scan(append([]any{&b.now, &state, &e.position, &e.newest, &all.operator}, seen.columns()...)...)
 		seen.now = b.now
 		return err
 	})
-	events, few := b.floors.eventsFor(p), b.floors.fewer() && all.limit > fewOfOne
+	events, few := b.scanFrom.eventsFor(p), b.scanFrom.fewer() && all.limit > fewOfOne
 	var found []unexpanded
 	var err error
 	if few {
@@ -128,11 +128,11 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f floorsNow, seen *aro
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	if err := e.ask(found, all); err != nil {
+	if err := e.findMatches(found, all); err != nil {
 		return nil, err
 	}
 	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
-	e.fed, e.newests, e.begun = make([]*unexpanded, 0, len(found)), make([]moment, 0, len(found)), []int64{}
+	e.fed, e.newests, e.begun = make([]*unexpanded, 0, len(found)), make([]timestamp, 0, len(found)), []int64{}
 	e.x.More = len(found) >= events
 	if err := e.decide(found, all, plan); err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (e *expansion) remember(from int64, found []unexpanded, waiting int) {
 	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries
 	e.after(func(committed bool) {
 		if committed {
-			e.floors.outbox.found(from, least, e.core.now())
-			e.floors.expanded(e.whole, waiting, few)
+			e.scanFrom.outbox.found(from, least, e.core.now())
+			e.scanFrom.expanded(e.whole, waiting, few)
 		}
 	})
 }
@@ -160,15 +160,15 @@ func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
 	patterns := map[string][]string{} // they are few
 	var ev unexpanded
 	var xid string
-	columns := []any{&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice, &ev.bytes, &ev.about}
+	columns := []any{&ev.seq, &ev.event, &ev.patternText, &ev.subscriber, &ev.subscription, &xid, &ev.position, &ev.after, &ev.published, &ev.notice, &ev.bytes, &ev.about}
 	err := e.each(func(r rows) (bool, error) {
 		err := r.Scan(columns...)
 		if err == nil {
 			ev.xid, err = parseXID(xid)
 		}
-		if ev.patterns = patterns[ev.asked]; ev.patterns == nil {
-			ev.patterns = strings.Split(ev.asked, " ")
-			patterns[ev.asked] = ev.patterns
+		if ev.patterns = patterns[ev.patternText]; ev.patterns == nil {
+			ev.patterns = strings.Split(ev.patternText, " ")
+			patterns[ev.patternText] = ev.patterns
 		}
 		found = append(found, ev)
 		return true, err
@@ -183,7 +183,7 @@ func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
 }
 
 // decide says how much of which event is made, and makes it.
-func (e *expansion) decide(found []unexpanded, all *askers, plan *fanout.Plan) error {
+func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) error {
 	candidates := make([]fanout.Candidate, len(found))
 	anyLarge := false
 	for i := range found {
@@ -239,7 +239,7 @@ func (e *expansion) objects(found []unexpanded, candidates []fanout.Candidate) e
 }
 
 // next makes an event's deliveries for the first of those who ask, from ev.after on.
-func (e *expansion) next(ev *unexpanded, all *askers, most int) {
+func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 	list, whole := all.of(ev)
 	position := ev.position
 	if position == 0 {
@@ -256,7 +256,7 @@ func (e *expansion) next(ev *unexpanded, all *askers, most int) {
 		}
 		e.x.Deliveries++
 		key := sender.DeliveryKey{Event: position, Subscription: a.subscription}
-		if a.left(ev) {
+		if a.skipped(ev) {
 			e.ends = append(e.ends, ended{key.Event, key.Subscription, sender.StatusCancelled, sender.ClassNone})
 		} else {
 			e.made = append(e.made, made{key, ev})
@@ -301,7 +301,7 @@ func (e *expansion) store() error {
 }
 
 // targets are the subscriptions that have got deliveries.
-func (e *expansion) targets() []int64 {
+func (e *expansion) recipients() []int64 {
 	if e == nil {
 		return nil
 	}

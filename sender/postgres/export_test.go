@@ -6,7 +6,7 @@ import (
 )
 
 // SetClock makes statements read the database's time from an expression.
-func (s *Store[Tx]) SetClock(expression string) { s.clock, s.floors.off = expression, true }
+func (s *Store[Tx]) SetClock(expression string) { s.clock, s.scanFrom.off = expression, true }
 
 // Text is a statement as it is sent.
 func (s *Store[Tx]) Text(query string) string { return s.text(query) }

@@ -40,24 +40,24 @@ var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription
 // few are events as they are read, with who asks for the last of them.
 type few struct {
 	*expansion
-	all     *askers
+	all     *matches
 	found   []unexpanded
-	resumed map[int64][]*asker
+	resumed map[int64][]*match
 
-	askers    []*asker
-	questions []asked
-	plain     bool // nothing more need be known of any of them than that it asks
+	matches  []*match
+	patterns []pattern
+	plain    bool // nothing more need be known of any of them than that it asks
 }
 
 // findFew is find for events that are few, none of which is begun. It notes who asks for
 // them, as far as that is plain.
-func (e *expansion) findFew(events int, from int64, all *askers) ([]unexpanded, error) {
+func (e *expansion) findFew(events int, from int64, all *matches) ([]unexpanded, error) {
 	e.early = map[int64]sender.Payload{}
-	f := few{expansion: e, all: all, resumed: map[int64][]*asker{}}
+	f := few{expansion: e, all: all, resumed: map[int64][]*match{}}
 	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from, sender.Operator)
 	if err == nil {
-		f.answer()
-		err = e.lefts(f.resumed)
+		f.keep()
+		err = e.readSkips(f.resumed)
 	}
 	return f.found, err
 }
@@ -67,18 +67,18 @@ func (f *few) scan(r rows) error {
 	var xid string
 	var read, plain bool
 	var p sender.Payload
-	var a asker
-	var q asked
+	var a match
+	var q pattern
 	var epoch int64
-	err := r.Scan(&ev.seq, &ev.event, &ev.asked, &ev.subscriber, &ev.subscription, &xid, &ev.published, &ev.notice, &ev.bytes, &ev.about,
+	err := r.Scan(&ev.seq, &ev.event, &ev.patternText, &ev.subscriber, &ev.subscription, &xid, &ev.published, &ev.notice, &ev.bytes, &ev.about,
 		&read, &p.Event.ID, &p.Event.Type, &p.Event.Object.Type, &p.Event.Object.ID, &p.Event.URL, &p.Body,
-		&a.subscription, &q.subscriber, &q.pattern, &plain, &epoch)
+		&a.subscription, &q.subscriber, &q.text, &plain, &epoch)
 	if err != nil {
 		return err
 	}
 	if n := len(f.found); n == 0 || f.found[n-1].seq != ev.seq {
-		f.answer()
-		ev.patterns = strings.Split(ev.asked, " ")
+		f.keep()
+		ev.patterns = strings.Split(ev.patternText, " ")
 		if ev.xid, err = parseXID(xid); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (f *few) scan(r rows) error {
 	}
 	f.plain = f.plain && plain
 	if a.subscription != 0 {
-		f.askers, f.questions = append(f.askers, &a), append(f.questions, q)
+		f.matches, f.patterns = append(f.matches, &a), append(f.patterns, q)
 	}
 	if epoch > 0 {
 		f.resumed[a.subscription] = append(f.resumed[a.subscription], &a)
@@ -99,14 +99,14 @@ func (f *few) scan(r rows) error {
 }
 
 // answer answers the questions of the last event, if all who ask for it are known.
-func (f *few) answer() {
-	if f.plain && len(f.askers) < fewOfOne {
-		for _, q := range f.all.questions(&f.found[len(f.found)-1]) {
+func (f *few) keep() {
+	if f.plain && len(f.matches) < fewOfOne {
+		for _, q := range f.all.patternsOf(&f.found[len(f.found)-1]) {
 			f.all.by[q] = nil
 		}
-		for i, a := range f.askers {
-			f.all.by[f.questions[i]] = append(f.all.by[f.questions[i]], a)
+		for i, a := range f.matches {
+			f.all.by[f.patterns[i]] = append(f.all.by[f.patterns[i]], a)
 		}
 	}
-	f.askers, f.questions = nil, nil
+	f.matches, f.patterns = nil, nil
 }

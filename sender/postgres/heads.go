@@ -18,18 +18,18 @@ type head struct {
 	subscriber   int64
 	lane         sender.Lane
 	open         bool
-	nextDue      moment
+	nextDue      timestamp
 	turn         int64
 
 	pending, waiting, leased, dead int64
 
-	leasesEnd   moment
+	leasesEnd   timestamp
 	owner       int64
 	claimedTo   int64
-	waitingFrom moment
+	waitingFrom timestamp
 	epoch       int64
 	resumedTo   int64 // -1: nothing waits since an earlier epoch
-	rateAt      moment
+	rateAt      timestamp
 	health      sender.Health
 	missing     bool // it stands for one that is not there: see standIn
 }
@@ -74,7 +74,7 @@ func updateHeadsOf(set, column, name string) rowwise {
 }
 
 func scanHead(r rows) (h head, err error) {
-	var warnedAt, failingSince, lastSuccess, lastFailure moment
+	var warnedAt, failingSince, lastSuccess, lastFailure timestamp
 	var lane int16
 	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
 		&h.leasesEnd, &h.owner, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
@@ -105,7 +105,7 @@ func (hs *heads) put(h head) *head {
 
 // lower makes a subscription due no later than at, if anything of it may be
 // claimed.
-func (h *head) lower(at moment) {
+func (h *head) lower(at timestamp) {
 	if h.open {
 		h.nextDue = min(h.nextDue, at)
 	}
@@ -115,7 +115,7 @@ func (h *head) lower(at moment) {
 func (h *head) live() int64 { return h.pending + h.waiting + h.leased }
 
 // lease counts a lease that ends at until.
-func (h *head) lease(until moment) {
+func (h *head) lease(until timestamp) {
 	if h.leased == 0 || h.leasesEnd != none && until < h.leasesEnd {
 		h.leasesEnd = until
 	}
@@ -123,7 +123,7 @@ func (h *head) lease(until moment) {
 }
 
 // meet brings a head up to what callers have made of its subscription.
-func (h *head) meet(sub *subscription, now moment) {
+func (h *head) catchUp(sub *subscription, now timestamp) {
 	if h.missing {
 		h.subscriber, h.epoch = sub.SubscriberNumber, sub.epoch
 		return
@@ -185,24 +185,24 @@ func headArgs(all []*head) []any {
 		field(all, func(h *head) pgtype.TID { return h.at }),
 		field(all, func(h *head) int16 { return int16(h.lane) }),
 		field(all, func(h *head) bool { return h.open }),
-		field(all, func(h *head) moment { return h.nextDue }),
+		field(all, func(h *head) timestamp { return h.nextDue }),
 		field(all, func(h *head) int64 { return h.turn }),
 		field(all, func(h *head) int64 { return h.pending }),
 		field(all, func(h *head) int64 { return h.waiting }),
 		field(all, func(h *head) int64 { return h.leased }),
 		field(all, func(h *head) int64 { return h.dead }),
-		field(all, func(h *head) moment { return h.leasesEnd }),
+		field(all, func(h *head) timestamp { return h.leasesEnd }),
 		field(all, func(h *head) int64 { return h.claimedTo }),
-		field(all, func(h *head) moment { return h.waitingFrom }),
+		field(all, func(h *head) timestamp { return h.waitingFrom }),
 		field(all, func(h *head) int64 { return h.epoch }),
 		field(all, func(h *head) pgtype.Int8 { return pgtype.Int8{Int64: h.resumedTo, Valid: h.resumedTo >= 0} }),
-		field(all, func(h *head) moment { return h.rateAt }),
+		field(all, func(h *head) timestamp { return h.rateAt }),
 		field(all, func(h *head) int32 { return int32(h.health.Streak) }),
 		field(all, func(h *head) int32 { return int32(h.health.Warned) }),
-		field(all, func(h *head) moment { return momentOf(h.health.WarnedAt) }),
-		field(all, func(h *head) moment { return momentOf(h.health.FailingSince) }),
-		field(all, func(h *head) moment { return momentOf(h.health.LastSuccess) }),
-		field(all, func(h *head) moment { return momentOf(h.health.LastFailure) }),
+		field(all, func(h *head) timestamp { return timestampOf(h.health.WarnedAt) }),
+		field(all, func(h *head) timestamp { return timestampOf(h.health.FailingSince) }),
+		field(all, func(h *head) timestamp { return timestampOf(h.health.LastSuccess) }),
+		field(all, func(h *head) timestamp { return timestampOf(h.health.LastFailure) }),
 		len(all),
 	}
 }
@@ -234,7 +234,7 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 	for _, h := range all {
 		was := b.heads.stored[h.subscription]
 		if h.nextDue <= b.now && was.nextDue > b.now && b.others(h) {
-			b.tell = true
+			b.madeDue = true
 		}
 		k := turnKey{h.lane, h.subscriber}
 		if h.nextDue != never && (served[k] || h.nextDue < was.nextDue || h.lane != was.lane) {
@@ -245,13 +245,13 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 	if len(all) > 0 {
 		var nos []int64
 		var at []pgtype.TID
-		b.own.queue = append(b.own.queue, queued{query: b.updateHeads(all), join: joinLast, scan: func(r rows) error {
+		b.pipeline.queries = append(b.pipeline.queries, queuedQuery{query: b.updateHeads(all), join: joinLast, scan: func(r rows) error {
 			nos, at = append(nos, 0), append(at, pgtype.TID{})
 			return r.Scan(&nos[len(nos)-1], &at[len(at)-1], nil)
 		}})
 		b.after(func(committed bool) {
 			if committed {
-				remember(&b.places, b.places.heads, nos, at)
+				remember(&b.rowAt, b.rowAt.heads, nos, at)
 			}
 		})
 	}
@@ -269,7 +269,7 @@ type turnKey struct {
 // turnMove is what becomes of a turn.
 type turnMove struct {
 	turnKey
-	low    moment // it is due no later, if it was not served
+	low    timestamp // it is due no later, if it was not served
 	served bool
 }
 
@@ -307,15 +307,15 @@ func (b *batch) moveTurns(moves []*turnMove) error {
 	b.moved = true
 	lanes := column(moves, func(m *turnMove) int16 { return int16(m.lane) })
 	subscribers := column(moves, func(m *turnMove) int64 { return m.subscriber })
-	at := placesOf(&b.places, b.places.turns, column(moves, func(m *turnMove) turnKey { return m.turnKey }))
+	at := rowsAt(&b.rowAt, b.rowAt.turns, column(moves, func(m *turnMove) turnKey { return m.turnKey }))
 	if err := b.execs(lockTurns, lanes, subscribers, at); err != nil {
 		return err
 	}
 	var keys []turnKey
 	var moved []pgtype.TID
-	b.own.later(query{b.text(updateTurns), []any{
+	b.pipeline.queue(query{b.text(updateTurns), []any{
 		lanes, subscribers,
-		column(moves, func(m *turnMove) moment { return m.low }),
+		column(moves, func(m *turnMove) timestamp { return m.low }),
 		column(moves, func(m *turnMove) bool { return m.served }), b.turns.Add(1), b.now, at,
 	}}, func(r rows) error {
 		keys, moved = append(keys, turnKey{}), append(moved, pgtype.TID{})
@@ -324,7 +324,7 @@ func (b *batch) moveTurns(moves []*turnMove) error {
 	})
 	b.after(func(committed bool) {
 		if committed {
-			remember(&b.places, b.places.turns, keys, moved)
+			remember(&b.rowAt, b.rowAt.turns, keys, moved)
 		}
 	})
 	return nil

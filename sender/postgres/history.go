@@ -130,7 +130,7 @@ func (w *work) unlikely(q *sender.DeliveryQuery, some []entry) error {
 	matching := map[int64]bool{}
 	err := w.each(func(r rows) (bool, error) {
 		var position int64
-		var created moment
+		var created timestamp
 		var e sender.EventInfo
 		err := r.Scan(&position, &e.Type, &e.Object.Type, &e.Object.ID, &created)
 		e.CreatedAt = created.time()

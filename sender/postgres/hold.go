@@ -15,7 +15,7 @@ const (
 	// leaving finds the last position that a resume does not take. $2: it takes none;
 	// $3: it takes what was published since. feed.newest never falls, so halving finds
 	// the last position before a time.
-	leaving = `halves AS (
+	skipping = `halves AS (
 			SELECT 0::bigint AS low, position + 1 AS high FROM surehook_feed_head WHERE NOT $2::boolean AND $3::timestamptz IS NOT NULL
 			UNION ALL
 			SELECT coalesce(f.position, h.low), CASE WHEN f.position IS NULL THEN h.low + (h.high - h.low) / 2 ELSE h.high END
@@ -28,7 +28,7 @@ const (
 
 	// resumeSubscription reads the last position under the snapshot of the mark: an
 	// event that this does not see as expanded is still before the mark.
-	resumeSubscription = `WITH RECURSIVE ` + leaving + `, ` + markNow + `,
+	resumeSubscription = `WITH RECURSIVE ` + skipping + `, ` + snapshotMarkNow + `,
 		s AS (UPDATE surehook_subscriptions SET status = 'active', held_at = NULL, disabled_reason = '', version = version + 1,
 				epoch = epoch + 1, resumed_at = {now}, resumed_from = leaves.position, left_to = greatest(left_to, leaves.position),
 				recovered = CASE WHEN status = 'disabled' THEN epoch + 1 ELSE recovered END
@@ -41,14 +41,14 @@ const (
 	// whose patterns is p.
 	getsEvent = `NOT ev.redacted AND p.subscription > ev.after AND (ev.about <> p.subscription OR p.pattern = split_part(ev.patterns, ' ', 1))
 		AND (p.since_seq IS NULL OR ev.seq > p.since_seq OR ev.xid <> p.since_xid AND NOT pg_visible_in_snapshot(ev.xid, p.since_snapshot))`
-	isLeft = `EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = s.no
+	isSkipped = `EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = s.no
 		AND ev.seq <= l.seq AND (ev.xid = l.xid OR pg_visible_in_snapshot(ev.xid, l.snapshot))
 		AND (l.published_before IS NULL OR ev.created_at < l.published_before))`
 
 	// oldestHeld is when the oldest event before a time was published that a resume
 	// would send, expanded or not. An event that is expanded has left what it is to
 	// leave; of those that are not, a subscription gets what an expansion gives it.
-	oldestHeld = `WITH RECURSIVE ` + leaving + `
+	oldestHeld = `WITH RECURSIVE ` + skipping + `
 		SELECT least(
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
 				SELECT min(event) FROM surehook_pending WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position))),
@@ -57,7 +57,7 @@ const (
 			(SELECT min(ev.created_at) FROM (
 					SELECT x.*, length(e.body) = 0 AS redacted FROM surehook_outbox x JOIN surehook_events e ON e.no = x.event
 					WHERE e.created_at < $4 AND ($3 IS NULL OR e.created_at >= $3)) ev
-				WHERE NOT (` + isLeft + `) AND (
+				WHERE NOT (` + isSkipped + `) AND (
 					ev.subscription = s.no AND NOT ev.redacted AND s.no > ev.after
 					OR ev.subscription = 0 AND (ev.subscriber IN (0, s.subscriber) OR o.id = $5) AND EXISTS (
 						SELECT 1 FROM surehook_patterns p WHERE p.subscription = s.no AND p.pattern = ANY (string_to_array(ev.patterns, ' ')) AND ` + getsEvent + `))))
@@ -93,7 +93,7 @@ func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, 
 	if err := w.withinRetention(no, r); err != nil {
 		return err
 	}
-	if err := w.execs(resumeSubscription, no, r.None, momentOf(r.Since)); err != nil {
+	if err := w.execs(resumeSubscription, no, r.None, timestampOf(r.Since)); err != nil {
 		return fail("resuming a subscription", err)
 	}
 	s.published.Store(true) // so that the dispatcher is awake once it has committed
@@ -104,8 +104,8 @@ func (w *work) withinRetention(no int64, r sender.Resume) error {
 	if r.None || r.NotBefore.IsZero() {
 		return nil
 	}
-	var oldest moment
-	err := w.row(oldestHeld, no, r.None, momentOf(r.Since), momentOf(r.NotBefore), sender.Operator).Scan(&oldest)
+	var oldest timestamp
+	err := w.row(oldestHeld, no, r.None, timestampOf(r.Since), timestampOf(r.NotBefore), sender.Operator).Scan(&oldest)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fail("looking for the oldest held delivery", err)
 	}

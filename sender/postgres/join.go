@@ -22,17 +22,17 @@ const (
 
 // joins queues a statement that can be sent with others that write.
 func (w *work) joins(text string, args ...any) error {
-	if w.own == nil {
+	if w.pipeline == nil {
 		return w.execs(text, args...)
 	}
-	w.own.queue = append(w.own.queue, queued{query: query{w.text(text), args}, join: joinAny})
+	w.pipeline.queries = append(w.pipeline.queries, queuedQuery{query: query{w.text(text), args}, join: joinAny})
 	return nil
 }
 
 // joined makes one statement of each run of those that only write, and of one that begins
 // with WITH after them.
-func joined(qs []queued) []queued {
-	out := make([]queued, 0, len(qs))
+func joined(qs []queuedQuery) []queuedQuery {
+	out := make([]queuedQuery, 0, len(qs))
 	for len(qs) > 0 {
 		n := 0
 		for n < len(qs) && qs[n].join == joinAny {
@@ -48,7 +48,7 @@ func joined(qs []queued) []queued {
 	return out
 }
 
-func oneOf(run []queued) queued {
+func oneOf(run []queuedQuery) queuedQuery {
 	last := run[len(run)-1]
 	if len(run) == 1 {
 		return last
@@ -67,7 +67,7 @@ func oneOf(run []queued) queued {
 			text.WriteString(" " + part)
 		}
 	}
-	return queued{query: query{text.String(), args}, scan: last.scan}
+	return queuedQuery{query: query{text.String(), args}, scan: last.scan}
 }
 
 var (

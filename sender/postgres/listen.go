@@ -98,14 +98,14 @@ func (c *core) Listen(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	wait, told := relistenMin, false
+	wait, logged := relistenMin, false
 	for ctx.Err() == nil {
 		listened, err := c.listen(ctx)
 		if listened {
-			wait, told = relistenMin, false
+			wait, logged = relistenMin, false
 		}
-		if !listened && !told && ctx.Err() == nil {
-			told = true
+		if !listened && !logged && ctx.Err() == nil {
+			logged = true
 			c.logger.WarnContext(ctx, "hints of other processes are not heard; what they publish is found by polling", "error", err)
 		}
 		pgrun.Sleep(ctx, wait)

@@ -50,8 +50,8 @@ func shareableBy(process int, text func(due []string) string) processes.Shareabl
 }
 
 // lookArgs are the parameters of such a statement.
-func lookArgs(p *sender.ClaimParams, f floorsNow, shared bool, own ...any) []any {
-	args := append([]any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}, own...)
+func lookArgs(p *sender.ClaimParams, f turnsFrom, shared bool, more ...any) []any {
+	args := append([]any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}, more...)
 	if shared {
 		args = append(args, p.By.Process)
 	}

@@ -43,7 +43,7 @@ func (b *batch) findLasting(all []*head) error {
 	}
 	return b.each(func(r rows) (bool, error) {
 		var no int64
-		var first, last moment
+		var first, last timestamp
 		err := r.Scan(&no, &first, &last)
 		if err == nil {
 			b.heads.by[no].leasesEnd, b.lasting[no] = first, last > b.now

@@ -24,7 +24,7 @@ type payloads struct {
 
 	// The row that is read: one for all, as there are many.
 	no      int64
-	created moment
+	created timestamp
 	row     sender.Payload
 	columns []any
 }

@@ -168,14 +168,14 @@ func whole(plan string) (steps []string) {
 // The statements of a step read no table to its end, whether the tables were analysed
 // before they were filled, or after, or never, and whenever the statement was planned.
 func TestPlans(t *testing.T) {
-	all := ownStatements()
+	all := parameterStatements()
 	require.Equal(t, []string{"Seq Scan on surehook_heads"}, whole("Seq Scan on surehook_heads"))
 	c := newEmptyCrowd(t)
 	check := func(when string, crowded bool) {
 		for _, name := range atClaims {
 			text, ok := all[name]
 			require.True(t, ok, name)
-			plan := c.plan(text, own)
+			plan := c.plan(text, txSettings)
 			require.Empty(t, whole(plan), "%s of what is read whole by %s:\n%s", when, name, plan)
 		}
 		if crowded { // otherwise a table is as good as an index
@@ -189,13 +189,13 @@ func TestPlans(t *testing.T) {
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due", "nextDue shared": "surehook_heads_due",
 			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_pkey",
 		} {
-			require.Contains(t, c.plan(all[name], own), " using "+index+" ", "%s: %s", when, name)
+			require.Contains(t, c.plan(all[name], txSettings), " using "+index+" ", "%s: %s", when, name)
 		}
 		for _, text := range []string{updateHeads.many, updateHeads.one, updateHeadsAndOwners.many, updateHeadsAndOwners.one} {
-			require.Contains(t, c.plan(text, own), "Tid Scan on surehook_heads", when)
+			require.Contains(t, c.plan(text, txSettings), "Tid Scan on surehook_heads", when)
 		}
 		for _, text := range []string{selectDue.Alone, selectDue.Shared, selectNextDue.Shared} {
-			require.NotContains(t, c.plan(text, own), "Sort", when)
+			require.NotContains(t, c.plan(text, txSettings), "Sort", when)
 		}
 	}
 	check("never analysed, and empty", false) // connections keep their first plans

@@ -31,7 +31,7 @@ const takeOverBatch = 256
 func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error {
-		w.own.later(query{w.text(storeBeatAndRead), []any{p.Process, p.Beat}}, func(r rows) error { return r.Scan(&nos, &beats) })
+		w.pipeline.queue(query{w.text(storeBeatAndRead), []any{p.Process, p.Beat}}, func(r rows) error { return r.Scan(&nos, &beats) })
 		return nil
 	})
 	known := presences(nos, beats)

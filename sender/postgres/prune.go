@@ -33,8 +33,8 @@ func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pru
 		return sender.Pruned{}, err
 	}
 	p := &pruning{core: c, ctx: ctx, PrunePass: batch}
-	at := func(step func(before moment) (bool, error)) rules.PruneStep {
-		return func(before time.Time) (bool, error) { return step(momentOf(before)) }
+	at := func(step func(before timestamp) (bool, error)) rules.PruneStep {
+		return func(before time.Time) (bool, error) { return step(timestampOf(before)) }
 	}
 	out, err := p.Run(rules.PruneSteps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
@@ -53,7 +53,7 @@ func (p *pruning) remove(query string, args ...any) (n int, err error) {
 	return n, err
 }
 
-func (p *pruning) notices(before moment) (more bool, err error) {
+func (p *pruning) notices(before timestamp) (more bool, err error) {
 	var all []int64
 	err = p.dispatching().read(p.ctx, func(w *work) (err error) {
 		all, err = w.numbers(selectOldNotices, before, p.Limit)
@@ -67,12 +67,12 @@ func (p *pruning) notices(before moment) (more bool, err error) {
 	return len(all) == p.Limit, err
 }
 
-func (p *pruning) rollups(before moment) (more bool, err error) {
-	var minutes []moment
+func (p *pruning) rollups(before timestamp) (more bool, err error) {
+	var minutes []timestamp
 	var shards []int64
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {
-			var minute moment
+			var minute timestamp
 			var shard int64
 			err := r.Scan(&minute, &shard)
 			minutes, shards = append(minutes, minute), append(shards, shard)

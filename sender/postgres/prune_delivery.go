@@ -33,15 +33,15 @@ const (
 		GROUP BY a.event, a.subscription HAVING max(a.started_at) < $3 AND NOT (` + keepsRecord + `)`
 )
 
-func (p *pruning) deadLetters(before moment) (bool, error) {
+func (p *pruning) deadLetters(before timestamp) (bool, error) {
 	return p.ends(sender.StatusDeadLettered, before, &p.Out.DeadLetters)
 }
 
-func (p *pruning) cancelled(before moment) (bool, error) {
+func (p *pruning) cancelled(before timestamp) (bool, error) {
 	return p.ends(sender.StatusCancelled, before, &p.Out.Deliveries)
 }
 
-func (p *pruning) ends(status sender.Status, before moment, removed *int) (more bool, err error) {
+func (p *pruning) ends(status sender.Status, before timestamp, removed *int) (more bool, err error) {
 	var all, subscriptions []int64
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {
@@ -88,7 +88,7 @@ func (w *work) fewerDead(gone []sender.DeliveryKey) error {
 	return w.execs(fewerDead, nos, column(nos, func(no int64) int64 { return counts[no] }))
 }
 
-func (p *pruning) delivered(before moment) (more bool, err error) {
+func (p *pruning) delivered(before timestamp) (more bool, err error) {
 	var old []sender.DeliveryKey
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		var until int64

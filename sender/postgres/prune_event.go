@@ -35,7 +35,7 @@ const (
 // oldEvent is one that may go.
 type oldEvent struct{ position, no int64 }
 
-func (p *pruning) events(before moment) (more bool, err error) {
+func (p *pruning) events(before timestamp) (more bool, err error) {
 	var old []oldEvent
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		var until int64

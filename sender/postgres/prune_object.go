@@ -23,7 +23,7 @@ const (
 )
 
 // objects forgets the last versions of those of which no event is left.
-func (p *pruning) objects(before moment) (more bool, err error) {
+func (p *pruning) objects(before timestamp) (more bool, err error) {
 	var old []int64
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {

@@ -17,16 +17,16 @@ const (
 	deleteSubscriptions = `DELETE FROM surehook_subscriptions WHERE no = ANY(ARRAY(
 			SELECT s.no FROM surehook_subscriptions s WHERE s.no = ANY($1) AND s.status = 'swept' AND NOT (` + keepsSubscription + `)
 			ORDER BY s.no FOR UPDATE OF s SKIP LOCKED)) RETURNING no`
-	deleteHeads  = `DELETE FROM surehook_heads WHERE subscription = ANY($1)`
-	deleteLefts  = `DELETE FROM surehook_left WHERE subscription = ANY($1)`
-	buriedAtOnce = 1000
+	deleteHeads      = `DELETE FROM surehook_heads WHERE subscription = ANY($1)`
+	deleteAllSkipped = `DELETE FROM surehook_left WHERE subscription = ANY($1)`
+	buriedAtOnce     = 1000
 	// deleteTurns does it for subscribers who have nothing that could be due any more.
 	deleteTurns = `WITH o AS MATERIALIZED (SELECT no FROM surehook_subscribers WHERE deleted = 2 ORDER BY no LIMIT $1 FOR UPDATE SKIP LOCKED),
 		u AS (UPDATE surehook_subscribers s SET deleted = 3 FROM o WHERE s.no = o.no)
 		DELETE FROM surehook_turns t USING o CROSS JOIN generate_series(0, $2::bigint - 1) AS l(lane) WHERE t.lane = l.lane AND t.subscriber = o.no`
 )
 
-func (p *pruning) subscriptions(before moment) (more bool, err error) {
+func (p *pruning) subscriptions(before timestamp) (more bool, err error) {
 	var old []int64
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		looked := 0
@@ -53,7 +53,7 @@ func (p *pruning) subscriptions(before moment) (more bool, err error) {
 		if gone, err = w.numbers(deleteSubscriptions, locked); err != nil {
 			return err
 		}
-		for _, query := range []string{deleteHeads, deleteLefts, deleteWakes} {
+		for _, query := range []string{deleteHeads, deleteAllSkipped, deleteWakes} {
 			if err := w.execs(query, gone); err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) er
 		if err != nil {
 			return err
 		}
-		h, _, err := b.one(k.Subscription)
+		h, _, err := b.lockOne(k.Subscription)
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (s *Store[Tx]) SubscriberTx(ctx context.Context, tx Tx, id string) (sender.
 	if err != nil {
 		return sender.Subscriber{}, err
 	}
-	var at moment
+	var at timestamp
 	err = w.row(selectSubscriber, soughtID(id)).Scan(&at)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -59,7 +59,7 @@ func (b *batch) release(rs []sender.Release) error {
 		}
 		delete(leases, r.Key)
 		sub := b.subs[l.subscription]
-		if sub.gone() || l.redacted || sub.leaves(l.epoch, l.event) {
+		if sub.gone() || l.redacted || sub.skips(l.epoch, l.event) {
 			cancelled = append(cancelled, r.Key)
 		}
 		b.takeBack(b.heads.by[l.subscription], l, r.Due)
@@ -80,5 +80,5 @@ func (b *batch) takeBack(h *head, l *live, due time.Time) {
 	back, due := rules.TakeBack(l.forDecision(), l.claimedAt.time(), l.epoch < h.epoch, due, b.now.time())
 	l.take(&back)
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
-	b.wait(h, l, momentOf(due), rankFresh, 0)
+	b.wait(h, l, timestampOf(due), rankFresh, 0)
 }

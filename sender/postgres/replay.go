@@ -30,14 +30,14 @@ type replay struct {
 	sender.Replay
 	no        int64
 	set       replaySet
-	rateAt    moment
-	nextAt    moment
-	blockedAt moment
+	rateAt    timestamp
+	nextAt    timestamp
+	blockedAt timestamp
 }
 
 func scanReplay(rows rows, more ...any) (r replay, err error) {
 	var filter []byte
-	var created, finished moment
+	var created, finished timestamp
 	err = rows.Scan(append([]any{&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary,
 		&r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt, &r.Matched, &r.Admitted, &r.Skipped, &created, &finished}, more...)...)
 	if err == nil {
@@ -77,7 +77,7 @@ func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time
 				return err
 			}
 		}
-		return w.begin(&set)
+		return w.resolve(&set)
 	})
 	if err != nil {
 		return sender.Replay{}, fail("looking for what to replay", err)
@@ -119,7 +119,7 @@ func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time
 // PreviewReplay implements sender.ReplayStore.
 func (c *core) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender.ReplayPreview, error) {
 	set := replaySet{filter: f}
-	err := c.read(ctx, func(w *work) error { return w.begin(&set) })
+	err := c.read(ctx, func(w *work) error { return w.resolve(&set) })
 	if err != nil {
 		return sender.ReplayPreview{}, fail("previewing a replay", err)
 	}

@@ -104,7 +104,7 @@ func (s *stepping) take() (map[taken]live, error) {
 
 // admit makes a delivery of a replay due again, if it is still a member, and no
 // replay before this one has taken it.
-func (s *stepping) admit(t *turn, c *replayed, found map[taken]live) {
+func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) {
 	single := t.Filter.Status == sender.StatusDelivered
 	is := taken{key: c.key()}
 	if single {

@@ -16,7 +16,7 @@ const (
 	// behind: a recording that saw one before its end may come after it.
 	deleteLate = `DELETE FROM surehook_replay_late l USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(replay, event, subscription)
 		WHERE l.replay = u.replay AND (l.event, l.subscription) <= (u.event, u.subscription)`
-	deleteLeftLate = `DELETE FROM surehook_replay_late WHERE replay < (SELECT coalesce(min(no), 9223372036854775807) FROM surehook_replays
+	deleteOrphanedLate = `DELETE FROM surehook_replay_late WHERE replay < (SELECT coalesce(min(no), 9223372036854775807) FROM surehook_replays
 		WHERE status_of = 'delivered' AND status IN ('running', 'paused'))`
 )
 
@@ -46,5 +46,5 @@ func (w *work) forgetLate(rs []*replay) error {
 	if err != nil || !ended {
 		return err
 	}
-	return w.execs(deleteLeftLate)
+	return w.execs(deleteOrphanedLate)
 }

@@ -35,7 +35,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 		`ANALYZE surehook_attempts, surehook_ended`,
 		// Make parallel plans cheap, as they are on large tables.
 		`SELECT set_config('parallel_setup_cost', '0', true), set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_index_scan_size', '0', true)`,
-		own,
+		txSettings,
 	} {
 		_, err := tx.Exec(t.Context(), c.text(query))
 		require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 	for name, query := range map[string]string{
 		"selectReplayDead": selectReplayDead, "selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered,
 		"takeDead": takeDead, "stillDelivered": stillDelivered, "nextReplay": nextReplay, "selectReplayDeliveredOf": selectReplayDeliveredOf, "selectReplayOwned": selectReplayOwned, "selectLocked": selectLocked,
-		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate.many, "insertLate of one": insertLate.one, "deleteLate": deleteLate, "deleteLeftLate": deleteLeftLate,
+		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate.many, "insertLate of one": insertLate.one, "deleteLate": deleteLate, "deleteLeftLate": deleteOrphanedLate,
 	} {
 		prepared, err := tx.Prepare(t.Context(), name, c.text(query))
 		require.NoError(t, err)

@@ -90,7 +90,7 @@ func (c *replayed) key() sender.DeliveryKey {
 }
 
 // begin says what the set of a replay is that is created now.
-func (w *work) begin(set *replaySet) error {
+func (w *work) resolve(set *replaySet) error {
 	f := set.filter
 	if f.Subscription != "" {
 		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = $1`, f.Subscription).Scan(&set.subscription)
@@ -143,16 +143,16 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	lists := make([][]replayed, len(queries))
 	err = w.many(w.ctx, queries, func(i int, rows rows) error {
 		var c replayed
-		var published moment
+		var published timestamp
 		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
 		c.Published = published.time()
 		lists[i] = append(lists[i], c)
 		return err
 	})
 	for _, list := range lists {
-		slices.SortFunc(list, comparePlaces)
+		slices.SortFunc(list, comparePositions)
 	}
-	found, more = rules.Merge(lists, ahead, limit, comparePlaces)
+	found, more = rules.Merge(lists, ahead, limit, comparePositions)
 	return found, more, err
 }
 
@@ -196,7 +196,7 @@ func (set *replaySet) eventBefore(subscription int64) int64 {
 	return set.at.no
 }
 
-func comparePlaces(a, b replayed) int {
+func comparePositions(a, b replayed) int {
 	return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
 }
 

@@ -41,7 +41,7 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 	if limit <= 0 {
 		return out, nil
 	}
-	var now, next moment
+	var now, next timestamp
 	if err := c.dispatching().readOne(ctx, nextReplay, nil, &now, &next); err != nil || next == none || next > now {
 		out.Next = next.time()
 		return out, fail("looking for replays", err)
@@ -63,12 +63,12 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 type stepping struct {
 	*batch
 	out  sender.ReplayStep
-	all  []*turn
+	all  []*replayPart
 	done map[sender.DeliveryKey]bool // what was admitted
 }
 
 // turn is a replay's part of a step.
-type turn struct {
+type replayPart struct {
 	replay
 	most     int         // it may get on by so many
 	chosen   []*replayed // what it selects
@@ -81,11 +81,11 @@ func (s *stepping) step(limit int) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.turns(limit, nos)
+	all, err := s.parts(limit, nos)
 	if err != nil {
 		return err
 	}
-	var waiting []*turn
+	var waiting []*replayPart
 	for _, t := range all {
 		if t.most > 0 {
 			s.all = append(s.all, t)
@@ -106,14 +106,14 @@ func (s *stepping) step(limit int) error {
 }
 
 // turns are the replays that are locked, in turn, with how many each may admit.
-func (s *stepping) turns(limit int, nos []int64) (all []*turn, err error) {
+func (s *stepping) parts(limit int, nos []int64) (all []*replayPart, err error) {
 	err = s.each(func(rows rows) (bool, error) {
 		var ahead int
 		r, err := scanReplay(rows, &ahead)
 		if err != nil {
 			return false, err
 		}
-		t := &turn{replay: r, most: min(limit, replayAhead-ahead)}
+		t := &replayPart{replay: r, most: min(limit, replayAhead-ahead)}
 		all = append(all, t)
 		if t.most <= 0 {
 			if t.blockedAt == none {
@@ -126,7 +126,7 @@ func (s *stepping) turns(limit int, nos []int64) (all []*turn, err error) {
 		if r.Rate > 0 {
 			granted, _, again := rules.TakeRate(r.Rate, r.rateAt.time(), s.now.time(), t.most)
 			if t.most = granted; t.most == 0 {
-				t.nextAt = momentOf(again)
+				t.nextAt = timestampOf(again)
 			}
 		}
 		return true, nil
@@ -168,17 +168,17 @@ func (s *stepping) choose(limit int) error {
 
 // move stores how far the replays are, and when to look at them again, and at those
 // that have to wait, and ends those that are at their ends.
-func (s *stepping) move(waiting []*turn) error {
+func (s *stepping) move(waiting []*replayPart) error {
 	var finished, delivered []*replay
 	for _, t := range s.all {
 		t.nextAt = s.now
 		if t.Rate > 0 && t.admitted > 0 {
 			_, at, _ := rules.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), t.admitted)
-			t.rateAt = momentOf(at)
+			t.rateAt = timestampOf(at)
 		}
 		if t.Rate > 0 && t.admitted == t.most {
 			_, _, again := rules.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), 0)
-			t.nextAt = max(s.now, momentOf(again))
+			t.nextAt = max(s.now, timestampOf(again))
 		}
 		if t.atEnd {
 			t.Finish(s.now.time())
@@ -194,18 +194,18 @@ func (s *stepping) move(waiting []*turn) error {
 		return nil
 	}
 	err := s.execs(moveReplays,
-		column(all, func(t *turn) int64 { return t.no }),
-		column(all, func(t *turn) int64 { return t.set.at.no }),
-		column(all, func(t *turn) int64 { return t.set.at.subscription }),
-		column(all, func(t *turn) moment { return t.rateAt }),
-		column(all, func(t *turn) moment { return t.nextAt }),
-		column(all, func(t *turn) moment { return t.blockedAt }),
-		column(all, func(*turn) int64 { return s.core.turns.Add(1) }),
-		column(all, func(t *turn) string { return string(t.Status) }),
-		column(all, func(t *turn) int64 { return t.Matched }),
-		column(all, func(t *turn) int64 { return t.Admitted }),
-		column(all, func(t *turn) int64 { return t.Skipped }),
-		column(all, func(t *turn) moment { return momentOf(t.FinishedAt) }))
+		column(all, func(t *replayPart) int64 { return t.no }),
+		column(all, func(t *replayPart) int64 { return t.set.at.no }),
+		column(all, func(t *replayPart) int64 { return t.set.at.subscription }),
+		column(all, func(t *replayPart) timestamp { return t.rateAt }),
+		column(all, func(t *replayPart) timestamp { return t.nextAt }),
+		column(all, func(t *replayPart) timestamp { return t.blockedAt }),
+		column(all, func(*replayPart) int64 { return s.core.turns.Add(1) }),
+		column(all, func(t *replayPart) string { return string(t.Status) }),
+		column(all, func(t *replayPart) int64 { return t.Matched }),
+		column(all, func(t *replayPart) int64 { return t.Admitted }),
+		column(all, func(t *replayPart) int64 { return t.Skipped }),
+		column(all, func(t *replayPart) timestamp { return timestampOf(t.FinishedAt) }))
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (s *stepping) move(waiting []*turn) error {
 // later says when another step may get on. If all that could are being stepped by
 // somebody else, that is now, but not at once.
 func (s *stepping) later(stepped bool) error {
-	var now, next moment
+	var now, next timestamp
 	if err := s.row(nextReplay).Scan(&now, &next); err != nil {
 		return err
 	}

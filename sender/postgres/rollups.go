@@ -73,14 +73,14 @@ func (r *rollups) add(at time.Time, shard int64, done *sender.Rollup) {
 			shard = rand.Int64()
 		}
 		r.minutes = slices.Insert(r.minutes, i, &minute{Rollup: sender.Rollup{Minute: at}, shard: shard})
-		r.minutes[i].meet(&r.measured)
+		r.minutes[i].noteBacklog(&r.measured)
 	}
 	r.minutes[i].Merge(done)
 	r.minutes[i].changes++
 }
 
 // meet notes how much there was to do as the minute began, or when it had ended.
-func (m *minute) meet(now *measure) {
+func (m *minute) noteBacklog(now *measure) {
 	ended := m.Minute.Before(now.minute)
 	if ended && m.closed || !ended && (m.begun || m.Minute.After(now.minute)) {
 		return
@@ -91,7 +91,7 @@ func (m *minute) meet(now *measure) {
 }
 
 // storeRollups writes what was counted and is not written yet, by the database's time.
-func (c *core) storeRollups(ctx context.Context, now moment) error {
+func (c *core) storeRollups(ctx context.Context, now timestamp) error {
 	r := &c.rollups
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -101,7 +101,7 @@ func (c *core) storeRollups(ctx context.Context, now moment) error {
 		if err != nil {
 			return err
 		}
-		r.meet(measure{at, counts.Live, counts.OldestDue})
+		r.noteBacklog(measure{at, counts.Live, counts.OldestDue})
 	}
 	changes, args, err := r.unwritten()
 	if err != nil || len(changes) == 0 {
@@ -123,12 +123,12 @@ func (r *rollups) unmeasured(now time.Time) bool {
 	return slices.ContainsFunc(r.minutes, func(m *minute) bool { return !m.closed && m.Minute.Before(now) || !m.begun && m.Minute.Equal(now) })
 }
 
-func (r *rollups) meet(now measure) {
+func (r *rollups) noteBacklog(now measure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.measured = now
 	for _, m := range r.minutes {
-		m.meet(&now)
+		m.noteBacklog(&now)
 	}
 }
 
@@ -137,7 +137,7 @@ func (r *rollups) meet(now measure) {
 func (r *rollups) unwritten() (changes map[*minute]int, args []any, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var minutes []moment
+	var minutes []timestamp
 	var shards []int64
 	var texts []string
 	changes = map[*minute]int{}
@@ -150,7 +150,7 @@ func (r *rollups) unwritten() (changes map[*minute]int, args []any, err error) {
 			return nil, nil, err
 		}
 		changes[m] = m.changes
-		minutes, shards, texts = append(minutes, momentOf(m.Minute)), append(shards, m.shard), append(texts, string(text))
+		minutes, shards, texts = append(minutes, timestampOf(m.Minute)), append(shards, m.shard), append(texts, string(text))
 	}
 	return changes, []any{minutes, shards, texts}, nil
 }
@@ -172,7 +172,7 @@ func (r *rollups) wrote(changes map[*minute]int) {
 
 // rollupKey names a row.
 type rollupKey struct {
-	minute moment
+	minute timestamp
 	shard  int64
 }
 
@@ -186,7 +186,7 @@ func (r *rollups) here(from, to time.Time) map[rollupKey]sender.Rollup {
 		if m.stored != m.changes && !m.Minute.Before(from) && m.Minute.Before(to) {
 			shown := m.Rollup
 			shown.Failures = maps.Clone(m.Failures)
-			all[rollupKey{momentOf(m.Minute), m.shard}] = shown
+			all[rollupKey{timestampOf(m.Minute), m.shard}] = shown
 		}
 	}
 	return all
@@ -210,7 +210,7 @@ func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []sender.Ro
 			err := json.Unmarshal([]byte(text), &r)
 			all = append(all, r)
 			return true, err
-		}, selectRollups, momentOf(from), momentOf(to))
+		}, selectRollups, timestampOf(from), timestampOf(to))
 	})
 	if err != nil {
 		return nil, fail("reading rollups", err)

@@ -61,7 +61,7 @@ func (w *work) insertSecrets(subscriber int64, secrets []sender.SealedSecret) er
 	}
 	qs := make([]query, len(secrets))
 	for i, sec := range secrets {
-		qs[i] = query{w.text(insertSecret), []any{subscriber, int64(i), sec.ID, sec.Sealed, sec.Key, momentOf(sec.NotBefore), momentOf(sec.NotAfter)}}
+		qs[i] = query{w.text(insertSecret), []any{subscriber, int64(i), sec.ID, sec.Sealed, sec.Key, timestampOf(sec.NotBefore), timestampOf(sec.NotAfter)}}
 	}
 	return w.many(w.ctx, qs, func(int, rows) error { return nil })
 }
@@ -72,7 +72,7 @@ func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring,
 		var no, position int64
 		var k sender.SealedKeyring
 		var sec sender.SealedSecret
-		var notBefore, notAfter moment
+		var notBefore, notAfter timestamp
 		if err := r.Scan(&no, &k.Subscriber, &k.Version, &position, &sec.ID, &sec.Sealed, &sec.Key, &notBefore, &notAfter); err != nil {
 			return false, err
 		}

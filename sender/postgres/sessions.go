@@ -5,85 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/surehook/surehook/internal/pgtx"
 )
 
 // ownConns is how many connections the dispatchers of a process have at most: one for
 // steps, one for bodies and looks, one for upkeep and one for beats. None of these
 // waits for another one then, whatever it does.
-const ownConns = 4
-
-// settings are those of the store's own transactions. Left alone, the planner reads
-// whole tables for each batch, at a cost that grows with the subscriptions, and starts
-// processes to read a few rows. So everything is found by an index, and read in its
-// order and not to its end, whatever the statistics say: they are old when it matters,
-// as where there was little a moment ago there is much now.
-//
-// A process that is stopped in the middle must not keep its locks. What waits for
-// somebody else's gives up its own after a while, and is tried again.
-var settings = map[string]string{
-	"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
-	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
-	"max_parallel_workers_per_gather": "0", "jit": "off", "plan_cache_mode": "force_generic_plan",
-	"idle_in_transaction_session_timeout": "2s", "lock_timeout": "5s",
-}
-
-// patience is how long a dispatcher's statement may take, whatever little its role is
-// given: as long as a lease holds.
-var patience = map[string]string{"statement_timeout": "60s"}
-
-// sessionSettings are those that a connection has beside them that has nobody else's
-// transactions.
-var sessionSettings = map[string]string{
-	"default_transaction_isolation": "read committed",
-	"tcp_user_timeout":              "10s",
-}
-
-// durable makes the transaction durable that it runs in. Statements that change
-// something on a caller's behalf return it with the row that they change, which nobody
-// reads.
-const durable = pgtx.Durable
-
-// durably makes the transactions of a connection durable: a commit that the server's
-// setting would let be lost.
-const durably = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END`
-
-// own gives the settings to a transaction that callers ask for: how long a statement may
-// take is for their role to say.
-var own = `SELECT {now}, ` + set(durable, settings, "true")
-
-// ownPooled gives them to a dispatcher's transaction, of whose connection nothing is
-// known.
-var ownPooled = `SELECT {now}, ` + set(durable, with(settings, patience), "true")
-
-// set is an expression that sets these beside another one, in a transaction ("true") or
-// in a connection ("false").
-func set(beside string, all map[string]string, local string) string {
-	calls := []string{beside}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		calls = append(calls, `set_config('`+name+`', '`+all[name]+`', `+local+`)`)
-	}
-	return `concat(` + strings.Join(calls, `, `) + `)`
-}
-
-func with(some, others map[string]string) map[string]string {
-	all := maps.Clone(some)
-	maps.Copy(all, others)
-	return all
-}
+const dispatcherConns = 4
 
 // ownPool is the connections of the dispatchers of this process. They are there while
 // somebody uses them.
-type ownPool struct {
+type dispatcherPool struct {
 	mu    sync.Mutex
 	users int           // dispatchers, and what is under way
 	pool  *pgxpool.Pool // nil until its first use
@@ -122,7 +59,7 @@ func (s side) enter() (*pgxpool.Pool, error) {
 		return nil, nil
 	}
 	if c.sessions.pool == nil {
-		pool, err := pgxpool.NewWithConfig(context.Background(), c.ownConfig())
+		pool, err := pgxpool.NewWithConfig(context.Background(), c.dispatcherConfig())
 		if err != nil {
 			return nil, fail("making the dispatcher's connections", err)
 		}
@@ -133,9 +70,9 @@ func (s side) enter() (*pgxpool.Pool, error) {
 }
 
 // ownConfig is the application's, with whatever that does when it connects.
-func (c *core) ownConfig() *pgxpool.Config {
+func (c *core) dispatcherConfig() *pgxpool.Config {
 	cfg := c.pool.Config()
-	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = ownConns, 0, 0
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = dispatcherConns, 0, 0
 	if cfg.ConnConfig.ValidateConnect == nil {
 		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
@@ -204,11 +141,11 @@ func (s side) acquire(ctx context.Context) (session, error) {
 	}
 	if pool == nil {
 		conn, err := s.pool.Acquire(ctx)
-		return session{Conn: conn, set: own}, err
+		return session{Conn: conn, set: txSettings}, err
 	}
 	set := ""
 	if s.pooler {
-		set = ownPooled
+		set = pooledTxSettings
 	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

@@ -11,29 +11,29 @@ import (
 )
 
 // ownStatements are the statements that have parameters alone, by name.
-func ownStatements() map[string]string {
+func parameterStatements() map[string]string {
 	all := map[string]string{
-		"own": own, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockTurns": lockTurns, "updateTurns": updateTurns,
-		"selectTargets": selectTargets, "selectLeftOf": selectLeftOf, "disable": disableSubscription, "insertNotice": insertNotice,
+		"own": txSettings, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockTurns": lockTurns, "updateTurns": updateTurns,
+		"selectTargets": selectTargets, "selectLeftOf": selectSkippedOf, "disable": disableSubscription, "insertNotice": insertNotice,
 		"deletePendingKeys": deletePendingKeys, "deleteWaitingKeys": deleteWaitingKeys,
 		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "selectIdle": selectIdle.Alone, "selectIdle shared": selectIdle.Shared, "nextDue": selectNextDue.Alone, "nextDue shared": selectNextDue.Shared,
 		"selectDue": selectDue.Alone, "selectDue shared": selectDue.Shared, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
 		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
 		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
-		"selectAskers": selectAskers, "selectAllAskers": selectAllAskers, "selectAddressed": selectAddressed,
-		"selectUnexpandedLeft": selectUnexpandedLeft, "selectKey": selectKey, "selectVersion": selectVersion,
+		"selectAskers": selectMatches, "selectAllAskers": selectAllMatches, "selectAddressed": selectAddressed,
+		"selectUnexpandedLeft": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,
 		"insertReplay": insertReplay, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
 		"updateReplay": updateReplay, "lastEnded": lastEnded, "lastPosition": lastPosition, "selectReplayDead": selectReplayDead,
 		"selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered, "deleteLate": deleteLate,
 		"selectReplayDeliveredOf": selectReplayDeliveredOf, "lockEnded": lockEnded,
-		"deleteLeftLate": deleteLeftLate, "lockReplays": lockReplays, "selectLocked": selectLocked,
+		"deleteLeftLate": deleteOrphanedLate, "lockReplays": lockReplays, "selectLocked": selectLocked,
 		"moveReplays": moveReplays, "takeDead": takeDead, "stillDelivered": stillDelivered,
 		"selectSweepable": selectSweepable, "lockFreeHeads": lockFreeHeads, "selectGonePending": selectGonePending, "selectGoneWaiting": selectGoneWaiting,
 		"deleteGoneLeases": deleteGoneLeases, "selectFirstLeaseEnd": selectFirstLeaseEnd, "markSwept": markSwept, "deletePatterns": deletePatterns,
-		"selectFreeSubscriptions": selectFreeSubscriptions, "deleteLeft": deleteLeft, "lowerLeft": lowerLeft, "clearMarks": clearMarks,
+		"selectFreeSubscriptions": selectFreeSubscriptions, "deleteLeft": deleteSkipped, "lowerLeft": lowerSkipped, "clearMarks": clearSnapshotMarks,
 		"forgetSubscribers": forgetSubscribers, "selectOldSubscriptions": selectOldSubscriptions, "lockEndedHeads": lockEndedHeads,
-		"deleteSubscriptions": deleteSubscriptions, "deleteHeads": deleteHeads, "deleteLefts": deleteLefts, "deleteTurns": deleteTurns, "selectOldEnds": selectOldEnds, "deleteOldEnds": deleteOldEnds, "deleteAttempts": deleteAttempts,
+		"deleteSubscriptions": deleteSubscriptions, "deleteHeads": deleteHeads, "deleteLefts": deleteAllSkipped, "deleteTurns": deleteTurns, "selectOldEnds": selectOldEnds, "deleteOldEnds": deleteOldEnds, "deleteAttempts": deleteAttempts,
 		"holdHeads": holdHeads, "fewerDead": fewerDead, "selectOldRecords": selectOldRecords, "selectStillOld": selectStillOld,
 		"selectOldEvents": selectOldEvents, "selectLiveEvents": selectLiveEvents, "deleteKeys": deleteKeys, "deleteFeed": deleteFeed, "deleteEvents": deleteEvents,
 		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups,
@@ -80,7 +80,7 @@ func TestStatementsCanBePrepared(t *testing.T) {
 	conn, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
-	all := ownStatements()
+	all := parameterStatements()
 	for name, text := range all {
 		_, err := conn.Conn().Prepare(t.Context(), name, c.text(text))
 		require.NoError(t, err, "%s: %s", name, c.text(text))

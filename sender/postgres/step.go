@@ -31,10 +31,10 @@ func (c *core) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Clai
 // gets them unless they are few, one that locks and sees what callers have left, one or two that move
 // deliveries, and the commit.
 func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch) (sender.Expanded, sender.Claims, error) {
-	f := c.floorsNow()
+	f := c.turnsFrom()
 	from := int64(0)
-	if !c.floors.off {
-		from = c.floors.outbox.from(c.now())
+	if !c.scanFrom.off {
+		from = c.scanFrom.outbox.from(c.now())
 	}
 	var known *around
 	if len(in.Results)+len(in.Notices) == 0 {
@@ -66,7 +66,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 	return x, b.out, nil
 }
 
-func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *around) (x sender.Expanded, err error) {
+func (b *batch) run(p sender.ExpandParams, from int64, f turnsFrom, known *around) (x sender.Expanded, err error) {
 	if p.Events > 0 {
 		known = &around{} // of the transaction
 	}
@@ -77,7 +77,7 @@ func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *aroun
 	if e != nil {
 		x = e.x
 	}
-	found, err := b.begin(f, e.targets(), known)
+	found, err := b.load(f, e.recipients(), known)
 	if err != nil {
 		return x, err
 	}
@@ -105,8 +105,8 @@ func (b *batch) run(p sender.ExpandParams, from int64, f floorsNow, known *aroun
 		b.out.NextDue = known.next().time()
 		return x, nil
 	}
-	b.own.later(query{b.text(b.of(&selectNextDue)), lookArgs(&b.Claim, f, b.shared)}, func(r rows) error {
-		var next moment
+	b.pipeline.queue(query{b.text(b.of(&selectNextDue)), lookArgs(&b.Claim, f, b.shared)}, func(r rows) error {
+		var next timestamp
 		err := r.Scan(&next)
 		b.out.NextDue = next.time()
 		return err

@@ -110,22 +110,22 @@ type core struct {
 	turns     atomic.Int64 // of heads and subscribers in claims
 	texts     sync.Map     // statements, as they are sent
 
-	sessions ownPool
+	sessions dispatcherPool
 
-	targets   targets
-	floors    floors
-	rollups   rollups
-	hints     hints
-	places    places
-	swept     sweeps
-	processes processes.Known
-	damage    *damage.Log
+	subscriptionCache subscriptionCache
+	scanFrom          scanFrom
+	rollups           rollups
+	hints             hints
+	rowAt             rowAt
+	swept             sweeps
+	processes         processes.Known
+	damage            *damage.Log
 }
 
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 	c := &core{
 		pool: pool, clock: "clock_timestamp()", now: time.Now, logger: slog.Default(), woken: make(chan struct{}, 1), shard: rand.Int64(),
-		targets: newTargets(), places: newPlaces(), swept: newSweeps(),
+		subscriptionCache: newSubscriptionCache(), rowAt: newRowAt(), swept: newSweeps(),
 	}
 	if cfg != nil {
 		c.schema, c.pooler = cfg.Schema, cfg.Pooler

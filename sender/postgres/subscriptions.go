@@ -13,12 +13,12 @@ import (
 const (
 	// markNow is a mark of now: see surehook_subscriptions. What the transaction publishes
 	// later gets a higher seq.
-	markNow = `mark AS MATERIALIZED (SELECT pg_current_snapshot() AS snapshot, pg_current_xact_id() AS xid, nextval('surehook_outbox_seq_seq'::regclass) AS seq)`
+	snapshotMarkNow = `mark AS MATERIALIZED (SELECT pg_current_snapshot() AS snapshot, pg_current_xact_id() AS xid, nextval('surehook_outbox_seq_seq'::regclass) AS seq)`
 
 	// lockSubscriber keeps the subscriber from being deleted, until the end of the
 	// transaction: so its deletion misses no subscription. It is in nobody else's way.
 	lockSubscriber     = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR KEY SHARE`
-	insertSubscription = `WITH ` + markNow + `,
+	insertSubscription = `WITH ` + snapshotMarkNow + `,
 		s AS (INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status, implicit)
 			VALUES ($1, $2, $3, $4::text, $5, $6, $7, 'active', $8) ON CONFLICT DO NOTHING RETURNING no, subscriber, ` + durable + `),
 		h AS (INSERT INTO surehook_heads (subscription, subscriber) SELECT no, subscriber FROM s),
@@ -28,7 +28,7 @@ const (
 
 	// updateSubscription has a subscription get what it asks for anew from now on. What
 	// it has asked for before it goes on to get.
-	updateSubscription = `WITH ` + markNow + `,
+	updateSubscription = `WITH ` + snapshotMarkNow + `,
 		j AS MATERIALIZED (SELECT value AS pattern FROM json_array_elements_text($3::text::json)),
 		s AS (UPDATE surehook_subscriptions SET url = $2, event_types = $3::text, description = $4, settings = $5, version = version + 1
 			WHERE no = $1 RETURNING no, subscriber),
@@ -97,7 +97,7 @@ func encoded(n sender.Subscription) (types, settings string, err error) {
 
 func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings string
-	var created, held, failing, success, failure, warned moment
+	var created, held, failing, success, failure, warned timestamp
 	var lane int16
 	h := &n.Health
 	err = r.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &held, &n.DisabledReason,

@@ -66,27 +66,27 @@ const (
 
 // sweepable is what selectSweepable finds.
 type sweepable struct {
-	now       moment
-	ending    []int64 // subscriptions
-	left      []int64 // subscriptions
-	past      []int64 // subscriptions, and
-	epochs    []int64 // the epoch of each
-	forgotten bool
-	marks     *int64
+	now        timestamp
+	ending     []int64 // subscriptions
+	skipped    []int64 // subscriptions
+	past       []int64 // subscriptions, and
+	epochs     []int64 // the epoch of each
+	forgotten  bool
+	clearBelow *int64
 }
 
 // Sweep implements sender.DispatchStore. What somebody else has locked is left to
 // another time. It also writes what was counted since the last time.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable
-	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.left, &f.past, &f.epochs, &f.forgotten, &f.marks)
+	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.clearBelow)
 	if err != nil {
 		return 0, fail("looking for what is to be swept", err)
 	}
 	if err := c.storeRollups(ctx, f.now); err != nil {
 		return 0, err
 	}
-	if len(f.ending)+len(f.left) == 0 && !f.forgotten && f.marks == nil {
+	if len(f.ending)+len(f.skipped) == 0 && !f.forgotten && f.clearBelow == nil {
 		return 0, nil
 	}
 	err = c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) (err error) {
@@ -112,7 +112,7 @@ func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
 			return 0, err
 		}
 	}
-	if swept, err = b.cancelGone(slices.Concat(f.ending, f.left), limit); err != nil {
+	if swept, err = b.cancelGone(slices.Concat(f.ending, f.skipped), limit); err != nil {
 		return 0, err
 	}
 	if alone {
@@ -120,11 +120,11 @@ func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
 			return 0, err
 		}
 	}
-	if err := b.clearLeft(f); err != nil {
+	if err := b.clearSkipped(f); err != nil {
 		return 0, err
 	}
-	if f.marks != nil {
-		if err := b.execs(clearMarks, *f.marks); err != nil {
+	if f.clearBelow != nil {
+		if err := b.execs(clearSnapshotMarks, *f.clearBelow); err != nil {
 			return 0, err
 		}
 	}
@@ -146,7 +146,7 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 	if err != nil {
 		return 0, err
 	}
-	if err := b.know(locked); err != nil {
+	if err := b.readSubscriptions(locked); err != nil {
 		return 0, err
 	}
 	var g gone
@@ -158,8 +158,8 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 		return 0, err
 	}
 	b.swept.pending.found(b, g.pending.of, keys)
-	if left := limit - len(keys); left > 0 {
-		waiting, err := b.keys(selectGoneWaiting, g.waiting.of, g.waiting.epochs, g.waiting.events, left, b.swept.waiting.of(g.waiting.of, b.subs))
+	if remaining := limit - len(keys); remaining > 0 {
+		waiting, err := b.keys(selectGoneWaiting, g.waiting.of, g.waiting.epochs, g.waiting.events, remaining, b.swept.waiting.of(g.waiting.of, b.subs))
 		if err != nil {
 			return 0, err
 		}
@@ -235,9 +235,9 @@ func (s *bounds) add(h *head, epoch, event int64) {
 }
 
 func (g *gone) add(sub *subscription, h *head) {
-	before := sub.left
+	before := sub.skipped
 	if sub.gone() {
-		before = []left{{math.MaxInt64, math.MaxInt64}}
+		before = []skipped{{math.MaxInt64, math.MaxInt64}}
 	}
 	for _, l := range before {
 		if h.pending > 0 { // it was there before all
@@ -278,7 +278,7 @@ func (b *batch) endLost(g *gone, limit int) (n int, err error) {
 	}
 	return len(lost), b.each(func(r rows) (bool, error) {
 		var no int64
-		var end moment
+		var end timestamp
 		err := r.Scan(&no, &end)
 		b.heads.by[no].leasesEnd = end
 		return true, err
@@ -305,3 +305,14 @@ func (b *batch) endSwept(ending []int64) error {
 	}
 	return b.execs(deletePatterns, swept)
 }
+
+const (
+	// A deleted subscriber whose subscriptions are all swept has nothing to be signed.
+	// It gets no other one, so it stays so.
+	isForgotten = `o.deleted = 1 AND (SELECT s.no FROM surehook_subscriptions s WHERE s.subscriber = o.no AND s.status <> 'swept' LIMIT 1) IS NULL`
+	// forgetSubscribers destroys the secrets of those, but for some that callers have
+	// locked.
+	forgetSubscribers = `WITH f AS MATERIALIZED (SELECT o.no FROM surehook_subscribers o WHERE ` + isForgotten + ` ORDER BY o.no LIMIT 100 FOR UPDATE SKIP LOCKED),
+		u AS (UPDATE surehook_subscribers o SET deleted = 2, keyring_version = keyring_version + 1 FROM f WHERE o.no = f.no)
+		DELETE FROM surehook_secrets k USING f WHERE k.subscriber = f.no`
+)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,7 +12,7 @@ import (
 )
 
 // How often a transaction of the store's own is run that lost against another.
-const ownRuns = 5
+const maxRuns = 5
 
 // InTx implements sender.OutboxStore. The transaction has the isolation level that
 // is the database's default. With pgx it begins with its first statement, on one trip
@@ -24,6 +25,53 @@ func (s *Store[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 		s.Wake()
 	}
 	return err
+}
+
+const (
+	beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED`
+	beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+)
+
+// transaction runs fn in a transaction of the store's own. What fn needs no result
+// of is sent with what it does, and its end with the commit.
+func (s side) transaction(ctx context.Context, begin string, w *work, fn func(w *work) error) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return fail("beginning a transaction", err)
+	}
+	return s.on(ctx, conn, begin, w, fn)
+}
+
+// on runs a transaction on a connection, and gives it back.
+func (s side) on(ctx context.Context, conn session, begin string, w *work, fn func(w *work) error) (err error) {
+	defer func() {
+		conn.release(err)
+		err = s.explained(err)
+	}()
+	o := &pipeline{c: conn.Conn.Conn()}
+	o.queue(query{begin, nil}, nil)
+	if conn.set != "" || !w.dates {
+		o.queue(query{s.text(cmp.Or(conn.set, `SELECT {now}, NULL`)), nil}, func(r rows) error { return r.Scan(&w.now, nil) })
+	}
+	w.core, w.ctx, w.conn, w.pipeline = s.core, ctx, o, o
+	committed := false
+	defer func() { // also if fn panics
+		if !committed {
+			o.rollback(ctx)
+		}
+		for _, fn := range w.ended {
+			fn(committed)
+		}
+	}()
+	if err := fn(w); err != nil {
+		return err
+	}
+	if len(w.reads) > 0 && conn.set != "" { // the settings have ended with the transaction
+		w.reads = append([]queuedQuery{{query: query{s.text(conn.set), nil}}}, w.reads...)
+	}
+	err, _ = o.commit(ctx, w.reads) // who reads notices what is not there
+	committed = err == nil
+	return fail("committing", err)
 }
 
 // write runs fn in a transaction of the store's own. fn runs again if the
@@ -51,7 +99,7 @@ func (s side) writeLater(ctx context.Context, fn func(w *work) error) error {
 // writeAs is writeLater, for work of a kind.
 func (s side) writeAs(ctx context.Context, kind work, fn func(w *work) error) error {
 	var err error
-	for run := range ownRuns {
+	for run := range maxRuns {
 		w := kind
 		w.again = run > 0
 		err = s.transaction(ctx, beginWriting, &w, fn)
@@ -83,12 +131,12 @@ func (s side) readOne(ctx context.Context, text string, args []any, to ...any) e
 		return err
 	}
 	if conn.set == "" {
-		err := conn.QueryRow(ctx, s.text(text), known(args)...).Scan(to...)
+		err := conn.QueryRow(ctx, s.text(text), sendable(args)...).Scan(to...)
 		conn.release(err)
 		return err
 	}
 	return s.on(ctx, conn, beginReading, &work{}, func(w *work) error {
-		w.own.later(query{w.text(text), args}, func(r rows) error { return r.Scan(to...) })
+		w.pipeline.queue(query{w.text(text), args}, func(r rows) error { return r.Scan(to...) })
 		return nil
 	})
 }
@@ -97,14 +145,14 @@ func (s side) readOne(ctx context.Context, text string, args []any, to ...any) e
 type work struct {
 	*core
 	conn
-	ctx context.Context
-	own *ownConn // nil if it is a caller's
-	now moment   // the database's time, once, after the beginning; not of a caller's
+	ctx      context.Context
+	pipeline *pipeline // nil if it is a caller's
+	now      timestamp // the database's time, once, after the beginning; not of a caller's
 
 	again bool // it was run before, and lost against another transaction
 	dates bool // it reads the time itself, or needs none
 	ended []func(committed bool)
-	reads []queued // that follow the commit
+	reads []queuedQuery // that follow the commit
 }
 
 // after has fn called when the transaction has ended. If committed is false, whether
@@ -114,7 +162,7 @@ func (w *work) after(fn func(committed bool)) { w.ended = append(w.ended, fn) }
 // committed queues a statement that only reads, to be sent with the commit and run after
 // it. What it returns may be missing: the commit's success does not depend on it.
 func (w *work) committed(q query, scan func(r rows) error) {
-	w.reads = append(w.reads, queued{query: q, scan: scan})
+	w.reads = append(w.reads, queuedQuery{query: q, scan: scan})
 }
 
 // callers is the work in a caller's transaction.
@@ -134,8 +182,8 @@ func (w *work) exec(query string, args ...any) (int64, error) {
 // execs runs a statement whose result does not matter. In a transaction of the
 // store's own its error comes with a later statement, or with the commit.
 func (w *work) execs(text string, args ...any) error {
-	if w.own != nil {
-		w.own.later(query{w.text(text), args}, nil)
+	if w.pipeline != nil {
+		w.pipeline.queue(query{w.text(text), args}, nil)
 		return nil
 	}
 	_, err := w.exec(text, args...)

@@ -222,7 +222,7 @@ var ofStores = []Defect{
 	},
 	{
 		Name: "a late result ends another's lease, on PostgreSQL",
-		File: "sender/postgres/record.go", Tests: []string{"./sender/postgres"}, Run: store,
+		File: "sender/postgres/load.go", Tests: []string{"./sender/postgres"}, Run: store,
 		Old: " AND token = u.token OFFSET 0", New: " OFFSET 0",
 	},
 	{
@@ -262,7 +262,7 @@ var ofStores = []Defect{
 	},
 	{
 		Name: "a subscription gets what was published before it, on PostgreSQL",
-		File: "sender/postgres/askers.go", Tests: []string{"./sender/postgres"}, Run: store,
+		File: "sender/postgres/match.go", Tests: []string{"./sender/postgres"}, Run: store,
 		Old: "(a.since == nil || a.since.precedes(ev)) && ", New: "",
 	},
 	{

@@ -53,6 +53,6 @@ var ofOrder = []Defect{
 	{
 		Name: "who holds a subscription is not told that something is due, on PostgreSQL",
 		File: "sender/postgres/heads.go", Tests: []string{"./sender/postgres"}, Run: "TestWhoHoldsASubscriptionIsTold",
-		Old: "b.tell = true", New: "b.tell = false",
+		Old: "b.madeDue = true", New: "b.madeDue = false",
 	},
 }

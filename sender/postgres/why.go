@@ -45,18 +45,18 @@ func (c *core) Facts(ctx context.Context, id string) (f sender.Facts, err error)
 }
 
 // queue is what a subscription's deliveries are claimed by.
-type queue struct {
+type claimOrder struct {
 	subscription int64
 	epoch        int64
-	after        int64  // what is pending and may be claimed has a higher position
-	waitingFrom  moment // what waits in the epoch is not due before
-	resumedTo    int64  // -1: nothing waits since an earlier epoch
+	after        int64     // what is pending and may be claimed has a higher position
+	waitingFrom  timestamp // what waits in the epoch is not due before
+	resumedTo    int64     // -1: nothing waits since an earlier epoch
 }
 
 func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
-	var heldAt, failing, success, failure, rateAt moment
+	var heldAt, failing, success, failure, rateAt timestamp
 	var settings string
-	q := queue{subscription: k.Subscription}
+	q := claimOrder{subscription: k.Subscription}
 	err := w.row(selectFacts, k.Subscription).Scan(&f.Status, &heldAt, &f.Reason, &settings, &f.Health.Lane, &f.Health.Streak, &f.Health.Warned,
 		&failing, &success, &failure, &f.InFlight, &rateAt, &q.epoch, &q.after, &q.waitingFrom, &q.resumedTo)
 	if err != nil {
@@ -95,7 +95,7 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
 }
 
 // ahead counts what goes before a delivery that is due, in the order of a claim.
-func (w *work) ahead(q *queue, d *delivery) (n int, err error) {
+func (w *work) ahead(q *claimOrder, d *delivery) (n int, err error) {
 	const (
 		most       = sender.MaxAhead + 1
 		everything = int64(math.MaxInt64)

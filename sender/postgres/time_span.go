@@ -51,7 +51,7 @@ type span struct{ low, high int64 }
 
 // lastBefore finds the last position up to which everything was published before a
 // time.
-func (w *work) lastBefore(at moment) (position int64, err error) {
+func (w *work) lastBefore(at timestamp) (position int64, err error) {
 	err = w.row(selectPositionBefore, at).Scan(&position)
 	return position, err
 }
@@ -62,7 +62,7 @@ func (w *work) lastBefore(at moment) (position int64, err error) {
 func (w *work) spans(since, until time.Time) (all []span, err error) {
 	whole := span{1, math.MaxInt64}
 	if !since.IsZero() {
-		if whole.low, err = w.lastBefore(momentOf(since)); err != nil {
+		if whole.low, err = w.lastBefore(timestampOf(since)); err != nil {
 			return nil, err
 		}
 		whole.low++
@@ -70,11 +70,11 @@ func (w *work) spans(since, until time.Time) (all []span, err error) {
 	if until.IsZero() {
 		return []span{whole}, nil
 	}
-	last, err := w.lastBefore(momentOf(until))
+	last, err := w.lastBefore(timestampOf(until))
 	if err != nil {
 		return nil, err
 	}
-	inOrder, err := w.lastBefore(momentOf(until).plus(disorder)) // what lies beyond is late
+	inOrder, err := w.lastBefore(timestampOf(until).plus(disorder)) // what lies beyond is late
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (w *work) spans(since, until time.Time) (all []span, err error) {
 	if err := w.row(countLate, inOrder, lateMost).Scan(&late); err != nil || late == lateMost {
 		return []span{whole}, err
 	}
-	belated, err := w.numbers(selectBelated, last, inOrder, momentOf(until), lateMost)
+	belated, err := w.numbers(selectBelated, last, inOrder, timestampOf(until), lateMost)
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +114,13 @@ func (w *work) positions(since, until time.Time) (low, high int64, err error) {
 func (w *work) eventNumbers(since, until time.Time) (low, high int64, err error) {
 	high = math.MaxInt64
 	if !since.IsZero() {
-		if err = w.row(selectEventBefore, momentOf(since).plus(-disorder)).Scan(&low); err != nil {
+		if err = w.row(selectEventBefore, timestampOf(since).plus(-disorder)).Scan(&low); err != nil {
 			return 0, 0, err
 		}
 		low++
 	}
 	if !until.IsZero() {
-		err = w.row(selectEventBefore, momentOf(until).plus(disorder)).Scan(&high)
+		err = w.row(selectEventBefore, timestampOf(until).plus(disorder)).Scan(&high)
 	}
 	return low, high, err
 }

@@ -5,13 +5,13 @@ const (
 	// before: neither from the outbox, which selectSweepable has looked at, nor from a
 	// lease.
 	selectFreeSubscriptions = `SELECT no FROM surehook_subscriptions WHERE no = ANY($1) ORDER BY no FOR UPDATE SKIP LOCKED`
-	deleteLeft              = `DELETE FROM surehook_left l USING unnest($1::bigint[], $2::bigint[]) AS u(subscription, epoch)
+	deleteSkipped           = `DELETE FROM surehook_left l USING unnest($1::bigint[], $2::bigint[]) AS u(subscription, epoch)
 		WHERE l.subscription = u.subscription AND l.epoch = u.epoch AND l.subscription = ANY($3)
 			AND NOT EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event <= l.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch)
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
 		RETURNING l.subscription`
-	lowerLeft = `UPDATE surehook_subscriptions s SET version = version + 1,
+	lowerSkipped = `UPDATE surehook_subscriptions s SET version = version + 1,
 			left_to = coalesce((SELECT max(l.event) FROM surehook_left l WHERE l.subscription = s.no), 0)
 		WHERE s.no = ANY($1)`
 
@@ -20,13 +20,13 @@ const (
 	// was not committed yet when the mark was set is not before it.) A mark speaks of
 	// transactions by their numbers, and a database that is restored from a dump begins
 	// to count them anew: the fewer there are in a dump, the better.
-	clearMarks = `UPDATE surehook_patterns SET since_snapshot = NULL, since_xid = NULL, since_seq = NULL
+	clearSnapshotMarks = `UPDATE surehook_patterns SET since_snapshot = NULL, since_xid = NULL, since_seq = NULL
 		WHERE ctid = ANY(ARRAY(SELECT ctid FROM surehook_patterns WHERE since_seq IS NOT NULL AND since_seq < $1
 			ORDER BY since_seq LIMIT 500 FOR UPDATE SKIP LOCKED))`
 )
 
 // clearLeft removes what is over of resumes.
-func (b *batch) clearLeft(f *sweepable) error {
+func (b *batch) clearSkipped(f *sweepable) error {
 	var locked []int64
 	for _, no := range f.past {
 		if b.heads.by[no] != nil {
@@ -40,9 +40,9 @@ func (b *batch) clearLeft(f *sweepable) error {
 	if err != nil || len(free) == 0 {
 		return err
 	}
-	cleared, err := b.numbers(deleteLeft, f.past, f.epochs, free)
+	cleared, err := b.numbers(deleteSkipped, f.past, f.epochs, free)
 	if err != nil || len(cleared) == 0 {
 		return err
 	}
-	return b.execs(lowerLeft, distinct(cleared))
+	return b.execs(lowerSkipped, distinct(cleared))
 }

@@ -12,20 +12,20 @@ import (
 // They change with every step, and a look-up by key passes over all their dead
 // versions that could not be vacuumed yet. They are hints: a row is taken only if it
 // is the one that was meant, and is looked up by its key otherwise.
-type places struct {
+type rowAt struct {
 	mu    sync.Mutex
 	heads *lru.Map[int64, pgtype.TID]
 	turns *lru.Map[turnKey, pgtype.TID]
 }
 
 // placesLimit bounds what is remembered of each: those that were used last.
-const placesLimit = 100_000
+const rowAtLimit = 100_000
 
-func newPlaces() places {
-	return places{heads: lru.New[int64, pgtype.TID](placesLimit), turns: lru.New[turnKey, pgtype.TID](placesLimit)}
+func newRowAt() rowAt {
+	return rowAt{heads: lru.New[int64, pgtype.TID](rowAtLimit), turns: lru.New[turnKey, pgtype.TID](rowAtLimit)}
 }
 
-func placesOf[K comparable](p *places, from *lru.Map[K, pgtype.TID], keys []K) []pgtype.TID {
+func rowsAt[K comparable](p *rowAt, from *lru.Map[K, pgtype.TID], keys []K) []pgtype.TID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]pgtype.TID, len(keys))
@@ -39,7 +39,7 @@ func placesOf[K comparable](p *places, from *lru.Map[K, pgtype.TID], keys []K) [
 	return all
 }
 
-func remember[K comparable](p *places, in *lru.Map[K, pgtype.TID], keys []K, at []pgtype.TID) {
+func remember[K comparable](p *rowAt, in *lru.Map[K, pgtype.TID], keys []K, at []pgtype.TID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, k := range keys {

@@ -18,14 +18,14 @@ const (
 	// How much later than others a transaction is expected to commit: a producer's, and
 	// one of the store's own.
 	producersLate = 5 * time.Second
-	ownLate       = 2 * time.Second
+	stepsLate     = 2 * time.Second
 )
 
 // floors are where this process's scans begin. They are hints.
-type floors struct {
+type scanFrom struct {
 	off    bool // for tests whose clocks jump: scans begin at the beginning
-	outbox outboxFloor
-	turns  [sender.Lanes]turnFloor
+	outbox outboxFrom
+	turns  [sender.Lanes]turnFrom
 
 	mu      sync.Mutex
 	fanOut  float64 // deliveries that an event has made lately, if it was not large
@@ -35,64 +35,64 @@ type floors struct {
 
 // outboxFloor is a lower bound of seq. A sequence is not the order of the commits, so
 // it lags by producersLate.
-type outboxFloor struct {
+type outboxFrom struct {
 	mu       sync.Mutex
-	floor    int64
+	low      int64
 	next     int64 // will be the floor,
 	nextAt   time.Time
 	rescanAt time.Time
 }
 
 // from is where to begin.
-func (f *outboxFloor) from(now time.Time) int64 {
+func (f *outboxFrom) from(now time.Time) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.After(f.rescanAt) {
 		f.rescanAt = now.Add(rescanEvery)
 		return 0
 	}
-	return f.floor
+	return f.low
 }
 
 // found notes what a scan from somewhere has found first; 0: nothing.
-func (f *outboxFloor) found(from, first int64, now time.Time) {
+func (f *outboxFrom) found(from, first int64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if first != 0 && first < f.floor {
-		f.floor, f.next = first, first
+	if first != 0 && first < f.low {
+		f.low, f.next = first, first
 	}
 	if first > f.next && now.After(f.nextAt) {
-		f.floor, f.next, f.nextAt = f.next, first, now.Add(producersLate)
+		f.low, f.next, f.nextAt = f.next, first, now.Add(producersLate)
 	}
 }
 
 // turnFloor is a lower bound of surehook_turns.next_due.
-type turnFloor struct {
+type turnFrom struct {
 	mu       sync.Mutex
-	floor    moment
+	low      timestamp
 	rescanAt time.Time
 }
 
-func (f *turnFloor) from(now time.Time) moment {
+func (f *turnFrom) from(now time.Time) timestamp {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.floor == none || now.After(f.rescanAt) {
+	if f.low == none || now.After(f.rescanAt) {
 		f.rescanAt = now.Add(rescanEvery)
 		return always
 	}
-	return f.floor
+	return f.low
 }
 
 // found notes the least that a scan has found; never: nothing.
-func (f *turnFloor) found(least, now moment) {
+func (f *turnFrom) found(least, now timestamp) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.floor = min(least, now).plus(-ownLate)
+	f.low = min(least, now).plus(-stepsLate)
 }
 
 // eventsFor is how many events to take for p.Deliveries, besides those that wait:
 // what lies beyond would be matched in vain.
-func (f *floors) eventsFor(p sender.ExpandParams) int {
+func (f *scanFrom) eventsFor(p sender.ExpandParams) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	events := p.Events
@@ -103,7 +103,7 @@ func (f *floors) eventsFor(p sender.ExpandParams) int {
 }
 
 // fewer tells whether a few events are to be expected, for a few subscriptions.
-func (f *floors) fewer() bool {
+func (f *scanFrom) fewer() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.few && f.waiting == 0
@@ -111,7 +111,7 @@ func (f *floors) fewer() bool {
 
 // expanded notes what was made of events that are not large, how many were found that
 // wait, and whether all that was little.
-func (f *floors) expanded(x sender.Expanded, waiting int, few bool) {
+func (f *scanFrom) expanded(x sender.Expanded, waiting int, few bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting, f.few = waiting, few

@@ -11,24 +11,24 @@ import (
 
 // moment is a timestamptz as the code reckons with it: microseconds since 1970, so
 // that comparing and storing lose nothing.
-type moment int64
+type timestamp int64
 
 const (
-	none   moment = 0             // NULL
-	never  moment = math.MaxInt64 // infinity
-	always moment = math.MinInt64 // -infinity
+	none   timestamp = 0             // NULL
+	never  timestamp = math.MaxInt64 // infinity
+	always timestamp = math.MinInt64 // -infinity
 )
 
 // momentOf the zero time is none.
-func momentOf(t time.Time) moment {
+func timestampOf(t time.Time) timestamp {
 	if t.IsZero() {
 		return none
 	}
-	return moment(t.UnixMicro())
+	return timestamp(t.UnixMicro())
 }
 
 // time of none, and of what is not a time, is the zero time.
-func (m moment) time() time.Time {
+func (m timestamp) time() time.Time {
 	switch m {
 	case none, never, always:
 		return time.Time{}
@@ -36,10 +36,10 @@ func (m moment) time() time.Time {
 	return time.UnixMicro(int64(m)).UTC()
 }
 
-func (m moment) plus(d time.Duration) moment { return m + moment(d.Microseconds()) }
+func (m timestamp) plus(d time.Duration) timestamp { return m + timestamp(d.Microseconds()) }
 
 // ScanTimestamptz implements pgtype.TimestamptzScanner.
-func (m *moment) ScanTimestamptz(v pgtype.Timestamptz) error {
+func (m *timestamp) ScanTimestamptz(v pgtype.Timestamptz) error {
 	switch {
 	case !v.Valid:
 		*m = none
@@ -48,13 +48,13 @@ func (m *moment) ScanTimestamptz(v pgtype.Timestamptz) error {
 	case v.InfinityModifier == pgtype.NegativeInfinity:
 		*m = always
 	default:
-		*m = moment(v.Time.UnixMicro())
+		*m = timestamp(v.Time.UnixMicro())
 	}
 	return nil
 }
 
 // TimestamptzValue implements pgtype.TimestamptzValuer.
-func (m moment) TimestamptzValue() (pgtype.Timestamptz, error) {
+func (m timestamp) TimestamptzValue() (pgtype.Timestamptz, error) {
 	switch m {
 	case none:
 		return pgtype.Timestamptz{}, nil
@@ -68,12 +68,12 @@ func (m moment) TimestamptzValue() (pgtype.Timestamptz, error) {
 
 // Scan implements sql.Scanner, for transactions of database/sql. There are no
 // infinite times in what callers' transactions read.
-func (m *moment) Scan(src any) error {
+func (m *timestamp) Scan(src any) error {
 	switch v := src.(type) {
 	case nil:
 		*m = none
 	case time.Time:
-		*m = moment(v.UnixMicro())
+		*m = timestamp(v.UnixMicro())
 	default:
 		return fmt.Errorf("cannot read a %T as a time", src)
 	}
@@ -81,7 +81,7 @@ func (m *moment) Scan(src any) error {
 }
 
 // Value implements driver.Valuer.
-func (m moment) Value() (driver.Value, error) {
+func (m timestamp) Value() (driver.Value, error) {
 	switch m {
 	case none:
 		return nil, nil
@@ -95,25 +95,25 @@ func (m moment) Value() (driver.Value, error) {
 
 // moments are an array of timestamptz, also where pgx does not learn from the server
 // what type an argument has, in its query modes exec and simple_protocol.
-type moments []moment
+type timestamps []timestamp
 
 var (
-	_ pgtype.ArrayGetter = moments(nil)
-	_ driver.Valuer      = moments(nil)
+	_ pgtype.ArrayGetter = timestamps(nil)
+	_ driver.Valuer      = timestamps(nil)
 )
 
 // known replaces arguments by what pgx can send in all of its query modes.
-func known(args []any) []any {
+func sendable(args []any) []any {
 	for i, arg := range args {
-		if all, ok := arg.([]moment); ok {
-			args[i] = moments(all)
+		if all, ok := arg.([]timestamp); ok {
+			args[i] = timestamps(all)
 		}
 	}
 	return args
 }
 
 // Dimensions implements pgtype.ArrayGetter.
-func (m moments) Dimensions() []pgtype.ArrayDimension {
+func (m timestamps) Dimensions() []pgtype.ArrayDimension {
 	if m == nil {
 		return nil
 	}
@@ -121,13 +121,13 @@ func (m moments) Dimensions() []pgtype.ArrayDimension {
 }
 
 // Index implements pgtype.ArrayGetter.
-func (m moments) Index(i int) any { return m[i] }
+func (m timestamps) Index(i int) any { return m[i] }
 
 // IndexType implements pgtype.ArrayGetter.
-func (m moments) IndexType() any { return none }
+func (m timestamps) IndexType() any { return none }
 
 // Value implements driver.Valuer. It is the array as text.
-func (m moments) Value() (driver.Value, error) {
+func (m timestamps) Value() (driver.Value, error) {
 	if m == nil {
 		return nil, nil
 	}

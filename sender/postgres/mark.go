@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mark tells what was committed before something else was done: see the tables.
+type snapshotMark struct {
+	snapshot snapshot
+	xid      uint64
+	seq      int64
+}
+
+// precedes tells whether an event is after the mark.
+func (m *snapshotMark) precedes(ev *unexpanded) bool {
+	// What got its seq later was committed later, whatever its transaction's id, which
+	// can be that of another cluster after a dump was restored.
+	return ev.seq > m.seq || ev.xid != m.xid && !m.snapshot.sees(ev.xid)
+}
+
+// snapshot is a pg_snapshot (PostgreSQL, section 9.27.7).
+type snapshot struct {
+	xmin, xmax uint64
+	running    []uint64
+}
+
+// sees tells whether a transaction that was committed is visible in the snapshot.
+func (s *snapshot) sees(xid uint64) bool {
+	return xid < s.xmin || xid < s.xmax && !slices.Contains(s.running, xid)
+}
+
+// parseSnapshot reads xmin:xmax:xip,xip,…
+func parseSnapshot(text string) (s snapshot, err error) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 {
+		return s, fmt.Errorf("%q is not a snapshot", text)
+	}
+	if s.xmin, err = parseXID(parts[0]); err != nil {
+		return s, err
+	}
+	if s.xmax, err = parseXID(parts[1]); err != nil || parts[2] == "" {
+		return s, err
+	}
+	for _, part := range strings.Split(parts[2], ",") {
+		xid, err := parseXID(part)
+		if err != nil {
+			return s, err
+		}
+		s.running = append(s.running, xid)
+	}
+	return s, nil
+}
+
+func parseXID(text string) (uint64, error) {
+	xid, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a transaction id", text)
+	}
+	return xid, nil
+}
+
+// parseMark reads a mark whose columns are NULL, or are not.
+func parseSnapshotMark(snapshot, xid *string, seq *int64) (*snapshotMark, error) {
+	if snapshot == nil || xid == nil || seq == nil {
+		return nil, nil
+	}
+	m := &snapshotMark{seq: *seq}
+	var err error
+	if m.snapshot, err = parseSnapshot(*snapshot); err == nil {
+		m.xid, err = parseXID(*xid)
+	}
+	return m, err
+}

@@ -1,0 +1,256 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+)
+
+// asker is a subscription that asks for an event's type, or that it is addressed to.
+type match struct {
+	subscription int64
+	since, until *snapshotMark // nil: unbounded
+	gone         bool          // it was deleted
+	skips        []unexpandedSkip
+}
+
+// unexpandedLeft cancels what is before a mark, and was published before a time.
+type unexpandedSkip struct {
+	snapshotMark
+	publishedBefore timestamp
+}
+
+func (a *match) gets(ev *unexpanded) bool {
+	return !a.gone && (a.since == nil || a.since.precedes(ev)) && (a.until == nil || !a.until.precedes(ev))
+}
+
+// left tells whether a resume has left an event behind that was committed before it.
+func (a *match) skipped(ev *unexpanded) bool {
+	return slices.ContainsFunc(a.skips, func(l unexpandedSkip) bool {
+		return !l.precedes(ev) && (l.publishedBefore == none || ev.published < l.publishedBefore)
+	})
+}
+
+// asked is a question: which of a subscriber's subscriptions, or of everyone's, ask
+// for a pattern? Those after a number.
+type pattern struct {
+	text       string
+	subscriber int64 // 0: everyone's
+	after      int64
+}
+
+// askers are the answers to the questions of a batch of events.
+type matches struct {
+	operator int64
+	limit    int
+	by       map[pattern][]*match
+	one      map[int64]*match      // those that are addressed alone
+	lists    map[pattern]matchList // by all patterns of an event together
+}
+
+// answer is who may get an event, and whether these are all.
+type matchList struct {
+	list  []*match
+	whole bool
+}
+
+const (
+	operatorNo = `coalesce((SELECT no FROM surehook_subscribers WHERE id = $7 AND deleted = 0), 0)`
+
+	matchColumns = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch`
+	// Rows are compared where equations would say the same: of an order, what is equal to
+	// something is left out, and any index that has the last column would then do as well
+	// for a planner that has no statistics, such as that of everyone's subscriptions for a
+	// question about one subscriber's.
+	selectMatches = `SELECT q.i, p.* FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS q(pattern, subscriber, after, i)
+		CROSS JOIN LATERAL (SELECT ` + matchColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+			WHERE (p.subscriber, p.pattern, p.subscription) > (q.subscriber, q.pattern, q.after) AND (p.subscriber, p.pattern) <= (q.subscriber, q.pattern)
+			ORDER BY p.subscriber, p.pattern, p.subscription LIMIT $5) p`
+	selectAllMatches = `SELECT q.i, p.* FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS q(pattern, subscriber, after, i)
+		CROSS JOIN LATERAL (SELECT ` + matchColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+			WHERE (p.pattern, p.subscription) > (q.pattern, q.after) AND p.pattern <= q.pattern AND q.subscriber = 0
+			ORDER BY p.pattern, p.subscription LIMIT $5) p`
+	selectAddressed = `SELECT no, NULL, NULL, NULL::bigint, status, until_snapshot::text, until_xid::text, until_seq, epoch FROM surehook_subscriptions WHERE no = ANY($1)`
+
+	selectUnexpandedSkips = `SELECT subscription, snapshot::text, xid::text, seq, published_before FROM surehook_left WHERE subscription = ANY($1)`
+)
+
+// ask finds who asks for events: up to the limit for each question.
+func (e *expansion) findMatches(found []unexpanded, all *matches) error {
+	seen := map[pattern]bool{}
+	var ofSubscribers, everyones []pattern
+	var addressed []int64
+	for i := range found {
+		ev := &found[i]
+		switch {
+		case ev.subscription != 0:
+			addressed = append(addressed, ev.subscription)
+		default:
+			key := pattern{ev.patternText, ev.subscriber, ev.after}
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			for _, q := range all.patternsOf(ev) {
+				if _, ok := all.by[q]; ok {
+					continue
+				}
+				all.by[q] = nil
+				if q.subscriber == 0 {
+					everyones = append(everyones, q)
+				} else {
+					ofSubscribers = append(ofSubscribers, q)
+				}
+			}
+		}
+	}
+	resumed := map[int64][]*match{}
+	read := func(r rows, into func(i int32, a *match), first ...any) error {
+		var a match
+		var status string
+		var epoch int64
+		var snapshots, xids [2]*string
+		var seqs [2]*int64
+		var i int32
+		to := []any{&a.subscription, &snapshots[0], &xids[0], &seqs[0], &status, &snapshots[1], &xids[1], &seqs[1], &epoch}
+		if len(first) > 0 {
+			to = append([]any{&i}, to...)
+		}
+		err := r.Scan(to...)
+		if err == nil {
+			a.since, err = parseSnapshotMark(snapshots[0], xids[0], seqs[0])
+		}
+		if err == nil && status == statusClosing {
+			a.until, err = parseSnapshotMark(snapshots[1], xids[1], seqs[1])
+		}
+		a.gone = status == statusDeleted || status == statusSwept
+		into(i, &a)
+		if epoch > 0 {
+			resumed[a.subscription] = append(resumed[a.subscription], &a)
+		}
+		return err
+	}
+	for _, of := range []struct {
+		text string
+		qs   []pattern
+	}{{selectMatches, ofSubscribers}, {selectAllMatches, everyones}} {
+		if len(of.qs) == 0 {
+			continue
+		}
+		numbers := make([]int32, len(of.qs))
+		for i := range numbers {
+			numbers[i] = int32(i)
+		}
+		err := e.each(func(r rows) (bool, error) {
+			return true, read(r, func(i int32, a *match) { all.by[of.qs[i]] = append(all.by[of.qs[i]], a) }, true)
+		}, of.text, column(of.qs, func(q pattern) string { return q.text }), column(of.qs, func(q pattern) int64 { return q.subscriber }),
+			column(of.qs, func(q pattern) int64 { return q.after }), numbers, all.limit)
+		if err != nil {
+			return err
+		}
+	}
+	if len(addressed) > 0 {
+		err := e.each(func(r rows) (bool, error) {
+			return true, read(r, func(_ int32, a *match) { all.one[a.subscription] = a })
+		}, selectAddressed, distinct(addressed))
+		if err != nil {
+			return err
+		}
+	}
+	return e.readSkips(resumed)
+}
+
+// lefts reads what resumes have left behind of subscriptions.
+func (e *expansion) readSkips(resumed map[int64][]*match) error {
+	if len(resumed) == 0 {
+		return nil
+	}
+	nos := make([]int64, 0, len(resumed))
+	for no := range resumed {
+		nos = append(nos, no)
+	}
+	return e.each(func(r rows) (bool, error) {
+		var no, seq int64
+		var snapshot, xid string
+		var l unexpandedSkip
+		err := r.Scan(&no, &snapshot, &xid, &seq, &l.publishedBefore)
+		if err != nil {
+			return false, err
+		}
+		m, err := parseSnapshotMark(&snapshot, &xid, &seq)
+		if err != nil {
+			return false, err
+		}
+		l.snapshotMark = *m
+		for _, a := range resumed[no] {
+			a.skips = append(a.skips, l)
+		}
+		return true, nil
+	}, selectUnexpandedSkips, nos)
+}
+
+// questions are those whose answers are an event's subscriptions.
+func (all *matches) patternsOf(ev *unexpanded) []pattern {
+	var qs []pattern
+	for _, text := range ev.patterns {
+		qs = append(qs, pattern{text, ev.subscriber, ev.after})
+		if ev.subscriber != 0 && all.operator != 0 && all.operator != ev.subscriber {
+			qs = append(qs, pattern{text, all.operator, ev.after})
+		}
+	}
+	return qs
+}
+
+// of lists who may get an event, in the order of their numbers. whole is false if
+// there may be others behind the last.
+func (all *matches) of(ev *unexpanded) (list []*match, whole bool) {
+	if ev.subscription != 0 {
+		if a := all.one[ev.subscription]; a != nil && a.subscription > ev.after {
+			list = append(list, a)
+		}
+		return list, true
+	}
+	key := pattern{ev.patternText, ev.subscriber, ev.after}
+	if cached, ok := all.lists[key]; ok {
+		return cached.list, cached.whole
+	}
+	upTo := int64(-1) // of a question that was not answered whole
+	for _, q := range all.patternsOf(ev) {
+		some := all.by[q]
+		list = append(list, some...)
+		if len(some) == all.limit {
+			if last := some[len(some)-1].subscription; upTo < 0 || last < upTo {
+				upTo = last
+			}
+		}
+	}
+	// Of several patterns the oldest mark says since when.
+	slices.SortFunc(list, func(x, y *match) int {
+		return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.sinceSeq(), y.sinceSeq()))
+	})
+	list = slices.CompactFunc(list, func(x, y *match) bool { return x.subscription == y.subscription })
+	if upTo >= 0 {
+		list = slices.DeleteFunc(list, func(a *match) bool { return a.subscription > upTo })
+	}
+	all.lists[key] = matchList{list, upTo < 0}
+	return list, upTo < 0
+}
+
+// byName tells whether the subscription that an event tells of asks for exactly its
+// type, or is the one that it is addressed to.
+func (all *matches) byName(ev *unexpanded) bool {
+	for _, subscriber := range []int64{ev.subscriber, all.operator} {
+		for _, a := range all.by[pattern{ev.patterns[0], subscriber, ev.after}] {
+			if a.subscription == ev.about && a.gets(ev) {
+				return true
+			}
+		}
+	}
+	return ev.subscription == ev.about
+}
+
+func (a *match) sinceSeq() int64 {
+	if a.since == nil {
+		return -1
+	}
+	return a.since.seq
+}
