@@ -145,16 +145,9 @@ type room struct {
 }
 
 func (r *room) forSubscriber(no int64) bool {
-	return r.toSubscriber[no] < allowed(r.bySubscriber, no, r.perSubscriber)
+	return r.toSubscriber[no] < rules.Room(no, r.bySubscriber, r.perSubscriber)
 }
 
 func (r *room) forSubscription(no int64) bool {
-	return r.toSubscription[no] < allowed(r.bySubscription, no, r.perSubscription)
-}
-
-func allowed(known map[int64]int, no int64, others int) int {
-	if n, ok := known[no]; ok {
-		return n
-	}
-	return others
+	return r.toSubscription[no] < rules.Room(no, r.bySubscription, r.perSubscription)
 }

@@ -80,20 +80,20 @@ func (tx *Tx) revive(d *delivery, row *live) {
 	tx.setLive(d, row)
 }
 
-func (d *delivery) place() *int { return &d.at }
+func (d *delivery) index() *int { return &d.at }
 
 func (d *delivery) before(other *delivery) bool {
 	if d.live.returned != other.live.returned {
 		return d.live.returned
 	}
-	if at, others := d.live.place(), other.live.place(); !d.live.returned && !at.Equal(others) {
+	if at, others := d.live.position(), other.live.position(); !d.live.returned && !at.Equal(others) {
 		return at.Before(others)
 	}
 	return d.event.no < other.event.no
 }
 
 // place is among those that are due.
-func (l *live) place() time.Time {
+func (l *live) position() time.Time {
 	if l.number == 0 && l.leased.IsZero() && !l.turn.IsZero() {
 		return l.turn
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
-		tx.turnRollup(now)
+		tx.beginMinute(now)
 		x = tx.expand(p, now)
 		if x.Events+x.Deliveries > 0 {
 			var done sender.Rollup
@@ -43,7 +43,7 @@ func (tx *Tx) expand(p sender.ExpandParams, now time.Time) (x sender.Expanded) {
 			plan.More = true
 			break
 		}
-		count, whole := s.askers(e, plan.Look())
+		count, whole := s.countMatches(e, plan.Look())
 		if full, _ := plan.Add(&fanout.Candidate{Count: count, All: whole, Object: func() (sender.Object, error) { return e.info.Object, nil }}); full {
 			break
 		}
@@ -69,7 +69,7 @@ func (tx *Tx) expand(p sender.ExpandParams, now time.Time) (x sender.Expanded) {
 
 // askers counts the subscriptions that are still to get an event, up to a number, and
 // tells whether these are all.
-func (s *Store) askers(e *event, most int) (n int, whole bool) {
+func (s *Store) countMatches(e *event, most int) (n int, whole bool) {
 	if e.redacted {
 		return 0, true
 	}
@@ -100,7 +100,7 @@ func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool
 			turn := sub.turnOf(e, now)
 			d := tx.deliver(e, sub)
 			made++
-			if sub.leaves(e) {
+			if sub.skips(e) {
 				tx.end(d, sender.StatusCancelled)
 			} else {
 				tx.setLive(d, &live{due: now, turn: turn})
@@ -125,8 +125,8 @@ func (sub *subscription) turnOf(e *event, now time.Time) time.Time {
 		return turn
 	}
 	for _, d := range sub.live.items {
-		if d.event.no > e.no && d.live.number == 0 && !d.live.returned && d.live.place().Before(turn) {
-			turn = d.live.place()
+		if d.event.no > e.no && d.live.number == 0 && !d.live.returned && d.live.position().Before(turn) {
+			turn = d.live.position()
 		}
 	}
 	return turn

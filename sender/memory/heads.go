@@ -20,7 +20,7 @@ type turn struct {
 	at     int       // see member
 }
 
-func (t *turn) place() *int { return &t.at }
+func (t *turn) index() *int { return &t.at }
 
 // head is a subscriber's place in a lane.
 type head struct {

@@ -35,10 +35,10 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		var last *delivery
 		examined := 0
 		for d := range s.newestFirst(q, after) {
-			if asked := d.asked(&q); len(page) == limit && asked || examined == sender.MaxExamined {
+			if matches := d.matches(&q); len(page) == limit && matches || examined == sender.MaxExamined {
 				next = rules.DeliveryCursor(sender.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
 				return nil
-			} else if asked {
+			} else if matches {
 				page = append(page, d.summary(now))
 			}
 			last = d
@@ -59,8 +59,8 @@ func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) it
 	return func(yield func(*delivery) bool) {
 		visit := func(d *delivery) bool {
 			beyond := after.Event == 0 || d.event.no < after.Event || d.event.no == after.Event && d.sub.no > after.Subscription
-			asked := q.Subscription == "" || d.sub.ID == q.Subscription
-			return !beyond || !asked || yield(d)
+			matches := q.Subscription == "" || d.sub.ID == q.Subscription
+			return !beyond || !matches || yield(d)
 		}
 		switch {
 		case q.Event != "":
@@ -91,7 +91,7 @@ func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) it
 
 // asked tells whether a query asks for a delivery, but for its event's and its
 // subscription's ids.
-func (d *delivery) asked(q *sender.DeliveryQuery) bool {
+func (d *delivery) matches(q *sender.DeliveryQuery) bool {
 	class := sender.ClassNone
 	if n := len(d.attempts); n > 0 {
 		class = d.attempts[n-1].Class

@@ -40,15 +40,15 @@ func (tx *Tx) hold(sub *subscription, status sender.SubscriptionStatus, reason s
 
 // left is what a resume leaves behind of events that were committed before it, and
 // not expanded yet.
-type left struct {
+type skip struct {
 	sender.Resume
 	upTo int64 // the number of the last of them
 }
 
 // leaves tells whether a subscription was resumed without an event that was not
 // expanded yet.
-func (sub *subscription) leaves(e *event) bool {
-	return slices.ContainsFunc(sub.left, func(l left) bool { return e.no <= l.upTo && !takes(l.Resume, e) })
+func (sub *subscription) skips(e *event) bool {
+	return slices.ContainsFunc(sub.skipped, func(k skip) bool { return e.no <= k.upTo && !takes(k.Resume, e) })
 }
 
 func takes(r sender.Resume, e *event) bool {
@@ -76,8 +76,8 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 		for _, d := range held {
 			tx.resume(d, takes(r, d.event), now)
 		}
-		waiting := filter(sub.left, func(l left) bool { return l.upTo > s.expanded() })
-		set(tx, &sub.left, append(waiting, left{Resume: r, upTo: s.last}))
+		waiting := filter(sub.skipped, func(k skip) bool { return k.upTo > s.expanded() })
+		set(tx, &sub.skipped, append(waiting, skip{Resume: r, upTo: s.last}))
 		tx.change(sub, func() {
 			if sub.Status == sender.SubscriptionDisabled {
 				set(tx, &sub.Health, rules.Recovered(sub.Health))
@@ -106,7 +106,7 @@ func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Res
 		look(d.event)
 	}
 	for _, e := range s.events[s.expanding:] {
-		if !e.expandedFor(sub) && !e.redacted && sub.gets(e) && !sub.leaves(e) {
+		if !e.expandedFor(sub) && !e.redacted && sub.gets(e) && !sub.skips(e) {
 			look(e)
 		}
 	}

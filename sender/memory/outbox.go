@@ -56,7 +56,7 @@ func (s *Store) PublishTx(ctx context.Context, tx *Tx, drafts []sender.Draft) ([
 
 func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 	k := key{d.KeyScope, d.Key}
-	if first, known := s.published[k]; known {
+	if first, found := s.published[k]; found {
 		if first.hash != d.KeyHash {
 			return sender.Ref{}, fmt.Errorf("%w: key %q in scope %q", sender.ErrIdempotencyKey, d.Key, d.KeyScope)
 		}

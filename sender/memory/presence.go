@@ -9,38 +9,38 @@ import (
 )
 
 // Beat implements sender.DispatchStore.
-func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Presence, err error) {
+func (s *Store) Beat(ctx context.Context, p sender.Presence) (present []sender.Presence, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
-		known = s.present()
+		present = s.present()
 		setKey(tx, s.processes, p.Process, p.Beat)
 		return nil
 	})
-	return known, err
+	return present, err
 }
 
 // Present implements sender.DispatchStore.
-func (s *Store) Present(ctx context.Context) (known []sender.Presence, err error) {
+func (s *Store) Present(ctx context.Context) (present []sender.Presence, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
-		known = s.present()
+		present = s.present()
 		return nil
 	})
-	return known, err
+	return present, err
 }
 
 // present are the processes that are known, by their numbers.
-func (s *Store) present() (known []sender.Presence) {
+func (s *Store) present() (present []sender.Presence) {
 	for process, beat := range s.processes {
-		known = append(known, sender.Presence{Process: process, Beat: beat})
+		present = append(present, sender.Presence{Process: process, Beat: beat})
 	}
-	slices.SortFunc(known, func(a, b sender.Presence) int { return cmp.Compare(a.Process, b.Process) })
-	return known
+	slices.SortFunc(present, func(a, b sender.Presence) int { return cmp.Compare(a.Process, b.Process) })
+	return present
 }
 
 // TakeOver implements sender.DispatchStore.
 func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		ended = 0
-		if beat, known := s.processes[p.Process]; !known || beat != p.Beat {
+		if beat, there := s.processes[p.Process]; !there || beat != p.Beat {
 			return nil
 		}
 		now := s.now()

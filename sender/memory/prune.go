@@ -79,7 +79,7 @@ func (w *pruning) full() bool {
 func (w *pruning) look(from int64) (next int64, more bool) {
 	s := w.tx.store
 	for _, e := range s.events[s.after(from-1):s.expanding] {
-		left := 0
+		remaining := 0
 		for _, d := range e.deliveries {
 			if w.full() {
 				return e.no, true
@@ -87,17 +87,17 @@ func (w *pruning) look(from int64) (next int64, more bool) {
 			if w.looked++; w.goes(d) {
 				w.deliveries[d] = struct{}{}
 			} else {
-				left++
+				remaining++
 			}
 		}
 		if w.full() || w.looked >= lookAtMost*w.Limit {
 			// The event itself is looked at again, unless it stays.
-			if left > 0 {
+			if remaining > 0 {
 				return e.no + 1, true
 			}
 			return e.no, true
 		}
-		if w.looked++; left == 0 && e.info.CreatedAt.Before(w.Events) {
+		if w.looked++; remaining == 0 && e.info.CreatedAt.Before(w.Events) {
 			w.events[e] = struct{}{}
 			w.out.Events++
 		}

@@ -70,12 +70,12 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 	}
 	err = s.inTx(ctx, func(*Tx) error {
 		for examined, sub := range s.subscriptions[min(after, int64(len(s.subscriptions))):] {
-			asked := !sub.deleted && q.Matches(sub.Subscription)
-			if asked && len(page) == limit || examined == sender.MaxExamined {
+			matches := !sub.deleted && q.Matches(sub.Subscription)
+			if matches && len(page) == limit || examined == sender.MaxExamined {
 				next = rules.NumberCursor(sub.no - 1)
 				return nil
 			}
-			if asked {
+			if matches {
 				page = append(page, sub.shown())
 			}
 		}

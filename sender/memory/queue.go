@@ -13,12 +13,12 @@ type member[T any] interface {
 	// matter.
 	before(other T) bool
 	// place holds 1 + the index in the queue, or 0.
-	place() *int
+	index() *int
 }
 
 // put adds x, or moves it to where it belongs now.
 func (q *queue[T]) put(x T) {
-	if at := *x.place(); at > 0 {
+	if at := *x.index(); at > 0 {
 		heap.Fix(&q.items, at-1)
 		return
 	}
@@ -27,7 +27,7 @@ func (q *queue[T]) put(x T) {
 
 // remove does nothing if x is not in the queue.
 func (q *queue[T]) remove(x T) {
-	if at := *x.place(); at > 0 {
+	if at := *x.index(); at > 0 {
 		heap.Remove(&q.items, at-1)
 	}
 }
@@ -47,13 +47,13 @@ func (s items[T]) Less(i, j int) bool { return s[i].before(s[j]) }
 
 func (s items[T]) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
-	*s[i].place(), *s[j].place() = i+1, j+1
+	*s[i].index(), *s[j].index() = i+1, j+1
 }
 
 func (s *items[T]) Push(x any) {
 	m := x.(T)
 	*s = append(*s, m)
-	*m.place() = len(*s)
+	*m.index() = len(*s)
 }
 
 func (s *items[T]) Pop() any {
@@ -62,6 +62,6 @@ func (s *items[T]) Pop() any {
 	var none T
 	(*s)[last] = none
 	*s = (*s)[:last]
-	*x.place() = 0
+	*x.index() = 0
 	return x
 }

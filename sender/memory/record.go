@@ -33,7 +33,7 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 				s.line(sub)
 			}
 		}()
-		tx.turnRollup(w.now)
+		tx.beginMinute(w.now)
 		for _, r := range b.Results {
 			outcome, err := w.record(r)
 			if err != nil {

@@ -25,8 +25,8 @@ type subscription struct {
 	no         int64 // from 1
 	owner      *subscriber
 	tx         int64 // that created it: it gets the events of this one and later ones
-	asked      asked
-	left       []left
+	patterns   patterns
+	skipped    []skip
 	last       int64 // while it is closing: the number of the last event that it gets
 	deleted    bool
 	sweptAt    time.Time   // when it was found that it is deleted and has nothing live

@@ -16,7 +16,7 @@ func (tx *Tx) tally(add *sender.Rollup) {
 
 // turnRollup ends the last minute, if it is over, and begins the present one. It
 // comes before what changes the counts.
-func (tx *Tx) turnRollup(now time.Time) {
+func (tx *Tx) beginMinute(now time.Time) {
 	s := tx.store
 	minute := now.Truncate(time.Minute)
 	if s.minute.Equal(minute) {

@@ -34,7 +34,7 @@ type Config struct {
 // Store is a sender.Store in memory. It is safe for concurrent use.
 type Store struct {
 	clock func() time.Time
-	turn  *semaphore.Weighted // held by the transaction that is open
+	open  *semaphore.Weighted // held by the transaction that is open
 	woken chan struct{}
 
 	// What follows belongs to the transaction that is open. It is changed only in
@@ -80,7 +80,7 @@ var _ sender.Store[*Tx] = (*Store)(nil)
 func New(cfg *Config) (*Store, error) {
 	s := &Store{
 		clock:        time.Now,
-		turn:         semaphore.NewWeighted(1),
+		open:         semaphore.NewWeighted(1),
 		woken:        make(chan struct{}, 1),
 		eventByID:    map[string]*event{},
 		versions:     map[sender.Object]int64{},

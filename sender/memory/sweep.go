@@ -13,7 +13,7 @@ import (
 func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &sender.Batch{}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
-		tx.turnRollup(w.now)
+		tx.beginMinute(w.now)
 		over := w.cancelled(limit)
 		for _, d := range over {
 			if err := w.cancel(d); err != nil {

@@ -27,7 +27,7 @@ type Tx struct {
 // Begin opens a transaction, once those that were asked for before have ended.
 // It returns ctx's error if ctx ends first.
 func (s *Store) Begin(ctx context.Context) (*Tx, error) {
-	if err := s.turn.Acquire(ctx, 1); err != nil {
+	if err := s.open.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("memory: beginning a transaction: %w", err)
 	}
 	s.begun++
@@ -40,7 +40,7 @@ func (tx *Tx) Commit() error {
 		return ErrEnded
 	}
 	tx.ended, tx.undo = true, nil
-	tx.store.turn.Release(1)
+	tx.store.open.Release(1)
 	if tx.wake {
 		tx.store.Wake()
 	}
@@ -54,7 +54,7 @@ func (tx *Tx) Rollback() error {
 	}
 	tx.undoTo(0)
 	tx.ended = true
-	tx.store.turn.Release(1)
+	tx.store.open.Release(1)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // asked says since when a subscription asks for what.
-type asked struct {
+type patterns struct {
 	tx    int64            // that changed the filter last
 	since map[string]int64 // of each pattern that was there already: the transaction that first asked for it
 }
@@ -21,13 +21,13 @@ func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 		if err != nil {
 			return err
 		}
-		now := asked{tx: tx.no, since: map[string]int64{}}
+		now := patterns{tx: tx.no, since: map[string]int64{}}
 		for _, pattern := range n.EventTypes {
 			if slices.Contains(sub.EventTypes, pattern) {
 				now.since[pattern] = sub.asksSince(pattern)
 			}
 		}
-		set(tx, &sub.asked, now)
+		set(tx, &sub.patterns, now)
 		set(tx, &sub.URL, n.URL)
 		set(tx, &sub.EventTypes, slices.Clone(n.EventTypes))
 		set(tx, &sub.Description, n.Description)
@@ -41,10 +41,10 @@ func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 // asksSince is the transaction since which a subscription asks for a pattern of its
 // filter.
 func (sub *subscription) asksSince(pattern string) int64 {
-	if since, ok := sub.asked.since[pattern]; ok {
+	if since, ok := sub.patterns.since[pattern]; ok {
 		return since
 	}
-	return max(sub.asked.tx, sub.tx)
+	return max(sub.patterns.tx, sub.tx)
 }
 
 // gets tells whether a subscription gets an event.
@@ -53,7 +53,7 @@ func (sub *subscription) gets(e *event) bool {
 		return false
 	}
 	s := sub.Subscription
-	if e.tx < sub.asked.tx {
+	if e.tx < sub.patterns.tx {
 		s.EventTypes = nil
 		for _, pattern := range sub.EventTypes {
 			if sub.asksSince(pattern) <= e.tx {

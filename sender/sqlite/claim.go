@@ -125,18 +125,18 @@ func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscri
 			usable = append(usable, h)
 		}
 	}
-	given, left := 0, min(len(usable), rules.AtOnce(most))
+	given, remaining := 0, min(len(usable), rules.AtOnce(most))
 	for _, h := range usable {
 		if given == most {
 			break
 		}
-		c, err := b.claimSubscription(h, min(room(h), rules.Share(most-given, left)))
+		c, err := b.claimSubscription(h, min(room(h), rules.Share(most-given, remaining)))
 		if err != nil {
 			return nil, err
 		}
 		claims = append(claims, c)
 		given += c.used
-		left--
+		remaining--
 	}
 	return claims, nil
 }
@@ -146,7 +146,7 @@ func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscri
 // together with others. A lost attempt that ends its delivery uses a slot too, so that
 // a claim's work is bounded.
 func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
-	sub, err := b.known.subscription(b.work, h.subscription)
+	sub, err := b.registry.subscription(b.work, h.subscription)
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +160,13 @@ func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 		return nil, err
 	}
 	c.more, c.again = true, again
-	if left := granted - c.used; left > 0 {
-		switch left = max(0, min(left, c.room())); {
+	if remaining := granted - c.used; remaining > 0 {
+		switch remaining = max(0, min(remaining, c.room())); {
 		case h.fresh():
-			c.pending, c.more = min(left, int(h.pending)), int(h.pending) > left
+			c.pending, c.more = min(remaining, int(h.pending)), int(h.pending) > remaining
 			c.used += c.pending
 		default:
-			f, err := b.due(h, left)
+			f, err := b.due(h, remaining)
 			if err != nil {
 				return nil, err
 			}
@@ -183,13 +183,13 @@ func (c *claimed) fit() {
 	for n < len(c.due) && c.fits(&c.due[n]) {
 		n++
 	}
-	left := c.due[n:]
+	remaining := c.due[n:]
 	c.due = c.due[:n:n]
-	c.passed = len(left) > 0 && c.used == len(left)
-	c.more = c.more || len(left) > 0
-	c.used -= len(left)
-	if i := slices.IndexFunc(left, func(d dueDelivery) bool { return d.resumed }); i >= 0 {
-		c.h.resumedTo = left[i].event - 1
+	c.passed = len(remaining) > 0 && c.used == len(remaining)
+	c.more = c.more || len(remaining) > 0
+	c.used -= len(remaining)
+	if i := slices.IndexFunc(remaining, func(d dueDelivery) bool { return d.resumed }); i >= 0 {
+		c.h.resumedTo = remaining[i].event - 1
 	}
 }
 
@@ -364,7 +364,7 @@ func (b *batch) leasePending(claims []*claimed) error {
 	rows := []byte{'['}
 	for _, c := range claims {
 		if c.upTo > 0 {
-			rows = appendNumbers(rows, c.h.subscription, c.h.leftTo, c.upTo, c.h.epoch)
+			rows = appendNumbers(rows, c.h.subscription, c.h.skippedTo, c.upTo, c.h.epoch)
 		}
 	}
 	if len(rows) == 1 {
@@ -378,7 +378,7 @@ func (b *batch) leasePending(claims []*claimed) error {
 			continue
 		}
 		c.h.pending -= c.fresh
-		if err := b.execs(deletePending, c.h.subscription, c.h.leftTo, c.upTo); err != nil {
+		if err := b.execs(deletePending, c.h.subscription, c.h.skippedTo, c.upTo); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ type delivery struct {
 	live    *live
 	deleted bool // its subscription is
 	held    bool // its subscription is paused or disabled
-	left    bool // it is live, and a resume has left it behind, or its event was redacted
+	skipped bool // it is live, and a resume has left it behind, or its event was redacted
 }
 
 const (
@@ -74,10 +74,10 @@ const (
 // delivery reads one, without body and attempts. errNoDelivery: there is none.
 func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 	d := &delivery{}
-	var created, epoch, resumedAt, leftTo int64
+	var created, epoch, resumedAt, skippedTo int64
 	var status string
 	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
-		&d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &leftTo, &d.Redacted)
+		&d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &skippedTo, &d.Redacted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, errNoDelivery
 	}
@@ -102,11 +102,11 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 	}
 	l, due := live{event: k.Event, subscription: k.Subscription}, int64(0)
 	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.pending)
-	if err == nil && k.Event <= leftTo {
-		err = w.row(selectLeft, k.Subscription, l.epoch, k.Event).Scan(&d.left)
+	if err == nil && k.Event <= skippedTo {
+		err = w.row(selectSkipped, k.Subscription, l.epoch, k.Event).Scan(&d.skipped)
 	}
 	if err == nil {
-		d.live, d.left = &l, d.left || d.Redacted
+		d.live, d.skipped = &l, d.skipped || d.Redacted
 		d.InFlight = l.claimedAt != 0 && due > now
 		switch {
 		case l.claimedAt != 0:
@@ -115,7 +115,7 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 		case l.epoch < epoch:
 			due = resumedAt
 		}
-		if !d.deleted && !d.left && !d.held && !d.InFlight {
+		if !d.deleted && !d.skipped && !d.held && !d.InFlight {
 			d.NextAttemptAt = timeOf(due)
 		}
 	} else if !errors.Is(err, sql.ErrNoRows) {
@@ -127,7 +127,7 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 
 func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (sender.Status, error) {
 	if d.live != nil {
-		return rules.Status(d.deleted || d.left, d.live.single, d.held, d.AttemptCount), nil
+		return rules.Status(d.deleted || d.skipped, d.live.single, d.held, d.AttemptCount), nil
 	}
 	var ended sender.Status
 	err := w.row(selectEnd, k.Subscription, k.Event).Scan(&ended)

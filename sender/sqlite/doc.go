@@ -21,7 +21,7 @@
 // SQLite has one writer at a time, and those who wait for its lock poll: while a
 // backlog drains, others would starve. So the store's transactions queue up inside
 // the process, each for one short batch, and so do the application's own if they
-// go through [Store.InTx] or [Store.Turn]. While it has its turn, a function must
+// go through [Store.InTx] or [Store.WaitToWrite]. While it has its turn, a function must
 // call nothing of the same store that is not given its transaction, for that would
 // wait for itself.
 //

@@ -72,8 +72,8 @@ func (b *batch) due(h *head, most int) (f found, err error) {
 		return f, err
 	}
 	f.due = append(f.due, ordinary...)
-	if left := most + 1 - len(f.due); left > 0 && h.waiting > 0 {
-		replays, err := b.waiting(h, rankReplay, left)
+	if remaining := most + 1 - len(f.due); remaining > 0 && h.waiting > 0 {
+		replays, err := b.waiting(h, rankReplay, remaining)
 		if err != nil {
 			return f, err
 		}
@@ -87,7 +87,7 @@ func (b *batch) due(h *head, most int) (f found, err error) {
 
 // fresh tells that all that is due of a subscription is pending: so many are as it
 // has counted.
-func (h *head) fresh() bool { return h.waiting == 0 && h.resumedTo < 0 && h.leftTo == 0 }
+func (h *head) fresh() bool { return h.waiting == 0 && h.resumedTo < 0 && h.skippedTo == 0 }
 
 // findPending finds the pending deliveries that claims have counted on, for those at
 // once that want the same number.
@@ -103,16 +103,16 @@ func (b *batch) findPending(claims []*claimed) error {
 		}
 	}
 	b.store.found = slices.Grow(b.store.found[:0], all)
-	room := b.store.found[:all]
+	buffer := b.store.found[:all]
 	for n, subscriptions := range want {
 		expected := n * len(subscriptions)
-		due, err := b.find(room[:0:expected], live{pending: true}, func(rows *sql.Rows, d *dueDelivery, event []any) error {
+		due, err := b.find(buffer[:0:expected], live{pending: true}, func(rows *sql.Rows, d *dueDelivery, event []any) error {
 			return rows.Scan(append(event, &d.due, &d.subscription)...)
 		}, selectFirstPending, list(subscriptions), n)
 		if err != nil {
 			return err
 		}
-		room = room[expected:]
+		buffer = buffer[expected:]
 		for len(due) > 0 { // those of a subscription come together: a CROSS JOIN keeps the order
 			same := 1
 			for same < len(due) && due[same].subscription == due[0].subscription {
@@ -158,7 +158,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	pending, err := b.find(make([]dueDelivery, 0, min(limit, int(h.pending))), h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
 		d.pending = true
 		return rows.Scan(append(event, &d.due)...)
-	}, selectPending, h.subscription, h.leftTo, limit)
+	}, selectPending, h.subscription, h.skippedTo, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -206,11 +206,11 @@ func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err e
 	}
 	for _, d := range passed {
 		h.resumedTo = d.event
-		left, err := b.left(h, d.epoch, d.event)
+		skipped, err := b.skipped(h, d.epoch, d.event)
 		if err != nil {
 			return nil, false, err
 		}
-		if d.epoch < h.epoch && !left {
+		if d.epoch < h.epoch && !skipped {
 			d.resumed = true
 			due = append(due, d)
 		}

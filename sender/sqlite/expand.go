@@ -79,7 +79,7 @@ type newEvent struct {
 	after        int64 // the last subscription that has its delivery
 
 	stored bool    // it is in surehook_unexpanded
-	found  []asker // that come next,
+	found  []match // that come next,
 	upTo   int64   // and up to where these are all
 	whole  bool
 	moved  bool
@@ -118,7 +118,7 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 		columns = append(columns, &ev.after)
 	}
 	ev.stored = stored
-	room := make([]newEvent, 0, min(e.p.Events, 1024)+1)
+	buffer := make([]newEvent, 0, min(e.p.Events, 1024)+1)
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		err := rows.Scan(columns...)
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
@@ -126,8 +126,8 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 		} else {
 			ev.eventType = string(eventType)
 		}
-		room = append(room, ev)
-		events = append(events, &room[len(room)-1])
+		buffer = append(buffer, ev)
+		events = append(events, &buffer[len(buffer)-1])
 		return true, err
 	}, query, args...)
 	return events, err
@@ -205,20 +205,20 @@ func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 }
 
 // matches is sender.Matches, answered by the tables.
-func (e *expansion) matches(ev *newEvent, limit int) (found []asker, upTo int64, err error) {
+func (e *expansion) matches(ev *newEvent, limit int) (found []match, upTo int64, err error) {
 	if ev.subscription != 0 {
-		sub, err := e.known.subscription(e.work, ev.subscription)
+		sub, err := e.registry.subscription(e.work, ev.subscription)
 		if err != nil || sub.gone() || sub.status == statusMissing || ev.subscription <= ev.after {
 			return nil, math.MaxInt64, err
 		}
 		// An event is addressed to what is not closing; so it came before.
-		return []asker{{subscription: ev.subscription, until: everything}}, math.MaxInt64, nil
+		return []match{{subscription: ev.subscription, until: everything}}, math.MaxInt64, nil
 	}
-	found, upTo, err = e.known.askers(e.work, asked{ev.eventType, ev.subscriber}, ev.after, limit)
-	if err != nil || ev.subscriber == 0 || e.known.operator == 0 || ev.subscriber == e.known.operator {
+	found, upTo, err = e.registry.matches(e.work, question{ev.eventType, ev.subscriber}, ev.after, limit)
+	if err != nil || ev.subscriber == 0 || e.registry.operator == 0 || ev.subscriber == e.registry.operator {
 		return found, upTo, err
 	}
-	operators, alsoUpTo, err := e.known.askers(e.work, asked{ev.eventType, e.known.operator}, ev.after, limit)
+	operators, alsoUpTo, err := e.registry.matches(e.work, question{ev.eventType, e.registry.operator}, ev.after, limit)
 	if err != nil || len(operators) == 0 && alsoUpTo == math.MaxInt64 {
 		return found, upTo, err
 	}

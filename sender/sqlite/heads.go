@@ -29,7 +29,7 @@ type head struct {
 	epoch     int64
 	resumedAt int64
 	resumedTo int64 // -1: nothing waits since an earlier epoch
-	leftTo    int64
+	skippedTo int64
 	rateAt    int64
 	health    sender.Health
 	missing   bool // it stands for one that is not there: see standIn
@@ -59,7 +59,7 @@ func scanHead(rows *sql.Rows) (h head, err error) {
 	// Drivers give int64, and all else is converted by way of text.
 	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure int64
 	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
-		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.leftTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
+		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.skippedTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
 	h.lane = laneOf(lane)
 	h.health = sender.Health{
 		Lane: h.lane, Streak: int(streak), FailingSince: timeOf(failingSince),

@@ -51,8 +51,8 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		return nil, "", err
 	}
 	err = s.read(ctx, func(w *work) error {
-		sc, known, err := w.scope(&q)
-		if err != nil || !known {
+		sc, found, err := w.scope(&q)
+		if err != nil || !found {
 			return err
 		}
 		page, next, err = w.deliveries(&q, sc, after, limit, s.now())
@@ -134,7 +134,7 @@ func (w *work) unlikely(q *sender.DeliveryQuery, some []candidate) error {
 const selectEventInfos = `SELECT seq, type, object_type, object_id, created_at FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
 
 // scope is what a query asks about. known is false if there is nothing of that id.
-func (w *work) scope(q *sender.DeliveryQuery) (sc scope, known bool, err error) {
+func (w *work) scope(q *sender.DeliveryQuery) (sc scope, found bool, err error) {
 	if sc.low, sc.high, err = w.between(q.Since, q.Until); err != nil {
 		return sc, false, err
 	}

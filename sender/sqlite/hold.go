@@ -74,7 +74,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 		return err
 	}
 	const doing = "resuming a subscription"
-	left, err := w.leftBehind(r)
+	skippedTo, err := w.skippedUpTo(r)
 	if err != nil {
 		return fail(doing, err)
 	}
@@ -83,14 +83,14 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 	if err != nil {
 		return fail(doing, err)
 	}
-	if err := w.withinRetention(h, n, left, r); err != nil {
+	if err := w.withinRetention(h, n, skippedTo, r); err != nil {
 		return err
 	}
 	now := s.now()
 	if n.Status == sender.SubscriptionDisabled {
 		h.health = rules.Recovered(h.health)
 	}
-	if err := w.resume(h, left, now); err != nil {
+	if err := w.resume(h, skippedTo, now); err != nil {
 		return fail(doing, err)
 	}
 	if err := w.execs(setStatus, statusActive, 0, "", no); err != nil {
@@ -103,8 +103,8 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 	return fail(doing, w.changed())
 }
 
-// leftBehind is the last event whose deliveries a resume does not take.
-func (w *work) leftBehind(r sender.Resume) (event int64, err error) {
+// skippedUpTo is the last event whose deliveries a resume does not take.
+func (w *work) skippedUpTo(r sender.Resume) (event int64, err error) {
 	switch {
 	case r.None:
 		err = w.row(lastEvent).Scan(&event)
@@ -137,17 +137,17 @@ func (w *work) lastBefore(at int64) (int64, error) {
 	return low, nil
 }
 
-func (w *work) withinRetention(h *head, n sender.Subscription, left int64, r sender.Resume) error {
+func (w *work) withinRetention(h *head, n sender.Subscription, skippedTo int64, r sender.Resume) error {
 	if r.NotBefore.IsZero() {
 		return nil
 	}
 	const doing = "looking for the oldest held delivery"
 	oldest := int64(never)
-	err := w.row(oldestHeld, h.subscription, max(left, h.leftTo)).Scan(&oldest)
+	err := w.row(oldestHeld, h.subscription, max(skippedTo, h.skippedTo)).Scan(&oldest)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fail(doing, err)
 	}
-	unexpanded, err := w.oldestUnexpanded(h.subscription, n, max(left, h.leftTo), micros(r.NotBefore))
+	unexpanded, err := w.oldestUnexpanded(h.subscription, n, max(skippedTo, h.skippedTo), micros(r.NotBefore))
 	if err != nil {
 		return fail(doing, err)
 	}
@@ -171,21 +171,21 @@ func (w *work) oldestUnexpanded(no int64, n sender.Subscription, after, before i
 }
 
 // resume opens a head under a new epoch.
-func (w *work) resume(h *head, left, now int64) error {
+func (w *work) resume(h *head, skippedTo, now int64) error {
 	epoch := h.epoch + 1
-	if left > 0 {
-		if err := w.execs(`INSERT INTO surehook_left (subscription, epoch, event) VALUES (?, ?, ?)`, h.subscription, epoch, left); err != nil {
+	if skippedTo > 0 {
+		if err := w.execs(`INSERT INTO surehook_left (subscription, epoch, event) VALUES (?, ?, ?)`, h.subscription, epoch, skippedTo); err != nil {
 			return err
 		}
 	}
 	err := w.execs(`UPDATE surehook_heads SET open = 1, epoch = ?, resumed_at = ?, left_to = ? WHERE subscription = ?`,
-		epoch, now, max(left, h.leftTo), h.subscription)
+		epoch, now, max(skippedTo, h.skippedTo), h.subscription)
 	if err != nil {
 		return err
 	}
-	h.open, h.epoch, h.resumedAt, h.leftTo = true, epoch, now, max(left, h.leftTo)
+	h.open, h.epoch, h.resumedAt, h.skippedTo = true, epoch, now, max(skippedTo, h.skippedTo)
 	if h.waiting > 0 {
-		h.resumedTo = left
+		h.resumedTo = skippedTo
 	}
 	if h.live() > 0 {
 		h.lower(now)

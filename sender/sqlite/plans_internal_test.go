@@ -41,10 +41,10 @@ var excepted = []step{
 	{selectUnexpanded, "SCAN u", "large events, and a bounded number that wait for them"},
 	{selectFirstKey, "SEARCH surehook_secrets USING COVERING INDEX surehook_secrets_key", oneRow},
 	{selectEnding, "SCAN s USING INDEX surehook_subscriptions_ending", ending},
-	{selectLeftOf, "SCAN surehook_left", ending},
-	{deleteLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
-	{deleteLeft, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
-	{lowerLeft, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
+	{selectSkippedOf, "SCAN surehook_left", ending},
+	{clearSkipped, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
+	{clearSkipped, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
+	{lowerSkipped, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
 	{deletePattern, "SEARCH surehook_patterns USING INDEX surehook_patterns_of (subscription=?)", "as many as it asks for"},
 	{selectForgotten, "SCAN o USING COVERING INDEX surehook_subscribers_deleted", ending},
 	{selectFirstPending, "SEARCH f USING PRIMARY KEY (subscription=?)", limited},
@@ -70,7 +70,7 @@ var excepted = []step{
 	{selectOldSubscriptions, "SEARCH x USING COVERING INDEX sqlite_autoindex_surehook_ended_1 (subscription=?)", oneRow},
 	{deleteSubscriptions, "SEARCH x USING COVERING INDEX surehook_attempts_delivered (subscription=?)", oneRow},
 	{deleteSubscriptions, "SEARCH x USING COVERING INDEX sqlite_autoindex_surehook_ended_1 (subscription=?)", oneRow},
-	{deleteLefts, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
+	{deleteSkips, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
 	{selectBuried, "SCAN surehook_subscribers USING COVERING INDEX surehook_subscribers_buried", limited},
 	{deleteKeys, "SEARCH surehook_keys USING INDEX surehook_keys_event (event=?)", ofCall},
 	{selectSnippets, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
@@ -150,8 +150,8 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, s.Migrate(t.Context()))
 
 	queries := append(hot(), selectVersion, selectSubscriptionNo,
-		selectLeft, selectEnding, selectLeftOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne, deletePendingOf, deleteWaitingOf, insertCancelled,
-		deleteLeft, lowerLeft, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
+		selectSkipped, selectEnding, selectSkippedOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne, deletePendingOf, deleteWaitingOf, insertCancelled,
+		clearSkipped, lowerSkipped, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
 		insertReplay, selectReplay, selectSubscriptionsOf, selectReplays, selectReplaysOf, updateReplay, nextReplay, selectReplayDeliveredOf, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
 		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
@@ -162,7 +162,7 @@ func TestPlans(t *testing.T) {
 		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,
 		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
 	queries = append(queries, selectLiveEvents...)
-	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteLefts, selectBuried, deleteTurns, markBuried,
+	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteSkips, selectBuried, deleteTurns, markBuried,
 		markForgettable, liftFloor, selectForgettable, forgetObject, deleteForgettable, selectLeasedUnder)
 	expected := slices.Clone(excepted)
 	lists, exceptions := pages()

@@ -19,35 +19,35 @@ const (
 )
 
 // Beat implements sender.DispatchStore.
-func (s *Store) Beat(ctx context.Context, p sender.Presence) (known []sender.Presence, err error) {
+func (s *Store) Beat(ctx context.Context, p sender.Presence) (present []sender.Presence, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
-		if known, err = w.present(); err != nil {
+		if present, err = w.present(); err != nil {
 			return fail("reading the processes", err)
 		}
 		return fail("storing that the process lives", w.execs(storeBeat, p.Process, p.Beat))
 	})
-	s.processes.Know(known, err)
-	return known, err
+	s.processes.Know(present, err)
+	return present, err
 }
 
 // Present implements sender.DispatchStore.
-func (s *Store) Present(ctx context.Context) (known []sender.Presence, err error) {
+func (s *Store) Present(ctx context.Context) (present []sender.Presence, err error) {
 	err = s.read(ctx, func(w *work) error {
-		known, err = w.present()
+		present, err = w.present()
 		return fail("reading the processes", err)
 	})
-	s.processes.Know(known, err)
-	return known, err
+	s.processes.Know(present, err)
+	return present, err
 }
 
-func (w *work) present() (known []sender.Presence, err error) {
+func (w *work) present() (present []sender.Presence, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var p sender.Presence
 		err := rows.Scan(&p.Process, &p.Beat)
-		known = append(known, p)
+		present = append(present, p)
 		return true, err
 	}, selectPresent)
-	return known, err
+	return present, err
 }
 
 // TakeOver implements sender.DispatchStore. It is one transaction: with a single writer

@@ -17,7 +17,7 @@ const (
 
 	deleteSubscriptions = `DELETE FROM surehook_subscriptions AS s WHERE s.no IN (SELECT value FROM json_each(?)) AND s.status = 'swept' AND NOT (` + keepsSubscription + `) RETURNING no`
 	deleteHeads         = `DELETE FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
-	deleteLefts         = `DELETE FROM surehook_left WHERE subscription IN (SELECT value FROM json_each(?))`
+	deleteSkips         = `DELETE FROM surehook_left WHERE subscription IN (SELECT value FROM json_each(?))`
 
 	// Subscribers who have nothing that could be due any more.
 	selectBuried = `SELECT no FROM surehook_subscribers WHERE deleted = 2 ORDER BY no LIMIT 1000`
@@ -53,7 +53,7 @@ func (p *pruning) subscriptions(before int64) (more bool, err error) {
 			return err
 		}
 		p.Out.Subscriptions += len(gone)
-		for _, query := range []string{deleteHeads, deleteLefts} {
+		for _, query := range []string{deleteHeads, deleteSkips} {
 			if err := w.execs(query, list(gone)); err != nil {
 				return err
 			}

@@ -54,7 +54,7 @@ func (s *Store) in(ctx context.Context, tx *sql.Tx) (*work, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
 	}
-	s.asked.Store(s.now())
+	s.othersWroteAt.Store(s.now())
 	// Preparing them here could wait for the connection that tx holds.
 	var prepared map[string]*sql.Stmt
 	if p := s.prepared.Load(); p != nil {
@@ -72,7 +72,7 @@ func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {
 		}
 	}
 	if d.Key != "" {
-		if ref, known, err := w.firstOfKey(d); err != nil || known {
+		if ref, found, err := w.firstOfKey(d); err != nil || found {
 			return ref, err
 		}
 	}
@@ -114,7 +114,7 @@ func onlyDelivery(event string, subscription int64) string {
 	return deliveryID(event, subscription)
 }
 
-func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err error) {
+func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, found bool, err error) {
 	var hash []byte
 	var subscription int64
 	err = w.row(selectKey, d.KeyScope, d.Key).Scan(&ref.ID, &ref.Version, &subscription, &hash)

@@ -13,8 +13,8 @@ import (
 const (
 	insertWaiting = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, spared, epoch, rank)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertEnd  = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at) VALUES (?, ?, ?, ?, ?)`
-	selectLeft = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
+	insertEnd     = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at) VALUES (?, ?, ?, ?, ?)`
+	selectSkipped = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
 
 const insertAttempts = `INSERT OR FAIL INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `
@@ -69,7 +69,7 @@ type batch struct {
 	*work
 	sender.Batch
 	store     *Store
-	known     *known
+	registry  *registryCache
 	sharing   sharing
 	now       int64
 	bytes     *rules.Bytes // of the bodies of what is claimed
@@ -118,7 +118,7 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		b = batch{work: w, Batch: in, store: s, known: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: rules.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
+		b = batch{work: w, Batch: in, store: s, registry: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: rules.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
 		b.out.Now = timeOf(b.now)
 		return fail("expanding, recording and claiming", b.run(p))
 	})
@@ -137,7 +137,7 @@ func dueTime(due int64) time.Time {
 }
 
 func (b *batch) run(p sender.ExpandParams) error {
-	if err := b.store.turnRollup(b.work, b.now); err != nil {
+	if err := b.store.beginMinute(b.work, b.now); err != nil {
 		return err
 	}
 	if err := b.expand(p); err != nil {
@@ -213,7 +213,7 @@ func (b *batch) recordAll() error {
 			out.Lost = true
 			continue
 		}
-		sub, err := b.known.subscription(b.work, l.subscription)
+		sub, err := b.registry.subscription(b.work, l.subscription)
 		if err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 	skipped := false
 	if !sub.gone() {
 		var err error
-		if skipped, err = b.left(h, l.epoch, l.event); err != nil {
+		if skipped, err = b.skipped(h, l.epoch, l.event); err != nil {
 			return sender.Decision{}, err
 		}
 	}
@@ -294,12 +294,12 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Deci
 }
 
 // left tells whether a resume has left a delivery behind that was in an epoch.
-func (b *batch) left(h *head, epoch, event int64) (left bool, err error) {
-	if event > h.leftTo {
+func (b *batch) skipped(h *head, epoch, event int64) (skipped bool, err error) {
+	if event > h.skippedTo {
 		return false, nil
 	}
-	err = b.row(selectLeft, h.subscription, epoch, event).Scan(&left)
-	return left, err
+	err = b.row(selectSkipped, h.subscription, epoch, event).Scan(&skipped)
+	return skipped, err
 }
 
 // wait puts a delivery that is in none of the tables among those that wait.

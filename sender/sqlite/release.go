@@ -56,11 +56,11 @@ func (b *batch) release(rs []sender.Release) error {
 // takeBack undoes a claim, whose lease is taken away.
 func (b *batch) takeBack(l *live, due time.Time) error {
 	h := b.heads.by[l.subscription]
-	left, err := b.left(h, l.epoch, l.event)
+	skipped, err := b.skipped(h, l.epoch, l.event)
 	if err != nil {
 		return err
 	}
-	if left {
+	if skipped {
 		return b.end(h, l, rules.Cancelled(l.single), sender.ClassNone)
 	}
 	back, due := rules.TakeBack(l.forDecision(), timeOf(l.claimedAt), l.epoch < h.epoch, due, timeOf(b.now))

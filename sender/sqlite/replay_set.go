@@ -84,11 +84,11 @@ func (w *work) begin(set *replaySet) error {
 		}
 	}
 	if f.Subscriber != "" {
-		var known bool
-		if err := w.row(`SELECT EXISTS (SELECT 1 FROM surehook_subscribers WHERE id = ?)`, f.Subscriber).Scan(&known); err != nil {
+		var exists bool
+		if err := w.row(`SELECT EXISTS (SELECT 1 FROM surehook_subscribers WHERE id = ?)`, f.Subscriber).Scan(&exists); err != nil {
 			return err
 		}
-		if !known {
+		if !exists {
 			return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
 		}
 	}
@@ -142,7 +142,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 			return nil, false, err
 		}
 	}
-	found, more = rules.Merge(lists, ahead, limit, comparePlaces)
+	found, more = rules.Merge(lists, ahead, limit, comparePositions)
 	return found, more, nil
 }
 
@@ -176,11 +176,11 @@ func (w *work) replayed(query string, args ...any) (found []replayed, err error)
 		found = append(found, c)
 		return true, err
 	}, query, args...)
-	slices.SortFunc(found, comparePlaces)
+	slices.SortFunc(found, comparePositions)
 	return found, err
 }
 
-func comparePlaces(a, b replayed) int {
+func comparePositions(a, b replayed) int {
 	return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.position.subscription, b.position.subscription))
 }
 

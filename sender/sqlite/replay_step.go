@@ -55,7 +55,7 @@ func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n send
 			return fail("reading the registry", err)
 		}
 		out = sender.ReplayStep{}
-		b := batch{work: w, Batch: sender.Batch{Announce: announce}, store: s, known: k, now: s.now(), heads: newHeads(w)}
+		b := batch{work: w, Batch: sender.Batch{Announce: announce}, store: s, registry: k, now: s.now(), heads: newHeads(w)}
 		err = b.stepReplays(limit, &out)
 		out.Notices = b.out.Notices
 		return fail("replaying", err)
@@ -213,7 +213,7 @@ func (b *batch) moveReplay(r *able) error {
 // admit makes a delivery of a replay due again, unless its subscription is deleted.
 func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 	k := sender.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
-	sub, err := b.known.subscription(b.work, k.Subscription)
+	sub, err := b.registry.subscription(b.work, k.Subscription)
 	if err != nil || sub.gone() || sub.status == statusMissing {
 		return false, err
 	}
@@ -246,12 +246,12 @@ func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 // delivered notes that a delivery became so, for the replays of delivered ones,
 // whose sets it is too late for.
 func (b *batch) delivered(l *live) (err error) {
-	if b.known == nil {
-		if b.known, err = b.store.registry(b.work); err != nil {
+	if b.registry == nil {
+		if b.registry, err = b.store.registry(b.work); err != nil {
 			return err
 		}
 	}
-	for _, no := range b.known.replays {
+	for _, no := range b.registry.replays {
 		if err := b.execs(insertLate, l.event, l.subscription, no); err != nil {
 			return err
 		}

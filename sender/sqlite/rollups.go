@@ -20,7 +20,7 @@ const (
 // tally adds to the rollup of the present minute. This store's is remembered from
 // one transaction to the next: nobody else writes its shard.
 func (s *Store) tally(w *work, now int64, add *sender.Rollup) error {
-	if err := s.turnRollup(w, now); err != nil {
+	if err := s.beginMinute(w, now); err != nil {
 		return err
 	}
 	r := *s.rollup // the old one is there to go back to
@@ -30,9 +30,9 @@ func (s *Store) tally(w *work, now int64, add *sender.Rollup) error {
 	return s.writeRollup(w, &r)
 }
 
-// turnRollup ends the last minute, if it is over, and begins the present one. It
+// beginMinute ends the last minute, if it is over, and begins the present one. It
 // comes before what changes the counts.
-func (s *Store) turnRollup(w *work, now int64) error {
+func (s *Store) beginMinute(w *work, now int64) error {
 	minute := timeOf(now).Truncate(time.Minute)
 	if s.rollup != nil && s.rollup.Minute.Equal(minute) {
 		return nil

@@ -12,7 +12,7 @@ import (
 // number, to plan by it; "LIMIT ? + 0" does not.
 func hot() []string {
 	statements := []string{
-		lockQuery, selectTarget, selectAskers, selectAllAskers, selectKeyring, selectSecrets,
+		lockQuery, selectTarget, selectMatches, selectAllMatches, selectKeyring, selectSecrets,
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
 		selectRegistryVersion, selectAnyUnexpanded, selectExpanded, updateExpanded, selectNewEvents, selectUnexpanded, upsertUnexpanded, deleteUnexpanded, selectObject,
 		selectDueTurns.Alone, selectDueTurns.Shared, selectNextTurn.Alone, selectNextTurn.Shared, selectDueHeads.Alone, selectDueHeads.Shared,
@@ -21,7 +21,7 @@ func hot() []string {
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, storeBeat, selectPresent,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 		// A delivery is read with several of these.
-		selectSeq, selectBody, selectDelivery, selectLive, selectLeft, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		selectSeq, selectBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastClass, selectAttempts,
 	}
 	for _, m := range []*manyRows{newPending, newAttempts, newSucceeded} {
 		for _, c := range m.chunks {

@@ -23,7 +23,7 @@ const (
 // Other processes, and who goes past the store, are not seen: they poll for the lock, and
 // wait for larger steps.
 func (s *Store) StepSize() int {
-	if since := s.now() - s.asked.Load(); since >= 0 && since < aloneAfter.Microseconds() {
+	if since := s.now() - s.othersWroteAt.Load(); since >= 0 && since < aloneAfter.Microseconds() {
 		return 0
 	}
 	return aloneSteps

@@ -23,7 +23,7 @@ func TestStepsAreLargeWhileNobodyElseWrites(t *testing.T) {
 	others := map[string]func(){
 		"InTx": func() { require.NoError(t, s.InTx(t.Context(), func(*sql.Tx) error { return nil })) },
 		"Turn": func() {
-			done, err := s.Turn(t.Context())
+			done, err := s.WaitToWrite(t.Context())
 			require.NoError(t, err)
 			done()
 		},

@@ -34,21 +34,21 @@ type Config struct {
 // by any number of processes on one machine. Use one Store for a *sql.DB: its
 // transactions take turns with each other.
 type Store struct {
-	db    *sql.DB
-	clock func() time.Time
-	turn  *semaphore.Weighted // first come, first served
-	woken chan struct{}
+	db      *sql.DB
+	clock   func() time.Time
+	writing *semaphore.Weighted // first come, first served
+	woken   chan struct{}
 
-	asked     atomic.Int64 // when somebody other than a dispatcher wrote last, or was about to
-	published atomic.Bool  // since the last time that InTx committed
-	prepared  atomic.Pointer[map[string]*sql.Stmt]
-	turns     atomic.Int64   // of heads and subscribers in claims
-	known     known          // belongs to whoever has the turn and holds the write lock,
-	rollup    *sender.Rollup // and so does that of the last minute in which something happened,
-	found     []dueDelivery  // and the array of what a claim finds: it leaves nothing there
-	shard     int64          // of this store's rollups
-	damage    *damage.Log
-	processes processes.Known
+	othersWroteAt atomic.Int64 // when somebody other than a dispatcher wrote last, or was about to
+	published     atomic.Bool  // since the last time that InTx committed
+	prepared      atomic.Pointer[map[string]*sql.Stmt]
+	turns         atomic.Int64   // of heads and subscribers in claims
+	registryCache registryCache  // belongs to whoever has the turn and holds the write lock,
+	rollup        *sender.Rollup // and so does that of the last minute in which something happened,
+	found         []dueDelivery  // and the array of what a claim finds: it leaves nothing there
+	shard         int64          // of this store's rollups
+	damage        *damage.Log
+	processes     processes.Known
 }
 
 var _ sender.Store[*sql.Tx] = (*Store)(nil)
@@ -59,7 +59,7 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: New needs a *sql.DB")
 	}
-	s := &Store{db: db, clock: time.Now, turn: semaphore.NewWeighted(1), woken: make(chan struct{}, 1)}
+	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1), woken: make(chan struct{}, 1)}
 	logger := slog.Default()
 	if cfg != nil {
 		logger = cmp.Or(cfg.Logger, logger)
@@ -74,23 +74,23 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	return s, nil
 }
 
-// Turn waits until all who asked before have had their turn at writing, and
+// WaitToWrite waits until all who asked before have had their turn at writing, and
 // returns a function that ends this one. It is for transactions of the
-// application that do not go through InTx: begin one after Turn, and call done
+// application that do not go through InTx: begin one after WaitToWrite, and call done
 // once it has ended. done may be called more than once. The error is ctx's.
-func (s *Store) Turn(ctx context.Context) (done func(), err error) {
-	s.asked.Store(s.now())
-	return s.takeTurn(ctx)
+func (s *Store) WaitToWrite(ctx context.Context) (done func(), err error) {
+	s.othersWroteAt.Store(s.now())
+	return s.waitToWrite(ctx)
 }
 
-func (s *Store) takeTurn(ctx context.Context) (done func(), err error) {
-	if err := s.turn.Acquire(ctx, 1); err != nil {
+func (s *Store) waitToWrite(ctx context.Context) (done func(), err error) {
+	if err := s.writing.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("sqlite: waiting for a turn to write: %w", err)
 	}
 	var ended atomic.Bool
 	return func() {
 		if !ended.Swap(true) {
-			s.turn.Release(1)
+			s.writing.Release(1)
 		}
 	}, nil
 }

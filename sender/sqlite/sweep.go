@@ -17,7 +17,7 @@ const (
 			WHEN 'deleted' THEN h.pending + h.waiting > 0 OR h.leased = 0 OR h.leases_end <= ?1
 			ELSE h.pending + h.waiting + h.leased = 0 AND s.until <= (SELECT event FROM surehook_expanded) END
 		ORDER BY s.no LIMIT 100`
-	selectLeftOf = `SELECT DISTINCT subscription FROM surehook_left LIMIT 100`
+	selectSkippedOf = `SELECT DISTINCT subscription FROM surehook_left LIMIT 100`
 
 	selectGonePending = `SELECT event, 0, 0, 0 FROM surehook_pending WHERE subscription = ? AND event <= ? ORDER BY event LIMIT ? + 0`
 	selectGoneWaiting = `SELECT event, number, single, epoch FROM surehook_waiting w WHERE subscription = ?1 AND event <= ?2
@@ -35,9 +35,9 @@ const (
 		FROM json_each(?2) j`
 
 	// A resume's remains are swept once nothing of an earlier epoch can come any more.
-	deleteLeft = `DELETE FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
+	clearSkipped = `DELETE FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
 		AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch)`
-	lowerLeft = `UPDATE surehook_heads SET left_to = coalesce((SELECT max(event) FROM surehook_left WHERE subscription = ?1), 0) WHERE subscription = ?1`
+	lowerSkipped = `UPDATE surehook_heads SET left_to = coalesce((SELECT max(event) FROM surehook_left WHERE subscription = ?1), 0) WHERE subscription = ?1`
 
 	markSwept     = `UPDATE surehook_subscriptions SET status = 'swept', swept_at = ? WHERE no = ?`
 	deletePattern = `DELETE FROM surehook_patterns WHERE subscription = ?`
@@ -51,24 +51,24 @@ const everything = never
 
 // Sweep implements sender.DispatchStore.
 func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
-	var ending, left, forgotten []int64
+	var ending, skipped, forgotten []int64
 	err = s.read(ctx, func(w *work) (err error) {
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
 			return err
 		}
-		if left, err = w.sweepable(s.now(), limit); err != nil {
+		if skipped, err = w.sweepable(s.now(), limit); err != nil {
 			return err
 		}
 		forgotten, err = w.numbers(selectForgotten)
 		return err
 	})
-	if err != nil || len(ending)+len(left)+len(forgotten) == 0 {
+	if err != nil || len(ending)+len(skipped)+len(forgotten) == 0 {
 		return 0, fail("looking for what is to be swept", err)
 	}
 	err = s.write(ctx, func(w *work) error {
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
 		var err error
-		swept, err = b.sweep(ending, left, limit)
+		swept, err = b.sweep(ending, skipped, limit)
 		return fail("sweeping", err)
 	})
 	return swept, err
@@ -77,7 +77,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 // sweepable finds subscriptions that were resumed without all their deliveries,
 // and have some of those left that are not in flight, or none at all.
 func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
-	all, err := w.numbers(selectLeftOf)
+	all, err := w.numbers(selectSkippedOf)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
 		if h.missing {
 			continue
 		}
-		gone, err := b.gone(h, h.leftTo, false, limit)
+		gone, err := b.gone(h, h.skippedTo, false, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
 	return found, nil
 }
 
-func (b *batch) sweep(ending, left []int64, limit int) (swept int, err error) {
-	if b.known, err = b.store.registry(b.work); err != nil {
+func (b *batch) sweep(ending, skipped []int64, limit int) (swept int, err error) {
+	if b.registry, err = b.store.registry(b.work); err != nil {
 		return 0, err
 	}
 	for _, no := range ending {
@@ -123,8 +123,8 @@ func (b *batch) sweep(ending, left []int64, limit int) (swept int, err error) {
 			return swept, err
 		}
 	}
-	for _, no := range left {
-		n, err := b.sweepLeft(no, limit-swept)
+	for _, no := range skipped {
+		n, err := b.sweepSkipped(no, limit-swept)
 		if swept += n; err != nil || swept >= limit {
 			return swept, err
 		}
@@ -159,7 +159,7 @@ func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 	if err != nil || h.missing {
 		return 0, err
 	}
-	sub, err := b.known.subscription(b.work, no)
+	sub, err := b.registry.subscription(b.work, no)
 	if err != nil {
 		return 0, err
 	}
@@ -211,26 +211,26 @@ func (b *batch) cancelGone(h *head, sub *subscription, upTo int64, all bool, lim
 	return len(gone) + len(lost), b.flush()
 }
 
-func (b *batch) sweepLeft(no int64, limit int) (swept int, err error) {
+func (b *batch) sweepSkipped(no int64, limit int) (swept int, err error) {
 	h, err := b.heads.any(no)
 	if err != nil || h.missing {
 		return 0, err
 	}
-	sub, err := b.known.subscription(b.work, no)
+	sub, err := b.registry.subscription(b.work, no)
 	if err != nil {
 		return 0, err
 	}
-	if swept, err = b.cancelGone(h, sub, h.leftTo, false, limit); err != nil {
+	if swept, err = b.cancelGone(h, sub, h.skippedTo, false, limit); err != nil {
 		return 0, err
 	}
 	if err := b.heads.store(); err != nil {
 		return 0, err
 	}
 	if swept < limit {
-		if err := b.execs(deleteLeft, no); err != nil {
+		if err := b.execs(clearSkipped, no); err != nil {
 			return 0, err
 		}
-		if err := b.execs(lowerLeft, no); err != nil {
+		if err := b.execs(lowerSkipped, no); err != nil {
 			return 0, err
 		}
 	}

@@ -28,10 +28,10 @@ const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 
 // InTx implements sender.OutboxStore. The transaction has the write lock from its
 // beginning, so that it cannot fail for having read first, and takes its turn: see
-// [Store.Turn]. A function that returns an error that matches sender.ErrRetryTx is
+// [Store.WaitToWrite]. A function that returns an error that matches sender.ErrRetryTx is
 // run up to five times in all.
 func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	s.asked.Store(s.now())
+	s.othersWroteAt.Store(s.now())
 	var err error
 	for range inTxRuns {
 		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
@@ -51,7 +51,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // write runs fn in a transaction that has the write lock.
 func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
-	done, err := s.takeTurn(ctx)
+	done, err := s.waitToWrite(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 	defer func() { // also if fn panics or ends the goroutine
 		if !committed {
 			_ = w.tx.Rollback()
-			s.known, s.rollup = known{}, rollup // they may hold what was not committed
+			s.registryCache, s.rollup = registryCache{}, rollup // they may hold what was not committed
 		}
 	}()
 	if err := w.durable(); err != nil {

@@ -152,7 +152,7 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := sqlite.New(db, nil)
 		require.NoError(t, err)
-		done, err := s.Turn(t.Context())
+		done, err := s.WaitToWrite(t.Context())
 		require.NoError(t, err)
 		const waiting = 10
 		order := make(chan int, waiting)
@@ -163,7 +163,7 @@ func TestTurns(t *testing.T) {
 					errs <- s.InTx(t.Context(), func(*sql.Tx) error { order <- i; return nil })
 					return
 				}
-				done, err := s.Turn(t.Context())
+				done, err := s.WaitToWrite(t.Context())
 				order <- i
 				if err == nil {
 					done()
@@ -187,17 +187,17 @@ func TestTurnIsEndedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := sqlite.New(db, nil)
 		require.NoError(t, err)
-		first, err := s.Turn(t.Context())
+		first, err := s.WaitToWrite(t.Context())
 		require.NoError(t, err)
 		first()
-		second, err := s.Turn(t.Context())
+		second, err := s.WaitToWrite(t.Context())
 		require.NoError(t, err)
 		first() // must end nothing of the second
 
 		gone, cancel := context.WithCancel(t.Context())
 		waited := make(chan error, 1)
 		go func() {
-			_, err := s.Turn(gone)
+			_, err := s.WaitToWrite(gone)
 			waited <- err
 		}()
 		synctest.Wait()

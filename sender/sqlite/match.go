@@ -11,34 +11,34 @@ import (
 
 // asked is a question: which of a subscriber's subscriptions, or of everyone's,
 // ask for a type of events?
-type asked struct {
+type question struct {
 	eventType  string
 	subscriber int64 // 0: everyone's
 }
 
-// asker is a part of the answer. It gets the events after since, and up to until.
-type asker struct{ subscription, since, until int64 }
+// match is a part of the answer. It gets the events after since, and up to until.
+type match struct{ subscription, since, until int64 }
 
 const (
-	selectAskers = `SELECT subscription, since, until FROM surehook_patterns
+	selectMatches = `SELECT subscription, since, until FROM surehook_patterns
 		WHERE pattern = ? AND subscriber = ? AND subscription > ? ORDER BY subscription LIMIT ?`
-	selectAllAskers = `SELECT subscription, since, until FROM surehook_patterns
+	selectAllMatches = `SELECT subscription, since, until FROM surehook_patterns
 		WHERE pattern = ? AND subscription > ? ORDER BY subscription LIMIT ?`
 )
 
 // askers returns the subscriptions with numbers after a given one that ask, in
 // their order, and the number up to which that is all: math.MaxInt64 if it is the
 // whole answer. It looks for no more than limit of each pattern.
-func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker, upTo int64, err error) {
-	if all, ok := k.asked.Get(q); ok {
-		from, _ := slices.BinarySearchFunc(all, after+1, func(a asker, no int64) int { return cmp.Compare(a.subscription, no) })
+func (k *registryCache) matches(w *work, q question, after int64, limit int) (found []match, upTo int64, err error) {
+	if all, ok := k.matched.Get(q); ok {
+		from, _ := slices.BinarySearchFunc(all, after+1, func(a match, no int64) int { return cmp.Compare(a.subscription, no) })
 		return all[from:], math.MaxInt64, nil
 	}
 	upTo = math.MaxInt64
 	for _, pattern := range sender.Patterns(q.eventType) {
 		n := 0
 		add := func(rows *sql.Rows) (bool, error) {
-			var a asker
+			var a match
 			err := rows.Scan(&a.subscription, &a.since, &a.until)
 			found = append(found, a)
 			if n++; n == limit {
@@ -47,9 +47,9 @@ func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker,
 			return true, err
 		}
 		if q.subscriber == 0 {
-			err = w.each(add, selectAllAskers, pattern, after, limit)
+			err = w.each(add, selectAllMatches, pattern, after, limit)
 		} else {
-			err = w.each(add, selectAskers, pattern, q.subscriber, after, limit)
+			err = w.each(add, selectMatches, pattern, q.subscriber, after, limit)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -64,22 +64,22 @@ func (k *known) askers(w *work, q asked, after int64, limit int) (found []asker,
 
 // remember keeps an answer that is whole, and forgets those that were used longest ago
 // if that are too many askers.
-func (k *known) remember(q asked, found []asker) {
-	k.asked.Put(q, found)
-	for k.size += len(found) + 1; k.size > knownLimit; {
-		oldest, _ := k.asked.DeleteOldest()
+func (k *registryCache) remember(q question, found []match) {
+	k.matched.Put(q, found)
+	for k.size += len(found) + 1; k.size > registryCacheLimit; {
+		oldest, _ := k.matched.DeleteOldest()
 		k.size -= len(oldest) + 1
 	}
 }
 
 // sorted returns askers up to a subscription, each once.
-func sorted(all []asker, upTo int64) []asker {
+func sorted(all []match, upTo int64) []match {
 	// Of several patterns the oldest says since when.
-	slices.SortFunc(all, func(a, b asker) int {
+	slices.SortFunc(all, func(a, b match) int {
 		return cmp.Or(cmp.Compare(a.subscription, b.subscription), cmp.Compare(a.since, b.since))
 	})
-	all = slices.CompactFunc(all, func(a, b asker) bool { return a.subscription == b.subscription })
-	n, _ := slices.BinarySearchFunc(all, upTo, func(a asker, no int64) int {
+	all = slices.CompactFunc(all, func(a, b match) bool { return a.subscription == b.subscription })
+	n, _ := slices.BinarySearchFunc(all, upTo, func(a match, no int64) int {
 		if a.subscription <= no {
 			return -1
 		}

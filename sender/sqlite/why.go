@@ -48,7 +48,7 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int
 	var settings []byte
 	h := head{subscription: k.Subscription}
 	err := w.row(selectFacts, k.Subscription).Scan(&f.Status, &held, &f.Reason, &settings, &f.Health.Lane, &f.Health.Streak, &failing,
-		&success, &failure, &f.InFlight, &rateAt, &h.epoch, &h.leftTo, &h.resumedTo)
+		&success, &failure, &f.InFlight, &rateAt, &h.epoch, &h.skippedTo, &h.resumedTo)
 	if err != nil {
 		return err
 	}
@@ -115,14 +115,14 @@ func (w *work) ahead(h *head, k sender.DeliveryKey, l *live, now int64) (n int, 
 	}
 	switch {
 	case rank == rankReplay:
-		count(pendingBefore, h.subscription, int64(everything), most, h.leftTo)
+		count(pendingBefore, h.subscription, int64(everything), most, h.skippedTo)
 		count(waitingDue, h.subscription, now, most, h.epoch, rankFresh)
 		count(waitingDue, h.subscription, due, most, h.epoch, rankReplay)
 	case l.pending:
-		count(pendingBefore, h.subscription, k.Event, most, h.leftTo)
+		count(pendingBefore, h.subscription, k.Event, most, h.skippedTo)
 		count(waitingDue, h.subscription, due, most, h.epoch, rankFresh)
 	default:
-		count(pendingDue, h.subscription, due, most, h.leftTo)
+		count(pendingDue, h.subscription, due, most, h.skippedTo)
 		count(waitingDue, h.subscription, due, most, h.epoch, rankFresh)
 	}
 	return n, err

@@ -10,18 +10,18 @@ import (
 
 // known is what was read of the registry. It holds for as long as the registry's
 // version, which every change of it raises, is the one that it was read under.
-type known struct {
+type registryCache struct {
 	version       int64
 	subscriptions *lru.Map[int64, *subscription]
-	asked         *lru.Map[asked, []asker]
-	size          int // of asked, in askers
+	matched       *lru.Map[question, []match]
+	size          int // of matched: the answers and their matches
 	operator      int64
 	replays       []int64 // of delivered ones, that are not at their end
 }
 
-// knownLimit bounds what is remembered, in subscriptions and in askers: those that were
+// registryCacheLimit bounds what is remembered, in subscriptions and in askers: those that were
 // used last.
-const knownLimit = 100_000
+const registryCacheLimit = 100_000
 
 // subscription is what a claim and a recording need to know of one.
 type subscription struct {
@@ -35,12 +35,12 @@ func (s *subscription) gone() bool { return s.status == statusDeleted || s.statu
 const selectRegistryVersion = `SELECT version FROM surehook_registry`
 
 // registry returns what is known under the present version.
-func (s *Store) registry(w *work) (*known, error) {
+func (s *Store) registry(w *work) (*registryCache, error) {
 	var version int64
 	if err := w.row(selectRegistryVersion).Scan(&version); err != nil {
 		return nil, err
 	}
-	k := &s.known
+	k := &s.registryCache
 	if k.subscriptions != nil && k.version == version {
 		return k, nil
 	}
@@ -52,8 +52,8 @@ func (s *Store) registry(w *work) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	*k = known{version: version, operator: operator, replays: replays,
-		subscriptions: lru.New[int64, *subscription](knownLimit), asked: lru.New[asked, []asker](knownLimit + 1)}
+	*k = registryCache{version: version, operator: operator, replays: replays,
+		subscriptions: lru.New[int64, *subscription](registryCacheLimit), matched: lru.New[question, []match](registryCacheLimit + 1)}
 	return k, nil
 }
 
@@ -61,7 +61,7 @@ const selectTarget = `SELECT s.id, s.url, s.status, s.settings, o.no, o.id, o.ke
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ?`
 
 // subscription never returns nil without an error.
-func (k *known) subscription(w *work, no int64) (*subscription, error) {
+func (k *registryCache) subscription(w *work, no int64) (*subscription, error) {
 	if sub, ok := k.subscriptions.Get(no); ok {
 		return sub, nil
 	}

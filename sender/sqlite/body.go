@@ -8,8 +8,8 @@ const bodiesAtOnce = 16 << 10
 
 // bodies are those of events, each once, whatever the number of deliveries.
 type bodies struct {
-	of   map[int64][]byte
-	room []byte // for copies: an allocation for each would cost more than the copy
+	of     map[int64][]byte
+	buffer []byte // for copies: an allocation for each would cost more than the copy
 }
 
 // keep copies an event's body, unless it is there or empty.
@@ -27,11 +27,11 @@ func (b *bodies) copyOf(body []byte) []byte {
 	if len(body) > bodiesAtOnce/4 {
 		return bytes.Clone(body)
 	}
-	if len(body) > len(b.room) {
-		b.room = make([]byte, bodiesAtOnce)
+	if len(body) > len(b.buffer) {
+		b.buffer = make([]byte, bodiesAtOnce)
 	}
-	n := copy(b.room, body)
-	kept := b.room[:n:n]
-	b.room = b.room[n:]
+	n := copy(b.buffer, body)
+	kept := b.buffer[:n:n]
+	b.buffer = b.buffer[n:]
 	return kept
 }
