@@ -8,8 +8,8 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// batch is a transaction that changes deliveries. It locks their heads first, and
-// writes what it has decided at its end, many rows at once.
+// batch is a transaction that changes deliveries. It locks their heads first. At its end it
+// writes all that it has decided, many rows at once.
 type batch struct {
 	*work
 	sender.Batch
@@ -18,16 +18,16 @@ type batch struct {
 	out   sender.Claims
 
 	payloads []*payloads              // of what is claimed
-	early    map[int64]sender.Payload // events that were read as they were expanded, by their numbers
-	arrived  map[*head][]made         // what was expanded, and is not among the pending ones yet
+	early    map[int64]sender.Payload // events that were read while they were expanded, by their numbers
+	arrived  map[*head][]made         // new deliveries that are not among the pending ones yet
 	attempts []attempt
 	waits    []waits
 	ends     []ended
-	fresh    []sender.DeliveryKey // that became delivered
-	rollup   sender.Rollup        // what the attempts add to the minute's
-	moved    bool                 // turns were
+	fresh    []sender.DeliveryKey // deliveries that became delivered
+	rollup   sender.Rollup        // what the batch adds to its minute's rollup
+	moved    bool                 // turns were moved
 	shared   bool                 // other processes are known
-	madeDue  bool                 // what they hold was made due
+	madeDue  bool                 // a subscription that another process holds was made due
 	lasting  map[int64]bool       // see findLasting
 }
 
@@ -39,12 +39,12 @@ type live struct {
 	firstAt, claimedAt  timestamp
 	stood               int64 // microseconds
 	single              bool
-	spared              bool // the attempt before the one in hand was, or the last one
+	spared              bool // the attempt before the present one was spared, or the last one
 	pending             bool // it was never claimed
 	notice              bool // its event tells of a notice
-	redacted            bool // its event was
+	redacted            bool // its event was redacted
 	epoch               int64
-	bytes               int32 // how long its event's body is; 0: perhaps
+	bytes               int32 // the length of its event's body; 0: it may not be known
 }
 
 func (l *live) key() sender.DeliveryKey {
@@ -56,7 +56,7 @@ func (l *live) forDecision() sender.Live {
 		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
-// take sets what the rules make of a row.
+// take puts into the row what the rules made of it.
 func (l *live) take(v *sender.Live) {
 	l.number, l.tries, l.firstAt, l.stood, l.spared = v.Number, v.Tries, timestampOf(v.First), v.Stood.Microseconds(), v.Spared
 }
@@ -82,9 +82,8 @@ type (
 	}
 )
 
-// batch runs fn in a transaction that changes deliveries. fn runs again if the
-// transaction lost against another one, so it must begin by resetting what it
-// returns.
+// batch runs fn in a transaction that changes deliveries. fn runs again if the transaction
+// lost against another one, so fn begins by resetting what it returns.
 func (s side) batch(ctx context.Context, in sender.Batch, fn func(b *batch) error) error {
 	return s.write(ctx, func(w *work) error { return w.batch(in).whole(fn) })
 }
@@ -105,7 +104,8 @@ func (w *work) batch(in sender.Batch) *batch {
 }
 
 var (
-	// insertSuccesses is insertAttempts of those that need no more to be said.
+	// insertSuccesses is insertAttempts for attempts that succeeded and have nothing else
+	// to store.
 	insertSuccesses = overRows(`INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
 		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`)
 	insertAttempts = overRows(`INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
@@ -116,7 +116,7 @@ var (
 		SELECT s, e, t, c, $5 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS u(s, e, t, c)`)
 )
 
-// successes parts the attempts that have succeeded from the others.
+// successes splits the attempts: those for insertSuccesses, and the others.
 func (b *batch) successes() (plain, others []attempt) {
 	i := 0
 	for j, a := range b.attempts {
@@ -128,7 +128,7 @@ func (b *batch) successes() (plain, others []attempt) {
 	return b.attempts[:i], b.attempts[i:]
 }
 
-// writes are the rows that were put off.
+// writes returns the statements that store what was put off.
 func (b *batch) writes() (qs []query) {
 	plain, a := b.successes()
 	if len(plain) > 0 {
@@ -202,7 +202,7 @@ func (b *batch) flush() error {
 	return nil
 }
 
-// finish writes all that was put off, and the heads.
+// finish writes all that was put off, and then the heads.
 func (b *batch) finish(served map[turnKey]bool) error {
 	if err := b.flush(); err != nil {
 		return err
@@ -229,8 +229,8 @@ const (
 			coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription ORDER BY a.number DESC LIMIT 1), '')`
 )
 
-// cancel ends deliveries that are not in flight, of heads that are locked, and
-// returns how many it found.
+// cancel ends deliveries that are not in flight. Their heads must be locked. It returns how
+// many it found.
 func (b *batch) cancel(keys []sender.DeliveryKey) (n int, err error) {
 	if len(keys) == 0 {
 		return 0, nil

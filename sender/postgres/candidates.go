@@ -7,25 +7,25 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A list merges streams of keys, each in the order of the list: by event, newest
-// first, then by subscription, oldest first. What a table orders by subscription
-// has a stream for each, so that the cost follows what is looked at, and not what
-// the tables hold. Streams are read ahead, many in one statement.
+// A list merges streams of keys, each in the list's order: by event, newest first, then by
+// subscription, oldest first. A table that is ordered by subscription has one stream for
+// each subscription: so the cost follows what is looked at, and not what the tables hold.
+// Streams are read ahead, many in one statement.
 
-// scope is what a query asks about, in numbers.
+// scope is the subject of a query, in numbers.
 type scope struct {
 	spans        []span
 	subscription int64 // 0: any
 	subscriber   int64 // 0: any
 }
 
-// named tells whether it names its subscriptions.
+// named tells whether the query names its subscriptions or their subscriber.
 func (s *scope) named() bool { return s.subscription != 0 || s.subscriber != 0 }
 
-// entry is a delivery that may be meant.
+// entry is a delivery that may match the query.
 type entry struct {
 	sender.DeliveryKey
-	likely bool // false: it is not
+	likely bool // false: it does not match
 }
 
 func (a entry) before(b entry) bool {
@@ -37,20 +37,20 @@ type stream struct {
 	source       *source
 	subscription int64 // 0: all
 	ahead        []entry
-	last         sender.DeliveryKey // that was read
+	last         sender.DeliveryKey // the last key that was read
 	over         bool
-	size         int // of the next read
+	size         int // of the next read, in rows
 }
 
-// Bounds of what is read ahead of streams.
+// Bounds of what streams read ahead.
 const (
 	streamFirst   = 16
 	streamMost    = 512
 	streamsAtOnce = 128
 )
 
-// merge yields the entries of all streams in their order. Its heap has those that
-// have something.
+// merge yields the entries of all streams in their order. Its heap holds the streams that
+// have something ahead.
 type merge struct {
 	w       *work
 	scope   *scope
@@ -74,7 +74,7 @@ type walk struct {
 	scope  scope
 	status sender.Status
 	after  sender.DeliveryKey
-	merge  *merge // of the span that is read; nil: the next one is to be begun
+	merge  *merge // of the present span; nil: the next one begins
 }
 
 // take returns the next entries, up to n. None: there are no more.
@@ -139,8 +139,8 @@ func (m *merge) bySubscription(src *source, after sender.DeliveryKey) error {
 	}, query, append([]any{m.low, after.Event, after.Subscription}, args...)...)
 }
 
-// read reads more of a stream that has nothing ahead, and of those that will have
-// nothing soon.
+// read reads more of a stream that has nothing ahead, and of those that will soon have
+// nothing.
 func (m *merge) read(s *stream) error {
 	if s.subscription == 0 {
 		return m.readAll(s)
@@ -177,8 +177,8 @@ func (m *merge) read(s *stream) error {
 	return err
 }
 
-// readAll reads more of a stream of all subscriptions: what follows of the last event
-// first, as that may have very many.
+// readAll reads more of a stream of all subscriptions. It reads the rest of the last event
+// first, since one event may have very many deliveries.
 func (m *merge) readAll(s *stream) error {
 	of := func(which, order string) string {
 		return `SELECT x.event, x.subscription, ` + s.source.likely + ` FROM ` + s.source.table + ` x

@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// oldest is the first version of PostgreSQL that is supported, as server_version_num.
+// oldest is the first supported version of PostgreSQL, as server_version_num.
 const oldest = 150000
 
 // Check implements sender.DispatchStore.
@@ -24,7 +24,7 @@ func (c *core) Check(ctx context.Context) error {
 	return err
 }
 
-// refused tells whether a connection was refused for what it begins with.
+// refused tells whether a connection was refused because of its startup parameters.
 func refused(err error) bool {
 	var failed *pgconn.PgError
 	return errors.As(err, &failed) && failed.Code == "08P01" && strings.Contains(failed.Message, "startup parameter")

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// selectPending reads the first pending deliveries of subscriptions, up to a number of
-	// each. Their heads are locked, so they stay where they are.
+	// selectPending reads the first pending deliveries of subscriptions, a number for each.
+	// Their heads are locked, so the rows stay where they are.
 	selectPending = `SELECT u.subscription, p.event, p.no, p.notice, p.bytes, p.ctid
 		FROM unnest($1::bigint[], $2::bigint[], $3::int[]) AS u(subscription, after, n)
 		CROSS JOIN LATERAL (SELECT event, no, notice, bytes, ctid FROM surehook_pending WHERE subscription = u.subscription AND event > u.after ORDER BY event LIMIT u.n) p`
 	removePending = `DELETE FROM surehook_pending WHERE ctid = ANY($1)`
 
-	// leaseWaiting leases deliveries that were found to be due. The schedules of those
-	// that were resumed start anew. The order says which index is meant.
+	// leaseWaiting leases waiting deliveries that were found to be due. The schedules of
+	// those that were resumed start anew. The ORDER BY tells the planner which index is
+	// meant.
 	leaseWaiting = `WITH q AS MATERIALIZED (
 			SELECT x.at, u.epoch, u.resumed FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[]) AS u(subscription, event, epoch, resumed)
 			CROSS JOIN LATERAL (
@@ -31,13 +32,13 @@ const (
 		SELECT subscription, event, number + 1, spared AND NOT resumed FROM d`
 )
 
-// insertLeases leases what was never claimed before.
+// insertLeases leases deliveries that were never claimed before.
 var insertLeases = overRows(`INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted, bytes)
 	SELECT s, e, $6, $8::bigint, $9::bigint, 1, 1, $7, $7, 0, p, false, x, false, b FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, p, x, b)`)
 
-// turnStands is how long a turn is left where it is of which nothing has room here: to
-// move it in every claim costs as much as some deliveries do. For ever it cannot stay,
-// since scans begin at the oldest one, and what others have left behind there is dead.
+// turnStands is how long a turn stays where it is if nothing of it has room here: to move
+// it in every claim costs as much as some deliveries do. It cannot stay for ever: scans
+// begin at the oldest turn, and would pass over all the dead rows behind it.
 const turnStands = time.Second
 
 // claiming is a claim at work.
@@ -47,23 +48,23 @@ type claiming struct {
 	full  map[int64]bool // subscribers that have a subscription without room
 	takes []*take
 	until timestamp
-	// arrivals are those that are served, and had nothing due in the tables.
+	// arrivals are the served subscribers that had nothing due in the tables.
 	arrivals map[turnKey]bool
 }
 
-// take is what a subscription is given.
+// take is what a claim gives to a subscription.
 type take struct {
 	h       *head
 	sub     *subscription
 	lane    sender.Lane
-	pending int         // how many of the first pending ones are chosen,
-	chosen  []candidate // or which deliveries, in order
-	granted timestamp   // when its rate grants more, if it has one
-	limited bool        // by its rate
-	more    bool        // it has others that are due
+	pending int         // how many of its first pending deliveries are chosen,
+	chosen  []candidate // or the chosen deliveries, in order
+	granted timestamp   // when its rate grants more, if it has a rate
+	limited bool        // its rate granted less than there was room for
+	more    bool        // it has other deliveries that are due
 	passed  bool        // there was no room for its first one's body
 
-	resumedTo int64 // what becomes of the head's
+	resumedTo int64 // the new value of head.resumedTo
 }
 
 // claimAll claims in all lanes, and returns the subscribers that were served.
@@ -83,7 +84,7 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 			}
 		}
 	}
-	if len(b.waits) > 0 { // they may be due
+	if len(b.waits) > 0 { // what waits may be due
 		if err := b.flush(); err != nil {
 			return nil, err
 		}
@@ -99,7 +100,7 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 	}
 	err := b.lost(all, most)
 	if err == nil {
-		// What has arrived is leased at once where nothing else can be due.
+		// New deliveries are leased at once where nothing else can be due.
 		err = b.keep(func(h *head) bool { return b.heads.stored[h.subscription].pending > 0 || !h.plain(b) })
 	}
 	if err == nil {
@@ -124,14 +125,14 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 	if err := c.after(); err != nil {
 		return nil, err
 	}
-	for k := range c.arrivals { // their turns stand where they are
+	for k := range c.arrivals { // their turns stay where they are
 		delete(served, k)
 	}
 	return served, nil
 }
 
-// claim lets the subscribers that are due in a lane take turns, then each one's
-// subscriptions. What one leaves of its share goes to those behind it.
+// claim lets the due subscribers of a lane take turns, and the subscriptions of each. What
+// one does not use of its share goes to those behind it.
 func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnKey]bool) {
 	p := c.Claim.Lanes[lane]
 	atOnce := min(len(due), rules.AtOnce(p.Slots))
@@ -160,7 +161,7 @@ func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnK
 	}
 }
 
-// choose decides what of a subscription is claimed, up to a number.
+// choose decides which deliveries of a subscription are claimed, up to a number.
 func (c *claiming) choose(lane sender.Lane, h *head, most int) int {
 	sub := c.subs[h.subscription]
 	t := &take{h: h, sub: sub, lane: lane, granted: c.now, resumedTo: h.resumedTo}
@@ -190,7 +191,7 @@ func (c *claiming) choose(lane sender.Lane, h *head, most int) int {
 	return n
 }
 
-// findPending reads what is pending of the chosen, and is not known yet.
+// findPending reads those of the chosen deliveries that are pending and not known yet.
 func (c *claiming) findPending() error {
 	var unread []*take
 	by := map[int64]*take{}
@@ -224,8 +225,8 @@ func (c *claiming) findPending() error {
 		column(unread, func(t *take) int32 { return int32(t.pending) }))
 }
 
-// fit leaves what the bound of the bodies has no room for. Who gets nothing because of
-// it has not had its turn.
+// fit drops the chosen deliveries for whose bodies there is no room. A subscription that
+// gets nothing for that reason has not had its turn.
 func (c *claiming) fit(served map[turnKey]bool) {
 	bytes := rules.NewBytes(c.Claim.Bytes)
 	had := map[turnKey]bool{}
@@ -249,7 +250,7 @@ func (c *claiming) fit(served map[turnKey]bool) {
 	}
 }
 
-// cut leaves all of the chosen but the first ones.
+// cut keeps the first n of the chosen deliveries.
 func (t *take) cut(n int) {
 	rest := t.chosen[n:]
 	t.chosen = t.chosen[:n:n]
@@ -259,7 +260,8 @@ func (t *take) cut(n int) {
 	}
 }
 
-// lease moves what was chosen, and has its events read once that is committed.
+// lease moves the chosen deliveries to the leases, and has their events read after the
+// commit.
 func (c *claiming) lease() error {
 	type chosen struct {
 		*take
@@ -349,7 +351,7 @@ func (c *claiming) lease() error {
 	return nil
 }
 
-// after says when to look again at the subscriptions that had a turn.
+// after sets when to look again at the subscriptions that had a turn.
 func (c *claiming) after() error {
 	var waiting []*head
 	for _, t := range c.takes {
@@ -406,8 +408,9 @@ func (c *claiming) after() error {
 			next = min(next, h.waitingFrom)
 		}
 		h.nextDue = max(next, c.now)
-		// What only arrived, and was claimed at once, is in nobody's turn. To look at it too
-		// early, once in a lease's time, costs less than to move it each time.
+		// A subscription whose deliveries only arrived, and were claimed at once, is in no
+		// turn. To look at it too early, once in the time of a lease, costs less than to
+		// move it each time.
 		if was := c.heads.stored[h.subscription]; c.arrivals[turnKey{t.lane, h.subscriber}] && was.nextDue > c.now && was.nextDue <= h.nextDue && h.lane == t.lane {
 			h.nextDue, h.turn = was.nextDue, was.turn
 			continue

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// closeSubscriptions lets subscriptions get what there is, and nothing later.
+	// closeSubscriptions lets subscriptions get what is committed by now, and nothing
+	// later.
 	closeSubscriptions = `WITH ` + snapshotMarkNow + `,
 		s AS (UPDATE surehook_subscriptions SET status = 'closing', until_snapshot = mark.snapshot, until_xid = mark.xid, until_seq = mark.seq, version = version + 1
 			FROM mark WHERE status = 'active' AND `
@@ -19,17 +20,17 @@ const (
 	closeAll = closeSubscriptions + `subscriber = $1 RETURNING no)` + wakeThem
 	wakeThem = ` INSERT INTO surehook_wakes (subscription) SELECT no FROM s RETURNING ` + durable
 
-	// dropSubscriptions ends subscriptions now. What is live of them is swept later.
+	// dropSubscriptions ends subscriptions now. Their live deliveries are swept later.
 	dropSubscriptions = `WITH s AS (UPDATE surehook_subscriptions SET status = 'deleted', version = version + 1 WHERE `
 	andPatterns       = ` RETURNING no), p AS (DELETE FROM surehook_patterns p USING s WHERE p.subscription = s.no)` + wakeThem
 	dropOne           = dropSubscriptions + `no = $1` + andPatterns
 	dropHeld          = dropSubscriptions + `subscriber = $1 AND status IN ('paused', 'disabled')` + andPatterns
 
-	// lockToDelete waits for those who are making a subscription of the subscriber's:
-	// see lockSubscriber.
+	// lockToDelete waits for callers who are creating a subscription of the subscriber: see
+	// lockSubscriber.
 	lockToDelete        = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR UPDATE`
 	lockSubscriptionsOf = `SELECT no FROM surehook_subscriptions WHERE subscriber = $1 AND status IN ('active', 'paused', 'disabled') ORDER BY no FOR NO KEY UPDATE`
-	// deleteSubscriber destroys the secrets at once if nothing can need them.
+	// deleteSubscriber also destroys the secrets if no delivery can need them any more.
 	deleteSubscriber = `WITH o AS (UPDATE surehook_subscribers o SET
 			deleted = CASE WHEN needed THEN 1 ELSE 2 END, keyring_version = keyring_version + CASE WHEN needed THEN 0 ELSE 1 END
 			FROM (SELECT EXISTS (SELECT 1 FROM surehook_subscriptions WHERE subscriber = $1 AND status <> 'swept') AS needed) n

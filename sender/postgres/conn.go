@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// conn is a transaction, of pgx or of database/sql. Statements that run in callers'
-// transactions take and return only what every driver of database/sql knows.
+// conn is a transaction, of pgx or of database/sql. Statements of callers' transactions
+// take and return only types that every driver of database/sql knows.
 type conn interface {
 	exec(ctx context.Context, query string, args ...any) (changed int64, err error)
 	query(ctx context.Context, query string, args ...any) (rows, error)
-	// many runs a statement for each list of arguments, and gives each row of the
-	// n-th to scan, in one round trip if the driver can.
+	// many runs statements, in one round trip if the driver can, and gives each row of the
+	// n-th statement to scan.
 	many(ctx context.Context, qs []query, scan func(n int, r rows) error) error
 }
 
@@ -23,7 +23,7 @@ type query struct {
 	args []any
 }
 
-// rows are those of a query. They must be closed before the next statement.
+// rows are the result of a query. They must be closed before the next statement.
 type rows interface {
 	Next() bool
 	Scan(to ...any) error

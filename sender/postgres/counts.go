@@ -6,22 +6,23 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// unexpandedExact is up to how many events that are not expanded are counted one by
+// unexpandedExact is the number of unexpanded events up to which they are counted one by
 // one.
 const unexpandedExact = 10_000
 
 const (
-	// selectCounts adds up the heads. One row that had the sums would have all who
-	// change deliveries wait for each other.
+	// selectCounts adds up the heads. If one row held the sums, all who change deliveries
+	// would wait for each other.
 	selectCounts = `SELECT s.status, count(*), coalesce(sum(h.pending + h.waiting + h.leased), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
 		FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription GROUP BY s.status`
 	selectBesides = `SELECT (SELECT count(*) FROM surehook_notices WHERE acknowledged_at IS NULL),
 			(SELECT count(*) FROM (SELECT 1 FROM surehook_outbox ORDER BY seq LIMIT $1 + 1) x),
 			coalesce((SELECT max(seq) - min(seq) + 1 FROM surehook_outbox), 0)`
 
-	// selectOldestDue looks at the subscriptions of each lane that have waited longest
-	// for a turn, and at those that callers have resumed and no dispatcher has seen
-	// since. What it finds may be due later. What a resume has made due is so since.
+	// selectOldestDue looks at the subscriptions of each lane that have waited longest for
+	// a turn, and at those that callers have resumed and no dispatcher has seen since. What
+	// it finds may be due later. Deliveries that a resume made due are due since the
+	// resume.
 	selectOldestDue = `WITH c AS MATERIALIZED (
 			SELECT c.subscription FROM generate_series(0, $2::int - 1) AS l(lane) CROSS JOIN LATERAL (
 				SELECT h.subscription FROM surehook_turns t JOIN surehook_heads h ON h.lane = t.lane AND h.subscriber = t.subscriber
@@ -45,9 +46,9 @@ const (
 		WHERE ` + opened + ` AND (h.next_due <= $1 OR h.epoch < s.epoch OR NOT h.open)`
 )
 
-// Counts implements sender.HistoryStore. Its cost grows with the subscriptions. Of more
-// than 10 000 events that are not expanded it counts those too, if there are any,
-// whose publishing was rolled back.
+// Counts implements sender.HistoryStore. Its cost grows with the subscriptions. If more
+// than 10 000 events are not expanded, it estimates them by their numbers, and so counts
+// events whose publishing was rolled back, if there are any.
 func (c *core) Counts(ctx context.Context) (sender.Counts, error) { return side{core: c}.counts(ctx) }
 
 func (s side) counts(ctx context.Context) (counts sender.Counts, err error) {

@@ -4,14 +4,14 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// statusMissing is that of a subscription whose row is not there: nothing of it is
-// claimed, and it has no consequences.
+// statusMissing is the status of a subscription whose row is not there: none of its
+// deliveries is claimed, and results have no consequences for it.
 const statusMissing = "missing"
 
-// standIn has heads whose rows are not there stand in their places, so that one that
-// somebody has removed ends nobody else's step. They are not stored. What arrives is kept
-// among what is pending, and what is recorded is, but nothing is claimed: see
-// head.meet.
+// standIn puts a head in memory for each one whose row is missing, so that a row that
+// somebody removed does not end the whole step. Such a head is not stored. Deliveries that
+// arrive for it stay pending, results are recorded, and nothing is claimed: see
+// head.catchUp.
 func (b *batch) standIn(subscriptions []int64) error {
 	var missing []int64
 	for _, no := range subscriptions {
@@ -34,8 +34,8 @@ func (b *batch) standIn(subscriptions []int64) error {
 	return nil
 }
 
-// missingSubscription is what stands for one whose row, or whose subscriber's, is not
-// there.
+// missingSubscription stands for a subscription whose row, or whose subscriber's row, is
+// missing.
 func (b *batch) missingSubscription(no int64) *subscription {
 	if !b.heads.by[no].missing {
 		b.damage.Tell(b.ctx, no, "surehook_subscriptions has no row of it, or surehook_subscribers none of its subscriber", "none of its deliveries is claimed until the row is there")
@@ -46,10 +46,10 @@ func (b *batch) missingSubscription(no int64) *subscription {
 	}
 }
 
-// noLane is one that is stored and that there is not.
+// noLane stands for a stored lane that does not exist.
 const noLane = sender.Lanes
 
-// laneOf is a lane as it is stored, or noLane.
+// laneOf returns the lane that is stored as a number, or noLane.
 func laneOf(stored int16) sender.Lane {
 	if stored < 0 || stored >= int16(sender.Lanes) {
 		return noLane

@@ -15,7 +15,8 @@ import (
 
 var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
 
-// storable tells whether PostgreSQL can hold a text. What it cannot is no id.
+// storable tells whether PostgreSQL can hold a text. A text that it cannot hold is nobody's
+// id.
 func storable(text string) bool { return ident.Storable("", text) == nil }
 
 const selectPosition = `SELECT f.position, e.id FROM surehook_events e JOIN surehook_feed f ON f.event = e.no WHERE e.id IN ($1, $2)`
@@ -40,21 +41,21 @@ func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
 	return k, err
 }
 
-// delivery is what the tables say of one.
+// delivery is all that the tables say about one delivery.
 type delivery struct {
 	sender.Delivery
 	live    *live
-	due     timestamp // as it is stored, of one that is live: when it is due, or its lease ends
-	rank    int       // of one that waits
-	deleted bool      // its subscription is
+	due     timestamp // as stored, if it is live: when it is due, or its lease ends
+	rank    int       // if it waits
+	deleted bool      // its subscription is deleted
 	held    bool      // its subscription is paused or disabled
-	bytes   int32     // how long its body is
-	skipped bool      // it is live, and a resume has left it behind, or its event was redacted
+	bytes   int32     // the length of its body
+	skipped bool      // it is live, and a resume skipped it, or its event was redacted
 }
 
 const (
-	// selectDeliveries reads as many as one likes in one round trip. Of what is pending
-	// the position alone says whether a resume has left it behind.
+	// selectDeliveries reads any number of deliveries in one round trip. For a pending one
+	// the position alone tells whether a resume skipped it.
 	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, octet_length(e.body),
 			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, coalesce(d.status, ''),
 			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
@@ -80,8 +81,8 @@ const (
 	selectBody = `SELECT e.body FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
 )
 
-// deliveries reads some, without bodies and attempts. A key that is no delivery's is
-// not in what it returns.
+// deliveries reads deliveries without their bodies and attempts. A key that no delivery has
+// is missing in what it returns.
 func (w *work) deliveries(keys []sender.DeliveryKey) (map[sender.DeliveryKey]*delivery, error) {
 	all := make(map[sender.DeliveryKey]*delivery, len(keys))
 	if len(keys) == 0 {
@@ -98,7 +99,7 @@ func (w *work) deliveries(keys []sender.DeliveryKey) (map[sender.DeliveryKey]*de
 	return all, err
 }
 
-// delivery reads one. errNoDelivery: there is none.
+// delivery reads one delivery, or returns errNoDelivery.
 func (w *work) delivery(k sender.DeliveryKey) (*delivery, error) {
 	all, err := w.deliveries([]sender.DeliveryKey{k})
 	if err == nil && all[k] == nil {
@@ -148,7 +149,7 @@ func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err erro
 	return k, d, nil
 }
 
-// statusOf is "" if there is no such delivery.
+// statusOf returns "" if there is no such delivery.
 func (d *delivery) statusOf(ended sender.Status, delivered bool) sender.Status {
 	switch {
 	case d.live != nil:
@@ -159,8 +160,8 @@ func (d *delivery) statusOf(ended sender.Status, delivered bool) sender.Status {
 	return ended
 }
 
-// full reads a delivery's attempts, oldest first, and, if body is not nil, its
-// event's body.
+// full reads the attempts of a delivery, oldest first, and the body of its event if body is
+// not nil.
 func (w *work) full(k sender.DeliveryKey, body *[]byte) (all []sender.Attempt, err error) {
 	qs := []query{{w.text(selectAttempts), []any{k.Event, k.Subscription}}}
 	if body != nil {

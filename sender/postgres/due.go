@@ -12,10 +12,11 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// selectDue finds the subscribers of a lane whose turn it is, and locks the first of
-// each one's subscriptions that are due and that nobody else has locked: no more than
-// there are slots, however many turns are looked at because there is no room for some.
-// It also returns the subscribers of which none is, up to the last that has one.
+// selectDue finds the subscribers of a lane whose turn it is. For each it locks the first
+// of its subscriptions that are due and that nobody else has locked. It locks no more of
+// them than there are slots, however many turns it passes over because some have no room.
+// It also returns the subscribers of which nothing is due, up to the last one that has
+// something.
 var selectDue = processes.Shareable{Alone: selectDueBy(""), Shared: selectDueBy(` AND ` + freeTurn(`(SELECT at FROM now)`, "$9"))}
 
 func selectDueBy(also string) string {
@@ -34,8 +35,8 @@ func selectDueBy(also string) string {
 	WHERE (SELECT count(*) FROM h) < $6 OR t.i <= (SELECT max(i) FROM h)`
 }
 
-// dueSubscriber is one whose turn it is, with its subscriptions that are due, in the
-// order of theirs.
+// dueSubscriber is a subscriber whose turn it is, with its due subscriptions in the order
+// of their turns.
 type dueSubscriber struct {
 	subscriber int64
 	due        timestamp
@@ -46,7 +47,7 @@ type dueSubscriber struct {
 
 func (b *batch) dueQuery(lane sender.Lane, from timestamp) query {
 	p := &b.Claim.Lanes[lane]
-	full := withoutRoom(b.Claim.SubscriptionRoom) // those of whom all are full have a turn, and use none of the slots
+	full := withoutRoom(b.Claim.SubscriptionRoom) // a subscriber whose subscriptions are all full has a turn, and uses no slot
 	return query{b.text(b.of(&selectDue)), []any{
 		int16(lane), from, rules.AtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
 		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription), b.Claim.By.Process,
@@ -64,8 +65,8 @@ func withoutRoom(rooms map[int64]int) []int64 {
 	return none
 }
 
-// full are the subscribers, as far as they are known, that have a subscription without
-// room.
+// full returns the subscribers that have a subscription without room, as far as they are
+// known.
 func (b *batch) full() map[int64]bool {
 	full := map[int64]bool{}
 	b.subscriptionCache.Lock()
@@ -78,7 +79,7 @@ func (b *batch) full() map[int64]bool {
 	return full
 }
 
-// alone are those that have room, if the others have none; otherwise nil.
+// alone returns those that have room, if room for the others is 0; otherwise nil.
 func alone(rooms map[int64]int, otherwise int) []int64 {
 	if otherwise > 0 {
 		return nil
@@ -114,7 +115,7 @@ func scanDue(r rows, all *[]dueSubscriber, put func(head) *head, least *timestam
 	return err
 }
 
-// prefixed reads columns before those that are asked for.
+// prefixed reads its own columns before those that Scan asks for.
 type prefixed struct {
 	rows
 	first []any
@@ -124,8 +125,8 @@ func (p prefixed) Scan(to ...any) error {
 	return p.rows.Scan(append(p.first[:len(p.first):len(p.first)], to...)...)
 }
 
-// alsoDue adds what is due since something was recorded: it was kept back by what was
-// in flight, or it is in another lane now.
+// alsoDue adds what recording results has made due: a subscription that its leases kept
+// back, or that is in another lane now.
 func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
 	there := map[*head]bool{}
 	for lane := range due {
@@ -152,7 +153,8 @@ func (b *batch) alsoDue(due *[sender.Lanes][]dueSubscriber) {
 	}
 }
 
-// sortDue orders subscribers by their turns, and drops what recording has moved.
+// sortDue orders subscribers by their turns, and drops the subscriptions that recording has
+// moved.
 func sortDue(all []dueSubscriber, lane sender.Lane, now timestamp) []dueSubscriber {
 	for i := range all {
 		s := &all[i]
@@ -176,11 +178,12 @@ const (
 		RETURNING ` + leaseColumns + `, ` + lostEvent
 	lostEvent = `(SELECT ARRAY[e.id, e.type, e.object_type, e.object_id, e.url] FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event),
 		(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event)`
-	// selectLeasesEnd counts what has ended and was left to the next turn.
+	// selectLeasesEnd also counts the leases that have ended and were left to the next
+	// turn.
 	selectLeasesEnd = `SELECT subscription, min(until), max(until) FROM surehook_leases WHERE subscription = ANY($1) GROUP BY subscription`
 
-	// selectCandidates finds what of subscriptions is due and waits, without bodies:
-	// what was resumed, in the order of the events, then what is fresh, then replays.
+	// selectCandidates finds waiting deliveries that are due, without bodies: resumed ones
+	// in the order of the events, then fresh ones, then replays.
 	selectCandidates = `SELECT u.subscription, q.kind, q.event, q.due, q.epoch, q.bytes, q.number = 0 FROM
 		unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]) AS u(subscription, epoch, resumed_to, waiting_from)
 		CROSS JOIN LATERAL (
@@ -191,8 +194,8 @@ const (
 			UNION ALL (SELECT 2, event, due, epoch, bytes, number FROM surehook_waiting
 				WHERE subscription = u.subscription AND epoch = u.epoch AND rank = 1 AND due >= u.waiting_from AND due <= $5 ORDER BY due, event LIMIT $6)
 		) q`
-	// selectOldPending finds what is pending of subscriptions that have other things
-	// due too, or some of whose pending deliveries are cancelled.
+	// selectOldPending finds pending deliveries of subscriptions that have other due
+	// deliveries too, or some of whose pending ones are cancelled.
 	selectOldPending = `SELECT u.subscription, q.event, q.due, q.no, q.notice, q.bytes, q.ctid FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, after)
 		CROSS JOIN LATERAL (SELECT event, due, no, notice, bytes, ctid FROM surehook_pending WHERE subscription = u.subscription AND event > u.after ORDER BY event LIMIT $3) q`
 
@@ -206,12 +209,12 @@ const (
 type candidate struct {
 	event   int64
 	due     timestamp
-	kind    int8 // pending, or what selectCandidates says
-	first   bool // it has had no attempt
+	kind    int8 // kindPending, kindArrived, or as selectCandidates numbers it
+	first   bool // it was never attempted
 	resumed bool
-	bytes   int32 // its event's body's length
+	bytes   int32 // the length of its event's body
 
-	// Of what was never claimed: its event's number, and where its row is.
+	// These are set if it was never claimed: the number of its event, and where its row is.
 	no     int64
 	notice bool
 	at     pgtype.TID
@@ -222,14 +225,15 @@ const (
 	kindArrived = -2 // it is in no table yet
 )
 
-// candidates are those of one subscription, in the order in which they are claimed.
+// candidates are the candidates of one subscription, in the order in which they are
+// claimed.
 type candidates struct {
 	list  []candidate
-	more  bool  // there are others
-	moved int64 // how far the resumed ones were looked at; -1: to their end
+	more  bool  // there are more
+	moved int64 // the last resumed one that was looked at; -1: all were
 }
 
-// lost settles attempts whose leases have ended.
+// lost settles the attempts whose leases have ended.
 func (b *batch) lost(all []*head, most int) error {
 	var ended []int64
 	for _, h := range all {
@@ -252,7 +256,7 @@ func (b *batch) lost(all []*head, most int) error {
 		err := r.Scan(append(l.columns(), &names, &created)...)
 		if err == nil {
 			l.info = sender.EventInfo{CreatedAt: created.time(), Notice: l.notice}
-			if len(names) > 0 { // or the event is not there any more
+			if len(names) > 0 { // there are none if the event is gone
 				l.info.ID, l.info.Type, l.info.Object, l.info.URL = names[0], names[1], sender.Object{Type: names[2], ID: names[3]}, names[4]
 			}
 			leases = append(leases, l)
@@ -288,8 +292,8 @@ func (b *batch) lost(all []*head, most int) error {
 	return b.flush()
 }
 
-// look finds the candidates of subscriptions of which more than the first pending
-// ones can be due. The others have as many as they count.
+// look finds the candidates of subscriptions that can have more due than their first
+// pending deliveries. The others have as many candidates as their heads count.
 func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 	var mixed []*head
 	for _, h := range all {
@@ -323,7 +327,7 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 				resumed[h] = append(resumed[h], c)
 			}
 		case 1:
-			if c.first { // released, and claimed before all that is pending
+			if c.first { // it was released, and goes before all pending ones
 				c.due = none
 			}
 			fresh[h] = append(fresh[h], c)
@@ -366,9 +370,9 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 	return found, nil
 }
 
-// byFront makes what is pending due no later than what is pending behind it: that of a
-// large event may have come after those of later ones, and a claim takes the first
-// events, because of surehook_heads.claimed_to.
+// byFront makes a pending delivery due no later than the pending ones behind it. The
+// delivery of a large event may come after those of later events, and a claim takes the
+// first events because of surehook_heads.claimed_to.
 func byFront(all []candidate) {
 	due := never
 	for i := len(all) - 1; i >= 0; i-- {
@@ -379,8 +383,7 @@ func byFront(all []candidate) {
 	}
 }
 
-// plain tells whether all that can be due of a subscription are its first pending
-// deliveries.
+// plain tells whether only the first pending deliveries of a subscription can be due.
 func (h *head) plain(b *batch) bool {
 	return b.subs[h.subscription].skippedTo == 0 && h.resumedTo < 0 && (h.waiting == 0 || h.waitingFrom > b.now)
 }

@@ -14,7 +14,8 @@ import (
 const (
 	storedEvent = `SELECT e.no, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, length(e.body) = 0, coalesce(o.id, ''), coalesce(s.id, '')`
 	addressees  = ` LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription`
-	// selectEvents leaves out, by the time, what the bounds by number are too wide for.
+	// selectEvents excludes by the time those events for which the bounds by number are too
+	// wide.
 	selectEvents = storedEvent + ` FROM (
 			SELECT * FROM surehook_events WHERE no < $1 AND no >= $3 AND created_at >= $4 AND created_at <= $5 ORDER BY no DESC LIMIT $2) e` + addressees + ` ORDER BY e.no DESC`
 	selectEvent = storedEvent + `, e.body FROM surehook_events e` + addressees + ` WHERE e.id = $1`
@@ -112,8 +113,8 @@ func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (p
 	return page, next, nil
 }
 
-// list reads a page of what matches, from a number on, at ever more at a time. The
-// query has the number and how many to read as its first parameters.
+// list reads a page of the rows that match, from a number on, more at a time with each
+// read. The first two parameters of the query are the number and how many rows to read.
 func list[T any](w *work, limit int, at int64, matches func(*T) bool, scan func(r rows) (int64, T, error), query string, args ...any) (page []T, next string, err error) {
 	type numbered struct {
 		no  int64

@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// beExpander waits for the expander, and keeps others from being it, until the
-	// transaction ends.
+	// beExpander waits for the expander, and lets nobody else be it until the transaction
+	// ends.
 	beExpander = `SELECT position, newest, begun FROM surehook_feed_head FOR UPDATE`
 	// expanding lets one expander work at a time; the others do not wait, and find no row.
-	// It reads the row as the one before has left it, and the statements that follow see
-	// all that this one has committed: so positions appear in their order.
+	// It reads the row as the expander before stored it, and the statements that follow see
+	// all that this one committed: so positions appear in their order.
 	expanding      = beExpander + ` SKIP LOCKED`
 	somethingBegun = "begun"
-	// expansionState is whether the transaction expands, and whether something is begun.
+	// expansionState tells whether the transaction expands, and whether some event is
+	// begun.
 	expansionState = `CASE WHEN h.position IS NULL THEN 'false' WHEN h.begun = '{}' THEN 'true' ELSE '` + somethingBegun + `' END`
 
 	// selectUnexpanded finds the events that are begun, and up to $1 others.
@@ -43,11 +44,11 @@ var (
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`)
 )
 
-// unexpanded is an outbox row, and what of its event decides who gets it.
+// unexpanded is an outbox row, with all of its event that decides who gets it.
 type unexpanded struct {
 	seq, event   int64
-	patternText  string   // the patterns that ask for it, with a space between;
-	patterns     []string // these
+	patternText  string   // the patterns that match it, with a space between
+	patterns     []string // the same, one by one
 	subscriber   int64
 	subscription int64
 	xid          uint64
@@ -55,7 +56,7 @@ type unexpanded struct {
 	after        int64
 	published    timestamp
 	notice       bool
-	bytes        int32 // its body's length
+	bytes        int32 // the length of its body
 	about        int64
 }
 
@@ -65,43 +66,45 @@ type made struct {
 	of *unexpanded
 }
 
-// expansion is what a batch expands. Positions appear in their order, and an event has its
-// one before it has deliveries. A subscription may get that of a large event after those of
-// later ones, so these are how others rely on it:
-//   - A claim takes what is pending by its position: claimed_to is lowered for what comes
-//     late (arrive), and what is pending behind that is due no sooner (byFront).
-//   - What is begun was committed before any resume that sees its position. So what comes
-//     late at or below left_to is cancelled as it is made (asker.left), and never pending
-//     there. resumed_to speaks of what waits since an earlier epoch: nothing comes late to
-//     that.
-//   - Marks, and what a resume has left, are compared with the first of the outbox, where a
-//     large event stays until it is whole. So closing subscriptions wait for it.
-//   - What a sweep remembers of how far it is may be above what comes late, which is found
-//     when nothing is found behind it any more.
-//   - What a replay of delivered ones finds below its boundary, and was made since, is in
-//     surehook_replay_late; one of dead letters goes by when they ended.
-//   - Pruning leaves what is begun.
+// expansion is the part of a batch that expands events. Positions appear in their order,
+// and an event has its position before it has deliveries. A subscription may get the
+// delivery of a large event after those of later events. Others rely on the order as
+// follows:
+//   - A claim takes pending deliveries by position. arrive lowers claimed_to for a late
+//     one, and byFront makes it no later than the pending ones behind it.
+//   - An event that is begun was committed before any resume that sees its position. So a
+//     late delivery at or below left_to is cancelled when it is made (match.skipped), and
+//     is never pending there. resumed_to counts only deliveries that wait since an earlier
+//     epoch: none of them comes late.
+//   - Snapshot marks, and those of resumes that skip something, are compared with the first
+//     row of the outbox. A large event stays there until it is expanded whole, so closing
+//     subscriptions wait for it.
+//   - The position that a sweep remembers may be above a late delivery. That is found when
+//     nothing is found behind the position any more.
+//   - A replay of delivered deliveries may find one below its boundary that was made since:
+//     it is in surehook_replay_late. A replay of dead letters goes by when they ended.
+//   - Pruning keeps the events that are begun.
 type expansion struct {
 	*batch
 	p sender.ExpandParams
 	x sender.Expanded
 
-	position int64     // the last one that is assigned,
-	newest   timestamp // and the latest time of an event up to there
+	position int64     // the last one that is assigned
+	newest   timestamp // the latest time of an event up to it
 
 	made    []made
-	fed     []*unexpanded // that have got their positions
-	newests []timestamp   // as of these
-	done    []int64       // seq of those that are expanded whole
-	cut     []*unexpanded // those that are not, as they are to be stored
-	begun   []int64       // seq of all that are begun and not whole
+	fed     []*unexpanded // events that got their positions
+	newests []timestamp   // newest, as of each of fed
+	done    []int64       // seq of the events that are expanded whole
+	cut     []*unexpanded // the events that are not, as they are to be stored
+	begun   []int64       // seq of all events that are begun and not whole
 
-	whole sender.Expanded // without large events
+	whole sender.Expanded // what x has without large events
 }
 
-// expand finds events that are not expanded, and decides who gets them: nil if there
-// are none, or if somebody else expands. What it decides is sent with a later
-// statement; the deliveries themselves are kept by claimAll, leased or pending.
+// expand finds events that are not expanded, and decides who gets them. It returns nil if
+// there are none, or if somebody else expands. A later statement sends its decisions.
+// claimAll keeps the deliveries themselves, leased or pending.
 func (b *batch) expand(p sender.ExpandParams, from int64, f turnsFrom, seen *around) (*expansion, error) {
 	if p.Events <= 0 {
 		return nil, nil
@@ -141,7 +144,7 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f turnsFrom, seen *aro
 	return e, nil
 }
 
-// remember notes for the next expansions what this one has found, once it is committed.
+// remember notes for the next expansions what this one found, once it is committed.
 func (e *expansion) remember(from int64, found []unexpanded, waiting int) {
 	least := slices.MinFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
 	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries
@@ -182,7 +185,7 @@ func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
 	return found, err
 }
 
-// decide says how much of which event is made, and makes it.
+// decide plans how many deliveries of each event are made, and makes them.
 func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) error {
 	candidates := make([]fanout.Candidate, len(found))
 	anyLarge := false
@@ -223,7 +226,7 @@ func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) 
 	return nil
 }
 
-// objects reads what events are about.
+// objects reads the objects of events.
 func (e *expansion) objects(found []unexpanded, candidates []fanout.Candidate) error {
 	at := make(map[int64]int, len(found))
 	for i := range found {
@@ -238,7 +241,7 @@ func (e *expansion) objects(found []unexpanded, candidates []fanout.Candidate) e
 	}, selectObjects, column(found, func(ev unexpanded) int64 { return ev.event }))
 }
 
-// next makes an event's deliveries for the first of those who ask, from ev.after on.
+// next makes deliveries of an event for its first matches behind ev.after.
 func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 	list, whole := all.of(ev)
 	position := ev.position
@@ -271,7 +274,7 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 	e.cut = append(e.cut, ev)
 }
 
-// store writes what expanding makes of the feed and the outbox.
+// store writes what the expansion changes in the feed and the outbox.
 func (e *expansion) store() error {
 	if e == nil || len(e.fed)+len(e.done)+len(e.cut) == 0 {
 		return nil
@@ -300,7 +303,7 @@ func (e *expansion) store() error {
 	return nil
 }
 
-// targets are the subscriptions that have got deliveries.
+// recipients returns the subscriptions that get deliveries.
 func (e *expansion) recipients() []int64 {
 	if e == nil {
 		return nil
@@ -308,7 +311,7 @@ func (e *expansion) recipients() []int64 {
 	return column(e.made, func(m made) int64 { return m.Subscription })
 }
 
-// arrive counts the deliveries that subscriptions have got, whose heads are locked, and
+// arrive counts the new deliveries in their subscriptions' heads, which are locked, and
 // makes these due.
 func (e *expansion) arrive() {
 	if e == nil {
@@ -322,7 +325,7 @@ func (e *expansion) arrive() {
 	for _, m := range e.made {
 		h := e.heads.by[m.Subscription]
 		h.pending++
-		h.claimedTo = min(h.claimedTo, m.Event-1) // that of a large event comes late
+		h.claimedTo = min(h.claimedTo, m.Event-1) // the delivery of a large event comes late
 		h.lower(e.now)
 		here := e.arrived[h]
 		if here == nil {
@@ -335,7 +338,7 @@ func (e *expansion) arrive() {
 	}
 }
 
-// keep puts what has arrived at heads among what is pending there.
+// keep stores the new deliveries of some heads as pending.
 func (b *batch) keep(at func(h *head) bool) error {
 	var kept []*head
 	n := 0

@@ -13,20 +13,19 @@ const (
 	selectFeedEnds = `SELECT h.position, p.position FROM surehook_feed_head h CROSS JOIN surehook_feed_pruned p`
 
 	feedEvent = storedEvent + `, f.position, length(e.body)`
-	// selectFeed is what follows a position, and selectFeedOf is what of the next $2
-	// events the subscriber with the number $4 may see.
+	// selectFeed reads the events behind a position. selectFeedOf reads, of the next $2
+	// events, those that the subscriber with the number $4 may see.
 	selectFeed   = feedEvent + ` FROM surehook_feed f JOIN surehook_events e ON e.no = f.event` + addressees + ` WHERE f.position > $1 ORDER BY f.position LIMIT $2`
 	selectFeedOf = feedEvent + ` FROM (SELECT position, event FROM surehook_feed WHERE position > $1 ORDER BY position LIMIT $2) f
 		JOIN surehook_events e ON e.no = f.event` + addressees + ` WHERE e.subscriber IN (0, $4) ORDER BY f.position LIMIT $3`
-	// selectFeedLooked says how far the next $2 events go.
+	// selectFeedLooked counts the next $2 events, and returns the last of their positions.
 	selectFeedLooked = `SELECT count(*), coalesce(max(position), 0) FROM (SELECT position FROM surehook_feed WHERE position > $1 ORDER BY position LIMIT $2) f`
 	selectBodies     = `SELECT no, body FROM surehook_events WHERE no = ANY($1)`
 	selectFeedEvent  = storedEvent + `, e.body FROM surehook_events e` + addressees + ` WHERE e.id = $1 AND ($2::bigint IS NULL OR e.subscriber IN (0, $2))`
 )
 
-// Feed implements sender.FeedStore. Positions are given when an event is expanded,
-// after its commit, by one expander at a time: so there must be a dispatcher that
-// runs, in whatever process.
+// Feed implements sender.FeedStore. An event gets its position when it is expanded, after
+// its commit, by one expander at a time. So a dispatcher must run, in any process.
 func (c *core) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage, err error) {
 	if err := q.Check(); err != nil {
 		return p, err
@@ -47,8 +46,8 @@ func (c *core) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage,
 	return p, nil
 }
 
-// feed reads what a page has first, and then the bodies of as much of it as it can
-// have: rows that are not wanted would have to be read to their ends.
+// feed reads the events of a page without their bodies, and then the bodies of those that
+// fit: a body that is not wanted would have to be read to its end.
 func (w *work) feed(q *sender.FeedQuery, viewer *int64, p *sender.FeedPage) error {
 	query, args, look := selectFeed, []any{q.After, q.Limit}, q.Limit
 	if viewer != nil {
@@ -81,7 +80,7 @@ func (w *work) feed(q *sender.FeedQuery, viewer *int64, p *sender.FeedPage) erro
 	return w.bodies(numbers, p.Events)
 }
 
-// looked is how far a page has looked that has its events.
+// looked returns the position up to which a page that has its events has looked.
 func (w *work) looked(q *sender.FeedQuery, p *sender.FeedPage, whole bool, look int) (int64, error) {
 	if n := len(p.Events); n > 0 && (!whole || n == q.Limit) {
 		return p.Events[n-1].Position, nil
@@ -143,7 +142,8 @@ func (c *core) FeedEvent(ctx context.Context, viewer, id string) (e sender.Store
 	return e, nil
 }
 
-// viewer is the number of the one who reads; nil for the operator, who sees all.
+// viewer returns the number of the subscriber who reads, or nil for the operator, who sees
+// all.
 func (w *work) viewer(id string) (*int64, error) {
 	if id == sender.Operator {
 		return nil, nil

@@ -8,19 +8,19 @@ import (
 )
 
 // At ordinary rates a step finds a few events for a few subscriptions. Then one statement
-// reads the events with their bodies and with who asks for them, on one trip with what
+// reads the events with their bodies and their matches, on one trip with the statement that
 // begins the step. Where there is more of anything, each is read by itself.
 const (
 	fewEvents     = 16
-	fewDeliveries = 16        // that the last step has made
+	fewDeliveries = 16        // that the last step made
 	fewOfOne      = 64        // that one event makes
 	smallBody     = 16 * 1024 // bytes
 )
 
-// selectFew is selectUnexpanded where nothing is begun, with a row for each who asks.
+// selectFew is selectUnexpanded for when no event is begun, with a row for each match.
 //
-// To read the bodies before the claim is safe: who removes them waits for the expander
-// before it looks for what is in flight.
+// It is safe to read the bodies before the claim: whoever removes a body waits for the
+// expander before looking for what is in flight.
 var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
 		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), e.body,
 		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0)
@@ -37,7 +37,7 @@ var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription
 		LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
 	ORDER BY o.seq`
 
-// few are events as they are read, with who asks for the last of them.
+// few are events as they are read, with the matches of the last of them.
 type few struct {
 	*expansion
 	all     *matches
@@ -46,11 +46,11 @@ type few struct {
 
 	matches  []*match
 	patterns []pattern
-	plain    bool // nothing more need be known of any of them than that it asks
+	plain    bool // no match needs more to be read than that it matches
 }
 
-// findFew is find for events that are few, none of which is begun. It notes who asks for
-// them, as far as that is plain.
+// findFew is find for a few events, none of which is begun. It keeps their matches where
+// these are plain.
 func (e *expansion) findFew(events int, from int64, all *matches) ([]unexpanded, error) {
 	e.early = map[int64]sender.Payload{}
 	f := few{expansion: e, all: all, resumed: map[int64][]*match{}}
@@ -98,7 +98,7 @@ func (f *few) scan(r rows) error {
 	return nil
 }
 
-// answer answers the questions of the last event, if all who ask for it are known.
+// keep keeps the matches of the last event, if all of them are known.
 func (f *few) keep() {
 	if f.plain && len(f.matches) < fewOfOne {
 		for _, q := range f.all.patternsOf(&f.found[len(f.found)-1]) {

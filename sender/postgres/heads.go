@@ -11,9 +11,10 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// head is what a subscription's row says of how far its work is, and how it does.
+// head is the row of the live work of a subscription: how far the work is, and how the
+// endpoint does.
 type head struct {
-	at           pgtype.TID // where the row is: nobody moves it while it is locked
+	at           pgtype.TID // where the row is: it stays there while it is locked
 	subscription int64
 	subscriber   int64
 	lane         sender.Lane
@@ -31,32 +32,32 @@ type head struct {
 	resumedTo   int64 // -1: nothing waits since an earlier epoch
 	rateAt      timestamp
 	health      sender.Health
-	missing     bool // it stands for one that is not there: see standIn
+	missing     bool // it stands for a row that is missing: see standIn
 }
 
 const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,
 	leases_end, owner, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure`
 
-// headWidth is how many columns that are.
+// headWidth is the number of headColumns.
 const headWidth = 24
 
 const (
-	// lockHeads is the first lock of whoever changes deliveries. All take several in
-	// this order.
+	// lockHeads is the first lock of a transaction that changes deliveries. All
+	// transactions take their heads in this order.
 	lockHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription = ANY($1) ORDER BY subscription FOR UPDATE`
 )
 
-// lockHeadsAt is given them in their order, with where they may be. A row that is
-// moved while it waits may be missing.
+// lockHeadsAt takes the subscriptions in their order, with where their rows may be. A row
+// that is moved while it waits may be missing in the result.
 var lockHeadsAt = overRows(`WITH found AS MATERIALIZED (
 			SELECT coalesce((SELECT h.ctid FROM surehook_heads h WHERE h.ctid = u.at AND h.subscription = u.no),
 				(SELECT h.ctid FROM surehook_heads h WHERE h.subscription = u.no)) AS at
 			FROM unnest($1::bigint[], $2::tid[]) AS u(no, at))
 		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`)
 
-// updateHeads finds rows by where they are, which costs the same however many dead
-// versions of them there are. It fails if it has not found them all. Most have the owner
-// that they had.
+// updateHeads finds rows by where they are, which costs the same however many dead versions
+// of them there are. It fails if it does not find all of them. Most heads keep their owner,
+// so the column is written only if one changes.
 var updateHeads, updateHeadsAndOwners = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner", ", $23::bigint[]", ", owner")
 
 func updateHeadsOf(set, column, name string) rowwise {
@@ -85,8 +86,8 @@ func scanHead(r rows) (h head, err error) {
 	return h, err
 }
 
-// heads are those that a transaction has locked: as they are stored, and as they are
-// to be.
+// heads are the heads that a transaction has locked: as they are stored, and as they are to
+// be.
 type heads struct {
 	by     map[int64]*head
 	stored map[int64]head
@@ -96,22 +97,21 @@ func newHeads() heads { return heads{by: map[int64]*head{}, stored: map[int64]he
 
 func (hs *heads) put(h head) *head {
 	hs.stored[h.subscription] = h
-	if h.lane == noLane { // it is stored anew, where it is found
+	if h.lane == noLane { // it is stored as new when the head is written
 		h.lane, h.health.Lane = sender.LaneNew, sender.LaneNew
 	}
 	hs.by[h.subscription] = &h
 	return &h
 }
 
-// lower makes a subscription due no later than at, if anything of it may be
-// claimed.
+// lower makes a subscription due no later than at, unless it is held.
 func (h *head) lower(at timestamp) {
 	if h.open {
 		h.nextDue = min(h.nextDue, at)
 	}
 }
 
-// live is how many deliveries have not ended.
+// live returns how many deliveries have not ended.
 func (h *head) live() int64 { return h.pending + h.waiting + h.leased }
 
 // lease counts a lease that ends at until.
@@ -122,7 +122,7 @@ func (h *head) lease(until timestamp) {
 	h.leased++
 }
 
-// meet brings a head up to what callers have made of its subscription.
+// catchUp applies to a head what callers have changed in its subscription.
 func (h *head) catchUp(sub *subscription, now timestamp) {
 	if h.missing {
 		h.subscriber, h.epoch = sub.SubscriberNumber, sub.epoch
@@ -152,7 +152,7 @@ func (h *head) catchUp(sub *subscription, now timestamp) {
 	}
 }
 
-// changed are the heads that are not as they are stored, in their order.
+// changed returns the heads that differ from what is stored, in their order.
 func (hs *heads) changed() (all []*head) {
 	for _, no := range slices.Sorted(maps.Keys(hs.by)) {
 		h := hs.by[no]
@@ -214,9 +214,9 @@ func (b *batch) updateHeads(all []*head) query {
 	return query{b.text(updateHeadsAndOwners.of(len(all))), append(headArgs(all), field(all, func(h *head) int64 { return h.owner }))}
 }
 
-// storeHeads writes what has changed, and moves their subscribers' turns. served are
-// the subscribers that a claim has served, by lane. It is the last that a transaction
-// does.
+// storeHeads writes the heads that changed, and moves the turns of their subscribers.
+// served are the subscribers that a claim served, by lane. Nothing else locks anything
+// after it.
 func (b *batch) storeHeads(served map[turnKey]bool) error {
 	all := b.heads.changed()
 	moves := map[turnKey]*turnMove{}
@@ -266,25 +266,26 @@ type turnKey struct {
 	subscriber int64
 }
 
-// turnMove is what becomes of a turn.
+// turnMove is the change of a turn.
 type turnMove struct {
 	turnKey
-	low    timestamp // it is due no later, if it was not served
+	low    timestamp // if it was not served, it becomes due no later
 	served bool
 }
 
 const (
-	// lockTurns is given them in their order, with where they may be.
+	// lockTurns takes the turns in their order, with where their rows may be.
 	lockTurns = `WITH found AS MATERIALIZED (SELECT ` + turnAt + ` AS at FROM unnest($1::smallint[], $2::bigint[], $3::tid[]) AS u(lane, subscriber, at))
 		SELECT t.lane FROM found CROSS JOIN LATERAL (SELECT lane FROM surehook_turns WHERE ctid = found.at FOR UPDATE) t`
 	turnAt = `coalesce((SELECT t.ctid FROM surehook_turns t WHERE t.ctid = u.at AND t.lane = u.lane AND t.subscriber = u.subscriber),
 		(SELECT t.ctid FROM surehook_turns t WHERE t.lane = u.lane AND t.subscriber = u.subscriber))`
 
-	// updateTurns puts subscribers that were served where the first of their
-	// subscriptions is, and others no later than theirs; at the tail of those that are
-	// due, if that one is: nobody's place is ever in the past, where turnFloor does not
-	// look. What lies below low is dead, and is not passed over. It is a statement of its own after
-	// lockTurns, because it must see what those who had the lock before have committed.
+	// updateTurns makes a served subscriber due when the first of its subscriptions is, and
+	// another one no later than its subscription that changed. If that is due already, the
+	// turn goes to the tail of those that are due: no turn is ever due in the past, where
+	// turnFrom does not look. Rows below low are dead, and the scan does not pass over
+	// them. It is a statement of its own after lockTurns, because it must see what those
+	// who had the lock before have committed.
 	updateTurns = `UPDATE surehook_turns t SET
 			turn = CASE WHEN m.served THEN $5 ELSE t.turn END,
 			next_due = CASE WHEN m.served THEN greatest($6, m.least) ELSE least(t.next_due, greatest($6, m.low)) END,
@@ -299,7 +300,7 @@ const (
 		RETURNING t.lane, t.subscriber, t.ctid`
 )
 
-// moveTurns is the last lock that a transaction takes.
+// moveTurns takes the last lock of a transaction.
 func (b *batch) moveTurns(moves []*turnMove) error {
 	if len(moves) == 0 {
 		return nil
@@ -330,7 +331,7 @@ func (b *batch) moveTurns(moves []*turnMove) error {
 	return nil
 }
 
-// distinct sorts numbers, each once.
+// distinct returns the numbers in their order, each once.
 func distinct(nos []int64) []int64 {
 	all := slices.Clone(nos)
 	slices.Sort(all)

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// A list that has not filled its page looks further, at ever more at a time.
+	// lookMax bounds how much a list looks at in one read: while its page is not full, it
+	// reads twice as much each time.
 	lookMax = 1000
 )
 
@@ -102,8 +103,8 @@ func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery,
 	return page, rules.DeliveryCursor(after), nil
 }
 
-// firstLikely are the keys of the first most likely entries, and how many entries
-// these take with what lies between them.
+// firstLikely returns the keys of the first likely entries, up to a number, and how many
+// entries they and those between them are.
 func firstLikely(some []entry, most int) (n int, keys []sender.DeliveryKey) {
 	for i, e := range some {
 		if e.likely {
@@ -124,8 +125,8 @@ const (
 		WHERE a.class = $3`
 )
 
-// unlikely marks entries whose events or last attempts are not meant, which is
-// cheaper to see than all of a delivery.
+// unlikely marks entries whose event or last attempt does not match. That is cheaper to see
+// than whether the whole delivery does.
 func (w *work) unlikely(q *sender.DeliveryQuery, some []entry) error {
 	matching := map[int64]bool{}
 	err := w.each(func(r rows) (bool, error) {
@@ -162,7 +163,7 @@ func (w *work) unlikely(q *sender.DeliveryQuery, some []entry) error {
 	return nil
 }
 
-// scope is what a query asks about. known is false if there is nothing of that id.
+// scope returns the subject of a query. known is false if an id of it does not exist.
 func (w *work) scope(q *sender.DeliveryQuery) (sc scope, known bool, err error) {
 	event := int64(0)
 	for _, part := range []struct {
@@ -195,5 +196,5 @@ func (w *work) scope(q *sender.DeliveryQuery) (sc scope, known bool, err error) 
 	return sc, true, err
 }
 
-// selectOwner finds a deleted subscriber too.
+// selectOwner also finds a deleted subscriber.
 const selectOwner = `SELECT no FROM surehook_subscribers WHERE id = $1`

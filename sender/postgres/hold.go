@@ -12,9 +12,9 @@ import (
 const (
 	holdSubscription = `UPDATE surehook_subscriptions SET status = $2, held_at = {now}, disabled_reason = $3, version = version + 1 WHERE no = $1 RETURNING ` + durable
 
-	// leaving finds the last position that a resume does not take. $2: it takes none;
-	// $3: it takes what was published since. feed.newest never falls, so halving finds
-	// the last position before a time.
+	// skipping finds the last position that a resume skips. $2: the resume takes nothing
+	// that was held; $3: it takes what was published since. feed.newest never falls, so
+	// halving finds the last position before a time.
 	skipping = `halves AS (
 			SELECT 0::bigint AS low, position + 1 AS high FROM surehook_feed_head WHERE NOT $2::boolean AND $3::timestamptz IS NOT NULL
 			UNION ALL
@@ -26,8 +26,8 @@ const (
 		leaves AS MATERIALIZED (SELECT coalesce(CASE WHEN $2 THEN (SELECT position FROM surehook_feed_head)
 			ELSE (SELECT low FROM halves WHERE high - low <= 1) END, 0) AS position)`
 
-	// resumeSubscription reads the last position under the snapshot of the mark: an
-	// event that this does not see as expanded is still before the mark.
+	// resumeSubscription reads the last position under the snapshot of the mark: an event
+	// that the snapshot does not see as expanded is before the mark all the same.
 	resumeSubscription = `WITH RECURSIVE ` + skipping + `, ` + snapshotMarkNow + `,
 		s AS (UPDATE surehook_subscriptions SET status = 'active', held_at = NULL, disabled_reason = '', version = version + 1,
 				epoch = epoch + 1, resumed_at = {now}, resumed_from = leaves.position, left_to = greatest(left_to, leaves.position),
@@ -37,17 +37,17 @@ const (
 			SELECT s.no, s.epoch, leaves.position, mark.snapshot, mark.xid, mark.seq, CASE WHEN NOT $2 THEN $3::timestamptz END
 			FROM s, leaves, mark WHERE $2 OR $3::timestamptz IS NOT NULL)` + wakeThem
 
-	// What asker.gets and asker.left say of an event ev and a subscription s, one of
-	// whose patterns is p.
+	// getsEvent and isSkipped say in SQL what match.gets and match.skipped say, about an
+	// event ev and a subscription s with a pattern p.
 	getsEvent = `NOT ev.redacted AND p.subscription > ev.after AND (ev.about <> p.subscription OR p.pattern = split_part(ev.patterns, ' ', 1))
 		AND (p.since_seq IS NULL OR ev.seq > p.since_seq OR ev.xid <> p.since_xid AND NOT pg_visible_in_snapshot(ev.xid, p.since_snapshot))`
 	isSkipped = `EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = s.no
 		AND ev.seq <= l.seq AND (ev.xid = l.xid OR pg_visible_in_snapshot(ev.xid, l.snapshot))
 		AND (l.published_before IS NULL OR ev.created_at < l.published_before))`
 
-	// oldestHeld is when the oldest event before a time was published that a resume
-	// would send, expanded or not. An event that is expanded has left what it is to
-	// leave; of those that are not, a subscription gets what an expansion gives it.
+	// oldestHeld returns when the oldest event before a time was published that a resume
+	// would send, expanded or not. For expanded events the deliveries are there or were
+	// skipped. For the others it applies the rules of an expansion.
 	oldestHeld = `WITH RECURSIVE ` + skipping + `
 		SELECT least(
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
@@ -80,7 +80,7 @@ func (s *Store[Tx]) HoldSubscriptionTx(ctx context.Context, tx Tx, id string, st
 }
 
 // ResumeSubscriptionTx implements sender.RegistryStore. It writes a row of the
-// subscription, and one of surehook_left: the deliveries are looked at when they are
+// subscription, and one of surehook_left. The deliveries are looked at when they are
 // claimed, and when they are swept.
 func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, r sender.Resume) error {
 	w, no, present, err := s.lockSubscription(ctx, tx, id)
@@ -96,7 +96,7 @@ func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, 
 	if err := w.execs(resumeSubscription, no, r.None, timestampOf(r.Since)); err != nil {
 		return fail("resuming a subscription", err)
 	}
-	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	s.published.Store(true) // so that InTx wakes the dispatcher after the commit
 	return nil
 }
 

@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// To begin a statement costs the server, and us, more than what it does to a few rows. So
-// those that only write, and follow one another, are sent as one. They run on one snapshot,
-// and none sees what another one does: no two of a step write the same row.
+// To begin a statement costs the server, and us, more than to change a few rows. So
+// statements that only write, and follow one another, are sent as one. They run on one
+// snapshot, and none sees the changes of another: no two of a step write the same row.
 
-// joining is how a queued statement may become a part of another one.
+// joining says how a queued statement may become a part of another one.
 type joining uint8
 
 const (
 	joinNot  joining = iota
-	joinAny          // it is an INSERT, UPDATE or DELETE that returns nothing
-	joinLast         // it begins with WITH, and can have others in it
+	joinAny          // an INSERT, UPDATE or DELETE that returns nothing
+	joinLast         // a statement that begins with WITH, so that others can stand in it
 )
 
-// joins queues a statement that can be sent with others that write.
+// joins queues a statement that may be sent as one with others that write.
 func (w *work) joins(text string, args ...any) error {
 	if w.pipeline == nil {
 		return w.execs(text, args...)
@@ -29,8 +29,8 @@ func (w *work) joins(text string, args ...any) error {
 	return nil
 }
 
-// joined makes one statement of each run of those that only write, and of one that begins
-// with WITH after them.
+// joined makes one statement of each run of statements that only write, and of one behind
+// them that begins with WITH.
 func joined(qs []queuedQuery) []queuedQuery {
 	out := make([]queuedQuery, 0, len(qs))
 	for len(qs) > 0 {
@@ -75,13 +75,13 @@ var (
 	moved      sync.Map // by renumbering
 )
 
-// renumbering is a statement, and by how much its parameters move.
+// renumbering is a statement, with the number by which its parameters move.
 type renumbering struct {
 	text string
 	by   int
 }
 
-// renumbered is a statement whose parameters come after others.
+// renumbered moves the parameters of a statement behind those of others.
 func renumbered(text string, by int) string {
 	key := renumbering{text, by}
 	if t, ok := moved.Load(key); ok {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// channel is where hints are sent, with the schema as their text, and, behind a slash,
-	// who sends them.
+	// channel is where hints are sent. Their text is the schema, a slash, and who sends
+	// them.
 	channel = "surehook"
 
 	// notifyGap is how long a process gathers hints before it sends one. PostgreSQL
@@ -22,17 +22,17 @@ const (
 	// its own, and there are few of them.
 	notifyGap = 10 * time.Millisecond
 
-	// How long Listen waits before it connects again.
+	// Listen waits this long before it connects again.
 	relistenMin = 100 * time.Millisecond
 	relistenMax = 10 * time.Second
 )
 
-// hints are those that this process has for the others.
+// hints are the hints that this process has for the others.
 type hints struct {
 	mu        sync.Mutex
 	wanted    bool
 	running   bool
-	listening int // how many Listens run: then this process has dispatchers itself
+	listening int // how many Listens run; above 0, this process has dispatchers itself
 }
 
 // Wake implements sender.OutboxStore. In a process without a dispatcher it hints to
@@ -46,14 +46,14 @@ func (c *core) Wake() {
 	}
 }
 
-// hintOthers hints to other processes that something is due that they hold.
+// hintOthers hints to other processes that a subscription that they hold is due.
 func (c *core) hintOthers() {
 	c.hints.mu.Lock()
 	defer c.hints.mu.Unlock()
 	c.hintLater()
 }
 
-// hintLater has a hint sent, under the lock.
+// hintLater has a hint sent. Its caller holds the lock.
 func (c *core) hintLater() {
 	c.hints.wanted = true
 	if !c.hints.running {
@@ -69,8 +69,7 @@ func (c *core) wakeHere() {
 	}
 }
 
-// sendHints sends until none is wanted any more. An error loses a hint, and nothing
-// else.
+// sendHints sends until no hint is wanted. An error loses a hint, and nothing else.
 func (c *core) sendHints() {
 	for {
 		c.hints.mu.Lock()
@@ -94,7 +93,7 @@ func (c *core) sendHints() {
 func (c *core) Listen(ctx context.Context) {
 	c.listens(1)
 	defer c.listens(-1)
-	if c.pooler { // who listens there leaves that to others
+	if c.pooler { // a LISTEN there would stay on a connection that others get
 		<-ctx.Done()
 		return
 	}
@@ -119,8 +118,7 @@ func (c *core) listens(n int) {
 	c.hints.listening += n
 }
 
-// listen passes hints on until its connection breaks, and reports whether it had
-// one.
+// listen passes hints on until its connection breaks, and reports whether it had one.
 func (c *core) listen(ctx context.Context) (listened bool, err error) {
 	cfg := c.pool.Config()
 	if cfg.BeforeConnect != nil {
@@ -140,7 +138,7 @@ func (c *core) listen(ctx context.Context) (listened bool, err error) {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return false, err
 	}
-	c.wakeHere() // for what was sent before
+	c.wakeHere() // for hints that were sent before
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -152,5 +150,5 @@ func (c *core) listen(ctx context.Context) (listened bool, err error) {
 	}
 }
 
-// name is what this store's hints are known by.
+// name identifies the hints of this store.
 func (c *core) name() string { return strconv.FormatInt(c.shard, 36) }

@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// lockWoken locks the heads that callers have asked to be looked at. One that
-	// somebody else has locked is left to the next turn: nobody waits for it who has
-	// nothing to record there.
+	// lockWoken locks the heads of subscriptions that callers changed. A head that somebody
+	// else has locked is left to the next step: a step waits only for heads that it has
+	// results for.
 	lockWoken = `SELECT ` + headColumns + ` FROM surehook_heads
 		WHERE subscription = ANY(ARRAY(SELECT subscription FROM surehook_wakes LIMIT 100)) ORDER BY subscription FOR UPDATE SKIP LOCKED`
-	// deleteWakes is run when the heads are locked, and before the subscriptions are
-	// read: so it deletes none of what is not seen.
+	// deleteWakes runs when the heads are locked, and before the subscriptions are read: so
+	// it deletes no wake whose change is not seen.
 	deleteWakes = `DELETE FROM surehook_wakes WHERE subscription = ANY($1) RETURNING subscription`
 
 	leaseColumns = `l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, l.notice, l.redacted, l.bytes`
 )
 
-// takeLeases takes the leases that are held under a token, which guards the row.
-// They are looked up one by one, which is right however few there were a moment ago.
+// takeLeases takes the leases that are held under a token, which guards the row. They are
+// looked up one by one, which is right even if the statistics say that there are few.
 var takeLeases = overRows(`WITH q AS MATERIALIZED (
 		SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, event, token) CROSS JOIN LATERAL (
 			SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x)
 	DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
 	RETURNING ` + leaseColumns)
 
-// floorsNow are where the scans of a claim begin.
+// turnsFrom is where the scans of a claim begin in each lane.
 type turnsFrom [sender.Lanes]timestamp
 
 func (c *core) turnsFrom() (f turnsFrom) {
@@ -41,17 +41,17 @@ func (c *core) turnsFrom() (f turnsFrom) {
 	return f
 }
 
-// around is what a look has found, before a transaction or at its beginning: what it has
-// found nothing of need not be asked for.
+// around is the result of a look, before a transaction or at its beginning. What it did not
+// find need not be asked for.
 type around struct {
 	now   timestamp
-	woken bool                    // callers ask for something
-	due   [sender.Lanes]timestamp // when something is due next; none: nothing is
+	woken bool                    // callers changed subscriptions
+	due   [sender.Lanes]timestamp // when something is due next in each lane; none: nothing is
 }
 
 func (a *around) columns() []any { return []any{&a.woken, &a.due[0], &a.due[1], &a.due[2]} }
 
-// next is when something is due next; never: nothing is.
+// next returns when something is due next; never: nothing is.
 func (a *around) next() timestamp {
 	next := never
 	for _, due := range a.due {
@@ -62,21 +62,21 @@ func (a *around) next() timestamp {
 	return next
 }
 
-// hasDue tells whether anything of a lane is due, as far as is known.
+// hasDue tells whether a lane has something due, as far as is known.
 func (a *around) hasDue(lane int) bool {
 	return a == nil || a.due[lane] != none && a.due[lane] <= a.now
 }
 
 // found is what a batch has locked.
 type found struct {
-	leases map[sender.DeliveryKey]*live // that were taken
+	leases map[sender.DeliveryKey]*live // the leases that were taken
 	due    [sender.Lanes][]dueSubscriber
 }
 
-// begin locks the heads of what is recorded, and of those who have got something. Then
-// it takes the leases, and locks heads that callers ask for, or that are due, and that
-// nobody else has locked; and then it reads how their subscriptions are. So a
-// transaction waits for locks only before it has others, and in their order.
+// load locks the heads of subscriptions that have results or new deliveries. Then it takes
+// the leases, and locks heads that callers have woken, or that are due, if nobody else has
+// locked them. At last it reads the subscriptions. So a transaction waits for locks only
+// before it has others, and in their order.
 func (b *batch) load(f turnsFrom, recipients []int64, a *around) (found, error) {
 	woke := a == nil || a.woken
 	out := found{leases: make(map[sender.DeliveryKey]*live, len(b.Results))}
@@ -177,7 +177,7 @@ func (b *batch) load(f turnsFrom, recipients []int64, a *around) (found, error) 
 	return out, nil
 }
 
-// columns are where leaseColumns are scanned to.
+// columns returns where leaseColumns are scanned to.
 func (l *live) columns() []any {
 	return []any{&l.subscription, &l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted, &l.bytes}
 }

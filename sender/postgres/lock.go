@@ -6,8 +6,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// lock locks the heads of subscriptions, and reads how these are: the statement
-// after the lock has a newer snapshot, so nothing is missed that came before it.
+// lock locks the heads of subscriptions, and reads the subscriptions. The statement after
+// the lock has a newer snapshot, so it misses nothing that came before the lock.
 func (b *batch) lock(subscriptions []int64) error {
 	var missing []int64
 	for _, no := range subscriptions {
@@ -37,7 +37,8 @@ func (b *batch) lock(subscriptions []int64) error {
 	return b.readSubscriptions(locked)
 }
 
-// lockQuery locks the heads of subscriptions, which are given in their order.
+// lockQuery returns the statement that locks heads. The subscriptions are given in their
+// order.
 func (b *batch) lockQuery(subscriptions []int64) query {
 	if b.again {
 		return query{b.text(lockHeads), []any{subscriptions}}
@@ -45,8 +46,8 @@ func (b *batch) lockQuery(subscriptions []int64) query {
 	return query{b.text(lockHeadsAt.of(len(subscriptions))), []any{given(subscriptions), given(rowsAt(&b.rowAt, b.rowAt.heads, subscriptions))}}
 }
 
-// allLocked returns an error if heads are missing that may have moved while they were
-// waited for. When the transaction runs again they are found by their keys.
+// allLocked returns an error if heads are missing: they may have moved while they were
+// waited for. When the transaction runs again, they are found by their keys.
 func (b *batch) allLocked(subscriptions []int64) error {
 	if b.again {
 		return nil
@@ -59,7 +60,8 @@ func (b *batch) allLocked(subscriptions []int64) error {
 	return nil
 }
 
-// know reads the subscriptions of heads that are locked, if they were not read since.
+// readSubscriptions reads the subscriptions of heads that are locked, unless they were read
+// since.
 func (b *batch) readSubscriptions(locked []int64) error {
 	var unknown []int64
 	for _, no := range locked {
@@ -87,7 +89,7 @@ func (b *batch) readSubscriptions(locked []int64) error {
 	return nil
 }
 
-// one locks the head of a subscription that must be there.
+// lockOne locks the head of a subscription that must exist.
 func (b *batch) lockOne(subscription int64) (*head, *subscription, error) {
 	if err := b.lock([]int64{subscription}); err != nil {
 		return nil, nil, err

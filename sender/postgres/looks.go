@@ -7,17 +7,18 @@ import (
 	"github.com/surehook/surehook/sender/internal/processes"
 )
 
-// Statements that look for something due have these parameters: by lane, whether, and from when on;
-// then its own; and where the statement is a shared one, the process.
+// Statements that look for something due have these parameters: whether to look in each
+// lane; from when on in each lane; then their own; and at last the process, if others share
+// the work.
 
 var (
-	// selectIdle tells whether there is anything to do. It is run without the settings for
-	// the store's own transactions: of the outbox EXISTS would forget the order, and read
-	// what is dead.
+	// selectIdle tells whether there is anything to do. It runs without the settings of the
+	// store's transactions. EXISTS over the outbox would lose the order, and read dead
+	// rows.
 	selectIdle = shareableBy(9, func(due []string) string {
 		return `SELECT {now}, ` + lookAround(due) + `, $7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
 	})
-	// lockFeedHead begins what expands.
+	// lockFeedHead begins an expansion.
 	lockFeedHead = shareableBy(8, func(due []string) string {
 		return `SELECT {now}, set_config('surehook.expanding', ` + expansionState + `, true), coalesce(h.position, 0), coalesce(h.newest, '-infinity'), ` +
 			operatorNo + `, ` + lookAround(due) + ` FROM (SELECT 1) one LEFT JOIN LATERAL (` + expanding + `) h ON true`
@@ -27,14 +28,14 @@ var (
 	})
 )
 
-// lookAround says whether callers ask for something, and when something is due next in
+// lookAround tells whether callers changed subscriptions, and when something is due next in
 // each lane.
 func lookAround(due []string) string {
 	return `EXISTS (SELECT 1 FROM surehook_wakes), ` + due[0] + `, ` + due[1] + `, ` + due[2]
 }
 
-// shareableBy makes a statement of when something is due next in each lane. process is the
-// number of that parameter.
+// shareableBy makes a statement that reads when something is due next in each lane. process
+// is the number of that parameter.
 func shareableBy(process int, text func(due []string) string) processes.Shareable {
 	const now = `(SELECT {now})`
 	due := func(also string) string {
@@ -49,7 +50,7 @@ func shareableBy(process int, text func(due []string) string) processes.Shareabl
 	return processes.Shareable{Alone: due(""), Shared: due(` AND (next_due > ` + now + ` OR ` + freeTurn(now, "$"+strconv.Itoa(process)) + `)`)}
 }
 
-// lookArgs are the parameters of such a statement.
+// lookArgs returns the parameters of such a statement.
 func lookArgs(p *sender.ClaimParams, f turnsFrom, shared bool, more ...any) []any {
 	args := append([]any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}, more...)
 	if shared {

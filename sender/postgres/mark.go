@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// mark tells what was committed before something else was done: see the tables.
+// snapshotMark tells which events were committed before a subscription changed: see the
+// comments in the migrations.
 type snapshotMark struct {
 	snapshot snapshot
 	xid      uint64
 	seq      int64
 }
 
-// precedes tells whether an event is after the mark.
+// precedes tells whether an event came after the mark.
 func (m *snapshotMark) precedes(ev *unexpanded) bool {
-	// What got its seq later was committed later, whatever its transaction's id, which
-	// can be that of another cluster after a dump was restored.
+	// An event with a higher seq was committed later, whatever the id of its transaction:
+	// after a dump was restored that can be one of another cluster.
 	return ev.seq > m.seq || ev.xid != m.xid && !m.snapshot.sees(ev.xid)
 }
 
@@ -27,7 +28,7 @@ type snapshot struct {
 	running    []uint64
 }
 
-// sees tells whether a transaction that was committed is visible in the snapshot.
+// sees tells whether a committed transaction is visible in the snapshot.
 func (s *snapshot) sees(xid uint64) bool {
 	return xid < s.xmin || xid < s.xmax && !slices.Contains(s.running, xid)
 }
@@ -62,7 +63,7 @@ func parseXID(text string) (uint64, error) {
 	return xid, nil
 }
 
-// parseMark reads a mark whose columns are NULL, or are not.
+// parseSnapshotMark reads a mark. It returns nil if the columns are NULL.
 func parseSnapshotMark(snapshot, xid *string, seq *int64) (*snapshotMark, error) {
 	if snapshot == nil || xid == nil || seq == nil {
 		return nil, nil

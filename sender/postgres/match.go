@@ -5,15 +5,17 @@ import (
 	"slices"
 )
 
-// asker is a subscription that asks for an event's type, or that it is addressed to.
+// match is a subscription that asks for the type of an event, or that the event is
+// addressed to.
 type match struct {
 	subscription int64
 	since, until *snapshotMark // nil: unbounded
-	gone         bool          // it was deleted
+	gone         bool          // the subscription was deleted
 	skips        []unexpandedSkip
 }
 
-// unexpandedLeft cancels what is before a mark, and was published before a time.
+// unexpandedSkip cancels deliveries of events that came before a mark, and were published
+// before a time.
 type unexpandedSkip struct {
 	snapshotMark
 	publishedBefore timestamp
@@ -23,31 +25,31 @@ func (a *match) gets(ev *unexpanded) bool {
 	return !a.gone && (a.since == nil || a.since.precedes(ev)) && (a.until == nil || !a.until.precedes(ev))
 }
 
-// left tells whether a resume has left an event behind that was committed before it.
+// skipped tells whether a resume skipped an event that was committed before it.
 func (a *match) skipped(ev *unexpanded) bool {
 	return slices.ContainsFunc(a.skips, func(l unexpandedSkip) bool {
 		return !l.precedes(ev) && (l.publishedBefore == none || ev.published < l.publishedBefore)
 	})
 }
 
-// asked is a question: which of a subscriber's subscriptions, or of everyone's, ask
-// for a pattern? Those after a number.
+// pattern names a list of subscriptions: those of a subscriber, or of everyone, that ask
+// for a pattern, behind a number.
 type pattern struct {
 	text       string
 	subscriber int64 // 0: everyone's
 	after      int64
 }
 
-// askers are the answers to the questions of a batch of events.
+// matches are the subscriptions that match a batch of events.
 type matches struct {
 	operator int64
 	limit    int
 	by       map[pattern][]*match
-	one      map[int64]*match      // those that are addressed alone
-	lists    map[pattern]matchList // by all patterns of an event together
+	one      map[int64]*match      // subscriptions that an event is addressed to
+	lists    map[pattern]matchList // for all patterns of an event together
 }
 
-// answer is who may get an event, and whether these are all.
+// matchList holds the subscriptions that may get an event, and whether these are all.
 type matchList struct {
 	list  []*match
 	whole bool
@@ -57,10 +59,10 @@ const (
 	operatorNo = `coalesce((SELECT no FROM surehook_subscribers WHERE id = $7 AND deleted = 0), 0)`
 
 	matchColumns = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch`
-	// Rows are compared where equations would say the same: of an order, what is equal to
-	// something is left out, and any index that has the last column would then do as well
-	// for a planner that has no statistics, such as that of everyone's subscriptions for a
-	// question about one subscriber's.
+	// The comparison of rows says the same as equations would. But a planner without
+	// statistics leaves out of an order whatever is equal to something, and any index with
+	// the last column would do: for one subscriber it might read that of everyone's
+	// subscriptions.
 	selectMatches = `SELECT q.i, p.* FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS q(pattern, subscriber, after, i)
 		CROSS JOIN LATERAL (SELECT ` + matchColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
 			WHERE (p.subscriber, p.pattern, p.subscription) > (q.subscriber, q.pattern, q.after) AND (p.subscriber, p.pattern) <= (q.subscriber, q.pattern)
@@ -74,7 +76,7 @@ const (
 	selectUnexpandedSkips = `SELECT subscription, snapshot::text, xid::text, seq, published_before FROM surehook_left WHERE subscription = ANY($1)`
 )
 
-// ask finds who asks for events: up to the limit for each question.
+// findMatches finds the subscriptions that match events, up to the limit for each pattern.
 func (e *expansion) findMatches(found []unexpanded, all *matches) error {
 	seen := map[pattern]bool{}
 	var ofSubscribers, everyones []pattern
@@ -159,7 +161,7 @@ func (e *expansion) findMatches(found []unexpanded, all *matches) error {
 	return e.readSkips(resumed)
 }
 
-// lefts reads what resumes have left behind of subscriptions.
+// readSkips reads what resumes of subscriptions skipped.
 func (e *expansion) readSkips(resumed map[int64][]*match) error {
 	if len(resumed) == 0 {
 		return nil
@@ -188,7 +190,7 @@ func (e *expansion) readSkips(resumed map[int64][]*match) error {
 	}, selectUnexpandedSkips, nos)
 }
 
-// questions are those whose answers are an event's subscriptions.
+// patternsOf returns the patterns whose subscriptions get an event.
 func (all *matches) patternsOf(ev *unexpanded) []pattern {
 	var qs []pattern
 	for _, text := range ev.patterns {
@@ -200,8 +202,8 @@ func (all *matches) patternsOf(ev *unexpanded) []pattern {
 	return qs
 }
 
-// of lists who may get an event, in the order of their numbers. whole is false if
-// there may be others behind the last.
+// of lists who may get an event, in the order of their numbers. whole is false if there may
+// be others behind the last.
 func (all *matches) of(ev *unexpanded) (list []*match, whole bool) {
 	if ev.subscription != 0 {
 		if a := all.one[ev.subscription]; a != nil && a.subscription > ev.after {
@@ -213,7 +215,7 @@ func (all *matches) of(ev *unexpanded) (list []*match, whole bool) {
 	if cached, ok := all.lists[key]; ok {
 		return cached.list, cached.whole
 	}
-	upTo := int64(-1) // of a question that was not answered whole
+	upTo := int64(-1) // the lowest end of a list that is not whole
 	for _, q := range all.patternsOf(ev) {
 		some := all.by[q]
 		list = append(list, some...)
@@ -223,7 +225,7 @@ func (all *matches) of(ev *unexpanded) (list []*match, whole bool) {
 			}
 		}
 	}
-	// Of several patterns the oldest mark says since when.
+	// If several patterns match, the oldest mark counts.
 	slices.SortFunc(list, func(x, y *match) int {
 		return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.sinceSeq(), y.sinceSeq()))
 	})
@@ -235,8 +237,8 @@ func (all *matches) of(ev *unexpanded) (list []*match, whole bool) {
 	return list, upTo < 0
 }
 
-// byName tells whether the subscription that an event tells of asks for exactly its
-// type, or is the one that it is addressed to.
+// byName tells whether the subscription that an event tells about asks for exactly its
+// type, or is the addressee.
 func (all *matches) byName(ev *unexpanded) bool {
 	for _, subscriber := range []int64{ev.subscriber, all.operator} {
 		for _, a := range all.by[pattern{ev.patterns[0], subscriber, ev.after}] {

@@ -142,14 +142,15 @@ func (c *core) PutOffNotice(ctx context.Context, id string, after time.Duration)
 }
 
 const (
-	// A caller who is changing the subscription has its row locked, perhaps for long.
+	// A caller who is changing the subscription has its row locked, perhaps for long: then
+	// it is not disabled now.
 	disableSubscription = `UPDATE surehook_subscriptions SET status = 'disabled', held_at = $2, disabled_reason = $3, version = version + 1
 		WHERE no = (SELECT no FROM surehook_subscriptions WHERE no = $1 AND status = 'active' FOR UPDATE SKIP LOCKED)`
 	selectEventID = `SELECT e.id FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
 )
 
-// disable makes an active subscription disabled in a recording, and reports whether
-// it did. What somebody is changing just now is left to the next failure.
+// disable disables an active subscription while its results are recorded, and reports
+// whether it did. If somebody is changing the subscription, the next failure tries again.
 func (b *batch) disable(h *head, sub *subscription, reason string) (bool, error) {
 	n, err := b.exec(disableSubscription, sub.SubscriptionNo, b.now, reason)
 	if err != nil || n == 0 {
@@ -159,7 +160,8 @@ func (b *batch) disable(h *head, sub *subscription, reason string) (bool, error)
 	return true, nil
 }
 
-// consequences are those of a decision for the subscription, and for people.
+// consequences applies a decision to the subscription, and stores the notices that people
+// get of it.
 func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Decision) error {
 	if d.Disable != "" {
 		if disabled, err := b.disable(h, sub, d.Disable); err != nil {
@@ -173,7 +175,7 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Deci
 		switch err := b.row(selectEventID, l.event).Scan(&event); {
 		case err == nil:
 			n.Delivery = deliveryID(event, l.subscription)
-		case !errors.Is(err, sql.ErrNoRows): // if the event is not there any more, nor is the delivery
+		case !errors.Is(err, sql.ErrNoRows): // without the event there is no delivery either
 			return err
 		}
 		if err := b.notify(n); err != nil {
@@ -186,7 +188,7 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Deci
 const insertNotice = `INSERT INTO surehook_notices (id, kind, subscriber, subscription, delivery, replay, detail, percent, created_at, notify_due)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`
 
-// notify stores a notice, and publishes the event that is made of it.
+// notify stores a notice, and publishes the event that announces it.
 func (b *batch) notify(n sender.Notice) error {
 	n = rules.Stamped(n, b.now.time())
 	err := b.execs(insertNotice, n.ID, string(n.Kind), n.Subscriber, n.Subscription, n.Delivery, n.Replay, n.Detail, n.Percent, timestampOf(n.CreatedAt))
@@ -200,7 +202,7 @@ func (b *batch) notify(n sender.Notice) error {
 	}
 	if draft.Subscriber != "" {
 		if _, err := b.subscriberNo(draft.Subscriber); errors.Is(err, sender.ErrNotFound) {
-			return nil // nobody is registered who could get it
+			return nil // nobody could get it
 		} else if err != nil {
 			return err
 		}

@@ -2,17 +2,18 @@ package postgres
 
 import "github.com/surehook/surehook/sender/internal/processes"
 
-// A subscription is one process's while leases of it last that this has claimed: so its
-// dispatcher alone says which first attempt about an object comes after which.
+// While leases of a subscription last, the process that claimed them holds it. So one
+// dispatcher alone decides which first attempt about an object comes after which.
 
-// freeHead is whether a process may claim of a head, as far as that says: its leases may
-// last longer.
+// freeHead is the condition under which a process may claim deliveries of a head, as far as
+// the head alone says: its leases may last longer than leases_end.
 func freeHead(h, now, process string) string {
 	return `(` + h + `.leased = 0 OR ` + h + `.owner IN (0, ` + process + `) OR coalesce(` + h + `.leases_end <= ` + now + `, true))`
 }
 
-// freeTurn is whether a turn t that is due is one of a process: not if all that is due of
-// it is others'. If nothing is due, whoever comes moves it to where it belongs.
+// freeTurn is the condition under which a due turn t concerns a process: not if other
+// processes hold all that is due of it. If nothing is due, any process moves the turn to
+// where it belongs.
 func freeTurn(now, process string) string {
 	due := `(SELECT 1 FROM surehook_heads f WHERE f.lane = t.lane AND f.subscriber = t.subscriber AND f.next_due < 'infinity' AND f.next_due <= ` + now + ` AND f.next_due >= t.low`
 	const first = ` ORDER BY f.next_due LIMIT 1)`
@@ -29,8 +30,8 @@ func (b *batch) others(h *head) bool {
 	return h.leasesEnd > b.now || b.lasting[h.subscription]
 }
 
-// findLasting reads of subscriptions that others have claimed of, and of which a lease has
-// perhaps ended, whether all have.
+// findLasting finds out, for subscriptions that other processes hold and that have a lease
+// that has perhaps ended, whether all their leases have.
 func (b *batch) findLasting(all []*head) error {
 	var unsure []int64
 	for _, h := range all {

@@ -16,13 +16,13 @@ const (
 	payloadColumns = `e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, e.url, e.body`
 )
 
-// payloads are events that are read, by their positions.
+// payloads are the events that were read, by their positions.
 type payloads struct {
 	at       map[int64]int
 	list     []sender.Payload
-	position map[int64]int64 // of those that are asked for by their numbers
+	position map[int64]int64 // of events that are read by their numbers
 
-	// The row that is read: one for all, as there are many.
+	// The row that is being read: one for all, as there are many.
 	no      int64
 	created timestamp
 	row     sender.Payload
@@ -37,7 +37,7 @@ func newPayloads(n int) *payloads {
 }
 
 func (p *payloads) scan(r rows) error {
-	p.row.Body = nil // it is given to others
+	p.row.Body = nil // the last one was handed on
 	if err := r.Scan(p.columns...); err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]sender.P
 	return all, nil
 }
 
-// readArrived has events read once the transaction has committed, but for those that are
-// known already, by their numbers, whose positions are given. So nobody waits for its locks while bodies are on their way,
-// however slowly.
+// readArrived has the events of new deliveries read once the transaction has committed,
+// except those that are known already. It takes their numbers and positions. So nobody
+// waits for the locks while bodies are on their way, however slowly.
 func (b *batch) readArrived(numbers, positions []int64) {
 	p := newPayloads(len(numbers))
 	p.position = make(map[int64]int64, len(numbers))
@@ -93,14 +93,14 @@ func (b *batch) readArrived(numbers, positions []int64) {
 	}
 }
 
-// readPayloads is readArrived by positions alone.
+// readPayloads has events read by their positions, once the transaction has committed.
 func (b *batch) readPayloads(positions []int64) {
 	p := newPayloads(len(positions))
 	b.payloads = append(b.payloads, p)
 	b.committed(query{b.text(selectPayloads), []any{distinct(positions)}}, p.scan)
 }
 
-// payload returns a claim's event, if it was read.
+// payload returns the event of a claim, if it was read.
 func (b *batch) payload(position int64) (p *sender.Payload, read bool) {
 	for _, some := range b.payloads {
 		if i, ok := some.at[position]; ok {
@@ -110,8 +110,8 @@ func (b *batch) payload(position int64) (p *sender.Payload, read bool) {
 	return &sender.Payload{}, false
 }
 
-// giveBodies puts the events that were read after the commit into the claims. What was
-// redacted in the meantime is cancelled.
+// giveBodies puts the events that were read after the commit into the claims. Claims of
+// events that were redacted in the meantime are cancelled.
 func (c *core) giveBodies(ctx context.Context, b *batch) {
 	var redacted []sender.Claimed
 	kept := b.out.Claimed[:0]
@@ -126,12 +126,12 @@ func (c *core) giveBodies(ctx context.Context, b *batch) {
 	}
 	b.out.Claimed = kept
 	if len(redacted) > 0 {
-		// What this fails for is found once more when its lease ends.
+		// If this fails, they are found again when their leases end.
 		_ = c.cancelClaimed(ctx, redacted)
 	}
 }
 
-// cancelClaimed ends claims whose events were redacted, and that nobody will attempt.
+// cancelClaimed ends claims of redacted events, which nobody will attempt.
 func (c *core) cancelClaimed(ctx context.Context, claims []sender.Claimed) error {
 	key := func(cl sender.Claimed) sender.DeliveryKey { return cl.Key }
 	return c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) error {

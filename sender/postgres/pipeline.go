@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ownConn is a transaction of the store's own. Statements whose results nobody waits
-// for are sent with the next one whose result somebody does: its beginning too, and
-// at its end, with the commit.
+// pipeline is a transaction of the store, not of a caller. It sends a statement whose
+// result nobody waits for together with the next one whose result somebody does. So the
+// BEGIN goes with the first statement, and the last ones with the commit.
 type pipeline struct {
 	c       *pgx.Conn
 	queries []queuedQuery
@@ -21,7 +21,7 @@ type queuedQuery struct {
 	join joining
 }
 
-// later queues a statement.
+// queue queues a statement, with what reads its rows.
 func (o *pipeline) queue(q query, scan func(r rows) error) {
 	o.queries = append(o.queries, queuedQuery{query: q, scan: scan})
 }
@@ -47,8 +47,8 @@ func (o *pipeline) many(ctx context.Context, qs []query, scan func(n int, r rows
 	return err
 }
 
-// commit sends what is queued, and its end, and after it what is to be read once that is
-// committed. If err is nil it is; whether all was read, unread says.
+// commit sends what is queued, the COMMIT, and after it the statements that read once it is
+// done. If err is nil, the transaction is committed. unread tells whether all was read.
 func (o *pipeline) commit(ctx context.Context, reads []queuedQuery) (err, unread error) {
 	o.queue(query{"COMMIT", nil}, nil)
 	all := o.take()
@@ -70,7 +70,7 @@ func (o *pipeline) send(ctx context.Context, qs []queuedQuery) pgx.BatchResults 
 	return o.c.SendBatch(ctx, &b)
 }
 
-// answers reads what statements have returned.
+// answers reads the results of statements.
 func answers(results pgx.BatchResults, of []queuedQuery) error {
 	for _, q := range of {
 		if q.scan == nil {
@@ -118,7 +118,7 @@ func (o *pipeline) query(ctx context.Context, text string, args ...any) (rows, e
 	return batchRows{r, results}, nil
 }
 
-// batchRows are the last of a batch.
+// batchRows are the rows of the last statement of a batch.
 type batchRows struct {
 	pgx.Rows
 	results pgx.BatchResults
@@ -129,8 +129,8 @@ func (r batchRows) Close() {
 	_ = r.results.Close()
 }
 
-// rollback leaves the connection outside of a transaction. One for which that fails
-// is closed: the pool does so when it is given back.
+// rollback ends the transaction, if there is one. If that fails, the pool closes the
+// connection when it is given back.
 func (o *pipeline) rollback(ctx context.Context) {
 	if o.c.IsClosed() || o.c.PgConn().TxStatus() == 'I' {
 		return

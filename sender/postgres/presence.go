@@ -11,20 +11,20 @@ import (
 const (
 	storeBeat = `INSERT INTO surehook_processes (no, beat, seen) VALUES ($1, $2, {now}) ON CONFLICT (no) DO UPDATE SET beat = excluded.beat, seen = excluded.seen`
 	present   = `SELECT coalesce(array_agg(no), '{}'), coalesce(array_agg(beat), '{}') FROM surehook_processes`
-	// storeBeatAndRead reads them as they were before.
+	// storeBeatAndRead reads the processes as they were before.
 	storeBeatAndRead = `WITH b AS (` + storeBeat + `) ` + present
 	deleteProcess    = `DELETE FROM surehook_processes WHERE no = $1 AND beat = $2`
 
-	// selectHeldBy finds subscriptions of which a process holds something. The leases are
-	// as many as there are attempts in flight.
+	// selectHeldBy finds the subscriptions of which a process has leases. There are as many
+	// leases as attempts in flight.
 	selectHeldBy = `SELECT DISTINCT subscription FROM surehook_leases WHERE owner = $1 AND until > $2 ORDER BY subscription LIMIT $3`
-	// lockBeat is taken after the heads, as a claim does.
+	// lockBeat locks after the heads, as a claim does.
 	lockBeat    = `SELECT 1 FROM surehook_processes WHERE no = $1 AND beat = $2 FOR UPDATE`
 	endLeasesOf = `UPDATE surehook_leases SET until = $2 WHERE owner = $1 AND subscription = ANY($3) AND until > $2`
 )
 
-// takeOverBatch is how many subscriptions are locked at a time while a process is taken
-// over.
+// takeOverBatch is how many subscriptions of a process are locked at a time while it is
+// taken over.
 const takeOverBatch = 256
 
 // Beat implements sender.DispatchStore. It is one statement, on a connection of its own.
@@ -74,7 +74,8 @@ func (c *core) TakeOver(ctx context.Context, p sender.Presence) (ended int, err 
 	return ended, err
 }
 
-// takeOver ends the leases of some subscriptions. over: it lives, or nothing is left.
+// takeOver ends the leases of some subscriptions. over: the process lives, or it has no
+// more leases.
 func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
 	subscriptions, err := b.numbers(selectHeldBy, p.Process, b.now, takeOverBatch)
 	if err != nil {

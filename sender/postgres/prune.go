@@ -17,16 +17,16 @@ const (
 		WHERE r.minute = u.minute AND r.shard = u.shard`
 )
 
-// pruning is one Prune at work.
+// pruning is a call of Prune at work.
 type pruning struct {
 	*core
 	ctx context.Context
 	*rules.PrunePass
 }
 
-// Prune implements sender.DispatchStore. It looks for what is to go in a transaction
-// that only reads and locks nothing, and removes it in another one. What it frees is
-// used again once it is vacuumed; the tables do not shrink.
+// Prune implements sender.DispatchStore. It looks for what can go in a transaction that
+// only reads and locks nothing, and removes it in another one. The space that it frees is
+// used again after a vacuum; the tables do not shrink.
 func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
 	batch, err := rules.NewPrunePass(params)
 	if err != nil {

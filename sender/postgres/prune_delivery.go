@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// Of what must stay, a batch looks at so many times its limit.
+	// A batch looks at up to this many times its limit of rows that must stay.
 	pruneLook = 4
 
 	selectOldEnds  = `SELECT no, subscription FROM surehook_ended WHERE status = $1 AND ended_at < $2 ORDER BY ended_at LIMIT $3`
 	deleteOldEnds  = `DELETE FROM surehook_ended WHERE no = ANY($1) RETURNING event, subscription`
 	deleteAttempts = `DELETE FROM surehook_attempts a USING unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		WHERE a.event = u.event AND a.subscription = u.subscription`
-	// holdHeads is lockHeads for who does not read them.
+	// holdHeads is lockHeads without reading the heads.
 	holdHeads = `SELECT subscription FROM surehook_heads WHERE subscription = ANY($1) ORDER BY subscription FOR UPDATE`
 	fewerDead = `UPDATE surehook_heads h SET dead = h.dead - u.n FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, n)
 		WHERE h.subscription = u.subscription`
@@ -23,11 +23,11 @@ const (
 	selectOldRecords = `SELECT a.event, a.subscription, max(a.started_at) < $4 AND NOT (` + keepsRecord + `)
 		FROM surehook_attempts a WHERE (a.event, a.subscription) > ($1, $2) AND a.event <= $3
 		GROUP BY a.event, a.subscription ORDER BY a.event, a.subscription LIMIT $5`
-	// A delivery with attempts is delivered, or it is in one of these.
+	// A delivery with attempts is in one of these tables, unless it is delivered.
 	keepsRecord = `EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = a.subscription AND x.event = a.event OFFSET 0)
 		OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = a.subscription AND x.event = a.event OFFSET 0)
 		OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.subscription = a.subscription AND x.event = a.event OFFSET 0)`
-	// selectStillOld says which have not been sent again since they were found.
+	// selectStillOld selects those that were not sent again since they were found.
 	selectStillOld = `SELECT a.event, a.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		JOIN surehook_attempts a ON a.event = u.event AND a.subscription = u.subscription
 		GROUP BY a.event, a.subscription HAVING max(a.started_at) < $3 AND NOT (` + keepsRecord + `)`
@@ -56,12 +56,12 @@ func (p *pruning) ends(status sender.Status, before timestamp, removed *int) (mo
 	}
 	var gone []sender.DeliveryKey
 	err = p.dispatching().write(p.ctx, func(w *work) (err error) {
-		if status == sender.StatusDeadLettered { // nobody changes what is cancelled
+		if status == sender.StatusDeadLettered { // nobody changes a cancelled one
 			if err := w.execs(holdHeads, distinct(subscriptions)); err != nil {
 				return err
 			}
 		}
-		// One that was redelivered since has lost its row.
+		// One that was redelivered since has no such row any more.
 		if gone, err = w.keys(deleteOldEnds, all); err != nil || len(gone) == 0 {
 			return err
 		}
@@ -78,7 +78,7 @@ func (w *work) deleteAttempts(of []sender.DeliveryKey) error {
 	return w.execs(deleteAttempts, eventsOf(of), subscriptionsOf(of))
 }
 
-// fewerDead counts the dead letters that subscriptions have lost.
+// fewerDead subtracts the removed dead letters from the counts of their subscriptions.
 func (w *work) fewerDead(gone []sender.DeliveryKey) error {
 	counts := map[int64]int64{}
 	for _, k := range gone {
@@ -92,7 +92,7 @@ func (p *pruning) delivered(before timestamp) (more bool, err error) {
 	var old []sender.DeliveryKey
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		var until int64
-		if err := w.row(selectPositionBefore, before).Scan(&until); err != nil { // what ended before was published before
+		if err := w.row(selectPositionBefore, before).Scan(&until); err != nil { // a delivery that ended before was published before
 			return err
 		}
 		looked := 0

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// The pages of a large body are freed one by one.
+	// pruneBytes bounds the bodies of a batch: the pages of a large one are freed one by
+	// one.
 	pruneBytes = 4 << 20
 
-	// What has a position is expanded whole, unless its outbox row is still there.
+	// An event with a position is expanded whole, unless its outbox row is still there.
 	selectOldEvents = `SELECT f.position, e.no, length(e.body), e.created_at >= $3
 			OR EXISTS (SELECT 1 FROM surehook_attempts x WHERE x.event = f.position OFFSET 0)
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'dead_lettered' AND x.event = f.position OFFSET 0)
@@ -32,7 +33,7 @@ const (
 	deleteEvents = `DELETE FROM surehook_events WHERE no = ANY($1)`
 )
 
-// oldEvent is one that may go.
+// oldEvent is an event that may go.
 type oldEvent struct{ position, no int64 }
 
 func (p *pruning) events(before timestamp) (more bool, err error) {
@@ -71,8 +72,8 @@ func (p *pruning) events(before timestamp) (more bool, err error) {
 	if err != nil || len(old) == 0 {
 		return more, err
 	}
-	// On one snapshot it has neither a record nor anything live nor an outbox row, so
-	// there is nothing that could be sent again: it is still like that.
+	// On one snapshot the event had no record, nothing live and no outbox row. Nothing of
+	// it can be sent again, so that is still true.
 	nos := column(old, func(e oldEvent) int64 { return e.no })
 	n := int64(0)
 	err = p.dispatching().write(p.ctx, func(w *work) error {

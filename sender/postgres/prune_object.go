@@ -2,8 +2,8 @@ package postgres
 
 const (
 	// markForgettable notes the objects whose last events are about to go, and raises the
-	// versions of all above theirs. These go later: whoever publishes now may have read how
-	// high versions are before, and would begin anew.
+	// floor of all versions to theirs. The objects go later: whoever publishes now may have
+	// read the floor before, and would begin anew below it.
 	markForgettable = `WITH m AS (INSERT INTO surehook_forgettable (type, id, version, at)
 			SELECT o.type, o.id, o.version, {now} FROM surehook_events e
 			CROSS JOIN LATERAL (SELECT * FROM surehook_objects WHERE type = e.object_type AND id = e.object_id OFFSET 0) o
@@ -11,8 +11,8 @@ const (
 		UPDATE surehook_floor f SET version = m.version FROM (SELECT max(version) AS version FROM m) m WHERE f.version < m.version`
 
 	selectForgettable = `SELECT no, at < $2 FROM surehook_forgettable WHERE no > $1 ORDER BY no LIMIT $3`
-	// forgetObjects forgets those that have the same versions still. One that somebody
-	// publishes about just now is left to another time.
+	// forgetObjects forgets the objects that still have the same versions. An object that
+	// somebody is publishing about is left to another time.
 	forgetObjects = `WITH f AS MATERIALIZED (SELECT no, type, id, version FROM surehook_forgettable WHERE no = ANY($1)),
 		o AS MATERIALIZED (SELECT f.no, o.ctid AS at, o.version = f.version AS same FROM f
 			JOIN surehook_objects o ON o.type = f.type AND o.id = f.id ORDER BY f.no FOR UPDATE OF o SKIP LOCKED),
@@ -22,7 +22,7 @@ const (
 		SELECT count(*) FROM d`
 )
 
-// objects forgets the last versions of those of which no event is left.
+// objects forgets the last versions of objects that have no events left.
 func (p *pruning) objects(before timestamp) (more bool, err error) {
 	var old []int64
 	err = p.dispatching().read(p.ctx, func(w *work) error {

@@ -3,15 +3,15 @@ package postgres
 import "github.com/surehook/surehook/sender"
 
 const (
-	// Of what a subscription was sent, all has ended: so it is delivered, and has an attempt
-	// that succeeded, or it is in surehook_ended.
+	// All deliveries of a swept subscription have ended. A delivered one has an attempt
+	// that succeeded, and any other one is in surehook_ended.
 	keepsSubscription = `EXISTS (SELECT 1 FROM surehook_attempts x WHERE x.subscription = s.no AND x.class = '' OFFSET 0)
 		OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.subscription = s.no OFFSET 0)`
 	selectOldSubscriptions = `SELECT s.no, s.swept_at < $2 AND NOT (` + keepsSubscription + `)
 		FROM surehook_subscriptions s WHERE s.status = 'swept' AND s.no > $1 ORDER BY s.no LIMIT $3`
 
-	// Who sends something again takes its record away under the head's lock: so it is
-	// looked for again behind that.
+	// A redelivery takes the record away under the lock of the head. So records are looked
+	// for again behind that lock.
 	lockEndedHeads = `SELECT h.subscription FROM surehook_heads h WHERE h.subscription = ANY($1) AND h.pending + h.waiting + h.leased = 0
 		ORDER BY h.subscription FOR UPDATE SKIP LOCKED`
 	deleteSubscriptions = `DELETE FROM surehook_subscriptions WHERE no = ANY(ARRAY(
@@ -19,8 +19,9 @@ const (
 			ORDER BY s.no FOR UPDATE OF s SKIP LOCKED)) RETURNING no`
 	deleteHeads      = `DELETE FROM surehook_heads WHERE subscription = ANY($1)`
 	deleteAllSkipped = `DELETE FROM surehook_left WHERE subscription = ANY($1)`
-	buriedAtOnce     = 1000
-	// deleteTurns does it for subscribers who have nothing that could be due any more.
+	// buriedAtOnce bounds how many subscribers lose their turns in a batch.
+	buriedAtOnce = 1000
+	// deleteTurns deletes the turns of subscribers that can have nothing due any more.
 	deleteTurns = `WITH o AS MATERIALIZED (SELECT no FROM surehook_subscribers WHERE deleted = 2 ORDER BY no LIMIT $1 FOR UPDATE SKIP LOCKED),
 		u AS (UPDATE surehook_subscribers s SET deleted = 3 FROM o WHERE s.no = o.no)
 		DELETE FROM surehook_turns t USING o CROSS JOIN generate_series(0, $2::bigint - 1) AS l(lane) WHERE t.lane = l.lane AND t.subscriber = o.no`

@@ -12,19 +12,19 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// publishShape is which of its parts a publish needs.
+// publishShape says which parts a publish needs.
 type publishShape struct {
-	given        bool // it comes with a version
-	keyed        bool // it has an idempotency key
-	subscriber   bool // it is addressed
+	given        bool // the event comes with a version
+	keyed        bool // there is an idempotency key
+	subscriber   bool // the event is addressed to a subscriber
 	subscription bool
-	about        bool // it is a notice's that tells of a subscription
+	about        bool // the event announces a notice about a subscription
 }
 
-// text is one statement that does all of a publish: it finds the addressee, takes
-// the key, raises the version, and stores the event and its outbox row under one
-// number; each part depends on the one before. It returns a row if all was done. It
-// asks for nothing else: each part of a statement costs every publish.
+// text returns one statement that does all of a publish: it finds the addressee, takes the
+// key, raises the version, and stores the event and its outbox row under one number. Each
+// part depends on the one before. It returns a row if all was done. Parts that are not
+// needed are left out, since each costs every publish.
 func (p publishShape) text() string {
 	var with []string
 	addressee, from := "0", ""
@@ -38,7 +38,7 @@ func (p publishShape) text() string {
 			WHERE s.status IN ('active', 'paused', 'disabled') AND s.id = $10)`)
 		addressee, subscription, from = "b.subscriber", "b.no", "b"
 	}
-	gate := from // what the next part depends on
+	gate := from // the part on which the next one depends
 	if p.keyed {
 		with = append(with, `k AS (INSERT INTO surehook_keys (scope, key, hash, event) SELECT $11, $12, $13, $1`+fromClause(gate)+`
 			ON CONFLICT (scope, key) DO NOTHING RETURNING event)`)
@@ -76,7 +76,7 @@ func fromClause(table string) string {
 	return " FROM " + table
 }
 
-// publishTexts are the statements of all shapes, with the parameters that each has.
+// publishTexts are the statements of all shapes, each with its parameters.
 var publishTexts = func() map[publishShape]numbered {
 	all := map[publishShape]numbered{}
 	for _, given := range []bool{false, true} {
@@ -92,10 +92,10 @@ var publishTexts = func() map[publishShape]numbered {
 	return all
 }()
 
-// numbered is a statement some of whose parameters were left out.
+// numbered is a statement without some of the parameters.
 type numbered struct {
 	text string
-	uses []int // which of all parameters, from 0
+	uses []int // the parameters that are used, from 0
 }
 
 // renumber closes the gaps between a statement's parameters.
@@ -119,21 +119,20 @@ func renumber(text string) (n numbered) {
 
 const (
 	selectAddressee = `SELECT no FROM surehook_subscribers WHERE deleted = 0 AND id = `
-	// selectWhether tells which of the addressees are there.
+	// selectWhether tells which of the addressees exist.
 	selectWhether = `WITH a AS (` + selectAddressee + `$1)
 		SELECT EXISTS (SELECT 1 FROM a), EXISTS (SELECT 1 FROM surehook_subscriptions s JOIN a ON a.no = s.subscriber
 			WHERE s.status IN ('active', 'paused', 'disabled') AND s.id = $2)`
 	selectKey = `SELECT e.id, e.version, e.subscription, k.hash FROM surehook_keys k JOIN surehook_events e ON e.id = k.event
 		WHERE k.scope = $1 AND k.key = $2`
-	// leaveKey takes a draft's key back, which it has taken before something else was
-	// refused.
+	// leaveKey gives back the key that a draft took before another part refused it.
 	leaveKey      = `DELETE FROM surehook_keys WHERE scope = $1 AND key = $2 AND event = $3`
 	selectVersion = `SELECT version FROM surehook_objects WHERE type = $1 AND id = $2`
 )
 
-// PublishTx implements sender.OutboxStore. With a pgx.Tx it is one round trip,
-// however many drafts there are; with database/sql, which cannot pipeline, it is one
-// for each. synchronous_commit, if it is off, is set to on for the transaction.
+// PublishTx implements sender.OutboxStore. With a pgx.Tx it is one round trip, however many
+// drafts there are; with database/sql, which cannot pipeline, it is one for each draft. If
+// synchronous_commit is off, it is set to on for the transaction.
 func (s *Store[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft) ([]sender.Ref, error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -191,8 +190,8 @@ func (w *work) publishQuery(d *sender.Draft) query {
 	return query{w.text(n.text), args}
 }
 
-// refused is what has become of a draft that was not published: it is known by its key,
-// or something forbids it.
+// refused finds out why a draft was not published: its key is known, or something forbids
+// it.
 func (w *work) refused(d *sender.Draft) (ref sender.Ref, err error) {
 	if d.Key != "" {
 		ref, known, err := w.firstOfKey(d)
@@ -229,7 +228,7 @@ func (w *work) refused(d *sender.Draft) (ref sender.Ref, err error) {
 	return ref, fmt.Errorf("postgres: publishing: %w: another transaction has just removed what was in the way of event %q", sender.ErrRetryTx, d.ID)
 }
 
-// onlyDelivery is the id of the delivery of an event that is addressed to one
+// onlyDelivery returns the id of the delivery of an event that is addressed to one
 // subscription.
 func onlyDelivery(event string, subscription int64) string {
 	if subscription == 0 {
@@ -238,7 +237,7 @@ func onlyDelivery(event string, subscription int64) string {
 	return deliveryID(event, subscription)
 }
 
-// firstOfKey finds what was published under a draft's key.
+// firstOfKey finds the event that was published first under a draft's key.
 func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err error) {
 	var hash []byte
 	var subscription int64

@@ -29,7 +29,7 @@ func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
 	return nil
 }
 
-// interrupted settles an attempt whose lease has ended without a result.
+// interrupted settles an attempt whose lease ended without a result.
 func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.EventInfo) error {
 	r := rules.Lost(l.forDecision(), l.token, l.claimedAt.time(), info.CreatedAt, b.Claim.Chance)
 	decision, err := b.settle(h, sub, l, &r)
@@ -42,7 +42,8 @@ func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.Eve
 	return nil
 }
 
-// settle stores an attempt, whose lease is taken away, and what the rules make of it.
+// settle stores an attempt whose lease was taken away, and applies what the rules decide
+// about it.
 func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (sender.Decision, error) {
 	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
 		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: sub.skips(l.epoch, l.event), Redacted: l.redacted,
@@ -63,7 +64,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (s
 	rules.CountAttempt(&b.rollup, r, v.Status, l.single)
 	b.attempts = append(b.attempts, attempt{l, r, v.Snippet, next})
 	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
-		h.lower(b.now) // it may have kept them back
+		h.lower(b.now) // its lease may have kept them back
 	}
 	if sub.status != statusMissing {
 		err = b.consequences(h, sub, l, &v.Decision)
@@ -71,13 +72,13 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (s
 	return v.Decision, err
 }
 
-// Ranks of what waits: see surehook_waiting.
+// Ranks of waiting deliveries: see surehook_waiting.
 const (
 	rankFresh  = 0
 	rankReplay = 1
 )
 
-// wait puts a delivery that is in none of the tables among those that wait.
+// wait puts a delivery that is in no table among the waiting ones.
 func (b *batch) wait(h *head, l *live, due timestamp, rank int, replay int64) {
 	h.waiting++
 	h.waitingFrom = min(h.waitingFrom, due)
@@ -87,8 +88,8 @@ func (b *batch) wait(h *head, l *live, due timestamp, rank int, replay int64) {
 	b.waits = append(b.waits, w)
 }
 
-// end ends a delivery that is in none of the tables. What is delivered is noted for the
-// replays of delivered ones, whose sets it is too late for: see insertLate.
+// end ends a delivery that is in no table. A delivery that became delivered is noted for
+// the replays of delivered ones: it came too late for their sets. See insertLate.
 func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) {
 	switch status {
 	case sender.StatusDelivered:

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// redactLook is over how many events a batch looks. No index leads from an object
-	// to its events: every publish would pay for it.
+	// redactLook is how many events a batch looks at. No index leads from an object to its
+	// events: every publish would pay for it.
 	redactLook = 20_000
 	// redactRows is how many rows of deliveries one transaction changes.
 	redactRows = 500
@@ -22,8 +22,9 @@ const (
 	selectEventsOf   = `SELECT no FROM surehook_events WHERE no > $1 AND no <= $2
 		AND CASE WHEN $3::bigint <> 0 THEN subscriber = $3 ELSE object_type = $4 AND object_id = $5 END ORDER BY no LIMIT $6`
 	removeBodies = `UPDATE surehook_events SET body = '' WHERE no = ANY($1) AND length(body) > 0`
-	// unaddress lets events that are not expanded be for nobody: so an expander gives
-	// them their positions, and makes no deliveries. A row's seq is its event's number.
+	// unaddress lets events that are not expanded match nobody. An expander gives them
+	// their positions, and makes no deliveries. The seq of a row is the number of its
+	// event.
 	unaddress       = `UPDATE surehook_outbox SET patterns = '{}', subscriber = 0, subscription = 0 WHERE seq = ANY($1)`
 	selectPositions = `SELECT position FROM surehook_feed WHERE event = ANY($1)`
 	selectLiveOf    = `SELECT x.event, h.subscription FROM surehook_heads h CROSS JOIN LATERAL (
@@ -34,7 +35,8 @@ const (
 	redactLeases = `UPDATE surehook_leases l SET redacted = true FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		WHERE l.subscription = u.subscription AND l.event = u.event`
 
-	// removeSnippets does it for the next deliveries with snippets, up to a number.
+	// removeSnippets removes the snippets of the next deliveries that have some, up to a
+	// number.
 	removeSnippets = `WITH k AS MATERIALIZED (
 			SELECT DISTINCT event, subscription FROM surehook_attempts
 			WHERE event = ANY($1) AND (event, subscription) > ($2, $3) AND snippet IS NOT NULL ORDER BY event, subscription LIMIT $4)
@@ -44,9 +46,9 @@ const (
 	selectEverSubscriber = `SELECT no FROM surehook_subscribers WHERE id = $1`
 )
 
-// Redact implements sender.HistoryStore. It reads all events that are kept, once.
-// The bytes that it removes are in the tables until these are vacuumed, and in the WAL
-// and its archives as long as these are kept.
+// Redact implements sender.HistoryStore. It reads all kept events once. The removed bytes
+// stay in the tables until a vacuum, and in the WAL and its archives as long as these are
+// kept.
 func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
 	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {
@@ -59,7 +61,7 @@ func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Re
 		if err != nil {
 			return err
 		}
-		if p.Cursor == "" { // what was pruned need not be looked at
+		if p.Cursor == "" { // numbers of pruned events need not be looked at
 			if err := w.row(selectEventRange).Scan(&from, &upTo); err != nil {
 				return err
 			}
@@ -80,7 +82,7 @@ func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Re
 	return out, nil
 }
 
-// everSubscriber returns the number of a subscriber that may be deleted, and 0 for "".
+// everSubscriber returns the number of a subscriber, even a deleted one, and 0 for "".
 func (w *work) everSubscriber(id string) (no int64, err error) {
 	if id == "" {
 		return 0, nil
@@ -92,9 +94,9 @@ func (w *work) everSubscriber(id string) (no int64, err error) {
 	return no, err
 }
 
-// redact removes the bodies first: from then on nothing of the events is claimed, and
-// no delivery is made of them. The snippets go last: what was claimed before is marked
-// by then, so that no result brings another one.
+// redact removes the bodies first: from then on nothing of the events is claimed, and no
+// deliveries are made of them. The snippets go last: all leases of before are marked by
+// then, so no result brings another snippet.
 func (c *core) redact(ctx context.Context, events []int64) (out sender.Redacted, err error) {
 	err = c.write(ctx, func(w *work) error {
 		n, err := w.exec(removeBodies, events)
@@ -134,8 +136,8 @@ func (c *core) redact(ctx context.Context, events []int64) (out sender.Redacted,
 	return out, c.redactAttempts(ctx, positions)
 }
 
-// cancelRedacted ends those of the deliveries that are live and not in flight, and
-// marks the others.
+// cancelRedacted ends the live deliveries that are not in flight, and marks the leases of
+// the others.
 func (c *core) cancelRedacted(ctx context.Context, keys []sender.DeliveryKey) (n int, err error) {
 	err = c.batch(ctx, sender.Batch{}, func(b *batch) (err error) {
 		if err := b.lock(subscriptionsOf(keys)); err != nil {

@@ -46,10 +46,10 @@ func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) er
 // redeliver makes a delivery due at once, and starts its schedule anew.
 func (b *batch) redeliver(h *head, k sender.DeliveryKey, d *delivery) error {
 	switch {
-	case d.live != nil && d.live.claimedAt != none: // the attempt in hand becomes the first of the new schedule
+	case d.live != nil && d.live.claimedAt != none: // the attempt in flight becomes the first of the new schedule
 		return b.execs(restartLease, k.Subscription, k.Event, h.epoch)
 	case d.live != nil && d.live.pending:
-		// What is pending is claimed in the order of the events, so it may not stay
+		// Pending deliveries are claimed in the order of the events, so it cannot stay
 		// there.
 		if err := b.execs(deletePending, k.Subscription, k.Event); err != nil {
 			return err

@@ -81,8 +81,8 @@ func (c *core) Keyrings(ctx context.Context, subscribers []int64) (found map[int
 	return found, err
 }
 
-// soughtID is an id that somebody asks for, or "", which is nobody's, if it can be no
-// id: PostgreSQL would abort the transaction instead of finding nothing.
+// soughtID returns an id that somebody asks for, or "", which is nobody's, if PostgreSQL
+// cannot hold it: it would abort the transaction instead of finding nothing.
 func soughtID(id string) string {
 	if !storable(id) {
 		return ""
@@ -90,7 +90,7 @@ func soughtID(id string) string {
 	return id
 }
 
-// subscriberNo is the number of a subscriber that is not deleted.
+// subscriberNo returns the number of a subscriber that is not deleted.
 func (w *work) subscriberNo(id string) (no int64, err error) {
 	err = w.row(selectSubscriberNo, soughtID(id)).Scan(&no)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// selectLeasedUnder reads all leases: they are as many as there are attempts in flight.
+// selectLeasedUnder reads all leases: there are as many as attempts in flight.
 const selectLeasedUnder = `SELECT coalesce(array_agg(subscription), '{}'), coalesce(array_agg(event), '{}'), coalesce(array_agg(token), '{}')
 	FROM (SELECT subscription, event, token FROM surehook_leases WHERE token = ANY($1) ORDER BY subscription, event LIMIT $2) l`
 
@@ -74,11 +74,11 @@ func (b *batch) release(rs []sender.Release) error {
 	return err
 }
 
-// takeBack undoes a claim, whose lease is taken away.
+// takeBack undoes a claim whose lease was taken away.
 func (b *batch) takeBack(h *head, l *live, due time.Time) {
 	h.leased--
 	back, due := rules.TakeBack(l.forDecision(), l.claimedAt.time(), l.epoch < h.epoch, due, b.now.time())
 	l.take(&back)
-	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
+	h.lower(b.now) // its lease may have kept others back: see Settings.MaxInFlight
 	b.wait(h, l, timestampOf(due), rankFresh, 0)
 }

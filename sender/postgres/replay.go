@@ -25,7 +25,7 @@ const (
 	updateReplay    = `UPDATE surehook_replays SET status = $2, next_at = $3, blocked_at = NULL WHERE no = $1`
 )
 
-// replay is a row, and how far it is.
+// replay is a row of surehook_replays.
 type replay struct {
 	sender.Replay
 	no        int64
@@ -48,7 +48,7 @@ func scanReplay(rows rows, more ...any) (r replay, err error) {
 	return r, err
 }
 
-// replayOf finds a replay by its id. locking is what the query ends with.
+// replayOf finds a replay by its id. locking is the end of the query.
 func (w *work) replayOf(id, locking string) (r replay, err error) {
 	found := false
 	err = w.each(func(rows rows) (bool, error) {
@@ -63,9 +63,9 @@ func (w *work) replayOf(id, locking string) (r replay, err error) {
 	return r, fail("reading a replay", err)
 }
 
-// CreateReplay implements sender.ReplayStore. The set of dead letters is fixed first, by
-// lockEnded, then what is in it is counted, and then the replay is stored. The set of
-// delivered ones is fixed when it is stored, by lockLate.
+// CreateReplay implements sender.ReplayStore. For dead letters lockEnded fixes the set,
+// then its members are counted, and then the replay is stored. For delivered deliveries
+// lockLate fixes the set when the replay is stored.
 func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
 	set := replaySet{filter: r.Filter}
 	err := c.write(ctx, func(w *work) error {
@@ -130,8 +130,8 @@ func (c *core) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender
 	return survey.Preview(), nil
 }
 
-// survey counts what a filter selects of a set. It reads in short transactions: a
-// snapshot that is held for all of it would keep every table from being vacuumed.
+// survey counts what a filter selects from a set. It reads in short transactions: one
+// snapshot for all of it would keep every table from being vacuumed.
 func (c *core) survey(ctx context.Context, set replaySet) (survey rules.Survey, err error) {
 	for more := true; more && err == nil; {
 		err = c.read(ctx, func(w *work) (err error) {
@@ -209,7 +209,7 @@ func (c *core) SetReplayStatus(ctx context.Context, id string, to sender.ReplayS
 	return out, nil
 }
 
-// ended tells whether a replay is at its end.
+// ended tells whether a replay is over.
 func (r *replay) ended() bool {
 	return r.Status != sender.ReplayRunning && r.Status != sender.ReplayPaused
 }

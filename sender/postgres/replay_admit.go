@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// takeDead takes dead letters that are still the same. A number is never used
-	// twice.
+	// takeDead takes dead letters that are unchanged. A number is never used twice.
 	takeDead = `DELETE FROM surehook_ended x WHERE x.no = ANY($1) AND x.status = 'dead_lettered' AND ` + keptOf + ` RETURNING 0::bigint, x.event, x.subscription, ` + numberOf + `, ` + eventOf
-	// stillDelivered are those of replays that are.
+	// stillDelivered selects the members of replays of delivered deliveries that still are
+	// members.
 	stillDelivered = `SELECT x.replay, x.event, x.subscription, ` + numberOf + `, ` + eventOf + `
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS x(replay, event, subscription) WHERE ` + keptOf + ` AND ` + isDelivered
 	keptOf   = `EXISTS (SELECT 1 FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = x.event AND length(e.body) > 0)`
@@ -18,8 +18,8 @@ const (
 	numberOf = `(SELECT coalesce(max(a.number), 0) FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription)`
 )
 
-// admitAll makes due what was chosen and is still what it was, when its head is
-// locked. What is redacted just now is found out when it is claimed.
+// admitAll makes the chosen deliveries due if they are still members when their heads are
+// locked. A redaction of just now is found out at the claim.
 func (s *stepping) admitAll() error {
 	var subscriptions []int64
 	for _, t := range s.all {
@@ -55,15 +55,15 @@ func (s *stepping) admitAll() error {
 	return nil
 }
 
-// taken names a delivery, and the replay of delivered ones that it is of; 0: it was
-// dead-lettered.
+// taken names a member of a replay: the delivery, and the replay if it is one of delivered
+// deliveries. 0: the delivery was dead-lettered.
 type taken struct {
 	replay int64
 	key    sender.DeliveryKey
 }
 
-// take finds which of the chosen ones are still members, and the numbers of their
-// last attempts. Those of dead letters are none any more.
+// take finds which of the chosen deliveries are still members, and the numbers of their
+// last attempts. It removes the dead letters from their table.
 func (s *stepping) take() (map[taken]live, error) {
 	var dead, replays, events, subscriptions []int64
 	for _, t := range s.all {
@@ -102,8 +102,8 @@ func (s *stepping) take() (map[taken]live, error) {
 	return found, err
 }
 
-// admit makes a delivery of a replay due again, if it is still a member, and no
-// replay before this one has taken it.
+// admit makes a delivery of a replay due again, if it is still a member, and no replay
+// before this one took it.
 func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) {
 	single := t.Filter.Status == sender.StatusDelivered
 	is := taken{key: c.key()}
@@ -119,8 +119,8 @@ func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) {
 	if !single {
 		h.dead--
 	}
-	// What is held is claimed in the order of the events when it is resumed, whatever
-	// its rank, and does not count as admitted and not claimed.
+	// Held deliveries are claimed in the order of the events when they are resumed,
+	// whatever their rank, and do not count as admitted and not claimed.
 	rank := rankReplay
 	if !h.open {
 		rank = rankFresh

@@ -3,32 +3,33 @@ package postgres
 import "math"
 
 const (
-	// lockLate waits for the recordings that have looked for replays of delivered ones
-	// (insertLate, whose lock of the table comes before its snapshot), and keeps others
-	// from it until the commit: so what they make delivered is committed before a replay
-	// is created, or recorded as too late for it. A vacuum of the table gives way after
-	// the server's deadlock_timeout, 1 s.
+	// lockLate waits for the recordings that have looked for replays of delivered
+	// deliveries: insertLate locks the table before it takes its snapshot. It lets no other
+	// one look until the commit. So a delivery that becomes delivered is committed before a
+	// replay is created, or recorded as too late for it. A vacuum of the table gives way
+	// after the server's deadlock_timeout, 1 s.
 	lockLate = `LOCK TABLE surehook_replay_late IN SHARE ROW EXCLUSIVE MODE`
-	// boundLock bounds how long recordings are kept waiting with it.
+	// boundLock bounds how long lockLate makes recordings wait.
 	boundLock = `SELECT set_config('lock_timeout', '2s', true)`
 
-	// deleteLate forgets what replays have passed, and what replays of old have left
-	// behind: a recording that saw one before its end may come after it.
+	// deleteLate deletes the rows that replays have passed. deleteOrphanedLate deletes
+	// those of replays that ended: a recording that saw such a replay before its end may
+	// commit after it.
 	deleteLate = `DELETE FROM surehook_replay_late l USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(replay, event, subscription)
 		WHERE l.replay = u.replay AND (l.event, l.subscription) <= (u.event, u.subscription)`
 	deleteOrphanedLate = `DELETE FROM surehook_replay_late WHERE replay < (SELECT coalesce(min(no), 9223372036854775807) FROM surehook_replays
 		WHERE status_of = 'delivered' AND status IN ('running', 'paused'))`
 )
 
-// insertLate keeps what became delivered for the replays of delivered ones that have not
-// come to it.
+// insertLate notes deliveries that became delivered, for the replays of delivered
+// deliveries that have not reached their positions.
 var insertLate = overRows(`INSERT INTO surehook_replay_late (replay, event, subscription)
 		SELECT r.no, u.event, u.subscription FROM surehook_replays r CROSS JOIN unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		WHERE r.status_of = 'delivered' AND r.status IN ('running', 'paused') AND r.boundary >= u.event AND (r.at, r.at_subscription) < (u.event, u.subscription)
 		ON CONFLICT DO NOTHING`)
 
-// forgetLate forgets what was delivered too late for replays of delivered ones, as
-// far as they are, or whole if they are at their ends.
+// forgetLate deletes the notes of late deliveries up to where replays are, and all notes of
+// replays that ended.
 func (w *work) forgetLate(rs []*replay) error {
 	if len(rs) == 0 {
 		return nil

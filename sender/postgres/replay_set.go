@@ -12,24 +12,24 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// replayLook is how many deliveries are looked at in one go.
+// replayLook is how many deliveries a step or a survey looks at in one go.
 const replayLook = 1000
 
 const (
 	lastEnded    = `SELECT coalesce(max(no), 0) FROM surehook_ended`
 	lastPosition = `SELECT position FROM surehook_feed_head`
 
-	// lockEnded waits for those who have ended deliveries, and drawn numbers for them, and
-	// keeps others from it until the commit: so what has a number up to the last one is
-	// committed, and nothing else ever gets one. A vacuum of the table gives way after the
-	// server's deadlock_timeout, 1 s.
+	// lockEnded waits for the transactions that have ended deliveries and drawn numbers for
+	// them, and lets no other one do so until the commit. So every delivery with a number
+	// up to the last one is committed, and no other one ever gets such a number. A vacuum
+	// of the table gives way after the server's deadlock_timeout, 1 s.
 	lockEnded = `LOCK TABLE surehook_ended IN SHARE MODE`
 
-	// What is dead-lettered, by the order in which it ended.
+	// Dead letters, in the order in which they ended.
 	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended WHERE status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
 	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended WHERE subscription = $4 AND status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
 
-	// Nothing of a redacted event is sent again, nor of one that is pruned.
+	// Deliveries of redacted and of pruned events are never sent again.
 	replayKept   = `coalesce(length(e.body) > 0, false)`
 	replayMember = `coalesce(s.id, ''), coalesce(o.id, ''), coalesce(e.type, ''), e.created_at`
 	replayOwner  = ` LEFT JOIN surehook_subscriptions s ON s.no = x.subscription LEFT JOIN surehook_subscribers o ON o.no = s.subscriber
@@ -39,57 +39,57 @@ const (
 	selectReplayDeadOf = selectDead + replayDeadOf + `) x` + replayOwner
 	selectDead         = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (`
 
-	// isDelivered tells of x whether it is delivered, and was when the replay was
-	// created. Without OFFSET, PostgreSQL may read the whole of each table instead of
-	// looking for one row of it.
+	// isDelivered tells whether a delivery x is delivered, and was when the replay was
+	// created. Without OFFSET, PostgreSQL may read each whole table instead of looking for
+	// one row of it.
 	isDelivered = `EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '' OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription OFFSET 0)`
 
-	// Deliveries that were attempted, whatever became of them.
+	// All attempted deliveries, with any status.
 	selectReplayDelivered = selectDelivered + `(SELECT d.*, $5::bigint AS replay FROM (
 			SELECT DISTINCT event, subscription FROM surehook_attempts WHERE (event, subscription) > ($1, $2) AND event <= $3
 			ORDER BY event, subscription LIMIT $4) d) x` + replayOwner
-	// Those of one subscription, which have succeeded.
+	// The deliveries of one subscription that succeeded.
 	selectReplayDeliveredOf = selectDelivered + `(SELECT d.*, $4::bigint AS replay FROM (
 			SELECT DISTINCT ON (event) event, subscription FROM surehook_attempts WHERE subscription = $5 AND class = '' AND event > $1 AND event <= $2
 			ORDER BY event LIMIT $3) d) x` + replayOwner
-	// selectReplayOwned are a subscriber's, those that are deleted too.
+	// selectReplayOwned selects the subscriptions of a subscriber, even deleted ones.
 	selectReplayOwned = `SELECT no FROM surehook_subscriptions WHERE subscriber = (SELECT no FROM surehook_subscribers WHERE id = $1)`
 
 	selectDelivered = `SELECT x.event, x.event, x.subscription, ` + isDelivered + ` AND ` + replayKept + `,
 			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + ` FROM `
 )
 
-// replaySet is what a replay is to send, and how far it is in it.
+// replaySet is the set of deliveries that a replay is to send, and how far it is in it.
 type replaySet struct {
 	filter       sender.ReplayFilter
-	replay       int64 // the replay's number; 0: none yet
-	subscription int64 // the number of the filter's; 0: any
+	replay       int64 // the number of the replay; 0: it has none yet
+	subscription int64 // the number of the filter's subscription; 0: any
 	boundary     int64
 	at           position
 }
 
-// position is what was looked at last. In a set of dead letters no is that of
-// surehook_ended, in one of delivered ones it is the event, and there are several of
-// it.
+// position is where in a set a replay looked last. In a set of dead letters no is a number
+// of surehook_ended. In a set of delivered deliveries it is the event, which may have
+// several.
 type position struct{ no, subscription int64 }
 
-// replayed is a delivery to be looked at.
+// replayed is a delivery that may be sent again.
 type replayed struct {
 	sender.ReplayCandidate
 	position
 	event  int64
-	member bool // it would be of the set, if the filter selects it
+	member bool // it is of the set, if the filter selects it
 }
 
 func (c *replayed) key() sender.DeliveryKey {
 	return sender.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
 }
 
-// begin says what the set of a replay is that is created now.
+// resolve fixes the set of a replay that is created now.
 func (w *work) resolve(set *replaySet) error {
 	f := set.filter
 	if f.Subscription != "" {
@@ -125,8 +125,8 @@ func (w *work) resolve(set *replaySet) error {
 	return nil
 }
 
-// next are the deliveries that follow in a set, up to a number. If there are no more,
-// the set is at its end.
+// next returns the deliveries that follow in a set, up to a number. more is false at the
+// end of the set.
 func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
 	of, err := w.subscriptionsOf(set)
 	if err != nil {
@@ -156,7 +156,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	return found, more, err
 }
 
-// subscriptionsOf are those that a set is of; nil: all.
+// subscriptionsOf returns the subscriptions of a set; nil: all.
 func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	switch {
 	case set.subscription != 0:
@@ -168,7 +168,8 @@ func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	return append([]int64{}, of...), err
 }
 
-// queries read up to a number of each of some subscriptions, or of all.
+// queries returns the statements that read up to a number of deliveries for each of some
+// subscriptions, or for all.
 func (set *replaySet) queries(of []int64, limit int) (qs []query) {
 	delivered := set.filter.Status == sender.StatusDelivered
 	switch {
@@ -187,8 +188,8 @@ func (set *replaySet) queries(of []int64, limit int) (qs []query) {
 	return qs
 }
 
-// eventBefore is the last event that was looked at of a subscription, in a set of
-// delivered ones.
+// eventBefore returns the last event of a subscription that was looked at, in a set of
+// delivered deliveries.
 func (set *replaySet) eventBefore(subscription int64) int64 {
 	if subscription > set.at.subscription {
 		return set.at.no - 1
@@ -205,7 +206,7 @@ func (set *replaySet) selects(c *replayed) bool {
 	return c.member && set.filter.Selects(c.ReplayCandidate)
 }
 
-// survey counts the next ones of a set, and reports whether there are more.
+// survey counts the next deliveries of a set, and reports whether there are more.
 func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
 	found, more, err := w.next(set, replayLook)
 	for i := range found {

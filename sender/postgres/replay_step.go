@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// replayAhead is how many of a replay may be admitted and not claimed yet.
+	// replayAhead is how many deliveries of a replay may be admitted and not claimed yet.
 	replayAhead = 1000
 	// replaysAtOnce is how many replays have a turn in one step.
 	replaysAtOnce = 16
 )
 
 const (
-	// nextReplay is when to look at a replay next; NULL: none is running.
+	// nextReplay reads when to look at a replay next; NULL: none is running.
 	nextReplay = `SELECT {now}, (SELECT next_at FROM surehook_replays WHERE status = 'running' ORDER BY next_at, turn LIMIT 1)`
-	// lockReplays leaves those alone that somebody else is stepping. What these have
-	// admitted is seen by the statement after it.
+	// lockReplays skips the replays that somebody else is stepping. The statement after it
+	// sees all that the locked ones have admitted.
 	lockReplays = `SELECT no FROM surehook_replays WHERE status = 'running' AND next_at <= $1 ORDER BY next_at, turn LIMIT $2 FOR UPDATE SKIP LOCKED`
-	// selectLocked counts what they have ahead, but for what was held after it was
-	// admitted.
+	// selectLocked also counts how many deliveries of each are admitted and not claimed,
+	// without those that were held since.
 	selectLocked = `SELECT ` + replayColumns + `, (SELECT count(*) FROM (
 			SELECT 1 FROM surehook_waiting w JOIN surehook_subscriptions s ON s.no = w.subscription
 			WHERE w.replay = r.no AND w.replay <> 0 AND w.rank = 1 AND s.status IN ('active', 'closing') LIMIT $1) a)
@@ -59,7 +59,7 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 	return out, nil
 }
 
-// stepping is a step at work.
+// stepping is a step of replays at work.
 type stepping struct {
 	*batch
 	out  sender.ReplayStep
@@ -67,11 +67,11 @@ type stepping struct {
 	done map[sender.DeliveryKey]bool // what was admitted
 }
 
-// turn is a replay's part of a step.
+// replayPart is a replay's part of a step.
 type replayPart struct {
 	replay
-	most     int         // it may get on by so many
-	chosen   []*replayed // what it selects
+	most     int         // how many it may admit
+	chosen   []*replayed // the deliveries that it selects
 	atEnd    bool        // nothing comes after it
 	admitted int
 }
@@ -105,7 +105,7 @@ func (s *stepping) step(limit int) error {
 	return s.later(len(nos) > 0)
 }
 
-// turns are the replays that are locked, in turn, with how many each may admit.
+// parts returns the locked replays, in turn, with how many each may admit.
 func (s *stepping) parts(limit int, nos []int64) (all []*replayPart, err error) {
 	err = s.each(func(rows rows) (bool, error) {
 		var ahead int
@@ -134,8 +134,8 @@ func (s *stepping) parts(limit int, nos []int64) (all []*replayPart, err error) 
 	return all, err
 }
 
-// choose looks at the next deliveries of the replays. How far these are is to be
-// stored.
+// choose looks at the next deliveries of the replays, and advances their positions, which
+// move stores.
 func (s *stepping) choose(limit int) error {
 	look := replayLook
 	for i, t := range s.all {
@@ -166,8 +166,8 @@ func (s *stepping) choose(limit int) error {
 	return nil
 }
 
-// move stores how far the replays are, and when to look at them again, and at those
-// that have to wait, and ends those that are at their ends.
+// move stores how far the replays are, and when to look at them and at the waiting ones
+// again, and ends those that are done.
 func (s *stepping) move(waiting []*replayPart) error {
 	var finished, delivered []*replay
 	for _, t := range s.all {
@@ -220,8 +220,8 @@ func (s *stepping) move(waiting []*replayPart) error {
 	return nil
 }
 
-// later says when another step may get on. If all that could are being stepped by
-// somebody else, that is now, but not at once.
+// later sets when another step can get on. If somebody else is stepping all due replays,
+// that is soon, but not at once.
 func (s *stepping) later(stepped bool) error {
 	var now, next timestamp
 	if err := s.row(nextReplay).Scan(&now, &next); err != nil {

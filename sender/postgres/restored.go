@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// lastInOutbox is the last row that can be from before; it may be gone already.
+	// lastInOutbox reads the last row that can be from before; it may be gone already.
 	lastInOutbox = `SELECT coalesce(max(seq), 0) FROM surehook_outbox`
 	anyInOutbox  = `SELECT EXISTS (SELECT 1 FROM surehook_outbox WHERE seq <= $1)`
 
 	// raisePosition waits for the expander.
 	raisePosition = `UPDATE surehook_feed_head SET position = position + $1 RETURNING position`
-	// raiseFloor leaves out what callers give: it may be high, and the next one is theirs.
+	// raiseFloor ignores versions that callers gave: they may be high, and the next one is
+	// given by a caller too.
 	raiseFloor = `UPDATE surehook_floor f SET version = greatest(f.version, (SELECT max(version) FROM surehook_objects WHERE version < $2)) + $1 RETURNING version`
-	// With this version processes remember keyrings and targets, and some may have been
-	// running all the time.
+	// Processes remember keyrings and subscriptions under this version, and some may have
+	// been running all the time.
 	raiseKeyrings = `UPDATE surehook_subscribers SET keyring_version = keyring_version + $1`
 )
 
@@ -52,8 +53,8 @@ func (s *Store[Tx]) Restored(ctx context.Context) (r sender.Restoration, err err
 	return r, nil
 }
 
-// expandWhole expands what is in the outbox when it begins, and returns how many events
-// that were. Whoever expands beside it is waited for.
+// expandWhole expands all that is in the outbox when it begins, and returns how many events
+// that were. It waits for whoever expands beside it.
 func (c *core) expandWhole(ctx context.Context) (events int, err error) {
 	var last int64
 	if err := (side{core: c}).readOne(ctx, lastInOutbox, nil, &last); err != nil {

@@ -1,9 +1,9 @@
 package postgres
 
 const (
-	// What a resume has left is over once nothing can come any more that was there
-	// before: neither from the outbox, which selectSweepable has looked at, nor from a
-	// lease.
+	// The row of a resume that skipped something can go when nothing can come any more that
+	// was there before the resume: neither from the outbox, which selectSweepable has
+	// looked at, nor from a lease.
 	selectFreeSubscriptions = `SELECT no FROM surehook_subscriptions WHERE no = ANY($1) ORDER BY no FOR UPDATE SKIP LOCKED`
 	deleteSkipped           = `DELETE FROM surehook_left l USING unnest($1::bigint[], $2::bigint[]) AS u(subscription, epoch)
 		WHERE l.subscription = u.subscription AND l.epoch = u.epoch AND l.subscription = ANY($3)
@@ -15,17 +15,17 @@ const (
 			left_to = coalesce((SELECT max(l.event) FROM surehook_left l WHERE l.subscription = s.no), 0)
 		WHERE s.no = ANY($1)`
 
-	// clearMarks removes marks of subscriptions that exclude nothing any more: what was
-	// before one has a seq that is not higher, and no such row is in the outbox. (What
-	// was not committed yet when the mark was set is not before it.) A mark speaks of
-	// transactions by their numbers, and a database that is restored from a dump begins
-	// to count them anew: the fewer there are in a dump, the better.
+	// clearSnapshotMarks removes marks that exclude nothing any more. Everything before a
+	// mark has a seq that is not higher, and no such row is in the outbox. (An event that
+	// was not committed when the mark was set is not before it.) A mark names transactions
+	// by their ids, and a database that is restored from a dump counts them anew: the fewer
+	// marks a dump has, the better.
 	clearSnapshotMarks = `UPDATE surehook_patterns SET since_snapshot = NULL, since_xid = NULL, since_seq = NULL
 		WHERE ctid = ANY(ARRAY(SELECT ctid FROM surehook_patterns WHERE since_seq IS NOT NULL AND since_seq < $1
 			ORDER BY since_seq LIMIT 500 FOR UPDATE SKIP LOCKED))`
 )
 
-// clearLeft removes what is over of resumes.
+// clearSkipped removes the rows of resumes that are over.
 func (b *batch) clearSkipped(f *sweepable) error {
 	var locked []int64
 	for _, no := range f.past {

@@ -21,15 +21,15 @@ const (
 	selectRollups = `SELECT minute, shard, rollup FROM surehook_rollups WHERE minute >= $1 AND minute < $2 ORDER BY minute`
 )
 
-// rollups are what this process has counted. Steps add to them in memory, once they are
-// committed; Sweep writes what has changed. Nobody else writes their rows, so they are
+// rollups are the counts of this process. Steps add to them in memory, once they are
+// committed; Sweep writes those that changed. Nobody else writes their rows, so each is
 // written whole.
 type rollups struct {
-	writing sync.Mutex // held by who writes; taken before mu
+	writing sync.Mutex // held while they are written; taken before mu
 
 	mu       sync.Mutex
 	minutes  []*minute // the last ones in which something happened, the oldest first
-	measured measure   // the last one
+	measured measure   // the last one that was taken
 	closed   time.Time // minutes up to this one are not remembered any more
 }
 
@@ -37,22 +37,22 @@ type rollups struct {
 type minute struct {
 	sender.Rollup
 	shard           int64
-	changes, stored int  // how often it was changed, and as of which change it is written
-	begun, closed   bool // how much there was to do is known: as it began, when it had ended
+	changes, stored int  // how often it was changed, and which change is written
+	begun, closed   bool // whether the backlog is known as of its beginning, and its end
 }
 
-// measure is how much there was to do when it was first looked in a minute.
+// measure is how much there was to do at the first look in a minute.
 type measure struct {
 	minute    time.Time
 	backlog   int64
 	oldestDue time.Time
 }
 
-// minutesKept is how many are remembered of those that were written: a transaction can
-// add to the minute in which it began.
+// minutesKept is how many written minutes are remembered: a transaction can add to the
+// minute in which it began.
 const minutesKept = 3
 
-// tallied adds what a batch has done to its minute's rollup, once it is committed.
+// tallied adds the counts of a batch to its minute's rollup, once it is committed.
 func (b *batch) tallied() {
 	if b.rollup.Attempts()+b.rollup.Published+b.rollup.Deliveries == 0 {
 		return
@@ -79,7 +79,7 @@ func (r *rollups) add(at time.Time, shard int64, done *sender.Rollup) {
 	r.minutes[i].changes++
 }
 
-// meet notes how much there was to do as the minute began, or when it had ended.
+// noteBacklog notes how much there was to do as the minute began, or after it ended.
 func (m *minute) noteBacklog(now *measure) {
 	ended := m.Minute.Before(now.minute)
 	if ended && m.closed || !ended && (m.begun || m.Minute.After(now.minute)) {
@@ -90,7 +90,7 @@ func (m *minute) noteBacklog(now *measure) {
 	m.changes++
 }
 
-// storeRollups writes what was counted and is not written yet, by the database's time.
+// storeRollups writes the counts that are not written yet, by the database's time.
 func (c *core) storeRollups(ctx context.Context, now timestamp) error {
 	r := &c.rollups
 	r.writing.Lock()
@@ -115,8 +115,8 @@ func (c *core) storeRollups(ctx context.Context, now timestamp) error {
 	return nil
 }
 
-// unmeasured tells whether it is to be found out how much there is to do: a minute has
-// ended in which something happened, or in the present one something did.
+// unmeasured tells whether the backlog must be counted: a minute with changes has ended, or
+// the present one has its first.
 func (r *rollups) unmeasured(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +132,8 @@ func (r *rollups) noteBacklog(now measure) {
 	}
 }
 
-// unwritten are the rollups that have changed, as rows to be written, and as of which
-// changes.
+// unwritten returns the rollups that have changed, as rows to be written, and which change
+// of each that is.
 func (r *rollups) unwritten() (changes map[*minute]int, args []any, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *rollups) unwritten() (changes map[*minute]int, args []any, err error) {
 	return changes, []any{minutes, shards, texts}, nil
 }
 
-// wrote notes what is written, and drops what will hardly change.
+// wrote notes which changes are written, and drops minutes that will hardly change.
 func (r *rollups) wrote(changes map[*minute]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +176,8 @@ type rollupKey struct {
 	shard  int64
 }
 
-// here are those of the minutes from a time to another one that are not written as they
-// are.
+// here returns the rollups of the minutes between two times that have changes that are not
+// written.
 func (r *rollups) here(from, to time.Time) map[rollupKey]sender.Rollup {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,8 +192,8 @@ func (r *rollups) here(from, to time.Time) map[rollupKey]sender.Rollup {
 	return all
 }
 
-// Rollups implements sender.HistoryStore. What this process has counted is among them at
-// once, and what others have within a second.
+// Rollups implements sender.HistoryStore. Counts of this process are in them at once, and
+// those of others within a second.
 func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
 	here := c.rollups.here(from, to)
 	err = c.read(ctx, func(w *work) error {

@@ -8,17 +8,17 @@ import (
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
-// places remembers where the rows of heads and turns were put last by this process.
-// They change with every step, and a look-up by key passes over all their dead
-// versions that could not be vacuumed yet. They are hints: a row is taken only if it
-// is the one that was meant, and is looked up by its key otherwise.
+// rowAt remembers where this process last put the rows of heads and turns. They change with
+// every step, and a look-up by key passes over all their dead versions that could not be
+// vacuumed yet. These are hints: a row is taken only if it is the right one, and otherwise
+// it is looked up by its key.
 type rowAt struct {
 	mu    sync.Mutex
 	heads *lru.Map[int64, pgtype.TID]
 	turns *lru.Map[turnKey, pgtype.TID]
 }
 
-// placesLimit bounds what is remembered of each: those that were used last.
+// rowAtLimit bounds how many of each are remembered: those that were used last.
 const rowAtLimit = 100_000
 
 func newRowAt() rowAt {
@@ -33,7 +33,7 @@ func rowsAt[K comparable](p *rowAt, from *lru.Map[K, pgtype.TID], keys []K) []pg
 		if at, ok := from.Get(k); ok {
 			all[i] = at
 		} else {
-			all[i] = pgtype.TID{Valid: true} // there is none at (0,0)
+			all[i] = pgtype.TID{Valid: true} // no row is at (0,0)
 		}
 	}
 	return all

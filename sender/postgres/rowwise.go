@@ -6,15 +6,15 @@ import (
 )
 
 // rowwise is a statement over rows that are given by their columns, as arrays. At ordinary
-// rates there is one row, and then the statement has its values as parameters: each array
-// that is taken apart costs the server more than what is done with one row of it.
+// rates there is one row, and then the values themselves are the parameters: to take an
+// array apart costs the server more than to change a row.
 type rowwise struct{ one, many string }
 
-// unnested is all the arrays that a statement takes apart.
+// unnested matches the arrays that a statement takes apart.
 var unnested = regexp.MustCompile(`unnest\((\$\d+::\w+\[\](?:,\s+\$\d+::\w+\[\])*)\)( WITH ORDINALITY)?`)
 
-// overRows makes a statement of one that reads its rows from an unnest of parameters, each
-// with its type.
+// overRows takes a statement that reads its rows from an unnest of parameters, each with
+// its type.
 func overRows(many string) rowwise {
 	return rowwise{many: many, one: unnested.ReplaceAllStringFunc(many, func(arrays string) string {
 		parts := unnested.FindStringSubmatch(arrays)
@@ -34,7 +34,7 @@ func (s *rowwise) of(rows int) string {
 	return s.many
 }
 
-// given is the parameter of a rowwise statement for a column.
+// given returns the parameter of a rowwise statement for a column.
 func given[V any](all []V) any {
 	if len(all) == 1 {
 		return all[0]
@@ -42,7 +42,7 @@ func given[V any](all []V) any {
 	return all
 }
 
-// field is given for a column of rows.
+// field is given for a column that is computed from rows.
 func field[T, V any](rows []T, value func(T) V) any {
 	if len(rows) == 1 {
 		return value(rows[0])

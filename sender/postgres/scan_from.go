@@ -8,42 +8,42 @@ import (
 	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
-// PostgreSQL keeps what was deleted or changed until it is vacuumed, and a snapshot
-// that somebody holds open keeps it from that: a scan that begins at the lowest key
-// passes over all of it, each time. So scans begin where the last ones have found
-// something, and once in a while at the beginning, for what was committed late.
+// PostgreSQL keeps deleted and changed rows until they are vacuumed, and a snapshot that
+// somebody holds open prevents that. A scan that begins at the lowest key passes over all
+// of them, each time. So scans begin where the last ones found something, and once in a
+// while at the beginning, for rows that were committed late.
 const (
 	// rescanEvery is how often a scan begins at the beginning.
 	rescanEvery = time.Second
-	// How much later than others a transaction is expected to commit: a producer's, and
-	// one of the store's own.
+	// How much later than others a transaction may commit: one of a producer, and one of
+	// the store.
 	producersLate = 5 * time.Second
 	stepsLate     = 2 * time.Second
 )
 
-// floors are where this process's scans begin. They are hints.
+// scanFrom is where the scans of this process begin. All of it is hints.
 type scanFrom struct {
 	off    bool // for tests whose clocks jump: scans begin at the beginning
 	outbox outboxFrom
 	turns  [sender.Lanes]turnFrom
 
 	mu      sync.Mutex
-	fanOut  float64 // deliveries that an event has made lately, if it was not large
-	waiting int     // events that have waited lately for others
-	few     bool    // there were a few events lately, with a few deliveries
+	fanOut  float64 // deliveries per event lately, without large events
+	waiting int     // events that waited lately for others
+	few     bool    // a few events came lately, with a few deliveries
 }
 
-// outboxFloor is a lower bound of seq. A sequence is not the order of the commits, so
-// it lags by producersLate.
+// outboxFrom is a lower bound of seq. A sequence is not in the order of the commits, so the
+// bound lags by producersLate.
 type outboxFrom struct {
 	mu       sync.Mutex
 	low      int64
-	next     int64 // will be the floor,
+	next     int64 // will be low, from nextAt on
 	nextAt   time.Time
 	rescanAt time.Time
 }
 
-// from is where to begin.
+// from returns where to begin.
 func (f *outboxFrom) from(now time.Time) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *outboxFrom) from(now time.Time) int64 {
 	return f.low
 }
 
-// found notes what a scan from somewhere has found first; 0: nothing.
+// found notes the first seq that a scan from somewhere found; 0: nothing.
 func (f *outboxFrom) found(from, first int64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *outboxFrom) found(from, first int64, now time.Time) {
 	}
 }
 
-// turnFloor is a lower bound of surehook_turns.next_due.
+// turnFrom is a lower bound of surehook_turns.next_due.
 type turnFrom struct {
 	mu       sync.Mutex
 	low      timestamp
@@ -83,15 +83,15 @@ func (f *turnFrom) from(now time.Time) timestamp {
 	return f.low
 }
 
-// found notes the least that a scan has found; never: nothing.
+// found notes the earliest due time that a scan found; never: nothing.
 func (f *turnFrom) found(least, now timestamp) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.low = min(least, now).plus(-stepsLate)
 }
 
-// eventsFor is how many events to take for p.Deliveries, besides those that wait:
-// what lies beyond would be matched in vain.
+// eventsFor returns how many events to take for p.Deliveries, besides those that wait: more
+// would be matched in vain.
 func (f *scanFrom) eventsFor(p sender.ExpandParams) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,15 +102,15 @@ func (f *scanFrom) eventsFor(p sender.ExpandParams) int {
 	return events + min(f.waiting, fanout.Waiting)
 }
 
-// fewer tells whether a few events are to be expected, for a few subscriptions.
+// fewer tells whether to expect a few events, for a few subscriptions.
 func (f *scanFrom) fewer() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.few && f.waiting == 0
 }
 
-// expanded notes what was made of events that are not large, how many were found that
-// wait, and whether all that was little.
+// expanded notes how many deliveries were made of events that are not large, how many
+// events were found waiting, and whether all that was little.
 func (f *scanFrom) expanded(x sender.Expanded, waiting int, few bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 	insertSecret  = `INSERT INTO surehook_secrets (subscriber, position, id, sealed, sealing_key, not_before, not_after) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	updateSealed  = `UPDATE surehook_secrets SET sealed = $1, sealing_key = $2 WHERE subscriber = $3 AND id = $4 AND sealed = $5 RETURNING ` + durable
 
-	// Keyrings are read in one statement, so that the secrets are those of the version.
+	// A keyring is read in one statement, so that its secrets belong to its version.
 	selectKeyrings = `SELECT o.no, o.id, o.keyring_version, coalesce(s.position, -1), coalesce(s.id, ''), s.sealed, coalesce(s.sealing_key, ''), s.not_before, s.not_after
 		FROM surehook_subscribers o LEFT JOIN surehook_secrets s ON s.subscriber = o.no WHERE `
 	inOrder       = ` ORDER BY o.no, s.position`
@@ -66,7 +66,7 @@ func (w *work) insertSecrets(subscriber int64, secrets []sender.SealedSecret) er
 	return w.many(w.ctx, qs, func(int, rows) error { return nil })
 }
 
-// keyrings reads some, with all their secrets, and the numbers of their subscribers.
+// keyrings reads keyrings with all their secrets, and the numbers of their subscribers.
 func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring, numbers []int64, err error) {
 	err = w.each(func(r rows) (bool, error) {
 		var no, position int64

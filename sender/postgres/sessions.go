@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ownConns is how many connections the dispatchers of a process have at most: one for
-// steps, one for bodies and looks, one for upkeep and one for beats. None of these
-// waits for another one then, whatever it does.
+// dispatcherConns is the largest number of connections of the dispatchers of a process: one
+// for steps, one for bodies and looks, one for upkeep and one for beats. So none of these
+// ever waits for another one.
 const dispatcherConns = 4
 
-// ownPool is the connections of the dispatchers of this process. They are there while
-// somebody uses them.
+// dispatcherPool holds the connections of the dispatchers of this process, while somebody
+// uses them.
 type dispatcherPool struct {
 	mu    sync.Mutex
-	users int           // dispatchers, and what is under way
+	users int           // dispatchers, and calls that are under way
 	pool  *pgxpool.Pool // nil until its first use
 }
 
@@ -49,8 +49,8 @@ func (c *core) leave() {
 	}
 }
 
-// enter returns the pool of the dispatchers, which is to be left, or nil: where none runs
-// in this process, the application's connections are used all the same.
+// enter returns the pool of the dispatchers, which must be left again. It returns nil where
+// no dispatcher runs in this process: then the application's connections are used.
 func (s side) enter() (*pgxpool.Pool, error) {
 	c := s.core
 	c.sessions.mu.Lock()
@@ -69,7 +69,8 @@ func (s side) enter() (*pgxpool.Pool, error) {
 	return c.sessions.pool, nil
 }
 
-// ownConfig is the application's, with whatever that does when it connects.
+// dispatcherConfig is the configuration of the application's pool, with all that it does
+// when it connects, and the settings of the dispatchers.
 func (c *core) dispatcherConfig() *pgxpool.Config {
 	cfg := c.pool.Config()
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = dispatcherConns, 0, 0
@@ -84,8 +85,9 @@ func (c *core) dispatcherConfig() *pgxpool.Config {
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	cfg.ConnConfig.StatementCacheCapacity = max(cfg.ConnConfig.StatementCacheCapacity, 512)
 	connected := cfg.AfterConnect
-	// A pooler refuses the settings that a connection begins with, rather than give them
-	// to others. The application's AfterConnect may have changed them.
+	// A pooler refuses settings with which a connection begins, and so gives them to nobody
+	// else. They are set once more here, because the application's AfterConnect may have
+	// changed them.
 	again := `SELECT ` + set(durably, all, "false")
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if connected != nil {
@@ -99,15 +101,15 @@ func (c *core) dispatcherConfig() *pgxpool.Config {
 	return cfg
 }
 
-// readOnly tells whether an error is that of a node that takes no writes: a standby,
-// which a connection can lead to after a failover, or a primary that is no more.
+// readOnly tells whether an error comes from a node that takes no writes: a standby, to
+// which a connection can lead after a failover, or a former primary.
 func readOnly(err error) bool {
 	var failed *pgconn.PgError
 	return errors.As(err, &failed) && failed.Code == "25006"
 }
 
-// explained says what to do about an error of a statement that another client's
-// connection has prepared, or this one's has not.
+// explained adds what to do about an error of a prepared statement that another client's
+// connection has, or that this one's has not.
 func (s side) explained(err error) error {
 	var failed *pgconn.PgError
 	if s.pooler && errors.As(err, &failed) && (failed.Code == "26000" || failed.Code == "42P05") {
@@ -116,14 +118,14 @@ func (s side) explained(err error) error {
 	return err
 }
 
-// side is whose connections are used: the application's, for what its calls ask for,
-// or the dispatchers'.
+// side says whose connections are used: those of the application, for its own calls, or
+// those of the dispatchers.
 type side struct {
 	*core
 	dispatchers bool
 }
 
-// dispatching is for what dispatchers do.
+// dispatching is the side of the dispatchers.
 func (c *core) dispatching() side { return side{c, true} }
 
 // session is a connection of one of the sides.
@@ -131,7 +133,7 @@ type session struct {
 	*pgxpool.Conn
 	core *core
 	pool *pgxpool.Pool // the dispatchers', or nil
-	set  string        // what gives its settings to a transaction; "": the connection has them
+	set  string        // the statement that gives a transaction its settings; "": the connection has them
 }
 
 func (s side) acquire(ctx context.Context) (session, error) {
@@ -155,7 +157,7 @@ func (s side) acquire(ctx context.Context) (session, error) {
 }
 
 // release gives the connection back. After an error of a node that takes no writes, the
-// dispatchers' all lead to somewhere else the next time.
+// dispatchers connect anew.
 func (s session) release(err error) {
 	if readOnly(err) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

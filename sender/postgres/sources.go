@@ -6,22 +6,23 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// source is where deliveries of a status may be. What is found there may have
-// another one.
+// source is a table in which deliveries of a status may be. Some that are found there may
+// have another status.
 type source struct {
 	table string
-	// likely tells rows that may be meant from those that only lie among them.
+	// likely is the condition on rows that may match; the others only lie among them.
 	likely string
-	// heads and of say which subscriptions may have some; "": as the table is ordered
-	// by event, it is read for all at once, unless the subscriptions are named.
+	// heads and of are conditions on the subscriptions that may have some. "": the table is
+	// ordered by event, so it is read for all at once, unless the query names its
+	// subscriptions.
 	heads, of string
-	// only is what is read of the table if it is read for all at once.
+	// only is the condition under which the table is read for all at once.
 	only string
 }
 
-// The streams of every delivery: those that have not ended, by what their
-// subscriptions must be for them to read so; those that have ended otherwise than
-// delivered; and those that were attempted.
+// Every delivery is in one of these sources: those that have not ended, by the state of
+// their subscriptions; those that ended otherwise than delivered; and those that were
+// attempted.
 func unended(likelyWaiting, of string) []source {
 	return []source{
 		{table: "surehook_pending", likely: "true", heads: "pending > 0", of: of},
@@ -67,8 +68,8 @@ func sources(status sender.Status) []source {
 	return append(unended("true", unswept), dead, cancelled, succeeded)
 }
 
-// firsts finds the first key of each subscription that has something in a source.
-// After (event, subscription) comes the same event of later subscriptions.
+// firsts finds the first key of each subscription that has something in a source. Behind
+// the position (event, subscription) comes the same event of later subscriptions.
 func (s *source) firsts(sc *scope) (query string, args []any) {
 	heads := "SELECT subscription FROM surehook_heads"
 	if s.heads != "" {
@@ -77,7 +78,7 @@ func (s *source) firsts(sc *scope) (query string, args []any) {
 	const subscriptions = "surehook_subscriptions s"
 	from := "(" + heads + " OFFSET 0) h JOIN " + subscriptions + " ON s.no = h.subscription"
 	only, args := "", []any{}
-	switch { // those that are named first, and their heads are not looked at
+	switch { // a query that names subscriptions starts from them, and their heads are not read
 	case sc.subscription != 0:
 		from, only = subscriptions, " AND s.no = $4"
 		args = append(args, sc.subscription)
@@ -96,10 +97,10 @@ func (s *source) firsts(sc *scope) (query string, args []any) {
 		WHERE ` + cmp.Or(s.of, "true") + only, args
 }
 
-// ofOne are the conditions of a source that is read by subscription.
+// ofOne returns the conditions of a source that is read by subscription.
 func (s *source) ofOne() string {
 	if s.table == succeeded.table {
-		return ` AND x.class = ''` // it has an index then
+		return ` AND x.class = ''` // these have an index
 	}
 	return ""
 }

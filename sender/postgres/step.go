@@ -26,10 +26,10 @@ func (c *core) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Clai
 	return out, err
 }
 
-// Step implements sender.Stepper. With nothing to do it only reads. It takes a few
-// round trips, however much is done: one that finds new events, one that finds who
-// gets them unless they are few, one that locks and sees what callers have left, one or two that move
-// deliveries, and the commit.
+// Step implements sender.Stepper. With nothing to do it only reads. It takes a few round
+// trips, however much is done: one finds new events; one finds who gets them, unless they
+// are few; one locks, and reads the subscriptions; one or two move deliveries; and the last
+// one commits.
 func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch) (sender.Expanded, sender.Claims, error) {
 	f := c.turnsFrom()
 	from := int64(0)
@@ -68,7 +68,7 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 
 func (b *batch) run(p sender.ExpandParams, from int64, f turnsFrom, known *around) (x sender.Expanded, err error) {
 	if p.Events > 0 {
-		known = &around{} // of the transaction
+		known = &around{} // what the transaction itself sees
 	}
 	e, err := b.expand(p, from, f, known)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *batch) run(p sender.ExpandParams, from int64, f turnsFrom, known *aroun
 	if err := b.finish(served); err != nil {
 		return x, err
 	}
-	if known != nil && !b.moved { // then what was seen is so still
+	if known != nil && !b.moved { // then the look still holds
 		b.out.NextDue = known.next().time()
 		return x, nil
 	}

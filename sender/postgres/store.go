@@ -35,18 +35,18 @@ type Config struct {
 	// server to one transaction after another, such as PgBouncer with pool_mode =
 	// transaction, or that refuses settings at the beginning of a connection, as PgBouncer
 	// does in any mode. Then dispatchers give their settings to each of their
-	// transactions, and hear no hints of other processes: what those publish, or make due
-	// of what this one holds, is found within sender.DispatcherConfig.MaxIdle. The pool must have a query mode that suits
-	// the pooler: exec and simple_protocol suit all of them. See the package's
+	// transactions, and hear no hints of other processes: what these publish or make due
+	// is found within sender.DispatcherConfig.MaxIdle. The query mode of the pool must
+	// suit the pooler: exec and simple_protocol suit all of them. See the package's
 	// documentation.
 	Pooler bool
 
-	// Logger hears of what is got over without an error, such as that hints of other
-	// processes cannot be heard. The default is slog.Default().
+	// Logger hears of trouble that causes no error, such as that hints of other processes
+	// cannot be heard. The default is slog.Default().
 	Logger *slog.Logger
 
-	// Now is this process's own clock. By it the hints age that it keeps of where to look
-	// for work; what is stored and compared is of the database's. It may be off, and
+	// Now is this process's own clock. It serves only to age the hints where to look for
+	// work; times that are stored and compared come from the database. It may be off, and
 	// should not jump. The default is time.Now.
 	Now func() time.Time
 }
@@ -64,10 +64,10 @@ var (
 	_ sender.Store[*sql.Tx] = (*Store[*sql.Tx])(nil)
 )
 
-// New returns a store for producers that use pgx. Of the pool's connections it takes one
-// for each call that the application makes. Dispatchers have connections of their own,
-// made as the pool's are: see [Store.Open]. The tables must be there before it is used:
-// see [Store.Migrate].
+// New returns a store for producers that use pgx. Each call that the application makes
+// takes one of the pool's connections. Dispatchers have connections of their own, made as
+// the pool's are: see [Store.Open]. The tables must be there before it is used: see
+// [Store.Migrate].
 func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
 	c, err := newCore("New", pool, cfg)
 	if err != nil {
@@ -80,9 +80,9 @@ func New(pool *pgxpool.Pool, cfg *Config) (*Store[pgx.Tx], error) {
 	}, nil
 }
 
-// NewSQL returns a store for producers that use database/sql, with whatever driver:
-// publishing and the registry work in a *sql.Tx. The dispatcher works on a pool of
-// pgx, to the same database.
+// NewSQL returns a store for producers that use database/sql, with any driver: publishing
+// and the registry work in a *sql.Tx. The dispatcher works on a pool of pgx, to the same
+// database.
 func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
 	c, err := newCore("NewSQL", pool, cfg)
 	if err != nil {
@@ -95,19 +95,19 @@ func NewSQL(pool *pgxpool.Pool, cfg *Config) (*Store[*sql.Tx], error) {
 	}, nil
 }
 
-// core is what does not depend on the producers' transactions.
+// core is the part of a store that does not depend on the type of callers' transactions.
 type core struct {
 	pool   *pgxpool.Pool
 	schema string
 	pooler bool
-	clock  string // what statements read the database's time from
+	clock  string // the expression by which statements read the database's time
 	now    func() time.Time
 	logger *slog.Logger
 	woken  chan struct{}
 	shard  int64 // of this store's rollups
 
-	published atomic.Bool  // since the last time that InTx committed
-	turns     atomic.Int64 // of heads and subscribers in claims
+	published atomic.Bool  // something since the last commit of InTx
+	turns     atomic.Int64 // the last turn that was given
 	texts     sync.Map     // statements, as they are sent
 
 	sessions dispatcherPool
@@ -148,7 +148,7 @@ func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	// Turns order what is due at one time. Other processes' are about as late.
+	// Turns order what is due at one time. The clocks of other processes are about as late.
 	c.turns.Store(c.now().UnixNano())
 	return c, nil
 }
@@ -158,7 +158,7 @@ var (
 	schemaNames = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 )
 
-// text is a statement as it is sent: with the schema in front of the tables, and the
+// text returns a statement as it is sent: with the schema in front of the tables, and the
 // database's clock for {now}. No string in a statement begins with "surehook_".
 func (c *core) text(query string) string {
 	if t, ok := c.texts.Load(query); ok {

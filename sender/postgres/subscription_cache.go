@@ -8,7 +8,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
-// Statuses of a subscription that has been deleted, besides the public ones.
+// Statuses of a subscription as they are stored. The last two have no public name: both are
+// deleted.
 const (
 	statusActive  = string(sender.SubscriptionActive)
 	statusClosing = string(sender.SubscriptionClosing)
@@ -16,34 +17,34 @@ const (
 	statusSwept   = "swept"
 )
 
-// subscription is what a claim and a recording need to know of one, as callers have
-// left it.
+// subscription is all that a claim and a recording need to know about a subscription, as
+// callers have left it.
 type subscription struct {
-	*sender.Target // but for the lane; nobody changes it
+	*sender.Target // without the lane; nobody changes it
 	status         string
 	epoch          int64
 	skippedTo      int64
 	resumedFrom    int64
 	recovered      int64
-	skipped        []skipped // if leftTo is not 0
+	skipped        []skipped // read if skippedTo is not 0
 }
 
-// left is a row of surehook_left: what was there before the epoch, up to an event,
-// is cancelled.
+// skipped is a row of surehook_left: deliveries of events up to this one, from before the
+// epoch, are cancelled.
 type skipped struct{ epoch, event int64 }
 
-// gone tells whether it was deleted.
+// gone tells whether the subscription was deleted.
 func (s *subscription) gone() bool { return s.status == statusDeleted || s.status == statusSwept }
 
-// opened tells whether anything of it may be claimed.
+// opened tells whether deliveries of the subscription may be claimed.
 func (s *subscription) opened() bool { return s.status == statusActive || s.status == statusClosing }
 
-// leaves tells whether a resume has left a delivery behind that was in an epoch.
+// skips tells whether a resume skipped a delivery of an epoch.
 func (s *subscription) skips(epoch, event int64) bool {
 	return event <= s.skippedTo && slices.ContainsFunc(s.skipped, func(l skipped) bool { return l.epoch > epoch && l.event >= event })
 }
 
-// targets remembers where deliveries go, by their subscriptions' versions.
+// subscriptionCache remembers where deliveries go, by their subscriptions' versions.
 type subscriptionCache struct {
 	sync.Mutex
 	by *lru.Map[int64, *cachedTarget]
@@ -58,7 +59,7 @@ type cachedTarget struct {
 	version int64
 }
 
-// targetsLimit bounds what is remembered: those that were used last.
+// subscriptionCacheLimit bounds what is remembered: those that were used last.
 const subscriptionCacheLimit = 100_000
 
 const (
@@ -67,7 +68,7 @@ const (
 	selectSkippedOf = `SELECT subscription, epoch, event FROM surehook_left WHERE subscription = ANY($1)`
 )
 
-// subscriptions reads some, with a snapshot taken now. It adds them to all.
+// subscriptions reads subscriptions, with a snapshot taken now, and adds them to all.
 func (w *work) subscriptions(nos []int64, all map[int64]*subscription) error {
 	if len(nos) == 0 {
 		return nil
@@ -79,7 +80,7 @@ func (w *work) subscriptions(nos []int64, all map[int64]*subscription) error {
 	return w.skippedOf(all)
 }
 
-// scanSubscription adds one to all, but for what was left.
+// scanSubscription adds a subscription to all, without what resumes of it skipped.
 func (w *work) scanSubscription(r rows, all map[int64]*subscription) error {
 	var sub subscription
 	var t cachedTarget
@@ -93,7 +94,7 @@ func (w *work) scanSubscription(r rows, all map[int64]*subscription) error {
 	return err
 }
 
-// leftOf reads what resumes of subscriptions have left.
+// skippedOf reads what resumes of subscriptions skipped.
 func (w *work) skippedOf(all map[int64]*subscription) error {
 	var some []int64
 	for no, sub := range all {
@@ -113,7 +114,8 @@ func (w *work) skippedOf(all map[int64]*subscription) error {
 	}, selectSkippedOf, some)
 }
 
-// remember returns what is remembered of a target, if that is of its version.
+// remember returns the remembered target, if it has the same version, and otherwise
+// remembers this one.
 func (ts *subscriptionCache) remember(t *cachedTarget, settings string) *sender.Target {
 	ts.Lock()
 	defer ts.Unlock()

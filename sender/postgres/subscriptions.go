@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// markNow is a mark of now: see surehook_subscriptions. What the transaction publishes
-	// later gets a higher seq.
+	// snapshotMarkNow is a mark of now: see surehook_subscriptions. Events that the
+	// transaction publishes later get a higher seq.
 	snapshotMarkNow = `mark AS MATERIALIZED (SELECT pg_current_snapshot() AS snapshot, pg_current_xact_id() AS xid, nextval('surehook_outbox_seq_seq'::regclass) AS seq)`
 
-	// lockSubscriber keeps the subscriber from being deleted, until the end of the
-	// transaction: so its deletion misses no subscription. It is in nobody else's way.
+	// lockSubscriber keeps the subscriber from being deleted until the end of the
+	// transaction, so that its deletion misses no subscription. It is in nobody else's way.
 	lockSubscriber     = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR KEY SHARE`
 	insertSubscription = `WITH ` + snapshotMarkNow + `,
 		s AS (INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status, implicit)
@@ -26,8 +26,8 @@ const (
 			SELECT j.value, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM json_array_elements_text($4::text::json) j, s, mark ON CONFLICT DO NOTHING)
 		SELECT no FROM s`
 
-	// updateSubscription has a subscription get what it asks for anew from now on. What
-	// it has asked for before it goes on to get.
+	// updateSubscription lets a subscription get events of new patterns from now on.
+	// Patterns that it keeps are not interrupted.
 	updateSubscription = `WITH ` + snapshotMarkNow + `,
 		j AS MATERIALIZED (SELECT value AS pattern FROM json_array_elements_text($3::text::json)),
 		s AS (UPDATE surehook_subscriptions SET url = $2, event_types = $3::text, description = $4, settings = $5, version = version + 1
@@ -36,7 +36,7 @@ const (
 		p AS (INSERT INTO surehook_patterns (pattern, subscriber, subscription, since_snapshot, since_xid, since_seq)
 			SELECT j.pattern, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM j, s, mark ON CONFLICT DO NOTHING)` + wakeThem
 
-	// A resume that the dispatchers have not seen yet has ended the failing time already.
+	// A resume ends the failing time at once, even if no dispatcher has seen it yet.
 	selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,
 			h.lane, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.streak END, CASE WHEN h.epoch >= s.recovered THEN h.failing_since END,
 			h.last_success, h.last_failure, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.warned END,
@@ -55,9 +55,10 @@ const (
 		WHERE id = $1 AND status IN ('active', 'paused', 'disabled', 'closing') FOR NO KEY UPDATE`
 )
 
-// CreateSubscriptionTx implements sender.RegistryStore. It gets what is committed
-// after the statement, and, under a stricter isolation level than READ COMMITTED,
-// after the transaction's snapshot, if that is not expanded before the commit.
+// CreateSubscriptionTx implements sender.RegistryStore. The subscription gets the events
+// that are committed after the statement. Under a stricter isolation level than READ
+// COMMITTED it gets those after the snapshot of the transaction, unless they are expanded
+// before the commit.
 func (s *Store[Tx]) CreateSubscriptionTx(ctx context.Context, tx Tx, n sender.Subscription) error {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -109,7 +110,7 @@ func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n 
 		h.Lane = sender.LaneNew
 	}
 	n.CreatedAt = created.time()
-	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
+	if n.Status == sender.SubscriptionDisabled { // held_at of a paused one is when it was paused
 		n.DisabledAt = held.time()
 	}
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = failing.time(), success.time(), failure.time(), warned.time()
@@ -170,7 +171,7 @@ func (s *Store[Tx]) SubscriptionsTx(ctx context.Context, tx Tx, subscriber, afte
 	}
 	query, args := selectAnySubscription, []any{from, int64(limit)}
 	if subscriber != "" {
-		// A deleted subscriber's can be closing.
+		// A subscription of a deleted subscriber can be closing.
 		var owner int64
 		err := w.row(selectOwnerNo, soughtID(subscriber)).Scan(&owner)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -206,11 +207,11 @@ func (s *Store[Tx]) UpdateSubscriptionTx(ctx context.Context, tx Tx, n sender.Su
 	if err := w.execs(updateSubscription, no, n.URL, types, n.Description, settings); err != nil {
 		return fail(doing, err)
 	}
-	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	s.published.Store(true) // so that InTx wakes the dispatcher after the commit
 	return nil
 }
 
-// lockSubscription locks a subscription that is not deleted, for whoever changes it.
+// lockSubscription locks a subscription that is not deleted, for a caller that changes it.
 func (s *Store[Tx]) lockSubscription(ctx context.Context, tx Tx, id string) (w *work, no int64, status sender.SubscriptionStatus, err error) {
 	if w, err = s.callers(ctx, tx); err != nil {
 		return nil, 0, "", err

@@ -14,17 +14,18 @@ import (
 
 const (
 	// selectSweepable finds what there is to sweep, on one snapshot:
-	//   - subscriptions that are closing or deleted, and have something that can be
-	//     ended or nothing at all. One that is closing gets all that was committed
-	//     before its mark, so nothing of that may be in the outbox any more;
-	//   - subscriptions that were resumed without all their deliveries, and have some
-	//     of those left that are not in flight;
-	//   - epochs of such resumes before whose marks nothing is in the outbox any more;
+	//   - subscriptions that are closing or deleted, and have something that can be ended,
+	//     or nothing at all. A closing one gets all events that were committed before its
+	//     mark, so none of these may be in the outbox any more;
+	//   - subscriptions with a resume that skipped something, of which some is live and not
+	//     in flight;
+	//   - epochs of such resumes for which the outbox has nothing from before their marks
+	//     any more;
 	//   - whether there are subscribers to be forgotten;
-	//   - the first of the outbox, if there are marks before it; else NULL.
+	//   - the first seq of the outbox, if there are marks below it; else NULL.
 	//
-	// An expansion deletes from the outbox and adds to a head in one transaction, and
-	// heads are locked, and read again, after this: so nothing is missed in between.
+	// An expansion deletes from the outbox and adds to a head in one transaction. Heads are
+	// locked and read again after this statement, so nothing is missed in between.
 	selectSweepable = `WITH low AS MATERIALIZED (SELECT coalesce(min(seq), 9223372036854775807) AS seq FROM surehook_outbox),
 		left_ AS MATERIALIZED (
 			SELECT l.subscription, l.epoch, l.seq < (SELECT seq FROM low) AS past FROM surehook_left l
@@ -44,7 +45,8 @@ const (
 		(SELECT (SELECT seq FROM low WHERE seq > m.since_seq) FROM (
 			SELECT since_seq FROM surehook_patterns WHERE since_seq IS NOT NULL ORDER BY since_seq LIMIT 1) m)`
 
-	// A dispatcher that has a head is working for the subscription: it is swept later.
+	// If a dispatcher has locked a head, it is working for the subscription, which is swept
+	// later.
 	lockFreeHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription = ANY($1) ORDER BY subscription FOR UPDATE SKIP LOCKED`
 
 	selectGonePending = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $4::bigint[]) AS u(subscription, event, swept) CROSS JOIN LATERAL (
@@ -64,19 +66,19 @@ const (
 	deletePatterns = `DELETE FROM surehook_patterns WHERE subscription = ANY($1)`
 )
 
-// sweepable is what selectSweepable finds.
+// sweepable is the result of selectSweepable.
 type sweepable struct {
 	now        timestamp
 	ending     []int64 // subscriptions
 	skipped    []int64 // subscriptions
-	past       []int64 // subscriptions, and
-	epochs     []int64 // the epoch of each
+	past       []int64 // subscriptions
+	epochs     []int64 // the epoch of each of past
 	forgotten  bool
 	clearBelow *int64
 }
 
-// Sweep implements sender.DispatchStore. What somebody else has locked is left to
-// another time. It also writes what was counted since the last time.
+// Sweep implements sender.DispatchStore. It leaves to another time what somebody else has
+// locked. It also writes the counts since the last time.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable
 	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.clearBelow)
@@ -100,8 +102,8 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 }
 
 func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
-	// An expander that is at work may not see a deletion, and add to a head that has
-	// nothing: so nothing is at its end before it has.
+	// An expander at work may not see a deletion, and may add to a head that has nothing.
+	// So no subscription is at its end until it is done.
 	alone := false
 	if len(f.ending) > 0 {
 		err := b.each(func(rows) (bool, error) {
@@ -131,8 +133,8 @@ func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
 	return swept, b.execs(forgetSubscribers)
 }
 
-// cancelGone ends deliveries that read as cancelled, but for those in flight. It locks
-// those of the heads that nobody has locked.
+// cancelGone ends deliveries that read as cancelled, except those in flight. It skips heads
+// that somebody has locked.
 func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err error) {
 	var locked []int64
 	err = b.each(func(r rows) (bool, error) {
@@ -173,9 +175,9 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 	return swept + lost, err
 }
 
-// swept remembers how far deleted subscriptions were swept, from the front of what was
-// there: so a batch does not pass over the rows of those before, which are dead and may
-// not be vacuumed yet. It is a hint, and is forgotten when nothing is found behind it.
+// swept remembers how far deleted subscriptions were swept, from the first delivery on. So
+// a batch does not pass over the rows of earlier batches, which are dead and may not be
+// vacuumed yet. It is a hint, and is forgotten when nothing is found behind it.
 type swept struct {
 	sync.Mutex
 	to *lru.Map[int64, int64]
@@ -183,7 +185,7 @@ type swept struct {
 
 const sweptLimit = 1000
 
-// sweeps are those of the tables.
+// sweeps are the hints for both tables.
 type sweeps struct{ pending, waiting swept }
 
 func newSweeps() sweeps {
@@ -201,8 +203,7 @@ func (s *swept) of(subscriptions []int64, subs map[int64]*subscription) []int64 
 	})
 }
 
-// found notes, once it is committed, up to where the deliveries of some subscriptions are
-// swept.
+// found notes, once the batch is committed, up to where some subscriptions are swept.
 func (s *swept) found(b *batch, looked []int64, keys []sender.DeliveryKey) {
 	last := map[int64]int64{}
 	for _, k := range keys {
@@ -224,10 +225,11 @@ func (s *swept) found(b *batch, looked []int64, keys []sender.DeliveryKey) {
 	})
 }
 
-// gone says what of subscriptions is cancelled.
+// gone collects the deliveries of subscriptions that are cancelled.
 type gone struct{ pending, waiting, leased bounds }
 
-// bounds are columns: of a subscription, what came before an epoch, up to an event.
+// bounds are columns: for each subscription, deliveries of events up to one, from before an
+// epoch.
 type bounds struct{ of, epochs, events []int64 }
 
 func (s *bounds) add(h *head, epoch, event int64) {
@@ -240,7 +242,7 @@ func (g *gone) add(sub *subscription, h *head) {
 		before = []skipped{{math.MaxInt64, math.MaxInt64}}
 	}
 	for _, l := range before {
-		if h.pending > 0 { // it was there before all
+		if h.pending > 0 { // those up to the event were there before the resume
 			g.pending.add(h, l.epoch, l.event)
 		}
 		if h.waiting > 0 {
@@ -285,7 +287,7 @@ func (b *batch) endLost(g *gone, limit int) (n int, err error) {
 	}, selectFirstLeaseEnd, g.leased.of)
 }
 
-// endSwept ends subscriptions that have nothing left.
+// endSwept ends subscriptions that have no live deliveries.
 func (b *batch) endSwept(ending []int64) error {
 	var over []int64
 	for _, no := range ending {
@@ -307,11 +309,11 @@ func (b *batch) endSwept(ending []int64) error {
 }
 
 const (
-	// A deleted subscriber whose subscriptions are all swept has nothing to be signed.
-	// It gets no other one, so it stays so.
+	// A deleted subscriber whose subscriptions are all swept has nothing that could be
+	// signed. It can get no new subscription, so this stays true.
 	isForgotten = `o.deleted = 1 AND (SELECT s.no FROM surehook_subscriptions s WHERE s.subscriber = o.no AND s.status <> 'swept' LIMIT 1) IS NULL`
-	// forgetSubscribers destroys the secrets of those, but for some that callers have
-	// locked.
+	// forgetSubscribers destroys the secrets of such subscribers, except those that callers
+	// have locked.
 	forgetSubscribers = `WITH f AS MATERIALIZED (SELECT o.no FROM surehook_subscribers o WHERE ` + isForgotten + ` ORDER BY o.no LIMIT 100 FOR UPDATE SKIP LOCKED),
 		u AS (UPDATE surehook_subscribers o SET deleted = 2, keyring_version = keyring_version + 1 FROM f WHERE o.no = f.no)
 		DELETE FROM surehook_secrets k USING f WHERE k.subscriber = f.no`

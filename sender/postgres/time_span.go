@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// disorder is by how much the times of events may be out of the order of their numbers,
-// and by how much one may be older than what was expanded before it and not be late.
+// disorder bounds two differences. The times of events may be out of the order of their
+// numbers by it. An event may be older by it than one that was expanded before, without
+// being late.
 const disorder = 10 * time.Second
 
 const (
-	// lateMost is how many late events are looked at to bound a list.
+	// lateMost is how many late events are looked at before a list is not bounded by time.
 	lateMost = 10_000
-	// spansMost is how many spans a list is read in.
+	// spansMost is the largest number of spans in which a list is read.
 	spansMost = 100
 )
 
-// halving finds the last row of a table, by a number, before a time that rises with
-// the number: 0 if there is none. It reads a few dozen rows, in one round trip.
+// halving finds the last row of a table before a time, by a number with which the time
+// rises: 0 if there is none. It reads a few dozen rows, in one round trip.
 func halving(table, number, at string) string {
 	const middle = `b.low + (b.high - b.low) / 2`
 	return `WITH RECURSIVE b(low, high) AS (
@@ -36,8 +37,8 @@ var (
 
 const (
 	countLate = `SELECT count(*) FROM (SELECT 1 FROM surehook_feed WHERE late AND position > $1 ORDER BY position LIMIT $2) x`
-	// selectBelated finds what was published before a time, and expanded after something
-	// that was published later.
+	// selectBelated finds events that were published before a time, and expanded after an
+	// event that was published later.
 	selectBelated = `SELECT position FROM (
 			SELECT f.position FROM surehook_feed f JOIN surehook_events e ON e.no = f.event
 				WHERE f.position > $1 AND f.position <= $2 AND e.created_at <= $3
@@ -46,19 +47,18 @@ const (
 		ORDER BY position DESC`
 )
 
-// span is from a position to a position.
+// span is a range of positions, both ends included.
 type span struct{ low, high int64 }
 
-// lastBefore finds the last position up to which everything was published before a
-// time.
+// lastBefore finds the last position up to which everything was published before a time.
 func (w *work) lastBefore(at timestamp) (position int64, err error) {
 	err = w.row(selectPositionBefore, at).Scan(&position)
 	return position, err
 }
 
-// spans are where, among the positions, what was published in a time is, the last ones
-// first; zero times do not bound it. Positions follow the commits, so some in a span
-// may have been published outside of it.
+// spans returns the ranges of positions that hold what was published between two times, the
+// last ones first. A zero time does not bound them. Positions follow the commits, so a span
+// may also hold events that were published at another time.
 func (w *work) spans(since, until time.Time) (all []span, err error) {
 	whole := span{1, math.MaxInt64}
 	if !since.IsZero() {
@@ -74,7 +74,7 @@ func (w *work) spans(since, until time.Time) (all []span, err error) {
 	if err != nil {
 		return nil, err
 	}
-	inOrder, err := w.lastBefore(timestampOf(until).plus(disorder)) // what lies beyond is late
+	inOrder, err := w.lastBefore(timestampOf(until).plus(disorder)) // an event beyond it that was published before until is late
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (w *work) spans(since, until time.Time) (all []span, err error) {
 	return all, nil
 }
 
-// positions are the first and the last position in the spans of a time.
+// positions returns the first and the last position of the spans between two times.
 func (w *work) positions(since, until time.Time) (low, high int64, err error) {
 	all, err := w.spans(since, until)
 	if err != nil || len(all) == 0 {
@@ -108,9 +108,9 @@ func (w *work) positions(since, until time.Time) (low, high int64, err error) {
 	return all[len(all)-1].low, all[0].high, nil
 }
 
-// eventNumbers are the first and the last number of an event that was published in a
-// time, as its row was made: zero times do not bound it. Some between them may have
-// been published outside of it.
+// eventNumbers returns the lowest and the highest number that an event published between
+// two times can have, by the time at which its row was made. A zero time does not bound
+// them. Events between them may have been published at another time.
 func (w *work) eventNumbers(since, until time.Time) (low, high int64, err error) {
 	high = math.MaxInt64
 	if !since.IsZero() {

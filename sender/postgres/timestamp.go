@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// moment is a timestamptz as the code reckons with it: microseconds since 1970, so
-// that comparing and storing lose nothing.
+// timestamp is a timestamptz in the form in which the code reckons: microseconds since
+// 1970, so that comparing and storing lose nothing.
 type timestamp int64
 
 const (
@@ -19,7 +19,7 @@ const (
 	always timestamp = math.MinInt64 // -infinity
 )
 
-// momentOf the zero time is none.
+// timestampOf returns none for the zero time.
 func timestampOf(t time.Time) timestamp {
 	if t.IsZero() {
 		return none
@@ -27,7 +27,7 @@ func timestampOf(t time.Time) timestamp {
 	return timestamp(t.UnixMicro())
 }
 
-// time of none, and of what is not a time, is the zero time.
+// time returns the zero time for none, and for the infinite ones.
 func (m timestamp) time() time.Time {
 	switch m {
 	case none, never, always:
@@ -66,8 +66,8 @@ func (m timestamp) TimestamptzValue() (pgtype.Timestamptz, error) {
 	return pgtype.Timestamptz{Time: m.time(), Valid: true}, nil
 }
 
-// Scan implements sql.Scanner, for transactions of database/sql. There are no
-// infinite times in what callers' transactions read.
+// Scan implements sql.Scanner, for transactions of database/sql. Callers' transactions read
+// no infinite times.
 func (m *timestamp) Scan(src any) error {
 	switch v := src.(type) {
 	case nil:
@@ -93,8 +93,8 @@ func (m timestamp) Value() (driver.Value, error) {
 	return m.time(), nil
 }
 
-// moments are an array of timestamptz, also where pgx does not learn from the server
-// what type an argument has, in its query modes exec and simple_protocol.
+// timestamps are an array of timestamptz. They also work where pgx does not learn the type
+// of an argument from the server, in its query modes exec and simple_protocol.
 type timestamps []timestamp
 
 var (
@@ -102,7 +102,7 @@ var (
 	_ driver.Valuer      = timestamps(nil)
 )
 
-// known replaces arguments by what pgx can send in all of its query modes.
+// sendable replaces arguments by what pgx can send in all of its query modes.
 func sendable(args []any) []any {
 	for i, arg := range args {
 		if all, ok := arg.([]timestamp); ok {

@@ -11,14 +11,13 @@ import (
 	"github.com/surehook/surehook/sender/internal/pgrun"
 )
 
-// How often a transaction of the store's own is run that lost against another.
+// maxRuns is how often a transaction of the store is run if it loses against others.
 const maxRuns = 5
 
-// InTx implements sender.OutboxStore. The transaction has the isolation level that
-// is the database's default. With pgx it begins with its first statement, on one trip
-// to the server, unless that is an Exec without arguments. What PostgreSQL aborts
-// because of other transactions is run again, up to fifty times in all, within some
-// seconds.
+// InTx implements sender.OutboxStore. The transaction has the database's default isolation
+// level. With pgx it begins with its first statement, on one trip to the server, unless
+// that is an Exec without arguments. If PostgreSQL aborts it because of other transactions,
+// it is run again, up to fifty times in all, within some seconds.
 func (s *Store[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 	err := pgrun.Again(ctx, func() error { return s.run(ctx, fn) })
 	if err == nil && s.published.Swap(false) {
@@ -32,8 +31,8 @@ const (
 	beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 )
 
-// transaction runs fn in a transaction of the store's own. What fn needs no result
-// of is sent with what it does, and its end with the commit.
+// transaction runs fn in a transaction of the store. Statements whose results fn does not
+// need are sent with later ones, or with the commit.
 func (s side) transaction(ctx context.Context, begin string, w *work, fn func(w *work) error) error {
 	conn, err := s.acquire(ctx)
 	if err != nil {
@@ -69,14 +68,13 @@ func (s side) on(ctx context.Context, conn session, begin string, w *work, fn fu
 	if len(w.reads) > 0 && conn.set != "" { // the settings have ended with the transaction
 		w.reads = append([]queuedQuery{{query: query{s.text(conn.set), nil}}}, w.reads...)
 	}
-	err, _ = o.commit(ctx, w.reads) // who reads notices what is not there
+	err, _ = o.commit(ctx, w.reads) // its readers notice what is missing
 	committed = err == nil
 	return fail("committing", err)
 }
 
-// write runs fn in a transaction of the store's own. fn runs again if the
-// transaction lost against another one, so it must begin by resetting what it
-// returns.
+// write runs fn in a transaction of the store. fn runs again if the transaction lost
+// against another one, so fn begins by resetting what it returns.
 func (s side) write(ctx context.Context, fn func(w *work) error) error {
 	return s.writeLater(ctx, func(w *work) error {
 		if err := w.many(ctx, nil, nil); err != nil {
@@ -90,13 +88,13 @@ func (c *core) write(ctx context.Context, fn func(w *work) error) error {
 	return side{core: c}.write(ctx, fn)
 }
 
-// writeLater is write, for those who need no w.now before the result of a statement:
-// the transaction begins with their first one.
+// writeLater is write without a trip for the beginning: w.now is set with the result of the
+// first statement.
 func (s side) writeLater(ctx context.Context, fn func(w *work) error) error {
 	return s.writeAs(ctx, work{}, fn)
 }
 
-// writeAs is writeLater, for work of a kind.
+// writeAs is writeLater for work of a kind.
 func (s side) writeAs(ctx context.Context, kind work, fn func(w *work) error) error {
 	var err error
 	for run := range maxRuns {
@@ -146,26 +144,26 @@ type work struct {
 	*core
 	conn
 	ctx      context.Context
-	pipeline *pipeline // nil if it is a caller's
-	now      timestamp // the database's time, once, after the beginning; not of a caller's
+	pipeline *pipeline // nil in a caller's transaction
+	now      timestamp // the database's time after the beginning; not set in a caller's transaction
 
-	again bool // it was run before, and lost against another transaction
+	again bool // it ran before, and lost against another transaction
 	dates bool // it reads the time itself, or needs none
 	ended []func(committed bool)
-	reads []queuedQuery // that follow the commit
+	reads []queuedQuery // sent with the commit, and run after it
 }
 
-// after has fn called when the transaction has ended. If committed is false, whether
-// it was committed may not be known.
+// after has fn called when the transaction has ended. If committed is false, it may have
+// been committed all the same.
 func (w *work) after(fn func(committed bool)) { w.ended = append(w.ended, fn) }
 
-// committed queues a statement that only reads, to be sent with the commit and run after
-// it. What it returns may be missing: the commit's success does not depend on it.
+// committed queues a statement that only reads. It is sent with the commit and runs after
+// it. Its result may be missing: the success of the commit does not depend on it.
 func (w *work) committed(q query, scan func(r rows) error) {
 	w.reads = append(w.reads, queuedQuery{query: q, scan: scan})
 }
 
-// callers is the work in a caller's transaction.
+// callers returns the work in a caller's transaction.
 func (s *Store[Tx]) callers(ctx context.Context, tx Tx) (*work, error) {
 	c, ok := s.in(tx)
 	if !ok {
@@ -174,13 +172,13 @@ func (s *Store[Tx]) callers(ctx context.Context, tx Tx) (*work, error) {
 	return &work{core: s.core, ctx: ctx, conn: c}, nil
 }
 
-// exec returns how many rows a statement has changed.
+// exec runs a statement, and returns how many rows it changed.
 func (w *work) exec(query string, args ...any) (int64, error) {
 	return w.conn.exec(w.ctx, w.text(query), args...)
 }
 
-// execs runs a statement whose result does not matter. In a transaction of the
-// store's own its error comes with a later statement, or with the commit.
+// execs runs a statement whose result does not matter. In a transaction of the store its
+// error comes with a later statement, or with the commit.
 func (w *work) execs(text string, args ...any) error {
 	if w.pipeline != nil {
 		w.pipeline.queue(query{w.text(text), args}, nil)
@@ -206,7 +204,7 @@ func (w *work) each(fn func(r rows) (bool, error), query string, args ...any) er
 	return r.Err()
 }
 
-// row is a query that returns one row, or none: then Scan returns sql.ErrNoRows.
+// row prepares a query of one row. If there is none, its Scan returns sql.ErrNoRows.
 func (w *work) row(query string, args ...any) row { return row{w, query, args} }
 
 type row struct {
@@ -238,7 +236,7 @@ func (w *work) numbers(query string, args ...any) (all []int64, err error) {
 	return all, err
 }
 
-// keys reads (event, subscription).
+// keys reads rows of (event, subscription).
 func (w *work) keys(query string, args ...any) (all []sender.DeliveryKey, err error) {
 	err = w.each(func(r rows) (bool, error) {
 		var k sender.DeliveryKey

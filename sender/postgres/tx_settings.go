@@ -8,14 +8,14 @@ import (
 	"github.com/surehook/surehook/internal/pgtx"
 )
 
-// settings are those of the store's own transactions. Left alone, the planner reads
-// whole tables for each batch, at a cost that grows with the subscriptions, and starts
-// processes to read a few rows. So everything is found by an index, and read in its
-// order and not to its end, whatever the statistics say: they are old when it matters,
-// as where there was little a moment ago there is much now.
+// settings are for the transactions of the store. With its defaults the planner reads whole
+// tables for each batch, at a cost that grows with the subscriptions, and starts processes
+// to read a few rows. With these it uses an index for everything, reads it in its order and
+// not to its end, whatever the statistics say: they are old when it matters, since a table
+// that was almost empty a moment ago may be large now.
 //
-// A process that is stopped in the middle must not keep its locks. What waits for
-// somebody else's gives up its own after a while, and is tried again.
+// A process that is stopped in the middle must not keep its locks. A transaction that waits
+// for the lock of another one gives up its own after a while, and is tried again.
 var settings = map[string]string{
 	"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
 	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
@@ -23,36 +23,34 @@ var settings = map[string]string{
 	"idle_in_transaction_session_timeout": "2s", "lock_timeout": "5s",
 }
 
-// patience is how long a dispatcher's statement may take, whatever little its role is
-// given: as long as a lease holds.
+// patience bounds a dispatcher's statement, even if its role allows less: by the time for
+// which a lease holds.
 var patience = map[string]string{"statement_timeout": "60s"}
 
-// sessionSettings are those that a connection has beside them that has nobody else's
-// transactions.
+// sessionSettings are the further settings of a connection that nobody else uses.
 var sessionSettings = map[string]string{
 	"default_transaction_isolation": "read committed",
 	"tcp_user_timeout":              "10s",
 }
 
-// durable makes the transaction durable that it runs in. Statements that change
-// something on a caller's behalf return it with the row that they change, which nobody
-// reads.
+// durable makes the transaction durable in which it runs. Statements that change something
+// for a caller return it with the changed row, and nobody reads it.
 const durable = pgtx.Durable
 
-// durably makes the transactions of a connection durable: a commit that the server's
-// setting would let be lost.
+// durably makes the transactions of a connection durable, if by the server's setting a
+// commit could be lost.
 const durably = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END`
 
-// own gives the settings to a transaction that callers ask for: how long a statement may
-// take is for their role to say.
+// txSettings gives the settings to a transaction that callers ask for. The role of these
+// decides how long a statement may take.
 var txSettings = `SELECT {now}, ` + set(durable, settings, "true")
 
-// ownPooled gives them to a dispatcher's transaction, of whose connection nothing is
-// known.
+// pooledTxSettings gives them to a dispatcher's transaction on a connection of a pooler, of
+// which nothing is known.
 var pooledTxSettings = `SELECT {now}, ` + set(durable, with(settings, patience), "true")
 
-// set is an expression that sets these beside another one, in a transaction ("true") or
-// in a connection ("false").
+// set returns an expression that sets these beside another one, for a transaction ("true")
+// or a connection ("false").
 func set(beside string, all map[string]string, local string) string {
 	calls := []string{beside}
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -16,7 +16,7 @@ const (
 			CASE WHEN h.epoch < s.epoch AND h.waiting > 0 THEN s.resumed_from ELSE coalesce(h.resumed_to, -1) END
 		FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no WHERE s.no = $1`
 
-	// What goes before a delivery, counted up to a bound ($3).
+	// Deliveries that go before another one, counted up to a bound ($3).
 	pendingBefore = `SELECT count(*) FROM (SELECT 1 FROM surehook_pending WHERE subscription = $1 AND event > $4 AND event < $2 LIMIT $3) x`
 	pendingDue    = `SELECT count(*) FILTER (WHERE due < $2) FROM (SELECT due FROM surehook_pending WHERE subscription = $1 AND event > $4 ORDER BY event LIMIT $3) x`
 	waitingDue    = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting
@@ -44,12 +44,12 @@ func (c *core) Facts(ctx context.Context, id string) (f sender.Facts, err error)
 	return f, aboutDelivery(id, err)
 }
 
-// queue is what a subscription's deliveries are claimed by.
+// claimOrder is what decides in which order the deliveries of a subscription are claimed.
 type claimOrder struct {
 	subscription int64
 	epoch        int64
-	after        int64     // what is pending and may be claimed has a higher position
-	waitingFrom  timestamp // what waits in the epoch is not due before
+	after        int64     // pending deliveries that may be claimed have a higher position
+	waitingFrom  timestamp // no waiting delivery of the epoch is due before
 	resumedTo    int64     // -1: nothing waits since an earlier epoch
 }
 
@@ -94,7 +94,7 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
 	return err
 }
 
-// ahead counts what goes before a delivery that is due, in the order of a claim.
+// ahead counts the deliveries that go before a due one, in the order of a claim.
 func (w *work) ahead(q *claimOrder, d *delivery) (n int, err error) {
 	const (
 		most       = sender.MaxAhead + 1
