@@ -1,0 +1,80 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/takeovertest"
+	"github.com/surehook/surehook/sender/postgres"
+)
+
+// TestMain lets tests run this program as the processes that are killed, or stopped.
+func TestMain(m *testing.M) {
+	takeovertest.Child(openChild)
+	if dsn := os.Getenv(suspendedDSN); dsn != "" {
+		if err := dispatchUntilToldTo(dsn, os.Getenv(suspendedSchema)); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
+	if err := pgtest.Missing(); err != nil {
+		fmt.Fprintln(os.Stderr, "NO EXAMPLES on PostgreSQL:", err)
+		if err := flag.Set("test.skip", "^Example"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// childPlace is where a process of the tests in package takeover works, as JSON.
+type childPlace struct {
+	DSN, Schema string
+	Pooler      bool
+}
+
+func openChild(text string) (sender.DispatchStore, error) {
+	var p childPlace
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.New(context.Background(), p.DSN)
+	if err != nil {
+		return nil, err
+	}
+	return postgres.New(pool, &postgres.Config{Schema: p.Schema, Pooler: p.Pooler})
+}
+
+// accepts answers every POST at once.
+type accepts struct{}
+
+func (accepts) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody}, nil
+}
+
+func replayKeys() (*sender.Keys, error) {
+	return sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
+}
+
+// durableDSN names a server whose commits are on the disk, as a dispatcher demands.
+func durableDSN(t *testing.T) string {
+	t.Helper()
+	dsn := pgtest.DSN(t)
+	if os.Getenv("SUREHOOK_TEST_POSTGRES") != "" {
+		return dsn
+	}
+	server, err := pgtest.Start(pgtest.Options{Durable: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	return server.DSN()
+}
