@@ -26,10 +26,10 @@ func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.
 	return all, nil
 }
 
-// claim lets those who have work due in a lane take turns, each of one delivery,
-// until the lane's slots are used or nobody who may have more has work due. A
-// turn that ends a lost attempt without starting another uses a slot too, so
-// that a claim's work is bounded by its slots.
+// claim lets those that have work due in a lane take turns, each of one delivery. It ends
+// when the lane's slots are used, or when nobody who may have more has work due. A turn
+// that ends a lost attempt without starting another uses a slot too, so that a claim's
+// work is bounded by its slots.
 func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 	if w.bytes.Over() {
 		return nil
@@ -39,8 +39,8 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 		bySubscriber: p.SubscriberRoom, perSubscriber: p.PerSubscriber, toSubscriber: map[int64]int{},
 		bySubscription: w.Claim.SubscriptionRoom, perSubscription: p.PerSubscription, toSubscription: map[int64]int{},
 	}
-	// Those who may not have more stand aside until the end. Panics included: a
-	// rollback knows nothing of them.
+	// Subscribers and subscriptions that may not have more stand aside until the end.
+	// They come back after a panic too: a rollback knows nothing of them.
 	var heads []*head
 	var subs []*subscription
 	defer func() {
@@ -91,8 +91,8 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 	return nil
 }
 
-// take leases a delivery that is due, unless the end of its last attempt, if
-// that was lost, is also the delivery's, or puts it off.
+// take leases a delivery that is due. If its last attempt was lost, the rules may end the
+// delivery or put it off instead.
 func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	if !d.live.leased.IsZero() {
 		lost, err := w.settle(d, rules.Lost(d.forDecision(), d.live.token, d.live.leased, d.event.info.CreatedAt, w.Claim.Chance))
@@ -127,7 +127,7 @@ func (w *batch) others(sub *subscription) bool {
 	return sub.process != 0 && sub.process != w.Claim.By.Process && sub.inFlight(w.now) > 0
 }
 
-// body is a copy of an event's, which its deliveries in a claim share.
+// body returns a copy of an event's body, which its deliveries in a claim share.
 func (w *batch) body(e *event) []byte {
 	body, ok := w.bodies[e.no]
 	if !ok {
@@ -137,7 +137,8 @@ func (w *batch) body(e *event) []byte {
 	return body
 }
 
-// room is how many more deliveries of a lane a claim may give to whom.
+// room is how many more deliveries of a lane a claim may give to a subscriber and to a
+// subscription.
 type room struct {
 	bySubscriber, bySubscription   map[int64]int
 	perSubscriber, perSubscription int

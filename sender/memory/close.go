@@ -31,8 +31,9 @@ func (tx *Tx) close(sub *subscription) {
 	}
 }
 
-// closed tells whether a subscription that is closing has nothing left, not even an
-// attempt that it was resumed without: whoever makes it may still ask for the keyring.
+// closed tells whether a subscription that is closing has nothing more to get, and no
+// attempt in flight, not even one that a resume has skipped: the process that makes it
+// may still ask for the keyring.
 func (s *Store) closed(sub *subscription) bool {
 	for _, e := range s.events[s.expanding:] {
 		if e.no <= sub.last && !e.expandedFor(sub) {
@@ -92,8 +93,8 @@ func (sr *subscriber) gone() bool {
 	return sr.deleted
 }
 
-// bury destroys the secrets of a subscriber that is gone. Its keyring has no version
-// from then on.
+// bury destroys the secrets of a subscriber that is gone. From then on its keyring has no
+// version.
 func (tx *Tx) bury(sr *subscriber) {
 	if sr.gone() {
 		set(tx, &sr.keyring, sender.SealedKeyring{})

@@ -18,18 +18,18 @@ type delivery struct {
 	sub      *subscription
 	live     *live
 	ended    sender.Status // how, while it is not live
-	endedAs  int64         // the how manieth of the store's ends that was
+	endedAs  int64         // the number of that end, of all ends in the store
 	endedAt  time.Time
 	attempts []sender.Attempt
-	in       *queue[*delivery] // of its subscription's; nil: none
+	in       *queue[*delivery] // the queue of its subscription that it stands in; nil: none
 	at       int               // see member
 }
 
-// live is what a delivery that is not at its end remembers. Rows are never
-// changed, but replaced by setLive.
+// live is the row of a delivery that has not ended. Rows are never changed, but replaced
+// by setLive.
 type live struct {
 	due    time.Time // while it is leased: the end of the lease
-	turn   time.Time // of what was never claimed: its place among what is due; zero: as due
+	turn   time.Time // while it was never claimed: where it stands among what is due; zero: as due says
 	number int       // of the attempt that was claimed last
 	token  int64     // of the last lease
 	by     int64     // the process that holds it
@@ -38,8 +38,8 @@ type live struct {
 	stood  time.Duration
 	leased time.Time // claim of the attempt in hand; zero: none
 	single bool
-	spared bool // the last attempt was
-	// returned: it was released at once before its first attempt, and goes before all
+	spared bool // the last attempt was spared
+	// returned: it was released at once, before its first attempt, and goes before all
 	// others.
 	returned bool
 	replay   int64 // the replay that has admitted it, while it was not claimed since; 0: none
@@ -48,8 +48,8 @@ type live struct {
 	dropped bool
 }
 
-// renewed is a row whose schedule starts anew. An attempt in hand becomes the first
-// of it.
+// renewed returns a row whose schedule starts anew. An attempt in hand becomes the first
+// one of the new schedule.
 func (l *live) renewed(now time.Time) *live {
 	row := live{due: now, number: l.number, token: l.token, by: l.by, single: l.single}
 	if !l.leased.IsZero() {
@@ -59,7 +59,7 @@ func (l *live) renewed(now time.Time) *live {
 	return &row
 }
 
-// end makes a delivery live no more.
+// end ends a delivery that is live.
 func (tx *Tx) end(d *delivery, status sender.Status) {
 	tx.setLive(d, nil)
 	set(tx, &d.ended, status)
@@ -92,7 +92,7 @@ func (d *delivery) before(other *delivery) bool {
 	return d.event.no < other.event.no
 }
 
-// place is among those that are due.
+// position is where a delivery stands among those that are due.
 func (l *live) position() time.Time {
 	if l.number == 0 && l.leased.IsZero() && !l.turn.IsZero() {
 		return l.turn
@@ -104,7 +104,7 @@ func (d *delivery) key() sender.DeliveryKey {
 	return sender.DeliveryKey{Event: d.event.no, Subscription: d.sub.no}
 }
 
-// forDecision gives the rules a live delivery.
+// forDecision returns a live delivery as the rules take it.
 func (d *delivery) forDecision() sender.Live {
 	return sender.Live{
 		Key: d.key(), Number: d.live.number, Tries: d.live.tries, First: d.live.first, Single: d.live.single,
@@ -112,7 +112,7 @@ func (d *delivery) forDecision() sender.Live {
 	}
 }
 
-// take sets what the rules make of a row.
+// take sets the fields that the rules decide.
 func (l *live) take(v *sender.Live) {
 	l.number, l.tries, l.first, l.stood, l.spared = v.Number, v.Tries, v.First, v.Stood, v.Spared
 }
@@ -140,7 +140,8 @@ const (
 
 func (d *delivery) id() string { return deliveryID(d.event.info.ID, d.sub) }
 
-// deliveryID is the event's, with the subscription's number in base 36.
+// deliveryID returns the event's id without its prefix, with the subscription's number in
+// base 36.
 func deliveryID(event string, sub *subscription) string {
 	return deliveryPrefix + strings.TrimPrefix(event, eventPrefix) + "_" + strconv.FormatInt(sub.no, 36)
 }
@@ -167,7 +168,7 @@ func (s *Store) deliveryByID(id string) *delivery {
 	return d
 }
 
-// summary is a delivery without its body and attempts.
+// summary returns a delivery without its body and its attempts.
 func (d *delivery) summary(now time.Time) sender.Delivery {
 	out := sender.Delivery{
 		ID: d.id(), Event: d.event.info, Version: d.event.version,
@@ -184,7 +185,7 @@ func (d *delivery) summary(now time.Time) sender.Delivery {
 	return out
 }
 
-// full is a delivery with everything.
+// full returns a delivery with its body and its attempts.
 func (d *delivery) full(now time.Time) sender.Delivery {
 	out := d.summary(now)
 	out.Body = bytes.Clone(d.event.body)
@@ -195,8 +196,8 @@ func (d *delivery) full(now time.Time) sender.Delivery {
 	return out
 }
 
-// target is where a delivery goes. Those of one subscription share what targets
-// has for it.
+// target returns where a delivery goes. The deliveries of one subscription share its
+// entry in targets.
 func (d *delivery) target(targets map[int64]*sender.Target) *sender.Target {
 	t := targets[d.sub.no]
 	if t == nil {

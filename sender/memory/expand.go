@@ -67,8 +67,8 @@ func (tx *Tx) expand(p sender.ExpandParams, now time.Time) (x sender.Expanded) {
 	return x
 }
 
-// askers counts the subscriptions that are still to get an event, up to a number, and
-// tells whether these are all.
+// countMatches counts the subscriptions that are still to get an event, up to a number,
+// and tells whether these are all.
 func (s *Store) countMatches(e *event, most int) (n int, whole bool) {
 	if e.redacted {
 		return 0, true
@@ -112,13 +112,13 @@ func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool
 	return made, true
 }
 
-// expandedFor tells whether a subscription has got all that it gets of an event.
+// expandedFor tells whether a subscription has got all its deliveries of an event.
 func (e *event) expandedFor(sub *subscription) bool {
 	return e.expanded || sub.no <= int64(e.comparedTo)
 }
 
-// turnOf is the turn of a delivery that is made now: before those of later events that
-// were never claimed.
+// turnOf returns the turn of a delivery that is made now. It goes before deliveries of
+// later events that were never claimed.
 func (sub *subscription) turnOf(e *event, now time.Time) time.Time {
 	turn := now
 	if n := len(sub.deliveries); n == 0 || sub.deliveries[n-1].event.no < e.no {
@@ -132,8 +132,8 @@ func (sub *subscription) turnOf(e *event, now time.Time) time.Time {
 	return turn
 }
 
-// deliver makes the delivery of an event to a subscription. The caller says whether
-// it is live.
+// deliver makes the delivery of an event to a subscription. The caller then makes it
+// live, or ends it.
 func (tx *Tx) deliver(e *event, sub *subscription) *delivery {
 	d := &delivery{event: e, sub: sub}
 	setKey(tx, tx.store.deliveries, d.key(), d)

@@ -7,22 +7,22 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A claim finds what is due by two levels of heads: in each lane the subscribers
-// with live work stand in line, and in each of them the subscriptions. All of it
-// follows from the live rows and from who was served when, so undoing a change
-// is putting the row back and standing its subscription in line anew.
+// A claim finds due deliveries by two levels of heads. In each lane the subscribers with
+// live work stand in line, and in each subscriber its subscriptions do. All of this
+// follows from the live rows and from who was served when. So a change is undone by
+// putting the old row back and standing its subscription in line anew.
 
-// turn is somebody's place in a line.
+// turn is where somebody stands in a line.
 type turn struct {
 	next   time.Time // when to look at it: never later than when something is due
-	served time.Time // when it was last
+	served time.Time // when it was served last
 	nth    int64     // in the order of all turns, where times are equal
 	at     int       // see member
 }
 
 func (t *turn) index() *int { return &t.at }
 
-// head is a subscriber's place in a lane.
+// head is where a subscriber stands in a lane.
 type head struct {
 	owner *subscriber
 	lane  sender.Lane
@@ -48,8 +48,8 @@ func (t *turn) earlier(other *turn, older bool) bool {
 	return older
 }
 
-// change runs fn, which changes what a subscription's place in line follows
-// from, and stands it in line accordingly, now and after a rollback.
+// change runs fn, which changes a subscription in a way that can move it in line. It
+// stands the subscription in line anew, now and after a rollback.
 func (tx *Tx) change(sub *subscription, fn func()) {
 	tx.undo = append(tx.undo, func() { tx.store.line(sub) })
 	fn()
@@ -64,8 +64,8 @@ func (tx *Tx) setLive(d *delivery, row *live) {
 	tx.store.line(d.sub)
 }
 
-// serve notes that a subscription, and with it its subscriber, had its turn, and
-// sends both to the tail.
+// serve notes that a subscription and its subscriber had their turns, and sends both to
+// the tail.
 func (tx *Tx) serve(sub *subscription, now time.Time) {
 	h := sub.in
 	set(tx, &tx.store.served, tx.store.served+1)
@@ -77,8 +77,8 @@ func (tx *Tx) serve(sub *subscription, now time.Time) {
 	})
 }
 
-// queue stands a delivery among the live ones of its subscription, and among those
-// that are leased.
+// queue stands a delivery among the live ones of its subscription, and among the leased
+// ones.
 func (d *delivery) queue() {
 	var to *queue[*delivery]
 	switch {
@@ -101,8 +101,8 @@ func (d *delivery) queue() {
 	}
 }
 
-// upNext is the delivery of a subscription that is to be claimed next: those that
-// replays have admitted come after all others that are due. nil: there is none.
+// upNext returns the delivery of a subscription that is to be claimed next; nil: there is
+// none. Deliveries that replays have admitted come after all others that are due.
 func (sub *subscription) upNext(now time.Time) *delivery {
 	first, replayed := sub.live.first(), sub.replayed.first()
 	if replayed == nil || first != nil && !first.live.due.After(later(now, replayed.live.due)) {
@@ -114,7 +114,7 @@ func (sub *subscription) upNext(now time.Time) *delivery {
 // waits tells whether a subscription has live deliveries.
 func (sub *subscription) waits() bool { return sub.live.first() != nil || sub.replayed.first() != nil }
 
-// all are the live deliveries of a subscription, in no order.
+// all returns the live deliveries of a subscription, in no order.
 func (sub *subscription) all() []*delivery {
 	return slices.Concat(sub.live.items, sub.replayed.items)
 }
@@ -157,7 +157,7 @@ func (s *Store) lineHead(h *head) {
 	s.lanes[h.lane].put(h)
 }
 
-// nextDue is when to claim next; zero if nothing is live but what is held.
+// nextDue returns when to claim next; zero if nothing is live, except what is held.
 func (s *Store) nextDue() (next time.Time) {
 	for lane := range s.lanes {
 		if h := s.lanes[lane].first(); h != nil && (next.IsZero() || h.next.Before(next)) {
@@ -167,7 +167,7 @@ func (s *Store) nextDue() (next time.Time) {
 	return next
 }
 
-// later of two times.
+// later returns the later one of two times.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b

@@ -52,9 +52,9 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 	return page, next, nil
 }
 
-// newestFirst yields the deliveries that a query asks about, whatever their
-// status, from a cursor on: by event, newest first, then by subscription, oldest
-// first.
+// newestFirst yields the deliveries of the event and the subscription that a query names,
+// whatever their status, from a cursor on: by event, newest first, then by subscription,
+// oldest first.
 func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) iter.Seq[*delivery] {
 	return func(yield func(*delivery) bool) {
 		visit := func(d *delivery) bool {
@@ -89,8 +89,8 @@ func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) it
 	}
 }
 
-// asked tells whether a query asks for a delivery, but for its event's and its
-// subscription's ids.
+// matches tells whether a query asks for a delivery. It does not compare the event's and
+// the subscription's ids.
 func (d *delivery) matches(q *sender.DeliveryQuery) bool {
 	class := sender.ClassNone
 	if n := len(d.attempts); n > 0 {

@@ -38,14 +38,14 @@ func (tx *Tx) hold(sub *subscription, status sender.SubscriptionStatus, reason s
 	}
 }
 
-// left is what a resume leaves behind of events that were committed before it, and
-// not expanded yet.
+// skip is a resume that skips events that were committed before it and are not expanded
+// yet.
 type skip struct {
 	sender.Resume
 	upTo int64 // the number of the last of them
 }
 
-// leaves tells whether a subscription was resumed without an event that was not
+// skips tells whether a resume of the subscription has skipped an event that was not
 // expanded yet.
 func (sub *subscription) skips(e *event) bool {
 	return slices.ContainsFunc(sub.skipped, func(k skip) bool { return e.no <= k.upTo && !takes(k.Resume, e) })
@@ -67,7 +67,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 			return err
 		}
 		held := sub.all()
-		// In a total order, so that the same calls have the same results.
+		// The order is total, so that the same calls have the same results.
 		slices.SortFunc(held, func(a, b *delivery) int { return int(a.event.no - b.event.no) })
 		if err := s.checkRetention(sub, held, r); err != nil {
 			return err
@@ -91,7 +91,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 	})
 }
 
-// checkRetention refuses to send what is too old.
+// checkRetention refuses a resume that would send events that are too old.
 func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Resume) error {
 	if r.NotBefore.IsZero() {
 		return nil
@@ -116,8 +116,8 @@ func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Res
 	return rules.Within(oldest.info.CreatedAt, r.NotBefore)
 }
 
-// resume makes a live delivery due, or cancels it. One that is leased is left to the
-// end of its attempt.
+// resume makes a live delivery due if it is taken, and else cancels it. An attempt in
+// flight goes on to its end.
 func (tx *Tx) resume(d *delivery, taken bool, now time.Time) {
 	switch {
 	case taken:

@@ -6,14 +6,14 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// limits is what a subscription remembers of how often it may be attempted.
+// limits says how often a subscription may be attempted.
 type limits struct {
 	rateAt time.Time // as rules.TakeRate takes it
 	again  time.Time // when its rate allows another attempt
 }
 
-// inFlight counts the leases of a subscription that are running. One that has ended
-// does not count: its delivery waits to be claimed.
+// inFlight counts the running leases of a subscription. A lease that has ended does not
+// count: its delivery waits to be claimed.
 func (sub *subscription) inFlight(now time.Time) (n int) {
 	for d := range sub.leased {
 		if d.live.inFlight(now) {
@@ -23,8 +23,8 @@ func (sub *subscription) inFlight(now time.Time) (n int) {
 	return n
 }
 
-// within tells whether a subscription's own settings allow another attempt now. If
-// its rate does not, it stands in line for when it does.
+// within tells whether a subscription's own settings allow another attempt now. If its
+// rate does not, the subscription stands in line for the time when it does.
 func (w *batch) within(sub *subscription) bool {
 	set := &sub.Settings
 	if set.MaxInFlight > 0 && sub.inFlight(w.now) >= set.MaxInFlight {
@@ -47,7 +47,7 @@ func (w *batch) spend(sub *subscription) {
 	}
 }
 
-// again says when to look at a subscription again.
+// again sets when to look at a subscription again.
 func (tx *Tx) again(sub *subscription, at time.Time) {
 	tx.change(sub, func() { set(tx, &sub.again, at) })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// notice is one with its number, from 1.
+// notice is a notice with its number, from 1.
 type notice struct {
 	no int64
 	sender.Notice

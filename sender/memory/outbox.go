@@ -9,14 +9,15 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// event is immutable, but for its deliveries, and for its body once it is redacted.
+// event does not change, except for its deliveries and how far it is expanded. Its body
+// goes when it is redacted.
 type event struct {
 	no         int64 // from 1, in the order of the commits
 	tx         int64 // that published it
 	info       sender.EventInfo
 	version    int64
 	to         addressee
-	about      string // the id of the subscription that it tells of
+	about      string // the id of the subscription that it is about
 	body       []byte
 	redacted   bool
 	key        key         // "" in no scope: none
@@ -25,13 +26,13 @@ type event struct {
 	comparedTo int         // index of the first subscription that it was not compared with
 }
 
-// addressee says whom an event is for, as sender.Matches takes it.
+// addressee is whom an event is for, as sender.Matches takes it.
 type addressee struct{ subscriber, subscription string }
 
 // key is an idempotency key in its scope.
 type key struct{ scope, key string }
 
-// published is what a key was used for.
+// published is the event that an idempotency key was used for.
 type published struct {
 	hash [sha256.Size]byte
 	ref  sender.Ref

@@ -27,7 +27,7 @@ func (s *Store) Present(ctx context.Context) (present []sender.Presence, err err
 	return present, err
 }
 
-// present are the processes that are known, by their numbers.
+// present returns the processes that are known, by their numbers.
 func (s *Store) present() (present []sender.Presence) {
 	for process, beat := range s.processes {
 		present = append(present, sender.Presence{Process: process, Beat: beat})

@@ -59,7 +59,7 @@ func parsePassCursor(text string, limit int) (no int64, err error) {
 	return no, nil
 }
 
-// pruning is what one batch removes.
+// pruning is one batch of Prune at work.
 type pruning struct {
 	sender.PruneParams
 	tx         *Tx
@@ -74,8 +74,8 @@ func (w *pruning) full() bool {
 	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.Subscriptions+w.out.Objects >= w.Limit
 }
 
-// look finds what goes of the events from a number on, and returns the number to go
-// on with, and whether there may be more.
+// look finds old deliveries and events, from the event with a number on. It returns the
+// number to go on with, and whether there may be more.
 func (w *pruning) look(from int64) (next int64, more bool) {
 	s := w.tx.store
 	for _, e := range s.events[s.after(from-1):s.expanding] {
@@ -151,7 +151,8 @@ func (w *pruning) removeRollups() (more bool) {
 	return false
 }
 
-// removeSubscriptions lets their numbers stay in the store's list, which is by number.
+// removeSubscriptions removes old subscriptions. Their numbers stay taken: the store's
+// list is by number.
 func (w *pruning) removeSubscriptions() (more bool) {
 	tx, s := w.tx, w.tx.store
 	gone := map[*subscription]struct{}{}
@@ -201,7 +202,7 @@ func (w *pruning) remove() {
 	}
 }
 
-// without leaves the list as it is, for a roll-back.
+// without returns a new list, so that a roll-back has the old one.
 func without[T comparable](list []T, gone map[T]struct{}) []T {
 	return filter(list, func(x T) bool {
 		_, goes := gone[x]
@@ -209,7 +210,7 @@ func without[T comparable](list []T, gone map[T]struct{}) []T {
 	})
 }
 
-// after is the index of the first event with a number above no.
+// after returns the index of the first event with a number above no.
 func (s *Store) after(no int64) int {
 	i, _ := slices.BinarySearchFunc(s.events, no, func(e *event, no int64) int {
 		if e.no <= no {
@@ -220,6 +221,6 @@ func (s *Store) after(no int64) int {
 	return i
 }
 
-// expanded is the number of the last event that is expanded whole. What comes after it
-// is there without gaps.
+// expanded returns the number of the last event up to which all are expanded whole. No
+// event after it is missing.
 func (s *Store) expanded() int64 { return s.last - int64(len(s.events)-s.expanding) }

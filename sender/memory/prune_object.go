@@ -32,7 +32,7 @@ func (w *pruning) markForgettable() {
 	set(tx, &s.forgettable, marked)
 }
 
-// forgetObjects forgets those of which no event is left.
+// forgetObjects forgets the last versions of objects that have no event any more.
 func (w *pruning) forgetObjects() (more bool) {
 	tx, s := w.tx, w.tx.store
 	done := 0

@@ -6,13 +6,13 @@ import "container/heap"
 // cost that is logarithmic in their number.
 type queue[T member[T]] struct{ items items[T] }
 
-// member is what can stand in one queue at a time.
+// member is an element that can stand in one queue at a time.
 type member[T any] interface {
 	comparable
 	// before must be a total order, so that the order of the calls does not
 	// matter.
 	before(other T) bool
-	// place holds 1 + the index in the queue, or 0.
+	// index holds 1 + the index in the queue, or 0.
 	index() *int
 }
 

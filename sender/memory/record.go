@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// batch is one RecordAndClaim at work.
+// batch is the work of a method that claims, records or replays, in one transaction.
 type batch struct {
 	*sender.Batch
 	tx      *Tx
@@ -18,7 +18,7 @@ type batch struct {
 	notices []sender.Notice  // stored so far
 	rollup  sender.Rollup    // what was done so far
 	bytes   *rules.Bytes     // of the bodies of what is claimed
-	bodies  map[int64][]byte // of what was claimed, by the events' numbers
+	bodies  map[int64][]byte // of what was claimed, by the numbers of the events
 	aside   []*subscription  // out of line until the end: other processes hold them
 }
 
@@ -66,7 +66,7 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 	return c, nil
 }
 
-// record stores what came of an attempt, if its lease was not lost.
+// record stores the result of an attempt, unless its lease was lost.
 func (w *batch) record(r sender.Result) (sender.Outcome, error) {
 	d := w.tx.store.deliveries[r.Key]
 	if d == nil || !d.holds(r.Token) {
@@ -82,7 +82,7 @@ func (d *delivery) holds(token int64) bool {
 	return d.live != nil && !d.live.leased.IsZero() && d.live.token == token
 }
 
-// settle stores the attempt in hand of a delivery, and what the rules make of it.
+// settle stores the attempt in hand of a delivery, and what the rules decide of it.
 func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
 	recorded := sender.Recorded{Result: r, Event: d.event.info, Target: d.target(w.targets)}
 	row, sub := *d.live, d.sub

@@ -35,7 +35,7 @@ type subscription struct {
 	live       queue[*delivery]
 	replayed   queue[*delivery] // the live ones that replays have admitted, and that were not claimed since
 	leased     map[*delivery]struct{}
-	process    int64 // that has claimed of it last
+	process    int64 // the one that has claimed of it last
 	limits
 	turn
 	in *head // where it stands in line; nil: nothing is to be done for it
@@ -151,7 +151,7 @@ func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *Tx, subscriber, 
 	return n, err
 }
 
-// implicit returns the subscriber's one of that URL, or nil.
+// implicit returns the subscriber's implicit subscription of a URL, or nil.
 func (sr *subscriber) implicit(url string) *subscription {
 	for _, sub := range sr.subscriptions {
 		if sub.Implicit && sub.URL == url && !sub.deleted && sub.Status != sender.SubscriptionClosing {

@@ -12,13 +12,13 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// replay is one, and how far it is.
+// replay is a replay, and how far it is.
 type replay struct {
 	sender.Replay
 	no      int64       // from 1
 	upTo    int64       // the last of the store's ends when it was created
-	members []*delivery // then, in the order in which they ended
-	looked  int         // at so many of them
+	members []*delivery // at that time, in the order in which they ended
+	looked  int         // how many of them were looked at
 	rateAt  time.Time   // as rules.TakeRate takes it
 	turn    int64       // when it was served last
 }
@@ -59,7 +59,7 @@ func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (p sen
 	return p, err
 }
 
-// selected are the deliveries that a filter selects now, in the order in which they
+// selected returns the deliveries that a filter selects now, in the order in which they
 // ended.
 func (s *Store) selected(f sender.ReplayFilter) (members []*delivery, survey rules.Survey, err error) {
 	if f.Subscription != "" && s.subscription[f.Subscription] == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// replayAhead is how many of a replay may be admitted and not claimed yet.
+	// replayAhead is how many deliveries of a replay may be admitted and not claimed yet.
 	replayAhead = 1000
 	// replayLook is how many deliveries are looked at in a step.
 	replayLook = 1000
@@ -71,8 +71,8 @@ func (w *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 	return nil
 }
 
-// grant says how many of a replay may be admitted now, up to a number, and if none
-// may, when to look again.
+// grant returns how many deliveries of a replay may be admitted now, up to a number. If
+// none may, it returns when to look again.
 func (w *batch) grant(r *replay, most int) (granted int, next time.Time) {
 	ahead := 0
 	for _, sub := range w.tx.store.subscriptions {
@@ -103,7 +103,7 @@ func (w *batch) spendReplay(r *replay, admitted int) {
 	}
 }
 
-// stepReplay looks at the next members of a replay, and admits up to a number.
+// stepReplay looks at the next members of a replay, and admits up to most of them.
 func (w *batch) stepReplay(r *replay, most, look int) (looked int) {
 	now := r.Replay
 	for _, d := range r.members[r.looked:] {

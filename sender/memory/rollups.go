@@ -9,13 +9,13 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// tally adds to the rollup of the present minute, which turnRollup has begun.
+// tally adds to the rollup of the present minute, which beginMinute has begun.
 func (tx *Tx) tally(add *sender.Rollup) {
 	tx.changeRollup(tx.store.minute, func(r *sender.Rollup) { r.Merge(add) })
 }
 
-// turnRollup ends the last minute, if it is over, and begins the present one. It
-// comes before what changes the counts.
+// beginMinute ends the last minute, if it is over, and begins the present one. It must
+// run before the counts change.
 func (tx *Tx) beginMinute(now time.Time) {
 	s := tx.store
 	minute := now.Truncate(time.Minute)
@@ -30,7 +30,8 @@ func (tx *Tx) beginMinute(now time.Time) {
 	set(tx, &s.began, c)
 }
 
-// changeRollup puts a changed copy in the place of a rollup, for a roll-back.
+// changeRollup replaces a rollup with a changed copy, so that a roll-back has the old
+// one.
 func (tx *Tx) changeRollup(minute time.Time, change func(*sender.Rollup)) {
 	r := sender.Rollup{Minute: minute, Backlog: tx.store.began.Live, OldestDue: tx.store.began.OldestDue}
 	if old := tx.store.rollups[minute]; old != nil {

@@ -1,18 +1,16 @@
-// Package memory keeps a sender's events, registry and deliveries in the process.
-// It is for tests and for simulations: it honours the whole contract of
-// sender.Store, real transactions included, but what it keeps is gone when the
-// process ends, so no promise of durability holds.
+// Package memory keeps a sender's events, registry and deliveries in the process. It is
+// for tests and for simulations. It honours the whole contract of sender.Store, real
+// transactions included. But all that it keeps is gone when the process ends, so no
+// promise of durability holds.
 //
-// One transaction is open at a time. The others, and every other method that
-// reads or writes, wait for it in the order of their calls, and give up when
-// their context ends. So a function that runs inside InTx must not call anything
-// of the same store that does not take its transaction: it would wait for
-// itself.
+// One transaction is open at a time. The others, and every other method that reads or
+// writes, wait for it in the order of their calls, and give up when their context ends.
+// So a function that runs inside InTx must not call a method of the same store that does
+// not take its transaction: it would wait for itself.
 //
-// The same calls in the same order, under the same clock, have the same results,
-// but for the ids of notices.
-// All waiting is on channels, so a store made inside a testing/synctest bubble
-// works there.
+// The same calls in the same order, under the same clock, have the same results, except
+// for the ids of notices. All waiting is on channels, so a store made inside a
+// testing/synctest bubble works there.
 package memory
 
 import (
@@ -37,29 +35,29 @@ type Store struct {
 	open  *semaphore.Weighted // held by the transaction that is open
 	woken chan struct{}
 
-	// What follows belongs to the transaction that is open. It is changed only in
-	// ways that Tx can undo.
+	// The rest belongs to the transaction that is open. It is changed only in ways that
+	// Tx can undo.
 
 	begun         int64 // transactions so far, which is also the order of their commits
 	events        []*event
-	last          int64 // the number of the last of them, which may be pruned
-	pruned        int64 // the highest number of one that was pruned
+	last          int64 // the number of the last event, which may be pruned
+	pruned        int64 // the highest number of a pruned event
 	eventByID     map[string]*event
 	versions      map[sender.Object]int64
 	floor         int64 // the next version of each object is above it
 	forgettable   []forgettable
 	published     map[key]published
 	expanding     int // index of the first event that is not expanded whole
-	waiting       int // how many have waited in the last expansion, for others: a hint
+	waiting       int // how many events have waited for others in the last expansion: a hint
 	subscribers   []*subscriber
 	subscriber    map[string]*subscriber
 	subscriptions []*subscription
 	subscription  map[string]*subscription
 	closing       []*subscription
-	deleted       []*subscription // those of them that have live deliveries
-	ending        []*subscription // those that are deleted and were not swept,
-	swept         []*subscription // and those that were, and are not pruned
-	dropped       []*delivery     // that were passed over by a resume while they were leased
+	deleted       []*subscription // the deleted ones that have live deliveries
+	ending        []*subscription // the deleted ones that were not swept
+	swept         []*subscription // the swept ones that were not pruned
+	dropped       []*delivery     // skipped by a resume while they were leased
 	deliveries    map[sender.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims
@@ -68,8 +66,8 @@ type Store struct {
 	notices       []*notice
 	noticed       int64                        // the number of the last of them
 	rollups       map[time.Time]*sender.Rollup // by minute
-	minute        time.Time                    // in which something was done last
-	began         sender.Counts                // as they were then
+	minute        time.Time                    // the one in which something was done last
+	began         sender.Counts                // as they were when it began
 	notifying     map[string]notifying         // by the ids of notices that were claimed
 	processes     map[int64]int64              // the beat of each
 }
@@ -102,8 +100,7 @@ func New(cfg *Config) (*Store, error) {
 // values.
 func (s *Store) now() time.Time { return s.clock().UTC() }
 
-// Check implements sender.DispatchStore. A store in memory is fit for what it is
-// made for.
+// Check implements sender.DispatchStore. A store in memory is always fit.
 func (s *Store) Check(ctx context.Context) error { return ctx.Err() }
 
 // Wake implements sender.OutboxStore.

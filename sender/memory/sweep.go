@@ -8,8 +8,8 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Sweep implements sender.DispatchStore. Attempts in flight are left to their
-// results, or to the end of their leases.
+// Sweep implements sender.DispatchStore. Attempts in flight are not touched: they end
+// with their results, or with their leases.
 func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &sender.Batch{}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
@@ -68,7 +68,7 @@ func (w *batch) cancel(d *delivery) error {
 	return nil
 }
 
-// forget takes out of the lists for Sweep what it has nothing more to do with.
+// forget takes out of the lists for Sweep all that needs no sweep any more.
 func (tx *Tx) forget() {
 	s := tx.store
 	set(tx, &s.deleted, filter(s.deleted, func(sub *subscription) bool { return sub.waits() }))
@@ -88,7 +88,7 @@ func (tx *Tx) swept(now time.Time) {
 	set(tx, &s.ending, filter(s.ending, func(sub *subscription) bool { return sub.sweptAt.IsZero() }))
 }
 
-// filter leaves the list as it is, for a roll-back.
+// filter returns a new list, so that a roll-back has the old one.
 func filter[T any](list []T, keep func(T) bool) (kept []T) {
 	for _, x := range list {
 		if keep(x) {

@@ -8,10 +8,10 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// ErrEnded: the transaction was committed or rolled back before.
+// ErrEnded says that the transaction was committed or rolled back before.
 var ErrEnded = errors.New("memory: the transaction has ended")
 
-// inTxRuns is how often InTx runs a function that asks for it.
+// inTxRuns is how often InTx runs a function at most.
 const inTxRuns = 5
 
 // Tx is a transaction of a Store, open until Commit or Rollback. It may be used
@@ -24,7 +24,7 @@ type Tx struct {
 	ended bool
 }
 
-// Begin opens a transaction, once those that were asked for before have ended.
+// Begin opens a transaction, once the transactions that were asked for before have ended.
 // It returns ctx's error if ctx ends first.
 func (s *Store) Begin(ctx context.Context) (*Tx, error) {
 	if err := s.open.Acquire(ctx, 1); err != nil {
@@ -76,7 +76,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // of what did not commit, also if fn panics or ends the goroutine
+	defer func() { _ = tx.Rollback() }() // unless it was committed; also if fn panics or ends the goroutine
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *Tx) error) error {
 	return tx.Commit()
 }
 
-// in runs fn, a method's work in the caller's transaction, so that all of it is
-// done or nothing.
+// in runs fn, the work of a method in the caller's transaction. If fn fails, nothing of
+// it is done.
 func (s *Store) in(ctx context.Context, tx *Tx, fn func() error) error {
 	if tx == nil || tx.store != s {
 		return fmt.Errorf("%w transaction: it must be one that this store began", sender.ErrInvalid)

@@ -8,10 +8,10 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// asked says since when a subscription asks for what.
+// patterns says since when a subscription asks for the patterns of its filter.
 type patterns struct {
-	tx    int64            // that changed the filter last
-	since map[string]int64 // of each pattern that was there already: the transaction that first asked for it
+	tx    int64            // the transaction that changed the filter last
+	since map[string]int64 // for each pattern that was there before that: the transaction that asked for it first
 }
 
 // UpdateSubscriptionTx implements sender.RegistryStore.
@@ -38,7 +38,7 @@ func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 	})
 }
 
-// asksSince is the transaction since which a subscription asks for a pattern of its
+// asksSince returns the transaction since which a subscription asks for a pattern of its
 // filter.
 func (sub *subscription) asksSince(pattern string) int64 {
 	if since, ok := sub.patterns.since[pattern]; ok {

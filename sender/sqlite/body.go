@@ -2,11 +2,11 @@ package sqlite
 
 import "bytes"
 
-// bodiesAtOnce is how many bytes are allocated for bodies at a time. It bounds what an
-// attempt that takes long can keep in memory besides its own.
+// bodiesAtOnce is the size in bytes of one allocation for bodies. It bounds the memory
+// that an attempt which takes long keeps besides its own body.
 const bodiesAtOnce = 16 << 10
 
-// bodies are those of events, each once, whatever the number of deliveries.
+// bodies holds the bodies of events. Each is kept once, however many deliveries share it.
 type bodies struct {
 	of     map[int64][]byte
 	buffer []byte // for copies: an allocation for each would cost more than the copy

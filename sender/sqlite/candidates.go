@@ -9,27 +9,29 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A list merges streams of keys, each in the order of the list: by event, newest
-// first, then by subscription, oldest first. What a table orders by subscription
-// has a stream for each, so that the cost follows what is looked at, and not what
-// the tables hold.
+// A list merges streams of keys. Each stream has the order of the list: by event, newest
+// first, then by subscription, oldest first. A table that is ordered by subscription has
+// a stream for each subscription. So the cost follows the rows that are looked at, and
+// not the size of the tables.
 
-// source is where deliveries of a status may be. What is found there may have
-// another one.
+// source is a table that may have deliveries of a status. Some that are found there have
+// another status.
 type source struct {
 	table string
-	// likely tells rows that may be meant from those that only lie among them.
+	// likely is the condition of the rows that may have the status. Other rows may lie
+	// among them.
 	likely string
-	// of says which subscriptions may have some; "": as the table is ordered by
-	// event, it is read for all at once, unless the subscriptions are named.
+	// of is the condition of the subscriptions that may have such deliveries. If it is
+	// empty, the table is ordered by event. Then it is read for all subscriptions at
+	// once, unless the query names some.
 	of string
-	// only is what is read of the table if it is read for all at once.
+	// only is the condition of the rows that are read if the table is read for all
+	// subscriptions at once.
 	only string
 }
 
-// The streams of every delivery: those that have not ended, by what their
-// subscriptions must be for them to read so; those that have ended otherwise than
-// delivered; and those that were attempted.
+// unended returns the sources of deliveries that have not ended. They have the status if
+// their subscriptions meet the condition of.
 func unended(likelyWaiting, of string) []source {
 	return []source{
 		{table: "surehook_pending", likely: "1", of: "h.pending > 0 AND " + of},
@@ -50,7 +52,8 @@ const (
 )
 
 var (
-	// A delivery can have many attempts, and succeed twice.
+	// succeeded has the first attempts of deliveries: a delivery can have many attempts,
+	// and succeed twice.
 	succeeded = source{table: "surehook_attempts", only: "x.number = 1",
 		likely: "EXISTS (SELECT 1 FROM surehook_attempts y WHERE y.event = x.event AND y.subscription = x.subscription AND y.class = '')"}
 
@@ -75,7 +78,7 @@ func sources(status sender.Status) []source {
 	return append(unended("1", unswept), dead, cancelled, succeeded)
 }
 
-// scope is what a query asks about, in numbers.
+// scope bounds a query, by numbers instead of ids.
 type scope struct {
 	low, high    int64 // events
 	subscription int64 // 0: any
@@ -85,17 +88,17 @@ type scope struct {
 // named tells whether it names its subscriptions.
 func (s scope) named() bool { return s.subscription != 0 || s.subscriber != 0 }
 
-// candidate is a delivery that may be meant.
+// candidate is a delivery that the query may ask for.
 type candidate struct {
 	sender.DeliveryKey
-	likely bool // false: it is not
+	likely bool // false: the query does not ask for it
 }
 
 func (a candidate) before(b candidate) bool {
 	return cmp.Or(cmp.Compare(b.Event, a.Event), cmp.Compare(a.Subscription, b.Subscription)) < 0
 }
 
-// stream reads a source ahead, of one subscription or of all.
+// stream reads ahead in a source, for one subscription or for all.
 type stream struct {
 	source       source
 	subscription int64 // 0: all
@@ -105,8 +108,8 @@ type stream struct {
 	size         int // of the next read
 }
 
-// merge yields the candidates of all streams in their order. Its heap has those that
-// have something.
+// merge yields the candidates of all streams in their order. Its heap has the streams
+// with a candidate ahead.
 type merge struct {
 	w       *work
 	scope   scope
@@ -164,7 +167,7 @@ func (m *merge) bySubscription(src source, after sender.DeliveryKey) error {
 }
 
 func (s *source) firsts(sc scope, after sender.DeliveryKey) (query string, args []any) {
-	// After (event, subscription) comes the same event of later subscriptions.
+	// The same event of later subscriptions comes after (event, subscription).
 	query = `SELECT s.no, (SELECT max(x.event) FROM ` + s.table + ` x WHERE x.subscription = s.no AND x.event >= ?1 AND x.event <= ?2 - (s.no <= ?3)` + s.conditions(true) + `)
 		FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no WHERE ` + cmp.Or(s.of, "1")
 	args = []any{sc.low, after.Event, after.Subscription}
@@ -180,11 +183,11 @@ func (s *source) firsts(sc scope, after sender.DeliveryKey) (query string, args 
 	return query, args
 }
 
-// conditions are those of a source, for one subscription or for all.
+// conditions returns the conditions of the rows to read, for one subscription or for all.
 func (s *source) conditions(one bool) string {
 	switch {
 	case one && s.table == succeeded.table:
-		return ` AND x.class = ''` // it has an index then
+		return ` AND x.class = ''` // there is an index for that
 	case !one && s.only != "":
 		return ` AND ` + s.only
 	}

@@ -34,13 +34,13 @@ func (s *Store) Check(ctx context.Context) error {
 	return fail("preparing statements", err)
 }
 
-// synchronousFull is what a WAL needs to keep a commit through a loss of power
-// (sqlite.org/pragma.html#pragma_synchronous).
+// synchronousFull is the least setting with which a WAL keeps a commit through a loss of
+// power (sqlite.org/pragma.html#pragma_synchronous).
 const synchronousFull = 2
 
-// durable returns an error unless what the connection commits is durable. The
-// setting is each connection's own, so it is looked at in every transaction that
-// writes. Prepared, the statement would go on giving its first answer.
+// durable returns an error unless the connection's commits are durable. Each connection
+// has a setting of its own, so every transaction that writes looks at it. The statement
+// is not prepared: a prepared one would repeat its first answer.
 func (w *work) durable() error {
 	var level int
 	if err := w.on.QueryRowContext(w.ctx, `PRAGMA synchronous`).Scan(&level); err != nil {

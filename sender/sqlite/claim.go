@@ -20,25 +20,26 @@ var (
 )
 
 const (
-	// updateTurns puts subscribers where the first of their subscriptions is; at
-	// the tail of those that are due, if that one is.
+	// updateTurns gives each subscriber the due time of the first of its subscriptions.
+	// If that one is due now, the subscriber goes to the tail of those that are due.
 	updateTurns = `UPDATE surehook_turns SET turn = ?1, next_due = max(?2, (SELECT min(h.next_due) FROM surehook_heads h
 			WHERE h.lane = surehook_turns.lane AND h.subscriber = surehook_turns.subscriber AND h.next_due IS NOT NULL))
 		WHERE lane = ?3 AND subscriber IN (SELECT value FROM json_each(?4))`
 
-	// leasePending takes rows of [subscription, the event after which, the one up to
-	// which, epoch].
+	// leasePending takes rows of [subscription, the event before the first, the last
+	// event, epoch].
 	leasePending = `INSERT OR FAIL INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, stood, claimed_at, single, epoch)
 		SELECT p.subscription, p.event, ?1, ?4, ?5, 1, 1, ?2, 0, ?2, 0, j.value ->> 3 FROM json_each(?3) j CROSS JOIN surehook_pending p
 		WHERE p.subscription = j.value ->> 0 AND p.event > j.value ->> 1 AND p.event <= j.value ->> 2`
-	// Pending ones are claimed from the first event on.
+	// deletePending takes a range: pending deliveries are claimed from the first event
+	// on.
 	deletePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event > ? AND event <= ?`
 	leaseWaiting  = `INSERT INTO surehook_leases (subscription, event, until, token, owner, number, tries, first_at, stood, claimed_at, single, spared, epoch)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ?`
 )
 
-// nextDue is when a claim would find something in these lanes, or never.
+// nextDue returns when a claim in these lanes finds something next, or never.
 func (w *work) nextDue(p *sender.ClaimParams, by sharing, now int64) (int64, error) {
 	next := int64(never)
 	for lane := range p.Lanes {
@@ -58,14 +59,14 @@ func (w *work) nextDue(p *sender.ClaimParams, by sharing, now int64) (int64, err
 	return next, nil
 }
 
-// claim lets the subscribers that are due in a lane take turns, then each one's
-// subscriptions. What one leaves of its share goes to those behind it.
+// claim lets the subscribers that are due in a lane take turns, and within each of them
+// its subscriptions. If one leaves some of its share, those behind it get the rest.
 func (b *batch) claim(lane sender.Lane) error {
 	p := b.Claim.Lanes[lane]
 	if p.Slots <= 0 || b.bytes.Over() {
 		return nil
 	}
-	// Those without room are at most as many as there are entries.
+	// Only those with an entry of their own can be without room.
 	due, err := b.numbers(selectDueTurns.Of(b.sharing.others), b.sharing.args(lane, b.now, p.Slots+len(p.SubscriberRoom)+len(b.Claim.SubscriptionRoom))...)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (b *batch) claim(lane sender.Lane) error {
 			p.Slots -= c.used
 		}
 		if len(of) > 0 && len(claims) == before {
-			continue // what is due has no room here; to move its turn each time would cost as much as deliveries do
+			continue // its subscriptions have no room here; to move its turn each time would cost as much as deliveries do
 		}
 		served = append(served, subscriber)
 	}
@@ -109,7 +110,7 @@ func (b *batch) claim(lane sender.Lane) error {
 	return b.execs(updateTurns, b.store.turns.Add(1), b.now, lane, list(served))
 }
 
-// claimSubscriber begins the claims of one's subscriptions, in turn.
+// claimSubscriber begins the claims of a subscriber's subscriptions, in turn.
 func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscription int) ([]*claimed, error) {
 	room := func(h *head) int { return rules.Room(h.subscription, b.Claim.SubscriptionRoom, perSubscription) }
 	usable := make([]*head, 0, len(due))
@@ -141,10 +142,10 @@ func (b *batch) claimSubscriber(claims []*claimed, due []*head, most, perSubscri
 	return claims, nil
 }
 
-// claimSubscription begins to claim a subscription's oldest due deliveries: it says
-// how many of the slots are used, and finds them, unless finish can find them
-// together with others. A lost attempt that ends its delivery uses a slot too, so that
-// a claim's work is bounded.
+// claimSubscription begins to claim the oldest due deliveries of a subscription. It
+// counts the slots that they use, and finds them, unless finish can find them together
+// with others. A lost attempt that ends its delivery uses a slot too, so that a claim's
+// work is bounded.
 func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 	sub, err := b.registry.subscription(b.work, h.subscription)
 	if err != nil {
@@ -177,7 +178,8 @@ func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 	return c, nil
 }
 
-// fit leaves what the bound of the bodies has no room for.
+// fit gives up the first delivery whose body exceeds the bound of the claim, and all
+// behind it.
 func (c *claimed) fit() {
 	n := 0
 	for n < len(c.due) && c.fits(&c.due[n]) {
@@ -197,8 +199,8 @@ func (c *claimed) fits(d *dueDelivery) bool {
 	return d.redacted || c.bytes.Take(d.event, max(0, d.size))
 }
 
-// allPassed tells whether a subscriber had subscriptions to be claimed of, and there was
-// no room for any of their bodies: it has not had its turn.
+// allPassed tells whether the claim visited subscriptions of a subscriber, and no body of
+// theirs fitted. Then the subscriber has not had its turn.
 func allPassed(claims []*claimed, subscriber int64) bool {
 	any := false
 	for _, c := range claims {
@@ -211,7 +213,7 @@ func allPassed(claims []*claimed, subscriber int64) bool {
 	return any
 }
 
-// finish claims what was found, and what is pending.
+// finish finds the pending deliveries, and claims them and those that were found before.
 func (b *batch) finish(claims []*claimed) error {
 	defer func() { clear(b.store.found[:cap(b.store.found)]) }()
 	if err := b.findPending(claims); err != nil {
@@ -239,16 +241,16 @@ func (b *batch) finish(claims []*claimed) error {
 			continue
 		}
 		c.h.turn = b.store.turns.Add(1)
-		if err := c.place(); err != nil {
+		if err := c.reschedule(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// place says when to look at the subscription next. If it is due still, it is at the
-// tail of those that are.
-func (c *claimed) place() (err error) {
+// reschedule sets when a claim looks at the subscription next. If it is still due, it
+// goes to the tail of those that are.
+func (c *claimed) reschedule() (err error) {
 	next := c.again
 	switch {
 	case c.room() <= 0:
@@ -260,7 +262,11 @@ func (c *claimed) place() (err error) {
 	return err
 }
 
-// leastOf is when something of a subscription that has nothing due is due next.
+const selectLeastWaiting = `SELECT min(
+		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 0), 9223372036854775807),
+		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 1), 9223372036854775807))`
+
+// leastOf returns when something of a subscription that has nothing due is due next.
 func (b *batch) leastOf(h *head) (next int64, err error) {
 	next = never
 	if h.leased > 0 {
@@ -282,17 +288,17 @@ type claimed struct {
 	h       *head
 	sub     *subscription
 	target  *sender.Target
-	used    int // of the slots
+	used    int // slots
 	due     []dueDelivery
 	pending int   // how many finish adds to due
-	more    bool  // there are others that are due,
-	again   int64 // and may be claimed then
+	more    bool  // other deliveries are due
+	again   int64 // when the others may be claimed
 	upTo    int64 // the last pending event to be leased
-	fresh   int64 // how many pending ones are
-	passed  bool  // there was no room for its first one's body
+	fresh   int64 // how many pending ones are to be leased
+	passed  bool  // the body of its first one did not fit
 }
 
-// room is how many more its Settings.MaxInFlight leaves.
+// room is how many more attempts its Settings.MaxInFlight allows.
 func (c *claimed) room() int {
 	if limit := c.sub.Settings.MaxInFlight; limit > 0 {
 		return limit - int(c.h.leased)
@@ -300,8 +306,8 @@ func (c *claimed) room() int {
 	return math.MaxInt
 }
 
-// claimLost records attempts whose leases have ended, up to a number, and claims
-// again those of their deliveries that are to be attempted now.
+// claimLost records up to most attempts whose leases have ended. It claims their
+// deliveries again if they are due now.
 func (c *claimed) claimLost(most int) (used int, err error) {
 	lost, err := c.lost(c.h, most)
 	if err != nil {
@@ -312,7 +318,7 @@ func (c *claimed) claimLost(most int) (used int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		// The others that are lost take no room.
+		// The lost ones that follow still count as leased, but take no room.
 		if again && c.h.open && c.room()+len(lost)-i-1 > 0 && c.fits(&lost[i]) {
 			if err := c.claim(&lost[i]); err != nil {
 				return 0, err
@@ -326,7 +332,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 	if d.redacted {
 		return c.cancel(c.h, []live{d.live})
 	}
-	if !c.h.open { // what was found lost has disabled it
+	if !c.h.open { // a lost attempt has just disabled the subscription
 		return nil
 	}
 	d.number++
@@ -396,7 +402,7 @@ func (h *head) lease(until int64) {
 	h.leased++
 }
 
-// least is the query's one number, or never.
+// least returns the one number of a query, or never if there is none.
 func (w *work) least(query string, args ...any) (int64, error) {
 	var n sql.NullInt64
 	if err := w.row(query, args...).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -29,7 +29,7 @@ func (s *Store) CloseSubscriptionTx(ctx context.Context, tx *sql.Tx, id string) 
 	return fail(doing, err)
 }
 
-// close lets a subscription get what there is, and nothing later.
+// close lets a subscription get the events that are there, and no later ones.
 func (w *work) close(no int64) error {
 	err := w.execs(`UPDATE surehook_subscriptions SET status = ?, until = (`+lastEvent+`) WHERE no = ?`, statusClosing, no)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) DeleteSubscriptionTx(ctx context.Context, tx *sql.Tx, id string)
 	return fail("deleting a subscription", err)
 }
 
-// drop ends a subscription now. What is live of it is swept later.
+// drop ends a subscription now. Its live deliveries are swept later.
 func (w *work) drop(no int64) error {
 	if err := w.execs(`UPDATE surehook_subscriptions SET status = ? WHERE no = ?`, statusDeleted, no); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Store) DeleteSubscriberTx(ctx context.Context, tx *sql.Tx, id string) e
 	if err := w.execs(`UPDATE surehook_subscribers SET deleted = 1 WHERE no = ?`, no); err != nil {
 		return fail(doing, err)
 	}
-	if err := w.forget(); err != nil { // it may have no subscription
+	if err := w.forget(); err != nil { // it may have had no subscription
 		return fail(doing, err)
 	}
 	return fail(doing, w.changed())

@@ -15,8 +15,9 @@ const (
 	selectCounts = `SELECT live, held, dead, active, paused, disabled, closing, notices,
 		max(0, (SELECT coalesce(max(seq), 0) FROM surehook_events) - (SELECT seen FROM surehook_expanded)) + (SELECT count(*) FROM surehook_unexpanded) FROM surehook_counts`
 
-	// selectOldestDue looks at the subscriptions of a lane that have waited longest
-	// for a turn. What it finds may be due later. A pending delivery that was there before a resume is due since.
+	// selectOldestDue looks at the 300 subscriptions of a lane that have waited longest
+	// for a turn. The time that it finds may lie ahead. A pending delivery that is older
+	// than a resume is due since the resume.
 	selectOldestDue = `SELECT min(due) FROM (SELECT min(
 			coalesce((SELECT max(p.due, h.resumed_at) FROM surehook_pending p
 				WHERE p.subscription = h.subscription AND p.event > h.left_to ORDER BY p.event LIMIT 1), 9223372036854775807),
@@ -69,11 +70,11 @@ func (w *work) counts(now int64) (c sender.Counts, err error) {
 	return c, nil
 }
 
-// change is what heads that are stored change of the counts.
+// change is how the counts change when heads are stored.
 type change struct{ live, held, dead int64 }
 
-// add counts what becomes of a head. Its status is read only if it is not open: it
-// can be held or deleted then.
+// add counts the difference between a head and its stored state. The subscription's
+// status is read only if the head is not open: then it can be held or deleted.
 func (c *change) add(w *work, h, was *head) error {
 	c.dead += h.dead - was.dead
 	by := h.live() - was.live()

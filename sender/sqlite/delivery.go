@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// A delivery's id is its event's, without the prefix, and its subscription's
-// number in base 36.
+// A delivery's id has its event's id without the prefix, and its subscription's number in
+// base 36.
 const (
 	eventPrefix    = "evt_"
 	deliveryPrefix = "dlv_"
@@ -24,6 +24,8 @@ func deliveryID(eventID string, subscription int64) string {
 }
 
 var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
+
+const selectSeq = `SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`
 
 // keyOf finds the delivery with an id.
 func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
@@ -45,13 +47,13 @@ func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
 	return k, err
 }
 
-// delivery is what the tables say of one.
+// delivery is a delivery as the tables have it.
 type delivery struct {
 	sender.Delivery
 	live    *live
-	deleted bool // its subscription is
+	deleted bool // its subscription is deleted
 	held    bool // its subscription is paused or disabled
-	skipped bool // it is live, and a resume has left it behind, or its event was redacted
+	skipped bool // it is live, and a resume has skipped it, or its event was redacted
 }
 
 const (
@@ -61,8 +63,6 @@ const (
 	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
-	selectSeq  = `SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`
-	selectBody = `SELECT body FROM surehook_events WHERE seq = ?`
 
 	selectEnd       = `SELECT status FROM surehook_ended WHERE subscription = ? AND event = ?`
 	countAttempts   = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
@@ -71,7 +71,8 @@ const (
 		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
 )
 
-// delivery reads one, without body and attempts. errNoDelivery: there is none.
+// delivery reads a delivery without its body and its attempts. It returns errNoDelivery
+// if there is none.
 func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 	d := &delivery{}
 	var created, epoch, resumedAt, skippedTo int64
@@ -140,7 +141,7 @@ func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (send
 	return ended, err
 }
 
-// lastClass is that of a delivery's last attempt.
+// lastClass returns the class of a delivery's last attempt.
 func (w *work) lastClass(event, subscription int64) (class sender.Class, err error) {
 	err = w.row(selectLastClass, event, subscription).Scan(&class)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -18,36 +18,36 @@
 //
 // # Writers take turns
 //
-// SQLite has one writer at a time, and those who wait for its lock poll: while a
-// backlog drains, others would starve. So the store's transactions queue up inside
-// the process, each for one short batch, and so do the application's own if they
-// go through [Store.InTx] or [Store.WaitToWrite]. While it has its turn, a function must
-// call nothing of the same store that is not given its transaction, for that would
-// wait for itself.
+// SQLite has one writer at a time, and those who wait for its lock poll: while a backlog
+// drains, others would starve. So the store's transactions queue up inside the process,
+// each for one short batch. The application's own do too if they go through [Store.InTx]
+// or [Store.WaitToWrite]. While it has its turn, a function must not call a method of the
+// same store that does not take its transaction: it would wait for itself.
 //
 // # Many processes
 //
-// Every process on the machine may run a dispatcher. What one had claimed that is gone is
-// claimed again within ten seconds: while it holds leases it says so once a second in
-// surehook_processes, and the others end its leases when it has not for five. One that was
-// stopped for so long changes nothing when it comes back. But if it was stopped within a
-// transaction it has the one writer's lock until it goes on, or is killed.
+// Every process on the machine may run a dispatcher. While a process holds leases, it
+// says so once a second in surehook_processes. If it has not for five seconds, the others
+// end its leases. So the claims of a process that is gone are claimed again within ten
+// seconds. A process that was stopped for that long changes nothing when it comes back.
+// But if it was stopped within a transaction, it keeps the one writer's lock until it
+// goes on or is killed.
 //
 // # How it is stored
 //
-// Plain rows, to be read with SQLite's shell. A delivery that is live is in one of
-// surehook_pending, surehook_leases (an attempt is in flight) and surehook_waiting
-// (for its next attempt), which stay as small as the work; surehook_ended has the
-// dead letters and the cancelled ones, and surehook_attempts every attempt: one whose
-// class is empty means that the delivery is delivered. A subscription's head
-// (surehook_heads) says when to look at its deliveries, and surehook_turns the same
-// for a subscriber, so that a claim visits those who have something due and no
-// others, however much there is. One writer at a time means that the order of the
-// commits is that of the events' seq.
+// The rows are plain, and can be read with SQLite's shell. A live delivery is in one of
+// surehook_pending, surehook_leases (an attempt is in flight) and surehook_waiting (for
+// its next attempt). These tables stay as small as the work. surehook_ended has the dead
+// letters and the cancelled deliveries, and surehook_attempts has every attempt. An
+// attempt whose class is empty means that its delivery is delivered. A subscription's
+// head (surehook_heads) says when to look at its deliveries, and surehook_turns says the
+// same for a subscriber. So a claim visits only those who have something due, however
+// many others there are. Since there is one writer at a time, the order of the commits is
+// that of the events' seq.
 //
-// What concerns all deliveries of a subscription is written in its head, however
-// many they are. While it is paused or disabled its head is not open. A resume gives
-// it a new epoch: rows that wait since an earlier one are due at once, unless
-// surehook_left says that the resume has left them behind; a sweep ends those in
+// A change that concerns all deliveries of a subscription is written once, in its head.
+// While the subscription is paused or disabled, its head is not open. A resume gives the
+// head a new epoch. Rows that wait since an earlier epoch are due at once, unless
+// surehook_left says that the resume has skipped them. A sweep ends the skipped ones in
 // batches.
 package sqlite

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// An event, and the length of its body. One text stands for several columns, because
-	// every column costs; only the last of them may hold a space.
-	eventText    = `e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id`
-	eventColumns = `e.seq, ` + eventText + `, length(e.body)`
-	// The event of a delivery that may be claimed, with its body if that lies beside it: to
-	// read a larger one would keep others from writing. If somebody has removed the event,
-	// the delivery is claimed too: who claims it finds out, puts it off, and tells of it.
+	// eventText is an event. One text stands for several columns, because every column
+	// costs. Only the last of them may hold a space.
+	eventText = `e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id`
+	// dueColumns are the event of a delivery that may be claimed, and its body if that is
+	// short and lies beside the event: to read a larger one would keep others from
+	// writing. If somebody has removed the event, the delivery is claimed too. The
+	// dispatcher then misses the event, puts the delivery off, and logs it.
 	dueColumns = `coalesce(` + eventText + `, ''), coalesce(length(e.body), -1), iif(length(e.body) <= 2048, e.body, NULL)`
 
 	selectPending = `SELECT p.event, ` + dueColumns + `, p.due FROM surehook_pending p LEFT JOIN surehook_events e ON e.seq = p.event
 		WHERE p.subscription = ? AND p.event > ? ORDER BY p.event LIMIT ? + 0`
-	// selectFirstPending reads the first ones of several subscriptions, up to a number of
-	// each.
+	// selectFirstPending reads the first pending ones of several subscriptions, up to a
+	// number of each.
 	selectFirstPending = `SELECT p.event, ` + dueColumns + `, p.due, p.subscription
 		FROM json_each(?1) j CROSS JOIN surehook_pending p LEFT JOIN surehook_events e ON e.seq = p.event
 		WHERE p.subscription = j.value AND p.event <= (SELECT max(event) FROM
@@ -32,8 +32,8 @@ const (
 	selectDueWaiting = `SELECT w.event, ` + dueColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single, w.spared
 		FROM surehook_waiting w LEFT JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.epoch = ? AND w.rank = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
-	// What waits since an earlier epoch is claimed in the order of the events: each
-	// row is looked at once.
+	// selectResumed reads the deliveries that wait since an earlier epoch. They are
+	// claimed in the order of the events, so that each row is looked at once.
 	selectResumed = `SELECT w.event, ` + dueColumns + `, w.number, w.single, w.epoch
 		FROM surehook_waiting w LEFT JOIN surehook_events e ON e.seq = w.event
 		WHERE w.subscription = ? AND w.event > ? ORDER BY w.event LIMIT ? + 0`
@@ -41,26 +41,23 @@ const (
 		FROM surehook_leases l LEFT JOIN surehook_events e ON e.seq = l.event
 		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
 
-	selectLeastUntil   = `SELECT min(until) FROM surehook_leases WHERE subscription = ?`
-	selectLeastWaiting = `SELECT min(
-		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 0), 9223372036854775807),
-		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 1), 9223372036854775807))`
+	selectLeastUntil = `SELECT min(until) FROM surehook_leases WHERE subscription = ?`
 )
 
-// Ranks of what waits: see surehook_waiting.
+// Ranks of waiting deliveries. Within a subscription, the lower one goes first.
 const (
 	rankFresh  = 0
 	rankReplay = 1
 )
 
-// found is what a claim may take of a subscription.
+// found has the deliveries that a claim may take of a subscription.
 type found struct {
 	due  []dueDelivery
 	more bool // there are others that are due
 }
 
-// due finds the first deliveries of a subscription that are due, up to a number: what
-// was resumed, then what is due, then replays.
+// due finds the first deliveries of a subscription that are due, up to a number: the
+// resumed ones, then those of the present epoch, then replays.
 func (b *batch) due(h *head, most int) (f found, err error) {
 	if h.resumedTo >= 0 && most > 0 {
 		if f.due, f.more, err = b.resumed(h, most); err != nil {
@@ -85,12 +82,12 @@ func (b *batch) due(h *head, most int) (f found, err error) {
 	return f, nil
 }
 
-// fresh tells that all that is due of a subscription is pending: so many are as it
-// has counted.
+// fresh tells whether the due deliveries of a subscription are exactly its pending ones,
+// which its head has counted.
 func (h *head) fresh() bool { return h.waiting == 0 && h.resumedTo < 0 && h.skippedTo == 0 }
 
-// findPending finds the pending deliveries that claims have counted on, for those at
-// once that want the same number.
+// findPending finds the pending deliveries that claims have counted on. One query serves
+// all the claims that want the same number.
 func (b *batch) findPending(claims []*claimed) error {
 	by := make(map[int64]*claimed, len(claims))
 	want := map[int][]int64{}
@@ -142,7 +139,7 @@ func (b *batch) lost(h *head, limit int) (due []dueDelivery, err error) {
 	return due, err
 }
 
-// ordinary finds what is due of the present epoch, but for replays.
+// ordinary finds the due deliveries of the present epoch, except replays.
 func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	if limit <= 0 {
 		return nil, nil
@@ -165,7 +162,7 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	if len(due) == 0 {
 		return pending, nil // in order already
 	}
-	// That of a large event may have come after those of later ones.
+	// The delivery of a large event may have been made after those of later events.
 	for i := len(pending) - 2; i >= 0; i-- {
 		pending[i].due = min(pending[i].due, pending[i+1].due)
 	}
@@ -173,8 +170,9 @@ func (b *batch) ordinary(h *head, limit int) (due []dueDelivery, err error) {
 	return due[:min(limit, len(due))], nil
 }
 
-// inTurn sorts deliveries by when they became due. What waits and has had no attempt was
-// released, and claimed before all that is pending: it comes first, by its events.
+// inTurn sorts deliveries by when they became due. A waiting delivery without an attempt
+// was released. It had been claimed before all that are pending, so it comes first, in
+// the order of the events.
 func inTurn(all []dueDelivery) []dueDelivery {
 	turn := func(d *dueDelivery) int64 {
 		if d.number == 0 && !d.pending {
@@ -194,8 +192,8 @@ func (b *batch) waiting(h *head, rank, limit int) ([]dueDelivery, error) {
 	}, selectDueWaiting, h.subscription, h.epoch, rank, b.now, limit)
 }
 
-// resumed finds what waits since an earlier epoch, and moves on in it. Their
-// schedules start anew.
+// resumed finds deliveries that wait since an earlier epoch, and moves on among them.
+// Their schedules start anew.
 func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err error) {
 	// Rows of the present epoch, and cancelled ones, are passed over.
 	passed, err := b.find(nil, h.template(), func(rows *sql.Rows, d *dueDelivery, event []any) error {
@@ -221,7 +219,7 @@ func (b *batch) resumed(h *head, limit int) (due []dueDelivery, more bool, err e
 	return due, h.resumedTo >= 0, nil
 }
 
-// template is what is known of a subscription's deliveries.
+// template has the values that all deliveries of a subscription share.
 func (h *head) template() live { return live{subscription: h.subscription, epoch: h.epoch} }
 
 // find reads deliveries, each with its event, into copies of a template, and appends
@@ -260,8 +258,8 @@ func eventInfo(text string) (e sender.EventInfo) {
 	return e
 }
 
-// within bounds how many of a subscription may be claimed by its rate, and says
-// when more may.
+// within bounds by a subscription's rate how many of its deliveries may be claimed now.
+// It returns when more may.
 func (b *batch) within(h *head, sub *subscription, most int) (n int, again int64) {
 	rate := sub.Settings.Rate
 	if rate == 0 {
@@ -271,7 +269,7 @@ func (b *batch) within(h *head, sub *subscription, most int) (n int, again int64
 	return granted, micros(next)
 }
 
-// spend remembers that so many of a subscription were claimed.
+// spend counts n claimed deliveries against a subscription's rate.
 func (b *batch) spend(h *head, sub *subscription, n int) {
 	if rate := sub.Settings.Rate; rate != 0 && n > 0 {
 		_, at, _ := rules.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), n)

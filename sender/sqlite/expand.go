@@ -28,18 +28,18 @@ const (
 // newPending inserts many rows.
 var newPending = newManyRows(`INSERT OR FAIL INTO surehook_pending (subscription, event, due) VALUES `, `(?, ?, ?)`)
 
-// expansion is one Expand at work.
+// expansion is the part of a step that makes deliveries.
 type expansion struct {
 	*batch
 	p sender.ExpandParams
 	x sender.Expanded
 
 	seen int64       // the last event that was looked at
-	all  []*newEvent // what is not expanded, as far as it was
+	all  []*newEvent // the events up to seen that are not expanded
 
-	made    []any         // rows of newPending,
-	due     any           // of all of them
-	touched map[int64]int // how many each subscription got
+	made    []any         // rows of newPending
+	due     any           // when all of them are due
+	touched map[int64]int // how many each subscription gets
 }
 
 // Expand implements sender.DispatchStore.
@@ -68,7 +68,8 @@ func (b *batch) expand(p sender.ExpandParams) error {
 	return nil
 }
 
-// newEvent is what decides who gets an event.
+// newEvent is an event to be expanded: the columns that decide who gets it, and how far
+// it is.
 type newEvent struct {
 	seq          int64
 	eventType    string
@@ -79,10 +80,10 @@ type newEvent struct {
 	after        int64 // the last subscription that has its delivery
 
 	stored bool    // it is in surehook_unexpanded
-	found  []match // that come next,
-	upTo   int64   // and up to where these are all
-	whole  bool
-	moved  bool
+	found  []match // the subscriptions that get it next
+	upTo   int64   // the subscription up to which found is complete
+	whole  bool    // all its deliveries are made
+	moved  bool    // this step has expanded it further
 }
 
 func (e *expansion) run() error {
@@ -133,7 +134,7 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 	return events, err
 }
 
-// decide says how much of which event is made, and makes it.
+// decide plans how many deliveries of each event are made, and makes them.
 func (e *expansion) decide(events []*newEvent) error {
 	plan := fanout.New(e.p)
 	for _, ev := range events {
@@ -161,7 +162,7 @@ func (e *expansion) decide(events []*newEvent) error {
 			return err
 		}
 	}
-	// Those that were not looked at are not expanded either.
+	// Events that were not looked at stay unexpanded.
 	for _, ev := range events[len(e.all):] {
 		if ev.stored {
 			e.all = append(e.all, ev)
@@ -170,7 +171,7 @@ func (e *expansion) decide(events []*newEvent) error {
 	return nil
 }
 
-// match finds who gets an event next.
+// match finds the subscriptions that get an event next.
 func (e *expansion) match(ev *newEvent, limit int) (err error) {
 	ev.upTo = math.MaxInt64
 	if !ev.redacted {
@@ -179,7 +180,8 @@ func (e *expansion) match(ev *newEvent, limit int) (err error) {
 	return err
 }
 
-// expandOne makes an event's deliveries, to up to so many of those that come next.
+// expandOne makes the deliveries of an event to the first most of the subscriptions that
+// get it next.
 func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 	ev.moved = true
 	for _, a := range ev.found[:most] {
@@ -204,14 +206,14 @@ func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 	return nil
 }
 
-// matches is sender.Matches, answered by the tables.
+// matches answers sender.Matches from the tables.
 func (e *expansion) matches(ev *newEvent, limit int) (found []match, upTo int64, err error) {
 	if ev.subscription != 0 {
 		sub, err := e.registry.subscription(e.work, ev.subscription)
 		if err != nil || sub.gone() || sub.status == statusMissing || ev.subscription <= ev.after {
 			return nil, math.MaxInt64, err
 		}
-		// An event is addressed to what is not closing; so it came before.
+		// A subscription that is closing cannot be addressed, so the event came before.
 		return []match{{subscription: ev.subscription, until: everything}}, math.MaxInt64, nil
 	}
 	found, upTo, err = e.registry.matches(e.work, question{ev.eventType, ev.subscriber}, ev.after, limit)
@@ -226,8 +228,8 @@ func (e *expansion) matches(ev *newEvent, limit int) (found []match, upTo int64,
 	return sorted(slices.Concat(found, operators), upTo), upTo, nil
 }
 
-// asksByName tells whether the subscription that an event tells of asks for exactly its
-// type.
+// asksByName tells whether the subscription that an event is about asks for exactly the
+// event's type.
 func (e *expansion) asksByName(ev *newEvent) (asks bool, err error) {
 	err = e.row(asksByName, ev.eventType, ev.about, ev.seq).Scan(&asks)
 	return asks, err

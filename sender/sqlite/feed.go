@@ -11,9 +11,10 @@ import (
 
 const (
 	selectFeedEnds = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'surehook_events'), 0), event FROM surehook_feed_pruned`
-	// seen tells whether the viewer with a number may see an event; NULL sees all.
+	// seen tells whether the viewer with a number may see an event. The viewer NULL sees
+	// all.
 	seen = `(?1 IS NULL OR e.subscriber IN (0, ?1))`
-	// selectFeed reads what the viewer may not see for its seq alone.
+	// selectFeed reads no body of an event that the viewer may not see.
 	selectFeed = storedEvent + `, length(e.body), CASE WHEN ` + seen + ` AND ?4 THEN e.body END, ` + seen + `
 		FROM surehook_events e WHERE e.seq > ?2 ORDER BY e.seq LIMIT ?3 + 0`
 	selectFeedEvent = storedEvent + `, e.body FROM surehook_events e WHERE ` + seen + ` AND e.id = ?2`
@@ -101,7 +102,8 @@ func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (e sender.Stor
 	return e, nil
 }
 
-// viewer is the number of the one who reads; nil for the operator, who sees all.
+// viewer returns the number of the subscriber who reads, or nil for the operator, who
+// sees all.
 func (w *work) viewer(id string) (no any, err error) {
 	if id == sender.Operator {
 		return nil, nil

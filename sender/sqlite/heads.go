@@ -10,10 +10,11 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// never is when what has nothing to do is due. In the tables it is NULL.
+// never is the due time of a head that has nothing to do. The tables have NULL for it.
 const never = math.MaxInt64
 
-// head is what a subscription's row says of how far its work is, and how it does.
+// head is a subscription's row of live work: counts, the next due time, its turn, and the
+// health of its endpoint.
 type head struct {
 	subscription int64
 	subscriber   int64
@@ -38,7 +39,7 @@ type head struct {
 const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 9223372036854775807), turn, pending, waiting, leased, dead,
 	leases_end, owner, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at`
 
-// selectDueHeads finds the first of each subscriber, in no order.
+// selectDueHeads finds the first heads of each subscriber, in no order.
 var selectDueHeads = shareable(func(also string) string {
 	return `SELECT ` + headColumns + ` FROM json_each(?1) j CROSS JOIN surehook_heads WHERE subscription IN (SELECT d.subscription FROM surehook_heads d
 		WHERE d.lane = ?2 AND d.subscriber = j.value AND d.next_due <= ?3` + also + ` ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
@@ -56,7 +57,7 @@ const (
 )
 
 func scanHead(rows *sql.Rows) (h head, err error) {
-	// Drivers give int64, and all else is converted by way of text.
+	// Drivers give int64. A scan into any other type goes by way of text.
 	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure int64
 	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
 		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.skippedTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
@@ -68,19 +69,18 @@ func scanHead(rows *sql.Rows) (h head, err error) {
 	return h, err
 }
 
-// dueHeads are those of a lane's subscribers that are due, read for many of them at
-// once.
+// dueHeads reads the due heads of a lane's subscribers, for many subscribers at once.
 type dueHeads struct {
 	*batch
 	lane        sender.Lane
 	subscribers []int64
-	upTo        int // of those it has read,
-	limit       int // so many of each
+	upTo        int // the subscribers before this index have been read
+	limit       int // how many heads of each were read
 	by          map[int64][]*head
 }
 
-// of returns a subscriber's first ones, up to a limit, and reads those of up to ahead
-// subscribers.
+// of returns up to limit of the first heads of a subscriber. If they were not read yet,
+// it reads those of up to ahead subscribers.
 func (d *dueHeads) of(i, limit, ahead int) (due []*head, err error) {
 	if i >= d.upTo {
 		d.upTo, d.limit = min(i+ahead, len(d.subscribers)), limit
@@ -111,8 +111,8 @@ func (d *dueHeads) read(subscribers []int64, limit int) (map[int64][]*head, erro
 	return by, err
 }
 
-// heads are those that a transaction works with: as they are stored, and as they
-// are to be.
+// heads has the heads that a transaction works with, as they are stored and as they are
+// to be.
 type heads struct {
 	w      *work
 	by     map[int64]*head
@@ -123,7 +123,7 @@ func newHeads(w *work) *heads {
 	return &heads{w: w, by: map[int64]*head{}, stored: map[int64]head{}}
 }
 
-// load reads those that are not here yet.
+// load reads the heads that are not here yet.
 func (hs *heads) load(subscriptions []int64) error {
 	var missing []int64
 	for _, no := range subscriptions {
@@ -163,7 +163,7 @@ func (hs *heads) one(subscription int64) (*head, error) {
 	return h, err
 }
 
-// any reads a head, or has one stand in its place.
+// any reads a head, or has a stand-in in its place.
 func (hs *heads) any(subscription int64) (*head, error) {
 	err := hs.load([]int64{subscription})
 	return hs.by[subscription], err
@@ -176,7 +176,7 @@ func (hs *heads) put(h head) *head {
 		return here
 	}
 	hs.stored[h.subscription] = h
-	if h.lane == noLane { // it is stored anew, where it is found
+	if h.lane == noLane { // the next store writes the lane that replaces it
 		hs.w.damage.Tell(hs.w.ctx, h.subscription, "its lane in surehook_heads is none", "it is taken for a new one")
 		h.lane, h.health.Lane = sender.LaneNew, sender.LaneNew
 	}
@@ -200,16 +200,16 @@ func (hs *heads) store() error {
 	return hs.write(func(h, was *head) bool { return *h != *was })
 }
 
-// storeDue writes those that a claim would not find where they belong. What else has
-// changed can wait for store, so that a head is written once.
+// storeDue writes the heads that a claim would look for in another place. Other changes
+// wait for store, so that a head is written once.
 func (hs *heads) storeDue() error {
 	return hs.write(func(h, was *head) bool {
 		return h.nextDue != was.nextDue || h.turn != was.turn || h.health != was.health
 	})
 }
 
-// write writes those that have changed. The subscribers' turns become due no later
-// than their subscriptions.
+// write writes the heads that have changed. It makes the turns of their subscribers due
+// no later than they are.
 func (hs *heads) write(changed func(h, was *head) bool) error {
 	var counted change
 	var was head
@@ -267,7 +267,7 @@ func (hs *heads) writeOne(h, was *head) error {
 	return nil
 }
 
-// unless is the number, or NULL if it is the one that stands for that.
+// unless returns the number, or NULL if the number is the one that stands for NULL.
 func unless(n, null int64) any {
 	if n == null {
 		return nil

@@ -13,6 +13,8 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
+const selectBody = `SELECT body FROM surehook_events WHERE seq = ?`
+
 // Delivery implements sender.HistoryStore.
 func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
 	err = s.read(ctx, func(w *work) error {
@@ -43,7 +45,7 @@ func aboutDelivery(id string, err error) error {
 	return fail("reading a delivery", err)
 }
 
-// Deliveries implements sender.HistoryStore: by event, newest first, then by
+// Deliveries implements sender.HistoryStore. It lists by event, newest first, then by
 // subscription, oldest first.
 func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
 	limit, after, err := rules.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
@@ -98,8 +100,10 @@ func (w *work) deliveries(q *sender.DeliveryQuery, sc scope, after sender.Delive
 	return page, rules.DeliveryCursor(after), nil
 }
 
-// unlikely marks candidates whose events or last attempts are not meant, which is
-// cheaper to see than all of a delivery.
+const selectEventInfos = `SELECT seq, type, object_type, object_id, created_at FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
+
+// unlikely marks the candidates whose events or last attempts the query does not ask
+// for. That is cheaper than to read whole deliveries.
 func (w *work) unlikely(q *sender.DeliveryQuery, some []candidate) error {
 	var events []int64
 	for _, c := range some {
@@ -131,9 +135,8 @@ func (w *work) unlikely(q *sender.DeliveryQuery, some []candidate) error {
 	return nil
 }
 
-const selectEventInfos = `SELECT seq, type, object_type, object_id, created_at FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
-
-// scope is what a query asks about. known is false if there is nothing of that id.
+// scope finds the numbers that bound a query. found is false if there is nothing of an id
+// that the query names.
 func (w *work) scope(q *sender.DeliveryQuery) (sc scope, found bool, err error) {
 	if sc.low, sc.high, err = w.between(q.Since, q.Until); err != nil {
 		return sc, false, err
@@ -167,7 +170,8 @@ func (w *work) scope(q *sender.DeliveryQuery) (sc scope, found bool, err error) 
 // selectOwner finds a deleted subscriber too.
 const selectOwner = `SELECT no FROM surehook_subscribers WHERE id = ?`
 
-// between are the first and the last event of a time; zero times do not bound it.
+// between returns the first and the last event of a time span. A zero time does not bound
+// it.
 func (w *work) between(since, until time.Time) (low, high int64, err error) {
 	high = math.MaxInt64
 	if !since.IsZero() {

@@ -13,8 +13,8 @@ const (
 	setStatus = `UPDATE surehook_subscriptions SET status = ?, disabled_at = ?, disabled_reason = ? WHERE no = ?`
 	closeHead = `UPDATE surehook_heads SET open = 0, next_due = NULL WHERE subscription = ?`
 
-	// An event that is expanded has left what it is to leave. Of those that are not,
-	// it gets what was committed since it asks for it.
+	// unexpandedBefore reads the events that a subscription may still get: they are not
+	// expanded for it, and were committed since it asks for its first type.
 	unexpandedBefore = `SELECT e.created_at, e.type, coalesce(o.id, ''), coalesce(s.id, ''),
 			coalesce((SELECT id FROM surehook_subscriptions WHERE no = e.about), '') FROM surehook_events e
 		LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription
@@ -28,7 +28,7 @@ const (
 		coalesce((SELECT min(event) FROM surehook_waiting WHERE subscription = ?1 AND event > ?2), 9223372036854775807))`
 )
 
-// disable makes an active subscription disabled in a recording.
+// disable disables an active subscription while a result is recorded.
 func (b *batch) disable(h *head, sub *subscription, reason string) error {
 	if err := b.execs(setStatus, string(sender.SubscriptionDisabled), b.now, reason, sub.SubscriptionNo); err != nil {
 		return err
@@ -62,9 +62,9 @@ func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, s
 	return fail("holding a subscription", err)
 }
 
-// ResumeSubscriptionTx implements sender.RegistryStore. It writes a row of the
-// head, and one of surehook_left: the deliveries are looked at when they are
-// claimed, and when they are swept.
+// ResumeSubscriptionTx implements sender.RegistryStore. It changes the head, and adds a
+// row to surehook_left. The deliveries are looked at when they are claimed, and when they
+// are swept.
 func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, r sender.Resume) error {
 	w, no, n, err := s.subscriptionIn(ctx, tx, id)
 	if err != nil {
@@ -99,11 +99,11 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string,
 	if err := hs.store(); err != nil {
 		return fail(doing, err)
 	}
-	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	s.published.Store(true) // so that the dispatcher wakes once the transaction is committed
 	return fail(doing, w.changed())
 }
 
-// skippedUpTo is the last event whose deliveries a resume does not take.
+// skippedUpTo returns the last event whose deliveries a resume skips.
 func (w *work) skippedUpTo(r sender.Resume) (event int64, err error) {
 	switch {
 	case r.None:
@@ -114,8 +114,8 @@ func (w *work) skippedUpTo(r sender.Resume) (event int64, err error) {
 	return event, err
 }
 
-// lastBefore finds the last event before a time by halving: events are in the
-// order of their times, but for a clock that was set back.
+// lastBefore finds the last event before a time by halving. Events are in the order of
+// their times, unless the clock was set back.
 func (w *work) lastBefore(at int64) (int64, error) {
 	var low, high int64 // low is before at, or 0
 	if err := w.row(`SELECT coalesce(max(seq), 0) + 1 FROM surehook_events`).Scan(&high); err != nil {
@@ -154,8 +154,8 @@ func (w *work) withinRetention(h *head, n sender.Subscription, skippedTo int64, 
 	return rules.Within(timeOf(min(oldest, unexpanded)), r.NotBefore)
 }
 
-// oldestUnexpanded is when the first event before a time was published that is not
-// expanded yet, and that a subscription will get; or never.
+// oldestUnexpanded returns when the first event was published that is not expanded yet,
+// that a subscription will get, and that is older than a time; never if there is none.
 func (w *work) oldestUnexpanded(no int64, n sender.Subscription, after, before int64) (oldest int64, err error) {
 	oldest = never
 	err = w.each(func(rows *sql.Rows) (bool, error) {

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// selectLeases takes rows of [subscription, first event, last event]. Of the events it
-	// looks for those that are apart: to read the others' rows costs more than the leases.
+	// selectLeases takes rows of [subscription, first event, last event]. It joins the
+	// events of the index surehook_events_apart alone: to read the rows of all events
+	// costs more than the leases.
 	selectLeases = `SELECT l.subscription, l.event, l.token, l.number, l.tries, l.first_at, l.stood, l.claimed_at, l.single, l.spared, l.epoch, e.notice IS 1, length(e.body) IS 0
 		FROM json_each(?) j CROSS JOIN surehook_leases l
 		LEFT JOIN surehook_events e INDEXED BY surehook_events_apart ON e.seq = l.event AND (e.notice = 1 OR length(e.body) = 0)
@@ -30,45 +31,23 @@ func compareKeys(a, b sender.DeliveryKey) int {
 	return cmp.Or(cmp.Compare(a.Subscription, b.Subscription), cmp.Compare(a.Event, b.Event))
 }
 
-// takeLeases takes leases away, and loads the heads of all. It returns a row for
-// each, or nil if it is not held under that token, or was taken by one before it.
+// takeLeases takes leases away, and loads the heads of all. It returns a row for each
+// lease; nil if the delivery is not held under that token, or if an earlier one of these
+// leases has taken it.
 //
-// What is recorded together was mostly claimed together. So it is read, and deleted,
-// by ranges of events, which costs a fraction of finding each row; of the leases
-// that lie between there are never more than attempts in flight.
+// Results that are recorded together were mostly claimed together. So the leases are read
+// and deleted by ranges of events, which costs a fraction of finding each row. Between
+// them lie never more leases than attempts are in flight.
 func (b *batch) takeLeases(leases []lease) ([]*live, error) {
 	order := make([]int, len(leases))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return compareKeys(leases[i].DeliveryKey, leases[j].DeliveryKey) })
-	var subscriptions []int64
-	ranges := []byte{'['}
-	for from := 0; from < len(order); {
-		first, to := leases[order[from]], from+1
-		for to < len(order) && leases[order[to]].Subscription == first.Subscription {
-			to++
-		}
-		subscriptions = append(subscriptions, first.Subscription)
-		ranges = appendNumbers(ranges, first.Subscription, first.Event, leases[order[to-1]].Event)
-		from = to
-	}
-	if err := b.heads.load(subscriptions); err != nil {
-		return nil, err
-	}
-	rows := make([]live, 0, len(leases))
-	var l live
-	columns := []any{&l.subscription, &l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted}
-	err := b.each(func(rs *sql.Rows) (bool, error) {
-		err := rs.Scan(columns...)
-		rows = append(rows, l)
-		return true, err
-	}, selectLeases, string(append(ranges, ']')))
+	rows, err := b.readLeases(leases, order)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(rows, func(a, b live) int { return compareKeys(a.key(), b.key()) })
-
 	taken := make([]*live, len(leases))
 	var run []*live // taken ones with none between them
 	for i := range rows {
@@ -96,6 +75,36 @@ func (b *batch) takeLeases(leases []lease) ([]*live, error) {
 		return taken, b.deleteLeases(run)
 	}
 	return taken, nil
+}
+
+// readLeases loads the heads of leases, and reads the rows from the first to the last one
+// of each subscription. order has the leases' indexes in the order of their keys, which is
+// also that of the rows.
+func (b *batch) readLeases(leases []lease, order []int) ([]live, error) {
+	var subscriptions []int64
+	ranges := []byte{'['}
+	for from := 0; from < len(order); {
+		first, to := leases[order[from]], from+1
+		for to < len(order) && leases[order[to]].Subscription == first.Subscription {
+			to++
+		}
+		subscriptions = append(subscriptions, first.Subscription)
+		ranges = appendNumbers(ranges, first.Subscription, first.Event, leases[order[to-1]].Event)
+		from = to
+	}
+	if err := b.heads.load(subscriptions); err != nil {
+		return nil, err
+	}
+	rows := make([]live, 0, len(leases))
+	var l live
+	columns := []any{&l.subscription, &l.event, &l.token, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.notice, &l.redacted}
+	err := b.each(func(rs *sql.Rows) (bool, error) {
+		err := rs.Scan(columns...)
+		rows = append(rows, l)
+		return true, err
+	}, selectLeases, string(append(ranges, ']')))
+	slices.SortFunc(rows, func(a, b live) int { return compareKeys(a.key(), b.key()) })
+	return rows, err
 }
 
 func (b *batch) deleteLeases(run []*live) error {

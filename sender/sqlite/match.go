@@ -9,14 +9,15 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// asked is a question: which of a subscriber's subscriptions, or of everyone's,
-// ask for a type of events?
+// question asks which subscriptions ask for a type of event: those of one subscriber, or
+// everyone's.
 type question struct {
 	eventType  string
 	subscriber int64 // 0: everyone's
 }
 
-// match is a part of the answer. It gets the events after since, and up to until.
+// match is a subscription that asks for the type. It gets the events after since, up to
+// and including until.
 type match struct{ subscription, since, until int64 }
 
 const (
@@ -26,9 +27,9 @@ const (
 		WHERE pattern = ? AND subscription > ? ORDER BY subscription LIMIT ?`
 )
 
-// askers returns the subscriptions with numbers after a given one that ask, in
-// their order, and the number up to which that is all: math.MaxInt64 if it is the
-// whole answer. It looks for no more than limit of each pattern.
+// matches returns the matches with subscriptions above after, in their order, and the
+// subscription up to which they are complete: math.MaxInt64 if none follows. It reads at
+// most limit of each pattern.
 func (k *registryCache) matches(w *work, q question, after int64, limit int) (found []match, upTo int64, err error) {
 	if all, ok := k.matched.Get(q); ok {
 		from, _ := slices.BinarySearchFunc(all, after+1, func(a match, no int64) int { return cmp.Compare(a.subscription, no) })
@@ -62,8 +63,8 @@ func (k *registryCache) matches(w *work, q question, after int64, limit int) (fo
 	return found, upTo, nil
 }
 
-// remember keeps an answer that is whole, and forgets those that were used longest ago
-// if that are too many askers.
+// remember keeps a complete answer. While too many matches are kept, it forgets the
+// answer that was used longest ago.
 func (k *registryCache) remember(q question, found []match) {
 	k.matched.Put(q, found)
 	for k.size += len(found) + 1; k.size > registryCacheLimit; {
@@ -72,9 +73,10 @@ func (k *registryCache) remember(q question, found []match) {
 	}
 }
 
-// sorted returns askers up to a subscription, each once.
+// sorted returns the matches up to a subscription, each once.
 func sorted(all []match, upTo int64) []match {
-	// Of several patterns the oldest says since when.
+	// If several patterns of a subscription match, the oldest says since when it gets
+	// events.
 	slices.SortFunc(all, func(a, b match) int {
 		return cmp.Or(cmp.Compare(a.subscription, b.subscription), cmp.Compare(a.since, b.since))
 	})

@@ -9,7 +9,7 @@ import (
 
 const (
 	selectBodies   = `SELECT seq, body FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
-	selectPayloads = `SELECT ` + eventColumns + `, e.body FROM surehook_events e WHERE e.seq IN (SELECT value FROM json_each(?))`
+	selectPayloads = `SELECT e.seq, ` + eventText + `, length(e.body), e.body FROM surehook_events e WHERE e.seq IN (SELECT value FROM json_each(?))`
 )
 
 // Payloads implements sender.DispatchStore.
@@ -32,13 +32,14 @@ func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.
 	return all, nil
 }
 
-// giveBodies gives what was claimed its bodies. Those that the claim has not read are
-// read now, when it is committed: nobody waits for the write lock meanwhile. What was
-// redacted since is given back. What cannot be read stays without.
+// giveBodies gives the claimed deliveries their bodies. It reads those that the claim has
+// not read, now that the claim is committed and nobody waits for the write lock. A
+// delivery whose event was redacted since is released. A body that cannot be read stays
+// out.
 func (s *Store) giveBodies(ctx context.Context, read *bodies, out *sender.Claims) {
 	gone, err := s.readBodies(ctx, read, out.Claimed)
 	if err != nil {
-		gone = nil // who has claimed asks for what is not there: see Payloads
+		gone = nil // the dispatcher asks for what is missing: see Payloads
 	}
 	var redacted []sender.Release
 	kept := out.Claimed[:0]
@@ -52,17 +53,17 @@ func (s *Store) giveBodies(ctx context.Context, read *bodies, out *sender.Claims
 	}
 	out.Claimed = kept
 	if len(redacted) > 0 {
-		_ = s.Release(ctx, redacted) // the next claim cancels it; so it does if this fails, once the lease has ended
+		_ = s.Release(ctx, redacted) // the next claim cancels it; if this fails, the first claim after the lease does
 	}
 }
 
-// readBodies reads the bodies that are not there, and tells which are empty.
+// readBodies reads the bodies that were not read yet, and tells which are empty.
 func (s *Store) readBodies(ctx context.Context, read *bodies, claimed []sender.Claimed) (empty map[int64]bool, err error) {
 	var events []int64
-	asked := map[int64]bool{}
+	wanted := map[int64]bool{}
 	for _, c := range claimed {
-		if e := c.Key.Event; read.of[e] == nil && !asked[e] {
-			asked[e] = true
+		if e := c.Key.Event; read.of[e] == nil && !wanted[e] {
+			wanted[e] = true
 			events = append(events, e)
 		}
 	}

@@ -13,7 +13,7 @@ const (
 	selectPresent = `SELECT no, beat FROM surehook_processes`
 	selectBeat    = `SELECT beat FROM surehook_processes WHERE no = ?`
 	deleteProcess = `DELETE FROM surehook_processes WHERE no = ? AND beat = ?`
-	// The leases are as many as there are attempts in flight.
+	// selectHeldBy reads all leases: they are as many as there are attempts in flight.
 	selectHeldBy = `SELECT DISTINCT subscription FROM surehook_leases WHERE owner = ? AND until > ?`
 	endLeasesOf  = `UPDATE surehook_leases SET until = ?2 WHERE owner = ?1 AND until > ?2`
 )

@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// Of what must stay, a batch looks at so many times its limit.
+	// pruneLook is how many rows a batch looks at, in limits, if most of them must stay.
 	pruneLook = 4
-	// The pages of a large body are freed one by one.
+	// pruneBytes bounds the bodies of one batch: the pages of a large one are freed one
+	// by one.
 	pruneBytes = 4 << 20
 
 	selectOldEnds  = `SELECT no FROM surehook_ended WHERE status = ? AND ended_at < ? ORDER BY ended_at LIMIT ? + 0`
@@ -24,12 +25,13 @@ const (
 	selectOldRecords = `SELECT a.event, a.subscription, max(a.started_at) < ?4 AND NOT (` + keepsRecord + `)
 		FROM surehook_attempts a WHERE (a.event, a.subscription) > (?1, ?2) AND a.event <= ?3
 		GROUP BY a.event, a.subscription ORDER BY a.event, a.subscription LIMIT ?5 + 0`
-	// A delivery with attempts is delivered, or it is in one of these.
+	// keepsRecord is true of a delivery that has not ended, or not as delivered. One with
+	// attempts is delivered, or it is in one of these tables.
 	keepsRecord = `EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = a.subscription AND x.event = a.event)
 		OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = a.subscription AND x.event = a.event)
 		OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.subscription = a.subscription AND x.event = a.event)`
-	// selectStillOld says which of [event, subscription] have not been sent again since
-	// they were found.
+	// selectStillOld returns those of [event, subscription] that have not been sent again
+	// since they were found.
 	selectStillOld = `SELECT a.event, a.subscription FROM json_each(?1) j
 		CROSS JOIN surehook_attempts a ON a.event = j.value ->> 0 AND a.subscription = j.value ->> 1
 		GROUP BY a.event, a.subscription HAVING max(a.started_at) < ?2 AND NOT (` + keepsRecord + `)`
@@ -49,28 +51,16 @@ const (
 	deleteRollups    = `DELETE FROM surehook_rollups WHERE (minute, shard) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))`
 )
 
-// hasLive is the condition of the index surehook_heads_live, in the same words.
-const hasLive = `h.pending + h.waiting + h.leased > 0`
-
-// selectLiveEvents find the events with live deliveries in a range.
-var selectLiveEvents = []string{
-	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_pending x
-		WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
-	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_waiting x
-		WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
-	`SELECT event FROM surehook_leases WHERE event >= ?1 AND event <= ?2`,
-}
-
-// pruning is one Prune at work.
+// pruning is one call of Prune at work.
 type pruning struct {
 	s   *Store
 	ctx context.Context
 	*rules.PrunePass
 }
 
-// Prune implements sender.DispatchStore. It looks for what is to go in a
-// transaction that only reads, and takes the write lock to remove it. The pages that
-// it frees are used again; the file does not shrink.
+// Prune implements sender.DispatchStore. It looks for old rows in a transaction that only
+// reads, and takes the write lock to remove them. The pages that it frees are used again;
+// the file does not shrink.
 func (s *Store) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
 	batch, err := rules.NewPrunePass(params)
 	if err != nil {
@@ -111,7 +101,7 @@ func (p *pruning) ends(status sender.Status, before int64, removed *int) (more b
 	}
 	var gone []sender.DeliveryKey
 	err = p.s.write(p.ctx, func(w *work) (err error) {
-		// One that was redelivered since has lost its row.
+		// A delivery that was redelivered since has no row any more.
 		if gone, err = w.keys(deleteOldEnds, list(all)); err != nil {
 			return err
 		}
@@ -141,7 +131,7 @@ func (w *work) fewerDead(gone []sender.DeliveryKey) error {
 	return hs.store()
 }
 
-// until is the last expanded event that was published before a time.
+// until returns the last expanded event that was published before a time.
 func (w *work) until(before int64) (event int64, err error) {
 	var expanded, seen int64
 	if err := w.row(selectExpanded).Scan(&expanded, &seen); err != nil {
@@ -154,7 +144,7 @@ func (w *work) until(before int64) (event int64, err error) {
 func (p *pruning) delivered(before int64) (more bool, err error) {
 	var old []sender.DeliveryKey
 	err = p.s.read(p.ctx, func(w *work) error {
-		until, err := w.until(before) // what ended before was published before
+		until, err := w.until(before) // a delivery that ended before it was published before it
 		if err != nil {
 			return err
 		}
@@ -205,28 +195,52 @@ func (p *pruning) events(before int64) (more bool, err error) {
 			more = looked == pruneLook*p.Limit || len(old) == p.Limit || bytes >= pruneBytes
 			return !more, err
 		}, selectOldEvents, p.At.Event, until, before, pruneLook*p.Limit)
-		if err != nil || len(old) == 0 {
-			return err
+		if err == nil {
+			old, err = w.withoutLive(old)
 		}
-		live := map[int64]bool{}
-		for _, query := range selectLiveEvents {
-			events, err := w.numbers(query, old[0], old[len(old)-1])
-			if err != nil {
-				return err
-			}
-			for _, event := range events {
-				live[event] = true
-			}
-		}
-		old = slices.DeleteFunc(old, func(event int64) bool { return live[event] })
-		return nil
+		return err
 	})
 	if err != nil || len(old) == 0 {
 		return more, err
 	}
-	// What has neither a record nor anything live cannot be sent again, so it is still
-	// like that.
-	err = p.s.write(p.ctx, func(w *work) error {
+	return more, p.removeEvents(old)
+}
+
+// hasLive is the condition of the index surehook_heads_live, in the same words.
+const hasLive = `h.pending + h.waiting + h.leased > 0`
+
+// selectLiveEvents finds the events of a range that have live deliveries.
+var selectLiveEvents = []string{
+	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_pending x
+		WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
+	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_waiting x
+		WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
+	`SELECT event FROM surehook_leases WHERE event >= ?1 AND event <= ?2`,
+}
+
+// withoutLive returns those of the events, given in their order, that have no live
+// delivery.
+func (w *work) withoutLive(events []int64) ([]int64, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	live := map[int64]bool{}
+	for _, query := range selectLiveEvents {
+		found, err := w.numbers(query, events[0], events[len(events)-1])
+		if err != nil {
+			return nil, err
+		}
+		for _, event := range found {
+			live[event] = true
+		}
+	}
+	return slices.DeleteFunc(events, func(event int64) bool { return live[event] }), nil
+}
+
+// removeEvents removes events without checking them again: an event that has neither a
+// record nor a live delivery cannot be sent again.
+func (p *pruning) removeEvents(old []int64) error {
+	return p.s.write(p.ctx, func(w *work) error {
 		if err := w.execs(deleteKeys, list(old)); err != nil {
 			return err
 		}
@@ -242,7 +256,6 @@ func (p *pruning) events(before int64) (more bool, err error) {
 		p.Out.Events += n
 		return err
 	})
-	return more, err
 }
 
 func (p *pruning) notices(before int64) (more bool, err error) {
@@ -275,7 +288,7 @@ func (p *pruning) rollups(before int64) (more bool, err error) {
 	return len(all) == p.Limit, err
 }
 
-// keys reads (event, subscription).
+// keys reads pairs of event and subscription.
 func (w *work) keys(query string, args ...any) (all []sender.DeliveryKey, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var k sender.DeliveryKey
@@ -296,7 +309,7 @@ func (w *work) count(query string, args ...any) (int, error) {
 	return int(n), err
 }
 
-// keyList is a JSON array of [event, subscription].
+// keyList returns a JSON array of [event, subscription].
 func keyList(keys []sender.DeliveryKey) string {
 	b := []byte{'['}
 	for i, k := range keys {

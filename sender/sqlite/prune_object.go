@@ -18,7 +18,8 @@ const (
 	deleteForgettable = `DELETE FROM surehook_forgettable WHERE no IN (SELECT value FROM json_each(?))`
 )
 
-// markForgettable also raises the versions of all above those of these objects.
+// markForgettable notes the objects whose last events go, and raises the next versions of
+// all objects above theirs.
 func (p *pruning) markForgettable(w *work, events []int64) error {
 	floor := int64(0)
 	versions, err := w.numbers(markForgettable, list(events), p.s.now(), int64(ident.MaxForgotten))
@@ -31,7 +32,7 @@ func (p *pruning) markForgettable(w *work, events []int64) error {
 	return w.execs(liftFloor, floor)
 }
 
-// objects forgets the last versions of those of which no event is left.
+// objects forgets the last versions of the objects that have no event any more.
 func (p *pruning) objects(before int64) (more bool, err error) {
 	type object struct {
 		kind, id string

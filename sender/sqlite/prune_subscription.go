@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// Of what a subscription was sent, all has ended: so it is delivered, and has an attempt
-	// that succeeded, or it is in surehook_ended.
+	// keepsSubscription is true of a swept subscription that has deliveries. All have
+	// ended. So each is delivered, and has an attempt that succeeded, or it is in
+	// surehook_ended.
 	keepsSubscription = `EXISTS (SELECT 1 FROM surehook_attempts x WHERE x.subscription = s.no AND x.class = '')
 		OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.subscription = s.no)
 		OR EXISTS (SELECT 1 FROM surehook_heads x WHERE x.subscription = s.no AND x.pending + x.waiting + x.leased > 0)`
@@ -19,7 +20,7 @@ const (
 	deleteHeads         = `DELETE FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
 	deleteSkips         = `DELETE FROM surehook_left WHERE subscription IN (SELECT value FROM json_each(?))`
 
-	// Subscribers who have nothing that could be due any more.
+	// selectBuried finds subscribers that have nothing that could be due any more.
 	selectBuried = `SELECT no FROM surehook_subscribers WHERE deleted = 2 ORDER BY no LIMIT 1000`
 	deleteTurns  = `DELETE FROM surehook_turns WHERE lane = ? AND subscriber IN (SELECT value FROM json_each(?))`
 	markBuried   = `UPDATE surehook_subscribers SET deleted = 3 WHERE no IN (SELECT value FROM json_each(?))`

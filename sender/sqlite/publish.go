@@ -49,7 +49,7 @@ func (s *Store) PublishTx(ctx context.Context, tx *sql.Tx, drafts []sender.Draft
 	return refs, nil
 }
 
-// in is for the methods that work in the caller's transaction.
+// in starts the work of a method in the caller's transaction.
 func (s *Store) in(ctx context.Context, tx *sql.Tx) (*work, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
@@ -105,8 +105,8 @@ func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {
 	return sender.Ref{ID: d.ID, Version: version, Delivery: onlyDelivery(d.ID, subscription)}, nil
 }
 
-// onlyDelivery is the id of the delivery of an event that is addressed to one
-// subscription.
+// onlyDelivery returns the id of the delivery of an event that is addressed to one
+// subscription; "" for any other event.
 func onlyDelivery(event string, subscription int64) string {
 	if subscription == 0 {
 		return ""
@@ -153,7 +153,7 @@ func (w *work) subscriberNo(id string) (no int64, err error) {
 	return no, fail("looking for a subscriber", err)
 }
 
-// version is the draft's, raised or assigned.
+// version raises the object's version to the draft's, or assigns the next one.
 func (w *work) version(d *sender.Draft) (version int64, err error) {
 	given := d.Version
 	if given == 0 {

@@ -19,8 +19,8 @@ const (
 
 const insertAttempts = `INSERT OR FAIL INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `
 
-// newAttempts inserts many attempts, and newSucceeded many that succeeded: what is
-// the same in all is not handed over for each.
+// newAttempts inserts many attempts. newSucceeded inserts many that succeeded: its text
+// has the values that are the same in all of these.
 var (
 	newAttempts  = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	newSucceeded = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, '', '', NULL, 0)`)
@@ -34,19 +34,19 @@ type live struct {
 	firstAt, claimedAt  int64
 	stood               int64
 	single              bool
-	spared              bool // the attempt before the one in hand was, or the last one
+	spared              bool // the attempt before the one in hand was spared, or the last one was
 	pending             bool // it was never claimed
 	notice              bool // its event tells of a notice
-	redacted            bool // its event was
+	redacted            bool // its event was redacted
 	epoch               int64
 }
 
-// dueDelivery is one that a claim has found, with its event.
+// dueDelivery is a delivery that a claim has found, with its event.
 type dueDelivery struct {
 	live
 	due     int64
 	info    sender.EventInfo
-	size    int64 // its body's; -1: the event is not there
+	size    int64 // of its body; -1: the event is not there
 	resumed bool  // it waits since an earlier epoch
 }
 
@@ -59,12 +59,13 @@ func (l *live) forDecision() sender.Live {
 		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
-// take sets what the rules make of a row.
+// take sets the fields that the rules decide.
 func (l *live) take(v *sender.Live) {
 	l.number, l.tries, l.firstAt, l.stood, l.spared = int64(v.Number), int64(v.Tries), micros(v.First), v.Stood.Microseconds(), v.Spared
 }
 
-// batch is one RecordAndClaim at work.
+// batch is the work of one transaction of a dispatcher. Other methods that change
+// deliveries use parts of it.
 type batch struct {
 	*work
 	sender.Batch
@@ -175,7 +176,7 @@ func (b *batch) run(p sender.ExpandParams) error {
 	return err
 }
 
-// flush writes what was put off, to write many rows at once.
+// flush writes the rows that were put off, many with each statement.
 func (b *batch) flush() error {
 	if len(b.attempts)+len(b.succeeded)+b.expanded.Events+b.expanded.Deliveries == 0 {
 		return nil
@@ -224,7 +225,7 @@ func (b *batch) recordAll() error {
 	return nil
 }
 
-// settle stores an attempt, whose lease is taken away, and what the rules make of it.
+// settle stores an attempt whose lease is taken away, and what the rules decide of it.
 func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (sender.Decision, error) {
 	skipped := false
 	if !sub.gone() {
@@ -253,7 +254,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 	rules.CountAttempt(&b.rollup, &r, v.Status, l.single)
 	b.attempted(l, &r, next)
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
-		h.lower(b.now) // it may have kept them back
+		h.lower(b.now) // the attempt may have kept the others back
 	}
 	if err == nil && sub.status != statusMissing {
 		err = b.consequences(h, sub, l, &v.Decision)
@@ -271,7 +272,7 @@ func (b *batch) attempted(l *live, r *sender.Result, next int64) {
 		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
 }
 
-// consequences are those of a decision for the subscription, and for people.
+// consequences disables the subscription and stores notices, as a decision says.
 func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Decision) error {
 	if d.Disable != "" {
 		if err := b.disable(h, sub, d.Disable); err != nil {
@@ -283,7 +284,7 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Deci
 		switch err := b.row(`SELECT id FROM surehook_events WHERE seq = ?`, l.event).Scan(&event); {
 		case err == nil:
 			n.Delivery = deliveryID(event, l.subscription)
-		case !errors.Is(err, sql.ErrNoRows): // if the event is not there any more, nor is the delivery
+		case !errors.Is(err, sql.ErrNoRows): // without the event the delivery is not there either
 			return err
 		}
 		if err := b.notify(n); err != nil {
@@ -293,7 +294,7 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Deci
 	return nil
 }
 
-// left tells whether a resume has left a delivery behind that was in an epoch.
+// skipped tells whether a resume has skipped a delivery that was in an epoch.
 func (b *batch) skipped(h *head, epoch, event int64) (skipped bool, err error) {
 	if event > h.skippedTo {
 		return false, nil
@@ -302,7 +303,7 @@ func (b *batch) skipped(h *head, epoch, event int64) (skipped bool, err error) {
 	return skipped, err
 }
 
-// wait puts a delivery that is in none of the tables among those that wait.
+// wait makes a delivery, which is in none of the tables, one that waits.
 func (b *batch) wait(h *head, l *live, due int64, rank int) error {
 	h.waiting++
 	h.lower(due)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// redactLook is over how many events a batch looks. No index leads from an object
-	// to its events: every publish would pay for it.
+	// redactLook is how many events a batch looks at. No index leads from an object to
+	// its events: every publish would pay for it.
 	redactLook = 20_000
 	// redactRows is how many rows of deliveries one transaction changes.
 	redactRows = 500
@@ -53,7 +53,7 @@ func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.R
 			if err := w.row(lastEvent).Scan(&upTo); err != nil {
 				return err
 			}
-			// What was pruned need not be looked at.
+			// Events that were pruned need not be looked at.
 			if err := w.row(`SELECT coalesce(min(seq), 1) - 1 FROM surehook_events`).Scan(&from); err != nil {
 				return err
 			}
@@ -86,8 +86,8 @@ func (w *work) everSubscriber(id string) (no int64, err error) {
 	return no, err
 }
 
-// redact removes the bodies first: from then on nothing of the events is claimed or
-// sent again, and what is live of them reads as cancelled.
+// redact removes the bodies first. From then on no delivery of the events is claimed or
+// sent again, and those that are live read as cancelled.
 func (s *Store) redact(ctx context.Context, events []int64) (out sender.Redacted, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
 		out.Events, err = w.count(removeBodies, list(events))

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	restartLease   = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at, stood = 0, spared = 0, epoch = ? WHERE subscription = ? AND event = ?`
-	restartWaiting = `UPDATE surehook_waiting SET due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
-	deleteEnd      = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
-	lastNumber     = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
+	restartLease     = `UPDATE surehook_leases SET tries = 1, first_at = claimed_at, stood = 0, spared = 0, epoch = ? WHERE subscription = ? AND event = ?`
+	restartWaiting   = `UPDATE surehook_waiting SET due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
+	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
+	deleteEnd        = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
+	lastNumber       = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 )
 
 // Redeliver implements sender.HistoryStore.
@@ -52,8 +53,8 @@ func (b *batch) redeliver(h *head, k sender.DeliveryKey, d *delivery, rank int) 
 	case d.live != nil && d.live.claimedAt != 0: // the attempt in hand becomes the first of the new schedule
 		return b.execs(restartLease, h.epoch, k.Subscription, k.Event)
 	case d.live != nil && d.live.pending:
-		// What is pending is claimed in the order of the events, so it may not stay
-		// there.
+		// Pending deliveries are claimed in the order of the events, so this one may not
+		// stay among them.
 		if err := b.execs(deletePendingOne, k.Subscription, k.Event); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// changed is run after every change of the registry: see known.
+// changed is run after every change of the registry: see registryCache.
 func (w *work) changed() error {
 	return w.execs(`UPDATE surehook_registry SET version = version + 1`)
 }
@@ -76,8 +76,6 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *sql.Tx, id string) 
 	return w.keyring(no)
 }
 
-const selectKeyring = `SELECT id, keyring_version FROM surehook_subscribers WHERE no = ? AND deleted < 2`
-
 // Keyrings implements sender.DispatchStore.
 func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
 	found = make(map[int64]sender.SealedKeyring, len(subscribers))
@@ -95,6 +93,11 @@ func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[in
 	})
 	return found, err
 }
+
+const (
+	selectKeyring = `SELECT id, keyring_version FROM surehook_subscribers WHERE no = ? AND deleted < 2`
+	selectSecrets = `SELECT id, sealed, sealing_key, not_before, not_after FROM surehook_secrets WHERE subscriber = ? ORDER BY position`
+)
 
 func (w *work) keyring(no int64) (k sender.SealedKeyring, err error) {
 	err = w.row(selectKeyring, no).Scan(&k.Subscriber, &k.Version)

@@ -8,33 +8,36 @@ import (
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
-// known is what was read of the registry. It holds for as long as the registry's
-// version, which every change of it raises, is the one that it was read under.
+// registryCache remembers what was read of the registry. It is valid while the registry's
+// version, which every change raises, is the one that it was read under.
 type registryCache struct {
 	version       int64
 	subscriptions *lru.Map[int64, *subscription]
 	matched       *lru.Map[question, []match]
 	size          int // of matched: the answers and their matches
 	operator      int64
-	replays       []int64 // of delivered ones, that are not at their end
+	replays       []int64 // of delivered deliveries, that have not ended
 }
 
-// registryCacheLimit bounds what is remembered, in subscriptions and in askers: those that were
-// used last.
+// registryCacheLimit bounds what is remembered, in subscriptions and in matches. Those
+// that were used last stay.
 const registryCacheLimit = 100_000
 
-// subscription is what a claim and a recording need to know of one.
+// subscription has what a claim and a recording must know of a subscription.
 type subscription struct {
-	sender.Target // but for the lane
+	sender.Target // all except the lane
 	status        string
 }
 
 // gone tells whether it was deleted.
 func (s *subscription) gone() bool { return s.status == statusDeleted || s.status == statusSwept }
 
-const selectRegistryVersion = `SELECT version FROM surehook_registry`
+const (
+	selectRegistryVersion = `SELECT version FROM surehook_registry`
+	selectLateReplays     = `SELECT no FROM surehook_replays WHERE status_of = 'delivered' AND status IN ('running', 'paused')`
+)
 
-// registry returns what is known under the present version.
+// registry returns the cache, emptied if the registry has changed since it was filled.
 func (s *Store) registry(w *work) (*registryCache, error) {
 	var version int64
 	if err := w.row(selectRegistryVersion).Scan(&version); err != nil {

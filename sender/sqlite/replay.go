@@ -26,7 +26,7 @@ const (
 	deleteReplayLate = `DELETE FROM surehook_replay_late WHERE replay = ?`
 )
 
-// replay is a row, and how far it is.
+// replay is the row of a replay, and how far it is.
 type replay struct {
 	sender.Replay
 	no        int64
@@ -57,9 +57,9 @@ func (w *work) replay(id string) (replay, error) {
 	return r, fail("reading a replay", err)
 }
 
-// CreateReplay implements sender.ReplayStore. Where the set of dead letters ends is read
-// first, then what is in it is counted, and then the replay is stored. The set of
-// delivered ones is fixed when it is stored.
+// CreateReplay implements sender.ReplayStore. It reads where the set of dead letters
+// ends, then counts the set, then stores the replay. A set of delivered deliveries is
+// fixed when the replay is stored.
 func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
 	set, survey, err := s.survey(ctx, r.Filter)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore tim
 		if err != nil {
 			return err
 		}
-		return w.changed() // recordings heed replays of delivered ones
+		return w.changed() // recordings heed replays of delivered deliveries
 	})
 	if err != nil {
 		return sender.Replay{}, fail("creating a replay", err)
@@ -100,8 +100,8 @@ func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sende
 	return survey.Preview(), nil
 }
 
-// survey says what the set of a replay is that is created now, and counts what the filter
-// selects of it. It reads in short transactions: the WAL cannot be begun anew while
+// survey returns the set of a replay that is created now, and counts the deliveries that
+// the filter selects. It reads in short transactions: the WAL cannot be begun anew while
 // a snapshot is held.
 func (s *Store) survey(ctx context.Context, f sender.ReplayFilter) (set replaySet, survey rules.Survey, err error) {
 	set = replaySet{filter: f}
@@ -189,8 +189,8 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.Replay
 	return out, nil
 }
 
-// endReplay stores a replay's status, and forgets what is needed until its end. If it
-// runs it may get on now.
+// endReplay stores a replay's status. If the replay has ended, it forgets what was needed
+// until then. If it runs, it may go on now.
 func (w *work) endReplay(r *replay, now int64) error {
 	if err := w.execs(updateReplay, string(r.Status), micros(r.FinishedAt), now, r.no); err != nil {
 		return err

@@ -17,11 +17,11 @@ const replayLook = 1000
 const (
 	lastEnded = `SELECT coalesce(max(no), 0) FROM surehook_ended`
 
-	// What is dead-lettered, by the order in which it ended.
+	// replayDead reads dead letters in the order in which they ended.
 	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?4 AND status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 
-	// Nothing of a redacted event is sent again.
+	// replayKept excludes the deliveries of redacted events: they are not sent again.
 	replayKept   = `coalesce(length(e.body) > 0, 0)`
 	replayMember = `s.id, o.id, coalesce(e.type, ''), coalesce(e.created_at, 0)`
 	replayOwner  = ` CROSS JOIN surehook_subscriptions s ON s.no = x.subscription CROSS JOIN surehook_subscribers o ON o.no = s.subscriber LEFT JOIN surehook_events e ON e.seq = x.event`
@@ -29,16 +29,17 @@ const (
 	selectReplayDead   = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
 	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
 
-	// Deliveries that were attempted, whatever became of them.
+	// selectReplayDelivered reads deliveries that were attempted, however they ended.
 	selectReplayDelivered = selectDelivered + `(SELECT event, subscription, ?5 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts
 			WHERE (event, subscription) > (?1, ?2) AND event <= ?3 ORDER BY event, subscription LIMIT ?4 + 0) d) x` + replayOwner
-	// Those of one subscription, which have succeeded.
+	// selectReplayDeliveredOf reads the deliveries of one subscription that have
+	// succeeded.
 	selectReplayDeliveredOf = selectDelivered + `(SELECT event, subscription, ?4 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts INDEXED BY surehook_attempts_delivered
 			WHERE subscription = ?5 AND class = '' AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3 + 0) d) x` + replayOwner
-	// selectSubscriptionsOf are a subscriber's, those that are deleted too.
+	// selectSubscriptionsOf reads a subscriber's subscriptions, the deleted ones too.
 	selectSubscriptionsOf = `SELECT s.no FROM surehook_subscribers o CROSS JOIN surehook_subscriptions s WHERE o.id = ? AND s.subscriber = o.no ORDER BY s.no`
-	// The fourth column tells whether one is delivered, and was when the replay was
-	// created.
+	// The fourth column of selectDelivered tells whether a delivery is delivered, and was
+	// when the replay was created.
 	selectDelivered = `SELECT x.event, x.event, x.subscription,
 			EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '')
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event)
@@ -49,7 +50,7 @@ const (
 			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + ` FROM `
 )
 
-// replaySet is what a replay is to send, and how far it is in it.
+// replaySet is the set of deliveries that a replay sends, and how far it is.
 type replaySet struct {
 	filter       sender.ReplayFilter
 	replay       int64 // the replay's number; 0: none yet
@@ -58,20 +59,20 @@ type replaySet struct {
 	at           position
 }
 
-// position is what was looked at last. In a set of dead letters no is that of
-// surehook_ended, in one of delivered ones it is the event, and there are several of
-// it.
+// position is the place that was looked at last. In a set of dead letters, no is their
+// number in surehook_ended. In a set of delivered deliveries, no is the event, and
+// several of them share it.
 type position struct{ no, subscription int64 }
 
-// replayed is a delivery to be looked at.
+// replayed is a delivery that a replay looks at.
 type replayed struct {
 	sender.ReplayCandidate
 	position
 	event  int64
-	member bool // it would be of the set, if the filter selects it
+	member bool // it is in the set if the filter selects it
 }
 
-// begin says what the set of a replay is that is created now.
+// begin sets where the set of a replay that is created now begins and ends.
 func (w *work) begin(set *replaySet) error {
 	f := set.filter
 	if f.Subscription != "" {
@@ -115,8 +116,8 @@ func (w *work) begin(set *replaySet) error {
 	return nil
 }
 
-// next are the deliveries that follow in a set, up to a number. If there are no more,
-// the set is at its end.
+// next returns up to limit deliveries that follow in a set. more is false at the end of
+// the set.
 func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
 	of, err := w.subscriptionsOf(set)
 	if err != nil {
@@ -146,7 +147,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	return found, more, nil
 }
 
-// subscriptionsOf are those that a set is of; nil: all.
+// subscriptionsOf returns the subscriptions that a set is bound to; nil: all.
 func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	switch {
 	case set.subscription != 0:
@@ -158,8 +159,8 @@ func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	return append([]int64{}, of...), err
 }
 
-// eventBefore is the last event that was looked at of a subscription, in a set of
-// delivered ones.
+// eventBefore returns the last event of a subscription that was looked at, in a set of
+// delivered deliveries.
 func (set *replaySet) eventBefore(subscription int64) int64 {
 	if subscription > set.at.subscription {
 		return set.at.no - 1
@@ -189,7 +190,7 @@ func (set *replaySet) selects(c *replayed) bool {
 	return c.member && set.filter.Selects(c.ReplayCandidate)
 }
 
-// survey counts the next ones of a set, and reports whether there are more.
+// survey counts the next deliveries of a set, and reports whether others follow.
 func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
 	found, more, err := w.next(set, replayLook)
 	for i := range found {

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// replayAhead is how many of a replay may be admitted and not claimed yet.
+	// replayAhead is how many deliveries of a replay may be admitted and not claimed yet.
 	replayAhead = 1000
 	// replaysAtOnce is how many replays have a turn in one step.
 	replaysAtOnce = 16
 )
 
 const (
-	// nextReplay is when to look at a replay next.
+	// nextReplay reads when to look at a replay next.
 	nextReplay    = `SELECT next_at FROM surehook_replays WHERE status = 'running' ORDER BY next_at, turn LIMIT 1`
 	selectRunning = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE status = 'running' AND next_at <= ? ORDER BY next_at, turn LIMIT ? + 0`
-	// countAhead leaves out what was held after it was admitted.
+	// countAhead does not count deliveries that were held after they were admitted.
 	countAhead = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting w CROSS JOIN surehook_heads h ON h.subscription = w.subscription
 		WHERE w.replay = ? AND w.rank = 1 AND h.open = 1 LIMIT ? + 0)`
 	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, admitted = ?, skipped = ? WHERE no = ?`
@@ -29,8 +29,7 @@ const (
 	insertReplayed = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank, replay)
 		VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?)`
 
-	selectLateReplays = `SELECT no FROM surehook_replays WHERE status_of = 'delivered' AND status IN ('running', 'paused')`
-	insertLate        = `INSERT OR IGNORE INTO surehook_replay_late (replay, event, subscription)
+	insertLate = `INSERT OR IGNORE INTO surehook_replay_late (replay, event, subscription)
 		SELECT no, ?1, ?2 FROM surehook_replays WHERE no = ?3 AND boundary >= ?1 AND (position, position_in) < (?1, ?2)`
 	deleteLate = `DELETE FROM surehook_replay_late WHERE replay = ? AND (event, subscription) <= (?, ?)`
 )
@@ -66,7 +65,7 @@ func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n send
 	return out, nil
 }
 
-// nextReplay is when to look at a replay next; 0: none is running.
+// nextReplay returns when to look at a replay next; 0: none is running.
 func (w *work) nextReplay() (at int64, err error) {
 	err = w.row(nextReplay).Scan(&at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -75,14 +74,14 @@ func (w *work) nextReplay() (at int64, err error) {
 	return at, err
 }
 
-// able is a replay that may get on, by up to so many.
+// able is a replay that may admit up to most deliveries now.
 type able struct {
 	replay
 	most int
 }
 
-// turns are the next of the running replays that may get on, in turn. Those that may not
-// are stored with when to look at them again.
+// turns returns the running replays that may go on, in turn. For the others it stores
+// when to look at them again.
 func (b *batch) turns(limit int) (rs []able, err error) {
 	running, err := b.replays(selectRunning, b.now, replaysAtOnce)
 	if err != nil {
@@ -149,7 +148,7 @@ func (b *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 	return b.heads.store()
 }
 
-// stepReplay looks at the next deliveries of a replay, and admits up to a number.
+// stepReplay looks at the next deliveries of a replay, and admits up to most of them.
 func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (looked int, err error) {
 	found, more, err := b.next(&r.set, look)
 	if err != nil {
@@ -232,8 +231,8 @@ func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 	if err := b.row(lastNumber, k.Event, k.Subscription).Scan(&number); err != nil {
 		return false, err
 	}
-	// What is held is claimed in the order of the events when it is resumed, whatever
-	// its rank, and does not count as admitted and not claimed.
+	// A held delivery is claimed in the order of the events when it is resumed, whatever
+	// its rank. It does not count as admitted and not claimed.
 	rank := rankReplay
 	if !h.open {
 		rank = rankFresh
@@ -243,8 +242,8 @@ func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 	return true, b.execs(insertReplayed, k.Subscription, k.Event, b.now, number, single, h.epoch, rank, r.no)
 }
 
-// delivered notes that a delivery became so, for the replays of delivered ones,
-// whose sets it is too late for.
+// delivered notes that a delivery is delivered from now on. It is too late for the sets
+// of replays of delivered deliveries that were created before.
 func (b *batch) delivered(l *live) (err error) {
 	if b.registry == nil {
 		if b.registry, err = b.store.registry(b.work); err != nil {

@@ -8,29 +8,31 @@ import (
 )
 
 const (
-	// The next event's number is above that of surehook_events in sqlite_sequence
-	// (sqlite.org/autoinc.html), where it is once there was an event.
+	// beginEvents adds the row of surehook_events in sqlite_sequence
+	// (sqlite.org/autoinc.html), unless there was an event. The next event's number is
+	// above the one in this row.
 	beginEvents = `INSERT INTO sqlite_sequence (name, seq) SELECT 'surehook_events', 0
 		WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'surehook_events')`
 	raiseEvents = `UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'surehook_events' RETURNING seq`
 	skipLost    = `UPDATE surehook_expanded SET event = ?1, seen = ?1 WHERE event >= (SELECT coalesce(max(seq), 0) FROM surehook_events)`
-	// raiseFloor leaves out what callers give: it may be high, and the next one is theirs.
+	// raiseFloor disregards versions that callers give: they may be high, and the next
+	// one is theirs.
 	raiseFloor = `UPDATE surehook_floor SET version = max(version, (SELECT coalesce(max(version), 0) FROM surehook_objects WHERE version < ?2)) + ?1 RETURNING version`
-	// Processes remember what they have read with these versions, and some may have been
-	// running all the time.
+	// Processes remember what they have read under these versions. Some may have run all
+	// the time.
 	raiseKeyrings = `UPDATE surehook_subscribers SET keyring_version = keyring_version + ?`
 	raiseRegistry = `UPDATE surehook_registry SET version = version + ?`
 )
 
 // Restored makes sure that nothing is given out again that receivers have seen. An
 // operator calls it once after the file was replaced by an earlier copy of it, before
-// anything else works with it: see [sender.Restoration]. It expands what waits for that,
-// and lets versions, positions and what processes remember go on above what was lost.
-// Work that is in flight by the copy's account is taken over as from any process that is
-// gone.
+// anything else works with the file: see [sender.Restoration]. It expands the events that
+// wait for that. Versions, positions and what processes remember then go on above all
+// that was lost. Work that the copy shows as in flight is taken over, as from any process
+// that is gone.
 //
-// It is safe beside whatever else works with the database, and to be called again, which
-// leaves another gap. After an error, call it again.
+// It is safe while others work with the database. To call it again is safe too, and makes
+// another gap. After an error, call it again.
 func (s *Store) Restored(ctx context.Context) (r sender.Restoration, err error) {
 	for more := true; more; {
 		x, err := s.Expand(ctx, sender.ExpandParams{Events: 1000, Deliveries: 10_000})

@@ -17,21 +17,21 @@ const (
 	selectRollups = `SELECT rollup FROM surehook_rollups WHERE minute >= ? AND minute < ? ORDER BY minute`
 )
 
-// tally adds to the rollup of the present minute. This store's is remembered from
-// one transaction to the next: nobody else writes its shard.
+// tally adds to the rollup of the present minute. The store remembers its rollup from one
+// transaction to the next: nobody else writes its shard.
 func (s *Store) tally(w *work, now int64, add *sender.Rollup) error {
 	if err := s.beginMinute(w, now); err != nil {
 		return err
 	}
-	r := *s.rollup // the old one is there to go back to
+	r := *s.rollup // the old one stays as it is, for a roll-back
 	r.Failures = maps.Clone(r.Failures)
 	r.Merge(add)
 	s.rollup = &r
 	return s.writeRollup(w, &r)
 }
 
-// beginMinute ends the last minute, if it is over, and begins the present one. It
-// comes before what changes the counts.
+// beginMinute ends the last minute, if it is over, and begins the present one. It must
+// run before the counts change.
 func (s *Store) beginMinute(w *work, now int64) error {
 	minute := timeOf(now).Truncate(time.Minute)
 	if s.rollup != nil && s.rollup.Minute.Equal(minute) {

@@ -13,7 +13,6 @@ const (
 	raiseKeyring  = `UPDATE surehook_subscribers SET keyring_version = keyring_version + 1 WHERE no = ? AND keyring_version = ?`
 	deleteSecrets = `DELETE FROM surehook_secrets WHERE subscriber = ?`
 	insertSecret  = `INSERT INTO surehook_secrets (subscriber, position, id, sealed, sealing_key, not_before, not_after) VALUES (?, ?, ?, ?, ?, ?, ?)`
-	selectSecrets = `SELECT id, sealed, sealing_key, not_before, not_after FROM surehook_secrets WHERE subscriber = ? ORDER BY position`
 
 	selectSealedWith = `SELECT DISTINCT subscriber FROM surehook_secrets WHERE sealing_key = ? AND subscriber > ? ORDER BY subscriber LIMIT ?`
 	updateSealed     = `UPDATE surehook_secrets SET sealed = ?, sealing_key = ? WHERE subscriber = ? AND id = ? AND sealed = ?`

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// hot are the statements of publishing and dispatching. Compiling one costs more
-// than running it. A bare "LIMIT ?" would have SQLite compile it again for each
-// number, to plan by it; "LIMIT ? + 0" does not.
+// hot returns the statements of publishing and dispatching. Compiling one costs more than
+// running it. A bare "LIMIT ?" would have SQLite compile it again for each number, to
+// plan by it; "LIMIT ? + 0" does not.
 func hot() []string {
 	statements := []string{
 		lockQuery, selectTarget, selectMatches, selectAllMatches, selectKeyring, selectSecrets,
@@ -31,13 +31,13 @@ func hot() []string {
 	return statements
 }
 
-// manyRows is a statement over as many rows as one likes.
+// manyRows is a statement over any number of rows.
 type manyRows struct {
 	columns int
 	chunks  []chunk // the largest first
 }
 
-// chunk is the statement's text for so many rows.
+// chunk is the statement's text for a fixed number of rows.
 type chunk struct {
 	rows  int
 	query string
@@ -46,9 +46,9 @@ type chunk struct {
 // newManyRows makes a statement of a head and a text for each row. An execution costs
 // as much as several rows do.
 //
-// What inserts many rows says OR FAIL: otherwise SQLite copies each page that it
-// changes, to undo the statement alone if a row is refused, and here all is rolled back
-// then. It must not run in a caller's transaction.
+// A statement that inserts many rows says OR FAIL. Otherwise SQLite copies each page that
+// it changes, to undo the statement alone if a row is refused. Here the whole transaction
+// is rolled back then. So it must not run in a caller's transaction.
 func newManyRows(head, row string) *manyRows {
 	m := &manyRows{columns: strings.Count(row, "?")}
 	for _, n := range [...]int{64, 8, 1} {
@@ -69,8 +69,8 @@ func (w *work) execMany(m *manyRows, rows []any) error {
 	return nil
 }
 
-// prepare compiles the hot statements, once they are needed. It needs a connection
-// of the pool, so it must not be called by somebody who holds one.
+// prepare compiles the hot statements, once they are needed. It needs a connection of the
+// pool, so a caller must not hold one.
 func (s *Store) prepare(ctx context.Context) (map[string]*sql.Stmt, error) {
 	if p := s.prepared.Load(); p != nil {
 		return *p, nil
@@ -96,7 +96,7 @@ func closeAll(stmts map[string]*sql.Stmt) {
 	}
 }
 
-// list is a JSON array of numbers, for json_each: a statement's text then does not
+// list returns a JSON array of numbers, for json_each. So a statement's text does not
 // depend on how many there are.
 func list(numbers []int64) string {
 	b := make([]byte, 0, 2+8*len(numbers))

@@ -25,8 +25,8 @@ type Config struct {
 	// default is time.Now.
 	Now func() time.Time
 
-	// Logger hears of rows that are damaged, which are got over without an error. The
-	// default is slog.Default().
+	// Logger gets messages about damaged rows, which cause no error. The default is
+	// slog.Default().
 	Logger *slog.Logger
 }
 
@@ -40,15 +40,17 @@ type Store struct {
 	woken   chan struct{}
 
 	othersWroteAt atomic.Int64 // when somebody other than a dispatcher wrote last, or was about to
-	published     atomic.Bool  // since the last time that InTx committed
+	published     atomic.Bool  // something was, since the last time that InTx committed
 	prepared      atomic.Pointer[map[string]*sql.Stmt]
-	turns         atomic.Int64   // of heads and subscribers in claims
-	registryCache registryCache  // belongs to whoever has the turn and holds the write lock,
-	rollup        *sender.Rollup // and so does that of the last minute in which something happened,
-	found         []dueDelivery  // and the array of what a claim finds: it leaves nothing there
-	shard         int64          // of this store's rollups
+	turns         atomic.Int64 // the last turn that was given, to a subscriber, a subscription or a replay
+	shard         int64        // of this store's rollups
 	damage        *damage.Log
 	processes     processes.Known
+
+	// These belong to whoever has the turn to write and holds the write lock.
+	registryCache registryCache
+	rollup        *sender.Rollup // of the last minute in which something happened
+	found         []dueDelivery  // an array for the deliveries that a claim finds; it is empty between claims
 }
 
 var _ sender.Store[*sql.Tx] = (*Store)(nil)
@@ -68,7 +70,8 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 		}
 	}
 	s.damage = damage.NewLog(logger)
-	// Turns order what is due at one time. Other processes' are about as late.
+	// Turns order what is due at the same time. Those of other processes are about as
+	// high.
 	s.turns.Store(time.Now().UnixNano())
 	s.shard = rand.Int64()
 	return s, nil
@@ -106,10 +109,10 @@ func (s *Store) Wake() {
 // Woken implements sender.DispatchStore.
 func (s *Store) Woken() <-chan struct{} { return s.woken }
 
-// now is in microseconds since 1970, as all times in the tables.
+// now is in microseconds since 1970, as are all times in the tables.
 func (s *Store) now() int64 { return s.clock().UnixMicro() }
 
-// micros of the zero time are 0.
+// micros returns a time in microseconds since 1970; 0 for the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -10,7 +10,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Statuses of a subscription that has been deleted, besides the public ones.
+// Statuses as they are stored. A deleted subscription has one of the last two, which are
+// not public.
 const (
 	statusActive  = string(sender.SubscriptionActive)
 	statusClosing = string(sender.SubscriptionClosing)
@@ -20,8 +21,8 @@ const (
 
 const lastEvent = `SELECT coalesce(max(seq), 0) FROM surehook_events`
 
-// CreateSubscriptionTx implements sender.RegistryStore. Its since is read under
-// the write lock, so no event can come in between.
+// CreateSubscriptionTx implements sender.RegistryStore. It reads the last event under the
+// write lock, so that no event can come in between.
 func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.Subscription) error {
 	w, err := s.in(ctx, tx)
 	if err != nil {
@@ -76,8 +77,8 @@ func encoded(n sender.Subscription) (types, settings string, err error) {
 	return string(t), string(s), err
 }
 
-// ask makes a subscription ask for types, which it gets from now on, and for no
-// others. What it has asked for before it goes on to get.
+// ask makes a subscription ask for these types, and for no others. It gets a new type
+// from now on. A type that it asked for before it goes on to get.
 func (w *work) ask(no int64, types string) error {
 	err := w.execs(`DELETE FROM surehook_patterns WHERE subscription = ? AND pattern NOT IN (SELECT value FROM json_each(?))`, no, types)
 	if err != nil {
@@ -106,7 +107,7 @@ func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, 
 		h.Lane = sender.LaneNew
 	}
 	n.CreatedAt = timeOf(created)
-	if n.Status == sender.SubscriptionDisabled { // of a paused one, it is when it was paused
+	if n.Status == sender.SubscriptionDisabled { // a paused one has the time of its pause here
 		n.DisabledAt = timeOf(disabled)
 	}
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = timeOf(failing), timeOf(success), timeOf(failure), timeOf(warned)
@@ -179,7 +180,7 @@ func (s *Store) SubscriptionsTx(ctx context.Context, tx *sql.Tx, subscriber, aft
 	}
 	query, args := selectSubscriptions, []any{}
 	if subscriber != "" {
-		// A deleted subscriber's can be closing.
+		// Subscriptions of a deleted subscriber can be closing.
 		var owner int64
 		err := w.row(`SELECT no FROM surehook_subscribers WHERE id = ?`, subscriber).Scan(&owner)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -238,7 +239,7 @@ func (s *Store) subscriptionIn(ctx context.Context, tx *sql.Tx, id string) (w *w
 	return w, no, n, err
 }
 
-// wake has the next claim look at a subscription, if it has anything live.
+// wake lets the next claim look at a subscription that has live deliveries.
 func (w *work) wake(s *Store, no int64) error {
 	hs := newHeads(w)
 	h, err := hs.one(no)
@@ -248,6 +249,6 @@ func (w *work) wake(s *Store, no int64) error {
 	if h.live() > 0 {
 		h.lower(s.now())
 	}
-	s.published.Store(true) // so that the dispatcher is awake once it has committed
+	s.published.Store(true) // so that the dispatcher wakes once the transaction is committed
 	return hs.store()
 }

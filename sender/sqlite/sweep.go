@@ -27,14 +27,14 @@ const (
 			(SELECT notice FROM surehook_events WHERE seq = x.event) IS 1 FROM surehook_leases x
 		WHERE subscription = ?1 AND until <= ?2
 			AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > x.epoch AND l.event >= x.event)) LIMIT ?4 + 0`
-	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
-	deletePendingOf  = `DELETE FROM surehook_pending WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
-	deleteWaitingOf  = `DELETE FROM surehook_waiting WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
-	insertCancelled  = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
+	deletePendingOf = `DELETE FROM surehook_pending WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
+	deleteWaitingOf = `DELETE FROM surehook_waiting WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
+	insertCancelled = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
 		SELECT ?1, j.value, 'cancelled', coalesce((SELECT class FROM surehook_attempts WHERE event = j.value AND subscription = ?1 ORDER BY number DESC LIMIT 1), ''), ?3
 		FROM json_each(?2) j`
 
-	// A resume's remains are swept once nothing of an earlier epoch can come any more.
+	// clearSkipped forgets a resume's row once no delivery of an earlier epoch can come
+	// any more.
 	clearSkipped = `DELETE FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
 		AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch)`
 	lowerSkipped = `UPDATE surehook_heads SET left_to = coalesce((SELECT max(event) FROM surehook_left WHERE subscription = ?1), 0) WHERE subscription = ?1`
@@ -74,8 +74,8 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	return swept, err
 }
 
-// sweepable finds subscriptions that were resumed without all their deliveries,
-// and have some of those left that are not in flight, or none at all.
+// sweepable finds subscriptions whose resumes have skipped deliveries. Some of these are
+// not in flight and can be swept, or none can come any more.
 func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
 	all, err := w.numbers(selectSkippedOf)
 	if err != nil || len(all) == 0 {
@@ -132,7 +132,7 @@ func (b *batch) sweep(ending, skipped []int64, limit int) (swept int, err error)
 	return swept, b.forget()
 }
 
-// forget destroys the secrets of deleted subscribers that have no subscription left.
+// forget destroys the secrets of deleted subscribers whose subscriptions have all ended.
 func (w *work) forget() error {
 	forgotten, err := w.numbers(selectForgotten)
 	if err != nil {
@@ -152,8 +152,8 @@ func (w *work) forget() error {
 	return nil
 }
 
-// sweepEnding ends what is live of a deleted subscription, but for attempts in
-// flight, and the subscription itself if nothing is.
+// sweepEnding ends the live deliveries of a deleted subscription, except those in flight.
+// If none is live, it ends the subscription itself.
 func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 	h, err := b.heads.any(no)
 	if err != nil || h.missing {
@@ -186,7 +186,7 @@ func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 	return swept, b.heads.store()
 }
 
-// cancelGone ends deliveries that read as cancelled, but for those in flight.
+// cancelGone ends deliveries that read as cancelled, except those in flight.
 func (b *batch) cancelGone(h *head, sub *subscription, upTo int64, all bool, limit int) (swept int, err error) {
 	gone, err := b.gone(h, upTo, all, limit)
 	if err != nil {
@@ -237,7 +237,7 @@ func (b *batch) sweepSkipped(no int64, limit int) (swept int, err error) {
 	return swept, nil
 }
 
-// goneLeases are cancelled deliveries whose last attempts were lost.
+// goneLeases finds cancelled deliveries whose last attempts were lost.
 func (b *batch) goneLeases(h *head, all bool, limit int) ([]live, error) {
 	if h.leased == 0 || limit <= 0 {
 		return nil, nil
@@ -247,8 +247,8 @@ func (b *batch) goneLeases(h *head, all bool, limit int) ([]live, error) {
 	}, selectGoneLeases, h.subscription, b.now, all, limit)
 }
 
-// gone are cancelled deliveries that are not in flight: of all, or of those up to an
-// event that resumes have left.
+// gone finds cancelled deliveries that are not in flight: among all, or among those up to
+// an event that resumes have skipped.
 func (b *batch) gone(h *head, upTo int64, all bool, limit int) (gone []live, err error) {
 	scan := func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single, &l.epoch) }
 	if h.pending > 0 {

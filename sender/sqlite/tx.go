@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// How long a transaction waits for other processes, and for those of this one
-	// that do not take turns, on top of the connection's own busy_timeout.
+	// busyLimit is how long a transaction waits for other processes, and for writers of
+	// this one that do not take turns, on top of the connection's own busy_timeout.
 	busyLimit   = 15 * time.Second
 	busyWaitMin = time.Millisecond
 	busyWaitMax = 50 * time.Millisecond
 
-	// How often InTx runs a function whose transaction must be run again.
+	// inTxRuns is how often InTx runs a function whose transaction must be run again.
 	inTxRuns = 5
 )
 
 // lockQuery takes SQLite's write lock, and writes nothing.
 const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 
-// InTx implements sender.OutboxStore. The transaction has the write lock from its
-// beginning, so that it cannot fail for having read first, and takes its turn: see
-// [Store.WaitToWrite]. A function that returns an error that matches sender.ErrRetryTx is
-// run up to five times in all.
+// InTx implements sender.OutboxStore. The transaction waits for its turn to write, as
+// with [Store.WaitToWrite]. It has the write lock from its beginning, so it cannot fail
+// because it read first. A function that returns an error that matches sender.ErrRetryTx
+// is run up to five times in all.
 func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	s.othersWroteAt.Store(s.now())
 	var err error
@@ -78,7 +78,7 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 		return err
 	}
 	if err := w.tx.Commit(); err != nil {
-		rollup = nil // whether it was committed is to be read
+		rollup = nil // it may be committed or not, so it is read anew
 		return fail("committing", err)
 	}
 	committed = true
@@ -115,9 +115,8 @@ func (s *Store) begin(ctx context.Context, prepared map[string]*sql.Stmt) (*work
 	}
 }
 
-// read runs fn on one snapshot of the database. It does not take the write lock,
-// even if the DSN asks for immediate transactions, where the driver heeds that this
-// one only reads.
+// read runs fn on one snapshot of the database. It does not take the write lock. If the
+// DSN asks for immediate transactions, that depends on a driver that heeds ReadOnly.
 func (s *Store) read(ctx context.Context, fn func(w *work) error) error {
 	prepared, _ := s.prepare(ctx) // before Migrate there is nothing to prepare
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
@@ -146,7 +145,8 @@ func (s *Store) inCallersTx(ctx context.Context, tx *sql.Tx, prepared map[string
 	return &work{ctx: ctx, on: tx, tx: tx, prepared: prepared, damage: s.damage}
 }
 
-// stmt returns nil for a text that is not prepared.
+// stmt returns a prepared statement for this transaction, or nil if the text is not
+// prepared.
 func (w *work) stmt(query string) *sql.Stmt {
 	if s := w.bound[query]; s != nil {
 		return s
@@ -204,8 +204,8 @@ func (w *work) each(fn func(rows *sql.Rows) (bool, error), query string, args ..
 	return rows.Err()
 }
 
-// fail says what an error came of. One that another transaction caused matches
-// sender.ErrRetryTx.
+// fail adds to an error what was being done. An error that another transaction caused
+// matches sender.ErrRetryTx.
 func fail(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -13,7 +13,7 @@ const (
 		FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no WHERE s.no = ?`
 	selectLease = `SELECT until FROM surehook_leases WHERE subscription = ? AND event = ?`
 
-	// What goes before a delivery, counted up to a bound (?3).
+	// These count the deliveries that go before one, up to a bound (?3).
 	pendingBefore = `SELECT count(*) FROM (SELECT 1 FROM surehook_pending WHERE subscription = ?1 AND event > ?4 AND event < ?2 LIMIT ?3)`
 	pendingDue    = `SELECT count(CASE WHEN due < ?2 THEN 1 END) FROM (SELECT due FROM surehook_pending WHERE subscription = ?1 AND event > ?4 ORDER BY event LIMIT ?3)`
 	waitingDue    = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?4 AND rank = ?5 AND due < ?2 LIMIT ?3)`
@@ -88,7 +88,7 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int
 	return err
 }
 
-// ahead counts what goes before a delivery that is due: see batch.due.
+// ahead counts the deliveries that go before one that is due, in the order of batch.due.
 func (w *work) ahead(h *head, k sender.DeliveryKey, l *live, now int64) (n int, err error) {
 	const most = sender.MaxAhead + 1
 	count := func(query string, args ...any) {

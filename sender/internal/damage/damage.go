@@ -17,13 +17,13 @@ const (
 // Log logs damaged rows, at most once a minute for each subscription. It is safe for
 // concurrent use.
 type Log struct {
-	to   *slog.Logger
-	mu   sync.Mutex
-	told map[int64]time.Time // by the subscription's number
+	to     *slog.Logger
+	mu     sync.Mutex
+	logged map[int64]time.Time // by the subscription's number
 }
 
 // NewLog returns a Log that writes to a logger.
-func NewLog(to *slog.Logger) *Log { return &Log{to: to, told: map[int64]time.Time{}} }
+func NewLog(to *slog.Logger) *Log { return &Log{to: to, logged: map[int64]time.Time{}} }
 
 // Tell logs that rows of a subscription, given by its number, are wrong, and how the
 // store goes on instead.
@@ -31,12 +31,12 @@ func (l *Log) Tell(ctx context.Context, subscription int64, wrong, instead strin
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if last, ok := l.told[subscription]; ok && now.Sub(last) < pause {
+	if last, ok := l.logged[subscription]; ok && now.Sub(last) < pause {
 		return
 	}
-	if len(l.told) >= most {
-		clear(l.told) // then each is logged once more
+	if len(l.logged) >= most {
+		clear(l.logged) // then each is logged once more
 	}
-	l.told[subscription] = now
+	l.logged[subscription] = now
 	l.to.ErrorContext(ctx, "a subscription's rows are damaged; the others go on", "subscription_no", subscription, "wrong", wrong, "instead", instead)
 }
