@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -12,23 +14,23 @@ import (
 // writes all that it has decided, many rows at once.
 type batch struct {
 	*work
-	sender.Batch
+	dispatch.Batch
 	heads heads
 	subs  map[int64]*subscription // of the heads
-	out   sender.Claims
+	out   dispatch.Claims
 
-	payloads []*payloads              // of what is claimed
-	early    map[int64]sender.Payload // events that were read while they were expanded, by their numbers
-	arrived  map[*head][]made         // new deliveries that are not among the pending ones yet
+	payloads []*payloads                // of what is claimed
+	early    map[int64]dispatch.Payload // events that were read while they were expanded, by their numbers
+	arrived  map[*head][]made           // new deliveries that are not among the pending ones yet
 	attempts []attempt
 	waits    []waits
 	ends     []ended
-	fresh    []sender.DeliveryKey // deliveries that became delivered
-	rollup   sender.Rollup        // what the batch adds to its minute's rollup
-	moved    bool                 // turns were moved
-	shared   bool                 // other processes are known
-	madeDue  bool                 // a subscription that another process holds was made due
-	lasting  map[int64]bool       // see findLasting
+	fresh    []dispatch.DeliveryKey // deliveries that became delivered
+	rollup   history.Rollup         // what the batch adds to its minute's rollup
+	moved    bool                   // turns were moved
+	shared   bool                   // other processes are known
+	madeDue  bool                   // a subscription that another process holds was made due
+	lasting  map[int64]bool         // see findLasting
 }
 
 // live is a delivery that has not ended.
@@ -47,17 +49,17 @@ type live struct {
 	bytes               int32 // the length of its event's body; 0: it may not be known
 }
 
-func (l *live) key() sender.DeliveryKey {
-	return sender.DeliveryKey{Event: l.event, Subscription: l.subscription}
+func (l *live) key() dispatch.DeliveryKey {
+	return dispatch.DeliveryKey{Event: l.event, Subscription: l.subscription}
 }
 
-func (l *live) forDecision() sender.Live {
-	return sender.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: l.firstAt.time(), Single: l.single,
+func (l *live) forDecision() dispatch.Live {
+	return dispatch.Live{Key: l.key(), Number: l.number, Tries: l.tries, First: l.firstAt.time(), Single: l.single,
 		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
 // take puts into the row what the rules made of it.
-func (l *live) take(v *sender.Live) {
+func (l *live) take(v *dispatch.Live) {
 	l.number, l.tries, l.firstAt, l.stood, l.spared = v.Number, v.Tries, timestampOf(v.First), v.Stood.Microseconds(), v.Spared
 }
 
@@ -65,7 +67,7 @@ func (l *live) take(v *sender.Live) {
 type (
 	attempt struct {
 		*live
-		result  *sender.Result
+		result  *dispatch.Result
 		snippet []byte
 		next    timestamp
 	}
@@ -84,11 +86,11 @@ type (
 
 // batch runs fn in a transaction that changes deliveries. fn runs again if the transaction
 // lost against another one, so fn begins by resetting what it returns.
-func (s side) batch(ctx context.Context, in sender.Batch, fn func(b *batch) error) error {
+func (s side) batch(ctx context.Context, in dispatch.Batch, fn func(b *batch) error) error {
 	return s.write(ctx, func(w *work) error { return w.batch(in).whole(fn) })
 }
 
-func (c *core) batch(ctx context.Context, in sender.Batch, fn func(b *batch) error) error {
+func (c *core) batch(ctx context.Context, in dispatch.Batch, fn func(b *batch) error) error {
 	return side{core: c}.batch(ctx, in, fn)
 }
 
@@ -99,7 +101,7 @@ func (b *batch) whole(fn func(b *batch) error) error {
 	return b.finish(nil)
 }
 
-func (w *work) batch(in sender.Batch) *batch {
+func (w *work) batch(in dispatch.Batch) *batch {
 	return &batch{work: w, Batch: in, heads: newHeads(), subs: map[int64]*subscription{}, lasting: map[int64]bool{}, shared: w.processes.Besides(in.Claim.By.Process)}
 }
 
@@ -128,78 +130,96 @@ func (b *batch) successes() (plain, others []attempt) {
 	return b.attempts[:i], b.attempts[i:]
 }
 
-// writes returns the statements that store what was put off.
-func (b *batch) writes() (qs []query) {
-	plain, a := b.successes()
+// flush writes what was put off.
+func (b *batch) flush() error {
+	for _, write := range []func() error{b.writeAttempts, b.writeWaits, b.writeEnds} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	b.attempts, b.waits, b.ends, b.fresh = nil, nil, nil, nil
+	return nil
+}
+
+// writeAttempts writes the attempts, those that succeeded first.
+func (b *batch) writeAttempts() error {
+	plain, others := b.successes()
 	if len(plain) > 0 {
-		qs = append(qs, query{insertSuccesses.of(len(plain)), []any{
+		err := b.joins(insertSuccesses.of(len(plain)),
 			field(plain, func(r attempt) int64 { return r.event }),
 			field(plain, func(r attempt) int64 { return r.subscription }),
 			field(plain, func(r attempt) int32 { return int32(r.result.Number) }),
 			field(plain, func(r attempt) timestamp { return timestampOf(r.result.StartedAt) }),
 			field(plain, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
 			field(plain, func(r attempt) int32 { return int32(r.result.StatusCode) }),
-		}})
+		)
+		if err != nil {
+			return err
+		}
 	}
-	if len(a) > 0 {
-		qs = append(qs, query{insertAttempts.of(len(a)), []any{
-			field(a, func(r attempt) int64 { return r.event }),
-			field(a, func(r attempt) int64 { return r.subscription }),
-			field(a, func(r attempt) int32 { return int32(r.result.Number) }),
-			field(a, func(r attempt) timestamp { return timestampOf(r.result.StartedAt) }),
-			field(a, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
-			field(a, func(r attempt) int32 { return int32(r.result.StatusCode) }),
-			field(a, func(r attempt) string { return string(r.result.Class) }),
-			field(a, func(r attempt) string { return r.result.Error }),
-			field(a, func(r attempt) []byte { return r.snippet }),
-			field(a, func(r attempt) timestamp { return r.next }),
-		}})
+	if len(others) == 0 {
+		return nil
 	}
-	if w := b.waits; len(w) > 0 {
-		qs = append(qs, query{insertWaiting.of(len(w)), []any{
-			field(w, func(r waits) int64 { return r.subscription }),
-			field(w, func(r waits) int64 { return r.event }),
-			field(w, func(r waits) timestamp { return r.due }),
-			field(w, func(r waits) timestamp { return r.firstAt }),
-			field(w, func(r waits) int32 { return int32(r.number) }),
-			field(w, func(r waits) int32 { return int32(r.tries) }),
-			field(w, func(r waits) int64 { return r.stood }),
-			field(w, func(r waits) int64 { return r.epoch }),
-			field(w, func(r waits) int64 { return r.replay }),
-			field(w, func(r waits) int16 { return int16(r.rank) }),
-			field(w, func(r waits) bool { return r.single }),
-			field(w, func(r waits) bool { return r.spared }),
-			field(w, func(r waits) bool { return r.notice }),
-			field(w, func(r waits) int32 { return r.bytes }),
-		}})
+	return b.joins(insertAttempts.of(len(others)),
+		field(others, func(r attempt) int64 { return r.event }),
+		field(others, func(r attempt) int64 { return r.subscription }),
+		field(others, func(r attempt) int32 { return int32(r.result.Number) }),
+		field(others, func(r attempt) timestamp { return timestampOf(r.result.StartedAt) }),
+		field(others, func(r attempt) int64 { return r.result.Duration.Microseconds() }),
+		field(others, func(r attempt) int32 { return int32(r.result.StatusCode) }),
+		field(others, func(r attempt) string { return string(r.result.Class) }),
+		field(others, func(r attempt) string { return r.result.Error }),
+		field(others, func(r attempt) []byte { return r.snippet }),
+		field(others, func(r attempt) timestamp { return r.next }),
+	)
+}
+
+func (b *batch) writeWaits() error {
+	w := b.waits
+	if len(w) == 0 {
+		return nil
 	}
+	return b.joins(insertWaiting.of(len(w)),
+		field(w, func(r waits) int64 { return r.subscription }),
+		field(w, func(r waits) int64 { return r.event }),
+		field(w, func(r waits) timestamp { return r.due }),
+		field(w, func(r waits) timestamp { return r.firstAt }),
+		field(w, func(r waits) int32 { return int32(r.number) }),
+		field(w, func(r waits) int32 { return int32(r.tries) }),
+		field(w, func(r waits) int64 { return r.stood }),
+		field(w, func(r waits) int64 { return r.epoch }),
+		field(w, func(r waits) int64 { return r.replay }),
+		field(w, func(r waits) int16 { return int16(r.rank) }),
+		field(w, func(r waits) bool { return r.single }),
+		field(w, func(r waits) bool { return r.spared }),
+		field(w, func(r waits) bool { return r.notice }),
+		field(w, func(r waits) int32 { return r.bytes }),
+	)
+}
+
+// writeEnds writes the ends, and what became delivered for the replays that it is too
+// late for.
+func (b *batch) writeEnds() error {
 	if e := b.ends; len(e) > 0 {
-		qs = append(qs, query{insertEnded.of(len(e)), []any{
+		err := b.joins(insertEnded.of(len(e)),
 			field(e, func(r ended) int64 { return r.subscription }),
 			field(e, func(r ended) int64 { return r.event }),
 			field(e, func(r ended) string { return string(r.status) }),
 			field(e, func(r ended) string { return string(r.class) }),
 			b.now,
-		}})
-	}
-	if f := b.fresh; len(f) > 0 {
-		qs = append(qs, query{insertLate.of(len(f)), []any{
-			field(f, func(k sender.DeliveryKey) int64 { return k.Event }),
-			field(f, func(k sender.DeliveryKey) int64 { return k.Subscription }),
-		}})
-	}
-	b.attempts, b.waits, b.ends, b.fresh = nil, nil, nil, nil
-	return qs
-}
-
-// flush writes what was put off.
-func (b *batch) flush() error {
-	for _, q := range b.writes() {
-		if err := b.joins(q.text, q.args...); err != nil {
+		)
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	f := b.fresh
+	if len(f) == 0 {
+		return nil
+	}
+	return b.joins(insertLate.of(len(f)),
+		field(f, func(k dispatch.DeliveryKey) int64 { return k.Event }),
+		field(f, func(k dispatch.DeliveryKey) int64 { return k.Subscription }),
+	)
 }
 
 // finish writes all that was put off, and then the heads.
@@ -231,32 +251,36 @@ const (
 
 // cancel ends deliveries that are not in flight. Their heads must be locked. It returns how
 // many it found.
-func (b *batch) cancel(keys []sender.DeliveryKey) (n int, err error) {
+func (b *batch) cancel(keys []dispatch.DeliveryKey) (n int, err error) {
 	if len(keys) == 0 {
 		return 0, nil
 	}
-	events := column(keys, func(k sender.DeliveryKey) int64 { return k.Event })
-	subscriptions := column(keys, func(k sender.DeliveryKey) int64 { return k.Subscription })
-	err = b.many(b.ctx, []query{
-		{b.text(deletePendingKeys), []any{events, subscriptions}},
-		{b.text(deleteWaitingKeys), []any{events, subscriptions}},
-	}, func(from int, r rows) error {
-		var l live
-		var class sender.Class
+	events := column(keys, func(k dispatch.DeliveryKey) int64 { return k.Event })
+	subscriptions := column(keys, func(k dispatch.DeliveryKey) int64 { return k.Subscription })
+	ended := func(l *live, class sender.Class) {
 		n++
-		if from == 0 {
+		b.end(b.heads.by[l.subscription], l, rules.Cancelled(l.single), class)
+	}
+	err = b.send(
+		b.query(deletePendingKeys, events, subscriptions).rows(func(r rows) error {
+			var l live
 			if err := r.Scan(&l.event, &l.subscription); err != nil {
 				return err
 			}
 			b.heads.by[l.subscription].pending--
-		} else {
+			ended(&l, sender.ClassNone)
+			return nil
+		}),
+		b.query(deleteWaitingKeys, events, subscriptions).rows(func(r rows) error {
+			var l live
+			var class sender.Class
 			if err := r.Scan(&l.event, &l.subscription, &l.single, &class); err != nil {
 				return err
 			}
 			b.heads.by[l.subscription].waiting--
-		}
-		b.end(b.heads.by[l.subscription], &l, rules.Cancelled(l.single), class)
-		return nil
-	})
+			ended(&l, class)
+			return nil
+		}),
+	)
 	return n, err
 }

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // A list merges streams of keys, each in the list's order: by event, newest first, then by
@@ -24,7 +25,7 @@ func (s *scope) named() bool { return s.subscription != 0 || s.subscriber != 0 }
 
 // entry is a delivery that may match the query.
 type entry struct {
-	sender.DeliveryKey
+	dispatch.DeliveryKey
 	likely bool // false: it does not match
 }
 
@@ -37,7 +38,7 @@ type stream struct {
 	source       *source
 	subscription int64 // 0: all
 	ahead        []entry
-	last         sender.DeliveryKey // the last key that was read
+	last         dispatch.DeliveryKey // the last key that was read
 	over         bool
 	size         int // of the next read, in rows
 }
@@ -73,7 +74,7 @@ type walk struct {
 	*work
 	scope  scope
 	status sender.Status
-	after  sender.DeliveryKey
+	after  dispatch.DeliveryKey
 	merge  *merge // of the present span; nil: the next one begins
 }
 
@@ -104,7 +105,7 @@ func (w *walk) entries(of span) (*merge, error) {
 		return m, nil
 	}
 	if after.Event > of.high {
-		after = sender.DeliveryKey{Event: of.high}
+		after = dispatch.DeliveryKey{Event: of.high}
 	}
 	all := sources(w.status)
 	for i := range all {
@@ -128,7 +129,7 @@ func (w *walk) entries(of span) (*merge, error) {
 }
 
 // bySubscription adds a stream for each subscription that has something in a source.
-func (m *merge) bySubscription(src *source, after sender.DeliveryKey) error {
+func (m *merge) bySubscription(src *source, after dispatch.DeliveryKey) error {
 	query, args := src.firsts(m.scope)
 	return m.w.each(func(r rows) (bool, error) {
 		k := entry{likely: true}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -70,45 +71,10 @@ type take struct {
 // claimAll claims in all lanes, and returns the subscribers that were served.
 func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, error) {
 	c := claiming{batch: b, until: b.now.plus(b.Claim.Lease), full: b.full(), arrivals: map[turnKey]bool{}}
-	b.alsoDue(&due)
+	if err := c.prepare(&due); err != nil {
+		return nil, err
+	}
 	served := map[turnKey]bool{}
-	var all []*head
-	most := 0
-	for lane := range due {
-		due[lane] = sortDue(due[lane], sender.Lane(lane), b.now)
-		p := &b.Claim.Lanes[lane]
-		for _, s := range due[lane] {
-			all = append(all, s.heads...)
-			for _, h := range s.heads {
-				most = max(most, min(p.Slots, rules.Room(h.subscription, b.Claim.SubscriptionRoom, p.PerSubscription)))
-			}
-		}
-	}
-	if len(b.waits) > 0 { // what waits may be due
-		if err := b.flush(); err != nil {
-			return nil, err
-		}
-	}
-	if err := b.findLasting(all); err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, b.others)
-	for lane := range due {
-		for i := range due[lane] {
-			due[lane][i].heads = slices.DeleteFunc(due[lane][i].heads, b.others)
-		}
-	}
-	err := b.lost(all, most)
-	if err == nil {
-		// New deliveries are leased at once where nothing else can be due.
-		err = b.keep(func(h *head) bool { return b.heads.stored[h.subscription].pending > 0 || !h.plain(b) })
-	}
-	if err == nil {
-		c.found, err = b.look(all, most)
-	}
-	if err != nil {
-		return nil, err
-	}
 	for lane := range due {
 		c.claim(sender.Lane(lane), sortDue(due[lane], sender.Lane(lane), b.now), served)
 	}
@@ -129,6 +95,47 @@ func (b *batch) claimAll(due [sender.Lanes][]dueSubscriber) (map[turnKey]bool, e
 		delete(served, k)
 	}
 	return served, nil
+}
+
+// prepare orders what is due, settles lost attempts, and finds the candidates.
+func (c *claiming) prepare(due *[sender.Lanes][]dueSubscriber) error {
+	b := c.batch
+	b.alsoDue(due)
+	var all []*head
+	most := 0
+	for lane := range due {
+		due[lane] = sortDue(due[lane], sender.Lane(lane), b.now)
+		p := &b.Claim.Lanes[lane]
+		for _, s := range due[lane] {
+			all = append(all, s.heads...)
+			for _, h := range s.heads {
+				most = max(most, min(p.Slots, rules.Room(h.subscription, b.Claim.SubscriptionRoom, p.PerSubscription)))
+			}
+		}
+	}
+	if len(b.waits) > 0 { // what waits may be due
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	if err := b.findLasting(all); err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, b.others)
+	for lane := range due {
+		for i := range due[lane] {
+			due[lane][i].heads = slices.DeleteFunc(due[lane][i].heads, b.others)
+		}
+	}
+	if err := b.lost(all, most); err != nil {
+		return err
+	}
+	// New deliveries are leased at once where nothing else can be due.
+	err := b.keep(func(h *head) bool { return b.heads.stored[h.subscription].pending > 0 || !h.plain(b) })
+	if err == nil {
+		c.found, err = b.look(all, most)
+	}
+	return err
 }
 
 // claim lets the due subscribers of a lane take turns, and the subscriptions of each. What
@@ -263,17 +270,13 @@ func (t *take) cut(n int) {
 // lease moves the chosen deliveries to the leases, and has their events read after the
 // commit.
 func (c *claiming) lease() error {
-	type chosen struct {
-		*take
-		*candidate
-	}
 	var fresh, waits []chosen
 	n := 0
 	for _, t := range c.takes {
 		n += len(t.chosen)
 	}
-	all := make([]sender.Claimed, 0, n)
-	index := make(map[sender.DeliveryKey]int, n)
+	all := make([]dispatch.Claimed, 0, n)
+	index := make(map[dispatch.DeliveryKey]int, n) // of those that waited, in all
 	for _, t := range c.takes {
 		if len(t.chosen) == 0 {
 			continue
@@ -283,7 +286,7 @@ func (c *claiming) lease() error {
 		arrived := 0
 		for i := range t.chosen {
 			d := &t.chosen[i]
-			cl := sender.Claimed{Key: sender.DeliveryKey{Event: d.event, Subscription: t.h.subscription}, Token: c.Claim.Token, Number: 1, Target: &target, At: c.now.time()}
+			cl := dispatch.Claimed{Key: dispatch.DeliveryKey{Event: d.event, Subscription: t.h.subscription}, Token: c.Claim.Token, Number: 1, Target: &target, At: c.now.time()}
 			t.h.lease(c.until)
 			t.h.owner = c.Claim.By.Process
 			if d.kind == kindPending || d.kind == kindArrived {
@@ -310,45 +313,65 @@ func (c *claiming) lease() error {
 			return err
 		}
 	}
-	if len(fresh) > 0 {
-		var pending []pgtype.TID
-		for _, d := range fresh {
-			if d.kind == kindPending {
-				pending = append(pending, d.at)
-			}
-		}
-		if len(pending) > 0 {
-			if err := c.joins(removePending, pending); err != nil {
-				return err
-			}
-		}
-		if err := c.joins(insertLeases.of(len(fresh)), field(fresh, func(d chosen) int64 { return d.h.subscription }), field(fresh, func(d chosen) int64 { return d.event }),
-			field(fresh, func(d chosen) int64 { return d.h.epoch }), field(fresh, func(d chosen) bool { return d.notice }),
-			field(fresh, func(d chosen) int32 { return d.bytes }), c.until, c.now, c.Claim.Token, c.Claim.By.Process); err != nil {
-			return err
-		}
-		c.readArrived(column(fresh, func(d chosen) int64 { return d.no }), column(fresh, func(d chosen) int64 { return d.event }))
+	if err := c.leaseFresh(fresh); err != nil {
+		return err
 	}
-	if len(waits) == 0 {
+	c.moveWaiting(waits, index)
+	return nil
+}
+
+// chosen is a delivery that a subscription is given.
+type chosen struct {
+	*take
+	*candidate
+}
+
+// leaseFresh leases deliveries that were never claimed.
+func (c *claiming) leaseFresh(fresh []chosen) error {
+	if len(fresh) == 0 {
 		return nil
 	}
+	var pending []pgtype.TID
+	for _, d := range fresh {
+		if d.kind == kindPending {
+			pending = append(pending, d.at)
+		}
+	}
+	if len(pending) > 0 {
+		if err := c.joins(removePending, pending); err != nil {
+			return err
+		}
+	}
+	if err := c.joins(insertLeases.of(len(fresh)), field(fresh, func(d chosen) int64 { return d.h.subscription }), field(fresh, func(d chosen) int64 { return d.event }),
+		field(fresh, func(d chosen) int64 { return d.h.epoch }), field(fresh, func(d chosen) bool { return d.notice }),
+		field(fresh, func(d chosen) int32 { return d.bytes }), c.until, c.now, c.Claim.Token, c.Claim.By.Process); err != nil {
+		return err
+	}
+	c.readArrived(column(fresh, func(d chosen) int64 { return d.no }), column(fresh, func(d chosen) int64 { return d.event }))
+	return nil
+}
+
+// moveWaiting leases deliveries that waited. index says where their claims are.
+func (c *claiming) moveWaiting(waits []chosen, index map[dispatch.DeliveryKey]int) {
+	if len(waits) == 0 {
+		return
+	}
 	c.readPayloads(column(waits, func(d chosen) int64 { return d.event }))
-	c.pipeline.queue(query{c.text(leaseWaiting), []any{
+	c.pipeline.queue(c.query(leaseWaiting,
 		column(waits, func(w chosen) int64 { return w.h.subscription }),
 		column(waits, func(w chosen) int64 { return w.event }),
 		column(waits, func(w chosen) int64 { return w.h.epoch }),
 		column(waits, func(w chosen) bool { return w.resumed }),
 		c.until, c.now, c.Claim.Token, c.Claim.By.Process,
-	}}, func(r rows) error {
-		var k sender.DeliveryKey
+	).rows(func(r rows) error {
+		var k dispatch.DeliveryKey
 		var number int
 		var spared bool
 		err := r.Scan(&k.Subscription, &k.Event, &number, &spared)
 		cl := &c.out.Claimed[index[k]]
 		cl.Number, cl.Spared = number, spared
 		return err
-	})
-	return nil
+	}))
 }
 
 // after sets when to look again at the subscriptions that had a turn.
@@ -362,60 +385,72 @@ func (c *claiming) after() error {
 			waiting = append(waiting, t.h)
 		}
 	}
-	least := map[int64]timestamp{}
-	if len(waiting) > 0 {
-		err := c.each(func(r rows) (bool, error) {
-			var no int64
-			var due timestamp
-			err := r.Scan(&no, &due)
-			if due == none {
-				due = never
-			}
-			least[no] = due
-			return true, err
-		}, selectLeastWaiting, column(waiting, func(h *head) int64 { return h.subscription }),
-			column(waiting, func(h *head) int64 { return h.epoch }), column(waiting, func(h *head) timestamp { return h.waitingFrom }))
-		if err != nil {
-			return err
-		}
+	least, err := c.leastWaiting(waiting)
+	if err != nil {
+		return err
 	}
 	for _, t := range c.takes {
-		h := t.h
-		if !h.open || t.passed {
-			continue
+		if t.h.open && !t.passed {
+			c.lookAgain(t, least)
 		}
-		h.turn = c.turns.Add(1)
-		next := never
-		if h.leased > 0 {
-			next = h.leasesEnd
-		}
-		if h.waiting > 0 {
-			h.waitingFrom = least[h.subscription]
-		} else {
-			h.waitingFrom = never
-		}
-		limit := t.sub.Settings.MaxInFlight
-		switch {
-		case limit > 0 && int64(limit) <= h.leased: // until one of them is recorded
-		case t.more:
-			next = t.granted
-			if !t.limited {
-				next = c.now
-			}
-		case h.resumedTo >= 0:
-			next = c.now
-		case h.waiting > 0:
-			next = min(next, h.waitingFrom)
-		}
-		h.nextDue = max(next, c.now)
-		// A subscription whose deliveries only arrived, and were claimed at once, is in no
-		// turn. To look at it too early, once in the time of a lease, costs less than to
-		// move it each time.
-		if was := c.heads.stored[h.subscription]; c.arrivals[turnKey{t.lane, h.subscriber}] && was.nextDue > c.now && was.nextDue <= h.nextDue && h.lane == t.lane {
-			h.nextDue, h.turn = was.nextDue, was.turn
-			continue
-		}
-		delete(c.arrivals, turnKey{t.lane, h.subscriber})
 	}
 	return nil
+}
+
+// leastWaiting reads when the first waiting delivery of each subscription is due.
+func (c *claiming) leastWaiting(of []*head) (map[int64]timestamp, error) {
+	least := map[int64]timestamp{}
+	if len(of) == 0 {
+		return least, nil
+	}
+	err := c.each(func(r rows) (bool, error) {
+		var no int64
+		var due timestamp
+		err := r.Scan(&no, &due)
+		if due == none {
+			due = never
+		}
+		least[no] = due
+		return true, err
+	}, selectLeastWaiting, column(of, func(h *head) int64 { return h.subscription }),
+		column(of, func(h *head) int64 { return h.epoch }), column(of, func(h *head) timestamp { return h.waitingFrom }))
+	return least, err
+}
+
+// lookAgain sets when to look again at a subscription that had a turn, and puts it at the
+// tail.
+func (c *claiming) lookAgain(t *take, least map[int64]timestamp) {
+	h := t.h
+	h.turn = c.turns.Add(1)
+	next := never
+	if h.leased > 0 {
+		next = h.leasesEnd
+	}
+	if h.waiting > 0 {
+		h.waitingFrom = least[h.subscription]
+	} else {
+		h.waitingFrom = never
+	}
+	limit := t.sub.Settings.MaxInFlight
+	switch {
+	case limit > 0 && int64(limit) <= h.leased: // until one of them is recorded
+	case t.more:
+		next = t.granted
+		if !t.limited {
+			next = c.now
+		}
+	case h.resumedTo >= 0:
+		next = c.now
+	case h.waiting > 0:
+		next = min(next, h.waitingFrom)
+	}
+	h.nextDue = max(next, c.now)
+	// A subscription whose deliveries only arrived, and were claimed at once, is in no turn.
+	// To look at it too early, once in the time of a lease, costs less than to move it each
+	// time.
+	if was := c.heads.stored[h.subscription]; c.arrivals[turnKey{t.lane, h.subscriber}] && was.nextDue > c.now && was.nextDue <= h.nextDue && h.lane == t.lane {
+		h.nextDue, h.turn = was.nextDue, was.turn
+		return
+	}
+	delete(c.arrivals, turnKey{t.lane, h.subscriber})
 }

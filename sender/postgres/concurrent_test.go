@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 var levels = []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}
@@ -163,7 +165,7 @@ func got(t *testing.T, s *pgxStore, subscription string, status sender.Status) [
 	t.Helper()
 	ids := []string{}
 	for cursor := ""; ; {
-		page, next, err := s.Deliveries(context.Background(), sender.DeliveryQuery{Subscription: subscription, Status: status, Cursor: cursor})
+		page, next, err := s.Deliveries(context.Background(), history.DeliveryQuery{Subscription: subscription, Status: status, Cursor: cursor})
 		require.NoError(t, err)
 		for _, d := range page {
 			ids = append(ids, d.Event.ID)
@@ -326,16 +328,16 @@ func TestWhatAnExpansionLeftOffAtComesFirst(t *testing.T) {
 	_, err := s.PublishTx(ctx, late, []sender.Draft{draft(subscriberID(0))})
 	require.NoError(t, err)
 	publish(t, s, 1, 1)
-	x, err := s.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 1})
+	x, err := s.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 1})
 	require.NoError(t, err)
-	require.Equal(t, sender.Expanded{Deliveries: 1, More: true}, x)
+	require.Equal(t, dispatch.Expanded{Deliveries: 1, More: true}, x)
 	require.NoError(t, late.Commit(ctx))
 
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for range 8 {
 		// Not in one step: that leases what it expands, whatever was claimed
 		// before.
-		_, err := s.Expand(ctx, sender.ExpandParams{Events: 1, Deliveries: 2})
+		_, err := s.Expand(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 2})
 		require.NoError(t, err)
 		claimed = exchange(t, s, batchOf(claimed, 10)).Claimed
 	}
@@ -352,9 +354,9 @@ func TestWhatArrivesGoesBehindWhatIsPending(t *testing.T) {
 	require.NoError(t, publishInTx(t.Context(), s, first))
 	require.Equal(t, 1, expandAll(t, s))
 	require.NoError(t, publishInTx(t.Context(), s, second))
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for _, want := range []string{first.ID, second.ID} {
-		_, got, err := s.Step(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10}, batchOf(claimed, 1))
+		_, got, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, batchOf(claimed, 1))
 		require.NoError(t, err)
 		require.Len(t, got.Claimed, 1)
 		require.Equal(t, want, got.Claimed[0].Event.ID)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -10,18 +11,28 @@ import (
 // conn is a transaction, of pgx or of database/sql. Statements of callers' transactions
 // take and return only types that every driver of database/sql knows.
 type conn interface {
-	exec(ctx context.Context, query string, args ...any) (changed int64, err error)
-	query(ctx context.Context, query string, args ...any) (rows, error)
-	// many runs statements, in one round trip if the driver can, and gives each row of the
-	// n-th statement to scan.
-	many(ctx context.Context, qs []query, scan func(n int, r rows) error) error
+	exec(ctx context.Context, text string, args ...any) (changed int64, err error)
+	// many runs statements, in one round trip if the driver can, and gives each one's rows
+	// to its scan.
+	many(ctx context.Context, qs []query) error
 }
 
-// query is a statement with its arguments.
+// query is a statement with its arguments, and what reads its rows.
 type query struct {
 	text string
 	args []any
+	scan func(r rows) error // nil: no rows are expected; errEnough: no more rows are wanted
+	join joining
 }
+
+// rows adds what reads the rows.
+func (q query) rows(scan func(r rows) error) query {
+	q.scan = scan
+	return q
+}
+
+// errEnough is returned by a scan that wants no more rows.
+var errEnough = errors.New("enough")
 
 // rows are the result of a query. They must be closed before the next statement.
 type rows interface {
@@ -31,64 +42,103 @@ type rows interface {
 	Close()
 }
 
-type pgxConn struct{ tx pgx.Tx }
-
-func (c pgxConn) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	tag, err := c.tx.Exec(ctx, query, args...)
-	return tag.RowsAffected(), err
-}
-
-func (c pgxConn) query(ctx context.Context, query string, args ...any) (rows, error) {
-	return c.tx.Query(ctx, query, args...) //nolint:sqlclosecheck // the caller does
-}
-
-func (c pgxConn) many(ctx context.Context, qs []query, scan func(n int, r rows) error) (err error) {
-	if len(qs) == 1 {
-		return one(ctx, c, qs[0], 0, scan)
+// drain gives rows to a scan, and closes them.
+func drain(r rows, scan func(r rows) error) error {
+	defer r.Close()
+	for r.Next() {
+		if scan == nil {
+			continue
+		}
+		if err := scan(r); err != nil {
+			if errors.Is(err, errEnough) {
+				return nil
+			}
+			return err
+		}
 	}
+	return r.Err()
+}
+
+// pgxSender is a transaction or a connection of pgx.
+type pgxSender interface {
+	Query(ctx context.Context, text string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// send sends statements in one round trip, and reads their results.
+func send(ctx context.Context, to pgxSender, qs []query) error {
+	switch len(qs) {
+	case 0:
+		return nil
+	case 1:
+		r, err := to.Query(ctx, qs[0].text, sendable(qs[0].args)...) //nolint:sqlclosecheck // drain does
+		if err != nil {
+			return err
+		}
+		return drain(r, qs[0].scan)
+	}
+	results := to.SendBatch(ctx, batchOf(qs))
+	err := answers(results, qs)
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func batchOf(qs []query) *pgx.Batch {
 	var b pgx.Batch
 	for _, q := range qs {
-		b.Queue(q.text, q.args...)
+		b.Queue(q.text, sendable(q.args)...)
 	}
-	results := c.tx.SendBatch(ctx, &b)
-	defer func() {
-		if closed := results.Close(); err == nil {
-			err = closed
+	return &b
+}
+
+// answers reads the results of statements.
+func answers(results pgx.BatchResults, of []query) error {
+	for _, q := range of {
+		if q.scan == nil {
+			if _, err := results.Exec(); err != nil {
+				return err
+			}
+			continue
 		}
-	}()
-	for n := range qs {
 		r, err := results.Query() //nolint:sqlclosecheck // drain does
 		if err != nil {
 			return err
 		}
-		if err := drain(r, n, scan); err != nil {
+		if err := drain(r, q.scan); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+type pgxConn struct{ tx pgx.Tx }
+
+func (c pgxConn) exec(ctx context.Context, text string, args ...any) (int64, error) {
+	tag, err := c.tx.Exec(ctx, text, args...)
+	return tag.RowsAffected(), err
+}
+
+func (c pgxConn) many(ctx context.Context, qs []query) error { return send(ctx, c.tx, qs) }
+
 type sqlConn struct{ tx *sql.Tx }
 
-func (c sqlConn) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := c.tx.ExecContext(ctx, query, args...)
+func (c sqlConn) exec(ctx context.Context, text string, args ...any) (int64, error) {
+	res, err := c.tx.ExecContext(ctx, text, args...)
 	if err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()
 }
 
-func (c sqlConn) query(ctx context.Context, query string, args ...any) (rows, error) {
-	r, err := c.tx.QueryContext(ctx, query, args...) //nolint:rowserrcheck // the caller does
-	if err != nil {
-		return nil, err
-	}
-	return sqlRows{r}, nil
-}
-
-func (c sqlConn) many(ctx context.Context, qs []query, scan func(n int, r rows) error) error {
-	for n, q := range qs {
-		if err := one(ctx, c, q, n, scan); err != nil {
+func (c sqlConn) many(ctx context.Context, qs []query) error {
+	for _, q := range qs {
+		r, err := c.tx.QueryContext(ctx, q.text, q.args...) //nolint:rowserrcheck // drain does
+		if err != nil {
+			return err
+		}
+		if err := drain(sqlRows{r}, q.scan); err != nil {
 			return err
 		}
 	}
@@ -98,21 +148,3 @@ func (c sqlConn) many(ctx context.Context, qs []query, scan func(n int, r rows) 
 type sqlRows struct{ *sql.Rows }
 
 func (r sqlRows) Close() { _ = r.Rows.Close() }
-
-func one(ctx context.Context, c conn, q query, n int, scan func(n int, r rows) error) error {
-	r, err := c.query(ctx, q.text, q.args...)
-	if err != nil {
-		return err
-	}
-	return drain(r, n, scan)
-}
-
-func drain(r rows, n int, scan func(n int, r rows) error) error {
-	defer r.Close()
-	for r.Next() {
-		if err := scan(n, r); err != nil {
-			return err
-		}
-	}
-	return r.Err()
-}

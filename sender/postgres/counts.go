@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // unexpandedExact is the number of unexpanded events up to which they are counted one by
@@ -49,9 +50,9 @@ const (
 // Counts implements sender.HistoryStore. Its cost grows with the subscriptions. If more
 // than 10 000 events are not expanded, it estimates them by their numbers, and so counts
 // events whose publishing was rolled back, if there are any.
-func (c *core) Counts(ctx context.Context) (sender.Counts, error) { return side{core: c}.counts(ctx) }
+func (c *core) Counts(ctx context.Context) (history.Counts, error) { return side{core: c}.counts(ctx) }
 
-func (s side) counts(ctx context.Context) (counts sender.Counts, err error) {
+func (s side) counts(ctx context.Context) (counts history.Counts, err error) {
 	err = s.read(ctx, func(w *work) (err error) {
 		counts, err = w.counts()
 		return err
@@ -59,16 +60,11 @@ func (s side) counts(ctx context.Context) (counts sender.Counts, err error) {
 	return counts, fail("counting", err)
 }
 
-func (w *work) counts() (c sender.Counts, err error) {
+func (w *work) counts() (c history.Counts, err error) {
 	c.At, c.Subscriptions = w.now.time(), map[sender.SubscriptionStatus]int64{}
 	var oldest timestamp
-	err = w.many(w.ctx, []query{
-		{w.text(selectCounts), nil},
-		{w.text(selectBesides), []any{unexpandedExact}},
-		{w.text(selectOldestDue), []any{w.now, sender.Lanes}},
-	}, func(n int, r rows) error {
-		switch n {
-		case 0:
+	err = w.send(
+		w.query(selectCounts).rows(func(r rows) error {
 			var status sender.SubscriptionStatus
 			var subscriptions, live, dead int64
 			err := r.Scan(&status, &subscriptions, &live, &dead)
@@ -83,16 +79,17 @@ func (w *work) counts() (c sender.Counts, err error) {
 			}
 			c.Subscriptions[status] = subscriptions
 			return err
-		case 1:
+		}),
+		w.query(selectBesides, unexpandedExact).rows(func(r rows) error {
 			var span int64
 			err := r.Scan(&c.Notices, &c.Unexpanded, &span)
 			if c.Unexpanded > unexpandedExact {
 				c.Unexpanded = span
 			}
 			return err
-		}
-		return r.Scan(&oldest)
-	})
+		}),
+		w.query(selectOldestDue, w.now, sender.Lanes).rows(func(r rows) error { return r.Scan(&oldest) }),
+	)
 	if oldest <= w.now {
 		c.OldestDue = oldest.time()
 	}

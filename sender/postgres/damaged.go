@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // statusMissing is the status of a subscription whose row is not there: none of its
@@ -41,7 +42,7 @@ func (b *batch) missingSubscription(no int64) *subscription {
 		b.damage.Tell(b.ctx, no, "surehook_subscriptions has no row of it, or surehook_subscribers none of its subscriber", "none of its deliveries is claimed until the row is there")
 	}
 	return &subscription{
-		Target: &sender.Target{SubscriptionNo: no, SubscriberNumber: b.heads.by[no].subscriber, Settings: &sender.Settings{}},
+		Target: &dispatch.Target{SubscriptionNo: no, SubscriberNumber: b.heads.by[no].subscriber, Settings: &sender.Settings{}},
 		status: statusMissing,
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // Damaged rows of a subscription harm no other one. The results of its claimed
@@ -51,19 +53,19 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 				drafts[i] = draft("")
 			}
 			require.NoError(t, publishInTx(t.Context(), s, drafts...))
-			var results []sender.Claimed
-			var released []sender.Release
+			var results []dispatch.Claimed
+			var released []dispatch.Release
 			for _, cl := range claimed {
 				if len(released) == 0 && cl.Target.Subscription == mine {
-					released = append(released, sender.Release{Key: cl.Key, Token: cl.Token})
+					released = append(released, dispatch.Release{Key: cl.Key, Token: cl.Token})
 				} else {
 					results = append(results, cl)
 				}
 			}
 			got := map[string]int{}
-			var now []sender.Claimed // the damage is found first by new events alone, and then by results
+			var now []dispatch.Claimed // the damage is found first by new events alone, and then by results
 			for more := true; more; {
-				x, out, err := s.Step(t.Context(), sender.ExpandParams{Events: 4, Deliveries: 100}, batchOf(now, 100))
+				x, out, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 4, Deliveries: 100}, batchOf(now, 100))
 				require.NoError(t, err)
 				for i, o := range out.Recorded {
 					require.False(t, o.Lost, "result %d", i)
@@ -105,8 +107,8 @@ func TestLostAttemptOfNoEvent(t *testing.T) {
 	p.exec(t, `DELETE FROM {}.surehook_events WHERE no = (SELECT min(no) FROM {}.surehook_events)`)
 	p.advance(t, 2*time.Minute)
 	b := batchOf(nil, 10)
-	b.Decide = func(l sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
+	b.Decide = func(l dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
 	}
 	out, err := s.RecordAndClaim(context.Background(), b)
 	require.NoError(t, err)
@@ -123,8 +125,8 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	publish(t, s, 9, 3)
 	expandAll(t, s)
 	dead := batchOf(exchange(t, s, batchOf(nil, 10)).Claimed, 0)
-	dead.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 	}
 	exchange(t, s, dead)
 	publish(t, s, 9, 3)
@@ -139,7 +141,7 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 		}
 		return s.DeleteSubscriptionTx(t.Context(), tx, subscriptionID(2, 0))
 	}))
-	_, err = s.CreateReplay(t.Context(), sender.Replay{ID: "rpl_1", Filter: sender.ReplayFilter{Status: sender.StatusDeadLettered}, Status: sender.ReplayRunning}, time.Time{})
+	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, time.Time{})
 	require.NoError(t, err)
 
 	p.exec(t, `DELETE FROM {}.surehook_heads WHERE subscription = (SELECT no FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`')`)

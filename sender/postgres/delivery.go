@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -22,7 +23,7 @@ func storable(text string) bool { return ident.Storable("", text) == nil }
 const selectPosition = `SELECT f.position, e.id FROM surehook_events e JOIN surehook_feed f ON f.event = e.no WHERE e.id IN ($1, $2)`
 
 // keyOf finds the delivery with an id.
-func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
+func (w *work) keyOf(id string) (k dispatch.DeliveryKey, err error) {
 	rest, _ := strings.CutPrefix(id, deliveryPrefix)
 	cut := strings.LastIndexByte(rest, '_')
 	if cut < 0 || !storable(rest) {
@@ -83,8 +84,8 @@ const (
 
 // deliveries reads deliveries without their bodies and attempts. A key that no delivery has
 // is missing in what it returns.
-func (w *work) deliveries(keys []sender.DeliveryKey) (map[sender.DeliveryKey]*delivery, error) {
-	all := make(map[sender.DeliveryKey]*delivery, len(keys))
+func (w *work) deliveries(keys []dispatch.DeliveryKey) (map[dispatch.DeliveryKey]*delivery, error) {
+	all := make(map[dispatch.DeliveryKey]*delivery, len(keys))
 	if len(keys) == 0 {
 		return all, nil
 	}
@@ -94,21 +95,21 @@ func (w *work) deliveries(keys []sender.DeliveryKey) (map[sender.DeliveryKey]*de
 			all[k] = d
 		}
 		return true, err
-	}, selectDeliveries, column(keys, func(k sender.DeliveryKey) int64 { return k.Event }),
-		column(keys, func(k sender.DeliveryKey) int64 { return k.Subscription }))
+	}, selectDeliveries, column(keys, func(k dispatch.DeliveryKey) int64 { return k.Event }),
+		column(keys, func(k dispatch.DeliveryKey) int64 { return k.Subscription }))
 	return all, err
 }
 
 // delivery reads one delivery, or returns errNoDelivery.
-func (w *work) delivery(k sender.DeliveryKey) (*delivery, error) {
-	all, err := w.deliveries([]sender.DeliveryKey{k})
+func (w *work) delivery(k dispatch.DeliveryKey) (*delivery, error) {
+	all, err := w.deliveries([]dispatch.DeliveryKey{k})
 	if err == nil && all[k] == nil {
 		err = errNoDelivery
 	}
 	return all[k], err
 }
 
-func (w *work) scanDelivery(r rows) (k sender.DeliveryKey, d *delivery, err error) {
+func (w *work) scanDelivery(r rows) (k dispatch.DeliveryKey, d *delivery, err error) {
 	d = &delivery{}
 	var l live
 	var created, resumedAt timestamp
@@ -162,15 +163,8 @@ func (d *delivery) statusOf(ended sender.Status, delivered bool) sender.Status {
 
 // full reads the attempts of a delivery, oldest first, and the body of its event if body is
 // not nil.
-func (w *work) full(k sender.DeliveryKey, body *[]byte) (all []sender.Attempt, err error) {
-	qs := []query{{w.text(selectAttempts), []any{k.Event, k.Subscription}}}
-	if body != nil {
-		qs = append(qs, query{w.text(selectBody), []any{k.Event}})
-	}
-	err = w.many(w.ctx, qs, func(n int, r rows) error {
-		if n == 1 {
-			return r.Scan(body)
-		}
+func (w *work) full(k dispatch.DeliveryKey, body *[]byte) (all []sender.Attempt, err error) {
+	qs := []query{w.query(selectAttempts, k.Event, k.Subscription).rows(func(r rows) error {
 		var a sender.Attempt
 		var started, next timestamp
 		var micros int64
@@ -179,6 +173,10 @@ func (w *work) full(k sender.DeliveryKey, body *[]byte) (all []sender.Attempt, e
 		a.Duration = time.Duration(micros) * time.Microsecond
 		all = append(all, a)
 		return err
-	})
+	})}
+	if body != nil {
+		qs = append(qs, w.query(selectBody, k.Event).rows(func(r rows) error { return r.Scan(body) }))
+	}
+	err = w.send(qs...)
 	return all, err
 }

@@ -48,10 +48,8 @@ type dueSubscriber struct {
 func (b *batch) dueQuery(lane sender.Lane, from timestamp) query {
 	p := &b.Claim.Lanes[lane]
 	full := withoutRoom(b.Claim.SubscriptionRoom) // a subscriber whose subscriptions are all full has a turn, and uses no slot
-	return query{b.text(b.of(&selectDue)), []any{
-		int16(lane), from, rules.AtOnce(p.Slots) + len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
-		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription), b.Claim.By.Process,
-	}}
+	return b.query(b.of(&selectDue), int16(lane), from, rules.AtOnce(p.Slots)+len(full), withoutRoom(p.SubscriberRoom), full, p.Slots,
+		alone(p.SubscriberRoom, p.PerSubscriber), alone(b.Claim.SubscriptionRoom, p.PerSubscription), b.Claim.By.Process)
 }
 
 func withoutRoom(rooms map[int64]int) []int64 {
@@ -231,6 +229,10 @@ type candidates struct {
 	list  []candidate
 	more  bool  // there are more
 	moved int64 // the last resumed one that was looked at; -1: all were
+
+	// list is made of these.
+	resumed, fresh, replays []candidate
+	looked                  int // how many that a resume may have made due
 }
 
 // lost settles the attempts whose leases have ended.
@@ -308,66 +310,72 @@ func (b *batch) look(all []*head, most int) (map[*head]*candidates, error) {
 	for _, h := range mixed {
 		found[h] = &candidates{moved: h.resumedTo}
 	}
-	nos := column(mixed, func(h *head) int64 { return h.subscription })
-	looked := map[*head]int{}
-	var resumed, fresh, replays = map[*head][]candidate{}, map[*head][]candidate{}, map[*head][]candidate{}
+	if err := b.lookAtWaiting(mixed, most, found); err != nil {
+		return nil, err
+	}
 	err := b.each(func(r rows) (bool, error) {
+		var no int64
+		d := candidate{kind: kindPending}
+		err := r.Scan(&no, &d.event, &d.due, &d.no, &d.notice, &d.bytes, &d.at)
+		c := found[b.heads.by[no]]
+		c.fresh = append(c.fresh, d)
+		return true, err
+	}, selectOldPending, column(mixed, func(h *head) int64 { return h.subscription }),
+		column(mixed, func(h *head) int64 { return max(h.claimedTo, b.subs[h.subscription].skippedTo) }), most+1)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found {
+		c.order(most)
+	}
+	return found, nil
+}
+
+// lookAtWaiting reads the waiting deliveries that are due.
+func (b *batch) lookAtWaiting(mixed []*head, most int, found map[*head]*candidates) error {
+	return b.each(func(r rows) (bool, error) {
 		var no, epoch int64
-		var c candidate
-		if err := r.Scan(&no, &c.kind, &c.event, &c.due, &epoch, &c.bytes, &c.first); err != nil {
+		var d candidate
+		if err := r.Scan(&no, &d.kind, &d.event, &d.due, &epoch, &d.bytes, &d.first); err != nil {
 			return false, err
 		}
 		h := b.heads.by[no]
-		switch c.kind {
+		c := found[h]
+		switch d.kind {
 		case 0:
-			looked[h]++
-			found[h].moved = max(found[h].moved, c.event)
-			if epoch < h.epoch && !b.subs[no].skips(epoch, c.event) {
-				c.resumed = true
-				resumed[h] = append(resumed[h], c)
+			c.looked++
+			c.moved = max(c.moved, d.event)
+			if epoch < h.epoch && !b.subs[no].skips(epoch, d.event) {
+				d.resumed = true
+				c.resumed = append(c.resumed, d)
 			}
 		case 1:
-			if c.first { // it was released, and goes before all pending ones
-				c.due = none
+			if d.first { // it was released, and goes before all pending ones
+				d.due = none
 			}
-			fresh[h] = append(fresh[h], c)
+			c.fresh = append(c.fresh, d)
 		default:
-			replays[h] = append(replays[h], c)
+			c.replays = append(c.replays, d)
 		}
 		return true, nil
-	}, selectCandidates, nos, column(mixed, func(h *head) int64 { return h.epoch }), column(mixed, func(h *head) int64 { return h.resumedTo }),
-		column(mixed, func(h *head) timestamp { return h.waitingFrom }), b.now, most+1)
-	if err != nil {
-		return nil, err
+	}, selectCandidates, column(mixed, func(h *head) int64 { return h.subscription }), column(mixed, func(h *head) int64 { return h.epoch }),
+		column(mixed, func(h *head) int64 { return h.resumedTo }), column(mixed, func(h *head) timestamp { return h.waitingFrom }), b.now, most+1)
+}
+
+// order puts the candidates into the order in which they are claimed.
+func (c *candidates) order(most int) {
+	byFront(c.fresh)
+	byEvent := func(x, y candidate) int { return cmp.Compare(x.event, y.event) }
+	byDue := func(x, y candidate) int {
+		return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.kind, y.kind)*-1, cmp.Compare(x.event, y.event))
 	}
-	err = b.each(func(r rows) (bool, error) {
-		var no int64
-		c := candidate{kind: kindPending}
-		err := r.Scan(&no, &c.event, &c.due, &c.no, &c.notice, &c.bytes, &c.at)
-		h := b.heads.by[no]
-		fresh[h] = append(fresh[h], c)
-		return true, err
-	}, selectOldPending, nos, column(mixed, func(h *head) int64 { return max(h.claimedTo, b.subs[h.subscription].skippedTo) }), most+1)
-	if err != nil {
-		return nil, err
+	slices.SortFunc(c.resumed, byEvent)
+	slices.SortStableFunc(c.fresh, byDue)
+	slices.SortFunc(c.replays, byDue)
+	c.list = slices.Concat(c.resumed, c.fresh, c.replays)
+	if c.more = c.looked > most; !c.more {
+		c.moved = -1
 	}
-	for _, h := range mixed {
-		c := found[h]
-		byFront(fresh[h])
-		byEvent := func(x, y candidate) int { return cmp.Compare(x.event, y.event) }
-		byDue := func(x, y candidate) int {
-			return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.kind, y.kind)*-1, cmp.Compare(x.event, y.event))
-		}
-		slices.SortFunc(resumed[h], byEvent)
-		slices.SortStableFunc(fresh[h], byDue)
-		slices.SortFunc(replays[h], byDue)
-		c.list = slices.Concat(resumed[h], fresh[h], replays[h])
-		if looked[h] <= most {
-			c.moved = -1
-		}
-		c.more = looked[h] > most
-	}
-	return found, nil
 }
 
 // byFront makes a pending delivery due no later than the pending ones behind it. The

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -48,7 +49,7 @@ func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err 
 }
 
 // Events implements sender.HistoryStore.
-func (c *core) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
+func (c *core) Events(ctx context.Context, q history.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
@@ -121,8 +122,8 @@ func list[T any](w *work, limit int, at int64, matches func(*T) bool, scan func(
 		row T
 	}
 	look := limit + 1
-	for examined := 0; examined < sender.MaxExamined; look = min(2*look, lookMax) {
-		look = min(look, sender.MaxExamined-examined)
+	for examined := 0; examined < history.MaxExamined; look = min(2*look, lookMax) {
+		look = min(look, history.MaxExamined-examined)
 		var some []numbered
 		err := w.each(func(r rows) (bool, error) {
 			no, row, err := scan(r)

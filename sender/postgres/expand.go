@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/fanout"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -62,7 +63,7 @@ type unexpanded struct {
 
 // made is a new delivery, with its event.
 type made struct {
-	sender.DeliveryKey
+	dispatch.DeliveryKey
 	of *unexpanded
 }
 
@@ -86,8 +87,8 @@ type made struct {
 //   - Pruning keeps the events that are begun.
 type expansion struct {
 	*batch
-	p sender.ExpandParams
-	x sender.Expanded
+	p dispatch.ExpandParams
+	x dispatch.Expanded
 
 	position int64     // the last one that is assigned
 	newest   timestamp // the latest time of an event up to it
@@ -99,13 +100,13 @@ type expansion struct {
 	cut     []*unexpanded // the events that are not, as they are to be stored
 	begun   []int64       // seq of all events that are begun and not whole
 
-	whole sender.Expanded // what x has without large events
+	whole dispatch.Expanded // what x has without large events
 }
 
 // expand finds events that are not expanded, and decides who gets them. It returns nil if
 // there are none, or if somebody else expands. A later statement sends its decisions.
 // claimAll keeps the deliveries themselves, leased or pending.
-func (b *batch) expand(p sender.ExpandParams, from int64, f turnsFrom, seen *around) (*expansion, error) {
+func (b *batch) expand(p dispatch.ExpandParams, from int64, f turnsFrom, seen *around) (*expansion, error) {
 	if p.Events <= 0 {
 		return nil, nil
 	}
@@ -113,11 +114,11 @@ func (b *batch) expand(p sender.ExpandParams, from int64, f turnsFrom, seen *aro
 	plan := fanout.New(p)
 	all := &matches{limit: plan.Look(), by: map[pattern][]*match{}, one: map[int64]*match{}, lists: map[pattern]matchList{}}
 	var state string
-	e.pipeline.queue(query{e.text(b.of(&lockFeedHead)), lookArgs(&b.Claim, f, b.shared, sender.Operator)}, func(r rows) error {
+	e.pipeline.queue(e.query(b.of(&lockFeedHead), lookArgs(&b.Claim, f, b.shared, sender.Operator)...).rows(func(r rows) error {
 		err := r.Scan(append([]any{&b.now, &state, &e.position, &e.newest, &all.operator}, seen.columns()...)...)
 		seen.now = b.now
 		return err
-	})
+	}))
 	events, few := b.scanFrom.eventsFor(p), b.scanFrom.fewer() && all.limit > fewOfOne
 	var found []unexpanded
 	var err error
@@ -258,7 +259,7 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 			continue
 		}
 		e.x.Deliveries++
-		key := sender.DeliveryKey{Event: position, Subscription: a.subscription}
+		key := dispatch.DeliveryKey{Event: position, Subscription: a.subscription}
 		if a.skipped(ev) {
 			e.ends = append(e.ends, ended{key.Event, key.Subscription, sender.StatusCancelled, sender.ClassNone})
 		} else {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 
 // Feed implements sender.FeedStore. An event gets its position when it is expanded, after
 // its commit, by one expander at a time. So a dispatcher must run, in any process.
-func (c *core) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage, err error) {
+func (c *core) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, err error) {
 	if err := q.Check(); err != nil {
 		return p, err
 	}
@@ -41,17 +43,17 @@ func (c *core) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage,
 		return w.feed(&q, viewer, &p)
 	})
 	if err != nil {
-		return sender.FeedPage{}, aboutFeed("reading the feed", err)
+		return feed.StorePage{}, aboutFeed("reading the feed", err)
 	}
 	return p, nil
 }
 
 // feed reads the events of a page without their bodies, and then the bodies of those that
 // fit: a body that is not wanted would have to be read to its end.
-func (w *work) feed(q *sender.FeedQuery, viewer *int64, p *sender.FeedPage) error {
+func (w *work) feed(q *feed.StoreQuery, viewer *int64, p *feed.StorePage) error {
 	query, args, look := selectFeed, []any{q.After, q.Limit}, q.Limit
 	if viewer != nil {
-		look = sender.MaxExamined
+		look = history.MaxExamined
 		query, args = selectFeedOf, []any{q.After, look, q.Limit, *viewer}
 	}
 	var numbers []int64
@@ -67,7 +69,7 @@ func (w *work) feed(q *sender.FeedQuery, viewer *int64, p *sender.FeedPage) erro
 			whole = false
 			return false, nil
 		}
-		p.Events = append(p.Events, sender.FeedEvent{StoredEvent: e, Position: position})
+		p.Events = append(p.Events, feed.Item{StoredEvent: e, Position: position})
 		numbers = append(numbers, no)
 		return true, nil
 	}, query, args...)
@@ -81,7 +83,7 @@ func (w *work) feed(q *sender.FeedQuery, viewer *int64, p *sender.FeedPage) erro
 }
 
 // looked returns the position up to which a page that has its events has looked.
-func (w *work) looked(q *sender.FeedQuery, p *sender.FeedPage, whole bool, look int) (int64, error) {
+func (w *work) looked(q *feed.StoreQuery, p *feed.StorePage, whole bool, look int) (int64, error) {
 	if n := len(p.Events); n > 0 && (!whole || n == q.Limit) {
 		return p.Events[n-1].Position, nil
 	}
@@ -97,8 +99,8 @@ func (w *work) looked(q *sender.FeedQuery, p *sender.FeedPage, whole bool, look 
 	return max(q.After, p.Head), nil // the last ones may be pruned
 }
 
-func (w *work) bodies(numbers []int64, events []sender.FeedEvent) error {
-	at := make(map[int64]*sender.FeedEvent, len(events))
+func (w *work) bodies(numbers []int64, events []feed.Item) error {
+	at := make(map[int64]*feed.Item, len(events))
 	for i, no := range numbers {
 		at[no] = &events[i]
 	}
@@ -115,7 +117,7 @@ func (w *work) bodies(numbers []int64, events []sender.FeedEvent) error {
 
 // FeedEvent implements sender.FeedStore.
 func (c *core) FeedEvent(ctx context.Context, viewer, id string) (e sender.StoredEvent, err error) {
-	if err := sender.CheckViewer(viewer); err != nil {
+	if err := feed.CheckViewer(viewer); err != nil {
 		return e, err
 	}
 	err = c.read(ctx, func(w *work) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // At ordinary rates a step finds a few events for a few subscriptions. Then one statement
@@ -52,7 +53,7 @@ type few struct {
 // findFew is find for a few events, none of which is begun. It keeps their matches where
 // these are plain.
 func (e *expansion) findFew(events int, from int64, all *matches) ([]unexpanded, error) {
-	e.early = map[int64]sender.Payload{}
+	e.early = map[int64]dispatch.Payload{}
 	f := few{expansion: e, all: all, resumed: map[int64][]*match{}}
 	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from, sender.Operator)
 	if err == nil {
@@ -66,7 +67,7 @@ func (f *few) scan(r rows) error {
 	var ev unexpanded
 	var xid string
 	var read, plain bool
-	var p sender.Payload
+	var p dispatch.Payload
 	var a match
 	var q pattern
 	var epoch int64

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // If a claim has few events, small bodies are read with them and large ones after the
@@ -25,9 +26,9 @@ func TestBodiesOfFewAndOfMany(t *testing.T) {
 			drafts[i], want[d.ID] = d, append(bytes.Clone(d.BodyHead), "1"+string(d.BodyTail)...)
 		}
 		require.NoError(t, publishInTx(t.Context(), s, drafts...))
-		var claimed []sender.Claimed
+		var claimed []dispatch.Claimed
 		for more := true; more; {
-			x, c, err := s.Step(t.Context(), sender.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 100))
+			x, c, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 100))
 			require.NoError(t, err)
 			more = x.More
 			claimed = append(claimed, c.Claimed...)

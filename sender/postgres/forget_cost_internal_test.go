@@ -11,6 +11,8 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // addressed publishes events to a subscriber, and returns the object that they are about.
@@ -35,7 +37,7 @@ func (c *crowd) addressed(subscriber string, n int) sender.Object {
 func (c *crowd) expandAll() {
 	c.t.Helper()
 	for more := true; more; {
-		x, err := c.Expand(context.Background(), sender.ExpandParams{Events: 100, Deliveries: 1000})
+		x, err := c.Expand(context.Background(), dispatch.ExpandParams{Events: 100, Deliveries: 1000})
 		require.NoError(c.t, err)
 		more = x.More
 	}
@@ -63,14 +65,14 @@ func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 		c.addressed("sub_asks_nothing", 10)
 		c.expandAll()
 		before := c.blocks()
-		out, err := c.Prune(ctx, sender.PruneParams{Events: time.Now().Add(time.Hour), Objects: time.Now().Add(-time.Hour), Limit: 100})
+		out, err := c.Prune(ctx, dispatch.PruneParams{Events: time.Now().Add(time.Hour), Objects: time.Now().Add(-time.Hour), Limit: 100})
 		require.NoError(t, err)
 		require.Equal(t, 10, out.Events)
 		return c.blocks() - before
 	}
 	forget := func() (blocks int) {
 		before := c.blocks()
-		out, err := c.Prune(ctx, sender.PruneParams{Objects: time.Now().Add(time.Hour), Limit: 100})
+		out, err := c.Prune(ctx, dispatch.PruneParams{Objects: time.Now().Add(time.Hour), Limit: 100})
 		require.NoError(t, err)
 		require.Equal(t, 1, out.Objects)
 		return c.blocks() - before
@@ -79,7 +81,7 @@ func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 		about := c.addressed("sub_asks", 10)
 		c.expandAll()
 		before := c.blocks()
-		out, err := c.Redact(ctx, sender.RedactParams{Object: about, Limit: 100})
+		out, err := c.Redact(ctx, history.RedactParams{Object: about, Limit: 100})
 		require.NoError(t, err)
 		require.Equal(t, 10, out.Deliveries)
 		return c.blocks() - before
@@ -104,7 +106,7 @@ func TestCostOfRedactingDoesNotDependOnTheOutbox(t *testing.T) {
 	c.exec(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice, bytes) SELECT 1, 'a.b', 0, 0, now(), false, 100 FROM generate_series(1, 50000)`)
 	about := c.addressed("", 10)
 	before := c.blocks()
-	out, err := c.Redact(t.Context(), sender.RedactParams{Object: about, Limit: 100})
+	out, err := c.Redact(t.Context(), history.RedactParams{Object: about, Limit: 100})
 	require.NoError(t, err)
 	require.Equal(t, 10, out.Events)
 	blocks := c.blocks() - before

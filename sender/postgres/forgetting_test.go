@@ -14,6 +14,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -101,7 +102,7 @@ func (f *forgetting) publish(drafts ...sender.Draft) error {
 func (f *forgetting) expand() {
 	f.Helper()
 	for more := true; more; {
-		x, err := f.Expand(f.Context(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, err := f.Expand(f.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 		require.NoError(f, err)
 		more = x.More
 	}
@@ -115,7 +116,7 @@ func (f *forgetting) sweep() (n int) {
 }
 
 // claim claims everything.
-func (f *forgetting) claim() []sender.Claimed {
+func (f *forgetting) claim() []dispatch.Claimed {
 	f.Helper()
 	c, err := f.RecordAndClaim(f.Context(), recordAs(nil, sender.ClassNone))
 	require.NoError(f, err)
@@ -123,15 +124,15 @@ func (f *forgetting) claim() []sender.Claimed {
 }
 
 // exchange records results, and claims everything.
-func recordAs(claimed []sender.Claimed, class sender.Class) sender.Batch {
-	b := sender.Batch{Decide: sender.Policy{}.Decide}
+func recordAs(claimed []dispatch.Claimed, class sender.Class) dispatch.Batch {
+	b := dispatch.Batch{Decide: dispatch.Policy{}.Decide}
 	b.Claim.Lease = time.Minute
 	for lane := range b.Claim.Lanes {
-		b.Claim.Lanes[lane] = sender.LaneParams{Slots: 1000, PerSubscriber: 1000, PerSubscription: 1000}
+		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: 1000, PerSubscriber: 1000, PerSubscription: 1000}
 	}
 	for i := range claimed {
 		c := &claimed[i]
-		b.Results = append(b.Results, sender.Result{
+		b.Results = append(b.Results, dispatch.Result{
 			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, Class: class, Snippet: []byte("snippet"),
 		})
 	}

@@ -209,9 +209,9 @@ func headArgs(all []*head) []any {
 
 func (b *batch) updateHeads(all []*head) query {
 	if !slices.ContainsFunc(all, func(h *head) bool { return h.owner != b.heads.stored[h.subscription].owner }) {
-		return query{b.text(updateHeads.of(len(all))), headArgs(all)}
+		return b.query(updateHeads.of(len(all)), headArgs(all)...)
 	}
-	return query{b.text(updateHeadsAndOwners.of(len(all))), append(headArgs(all), field(all, func(h *head) int64 { return h.owner }))}
+	return b.query(updateHeadsAndOwners.of(len(all)), append(headArgs(all), field(all, func(h *head) int64 { return h.owner }))...)
 }
 
 // storeHeads writes the heads that changed, and moves the turns of their subscribers.
@@ -245,10 +245,12 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 	if len(all) > 0 {
 		var nos []int64
 		var at []pgtype.TID
-		b.pipeline.queries = append(b.pipeline.queries, queuedQuery{query: b.updateHeads(all), join: joinLast, scan: func(r rows) error {
+		q := b.updateHeads(all).rows(func(r rows) error {
 			nos, at = append(nos, 0), append(at, pgtype.TID{})
 			return r.Scan(&nos[len(nos)-1], &at[len(at)-1], nil)
-		}})
+		})
+		q.join = joinLast
+		b.pipeline.queue(q)
 		b.after(func(committed bool) {
 			if committed {
 				remember(&b.rowAt, b.rowAt.heads, nos, at)
@@ -314,15 +316,14 @@ func (b *batch) moveTurns(moves []*turnMove) error {
 	}
 	var keys []turnKey
 	var moved []pgtype.TID
-	b.pipeline.queue(query{b.text(updateTurns), []any{
-		lanes, subscribers,
+	b.pipeline.queue(b.query(updateTurns, lanes, subscribers,
 		column(moves, func(m *turnMove) timestamp { return m.low }),
 		column(moves, func(m *turnMove) bool { return m.served }), b.turns.Add(1), b.now, at,
-	}}, func(r rows) error {
+	).rows(func(r rows) error {
 		keys, moved = append(keys, turnKey{}), append(moved, pgtype.TID{})
 		k := &keys[len(keys)-1]
 		return r.Scan(&k.lane, &k.subscriber, &moved[len(moved)-1])
-	})
+	}))
 	b.after(func(committed bool) {
 		if committed {
 			remember(&b.rowAt, b.rowAt.turns, keys, moved)

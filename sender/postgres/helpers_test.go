@@ -15,6 +15,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -136,7 +137,7 @@ func publishInTx(ctx context.Context, s *pgxStore, drafts ...sender.Draft) error
 func expandAll(t testing.TB, s *pgxStore) (made int) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(context.Background(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, err := s.Expand(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 		require.NoError(t, err)
 		made, more = made+x.Deliveries, x.More
 	}
@@ -148,22 +149,22 @@ var tokens atomic.Int64
 
 // batchOf claims up to slots deliveries and records that these, claimed before,
 // have succeeded.
-func batchOf(claimed []sender.Claimed, slots int) sender.Batch {
-	b := sender.Batch{Decide: sender.Policy{}.Decide}
+func batchOf(claimed []dispatch.Claimed, slots int) dispatch.Batch {
+	b := dispatch.Batch{Decide: dispatch.Policy{}.Decide}
 	b.Claim.Lease, b.Claim.Token = time.Minute, tokens.Add(1)
 	for lane := range b.Claim.Lanes {
-		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
 	}
 	for i := range claimed {
 		c := &claimed[i]
-		b.Results = append(b.Results, sender.Result{
+		b.Results = append(b.Results, dispatch.Result{
 			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, StatusCode: 204,
 		})
 	}
 	return b
 }
 
-func exchange(t testing.TB, s *pgxStore, b sender.Batch) sender.Claims {
+func exchange(t testing.TB, s *pgxStore, b dispatch.Batch) dispatch.Claims {
 	t.Helper()
 	c, err := s.RecordAndClaim(context.Background(), b)
 	require.NoError(t, err)
@@ -175,7 +176,7 @@ func exchange(t testing.TB, s *pgxStore, b sender.Batch) sender.Claims {
 func drainAll(t testing.TB, s *pgxStore) map[string]int {
 	t.Helper()
 	of := map[string]int{}
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for more := true; more; {
 		expandAll(t, s)
 		claimed = exchange(t, s, batchOf(claimed, 1000)).Claimed
@@ -190,7 +191,7 @@ func drainAll(t testing.TB, s *pgxStore) map[string]int {
 }
 
 // claimedOf counts the claimed deliveries of each subscription.
-func claimedOf(cs []sender.Claimed) map[string]int {
+func claimedOf(cs []dispatch.Claimed) map[string]int {
 	all := map[string]int{}
 	for _, c := range cs {
 		all[c.Target.Subscription]++

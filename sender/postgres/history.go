@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -49,8 +51,8 @@ func aboutDelivery(id string, err error) error {
 
 // Deliveries implements sender.HistoryStore: by event, newest first, then by
 // subscription, oldest first.
-func (c *core) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit, after, err := rules.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
+func (c *core) Deliveries(ctx context.Context, q history.DeliveryQuery) (page []sender.Delivery, next string, err error) {
+	limit, after, err := rules.Delivery(q.Limit, q.Cursor, dispatch.DeliveryKey{Event: math.MaxInt64})
 	if err != nil {
 		return nil, "", err
 	}
@@ -70,10 +72,10 @@ func (c *core) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []s
 }
 
 // page looks at candidates until a page is full, or enough were looked at.
-func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery, next string, err error) {
+func (w *walk) page(q *history.DeliveryQuery, limit int) (page []sender.Delivery, next string, err error) {
 	after, look := w.after, limit+1
-	for examined := 0; examined < sender.MaxExamined; look = min(2*look, lookMax) {
-		some, err := w.take(min(look, sender.MaxExamined-examined))
+	for examined := 0; examined < history.MaxExamined; look = min(2*look, lookMax) {
+		some, err := w.take(min(look, history.MaxExamined-examined))
 		if err != nil || len(some) == 0 {
 			return page, "", err
 		}
@@ -105,7 +107,7 @@ func (w *walk) page(q *sender.DeliveryQuery, limit int) (page []sender.Delivery,
 
 // firstLikely returns the keys of the first likely entries, up to a number, and how many
 // entries they and those between them are.
-func firstLikely(some []entry, most int) (n int, keys []sender.DeliveryKey) {
+func firstLikely(some []entry, most int) (n int, keys []dispatch.DeliveryKey) {
 	for i, e := range some {
 		if e.likely {
 			if len(keys) == most {
@@ -127,7 +129,7 @@ const (
 
 // unlikely marks entries whose event or last attempt does not match. That is cheaper to see
 // than whether the whole delivery does.
-func (w *work) unlikely(q *sender.DeliveryQuery, some []entry) error {
+func (w *work) unlikely(q *history.DeliveryQuery, some []entry) error {
 	matching := map[int64]bool{}
 	err := w.each(func(r rows) (bool, error) {
 		var position int64
@@ -148,12 +150,12 @@ func (w *work) unlikely(q *sender.DeliveryQuery, some []entry) error {
 		return nil
 	}
 	_, likely := firstLikely(some, len(some))
-	keys, err := w.keys(selectOfClass, column(likely, func(k sender.DeliveryKey) int64 { return k.Event }),
-		column(likely, func(k sender.DeliveryKey) int64 { return k.Subscription }), string(q.Class))
+	keys, err := w.keys(selectOfClass, column(likely, func(k dispatch.DeliveryKey) int64 { return k.Event }),
+		column(likely, func(k dispatch.DeliveryKey) int64 { return k.Subscription }), string(q.Class))
 	if err != nil {
 		return err
 	}
-	ofClass := map[sender.DeliveryKey]bool{}
+	ofClass := map[dispatch.DeliveryKey]bool{}
 	for _, k := range keys {
 		ofClass[k] = true
 	}
@@ -164,7 +166,7 @@ func (w *work) unlikely(q *sender.DeliveryQuery, some []entry) error {
 }
 
 // scope returns the subject of a query. known is false if an id of it does not exist.
-func (w *work) scope(q *sender.DeliveryQuery) (sc scope, known bool, err error) {
+func (w *work) scope(q *history.DeliveryQuery) (sc scope, known bool, err error) {
 	event := int64(0)
 	for _, part := range []struct {
 		id, query string

@@ -25,14 +25,14 @@ func (w *work) joins(text string, args ...any) error {
 	if w.pipeline == nil {
 		return w.execs(text, args...)
 	}
-	w.pipeline.queries = append(w.pipeline.queries, queuedQuery{query: query{w.text(text), args}, join: joinAny})
+	w.pipeline.queue(query{text: w.text(text), args: args, join: joinAny})
 	return nil
 }
 
 // joined makes one statement of each run of statements that only write, and of one behind
 // them that begins with WITH.
-func joined(qs []queuedQuery) []queuedQuery {
-	out := make([]queuedQuery, 0, len(qs))
+func joined(qs []query) []query {
+	out := make([]query, 0, len(qs))
 	for len(qs) > 0 {
 		n := 0
 		for n < len(qs) && qs[n].join == joinAny {
@@ -48,7 +48,7 @@ func joined(qs []queuedQuery) []queuedQuery {
 	return out
 }
 
-func oneOf(run []queuedQuery) queuedQuery {
+func oneOf(run []query) query {
 	last := run[len(run)-1]
 	if len(run) == 1 {
 		return last
@@ -67,7 +67,7 @@ func oneOf(run []queuedQuery) queuedQuery {
 			text.WriteString(" " + part)
 		}
 	}
-	return queuedQuery{query: query{text.String(), args}, scan: last.scan}
+	return query{text: text.String(), args: args, scan: last.scan}
 }
 
 var (

@@ -18,6 +18,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -48,12 +49,12 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var recorded atomic.Int64
 	done := make(chan struct{}, events)
-	d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{
+	d, err := dispatch.New(s, keys, &dispatch.Config{
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		UnguardedTransport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
 		}),
-		Hooks: sender.Hooks{Recorded: func(context.Context, *sender.Recorded) {
+		Hooks: dispatch.Hooks{Recorded: func(context.Context, *dispatch.Recorded) {
 			if recorded.Add(1) == events {
 				close(done)
 			}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -107,9 +109,9 @@ func TestWhoHoldsASubscriptionIsTold(t *testing.T) {
 	register(t, holder, 1, 1, sender.Settings{})
 	publish(t, holder, 2, 1)
 	expandAll(t, holder)
-	by := func(process int64, claimed []sender.Claimed) sender.Batch {
+	by := func(process int64, claimed []dispatch.Claimed) dispatch.Batch {
 		b := batchOf(claimed, 10)
-		b.Claim.By = sender.Presence{Process: process, Beat: 1}
+		b.Claim.By = dispatch.Presence{Process: process, Beat: 1}
 		return b
 	}
 	held := exchange(t, holder, by(7, nil)).Claimed
@@ -134,7 +136,7 @@ func TestWhoHoldsASubscriptionIsTold(t *testing.T) {
 	}
 
 	require.NoError(t, publishInTx(t.Context(), other, draft(subscriberID(0))))
-	_, claims, err := other.Step(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10}, by(8, nil))
+	_, claims, err := other.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, by(8, nil))
 	require.NoError(t, err)
 	require.Empty(t, claims.Claimed)
 	awaitWoken(t, holder, "what it holds has got something")
@@ -143,9 +145,9 @@ func TestWhoHoldsASubscriptionIsTold(t *testing.T) {
 	require.Len(t, more, 1)
 
 	b := by(7, nil)
-	b.Results = []sender.Result{{Key: held[0].Key, Token: held[0].Token, Number: 1, StartedAt: held[0].At, Class: sender.ClassTimeout}}
+	b.Results = []dispatch.Result{{Key: held[0].Key, Token: held[0].Token, Number: 1, StartedAt: held[0].At, Class: sender.ClassTimeout}}
 	exchange(t, holder, b)
-	list, _, err := other.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusAwaitingRetry})
+	list, _, err := other.Deliveries(t.Context(), history.DeliveryQuery{Status: sender.StatusAwaitingRetry})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.NoError(t, other.Redeliver(t.Context(), list[0].ID, time.Time{}))
@@ -198,4 +200,4 @@ func TestListenConnectsAsThePoolDoes(t *testing.T) {
 	require.Contains(t, said.String(), "no password for now")
 }
 
-var _ sender.Listener = (*pgxStore)(nil)
+var _ dispatch.Listener = (*pgxStore)(nil)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -69,7 +70,7 @@ func (a *around) hasDue(lane int) bool {
 
 // found is what a batch has locked.
 type found struct {
-	leases map[sender.DeliveryKey]*live // the leases that were taken
+	leases map[dispatch.DeliveryKey]*live // the leases that were taken
 	due    [sender.Lanes][]dueSubscriber
 }
 
@@ -77,104 +78,146 @@ type found struct {
 // the leases, and locks heads that callers have woken, or that are due, if nobody else has
 // locked them. At last it reads the subscriptions. So a transaction waits for locks only
 // before it has others, and in their order.
-func (b *batch) load(f turnsFrom, recipients []int64, a *around) (found, error) {
-	woke := a == nil || a.woken
-	out := found{leases: make(map[sender.DeliveryKey]*live, len(b.Results))}
-	nos := make([]int64, len(b.Results))
-	events := make([]int64, len(b.Results))
-	tokens := make([]int64, len(b.Results))
-	for i := range b.Results {
-		r := &b.Results[i]
-		nos[i], events[i], tokens[i] = r.Key.Subscription, r.Key.Event, r.Token
+func (b *batch) load(from turnsFrom, recipients []int64, seen *around) (found, error) {
+	l := loading{
+		batch: b, from: from, seen: seen, least: turnsFrom{never, never, never},
+		out: found{leases: make(map[dispatch.DeliveryKey]*live, len(b.Results))},
 	}
-	var qs []query
-	var scans []func(r rows) error
-	ask := func(q query, scan func(r rows) error) { qs, scans = append(qs, q), append(scans, scan) }
+	results := column(b.Results, func(r dispatch.Result) int64 { return r.Key.Subscription })
+	l.known = distinct(append(recipients, results...))
+	qs := l.lockKnown(results)
+	qs = append(qs, l.lockOthers()...)
+	qs = append(qs, l.readKnown()...)
+	if len(qs) > 0 {
+		if err := b.send(qs...); err != nil {
+			return l.out, err
+		}
+	}
+	return l.out, l.catchUp()
+}
 
-	var others []int64 // that are locked besides known
-	put := func(h head) *head {
-		if here := b.heads.by[h.subscription]; here != nil {
-			return here
-		}
-		others = append(others, h.subscription)
-		return b.heads.put(h)
-	}
-	known := distinct(append(recipients, nos...))
-	if len(known) > 0 {
-		ask(b.lockQuery(known), func(r rows) error {
+// loading is a load at work.
+type loading struct {
+	*batch
+	from   turnsFrom
+	seen   *around
+	known  []int64 // subscriptions with results or new deliveries
+	others []int64 // subscriptions whose heads are locked besides
+	woken  []int64 // subscriptions whose wakes were deleted
+	least  turnsFrom
+	out    found
+}
+
+// wakes tells whether callers changed subscriptions, as far as is known.
+func (l *loading) wakes() bool { return l.seen == nil || l.seen.woken }
+
+// looksAt tells whether a lane has slots, and something due, as far as is known.
+func (l *loading) looksAt(lane int) bool { return l.Claim.Lanes[lane].Slots > 0 && l.seen.hasDue(lane) }
+
+// lockKnown locks the heads of the known subscriptions, and takes the leases of the
+// results.
+func (l *loading) lockKnown(results []int64) (qs []query) {
+	if len(l.known) > 0 {
+		qs = append(qs, l.lockQuery(l.known).rows(func(r rows) error {
 			h, err := scanHead(r)
-			b.heads.put(h)
+			l.heads.put(h)
 			return err
-		})
+		}))
 	}
-	if len(nos) > 0 {
-		var l live
-		columns := l.columns()
-		taken := make([]live, 0, len(nos))
-		ask(query{b.text(takeLeases.of(len(nos))), []any{given(nos), given(events), given(tokens)}}, func(r rows) error {
-			err := r.Scan(columns...)
-			taken = append(taken, l)
-			out.leases[l.key()] = &taken[len(taken)-1]
-			return err
-		})
+	if len(results) == 0 {
+		return qs
 	}
-	if woke {
-		ask(query{b.text(lockWoken), nil}, func(r rows) error {
+	var row live
+	columns := row.columns()
+	taken := make([]live, 0, len(results))
+	return append(qs, l.query(takeLeases.of(len(results)), given(results),
+		field(l.Results, func(r dispatch.Result) int64 { return r.Key.Event }),
+		field(l.Results, func(r dispatch.Result) int64 { return r.Token }),
+	).rows(func(r rows) error {
+		err := r.Scan(columns...)
+		taken = append(taken, row)
+		l.out.leases[row.key()] = &taken[len(taken)-1]
+		return err
+	}))
+}
+
+// put adds the head of a subscription, unless it is a known one.
+func (l *loading) put(h head) *head {
+	if here := l.heads.by[h.subscription]; here != nil {
+		return here
+	}
+	l.others = append(l.others, h.subscription)
+	return l.heads.put(h)
+}
+
+// lockOthers locks heads that callers have woken, or that are due.
+func (l *loading) lockOthers() (qs []query) {
+	if l.wakes() {
+		qs = append(qs, l.query(lockWoken).rows(func(r rows) error {
 			h, err := scanHead(r)
-			put(h)
+			l.put(h)
 			return err
-		})
+		}))
 	}
-	least := turnsFrom{never, never, never}
-	for lane := range b.Claim.Lanes {
-		if b.Claim.Lanes[lane].Slots > 0 && a.hasDue(lane) {
-			ask(b.dueQuery(sender.Lane(lane), f[lane]), func(r rows) error { return scanDue(r, &out.due[lane], put, &least[lane]) })
+	for lane := range l.Claim.Lanes {
+		if l.looksAt(lane) {
+			qs = append(qs, l.dueQuery(sender.Lane(lane), l.from[lane]).rows(func(r rows) error {
+				return scanDue(r, &l.out.due[lane], l.put, &l.least[lane])
+			}))
 		}
 	}
-	var woken []int64
-	wakes := func(r rows) error {
+	return qs
+}
+
+// deleteWakesOf deletes the wakes of subscriptions whose heads are locked.
+func (l *loading) deleteWakesOf(subscriptions []int64) query {
+	return l.query(deleteWakes, subscriptions).rows(func(r rows) error {
 		var no int64
 		err := r.Scan(&no)
-		woken = append(woken, no)
+		l.woken = append(l.woken, no)
+		return err
+	})
+}
+
+// readKnown reads the known subscriptions.
+func (l *loading) readKnown() (qs []query) {
+	if len(l.known) == 0 {
+		return nil
+	}
+	if l.wakes() {
+		qs = append(qs, l.deleteWakesOf(l.known))
+	}
+	return append(qs, l.query(selectTargets, l.known).rows(func(r rows) error { return l.scanSubscription(r, l.subs) }))
+}
+
+// catchUp checks what was locked, and brings the heads up to their subscriptions.
+func (l *loading) catchUp() error {
+	if err := l.allLocked(l.known); err != nil {
 		return err
 	}
-	if len(known) > 0 {
-		if woke {
-			ask(query{b.text(deleteWakes), []any{known}}, wakes)
-		}
-		ask(query{b.text(selectTargets), []any{known}}, func(r rows) error { return b.scanSubscription(r, b.subs) })
+	if err := l.standIn(l.known); err != nil {
+		return err
 	}
-	if len(qs) > 0 {
-		if err := b.many(b.ctx, qs, func(n int, r rows) error { return scans[n](r) }); err != nil {
-			return out, err
+	for lane := range l.Claim.Lanes {
+		if l.looksAt(lane) {
+			l.scanFrom.turns[lane].found(l.least[lane], l.now)
 		}
 	}
-	if err := b.allLocked(known); err != nil {
-		return out, err
+	for _, lease := range l.out.leases {
+		l.heads.by[lease.subscription].leased--
 	}
-	if err := b.standIn(known); err != nil {
-		return out, err
+	if len(l.others) > 0 && l.wakes() {
+		l.pipeline.queue(l.deleteWakesOf(l.others))
 	}
-	for lane := range b.Claim.Lanes {
-		if b.Claim.Lanes[lane].Slots > 0 && a.hasDue(lane) {
-			b.scanFrom.turns[lane].found(least[lane], b.now)
+	if err := l.readSubscriptions(slices.Sorted(maps.Keys(l.heads.by))); err != nil {
+		return err
+	}
+	for _, no := range l.woken {
+		if h := l.heads.by[no]; h.live() > 0 {
+			h.lower(l.now)
 		}
 	}
-	for _, l := range out.leases {
-		b.heads.by[l.subscription].leased--
-	}
-	if len(others) > 0 && woke {
-		b.pipeline.queue(query{b.text(deleteWakes), []any{others}}, wakes)
-	}
-	if err := b.readSubscriptions(slices.Sorted(maps.Keys(b.heads.by))); err != nil {
-		return out, err
-	}
-	for _, no := range woken {
-		if h := b.heads.by[no]; h.live() > 0 {
-			h.lower(b.now)
-		}
-	}
-	return out, nil
+	return nil
 }
 
 // columns returns where leaseColumns are scanned to.

@@ -20,14 +20,14 @@ func (b *batch) lock(subscriptions []int64) error {
 	}
 	missing = distinct(missing)
 	var locked []int64
-	err := b.many(b.ctx, []query{b.lockQuery(missing)}, func(_ int, r rows) error {
+	err := b.send(b.lockQuery(missing).rows(func(r rows) error {
 		h, err := scanHead(r)
 		locked = append(locked, h.subscription)
 		if err == nil {
 			b.heads.put(h)
 		}
 		return err
-	})
+	}))
 	if err == nil {
 		err = b.allLocked(missing)
 	}
@@ -41,9 +41,9 @@ func (b *batch) lock(subscriptions []int64) error {
 // order.
 func (b *batch) lockQuery(subscriptions []int64) query {
 	if b.again {
-		return query{b.text(lockHeads), []any{subscriptions}}
+		return b.query(lockHeads, subscriptions)
 	}
-	return query{b.text(lockHeadsAt.of(len(subscriptions))), []any{given(subscriptions), given(rowsAt(&b.rowAt, b.rowAt.heads, subscriptions))}}
+	return b.query(lockHeadsAt.of(len(subscriptions)), given(subscriptions), given(rowsAt(&b.rowAt, b.rowAt.heads, subscriptions)))
 }
 
 // allLocked returns an error if heads are missing: they may have moved while they were

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/processes"
 )
 
@@ -51,7 +52,7 @@ func shareableBy(process int, text func(due []string) string) processes.Shareabl
 }
 
 // lookArgs returns the parameters of such a statement.
-func lookArgs(p *sender.ClaimParams, f turnsFrom, shared bool, more ...any) []any {
+func lookArgs(p *dispatch.ClaimParams, f turnsFrom, shared bool, more ...any) []any {
 	args := append([]any{p.Lanes[0].Slots > 0, p.Lanes[1].Slots > 0, p.Lanes[2].Slots > 0, f[0], f[1], f[2]}, more...)
 	if shared {
 		args = append(args, p.By.Process)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
 	"github.com/surehook/surehook/sender/postgres"
 )
@@ -43,7 +44,7 @@ type childPlace struct {
 	Pooler      bool
 }
 
-func openChild(text string) (sender.DispatchStore, error) {
+func openChild(text string) (dispatch.Store, error) {
 	var p childPlace
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return nil, err

@@ -78,87 +78,107 @@ const (
 
 // findMatches finds the subscriptions that match events, up to the limit for each pattern.
 func (e *expansion) findMatches(found []unexpanded, all *matches) error {
-	seen := map[pattern]bool{}
-	var ofSubscribers, everyones []pattern
-	var addressed []int64
-	for i := range found {
-		ev := &found[i]
-		switch {
-		case ev.subscription != 0:
-			addressed = append(addressed, ev.subscription)
-		default:
-			key := pattern{ev.patternText, ev.subscriber, ev.after}
-			if seen[key] {
-				continue
-			}
-			seen[key] = true
-			for _, q := range all.patternsOf(ev) {
-				if _, ok := all.by[q]; ok {
-					continue
-				}
-				all.by[q] = nil
-				if q.subscriber == 0 {
-					everyones = append(everyones, q)
-				} else {
-					ofSubscribers = append(ofSubscribers, q)
-				}
-			}
-		}
+	ofSubscribers, ofEveryone, addressed := all.missing(found)
+	scan := matchScan{resumed: map[int64][]*match{}}
+	var qs []query
+	if len(ofSubscribers) > 0 {
+		qs = append(qs, e.matchQuery(selectMatches, ofSubscribers, all, &scan))
 	}
-	resumed := map[int64][]*match{}
-	read := func(r rows, into func(i int32, a *match), first ...any) error {
-		var a match
-		var status string
-		var epoch int64
-		var snapshots, xids [2]*string
-		var seqs [2]*int64
-		var i int32
-		to := []any{&a.subscription, &snapshots[0], &xids[0], &seqs[0], &status, &snapshots[1], &xids[1], &seqs[1], &epoch}
-		if len(first) > 0 {
-			to = append([]any{&i}, to...)
-		}
-		err := r.Scan(to...)
-		if err == nil {
-			a.since, err = parseSnapshotMark(snapshots[0], xids[0], seqs[0])
-		}
-		if err == nil && status == statusClosing {
-			a.until, err = parseSnapshotMark(snapshots[1], xids[1], seqs[1])
-		}
-		a.gone = status == statusDeleted || status == statusSwept
-		into(i, &a)
-		if epoch > 0 {
-			resumed[a.subscription] = append(resumed[a.subscription], &a)
-		}
-		return err
-	}
-	for _, of := range []struct {
-		text string
-		qs   []pattern
-	}{{selectMatches, ofSubscribers}, {selectAllMatches, everyones}} {
-		if len(of.qs) == 0 {
-			continue
-		}
-		numbers := make([]int32, len(of.qs))
-		for i := range numbers {
-			numbers[i] = int32(i)
-		}
-		err := e.each(func(r rows) (bool, error) {
-			return true, read(r, func(i int32, a *match) { all.by[of.qs[i]] = append(all.by[of.qs[i]], a) }, true)
-		}, of.text, column(of.qs, func(q pattern) string { return q.text }), column(of.qs, func(q pattern) int64 { return q.subscriber }),
-			column(of.qs, func(q pattern) int64 { return q.after }), numbers, all.limit)
-		if err != nil {
-			return err
-		}
+	if len(ofEveryone) > 0 {
+		qs = append(qs, e.matchQuery(selectAllMatches, ofEveryone, all, &scan))
 	}
 	if len(addressed) > 0 {
-		err := e.each(func(r rows) (bool, error) {
-			return true, read(r, func(_ int32, a *match) { all.one[a.subscription] = a })
-		}, selectAddressed, distinct(addressed))
-		if err != nil {
+		qs = append(qs, e.query(selectAddressed, distinct(addressed)).rows(func(r rows) error {
+			m, err := scan.read(r)
+			if err == nil {
+				all.one[m.subscription] = m
+			}
+			return err
+		}))
+	}
+	if len(qs) > 0 {
+		if err := e.send(qs...); err != nil {
 			return err
 		}
 	}
-	return e.readSkips(resumed)
+	return e.readSkips(scan.resumed)
+}
+
+// missing returns the patterns of events that are not looked up yet, those of subscribers
+// and those of everyone, and the subscriptions that events are addressed to.
+func (all *matches) missing(found []unexpanded) (ofSubscribers, ofEveryone []pattern, addressed []int64) {
+	seen := map[pattern]bool{}
+	for i := range found {
+		ev := &found[i]
+		if ev.subscription != 0 {
+			addressed = append(addressed, ev.subscription)
+			continue
+		}
+		key := pattern{ev.patternText, ev.subscriber, ev.after}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		for _, q := range all.patternsOf(ev) {
+			if _, ok := all.by[q]; ok {
+				continue
+			}
+			all.by[q] = nil
+			if q.subscriber == 0 {
+				ofEveryone = append(ofEveryone, q)
+			} else {
+				ofSubscribers = append(ofSubscribers, q)
+			}
+		}
+	}
+	return ofSubscribers, ofEveryone, addressed
+}
+
+// matchQuery looks up the matches of patterns.
+func (e *expansion) matchQuery(text string, of []pattern, all *matches, scan *matchScan) query {
+	numbers := make([]int32, len(of))
+	for i := range numbers {
+		numbers[i] = int32(i)
+	}
+	return e.query(text, column(of, func(q pattern) string { return q.text }), column(of, func(q pattern) int64 { return q.subscriber }),
+		column(of, func(q pattern) int64 { return q.after }), numbers, all.limit,
+	).rows(func(r rows) error {
+		var i int32
+		m, err := scan.read(r, &i)
+		if err == nil {
+			all.by[of[i]] = append(all.by[of[i]], m)
+		}
+		return err
+	})
+}
+
+// matchScan reads matches, and keeps those of subscriptions that were resumed.
+type matchScan struct{ resumed map[int64][]*match }
+
+// read reads matchColumns, behind others.
+func (s *matchScan) read(r rows, before ...any) (*match, error) {
+	var m match
+	var status string
+	var epoch int64
+	var snapshots, xids [2]*string
+	var seqs [2]*int64
+	err := r.Scan(append(before, &m.subscription, &snapshots[0], &xids[0], &seqs[0], &status, &snapshots[1], &xids[1], &seqs[1], &epoch)...)
+	if err != nil {
+		return nil, err
+	}
+	if m.since, err = parseSnapshotMark(snapshots[0], xids[0], seqs[0]); err != nil {
+		return nil, err
+	}
+	if status == statusClosing {
+		if m.until, err = parseSnapshotMark(snapshots[1], xids[1], seqs[1]); err != nil {
+			return nil, err
+		}
+	}
+	m.gone = status == statusDeleted || status == statusSwept
+	if epoch > 0 {
+		s.resumed[m.subscription] = append(s.resumed[m.subscription], &m)
+	}
+	return &m, nil
 }
 
 // readSkips reads what resumes of subscriptions skipped.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -73,7 +74,7 @@ func TestMemoryOfAClaim(t *testing.T) {
 			b := batchOf(nil, 1024)
 			b.Claim.Bytes = 64 << 20
 			before := live()
-			_, claims, err := s.Step(t.Context(), sender.ExpandParams{Events: 1024, Deliveries: 2048}, b)
+			_, claims, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, b)
 			require.NoError(t, err)
 			after := live()
 			require.GreaterOrEqual(t, len(claims.Claimed), c.least)
@@ -119,7 +120,7 @@ func TestMemoryOfADispatcher(t *testing.T) {
 			keys, err := replayKeys()
 			require.NoError(t, err)
 			endpoint := &measuring{answers: answers{20 * time.Millisecond}}
-			d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{UnguardedTransport: endpoint, Logger: quiet})
+			d, err := dispatch.New(s, keys, &dispatch.Config{UnguardedTransport: endpoint, Logger: quiet})
 			require.NoError(t, err)
 			before := live()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

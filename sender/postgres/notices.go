@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -41,7 +43,7 @@ func scanNotice(r interface{ Scan(...any) error }) (n noticeRow, err error) {
 }
 
 // Notices implements sender.HistoryStore.
-func (c *core) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
+func (c *core) Notices(ctx context.Context, q history.NoticeQuery) (page []sender.Notice, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
@@ -70,7 +72,7 @@ func (c *core) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender
 	return page, next, nil
 }
 
-func noticePage(q sender.NoticeQuery, before int64, limit int) (query string, args []any) {
+func noticePage(q history.NoticeQuery, before int64, limit int) (query string, args []any) {
 	query, args = `SELECT `+noticeColumns+` FROM surehook_notices WHERE no < $1`, []any{before}
 	for _, f := range []struct{ column, value string }{
 		{"subscription", q.Subscription}, {"subscriber", q.Subscriber}, {"kind", string(q.Kind)},
@@ -107,7 +109,7 @@ func (c *core) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n 
 }
 
 // ClaimNotices implements sender.DispatchStore. With nothing to claim it only reads.
-func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
+func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []dispatch.ClaimedNotice, err error) {
 	const doing = "claiming notices"
 	some := false
 	if err := c.dispatching().readOne(ctx, anyDueNotice, nil, &some); err != nil || !some {
@@ -117,7 +119,7 @@ func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int)
 		claimed = nil
 		return fail(doing, w.each(func(r rows) (bool, error) {
 			n, err := scanNotice(r)
-			claimed = append(claimed, sender.ClaimedNotice{Notice: n.Notice, Tries: n.tries})
+			claimed = append(claimed, dispatch.ClaimedNotice{Notice: n.Notice, Tries: n.tries})
 			return true, err
 		}, claimNotices, w.now, w.now.plus(lease), limit))
 	})
@@ -162,7 +164,7 @@ func (b *batch) disable(h *head, sub *subscription, reason string) (bool, error)
 
 // consequences applies a decision to the subscription, and stores the notices that people
 // get of it.
-func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Decision) error {
+func (b *batch) consequences(h *head, sub *subscription, l *live, d *dispatch.Decision) error {
 	if d.Disable != "" {
 		if disabled, err := b.disable(h, sub, d.Disable); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -42,8 +43,8 @@ func TestNoticesMeetNoLockOfACaller(t *testing.T) {
 		require.ErrorIs(t, err, sender.ErrInvalidEvent)
 	}
 
-	d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{
-		Policy: sender.Policy{DisableAfter: time.Nanosecond},
+	d, err := dispatch.New(s, keys, &dispatch.Config{
+		Policy: dispatch.Policy{DisableAfter: time.Nanosecond},
 		UnguardedTransport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
 		}),

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -19,18 +20,18 @@ const (
 // payloads are the events that were read, by their positions.
 type payloads struct {
 	at       map[int64]int
-	list     []sender.Payload
+	list     []dispatch.Payload
 	position map[int64]int64 // of events that are read by their numbers
 
 	// The row that is being read: one for all, as there are many.
 	no      int64
 	created timestamp
-	row     sender.Payload
+	row     dispatch.Payload
 	columns []any
 }
 
 func newPayloads(n int) *payloads {
-	p := &payloads{at: make(map[int64]int, n), list: make([]sender.Payload, 0, n)}
+	p := &payloads{at: make(map[int64]int, n), list: make([]dispatch.Payload, 0, n)}
 	e := &p.row.Event
 	p.columns = []any{&p.no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &p.created, &e.Notice, &e.URL, &p.row.Body}
 	return p
@@ -50,13 +51,13 @@ func (p *payloads) scan(r rows) error {
 	return nil
 }
 
-func (p *payloads) add(position int64, e *sender.Payload) {
+func (p *payloads) add(position int64, e *dispatch.Payload) {
 	p.at[position] = len(p.list)
 	p.list = append(p.list, *e)
 }
 
 // Payloads implements sender.DispatchStore.
-func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {
+func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
 	var read *payloads
 	err := c.dispatching().read(ctx, func(w *work) error {
 		read = newPayloads(len(events))
@@ -65,7 +66,7 @@ func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]sender.P
 	if err != nil {
 		return nil, fail("reading events", err)
 	}
-	all := make(map[int64]sender.Payload, len(events))
+	all := make(map[int64]dispatch.Payload, len(events))
 	for no, i := range read.at {
 		all[no] = read.list[i]
 	}
@@ -89,7 +90,7 @@ func (b *batch) readArrived(numbers, positions []int64) {
 	}
 	b.payloads = append(b.payloads, p)
 	if len(unread) > 0 {
-		b.committed(query{b.text(selectArrived), []any{distinct(unread)}}, p.scan)
+		b.committed(b.query(selectArrived, distinct(unread)).rows(p.scan))
 	}
 }
 
@@ -97,23 +98,23 @@ func (b *batch) readArrived(numbers, positions []int64) {
 func (b *batch) readPayloads(positions []int64) {
 	p := newPayloads(len(positions))
 	b.payloads = append(b.payloads, p)
-	b.committed(query{b.text(selectPayloads), []any{distinct(positions)}}, p.scan)
+	b.committed(b.query(selectPayloads, distinct(positions)).rows(p.scan))
 }
 
 // payload returns the event of a claim, if it was read.
-func (b *batch) payload(position int64) (p *sender.Payload, read bool) {
+func (b *batch) payload(position int64) (p *dispatch.Payload, read bool) {
 	for _, some := range b.payloads {
 		if i, ok := some.at[position]; ok {
 			return &some.list[i], true
 		}
 	}
-	return &sender.Payload{}, false
+	return &dispatch.Payload{}, false
 }
 
 // giveBodies puts the events that were read after the commit into the claims. Claims of
 // events that were redacted in the meantime are cancelled.
 func (c *core) giveBodies(ctx context.Context, b *batch) {
-	var redacted []sender.Claimed
+	var redacted []dispatch.Claimed
 	kept := b.out.Claimed[:0]
 	for _, cl := range b.out.Claimed {
 		p, there := b.payload(cl.Key.Event)
@@ -132,9 +133,9 @@ func (c *core) giveBodies(ctx context.Context, b *batch) {
 }
 
 // cancelClaimed ends claims of redacted events, which nobody will attempt.
-func (c *core) cancelClaimed(ctx context.Context, claims []sender.Claimed) error {
-	key := func(cl sender.Claimed) sender.DeliveryKey { return cl.Key }
-	return c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) error {
+func (c *core) cancelClaimed(ctx context.Context, claims []dispatch.Claimed) error {
+	key := func(cl dispatch.Claimed) dispatch.DeliveryKey { return cl.Key }
+	return c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) error {
 		keys := column(claims, key)
 		if err := b.lock(subscriptionsOf(keys)); err != nil {
 			return err
@@ -147,7 +148,7 @@ func (c *core) cancelClaimed(ctx context.Context, claims []sender.Claimed) error
 			h.leased--
 			b.end(h, &l, rules.Cancelled(l.single), class)
 			return true, err
-		}, deleteRedacted, subscriptionsOf(keys), eventsOf(keys), column(claims, func(cl sender.Claimed) int64 { return cl.Token }))
+		}, deleteRedacted, subscriptionsOf(keys), eventsOf(keys), column(claims, func(cl dispatch.Claimed) int64 { return cl.Token }))
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // crowd is a schema with many subscriptions. A claim takes deliveries of a few.
@@ -82,7 +83,7 @@ func (c *crowd) fill() {
 		return err
 	}))
 	for more := true; more; {
-		x, err := c.Expand(ctx, sender.ExpandParams{Events: 100, Deliveries: 1000})
+		x, err := c.Expand(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 1000})
 		require.NoError(t, err)
 		more = x.More
 	}
@@ -139,9 +140,9 @@ func (c *crowd) plan(text string, settings string) string {
 // atClaims are the statements that each step runs: of expanding, recording and
 // claiming.
 var atClaims = []string{
-	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectLeftOf", "deleteLost", "selectLeasesEnd",
+	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectSkippedOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
-	"selectUnexpanded", "selectFew", "selectAskers", "selectAllAskers", "selectAddressed", "selectUnexpandedLeft", "deleteOutbox", "updateOutbox", "selectObjects",
+	"selectUnexpanded", "selectFew", "selectMatches", "selectAllMatches", "selectAddressed", "selectUnexpandedSkips", "deleteOutbox", "updateOutbox", "selectObjects",
 }
 
 // small are the tables that may be read to their end.
@@ -187,7 +188,7 @@ func TestPlans(t *testing.T) {
 		for name, index := range map[string]string{
 			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey", "takeLeases of one": "surehook_leases_pkey",
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due", "nextDue shared": "surehook_heads_due",
-			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllAskers": "surehook_patterns_all", "selectAskers": "surehook_patterns_pkey",
+			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllMatches": "surehook_patterns_all", "selectMatches": "surehook_patterns_pkey",
 		} {
 			require.Contains(t, c.plan(all[name], txSettings), " using "+index+" ", "%s: %s", when, name)
 		}
@@ -222,14 +223,14 @@ func (c *crowd) blocks() (n int) {
 // A claim reads no more with a million deliveries that cannot be claimed than without.
 func TestCostOfAClaimDoesNotDependOnWhatIsParked(t *testing.T) {
 	c := newCrowd(t)
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	exchange := func() (blocks float64) { // of each that is recorded or claimed
-		b := sender.Batch{Decide: sender.Policy{}.Decide}
+		b := dispatch.Batch{Decide: dispatch.Policy{}.Decide}
 		b.Claim.Lease = time.Minute
-		b.Claim.Lanes[sender.LaneNew] = sender.LaneParams{Slots: 100, PerSubscriber: 10, PerSubscription: 2}
+		b.Claim.Lanes[sender.LaneNew] = dispatch.LaneParams{Slots: 100, PerSubscriber: 10, PerSubscription: 2}
 		b.Claim.Lanes[sender.LaneProven] = b.Claim.Lanes[sender.LaneNew]
 		for i := range claimed {
-			b.Results = append(b.Results, sender.Result{Key: claimed[i].Key, Token: claimed[i].Token, Number: claimed[i].Number, StartedAt: claimed[i].At, StatusCode: 204})
+			b.Results = append(b.Results, dispatch.Result{Key: claimed[i].Key, Token: claimed[i].Token, Number: claimed[i].Number, StartedAt: claimed[i].At, StatusCode: 204})
 		}
 		before := c.blocks()
 		got, err := c.RecordAndClaim(context.Background(), b)

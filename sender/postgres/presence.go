@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -28,10 +28,10 @@ const (
 const takeOverBatch = 256
 
 // Beat implements sender.DispatchStore. It is one statement, on a connection of its own.
-func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
+func (c *core) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error {
-		w.pipeline.queue(query{w.text(storeBeatAndRead), []any{p.Process, p.Beat}}, func(r rows) error { return r.Scan(&nos, &beats) })
+		w.pipeline.queue(w.query(storeBeatAndRead, p.Process, p.Beat).rows(func(r rows) error { return r.Scan(&nos, &beats) }))
 		return nil
 	})
 	known := presences(nos, beats)
@@ -40,7 +40,7 @@ func (c *core) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, 
 }
 
 // Present implements sender.DispatchStore.
-func (c *core) Present(ctx context.Context) ([]sender.Presence, error) {
+func (c *core) Present(ctx context.Context) ([]dispatch.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().readOne(ctx, present, nil, &nos, &beats)
 	known := presences(nos, beats)
@@ -48,19 +48,19 @@ func (c *core) Present(ctx context.Context) ([]sender.Presence, error) {
 	return known, fail("reading the processes", err)
 }
 
-func presences(nos, beats []int64) []sender.Presence {
-	known := make([]sender.Presence, len(nos))
+func presences(nos, beats []int64) []dispatch.Presence {
+	known := make([]dispatch.Presence, len(nos))
 	for i, no := range nos {
-		known[i] = sender.Presence{Process: no, Beat: beats[i]}
+		known[i] = dispatch.Presence{Process: no, Beat: beats[i]}
 	}
 	return known
 }
 
 // TakeOver implements sender.DispatchStore.
-func (c *core) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
+func (c *core) TakeOver(ctx context.Context, p dispatch.Presence) (ended int, err error) {
 	for over := false; !over && err == nil; {
 		var n int
-		err = c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) (err error) {
+		err = c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) (err error) {
 			n, over, err = b.takeOver(p)
 			return fail("taking over", err)
 		})
@@ -76,7 +76,7 @@ func (c *core) TakeOver(ctx context.Context, p sender.Presence) (ended int, err 
 
 // takeOver ends the leases of some subscriptions. over: the process lives, or it has no
 // more leases.
-func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
+func (b *batch) takeOver(p dispatch.Presence) (ended int, over bool, err error) {
 	subscriptions, err := b.numbers(selectHeldBy, p.Process, b.now, takeOverBatch)
 	if err != nil {
 		return 0, false, err
@@ -116,6 +116,6 @@ func (b *batch) takeOver(p sender.Presence) (ended int, over bool, err error) {
 }
 
 // Leave implements sender.DispatchStore.
-func (c *core) Leave(ctx context.Context, p sender.Presence) error {
+func (c *core) Leave(ctx context.Context, p dispatch.Presence) error {
 	return fail("leaving", c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(deleteProcess, p.Process, p.Beat) }))
 }

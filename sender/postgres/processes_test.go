@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // loops runs fn twice with each of some stores.
@@ -35,12 +37,12 @@ func TestProcessesClaimEachDeliveryOnce(t *testing.T) {
 	publish(t, first, events, 7)
 
 	var mu sync.Mutex
-	times := map[sender.DeliveryKey]int{}
+	times := map[dispatch.DeliveryKey]int{}
 	made, recorded := 0, 0
 	loops(t, []*pgxStore{first, p.store(t)}, func(ctx context.Context, s *pgxStore) error {
-		var claimed []sender.Claimed
+		var claimed []dispatch.Claimed
 		for done := false; !done; {
-			x, err := s.Expand(ctx, sender.ExpandParams{Events: 64, Deliveries: 64})
+			x, err := s.Expand(ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64})
 			if err != nil {
 				return err
 			}
@@ -96,7 +98,7 @@ func TestLeaseIsTakenOverByAnotherProcess(t *testing.T) {
 	require.Len(t, late.Recorded, 1)
 	require.True(t, late.Recorded[0].Lost, "the late result")
 	require.Empty(t, late.Claimed)
-	list, _, err := slow.Deliveries(ctx, sender.DeliveryQuery{})
+	list, _, err := slow.Deliveries(ctx, history.DeliveryQuery{})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.True(t, list[0].InFlight, "the late result must not end the other's attempt")
@@ -168,7 +170,7 @@ func TestMaxInFlightHoldsAcrossProcesses(t *testing.T) {
 	stores := []*pgxStore{first, p.store(t)}
 	for recorded := 0; recorded < events; {
 		var mu sync.Mutex
-		var inFlight []sender.Claimed
+		var inFlight []dispatch.Claimed
 		loops(t, stores, func(ctx context.Context, s *pgxStore) error {
 			c, err := s.RecordAndClaim(ctx, batchOf(nil, 2))
 			mu.Lock()

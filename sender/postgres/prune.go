@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -27,10 +27,10 @@ type pruning struct {
 // Prune implements sender.DispatchStore. It looks for what can go in a transaction that
 // only reads and locks nothing, and removes it in another one. The space that it frees is
 // used again after a vacuum; the tables do not shrink.
-func (c *core) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
+func (c *core) Prune(ctx context.Context, params dispatch.PruneParams) (dispatch.Pruned, error) {
 	batch, err := rules.NewPrunePass(params)
 	if err != nil {
-		return sender.Pruned{}, err
+		return dispatch.Pruned{}, err
 	}
 	p := &pruning{core: c, ctx: ctx, PrunePass: batch}
 	at := func(step func(before timestamp) (bool, error)) rules.PruneStep {

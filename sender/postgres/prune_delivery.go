@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -54,7 +55,7 @@ func (p *pruning) ends(status sender.Status, before timestamp, removed *int) (mo
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	var gone []sender.DeliveryKey
+	var gone []dispatch.DeliveryKey
 	err = p.dispatching().write(p.ctx, func(w *work) (err error) {
 		if status == sender.StatusDeadLettered { // nobody changes a cancelled one
 			if err := w.execs(holdHeads, distinct(subscriptions)); err != nil {
@@ -74,12 +75,12 @@ func (p *pruning) ends(status sender.Status, before timestamp, removed *int) (mo
 	return len(all) == p.Limit, err
 }
 
-func (w *work) deleteAttempts(of []sender.DeliveryKey) error {
+func (w *work) deleteAttempts(of []dispatch.DeliveryKey) error {
 	return w.execs(deleteAttempts, eventsOf(of), subscriptionsOf(of))
 }
 
 // fewerDead subtracts the removed dead letters from the counts of their subscriptions.
-func (w *work) fewerDead(gone []sender.DeliveryKey) error {
+func (w *work) fewerDead(gone []dispatch.DeliveryKey) error {
 	counts := map[int64]int64{}
 	for _, k := range gone {
 		counts[k.Subscription]++
@@ -89,7 +90,7 @@ func (w *work) fewerDead(gone []sender.DeliveryKey) error {
 }
 
 func (p *pruning) delivered(before timestamp) (more bool, err error) {
-	var old []sender.DeliveryKey
+	var old []dispatch.DeliveryKey
 	err = p.dispatching().read(p.ctx, func(w *work) error {
 		var until int64
 		if err := w.row(selectPositionBefore, before).Scan(&until); err != nil { // a delivery that ended before was published before
@@ -100,7 +101,7 @@ func (p *pruning) delivered(before timestamp) (more bool, err error) {
 			var goes bool
 			err := r.Scan(&p.At.Event, &p.At.Subscription, &goes)
 			if goes {
-				old = append(old, sender.DeliveryKey{Event: p.At.Event, Subscription: p.At.Subscription})
+				old = append(old, dispatch.DeliveryKey{Event: p.At.Event, Subscription: p.At.Subscription})
 			}
 			looked++
 			more = looked == pruneLook*p.Limit || len(old) == p.Limit
@@ -110,7 +111,7 @@ func (p *pruning) delivered(before timestamp) (more bool, err error) {
 	if err != nil || len(old) == 0 {
 		return more, err
 	}
-	var still []sender.DeliveryKey
+	var still []dispatch.DeliveryKey
 	err = p.dispatching().write(p.ctx, func(w *work) (err error) {
 		if err := w.execs(holdHeads, distinct(subscriptionsOf(old))); err != nil {
 			return err
@@ -124,10 +125,10 @@ func (p *pruning) delivered(before timestamp) (more bool, err error) {
 	return more, err
 }
 
-func eventsOf(keys []sender.DeliveryKey) []int64 {
-	return column(keys, func(k sender.DeliveryKey) int64 { return k.Event })
+func eventsOf(keys []dispatch.DeliveryKey) []int64 {
+	return column(keys, func(k dispatch.DeliveryKey) int64 { return k.Event })
 }
 
-func subscriptionsOf(keys []sender.DeliveryKey) []int64 {
-	return column(keys, func(k sender.DeliveryKey) int64 { return k.Subscription })
+func subscriptionsOf(keys []dispatch.DeliveryKey) []int64 {
+	return column(keys, func(k dispatch.DeliveryKey) int64 { return k.Subscription })
 }

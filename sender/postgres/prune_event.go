@@ -38,35 +38,8 @@ type oldEvent struct{ position, no int64 }
 
 func (p *pruning) events(before timestamp) (more bool, err error) {
 	var old []oldEvent
-	err = p.dispatching().read(p.ctx, func(w *work) error {
-		var until int64
-		if err := w.row(selectPositionBefore, before).Scan(&until); err != nil {
-			return err
-		}
-		looked, bytes := 0, 0
-		err := w.each(func(r rows) (bool, error) {
-			var e oldEvent
-			var size int
-			var keeps bool
-			err := r.Scan(&e.position, &e.no, &size, &keeps)
-			p.At.Event = e.position
-			if !keeps {
-				old = append(old, e)
-				bytes += size
-			}
-			looked++
-			more = looked == pruneLook*p.Limit || len(old) == p.Limit || bytes >= pruneBytes
-			return !more, err
-		}, selectOldEvents, p.At.Event, until, before, pruneLook*p.Limit)
-		if err != nil || len(old) == 0 {
-			return err
-		}
-		live, err := w.numbers(selectLiveEvents, old[0].position, old[len(old)-1].position)
-		slices.Sort(live)
-		old = slices.DeleteFunc(old, func(e oldEvent) bool {
-			_, is := slices.BinarySearch(live, e.position)
-			return is
-		})
+	err = p.dispatching().read(p.ctx, func(w *work) (err error) {
+		old, more, err = p.oldEvents(w, before)
 		return err
 	})
 	if err != nil || len(old) == 0 {
@@ -96,4 +69,38 @@ func (p *pruning) events(before timestamp) (more bool, err error) {
 	})
 	p.Out.Events += int(n)
 	return more, err
+}
+
+// oldEvents finds the next events that may go. more tells whether there may be others
+// behind them.
+func (p *pruning) oldEvents(w *work, before timestamp) (old []oldEvent, more bool, err error) {
+	var until int64
+	if err := w.row(selectPositionBefore, before).Scan(&until); err != nil {
+		return nil, false, err
+	}
+	looked, bytes := 0, 0
+	err = w.each(func(r rows) (bool, error) {
+		var e oldEvent
+		var size int
+		var keeps bool
+		err := r.Scan(&e.position, &e.no, &size, &keeps)
+		p.At.Event = e.position
+		if !keeps {
+			old = append(old, e)
+			bytes += size
+		}
+		looked++
+		more = looked == pruneLook*p.Limit || len(old) == p.Limit || bytes >= pruneBytes
+		return !more, err
+	}, selectOldEvents, p.At.Event, until, before, pruneLook*p.Limit)
+	if err != nil || len(old) == 0 {
+		return nil, more, err
+	}
+	live, err := w.numbers(selectLiveEvents, old[0].position, old[len(old)-1].position)
+	slices.Sort(live)
+	old = slices.DeleteFunc(old, func(e oldEvent) bool {
+		_, is := slices.BinarySearch(live, e.position)
+		return is
+	})
+	return old, more, err
 }

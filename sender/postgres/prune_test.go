@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 
 // pruneAll makes a whole pass.
 func (f *forgetting) pruneAll(before time.Time, limit int) error {
-	p := sender.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Rollups: before, Limit: limit}
+	p := dispatch.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Rollups: before, Limit: limit}
 	for {
 		got, err := f.Prune(f.Context(), p)
 		if err != nil || got.Cursor == "" {
@@ -57,10 +59,10 @@ func TestForgettingBesideAPublish(t *testing.T) {
 		p.advance(t, time.Hour)
 		now := time.Time{}
 		require.NoError(t, p.pool.QueryRow(t.Context(), `SELECT `+clockOf(p.schema)).Scan(&now))
-		got, err := s.Prune(t.Context(), sender.PruneParams{Events: now, Objects: now, Limit: 10})
+		got, err := s.Prune(t.Context(), dispatch.PruneParams{Events: now, Objects: now, Limit: 10})
 		require.NoError(t, err)
 		for got.Cursor != "" {
-			next, err := s.Prune(t.Context(), sender.PruneParams{Events: now, Objects: now, Limit: 10, Cursor: got.Cursor})
+			next, err := s.Prune(t.Context(), dispatch.PruneParams{Events: now, Objects: now, Limit: 10, Cursor: got.Cursor})
 			require.NoError(t, err)
 			got.Objects, got.Cursor = got.Objects+next.Objects, next.Cursor
 		}
@@ -124,10 +126,10 @@ func TestPruneBesideEverything(t *testing.T) {
 		}
 	}
 	for range 2 { // expand, claim and record
-		var claimed []sender.Claimed
+		var claimed []dispatch.Claimed
 		var n int
 		g.Go(until(func() error {
-			if _, err := f.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+			if _, err := f.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
 				return err
 			}
 			b := recordAs(claimed, sender.ClassNone)
@@ -146,7 +148,7 @@ func TestPruneBesideEverything(t *testing.T) {
 				}
 				ids = append(ids, "dlv_"+d.Event.ID[len("evt_"):]+"_"+strconv.FormatInt(d.Key.Subscription, 36))
 				if i%7 == 0 {
-					err = errors.Join(err, f.Release(ctx, []sender.Release{{Key: d.Key, Token: d.Token}}))
+					err = errors.Join(err, f.Release(ctx, []dispatch.Release{{Key: d.Key, Token: d.Token}}))
 				}
 			}
 			return err
@@ -166,7 +168,7 @@ func TestPruneBesideEverything(t *testing.T) {
 		return err
 	}))
 	g.Go(until(func() error {
-		_, err := f.Redact(ctx, sender.RedactParams{Subscriber: owners[0], Limit: 10})
+		_, err := f.Redact(ctx, history.RedactParams{Subscriber: owners[0], Limit: 10})
 		return err
 	}))
 	g.Go(until(func() error { // resumes one and skips its backlog
@@ -192,7 +194,7 @@ func TestPruneBesideEverything(t *testing.T) {
 	f.headsRight()
 
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error { return f.DeleteSubscriptionTx(ctx, tx, subscriptions[2]) })
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for {
 		f.expand()
 		f.advance(24 * time.Hour)
@@ -203,7 +205,7 @@ func TestPruneBesideEverything(t *testing.T) {
 			break
 		}
 	}
-	_, err := f.Redact(t.Context(), sender.RedactParams{Subscriber: owners[0], Limit: 1000})
+	_, err := f.Redact(t.Context(), history.RedactParams{Subscriber: owners[0], Limit: 1000})
 	require.NoError(t, err)
 	require.Zero(t, f.count(snippetsLeft))
 	require.Zero(t, f.count(liveRedacted))
@@ -221,7 +223,7 @@ func TestPruneBesideExpansion(t *testing.T) {
 	f := newForgetting(t)
 	f.subscribe(3)
 	require.NoError(t, f.publish(eventTo("")))
-	_, err := f.Expand(t.Context(), sender.ExpandParams{Events: 1, Deliveries: 1})
+	_, err := f.Expand(t.Context(), dispatch.ExpandParams{Events: 1, Deliveries: 1})
 	require.NoError(t, err)
 	_, err = f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
 	require.NoError(t, err)
@@ -243,7 +245,7 @@ func TestPruneBesideRedelivery(t *testing.T) {
 	_, err := f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
 	require.NoError(t, err)
 	f.advance(100 * time.Hour)
-	page, _, err := f.Deliveries(t.Context(), sender.DeliveryQuery{})
+	page, _, err := f.Deliveries(t.Context(), history.DeliveryQuery{})
 	require.NoError(t, err)
 	release := f.hold("surehook_waiting")
 	redelivered := f.begun(func(ctx context.Context) error { return f.Redeliver(ctx, page[0].ID, time.Time{}) })

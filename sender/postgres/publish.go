@@ -147,19 +147,19 @@ func (s *Store[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft)
 
 func (w *work) publish(drafts []sender.Draft) ([]sender.Ref, error) {
 	qs := make([]query, len(drafts))
-	for i := range drafts {
-		qs[i] = w.publishQuery(&drafts[i])
-	}
 	refs := make([]sender.Ref, len(drafts))
-	err := w.many(w.ctx, qs, func(i int, r rows) error {
-		ref := sender.Ref{ID: drafts[i].ID}
-		var subscription int64
-		var commit *string // database/sql has no column left out
-		err := r.Scan(&ref.Version, &subscription, &commit)
-		ref.Delivery = onlyDelivery(ref.ID, subscription)
-		refs[i] = ref
-		return err
-	})
+	for i := range drafts {
+		qs[i] = w.publishQuery(&drafts[i]).rows(func(r rows) error {
+			ref := sender.Ref{ID: drafts[i].ID}
+			var subscription int64
+			var commit *string // database/sql cannot leave a column out
+			err := r.Scan(&ref.Version, &subscription, &commit)
+			ref.Delivery = onlyDelivery(ref.ID, subscription)
+			refs[i] = ref
+			return err
+		})
+	}
+	err := w.send(qs...)
 	if err != nil {
 		return nil, fail("publishing", err)
 	}
@@ -187,7 +187,7 @@ func (w *work) publishQuery(d *sender.Draft) query {
 	for i, of := range n.uses {
 		args[i] = all[of]
 	}
-	return query{w.text(n.text), args}
+	return w.query(n.text, args...)
 }
 
 // refused finds out why a draft was not published: its key is known, or something forbids

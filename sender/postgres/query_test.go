@@ -13,6 +13,8 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -81,7 +83,7 @@ func (a *asking) publishDrafts(drafts ...sender.Draft) {
 func (a *asking) expand(s *postgres.Store[pgx.Tx]) {
 	a.Helper()
 	for more := true; more; {
-		x, err := s.Expand(a.Context(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, err := s.Expand(a.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 		require.NoError(a, err)
 		more = x.More
 	}
@@ -95,36 +97,36 @@ func TestListsAreBounded(t *testing.T) {
 	a.publishDrafts(rare)
 	a.advance(2 * time.Minute)
 	later := start.Add(time.Minute)
-	a.publish(sender.MaxExamined)
+	a.publish(history.MaxExamined)
 	a.expand(s)
 
-	deliveries, next, err := s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare"})
+	deliveries, next, err := s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare"})
 	require.NoError(t, err)
 	require.Empty(t, deliveries)
 	require.NotEmpty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Cursor: next})
+	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Cursor: next})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
 	require.Empty(t, next)
 
-	events, next, err := s.Events(ctx, sender.EventQuery{Type: "rare"})
+	events, next, err := s.Events(ctx, history.EventQuery{Type: "rare"})
 	require.NoError(t, err)
 	require.Empty(t, events)
-	events, next, err = s.Events(ctx, sender.EventQuery{Type: "rare", Cursor: next})
+	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Cursor: next})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Empty(t, next)
 
 	// A query with an event's id or a time does not search other events.
-	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Until: later})
+	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Until: later})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
 	require.Empty(t, next)
-	events, next, err = s.Events(ctx, sender.EventQuery{Type: "rare", Until: later})
+	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Until: later})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Empty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{Event: rare.ID, EventType: "rare"})
+	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{Event: rare.ID, EventType: "rare"})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
 	require.Empty(t, next)
@@ -137,7 +139,7 @@ func TestListOfManySubscriptions(t *testing.T) {
 		a.publish(c.events)
 		a.expand(a.stores[0])
 		want := []string{}
-		all, next, err := a.stores[0].Events(t.Context(), sender.EventQuery{Limit: 200})
+		all, next, err := a.stores[0].Events(t.Context(), history.EventQuery{Limit: 200})
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Len(t, all, c.events)
@@ -146,7 +148,7 @@ func TestListOfManySubscriptions(t *testing.T) {
 				want = append(want, fmt.Sprintf("%s wsub_%d", e.ID, i))
 			}
 		}
-		for _, q := range []sender.DeliveryQuery{{}, {Status: sender.StatusPending}, {Subscriber: a.subscriber}} {
+		for _, q := range []history.DeliveryQuery{{}, {Status: sender.StatusPending}, {Subscriber: a.subscriber}} {
 			var got []string
 			q.Limit = 200
 			for {
@@ -176,8 +178,8 @@ func TestAheadAfterResume(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, claims.Claimed, 3)
 	b = batchOf(claims.Claimed, 0)
-	b.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
+	b.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
 	}
 	_, err = s.RecordAndClaim(t.Context(), b)
 	require.NoError(t, err)
@@ -190,7 +192,7 @@ func TestAheadAfterResume(t *testing.T) {
 	a.publish(1)
 	pending := func() int {
 		a.expand(s)
-		all, _, err := s.Deliveries(t.Context(), sender.DeliveryQuery{Status: sender.StatusPending})
+		all, _, err := s.Deliveries(t.Context(), history.DeliveryQuery{Status: sender.StatusPending})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		facts, err := s.Facts(t.Context(), all[0].ID)
@@ -222,15 +224,15 @@ func TestPublishedInAnOldTransaction(t *testing.T) {
 	a.publish(2)
 	a.expand(s)
 
-	deliveries, next, err := s.Deliveries(ctx, sender.DeliveryQuery{Until: start.Add(time.Second)})
+	deliveries, next, err := s.Deliveries(ctx, history.DeliveryQuery{Until: start.Add(time.Second)})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
 	require.Equal(t, old.ID, deliveries[0].Event.ID)
 	require.Empty(t, next)
-	deliveries, _, err = s.Deliveries(ctx, sender.DeliveryQuery{Since: start.Add(time.Second)})
+	deliveries, _, err = s.Deliveries(ctx, history.DeliveryQuery{Since: start.Add(time.Second)})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 5)
-	events, _, err := s.Events(ctx, sender.EventQuery{Until: start.Add(time.Second)})
+	events, _, err := s.Events(ctx, history.EventQuery{Until: start.Add(time.Second)})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Equal(t, old.ID, events[0].ID)
@@ -277,11 +279,11 @@ func TestRollupsOfSeveralDispatchers(t *testing.T) {
 	var all sync.WaitGroup
 	for range dispatchers {
 		all.Go(func() {
-			b := sender.Batch{Decide: sender.Policy{}.Decide}
+			b := dispatch.Batch{Decide: dispatch.Policy{}.Decide}
 			for {
 				b.Claim.Lease = time.Minute
 				for lane := range b.Claim.Lanes {
-					b.Claim.Lanes[lane] = sender.LaneParams{Slots: 3, PerSubscriber: 3, PerSubscription: 3}
+					b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: 3, PerSubscriber: 3, PerSubscription: 3}
 				}
 				out, err := s.RecordAndClaim(t.Context(), b)
 				if err != nil {
@@ -294,7 +296,7 @@ func TestRollupsOfSeveralDispatchers(t *testing.T) {
 				b.Results = nil
 				for i := range out.Claimed {
 					c := &out.Claimed[i]
-					b.Results = append(b.Results, sender.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, StatusCode: 204})
+					b.Results = append(b.Results, dispatch.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, StatusCode: 204})
 				}
 			}
 		})

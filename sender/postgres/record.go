@@ -2,16 +2,17 @@ package postgres
 
 import (
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
-func (b *batch) recordAll(leases map[sender.DeliveryKey]*live) error {
+func (b *batch) recordAll(leases map[dispatch.DeliveryKey]*live) error {
 	if len(b.Results) == 0 {
 		return nil
 	}
-	b.out.Recorded = make([]sender.Outcome, len(b.Results))
+	b.out.Recorded = make([]dispatch.Outcome, len(b.Results))
 	b.attempts = make([]attempt, 0, len(b.Results))
-	b.fresh = make([]sender.DeliveryKey, 0, len(b.Results))
+	b.fresh = make([]dispatch.DeliveryKey, 0, len(b.Results))
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
 		l := leases[r.Key]
@@ -38,13 +39,13 @@ func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.Eve
 	}
 	target := *sub.Target
 	target.Lane = h.health.Lane
-	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Outcome: sender.Outcome{Decision: decision}, Target: &target, Event: info, Result: r})
+	b.out.Interrupted = append(b.out.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: decision}, Target: &target, Event: info, Result: r})
 	return nil
 }
 
 // settle stores an attempt whose lease was taken away, and applies what the rules decide
 // about it.
-func (b *batch) settle(h *head, sub *subscription, l *live, r *sender.Result) (sender.Decision, error) {
+func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) (dispatch.Decision, error) {
 	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
 		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: sub.skips(l.epoch, l.event), Redacted: l.redacted,
 		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,

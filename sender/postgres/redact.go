@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -49,7 +51,7 @@ const (
 // Redact implements sender.HistoryStore. It reads all kept events once. The removed bytes
 // stay in the tables until a vacuum, and in the WAL and its archives as long as these are
 // kept.
-func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
+func (c *core) Redact(ctx context.Context, p history.RedactParams) (out history.Redacted, err error) {
 	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {
 		return out, err
@@ -76,7 +78,7 @@ func (c *core) Redact(ctx context.Context, p sender.RedactParams) (out sender.Re
 		out, err = c.redact(ctx, events)
 	}
 	if err != nil {
-		return sender.Redacted{}, fail("redacting", err)
+		return history.Redacted{}, fail("redacting", err)
 	}
 	out.Cursor = rules.RedactCursor(to, upTo)
 	return out, nil
@@ -97,7 +99,7 @@ func (w *work) everSubscriber(id string) (no int64, err error) {
 // redact removes the bodies first: from then on nothing of the events is claimed, and no
 // deliveries are made of them. The snippets go last: all leases of before are marked by
 // then, so no result brings another snippet.
-func (c *core) redact(ctx context.Context, events []int64) (out sender.Redacted, err error) {
+func (c *core) redact(ctx context.Context, events []int64) (out history.Redacted, err error) {
 	err = c.write(ctx, func(w *work) error {
 		n, err := w.exec(removeBodies, events)
 		out.Events = int(n)
@@ -116,7 +118,7 @@ func (c *core) redact(ctx context.Context, events []int64) (out sender.Redacted,
 		return out, err
 	}
 	var positions []int64
-	var live []sender.DeliveryKey
+	var live []dispatch.DeliveryKey
 	err = c.read(ctx, func(w *work) (err error) {
 		if positions, err = w.numbers(selectPositions, events); err == nil {
 			live, err = w.keys(selectLiveOf, positions)
@@ -138,8 +140,8 @@ func (c *core) redact(ctx context.Context, events []int64) (out sender.Redacted,
 
 // cancelRedacted ends the live deliveries that are not in flight, and marks the leases of
 // the others.
-func (c *core) cancelRedacted(ctx context.Context, keys []sender.DeliveryKey) (n int, err error) {
-	err = c.batch(ctx, sender.Batch{}, func(b *batch) (err error) {
+func (c *core) cancelRedacted(ctx context.Context, keys []dispatch.DeliveryKey) (n int, err error) {
+	err = c.batch(ctx, dispatch.Batch{}, func(b *batch) (err error) {
 		if err := b.lock(subscriptionsOf(keys)); err != nil {
 			return err
 		}
@@ -153,9 +155,9 @@ func (c *core) cancelRedacted(ctx context.Context, keys []sender.DeliveryKey) (n
 }
 
 func (c *core) redactAttempts(ctx context.Context, positions []int64) error {
-	var after sender.DeliveryKey
+	var after dispatch.DeliveryKey
 	for {
-		var last sender.DeliveryKey
+		var last dispatch.DeliveryKey
 		err := c.write(ctx, func(w *work) error {
 			last = after
 			done, err := w.keys(removeSnippets, positions, after.Event, after.Subscription, redactRows)

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 const (
@@ -25,21 +27,21 @@ func TestRedactBesideExpansion(t *testing.T) {
 	require.NoError(t, f.publish(eventTo(""), eventTo(owners[0])))
 	release := f.hold("surehook_pending")
 	expanded := f.begun(func(ctx context.Context) error {
-		_, err := f.Expand(ctx, sender.ExpandParams{Events: 1, Deliveries: 2})
+		_, err := f.Expand(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 2})
 		return err
 	})
 	f.waits(1)
-	var out sender.Redacted
+	var out history.Redacted
 	redacted := f.begun(func(ctx context.Context) (err error) {
 		object := f.object(t)
-		out, err = f.Redact(ctx, sender.RedactParams{Object: object, Limit: 10})
+		out, err = f.Redact(ctx, history.RedactParams{Object: object, Limit: 10})
 		return err
 	})
 	f.waits(2)
 	release()
 	expanded()
 	redacted()
-	require.Equal(t, sender.Redacted{Events: 1, Deliveries: 2}, out)
+	require.Equal(t, history.Redacted{Events: 1, Deliveries: 2}, out)
 	f.expand()
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_ended WHERE status = 'cancelled'`))
 	require.Len(t, f.claim(), 1, "the delivery of the other event")
@@ -69,23 +71,23 @@ func TestRedactBesideRecording(t *testing.T) {
 		return err
 	})
 	f.waits(1)
-	var out sender.Redacted
+	var out history.Redacted
 	redacted := f.begun(func(ctx context.Context) (err error) {
-		out, err = f.Redact(ctx, sender.RedactParams{Subscriber: owners[0], Limit: 10})
+		out, err = f.Redact(ctx, history.RedactParams{Subscriber: owners[0], Limit: 10})
 		return err
 	})
 	f.waits(2)
 	release()
 	recorded()
 	redacted()
-	require.Equal(t, sender.Redacted{Events: 3}, out)
+	require.Equal(t, history.Redacted{Events: 3}, out)
 	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
 	require.Zero(t, f.count(snippetsLeft))
 	_, err := f.RecordAndClaim(t.Context(), recordAs(claimed[1:2], sender.ClassTimeout))
 	require.NoError(t, err)
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_attempts`))
 	require.Zero(t, f.count(snippetsLeft))
-	require.NoError(t, f.Release(t.Context(), []sender.Release{{Key: claimed[2].Key, Token: claimed[2].Token, Due: f.now().Add(time.Hour)}}))
+	require.NoError(t, f.Release(t.Context(), []dispatch.Release{{Key: claimed[2].Key, Token: claimed[2].Token, Due: f.now().Add(time.Hour)}}))
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_ended WHERE status = 'cancelled'`), "what failed, and what was given back")
 	f.headsRight()
 }

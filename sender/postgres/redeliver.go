@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // Redeliver implements sender.HistoryStore.
 func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
-	err := c.batch(ctx, sender.Batch{}, func(b *batch) error {
+	err := c.batch(ctx, dispatch.Batch{}, func(b *batch) error {
 		k, err := b.keyOf(id)
 		if err != nil {
 			return err
@@ -44,7 +45,7 @@ func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) er
 }
 
 // redeliver makes a delivery due at once, and starts its schedule anew.
-func (b *batch) redeliver(h *head, k sender.DeliveryKey, d *delivery) error {
+func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery) error {
 	switch {
 	case d.live != nil && d.live.claimedAt != none: // the attempt in flight becomes the first of the new schedule
 		return b.execs(restartLease, k.Subscription, k.Event, h.epoch)

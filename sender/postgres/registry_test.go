@@ -10,6 +10,8 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -38,12 +40,12 @@ func TestDisablingLeavesWhatSomebodyIsChanging(t *testing.T) {
 	expandAll(t, s)
 	claimed := exchange(t, s, batchOf(nil, 2)).Claimed
 	require.Len(t, claimed, 2)
-	fail := func(c sender.Claimed) sender.Outcome {
+	fail := func(c dispatch.Claimed) dispatch.Outcome {
 		t.Helper()
-		b := batchOf([]sender.Claimed{c}, 0)
+		b := batchOf([]dispatch.Claimed{c}, 0)
 		b.Results[0].Class = sender.ClassStatus
-		b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-			d := sender.Policy{}.Decide(l, h, r, now)
+		b.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+			d := dispatch.Policy{}.Decide(l, h, r, now)
 			d.Disable = "it fails"
 			return d
 		}
@@ -211,7 +213,7 @@ func TestWhatCanBeNoIDIsNotFound(t *testing.T) {
 		}))
 		_, err := s.AcknowledgeNotice(t.Context(), id, "")
 		require.ErrorIs(t, err, sender.ErrNotFound)
-		page, _, err := s.Notices(t.Context(), sender.NoticeQuery{Subscriber: id})
+		page, _, err := s.Notices(t.Context(), history.NoticeQuery{Subscriber: id})
 		require.NoError(t, err)
 		require.Empty(t, page)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -13,45 +13,45 @@ const selectLeasedUnder = `SELECT coalesce(array_agg(subscription), '{}'), coale
 	FROM (SELECT subscription, event, token FROM surehook_leases WHERE token = ANY($1) ORDER BY subscription, event LIMIT $2) l`
 
 // LeasedUnder implements sender.DispatchStore.
-func (c *core) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error) {
+func (c *core) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]dispatch.Release, error) {
 	var subscriptions, events, under []int64
 	err := c.dispatching().readOne(ctx, selectLeasedUnder, []any{tokens, limit}, &subscriptions, &events, &under)
-	found := make([]sender.Release, len(under))
+	found := make([]dispatch.Release, len(under))
 	for i, token := range under {
-		found[i] = sender.Release{Key: sender.DeliveryKey{Event: events[i], Subscription: subscriptions[i]}, Token: token}
+		found[i] = dispatch.Release{Key: dispatch.DeliveryKey{Event: events[i], Subscription: subscriptions[i]}, Token: token}
 	}
 	return found, fail("reading leases", err)
 }
 
 // Release implements sender.DispatchStore.
-func (c *core) Release(ctx context.Context, rs []sender.Release) error {
+func (c *core) Release(ctx context.Context, rs []dispatch.Release) error {
 	if len(rs) == 0 {
 		return nil
 	}
-	return c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) error { return fail("releasing", b.release(rs)) })
+	return c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) error { return fail("releasing", b.release(rs)) })
 }
 
-func (b *batch) release(rs []sender.Release) error {
-	if err := b.lock(column(rs, func(r sender.Release) int64 { return r.Key.Subscription })); err != nil {
+func (b *batch) release(rs []dispatch.Release) error {
+	if err := b.lock(column(rs, func(r dispatch.Release) int64 { return r.Key.Subscription })); err != nil {
 		return err
 	}
-	if err := b.standIn(column(rs, func(r sender.Release) int64 { return r.Key.Subscription })); err != nil {
+	if err := b.standIn(column(rs, func(r dispatch.Release) int64 { return r.Key.Subscription })); err != nil {
 		return err
 	}
-	leases := make(map[sender.DeliveryKey]*live, len(rs))
+	leases := make(map[dispatch.DeliveryKey]*live, len(rs))
 	err := b.each(func(r rows) (bool, error) {
 		var l live
 		err := r.Scan(l.columns()...)
 		leases[l.key()] = &l
 		return true, err
 	}, takeLeases.of(len(rs)),
-		field(rs, func(r sender.Release) int64 { return r.Key.Subscription }),
-		field(rs, func(r sender.Release) int64 { return r.Key.Event }),
-		field(rs, func(r sender.Release) int64 { return r.Token }))
+		field(rs, func(r dispatch.Release) int64 { return r.Key.Subscription }),
+		field(rs, func(r dispatch.Release) int64 { return r.Key.Event }),
+		field(rs, func(r dispatch.Release) int64 { return r.Token }))
 	if err != nil || len(leases) == 0 {
 		return err
 	}
-	var cancelled []sender.DeliveryKey
+	var cancelled []dispatch.DeliveryKey
 	for _, r := range rs {
 		l := leases[r.Key]
 		if l == nil || l.token != r.Token {

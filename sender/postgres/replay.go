@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -26,8 +27,8 @@ const (
 )
 
 // replay is a row of surehook_replays.
-type replay struct {
-	sender.Replay
+type replayRow struct {
+	replay.Replay
 	no        int64
 	set       replaySet
 	rateAt    timestamp
@@ -35,7 +36,7 @@ type replay struct {
 	blockedAt timestamp
 }
 
-func scanReplay(rows rows, more ...any) (r replay, err error) {
+func scanReplay(rows rows, more ...any) (r replayRow, err error) {
 	var filter []byte
 	var created, finished timestamp
 	err = rows.Scan(append([]any{&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary,
@@ -49,7 +50,7 @@ func scanReplay(rows rows, more ...any) (r replay, err error) {
 }
 
 // replayOf finds a replay by its id. locking is the end of the query.
-func (w *work) replayOf(id, locking string) (r replay, err error) {
+func (w *work) replayOf(id, locking string) (r replayRow, err error) {
 	found := false
 	err = w.each(func(rows rows) (bool, error) {
 		found = true
@@ -66,7 +67,7 @@ func (w *work) replayOf(id, locking string) (r replay, err error) {
 // CreateReplay implements sender.ReplayStore. For dead letters lockEnded fixes the set,
 // then its members are counted, and then the replay is stored. For delivered deliveries
 // lockLate fixes the set when the replay is stored.
-func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
 	set := replaySet{filter: r.Filter}
 	err := c.write(ctx, func(w *work) error {
 		if r.Filter.Status == sender.StatusDeadLettered {
@@ -80,20 +81,20 @@ func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time
 		return w.resolve(&set)
 	})
 	if err != nil {
-		return sender.Replay{}, fail("looking for what to replay", err)
+		return replay.Replay{}, fail("looking for what to replay", err)
 	}
 	survey, err := c.survey(ctx, set)
 	if err != nil {
-		return sender.Replay{}, fail("looking for what to replay", err)
+		return replay.Replay{}, fail("looking for what to replay", err)
 	}
 	if err := survey.Within(notBefore); err != nil {
-		return sender.Replay{}, err
+		return replay.Replay{}, err
 	}
 	filter, err := json.Marshal(r.Filter)
 	if err != nil {
-		return sender.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
+		return replay.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
 	}
-	r.Matched, r.Status = survey.Preview().Count, sender.ReplayRunning
+	r.Matched, r.Status = survey.Preview().Count, replay.Running
 	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, time.Time{}
 	err = c.write(ctx, func(w *work) error {
 		r.CreatedAt = w.now.time()
@@ -110,22 +111,22 @@ func (c *core) CreateReplay(ctx context.Context, r sender.Replay, notBefore time
 			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, c.turns.Add(1), r.Matched, w.now))
 	})
 	if err != nil {
-		return sender.Replay{}, err
+		return replay.Replay{}, err
 	}
 	c.Wake()
 	return r, nil
 }
 
 // PreviewReplay implements sender.ReplayStore.
-func (c *core) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender.ReplayPreview, error) {
+func (c *core) PreviewReplay(ctx context.Context, f replay.Filter) (replay.Preview, error) {
 	set := replaySet{filter: f}
 	err := c.read(ctx, func(w *work) error { return w.resolve(&set) })
 	if err != nil {
-		return sender.ReplayPreview{}, fail("previewing a replay", err)
+		return replay.Preview{}, fail("previewing a replay", err)
 	}
 	survey, err := c.survey(ctx, set)
 	if err != nil {
-		return sender.ReplayPreview{}, fail("previewing a replay", err)
+		return replay.Preview{}, fail("previewing a replay", err)
 	}
 	return survey.Preview(), nil
 }
@@ -143,7 +144,7 @@ func (c *core) survey(ctx context.Context, set replaySet) (survey rules.Survey, 
 }
 
 // Replay implements sender.ReplayStore.
-func (c *core) Replay(ctx context.Context, id string) (out sender.Replay, err error) {
+func (c *core) Replay(ctx context.Context, id string) (out replay.Replay, err error) {
 	err = c.read(ctx, func(w *work) error {
 		r, err := w.replayOf(id, "")
 		out = r.Replay
@@ -153,7 +154,7 @@ func (c *core) Replay(ctx context.Context, id string) (out sender.Replay, err er
 }
 
 // Replays implements sender.ReplayStore.
-func (c *core) Replays(ctx context.Context, q sender.ReplayQuery) (page []sender.Replay, err error) {
+func (c *core) Replays(ctx context.Context, q replay.Query) (page []replay.Replay, err error) {
 	err = c.read(ctx, func(w *work) error {
 		before := int64(math.MaxInt64)
 		if q.After != "" {
@@ -177,9 +178,9 @@ func (c *core) Replays(ctx context.Context, q sender.ReplayQuery) (page []sender
 }
 
 // SetReplayStatus implements sender.ReplayStore.
-func (c *core) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (out sender.Replay, err error) {
+func (c *core) SetReplayStatus(ctx context.Context, id string, to replay.Status) (out replay.Replay, err error) {
 	switch to {
-	case sender.ReplayRunning, sender.ReplayPaused, sender.ReplayCancelled:
+	case replay.Running, replay.Paused, replay.Cancelled:
 	default:
 		return out, fmt.Errorf("%w status %q: a replay can be made running, paused or cancelled", sender.ErrInvalid, to)
 	}
@@ -197,19 +198,19 @@ func (c *core) SetReplayStatus(ctx context.Context, id string, to sender.ReplayS
 			err = w.execs(updateReplay, r.no, string(to), w.now)
 		}
 		if err == nil && changes && r.ended() {
-			err = w.forgetLate([]*replay{&r})
+			err = w.forgetLate([]*replayRow{&r})
 		}
 		out = r.Replay
 		return fail("changing a replay", err)
 	})
 	if err != nil {
-		return sender.Replay{}, err
+		return replay.Replay{}, err
 	}
 	c.Wake()
 	return out, nil
 }
 
 // ended tells whether a replay is over.
-func (r *replay) ended() bool {
-	return r.Status != sender.ReplayRunning && r.Status != sender.ReplayPaused
+func (r *replayRow) ended() bool {
+	return r.Status != replay.Running && r.Status != replay.Paused
 }

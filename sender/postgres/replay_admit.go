@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -59,7 +60,7 @@ func (s *stepping) admitAll() error {
 // deliveries. 0: the delivery was dead-lettered.
 type taken struct {
 	replay int64
-	key    sender.DeliveryKey
+	key    dispatch.DeliveryKey
 }
 
 // take finds which of the chosen deliveries are still members, and the numbers of their
@@ -77,18 +78,8 @@ func (s *stepping) take() (map[taken]live, error) {
 			subscriptions = append(subscriptions, c.position.subscription)
 		}
 	}
-	var qs []query
-	if len(dead) > 0 {
-		qs = append(qs, query{s.text(takeDead), []any{distinct(dead)}})
-	}
-	if len(replays) > 0 {
-		qs = append(qs, query{s.text(stillDelivered), []any{replays, events, subscriptions}})
-	}
-	if len(qs) == 0 {
-		return nil, nil
-	}
 	found := map[taken]live{}
-	err := s.many(s.ctx, qs, func(_ int, r rows) error {
+	scan := func(r rows) error {
 		var t taken
 		var l live
 		var event []int32
@@ -98,8 +89,18 @@ func (s *stepping) take() (map[taken]live, error) {
 			found[t] = l
 		}
 		return err
-	})
-	return found, err
+	}
+	var qs []query
+	if len(dead) > 0 {
+		qs = append(qs, s.query(takeDead, distinct(dead)).rows(scan))
+	}
+	if len(replays) > 0 {
+		qs = append(qs, s.query(stillDelivered, replays, events, subscriptions).rows(scan))
+	}
+	if len(qs) == 0 {
+		return nil, nil
+	}
+	return found, s.send(qs...)
 }
 
 // admit makes a delivery of a replay due again, if it is still a member, and no replay

@@ -30,7 +30,7 @@ var insertLate = overRows(`INSERT INTO surehook_replay_late (replay, event, subs
 
 // forgetLate deletes the notes of late deliveries up to where replays are, and all notes of
 // replays that ended.
-func (w *work) forgetLate(rs []*replay) error {
+func (w *work) forgetLate(rs []*replayRow) error {
 	if len(rs) == 0 {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (w *work) forgetLate(rs []*replay) error {
 			to[i], ended = position{math.MaxInt64, math.MaxInt64}, true
 		}
 	}
-	err := w.execs(deleteLate, column(rs, func(r *replay) int64 { return r.no }),
+	err := w.execs(deleteLate, column(rs, func(r *replayRow) int64 { return r.no }),
 		column(to, func(p position) int64 { return p.no }), column(to, func(p position) int64 { return p.subscription }))
 	if err != nil || !ended {
 		return err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // The cost of a replay's step does not grow with other rows.
@@ -43,7 +45,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 	for name, query := range map[string]string{
 		"selectReplayDead": selectReplayDead, "selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered,
 		"takeDead": takeDead, "stillDelivered": stillDelivered, "nextReplay": nextReplay, "selectReplayDeliveredOf": selectReplayDeliveredOf, "selectReplayOwned": selectReplayOwned, "selectLocked": selectLocked,
-		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate.many, "insertLate of one": insertLate.one, "deleteLate": deleteLate, "deleteLeftLate": deleteOrphanedLate,
+		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate.many, "insertLate of one": insertLate.one, "deleteLate": deleteLate, "deleteOrphanedLate": deleteOrphanedLate,
 	} {
 		prepared, err := tx.Prepare(t.Context(), name, c.text(query))
 		require.NoError(t, err)
@@ -76,7 +78,7 @@ func TestReplayOfOneReadsItsOwn(t *testing.T) {
 		SELECT e, s, 'dead_lettered', '', now() FROM generate_series(1, 6) e, generate_series(100000, 110000) s`)
 	c.exec(`INSERT INTO {}.surehook_ended (event, subscription, status, class, ended_at)
 		SELECT e, (SELECT no FROM {}.surehook_subscriptions WHERE id = 'wsub_0_2'), 'dead_lettered', '', now() FROM generate_series(1, 6) e`)
-	for name, f := range map[string]sender.ReplayFilter{
+	for name, f := range map[string]replay.Filter{
 		"delivered, of a subscription":    {Status: sender.StatusDelivered, Subscription: "wsub_0_0"},
 		"delivered, of a subscriber":      {Status: sender.StatusDelivered, Subscriber: "sub_0"},
 		"dead letters, of a subscription": {Status: sender.StatusDeadLettered, Subscription: "wsub_0_2"},
@@ -102,7 +104,7 @@ func TestCostOfAStepDoesNotDependOnTheReplays(t *testing.T) {
 		SELECT 'rpl_' || i, '{"Status":"dead_lettered"}', 'dead_lettered', '', 0, 0, '', '', 'running', 0, 0, 0, '-infinity', i, 0, now() FROM generate_series(1, ` + strconv.Itoa(running) + `) i`)
 	c.exec(`INSERT INTO {}.surehook_waiting (subscription, event, due, number, tries, stood, epoch, replay, rank, single, notice, bytes)
 		SELECT (SELECT min(no) FROM {}.surehook_subscriptions), r * 10000 + i, now(), 1, 0, 0, 0, r, 1, false, false, 100 FROM generate_series(1, ` + strconv.Itoa(running) + `) r, generate_series(1, ` + strconv.Itoa(ahead) + `) i`)
-	step := func() (sender.ReplayStep, int) {
+	step := func() (dispatch.ReplayStep, int) {
 		before := c.blocks()
 		s, err := c.StepReplays(ctx, 100, nil)
 		require.NoError(t, err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -65,7 +67,7 @@ const (
 
 // replaySet is the set of deliveries that a replay is to send, and how far it is in it.
 type replaySet struct {
-	filter       sender.ReplayFilter
+	filter       replay.Filter
 	replay       int64 // the number of the replay; 0: it has none yet
 	subscription int64 // the number of the filter's subscription; 0: any
 	boundary     int64
@@ -79,14 +81,14 @@ type position struct{ no, subscription int64 }
 
 // replayed is a delivery that may be sent again.
 type replayed struct {
-	sender.ReplayCandidate
+	replay.Candidate
 	position
 	event  int64
 	member bool // it is of the set, if the filter selects it
 }
 
-func (c *replayed) key() sender.DeliveryKey {
-	return sender.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
+func (c *replayed) key() dispatch.DeliveryKey {
+	return dispatch.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
 }
 
 // resolve fixes the set of a replay that is created now.
@@ -136,19 +138,19 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	if of != nil {
 		ahead = rules.Ahead(limit, len(of))
 	}
-	queries := set.queries(of, ahead)
-	for i := range queries {
-		queries[i].text = w.text(queries[i].text)
-	}
+	queries := w.queries(set, of, ahead)
 	lists := make([][]replayed, len(queries))
-	err = w.many(w.ctx, queries, func(i int, rows rows) error {
-		var c replayed
-		var published timestamp
-		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
-		c.Published = published.time()
-		lists[i] = append(lists[i], c)
-		return err
-	})
+	for i := range queries {
+		queries[i] = queries[i].rows(func(rows rows) error {
+			var c replayed
+			var published timestamp
+			err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
+			c.Published = published.time()
+			lists[i] = append(lists[i], c)
+			return err
+		})
+	}
+	err = w.send(queries...)
 	for _, list := range lists {
 		slices.SortFunc(list, comparePositions)
 	}
@@ -170,19 +172,19 @@ func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 
 // queries returns the statements that read up to a number of deliveries for each of some
 // subscriptions, or for all.
-func (set *replaySet) queries(of []int64, limit int) (qs []query) {
+func (w *work) queries(set *replaySet, of []int64, limit int) (qs []query) {
 	delivered := set.filter.Status == sender.StatusDelivered
 	switch {
 	case of == nil && delivered:
-		return []query{{selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}}}
+		return []query{w.query(selectReplayDelivered, set.at.no, set.at.subscription, set.boundary, limit, set.replay)}
 	case of == nil:
-		return []query{{selectReplayDead, []any{set.at.no, set.boundary, limit}}}
+		return []query{w.query(selectReplayDead, set.at.no, set.boundary, limit)}
 	}
 	for _, no := range of {
 		if delivered {
-			qs = append(qs, query{selectReplayDeliveredOf, []any{set.eventBefore(no), set.boundary, limit, set.replay, no}})
+			qs = append(qs, w.query(selectReplayDeliveredOf, set.eventBefore(no), set.boundary, limit, set.replay, no))
 		} else {
-			qs = append(qs, query{selectReplayDeadOf, []any{set.at.no, set.boundary, limit, no}})
+			qs = append(qs, w.query(selectReplayDeadOf, set.at.no, set.boundary, limit, no))
 		}
 	}
 	return qs
@@ -203,7 +205,7 @@ func comparePositions(a, b replayed) int {
 
 // selects tells whether a candidate is to be sent again.
 func (set *replaySet) selects(c *replayed) bool {
-	return c.member && set.filter.Selects(c.ReplayCandidate)
+	return c.member && set.filter.Selects(c.Candidate)
 }
 
 // survey counts the next deliveries of a set, and reports whether there are more.
@@ -211,7 +213,7 @@ func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
 	found, more, err := w.next(set, replayLook)
 	for i := range found {
 		if set.selects(&found[i]) {
-			s.Add(found[i].ReplayCandidate)
+			s.Add(found[i].Candidate)
 		}
 		set.at = found[i].position
 	}

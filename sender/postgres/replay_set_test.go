@@ -16,7 +16,9 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // replaying is a schema with two processes, in which commits can be held up.
@@ -97,7 +99,7 @@ func (b *replaying) eventually(query string, args ...any) {
 }
 
 // claimed publishes an event to each of n subscribers, and claims all.
-func (b *replaying) claimed(n int) []sender.Claimed {
+func (b *replaying) claimed(n int) []dispatch.Claimed {
 	b.t.Helper()
 	ctx := b.t.Context()
 	require.NoError(b.t, b.one.InTx(ctx, func(tx pgx.Tx) error {
@@ -116,16 +118,16 @@ func (b *replaying) claimed(n int) []sender.Claimed {
 		return nil
 	}))
 	expandEvents(b.t, b.one)
-	c, err := b.one.RecordAndClaim(ctx, sender.Batch{Decide: endNow, Claim: claims(n)})
+	c, err := b.one.RecordAndClaim(ctx, dispatch.Batch{Decide: endNow, Claim: claims(n)})
 	require.NoError(b.t, err)
 	require.Len(b.t, c.Claimed, n)
 	return c.Claimed
 }
 
-func claims(n int) sender.ClaimParams {
-	p := sender.ClaimParams{Lease: time.Minute}
+func claims(n int) dispatch.ClaimParams {
+	p := dispatch.ClaimParams{Lease: time.Minute}
 	for lane := range p.Lanes {
-		p.Lanes[lane] = sender.LaneParams{Slots: n, PerSubscriber: n, PerSubscription: n}
+		p.Lanes[lane] = dispatch.LaneParams{Slots: n, PerSubscriber: n, PerSubscription: n}
 	}
 	return p
 }
@@ -141,23 +143,23 @@ func replayDraft(subscriber string) sender.Draft {
 func expandEvents(t testing.TB, s *postgres.Store[pgx.Tx]) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(context.Background(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, err := s.Expand(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 		require.NoError(t, err)
 		more = x.More || x.Events > 0
 	}
 }
 
 // endNow ends each delivery by its first result.
-func endNow(_ sender.Live, h sender.Health, r sender.Result, _ time.Time) sender.Decision {
+func endNow(_ dispatch.Live, h sender.Health, r dispatch.Result, _ time.Time) dispatch.Decision {
 	if r.Class == sender.ClassNone {
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	}
-	return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 }
 
 // record records a result with an error's text.
-func (b *replaying) record(s *postgres.Store[pgx.Tx], c sender.Claimed, class sender.Class, says string) error {
-	out, err := s.RecordAndClaim(b.t.Context(), sender.Batch{Decide: endNow, Results: []sender.Result{{
+func (b *replaying) record(s *postgres.Store[pgx.Tx], c dispatch.Claimed, class sender.Class, says string) error {
+	out, err := s.RecordAndClaim(b.t.Context(), dispatch.Batch{Decide: endNow, Results: []dispatch.Result{{
 		Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, Class: class, Error: says,
 	}}})
 	if err == nil && (len(out.Recorded) != 1 || out.Recorded[0].Lost) {
@@ -176,11 +178,11 @@ func (b *replaying) begin(do func() error) (end func()) {
 	}
 }
 
-func (b *replaying) create(s *postgres.Store[pgx.Tx], status sender.Status) (sender.Replay, error) {
-	return s.CreateReplay(b.t.Context(), sender.Replay{Filter: sender.ReplayFilter{Status: status}}, time.Time{})
+func (b *replaying) create(s *postgres.Store[pgx.Tx], status sender.Status) (replay.Replay, error) {
+	return s.CreateReplay(b.t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, time.Time{})
 }
 
-func (b *replaying) steps() sender.ReplayStep {
+func (b *replaying) steps() dispatch.ReplayStep {
 	b.t.Helper()
 	s, err := b.one.StepReplays(b.t.Context(), 100, nil)
 	require.NoError(b.t, err)
@@ -262,8 +264,8 @@ func TestReplayIsSeenByRecordingsThatAreCommittedLater(t *testing.T) {
 func TestReplayForgetsWhatWasTooLateForIt(t *testing.T) {
 	b := newReplaying(t)
 	c := b.claimed(2)
-	cancel := func(r sender.Replay) {
-		_, err := b.other.SetReplayStatus(t.Context(), r.ID, sender.ReplayCancelled)
+	cancel := func(r replay.Replay) {
+		_, err := b.other.SetReplayStatus(t.Context(), r.ID, replay.Cancelled)
 		require.NoError(t, err)
 	}
 	const late = `SELECT count(*) FROM surehook_replay_late`

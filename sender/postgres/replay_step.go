@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -37,7 +38,7 @@ const (
 
 // StepReplays implements sender.DispatchStore. A replay that another process is
 // stepping is left to it.
-func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out sender.ReplayStep, err error) {
+func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out dispatch.ReplayStep, err error) {
 	if limit <= 0 {
 		return out, nil
 	}
@@ -46,15 +47,15 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 		out.Next = next.time()
 		return out, fail("looking for replays", err)
 	}
-	err = c.dispatching().batch(ctx, sender.Batch{Announce: announce}, func(b *batch) error {
-		s := stepping{batch: b, done: map[sender.DeliveryKey]bool{}}
+	err = c.dispatching().batch(ctx, dispatch.Batch{Announce: announce}, func(b *batch) error {
+		s := stepping{batch: b, done: map[dispatch.DeliveryKey]bool{}}
 		err := s.step(limit)
 		out = s.out
 		out.Notices = b.out.Notices
 		return fail("replaying", err)
 	})
 	if err != nil {
-		return sender.ReplayStep{}, err
+		return dispatch.ReplayStep{}, err
 	}
 	return out, nil
 }
@@ -62,14 +63,14 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 // stepping is a step of replays at work.
 type stepping struct {
 	*batch
-	out  sender.ReplayStep
+	out  dispatch.ReplayStep
 	all  []*replayPart
-	done map[sender.DeliveryKey]bool // what was admitted
+	done map[dispatch.DeliveryKey]bool // what was admitted
 }
 
 // replayPart is a replay's part of a step.
 type replayPart struct {
-	replay
+	replayRow
 	most     int         // how many it may admit
 	chosen   []*replayed // the deliveries that it selects
 	atEnd    bool        // nothing comes after it
@@ -113,7 +114,7 @@ func (s *stepping) parts(limit int, nos []int64) (all []*replayPart, err error) 
 		if err != nil {
 			return false, err
 		}
-		t := &replayPart{replay: r, most: min(limit, replayAhead-ahead)}
+		t := &replayPart{replayRow: r, most: min(limit, replayAhead-ahead)}
 		all = append(all, t)
 		if t.most <= 0 {
 			if t.blockedAt == none {
@@ -169,7 +170,7 @@ func (s *stepping) choose(limit int) error {
 // move stores how far the replays are, and when to look at them and at the waiting ones
 // again, and ends those that are done.
 func (s *stepping) move(waiting []*replayPart) error {
-	var finished, delivered []*replay
+	var finished, delivered []*replayRow
 	for _, t := range s.all {
 		t.nextAt = s.now
 		if t.Rate > 0 && t.admitted > 0 {
@@ -182,11 +183,11 @@ func (s *stepping) move(waiting []*replayPart) error {
 		}
 		if t.atEnd {
 			t.Finish(s.now.time())
-			finished = append(finished, &t.replay)
+			finished = append(finished, &t.replayRow)
 			s.out.Finished = append(s.out.Finished, t.Replay)
 		}
 		if t.Filter.Status == sender.StatusDelivered {
-			delivered = append(delivered, &t.replay)
+			delivered = append(delivered, &t.replayRow)
 		}
 	}
 	all := append(waiting, s.all...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -61,7 +62,7 @@ func (c *core) expandWhole(ctx context.Context) (events int, err error) {
 		return 0, fail("looking for what is to be expanded", err)
 	}
 	for {
-		x, err := c.Expand(ctx, sender.ExpandParams{Events: 1000, Deliveries: 10_000})
+		x, err := c.Expand(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000})
 		if err != nil {
 			return events, err
 		}

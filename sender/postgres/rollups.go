@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 const (
@@ -35,7 +35,7 @@ type rollups struct {
 
 // minute is a rollup that may still change.
 type minute struct {
-	sender.Rollup
+	history.Rollup
 	shard           int64
 	changes, stored int  // how often it was changed, and which change is written
 	begun, closed   bool // whether the backlog is known as of its beginning, and its end
@@ -64,7 +64,7 @@ func (b *batch) tallied() {
 	})
 }
 
-func (r *rollups) add(at time.Time, shard int64, done *sender.Rollup) {
+func (r *rollups) add(at time.Time, shard int64, done *history.Rollup) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i, there := slices.BinarySearchFunc(r.minutes, at, func(m *minute, at time.Time) int { return m.Minute.Compare(at) })
@@ -72,7 +72,7 @@ func (r *rollups) add(at time.Time, shard int64, done *sender.Rollup) {
 		if !at.After(r.closed) { // the clock was set back: its row stays as it is
 			shard = rand.Int64()
 		}
-		r.minutes = slices.Insert(r.minutes, i, &minute{Rollup: sender.Rollup{Minute: at}, shard: shard})
+		r.minutes = slices.Insert(r.minutes, i, &minute{Rollup: history.Rollup{Minute: at}, shard: shard})
 		r.minutes[i].noteBacklog(&r.measured)
 	}
 	r.minutes[i].Merge(done)
@@ -178,10 +178,10 @@ type rollupKey struct {
 
 // here returns the rollups of the minutes between two times that have changes that are not
 // written.
-func (r *rollups) here(from, to time.Time) map[rollupKey]sender.Rollup {
+func (r *rollups) here(from, to time.Time) map[rollupKey]history.Rollup {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := map[rollupKey]sender.Rollup{}
+	all := map[rollupKey]history.Rollup{}
 	for _, m := range r.minutes {
 		if m.stored != m.changes && !m.Minute.Before(from) && m.Minute.Before(to) {
 			shown := m.Rollup
@@ -194,7 +194,7 @@ func (r *rollups) here(from, to time.Time) map[rollupKey]sender.Rollup {
 
 // Rollups implements sender.HistoryStore. Counts of this process are in them at once, and
 // those of others within a second.
-func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
+func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	here := c.rollups.here(from, to)
 	err = c.read(ctx, func(w *work) error {
 		return w.each(func(rows rows) (bool, error) {
@@ -206,7 +206,7 @@ func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []sender.Ro
 			if _, known := here[k]; known {
 				return true, nil
 			}
-			var r sender.Rollup
+			var r history.Rollup
 			err := json.Unmarshal([]byte(text), &r)
 			all = append(all, r)
 			return true, err
@@ -222,8 +222,8 @@ func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []sender.Ro
 }
 
 // byMinute merges the rollups of each minute.
-func byMinute(all []sender.Rollup) (merged []sender.Rollup) {
-	slices.SortFunc(all, func(a, b sender.Rollup) int { return a.Minute.Compare(b.Minute) })
+func byMinute(all []history.Rollup) (merged []history.Rollup) {
+	slices.SortFunc(all, func(a, b history.Rollup) int { return a.Minute.Compare(b.Minute) })
 	for i := range all {
 		if n := len(merged); n > 0 && merged[n-1].Minute.Equal(all[i].Minute) {
 			merged[n-1].Merge(&all[i])

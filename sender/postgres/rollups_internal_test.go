@@ -11,7 +11,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // newTestCore returns a core in a schema of its own.
@@ -46,7 +46,7 @@ func (c *core) at(text string) {
 func (c *core) countsOne(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, c.write(t.Context(), func(w *work) error {
-		b := w.batch(sender.Batch{})
+		b := w.batch(dispatch.Batch{})
 		b.rollup.Delivered = 1
 		b.tallied()
 		return err

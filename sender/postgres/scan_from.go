@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
@@ -92,7 +93,7 @@ func (f *turnFrom) found(least, now timestamp) {
 
 // eventsFor returns how many events to take for p.Deliveries, besides those that wait: more
 // would be matched in vain.
-func (f *scanFrom) eventsFor(p sender.ExpandParams) int {
+func (f *scanFrom) eventsFor(p dispatch.ExpandParams) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	events := p.Events
@@ -111,7 +112,7 @@ func (f *scanFrom) fewer() bool {
 
 // expanded notes how many deliveries were made of events that are not large, how many
 // events were found waiting, and whether all that was little.
-func (f *scanFrom) expanded(x sender.Expanded, waiting int, few bool) {
+func (f *scanFrom) expanded(x dispatch.Expanded, waiting int, few bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting, f.few = waiting, few

@@ -61,9 +61,9 @@ func (w *work) insertSecrets(subscriber int64, secrets []sender.SealedSecret) er
 	}
 	qs := make([]query, len(secrets))
 	for i, sec := range secrets {
-		qs[i] = query{w.text(insertSecret), []any{subscriber, int64(i), sec.ID, sec.Sealed, sec.Key, timestampOf(sec.NotBefore), timestampOf(sec.NotAfter)}}
+		qs[i] = w.query(insertSecret, subscriber, int64(i), sec.ID, sec.Sealed, sec.Key, timestampOf(sec.NotBefore), timestampOf(sec.NotAfter))
 	}
-	return w.many(w.ctx, qs, func(int, rows) error { return nil })
+	return w.send(qs...)
 }
 
 // keyrings reads keyrings with all their secrets, and the numbers of their subscribers.

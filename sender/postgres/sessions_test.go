@@ -17,6 +17,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -28,7 +29,7 @@ var answering = roundTripper(func(r *http.Request) (*http.Response, error) {
 type service struct {
 	store     *pgxStore
 	publisher *sender.Publisher[pgx.Tx]
-	dispatch  *sender.Dispatcher
+	dispatch  *dispatch.Dispatcher
 }
 
 // newService makes a service with a subscriber, who has n subscriptions.
@@ -48,7 +49,7 @@ func newService(t *testing.T, pool *pgxpool.Pool, cfg *postgres.Config, subscrip
 	}
 	p, err := sender.NewPublisher(s, nil)
 	require.NoError(t, err)
-	d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{
+	d, err := dispatch.New(s, keys, &dispatch.Config{
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), UnguardedTransport: answering,
 	})
 	require.NoError(t, err)
@@ -172,7 +173,7 @@ func TestDispatchersLeaveANodeThatIsReadOnly(t *testing.T) {
 
 	// The present connections refuse writes, and new ones accept them.
 	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
-	_, err = s.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
+	_, err = s.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	require.ErrorContains(t, err, "25006")
 	require.Equal(t, 1, expandAll(t, s))
 
@@ -180,7 +181,7 @@ func TestDispatchersLeaveANodeThatIsReadOnly(t *testing.T) {
 	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
 	p.exec(t, `ALTER ROLE "`+role+`" SET default_transaction_read_only = on`)
 	publish(t, s, 1, 1)
-	_, err = s.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
+	_, err = s.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	require.ErrorContains(t, err, "25006")
 	err = s.Check(t.Context())
 	require.Error(t, err)

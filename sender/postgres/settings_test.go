@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Settings that cannot be read harm their own subscription alone, and new ones mend it.
@@ -31,7 +32,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 		p.exec(t, `UPDATE {}.surehook_subscriptions SET settings = $1, version = version + 1 WHERE id = $2`, stored, subs[0])
 		publish(t, s, 20, 2)
 		var log bytes.Buffer
-		d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{UnguardedTransport: answering, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		d, err := dispatch.New(s, keys, &dispatch.Config{UnguardedTransport: answering, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		stats, err := d.RunOnce(t.Context())
 		require.NoError(t, err)

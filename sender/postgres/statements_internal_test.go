@@ -10,30 +10,30 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// ownStatements are the statements that have parameters alone, by name.
+// parameterStatements are the statements that have parameters alone, by name.
 func parameterStatements() map[string]string {
 	all := map[string]string{
-		"own": txSettings, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockTurns": lockTurns, "updateTurns": updateTurns,
-		"selectTargets": selectTargets, "selectLeftOf": selectSkippedOf, "disable": disableSubscription, "insertNotice": insertNotice,
+		"txSettings": txSettings, "expanding": expanding, "beExpander": beExpander, "lockHeads": lockHeads, "lockTurns": lockTurns, "updateTurns": updateTurns,
+		"selectTargets": selectTargets, "selectSkippedOf": selectSkippedOf, "disable": disableSubscription, "insertNotice": insertNotice,
 		"deletePendingKeys": deletePendingKeys, "deleteWaitingKeys": deleteWaitingKeys,
 		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "selectIdle": selectIdle.Alone, "selectIdle shared": selectIdle.Shared, "nextDue": selectNextDue.Alone, "nextDue shared": selectNextDue.Shared,
 		"selectDue": selectDue.Alone, "selectDue shared": selectDue.Shared, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
 		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
 		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
-		"selectAskers": selectMatches, "selectAllAskers": selectAllMatches, "selectAddressed": selectAddressed,
-		"selectUnexpandedLeft": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,
+		"selectMatches": selectMatches, "selectAllMatches": selectAllMatches, "selectAddressed": selectAddressed,
+		"selectUnexpandedSkips": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,
 		"insertReplay": insertReplay, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
 		"updateReplay": updateReplay, "lastEnded": lastEnded, "lastPosition": lastPosition, "selectReplayDead": selectReplayDead,
 		"selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered, "deleteLate": deleteLate,
 		"selectReplayDeliveredOf": selectReplayDeliveredOf, "lockEnded": lockEnded,
-		"deleteLeftLate": deleteOrphanedLate, "lockReplays": lockReplays, "selectLocked": selectLocked,
+		"deleteOrphanedLate": deleteOrphanedLate, "lockReplays": lockReplays, "selectLocked": selectLocked,
 		"moveReplays": moveReplays, "takeDead": takeDead, "stillDelivered": stillDelivered,
 		"selectSweepable": selectSweepable, "lockFreeHeads": lockFreeHeads, "selectGonePending": selectGonePending, "selectGoneWaiting": selectGoneWaiting,
 		"deleteGoneLeases": deleteGoneLeases, "selectFirstLeaseEnd": selectFirstLeaseEnd, "markSwept": markSwept, "deletePatterns": deletePatterns,
-		"selectFreeSubscriptions": selectFreeSubscriptions, "deleteLeft": deleteSkipped, "lowerLeft": lowerSkipped, "clearMarks": clearSnapshotMarks,
+		"selectFreeSubscriptions": selectFreeSubscriptions, "deleteSkipped": deleteSkipped, "lowerSkipped": lowerSkipped, "clearSnapshotMarks": clearSnapshotMarks,
 		"forgetSubscribers": forgetSubscribers, "selectOldSubscriptions": selectOldSubscriptions, "lockEndedHeads": lockEndedHeads,
-		"deleteSubscriptions": deleteSubscriptions, "deleteHeads": deleteHeads, "deleteLefts": deleteAllSkipped, "deleteTurns": deleteTurns, "selectOldEnds": selectOldEnds, "deleteOldEnds": deleteOldEnds, "deleteAttempts": deleteAttempts,
+		"deleteSubscriptions": deleteSubscriptions, "deleteHeads": deleteHeads, "deleteAllSkipped": deleteAllSkipped, "deleteTurns": deleteTurns, "selectOldEnds": selectOldEnds, "deleteOldEnds": deleteOldEnds, "deleteAttempts": deleteAttempts,
 		"holdHeads": holdHeads, "fewerDead": fewerDead, "selectOldRecords": selectOldRecords, "selectStillOld": selectStillOld,
 		"selectOldEvents": selectOldEvents, "selectLiveEvents": selectLiveEvents, "deleteKeys": deleteKeys, "deleteFeed": deleteFeed, "deleteEvents": deleteEvents,
 		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups,
@@ -67,7 +67,7 @@ func parameterStatements() map[string]string {
 	return all
 }
 
-// ownStatements are prepared by their texts alone: PostgreSQL must be able to infer the
+// parameterStatements are prepared by their texts alone: PostgreSQL must be able to infer the
 // types of all parameters.
 func TestStatementsCanBePrepared(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))

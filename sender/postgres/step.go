@@ -3,26 +3,26 @@ package postgres
 import (
 	"context"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 var (
-	_ sender.Stepper    = (*core)(nil)
-	_ sender.LargeSteps = (*core)(nil)
+	_ dispatch.Stepper    = (*core)(nil)
+	_ dispatch.LargeSteps = (*core)(nil)
 )
 
 // StepSize implements sender.LargeSteps.
 func (c *core) StepSize() int { return 1024 }
 
 // Expand implements sender.DispatchStore.
-func (c *core) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
-	x, _, err := c.Step(ctx, p, sender.Batch{})
+func (c *core) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
+	x, _, err := c.Step(ctx, p, dispatch.Batch{})
 	return x, err
 }
 
 // RecordAndClaim implements sender.DispatchStore.
-func (c *core) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Claims, error) {
-	_, out, err := c.Step(ctx, sender.ExpandParams{}, in)
+func (c *core) RecordAndClaim(ctx context.Context, in dispatch.Batch) (dispatch.Claims, error) {
+	_, out, err := c.Step(ctx, dispatch.ExpandParams{}, in)
 	return out, err
 }
 
@@ -30,7 +30,7 @@ func (c *core) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Clai
 // trips, however much is done: one finds new events; one finds who gets them, unless they
 // are few; one locks, and reads the subscriptions; one or two move deliveries; and the last
 // one commits.
-func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	f := c.turnsFrom()
 	from := int64(0)
 	if !c.scanFrom.off {
@@ -43,16 +43,16 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 		to := append(append([]any{&known.now}, known.columns()...), &some)
 		shared := c.processes.Besides(in.Claim.By.Process)
 		if err := c.dispatching().readOne(ctx, selectIdle.Of(shared), lookArgs(&in.Claim, f, shared, p.Events > 0, from), to...); err != nil {
-			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
+			return dispatch.Expanded{}, dispatch.Claims{}, fail("looking for what is due", err)
 		}
 		if next := known.next(); next > known.now && !known.woken && !some {
-			return sender.Expanded{}, sender.Claims{Now: known.now.time(), NextDue: next.time()}, nil
+			return dispatch.Expanded{}, dispatch.Claims{Now: known.now.time(), NextDue: next.time()}, nil
 		}
 		if !some {
-			p = sender.ExpandParams{}
+			p = dispatch.ExpandParams{}
 		}
 	}
-	var x sender.Expanded
+	var x dispatch.Expanded
 	var b *batch
 	err := c.dispatching().writeAs(ctx, work{dates: p.Events > 0}, func(w *work) (err error) {
 		b = w.batch(in)
@@ -60,13 +60,13 @@ func (c *core) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch)
 		return fail("expanding, recording and claiming", err)
 	})
 	if err != nil {
-		return sender.Expanded{}, sender.Claims{}, err
+		return dispatch.Expanded{}, dispatch.Claims{}, err
 	}
 	c.giveBodies(ctx, b)
 	return x, b.out, nil
 }
 
-func (b *batch) run(p sender.ExpandParams, from int64, f turnsFrom, known *around) (x sender.Expanded, err error) {
+func (b *batch) run(p dispatch.ExpandParams, from int64, f turnsFrom, known *around) (x dispatch.Expanded, err error) {
 	if p.Events > 0 {
 		known = &around{} // what the transaction itself sees
 	}
@@ -105,11 +105,11 @@ func (b *batch) run(p sender.ExpandParams, from int64, f turnsFrom, known *aroun
 		b.out.NextDue = known.next().time()
 		return x, nil
 	}
-	b.pipeline.queue(query{b.text(b.of(&selectNextDue)), lookArgs(&b.Claim, f, b.shared)}, func(r rows) error {
+	b.pipeline.queue(b.query(b.of(&selectNextDue), lookArgs(&b.Claim, f, b.shared)...).rows(func(r rows) error {
 		var next timestamp
 		err := r.Scan(&next)
 		b.out.NextDue = next.time()
 		return err
-	})
+	}))
 	return x, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -53,13 +54,13 @@ func TestStatementsOfAStep(t *testing.T) {
 	defer s.Open()()
 	producer := p.store(t)
 	register(t, producer, 1, 1, sender.Settings{})
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	step := func(events int) (statements, trips int64) {
 		if events > 0 {
 			publish(t, producer, events, 1)
 		}
 		statements, trips = sent.statements.Load(), sent.trips.Load()
-		_, c, err := s.Step(t.Context(), sender.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(claimed, 100))
+		_, c, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(claimed, 100))
 		require.NoError(t, err)
 		require.Len(t, c.Recorded, len(claimed))
 		require.Len(t, c.Claimed, events)

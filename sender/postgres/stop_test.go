@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // answers is an endpoint that is a little slow.
@@ -45,9 +46,9 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	var recorded, lost atomic.Int64
 	for range stops {
 		publish(t, s, 300, 1)
-		d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{
+		d, err := dispatch.New(s, keys, &dispatch.Config{
 			UnguardedTransport: answers{2 * time.Millisecond}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
+			Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) {
 				recorded.Add(1)
 				if r.Lost {
 					lost.Add(1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -72,7 +73,7 @@ func TestStoppedWhileReadingBodies(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _, _ = stopped.Step(context.WithoutCancel(t.Context()), sender.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 1024))
+		_, _, _ = stopped.Step(context.WithoutCancel(t.Context()), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 1024))
 	}()
 	t.Cleanup(func() {
 		_, _ = p.pool.Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, "deaf "+p.schema)
@@ -85,7 +86,7 @@ func TestStoppedWhileReadingBodies(t *testing.T) {
 	began := time.Now()
 	got := 0
 	for got < 2 { // the new event, to both subscriptions
-		x, c, err := s.Step(t.Context(), sender.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 16))
+		x, c, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 16))
 		require.NoError(t, err)
 		_ = x
 		got += len(c.Claimed)

@@ -19,9 +19,13 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/damage"
 	"github.com/surehook/surehook/sender/internal/pgrun"
 	"github.com/surehook/surehook/sender/internal/processes"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -62,6 +66,10 @@ type Store[Tx any] struct {
 var (
 	_ sender.Store[pgx.Tx]  = (*Store[pgx.Tx])(nil)
 	_ sender.Store[*sql.Tx] = (*Store[*sql.Tx])(nil)
+	_ dispatch.Store        = (*Store[pgx.Tx])(nil)
+	_ history.Store         = (*Store[pgx.Tx])(nil)
+	_ replay.Store          = (*Store[pgx.Tx])(nil)
+	_ feed.Store            = (*Store[pgx.Tx])(nil)
 )
 
 // New returns a store for producers that use pgx. Each call that the application makes

@@ -19,7 +19,6 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/race"
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -181,7 +180,7 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 	store.SetClock(clockOf(name))
 	return store, storetest.Harness[pgx.Tx]{
 		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
-		Other: func(t *testing.T) sender.Store[pgx.Tx] {
+		Other: func(t *testing.T) storetest.Store[pgx.Tx] {
 			other, err := postgres.New(pool, &postgres.Config{Schema: name, Pooler: pooler})
 			require.NoError(t, err)
 			other.SetClock(clockOf(name))

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
@@ -20,13 +21,13 @@ const (
 // subscription is all that a claim and a recording need to know about a subscription, as
 // callers have left it.
 type subscription struct {
-	*sender.Target // without the lane; nobody changes it
-	status         string
-	epoch          int64
-	skippedTo      int64
-	resumedFrom    int64
-	recovered      int64
-	skipped        []skipped // read if skippedTo is not 0
+	*dispatch.Target // without the lane; nobody changes it
+	status           string
+	epoch            int64
+	skippedTo        int64
+	resumedFrom      int64
+	recovered        int64
+	skipped          []skipped // read if skippedTo is not 0
 }
 
 // skipped is a row of surehook_left: deliveries of events up to this one, from before the
@@ -55,7 +56,7 @@ func newSubscriptionCache() subscriptionCache {
 }
 
 type cachedTarget struct {
-	sender.Target
+	dispatch.Target
 	version int64
 }
 
@@ -116,7 +117,7 @@ func (w *work) skippedOf(all map[int64]*subscription) error {
 
 // remember returns the remembered target, if it has the same version, and otherwise
 // remembers this one.
-func (ts *subscriptionCache) remember(t *cachedTarget, settings string) *sender.Target {
+func (ts *subscriptionCache) remember(t *cachedTarget, settings string) *dispatch.Target {
 	ts.Lock()
 	defer ts.Unlock()
 	if known, ok := ts.by.Get(t.SubscriptionNo); ok && known.version == t.version && known.KeyringVersion == t.KeyringVersion {

@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // With more subscriptions than fit, those that were used last stay.
 func TestSubscriptionCacheForgetsTheOldest(t *testing.T) {
 	ts := newSubscriptionCache()
-	remembered := func(no int64) *sender.Target {
-		return ts.remember(&cachedTarget{Target: sender.Target{SubscriptionNo: no}, version: 1}, "{}")
+	remembered := func(no int64) *dispatch.Target {
+		return ts.remember(&cachedTarget{Target: dispatch.Target{SubscriptionNo: no}, version: 1}, "{}")
 	}
 	first, second := remembered(1), remembered(2)
 	for no := range int64(subscriptionCacheLimit - 1) {

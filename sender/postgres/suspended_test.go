@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -44,7 +44,7 @@ func dispatchUntilToldTo(dsn, schema string) error {
 	if err != nil {
 		return err
 	}
-	d, err := suspendableDispatcher(s, accepts{}, sender.Hooks{})
+	d, err := suspendableDispatcher(s, accepts{}, dispatch.Hooks{})
 	if err != nil {
 		return err
 	}
@@ -62,10 +62,10 @@ func dispatchUntilToldTo(dsn, schema string) error {
 }
 
 // suspendableDispatcher has room for forty first attempts.
-func suspendableDispatcher(s *pgxStore, to http.RoundTripper, hooks sender.Hooks) (*sender.Dispatcher, error) {
+func suspendableDispatcher(s *pgxStore, to http.RoundTripper, hooks dispatch.Hooks) (*dispatch.Dispatcher, error) {
 	keys, err := replayKeys()
 	if err != nil {
 		return nil, err
 	}
-	return sender.NewDispatcher(s, keys, &sender.DispatcherConfig{UnguardedTransport: to, Slots: 400, Hooks: hooks, Logger: quiet})
+	return dispatch.New(s, keys, &dispatch.Config{UnguardedTransport: to, Slots: 400, Hooks: hooks, Logger: quiet})
 }

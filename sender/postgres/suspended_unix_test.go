@@ -16,6 +16,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // A process that is suspended while it receives bodies stops no other process. Another
@@ -55,7 +56,7 @@ func TestSuspendedWhileReadingBodies(t *testing.T) {
 
 	news := draft(subscriberID(subscribers)) // whose leases it does not hold
 	delivered := make(chan string, subscribers+1)
-	d, err := suspendableDispatcher(s, accepts{}, sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
+	d, err := suspendableDispatcher(s, accepts{}, dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) {
 		if r.Result.Class == sender.ClassNone && !r.Lost {
 			delivered <- r.Event.ID
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/lru"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -69,12 +69,12 @@ const (
 // sweepable is the result of selectSweepable.
 type sweepable struct {
 	now        timestamp
-	ending     []int64 // subscriptions
-	skipped    []int64 // subscriptions
-	past       []int64 // subscriptions
-	epochs     []int64 // the epoch of each of past
-	forgotten  bool
-	clearBelow *int64
+	ending     []int64 // subscriptions that are closing or deleted
+	skipped    []int64 // subscriptions of which resumes skipped something
+	past       []int64 // those of them with a resume that may be over
+	epochs     []int64 // the epochs of these resumes
+	forgotten  bool    // there are subscribers to be forgotten
+	clearBelow *int64  // snapshot marks below this seq exclude nothing any more; nil: there are none
 }
 
 // Sweep implements sender.DispatchStore. It leaves to another time what somebody else has
@@ -91,7 +91,7 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	if len(f.ending)+len(f.skipped) == 0 && !f.forgotten && f.clearBelow == nil {
 		return 0, nil
 	}
-	err = c.dispatching().batch(ctx, sender.Batch{}, func(b *batch) (err error) {
+	err = c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) (err error) {
 		swept, err = b.sweep(&f, limit)
 		return fail("sweeping", err)
 	})
@@ -204,7 +204,7 @@ func (s *swept) of(subscriptions []int64, subs map[int64]*subscription) []int64 
 }
 
 // found notes, once the batch is committed, up to where some subscriptions are swept.
-func (s *swept) found(b *batch, looked []int64, keys []sender.DeliveryKey) {
+func (s *swept) found(b *batch, looked []int64, keys []dispatch.DeliveryKey) {
 	last := map[int64]int64{}
 	for _, k := range keys {
 		last[k.Subscription] = max(last[k.Subscription], k.Event)

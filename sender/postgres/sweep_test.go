@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const statusOf = `SELECT CASE status WHEN 'closing' THEN 1 WHEN 'deleted' THEN 2 WHEN 'swept' THEN 3 ELSE 0 END FROM surehook_subscriptions WHERE id = 'wsub_0'`
@@ -21,7 +22,7 @@ func TestSweepBesideExpansion(t *testing.T) {
 	require.NoError(t, f.publish(eventTo(owners[0])))
 	release := f.hold("surehook_pending")
 	expanded := f.begun(func(ctx context.Context) error {
-		_, err := f.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+		_, err := f.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
 		return err
 	})
 	f.waits(1)

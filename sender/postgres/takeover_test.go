@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/newid"
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // ofProcesses is an empty store, and the place where processes open it: dsn is theirs.
-func ofProcesses(t *testing.T, direct, dsn string, pooler bool) (sender.Store[pgx.Tx], string) {
+func ofProcesses(t *testing.T, direct, dsn string, pooler bool) (storetest.Store[pgx.Tx], string) {
 	t.Helper()
 	p := childPlace{DSN: dsn, Schema: newid.New("test_", time.Now()), Pooler: pooler}
 	pool, err := pgxpool.New(t.Context(), direct)

@@ -19,9 +19,11 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 	jobspostgres "github.com/surehook/surehook/sender/jobs/postgres"
 	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // textWatch sees the text arguments of statements, and remembers those that PostgreSQL
@@ -62,8 +64,8 @@ func (w *textWatch) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndD
 type texts struct {
 	publisher *sender.Publisher[pgx.Tx]
 	registry  *sender.Registry[pgx.Tx]
-	history   *sender.History
-	replays   *sender.Replays
+	history   *history.History
+	replays   *replay.Replays
 	feed      *feed.Reader
 	jobs      *jobs.Jobs[pgx.Tx]
 }
@@ -79,9 +81,9 @@ func newTexts(t *testing.T, p *place, pool *pgxpool.Pool) *texts {
 	require.NoError(t, err)
 	x.registry, err = sender.NewRegistry(s, keys, nil)
 	require.NoError(t, err)
-	x.history, err = sender.NewHistory(s, nil)
+	x.history, err = history.New(s, nil)
 	require.NoError(t, err)
-	x.replays, err = sender.NewReplays(s, nil)
+	x.replays, err = replay.New(s, nil)
 	require.NoError(t, err)
 	x.feed, err = feed.NewReader(s, nil)
 	require.NoError(t, err)
@@ -174,18 +176,18 @@ func (x *texts) own(ctx context.Context, bad string) map[string]error {
 	all["redeliver: id"] = h.Redeliver(ctx, bad)
 	_, all["acknowledge: id"] = h.Acknowledge(ctx, bad, "")
 	_, all["acknowledge: subscriber"] = h.Acknowledge(ctx, "ntc_1", bad)
-	for name, q := range map[string]sender.DeliveryQuery{
+	for name, q := range map[string]history.DeliveryQuery{
 		"status": {Status: sender.Status(bad)}, "subscription": {Subscription: bad}, "subscriber": {Subscriber: bad}, "event": {Event: bad}, "type": {EventType: bad},
 		"object type": {Object: sender.Object{Type: bad}}, "object id": {Object: sender.Object{Type: "a", ID: bad}}, "class": {Class: sender.Class(bad)}, "cursor": {Cursor: bad},
 	} {
 		_, _, all["deliveries: "+name] = h.Deliveries(ctx, q)
 	}
-	for name, q := range map[string]sender.EventQuery{
+	for name, q := range map[string]history.EventQuery{
 		"type": {Type: bad}, "object type": {Object: sender.Object{Type: bad}}, "object id": {Object: sender.Object{Type: "a", ID: bad}}, "subscriber": {Subscriber: bad}, "cursor": {Cursor: bad},
 	} {
 		_, _, all["events: "+name] = h.Events(ctx, q)
 	}
-	for name, q := range map[string]sender.NoticeQuery{
+	for name, q := range map[string]history.NoticeQuery{
 		"subscriber": {Subscriber: bad}, "subscription": {Subscription: bad}, "kind": {Kind: sender.NoticeKind(bad)}, "cursor": {Cursor: bad},
 	} {
 		_, _, all["notices: "+name] = h.Notices(ctx, q)
@@ -193,21 +195,21 @@ func (x *texts) own(ctx context.Context, bad string) map[string]error {
 	for name, q := range map[string]sender.SubscriptionQuery{"subscriber": {Subscriber: bad}, "status": {Status: sender.SubscriptionStatus(bad)}, "cursor": {Cursor: bad}} {
 		_, _, all["list subscriptions: "+name] = h.Subscriptions(ctx, q)
 	}
-	for name, r := range map[string]sender.Redaction{"subscriber": {Subscriber: bad}, "object type": {Object: sender.Object{Type: bad, ID: "1"}}, "object id": {Object: sender.Object{Type: "a", ID: bad}}} {
+	for name, r := range map[string]history.Redaction{"subscriber": {Subscriber: bad}, "object type": {Object: sender.Object{Type: bad, ID: "1"}}, "object id": {Object: sender.Object{Type: "a", ID: bad}}} {
 		_, all["redact: "+name] = h.Redact(ctx, r)
 	}
-	for name, f := range map[string]sender.ReplayFilter{
+	for name, f := range map[string]replay.Filter{
 		"status": {Status: sender.Status(bad)}, "subscription": {Subscription: bad}, "subscriber": {Subscriber: bad}, "type": {EventType: bad}, "class": {ErrorClass: sender.Class(bad)},
 	} {
 		_, all["preview: "+name] = x.replays.Preview(ctx, f)
-		_, all["replay: "+name] = x.replays.Create(ctx, sender.NewReplay{Filter: f})
+		_, all["replay: "+name] = x.replays.Create(ctx, replay.Request{Filter: f})
 	}
-	_, all["replay: by"] = x.replays.Create(ctx, sender.NewReplay{By: bad})
-	_, all["replay: reason"] = x.replays.Create(ctx, sender.NewReplay{Reason: bad})
+	_, all["replay: by"] = x.replays.Create(ctx, replay.Request{By: bad})
+	_, all["replay: reason"] = x.replays.Create(ctx, replay.Request{Reason: bad})
 	_, all["replay: id"] = x.replays.Get(ctx, bad)
 	_, all["pause replay: id"] = x.replays.Pause(ctx, bad)
-	_, all["replays: after"] = x.replays.List(ctx, sender.ReplayQuery{After: bad})
-	_, all["replays: subscriber"] = x.replays.List(ctx, sender.ReplayQuery{Subscriber: bad})
+	_, all["replays: after"] = x.replays.List(ctx, replay.Query{After: bad})
+	_, all["replays: subscriber"] = x.replays.List(ctx, replay.Query{Subscriber: bad})
 	_, all["feed: viewer"] = x.feed.Page(ctx, feed.Query{Viewer: bad})
 	_, all["feed: cursor"] = x.feed.Page(ctx, feed.Query{Viewer: sender.Operator, After: bad})
 	_, all["feed event: viewer"] = x.feed.Event(ctx, bad, "evt_1")

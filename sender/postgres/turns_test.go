@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // If many subscriptions have work, a claim gives a few of them turns with several
@@ -21,7 +22,7 @@ func TestTurnsStayWhole(t *testing.T) {
 			register(t, s, owners/each, each, sender.Settings{})
 			publish(t, s, 40*owners/each, owners/each)
 			expandAll(t, s)
-			var claimed []sender.Claimed
+			var claimed []dispatch.Claimed
 			seen := map[string]bool{}
 			for range 16 {
 				claimed = exchange(t, s, batchOf(claimed, slots)).Claimed
@@ -47,7 +48,7 @@ func TestTurnsWithoutRoomStand(t *testing.T) {
 	publish(t, s, 400, 2)
 	expandAll(t, s)
 	claimed := exchange(t, s, batchOf(nil, 20)).Claimed
-	var full *sender.Target
+	var full *dispatch.Target
 	for _, c := range claimed {
 		if c.Target.Subscription == subscriptionID(0, 0) {
 			full = c.Target

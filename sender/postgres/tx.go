@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/pgrun"
 )
 
@@ -47,16 +48,16 @@ func (s side) on(ctx context.Context, conn session, begin string, w *work, fn fu
 		conn.release(err)
 		err = s.explained(err)
 	}()
-	o := &pipeline{c: conn.Conn.Conn()}
-	o.queue(query{begin, nil}, nil)
+	p := &pipeline{c: conn.Conn.Conn()}
+	w.core, w.ctx, w.conn, w.pipeline = s.core, ctx, p, p
+	p.queue(query{text: begin})
 	if conn.set != "" || !w.dates {
-		o.queue(query{s.text(cmp.Or(conn.set, `SELECT {now}, NULL`)), nil}, func(r rows) error { return r.Scan(&w.now, nil) })
+		p.queue(w.query(cmp.Or(conn.set, `SELECT {now}, NULL`)).rows(func(r rows) error { return r.Scan(&w.now, nil) }))
 	}
-	w.core, w.ctx, w.conn, w.pipeline = s.core, ctx, o, o
 	committed := false
 	defer func() { // also if fn panics
 		if !committed {
-			o.rollback(ctx)
+			p.rollback(ctx)
 		}
 		for _, fn := range w.ended {
 			fn(committed)
@@ -66,9 +67,9 @@ func (s side) on(ctx context.Context, conn session, begin string, w *work, fn fu
 		return err
 	}
 	if len(w.reads) > 0 && conn.set != "" { // the settings have ended with the transaction
-		w.reads = append([]queuedQuery{{query: query{s.text(conn.set), nil}}}, w.reads...)
+		w.reads = append([]query{w.query(conn.set)}, w.reads...)
 	}
-	err, _ = o.commit(ctx, w.reads) // its readers notice what is missing
+	err, _ = p.commit(ctx, w.reads) // its readers notice what is missing
 	committed = err == nil
 	return fail("committing", err)
 }
@@ -77,7 +78,7 @@ func (s side) on(ctx context.Context, conn session, begin string, w *work, fn fu
 // against another one, so fn begins by resetting what it returns.
 func (s side) write(ctx context.Context, fn func(w *work) error) error {
 	return s.writeLater(ctx, func(w *work) error {
-		if err := w.many(ctx, nil, nil); err != nil {
+		if err := w.pipeline.flush(ctx); err != nil {
 			return fail("beginning a transaction", err)
 		}
 		return fn(w)
@@ -111,7 +112,7 @@ func (s side) writeAs(ctx context.Context, kind work, fn func(w *work) error) er
 // read runs fn on one snapshot of the database.
 func (s side) read(ctx context.Context, fn func(w *work) error) error {
 	return s.transaction(ctx, beginReading, &work{}, func(w *work) error {
-		if err := w.many(ctx, nil, nil); err != nil {
+		if err := w.pipeline.flush(ctx); err != nil {
 			return fail("beginning to read", err)
 		}
 		return fn(w)
@@ -134,7 +135,7 @@ func (s side) readOne(ctx context.Context, text string, args []any, to ...any) e
 		return err
 	}
 	return s.on(ctx, conn, beginReading, &work{}, func(w *work) error {
-		w.pipeline.queue(query{w.text(text), args}, func(r rows) error { return r.Scan(to...) })
+		w.pipeline.queue(w.query(text, args...).rows(func(r rows) error { return r.Scan(to...) }))
 		return nil
 	})
 }
@@ -150,7 +151,7 @@ type work struct {
 	again bool // it ran before, and lost against another transaction
 	dates bool // it reads the time itself, or needs none
 	ended []func(committed bool)
-	reads []queuedQuery // sent with the commit, and run after it
+	reads []query // sent with the commit, and run after it
 }
 
 // after has fn called when the transaction has ended. If committed is false, it may have
@@ -159,9 +160,7 @@ func (w *work) after(fn func(committed bool)) { w.ended = append(w.ended, fn) }
 
 // committed queues a statement that only reads. It is sent with the commit and runs after
 // it. Its result may be missing: the success of the commit does not depend on it.
-func (w *work) committed(q query, scan func(r rows) error) {
-	w.reads = append(w.reads, queuedQuery{query: q, scan: scan})
-}
+func (w *work) committed(q query) { w.reads = append(w.reads, q) }
 
 // callers returns the work in a caller's transaction.
 func (s *Store[Tx]) callers(ctx context.Context, tx Tx) (*work, error) {
@@ -172,6 +171,13 @@ func (s *Store[Tx]) callers(ctx context.Context, tx Tx) (*work, error) {
 	return &work{core: s.core, ctx: ctx, conn: c}, nil
 }
 
+// query makes a query of a statement.
+func (w *work) query(text string, args ...any) query { return query{text: w.text(text), args: args} }
+
+// send runs queries, in one round trip if the driver can. Their scans must not run
+// statements: the connection is in use.
+func (w *work) send(qs ...query) error { return w.many(w.ctx, qs) }
+
 // exec runs a statement, and returns how many rows it changed.
 func (w *work) exec(query string, args ...any) (int64, error) {
 	return w.conn.exec(w.ctx, w.text(query), args...)
@@ -181,7 +187,7 @@ func (w *work) exec(query string, args ...any) (int64, error) {
 // error comes with a later statement, or with the commit.
 func (w *work) execs(text string, args ...any) error {
 	if w.pipeline != nil {
-		w.pipeline.queue(query{w.text(text), args}, nil)
+		w.pipeline.queue(w.query(text, args...))
 		return nil
 	}
 	_, err := w.exec(text, args...)
@@ -190,18 +196,14 @@ func (w *work) execs(text string, args ...any) error {
 
 // each calls fn for the rows of a query until it returns false. fn must not run
 // statements: the connection is in use.
-func (w *work) each(fn func(r rows) (bool, error), query string, args ...any) error {
-	r, err := w.query(w.ctx, w.text(query), args...)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for r.Next() {
-		if more, err := fn(r); err != nil || !more {
-			return err
+func (w *work) each(fn func(r rows) (bool, error), text string, args ...any) error {
+	return w.send(w.query(text, args...).rows(func(r rows) error {
+		more, err := fn(r)
+		if err == nil && !more {
+			err = errEnough
 		}
-	}
-	return r.Err()
+		return err
+	}))
 }
 
 // row prepares a query of one row. If there is none, its Scan returns sql.ErrNoRows.
@@ -237,9 +239,9 @@ func (w *work) numbers(query string, args ...any) (all []int64, err error) {
 }
 
 // keys reads rows of (event, subscription).
-func (w *work) keys(query string, args ...any) (all []sender.DeliveryKey, err error) {
+func (w *work) keys(query string, args ...any) (all []dispatch.DeliveryKey, err error) {
 	err = w.each(func(r rows) (bool, error) {
-		var k sender.DeliveryKey
+		var k dispatch.DeliveryKey
 		err := r.Scan(&k.Event, &k.Subscription)
 		all = append(all, k)
 		return true, err

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // soon bounds the calls that must not wait for a transaction that stays open for the
@@ -102,13 +103,13 @@ func TestOpenTransactionsStallNobody(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, open(s, tx))
 
-			var claimed []sender.Claimed
+			var claimed []dispatch.Claimed
 			of := map[string]int{}
 			for range 5 {
 				publish(t, s, owners, owners)
-				x, err := s.Expand(soon(t), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+				x, err := s.Expand(soon(t), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 				require.NoError(t, err)
-				require.Equal(t, sender.Expanded{Events: owners, Deliveries: owners}, x)
+				require.Equal(t, dispatch.Expanded{Events: owners, Deliveries: owners}, x)
 				c, err := s.RecordAndClaim(soon(t), batchOf(claimed, 1000))
 				require.NoError(t, err)
 				require.Len(t, c.Recorded, len(claimed))
@@ -151,8 +152,8 @@ func TestDisablingNeverWaitsForACaller(t *testing.T) {
 	tx := p.begin(t, pgx.ReadCommitted)
 	require.NoError(t, s.HoldSubscriptionTx(ctx, tx, subscriptionID(0, 0), sender.SubscriptionPaused, ""))
 	b := batchOf(c.Claimed, 0)
-	b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusDelivered, Health: h, Disable: "it fails"}
+	b.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h, Disable: "it fails"}
 	}
 	c, err := s.RecordAndClaim(soon(t), b)
 	require.NoError(t, err)

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -25,7 +27,7 @@ const (
 )
 
 // Facts implements sender.HistoryStore.
-func (c *core) Facts(ctx context.Context, id string) (f sender.Facts, err error) {
+func (c *core) Facts(ctx context.Context, id string) (f history.Facts, err error) {
 	err = c.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
 		if err != nil {
@@ -53,7 +55,7 @@ type claimOrder struct {
 	resumedTo    int64     // -1: nothing waits since an earlier epoch
 }
 
-func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
+func (w *work) facts(f *history.Facts, k dispatch.DeliveryKey, d *delivery) error {
 	var heldAt, failing, success, failure, rateAt timestamp
 	var settings string
 	q := claimOrder{subscription: k.Subscription}
@@ -97,12 +99,17 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery) error {
 // ahead counts the deliveries that go before a due one, in the order of a claim.
 func (w *work) ahead(q *claimOrder, d *delivery) (n int, err error) {
 	const (
-		most       = sender.MaxAhead + 1
+		most       = history.MaxAhead + 1
 		everything = int64(math.MaxInt64)
 	)
 	var qs []query
 	count := func(text string, before any, args ...any) {
-		qs = append(qs, query{w.text(text), append([]any{q.subscription, before, most}, args...)})
+		qs = append(qs, w.query(text, append([]any{q.subscription, before, most}, args...)...).rows(func(r rows) error {
+			var more int
+			err := r.Scan(&more)
+			n = min(n+more, most)
+			return err
+		}))
 	}
 	resumed := !d.live.pending && d.live.epoch < q.epoch
 	switch {
@@ -124,11 +131,6 @@ func (w *work) ahead(q *claimOrder, d *delivery) (n int, err error) {
 		count(pendingDue, d.due, q.after)
 		count(waitingDue, d.due, q.epoch, rankFresh, q.waitingFrom)
 	}
-	err = w.many(w.ctx, qs, func(_ int, r rows) error {
-		var more int
-		err := r.Scan(&more)
-		n = min(n+more, most)
-		return err
-	})
+	err = w.send(qs...)
 	return n, err
 }
