@@ -12,8 +12,21 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/challenge"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/signing"
 )
+
+// Store is what a Sender needs of a database. sender/postgres, sender/sqlite and
+// sender/memory have it.
+type Store[Tx any] interface {
+	sender.Store[Tx]
+	dispatch.Store
+	history.Store
+	replay.Store
+}
 
 // Sender is the sending side of a service: its parts, which agree with each other. It
 // starts nothing until Run. The methods of the Publisher are its own. It is safe for
@@ -21,9 +34,9 @@ import (
 type Sender[Tx any] struct {
 	*sender.Publisher[Tx]
 	Registry   *sender.Registry[Tx]
-	Dispatcher *sender.Dispatcher
-	History    *sender.History
-	Replays    *sender.Replays
+	Dispatcher *dispatch.Dispatcher
+	History    *history.History
+	Replays    *replay.Replays
 }
 
 // SenderConfig adjusts a Sender. A nil config and zero fields mean the defaults of the
@@ -69,13 +82,13 @@ type SenderConfig struct {
 
 	// Dispatch has what only the Dispatcher needs: Policy, Slots, MaxDelay, Hooks, Notifier
 	// and so on. What SenderConfig has itself must be zero in it.
-	Dispatch sender.DispatcherConfig
+	Dispatch dispatch.Config
 }
 
 // NewSender returns a Sender on a store. key seals the customers' secrets at rest. It
 // touches no database. The error has all that is wrong with what it is given, or else all that
 // the parts refuse.
-func NewSender[Tx any](store sender.Store[Tx], key sender.SealingKey, cfg *SenderConfig) (*Sender[Tx], error) {
+func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig) (*Sender[Tx], error) {
 	var c SenderConfig
 	if cfg != nil {
 		c = *cfg
@@ -94,15 +107,15 @@ func NewSender[Tx any](store sender.Store[Tx], key sender.SealingKey, cfg *Sende
 	d.Schemes, d.UserAgent, d.Logger = c.Schemes, c.UserAgent, c.Logger
 	s := &Sender[Tx]{}
 	var errs [6]error
-	s.Dispatcher, errs[0] = sender.NewDispatcher(store, keys, &d)
+	s.Dispatcher, errs[0] = dispatch.New(store, keys, &d)
 	s.Publisher, errs[1] = sender.NewPublisher(store, &sender.PublisherConfig{MaxBodyBytes: c.MaxBodyBytes, Now: c.Now})
-	s.History, errs[2] = sender.NewHistory(store, &sender.HistoryConfig{Retention: c.Retention, Now: c.Now})
-	s.Replays, errs[3] = sender.NewReplays(store, &sender.ReplaysConfig{Retention: c.Retention, Now: c.Now})
+	s.History, errs[2] = history.New(store, &history.Config{Retention: c.Retention, Now: c.Now})
+	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{
 		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now,
 	}
 	if c.Challenge {
-		r.Challenger, errs[4] = sender.NewChallenger(&sender.ChallengerConfig{
+		r.Challenger, errs[4] = challenge.New(&challenge.Config{
 			Network: c.Network, Timeout: c.Timeout, Proxies: c.Proxies, UnguardedTransport: d.UnguardedTransport, Schemes: c.Schemes, UserAgent: c.UserAgent,
 		})
 	}

@@ -22,7 +22,10 @@ import (
 	inbound "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	outbound "github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/signing"
 )
@@ -40,7 +43,7 @@ func newSender(t *testing.T, cfg *surehook.SenderConfig) (*surehook.Sender[*outb
 
 // What all parts share is said once: a second place would be right for one of them alone.
 func TestOverlappingSettings(t *testing.T) {
-	for field, d := range map[string]sender.DispatcherConfig{
+	for field, d := range map[string]dispatch.Config{
 		"Network":   {Network: sender.Network{Deny: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}},
 		"Retention": {Retention: sender.Retention{Reach: time.Hour}},
 		"Timeout":   {Timeout: time.Second},
@@ -68,21 +71,21 @@ func TestOverlappingSettings(t *testing.T) {
 // What a part refuses, the door refuses, and all of it at once.
 func TestProblemsOfParts(t *testing.T) {
 	_, err := newSender(t, &surehook.SenderConfig{
-		MaxBodyBytes: -1, Timeout: time.Hour, Retention: sender.Retention{Reach: -1}, Challenge: true, Dispatch: sender.DispatcherConfig{Slots: -1},
+		MaxBodyBytes: -1, Timeout: time.Hour, Retention: sender.Retention{Reach: -1}, Challenge: true, Dispatch: dispatch.Config{Slots: -1},
 	})
 	for _, part := range []string{"MaxBodyBytes", "Timeout is 1h0m0s", "Reach", "Slots is -1"} {
 		require.ErrorContains(t, err, part)
 	}
 	_, err = newSender(t, &surehook.SenderConfig{ // of the dispatcher alone
 		Retention: sender.Retention{Reach: 24 * time.Hour}, Timeout: 3 * time.Second, Proxies: map[string]*url.URL{"out": {Scheme: "ftp", Host: "a"}},
-		Dispatch: sender.DispatcherConfig{Lease: 4 * time.Second},
+		Dispatch: dispatch.Config{Lease: 4 * time.Second},
 	})
 	for _, part := range []string{"Retention.Reach is 24h0m0s", "three times the Timeout, 9s", `Proxies: the URL of "out"`} {
 		require.ErrorContains(t, err, part)
 	}
 	_, err = newSender(t, &surehook.SenderConfig{OlderKeys: []sender.SealingKey{key("2026-11")}})
 	require.Error(t, err)
-	_, err = surehook.NewSender[*outbound.Tx](nil, sender.SealingKey{}, &surehook.SenderConfig{Dispatch: sender.DispatcherConfig{Timeout: time.Second}})
+	_, err = surehook.NewSender[*outbound.Tx](nil, sender.SealingKey{}, &surehook.SenderConfig{Dispatch: dispatch.Config{Timeout: time.Second}})
 	for _, part := range []string{"surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite", "set SenderConfig.Timeout", "key"} {
 		require.ErrorContains(t, err, part)
 	}
@@ -137,9 +140,9 @@ func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
 		Challenge: true, UserAgent: "acme", Schemes: []signing.Scheme{signing.TimestampBody{}}, Now: clock,
 		Retention: sender.Retention{Reach: 96 * time.Hour, Receivers: 200 * time.Hour},
 		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
-		Dispatch: sender.DispatcherConfig{
+		Dispatch: dispatch.Config{
 			UnguardedTransport: endpoint,
-			Hooks:              sender.Hooks{Expanded: func(context.Context, sender.Expanded) { panic("a mistake in a hook") }},
+			Hooks:              dispatch.Hooks{Expanded: func(context.Context, dispatch.Expanded) { panic("a mistake in a hook") }},
 		},
 	})
 	require.NoError(t, err)
@@ -163,7 +166,7 @@ func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
 		require.Empty(t, p.Header.Get("Webhook-Signature"), "of a scheme that was not asked for")
 	}
 
-	delivered, _, err := s.History.Deliveries(ctx, sender.DeliveryQuery{})
+	delivered, _, err := s.History.Deliveries(ctx, history.DeliveryQuery{})
 	require.NoError(t, err)
 	require.Len(t, delivered, 1)
 	require.NoError(t, s.Registry.Pause(ctx, sub.ID))
@@ -173,7 +176,7 @@ func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
 	require.NoError(t, err)
 	now = now.Add(97 * time.Hour)
 	require.ErrorIs(t, s.History.Redeliver(ctx, delivered[0].ID), sender.ErrRetention)
-	_, err = s.Replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered}})
+	_, err = s.Replays.Create(ctx, replay.Request{Filter: replay.Filter{Status: sender.StatusDelivered}})
 	require.ErrorIs(t, err, sender.ErrRetention)
 	require.ErrorIs(t, s.Registry.Resume(ctx, sub.ID, sender.Resume{}), sender.ErrRetention)
 }

@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -77,8 +78,8 @@ func (s *service) subscribe(ctx context.Context) {
 	}
 }
 
-func (s *service) dispatch(ctx context.Context) sender.Stats {
-	disp, err := sender.NewDispatcher(s.store, s.keys, &sender.DispatcherConfig{Network: s.network})
+func (s *service) dispatch(ctx context.Context) dispatch.Stats {
+	disp, err := dispatch.New(s.store, s.keys, &dispatch.Config{Network: s.network})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // One rule says who gets what, looked at from both ends: a filter matches a type if
@@ -46,7 +48,7 @@ func FuzzMatches(f *testing.F) {
 		if about := sender.Matches(s, eventType, toSubscriber, toSubscription, id); about != (want && (toSubscription != "" || asked == eventType || eventType == "never.this")) {
 			t.Fatalf("%q of %q for %q, which tells of it: %v", asked, owner, eventType, about)
 		}
-		for _, got := range []bool{(&sender.ReplayFilter{EventType: asked}).Selects(sender.ReplayCandidate{EventType: eventType}), (&sender.DeliveryQuery{EventType: asked}).MatchesEvent(sender.EventInfo{Type: eventType})} {
+		for _, got := range []bool{(&replay.Filter{EventType: asked}).Selects(replay.Candidate{EventType: eventType}), (&history.DeliveryQuery{EventType: asked}).MatchesEvent(sender.EventInfo{Type: eventType})} {
 			if got != wanted {
 				t.Fatalf("a replay or a query with %q for %q: %v", asked, eventType, got)
 			}

@@ -11,18 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
 func TestUpdate(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	endpoint := sendertest.NewRoundTripper()
-	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
-	s, _ := b.subscribe("sub_a", "http://before/")
-	b.publish("sub_a") // goes to where it is asked to when it is sent
+	d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+	s, _ := b.Subscribe("sub_a", "http://before/")
+	b.Publish("sub_a") // goes to where it is asked to when it is sent
 
 	url, description := "http://AFTER/hooks", "new"
-	got, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{
+	got, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{
 		URL: &url, Description: &description, Settings: &sender.Settings{Headers: map[string]string{"authorization": "Bearer x"}},
 	})
 	require.NoError(t, err)
@@ -35,43 +37,43 @@ func TestUpdate(t *testing.T) {
 	require.Len(t, posts, 1)
 	require.Equal(t, "Bearer x", posts[0].Header.Get("Authorization"))
 
-	got, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"other.*"}})
+	got, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"other.*"}})
 	require.NoError(t, err)
 	require.Contains(t, got.Settings.Headers, "Authorization")
-	b.publish("sub_a")
+	b.Publish("sub_a")
 	_, err = d.RunOnce(t.Context())
 	require.NoError(t, err)
 	require.Len(t, endpoint.Requests(), 1, "it asks for others now")
 
-	_, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{}})
+	_, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{}})
 	require.ErrorIs(t, err, sender.ErrInvalid, "who takes the last one out does not ask for all")
 	require.ErrorContains(t, err, `event types: the list is empty: name one or more, or "*" for all`)
-	kept, err := b.reg.Subscription(t.Context(), s.ID)
+	kept, err := b.Reg.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, []string{"other.*"}, kept.EventTypes)
-	got, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"*"}})
+	got, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"*"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"*"}, got.EventTypes)
 
 	bad := "ftp://after/"
-	_, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &bad, Settings: &sender.Settings{Rate: -1}})
+	_, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &bad, Settings: &sender.Settings{Rate: -1}})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.ErrorContains(t, err, "url")
 	require.ErrorContains(t, err, "rate", "all that is wrong is said at once")
-	kept, err = b.reg.Subscription(t.Context(), s.ID)
+	kept, err = b.Reg.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, got.URL, kept.URL)
-	_, err = b.reg.Update(t.Context(), "wsub_none", sender.SubscriptionChange{})
+	_, err = b.Reg.Update(t.Context(), "wsub_none", sender.SubscriptionChange{})
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
 func TestUpdateClientCertificate(t *testing.T) {
-	b := newBed(t)
-	ca := newAuthority(t)
-	s, _ := b.subscribe("sub_a", "https://endpoint/")
-	first, second := ca.issue("a", ecdsaKey(t, elliptic.P256()), time.Hour), ca.issue("b", ecdsaKey(t, elliptic.P256()), time.Hour)
+	b := bedtest.New(t)
+	ca := bedtest.NewAuthority(t)
+	s, _ := b.Subscribe("sub_a", "https://endpoint/")
+	first, second := ca.Issue("a", bedtest.EcdsaKey(t, elliptic.P256()), time.Hour), ca.Issue("b", bedtest.EcdsaKey(t, elliptic.P256()), time.Hour)
 	sealed := func(c sender.SubscriptionChange) []byte {
-		got, err := b.reg.Update(t.Context(), s.ID, c)
+		got, err := b.Reg.Update(t.Context(), s.ID, c)
 		require.NoError(t, err)
 		return got.Settings.SealedCertificate
 	}
@@ -81,9 +83,9 @@ func TestUpdateClientCertificate(t *testing.T) {
 	require.NotEqual(t, one, sealed(sender.SubscriptionChange{ClientCertificate: second}))
 
 	plain := "http://endpoint/"
-	_, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &plain})
+	_, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &plain})
 	require.ErrorIs(t, err, sender.ErrInvalid, "it would not be used")
-	_, err = b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{ClientCertificate: first, RemoveClientCertificate: true})
+	_, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{ClientCertificate: first, RemoveClientCertificate: true})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.Empty(t, sealed(sender.SubscriptionChange{RemoveClientCertificate: true}))
 
@@ -91,7 +93,7 @@ func TestUpdateClientCertificate(t *testing.T) {
 	two := sealed(sender.SubscriptionChange{ClientCertificate: first})
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "2", Key: bytes.Repeat([]byte("2"), 32)}, sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
 	require.NoError(t, err)
-	reg, err := sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Network: private})
+	reg, err := sender.NewRegistry(b.Store, keys, &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	n, err := reg.Rewrap(t.Context())
 	require.NoError(t, err)
@@ -105,12 +107,12 @@ func TestUpdateClientCertificate(t *testing.T) {
 }
 
 func TestTestEvent(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	endpoint := sendertest.NewRoundTripper()
-	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
-	s, secret := b.subscribe("sub_a", "http://one/")
-	b.subscribe("sub_a", "http://other/")
-	ref, err := b.reg.SendTest(t.Context(), s.ID)
+	d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+	s, secret := b.Subscribe("sub_a", "http://one/")
+	b.Subscribe("sub_a", "http://other/")
+	ref, err := b.Reg.SendTest(t.Context(), s.ID)
 	require.NoError(t, err)
 	_, err = d.RunOnce(t.Context())
 	require.NoError(t, err)
@@ -118,55 +120,55 @@ func TestTestEvent(t *testing.T) {
 	require.Len(t, posts, 1, "to it alone, whatever it asks for")
 	require.NoError(t, posts[0].Verify(secret))
 	require.Contains(t, string(posts[0].Body), `"type":"webhook.test"`)
-	got, err := b.history.Delivery(t.Context(), ref.Delivery)
+	got, err := b.History.Delivery(t.Context(), ref.Delivery)
 	require.NoError(t, err)
 	require.Equal(t, []any{ref.ID, s.ID, sender.StatusDelivered}, []any{got.Event.ID, got.Subscription, got.Status})
 
-	require.NoError(t, b.reg.Pause(t.Context(), s.ID))
-	_, err = b.reg.SendTest(t.Context(), s.ID)
+	require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
+	_, err = b.Reg.SendTest(t.Context(), s.ID)
 	require.ErrorIs(t, err, sender.ErrStatus)
 	require.ErrorContains(t, err, "paused")
-	_, err = b.reg.SendTest(t.Context(), "wsub_none")
+	_, err = b.Reg.SendTest(t.Context(), "wsub_none")
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
 func TestHoldAndResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+		b := bedtest.New(t)
 		endpoint := sendertest.NewRoundTripper()
-		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}))
-		s, _ := b.subscribe("sub_a", "http://one/")
-		require.NoError(t, b.reg.Disable(t.Context(), s.ID, "it is being moved"))
-		got, err := b.reg.Subscription(t.Context(), s.ID)
+		stop := b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}))
+		s, _ := b.Subscribe("sub_a", "http://one/")
+		require.NoError(t, b.Reg.Disable(t.Context(), s.ID, "it is being moved"))
+		got, err := b.Reg.Subscription(t.Context(), s.ID)
 		require.NoError(t, err)
 		require.Equal(t, []any{sender.SubscriptionDisabled, "it is being moved"}, []any{got.Status, got.DisabledReason})
-		require.ErrorIs(t, b.reg.Pause(t.Context(), s.ID), sender.ErrStatus)
-		require.ErrorIs(t, b.reg.Disable(t.Context(), s.ID, ""), sender.ErrInvalid)
+		require.ErrorIs(t, b.Reg.Pause(t.Context(), s.ID), sender.ErrStatus)
+		require.ErrorIs(t, b.Reg.Disable(t.Context(), s.ID, ""), sender.ErrInvalid)
 
-		b.publish("sub_a")
+		b.Publish("sub_a")
 		time.Sleep(time.Hour)
-		require.Equal(t, sender.StatusHeld, b.delivery().Status)
+		require.Equal(t, sender.StatusHeld, b.Delivery().Status)
 		require.Empty(t, endpoint.Requests())
-		err = b.reg.Resume(t.Context(), s.ID, sender.Resume{None: true, Since: time.Now()})
+		err = b.Reg.Resume(t.Context(), s.ID, sender.Resume{None: true, Since: time.Now()})
 		require.ErrorIs(t, err, sender.ErrInvalid)
-		require.NoError(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{}))
+		require.NoError(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{}))
 		time.Sleep(time.Second)
-		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 		require.NoError(t, stop())
 	})
 }
 
 // A customer leaves: it is told so, as the last thing that it hears.
 func TestDeleteSubscriber(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	endpoint := sendertest.NewRoundTripper()
-	d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
-	s, secret := b.subscribe("sub_a", "http://one/")
-	b.publish("sub_a")
-	require.NoError(t, b.reg.DeleteSubscriber(t.Context(), "sub_a"))
-	_, err := b.pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: "sub_a"})
+	d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+	s, secret := b.Subscribe("sub_a", "http://one/")
+	b.Publish("sub_a")
+	require.NoError(t, b.Reg.DeleteSubscriber(t.Context(), "sub_a"))
+	_, err := b.Pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: "sub_a"})
 	require.ErrorIs(t, err, sender.ErrNotFound)
-	_, err = b.pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}})
+	_, err = b.Pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}})
 	require.NoError(t, err)
 	_, err = d.RunOnce(t.Context())
 	require.NoError(t, err)
@@ -175,32 +177,32 @@ func TestDeleteSubscriber(t *testing.T) {
 	require.NoError(t, posts[0].Verify(secret))
 	_, err = d.RunOnce(t.Context()) // sweeps
 	require.NoError(t, err)
-	_, err = b.reg.Subscription(t.Context(), s.ID)
+	_, err = b.Reg.Subscription(t.Context(), s.ID)
 	require.ErrorIs(t, err, sender.ErrNotFound)
-	_, err = b.reg.Keyring(t.Context(), "sub_a")
+	_, err = b.Reg.Keyring(t.Context(), "sub_a")
 	require.True(t, errors.Is(err, sender.ErrNotFound), "its secrets are gone: %v", err)
 }
 
 // A dispatcher that always has something to do comes round to what is to be swept.
 func TestSweptWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		stop := b.start(b.dispatcher(sender.DispatcherConfig{UnguardedTransport: sendertest.NewRoundTripper()}))
-		s, _ := b.subscribe("sub_a", "http://leaves/")
-		b.subscribe("sub_b", "http://stays/")
-		require.NoError(t, b.reg.Pause(t.Context(), s.ID))
-		b.publish("sub_a")
+		b := bedtest.New(t)
+		stop := b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		s, _ := b.Subscribe("sub_a", "http://leaves/")
+		b.Subscribe("sub_b", "http://stays/")
+		require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
+		b.Publish("sub_a")
 		time.Sleep(time.Second)
-		require.NoError(t, b.reg.Unsubscribe(t.Context(), s.ID))
-		b.store.Wake()
+		require.NoError(t, b.Reg.Unsubscribe(t.Context(), s.ID))
+		b.Store.Wake()
 		for range 2500 { // never idle for longer than the dispatcher rests
-			b.publish("sub_b")
+			b.Publish("sub_b")
 			time.Sleep(time.Millisecond)
 		}
-		counts, err := b.history.Counts(t.Context())
+		counts, err := b.History.Counts(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, counts.Held)
-		left, err := b.store.Sweep(t.Context(), 100)
+		left, err := b.Store.Sweep(t.Context(), 100)
 		require.NoError(t, err)
 		require.Zero(t, left, "it was swept")
 		require.NoError(t, stop())

@@ -22,13 +22,13 @@ type PublisherConfig struct {
 // commits with the change it reports or not at all, or in one of its own. It is
 // safe for concurrent use.
 type Publisher[Tx any] struct {
-	store   OutboxStore[Tx]
+	store   Outbox[Tx]
 	maxBody int
 	now     func() time.Time
 }
 
 // NewPublisher returns a Publisher on a store. Tx is inferred from the store.
-func NewPublisher[Tx any](store OutboxStore[Tx], cfg *PublisherConfig) (*Publisher[Tx], error) {
+func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx], error) {
 	var c PublisherConfig
 	if cfg != nil {
 		c = *cfg

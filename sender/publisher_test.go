@@ -13,6 +13,8 @@ import (
 	dedup "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/signing"
@@ -23,8 +25,8 @@ func event() sender.Event {
 }
 
 func TestPublishRefuses(t *testing.T) {
-	b := newBed(t)
-	b.subscribe("sub_a", "http://endpoint/")
+	b := bedtest.New(t)
+	b.Subscribe("sub_a", "http://endpoint/")
 	for _, c := range []struct {
 		name   string
 		change func(*sender.Event)
@@ -60,30 +62,30 @@ func TestPublishRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := event()
 			c.change(&e)
-			_, err := b.pub.PublishMany(t.Context(), []sender.Event{event(), e})
+			_, err := b.Pub.PublishMany(t.Context(), []sender.Event{event(), e})
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
-			ref, err := b.pub.Publish(t.Context(), event())
+			ref, err := b.Pub.Publish(t.Context(), event())
 			require.NoError(t, err)
 			require.Equal(t, int64(1), ref.Version, "nothing was written, not even the good event beside it")
-			b = newBed(t)
-			b.subscribe("sub_a", "http://endpoint/")
+			b = bedtest.New(t)
+			b.Subscribe("sub_a", "http://endpoint/")
 		})
 	}
 	bad := event()
 	bad.Type, bad.Object = "", sender.Object{}
-	_, err := b.pub.Publish(t.Context(), bad)
+	_, err := b.Pub.Publish(t.Context(), bad)
 	for _, part := range []string{"event type", "object type", "object id"} {
 		require.ErrorContains(t, err, part, "all problems at once")
 	}
 }
 
 func TestPublishVersions(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	publish := func(version int64, key string) (sender.Ref, error) {
 		e := event()
 		e.Version, e.IdempotencyKey = version, key
-		return b.pub.Publish(t.Context(), e)
+		return b.Pub.Publish(t.Context(), e)
 	}
 	first, err := publish(0, "k")
 	require.NoError(t, err)
@@ -116,7 +118,7 @@ func TestPublishVersions(t *testing.T) {
 		e := event()
 		e.IdempotencyKey = "k"
 		change(&e)
-		_, err := b.pub.Publish(t.Context(), e)
+		_, err := b.Pub.Publish(t.Context(), e)
 		require.ErrorIs(t, err, sender.ErrIdempotencyKey, name)
 	}
 	next, err = publish(0, "")
@@ -124,34 +126,34 @@ func TestPublishVersions(t *testing.T) {
 	require.Equal(t, int64(12), next.Version, "none of them moved the version")
 	other := event()
 	other.IdempotencyKey, other.KeyScope = "k", "another caller"
-	ref, err := b.pub.Publish(t.Context(), other)
+	ref, err := b.Pub.Publish(t.Context(), other)
 	require.NoError(t, err)
 	require.False(t, ref.Duplicate, "scopes keep the keys of callers apart")
 }
 
 func TestPublishTx(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	endpoint := sendertest.NewRoundTripper()
-	b.subscribe("sub_a", "http://endpoint/")
+	b.Subscribe("sub_a", "http://endpoint/")
 	undo := errors.New("undo")
-	require.ErrorIs(t, b.pub.InTx(t.Context(), func(tx *memory.Tx) error {
-		_, err := b.pub.PublishTx(t.Context(), tx, event())
+	require.ErrorIs(t, b.Pub.InTx(t.Context(), func(tx *memory.Tx) error {
+		_, err := b.Pub.PublishTx(t.Context(), tx, event())
 		require.NoError(t, err)
 		return undo
 	}), undo)
 	var ref sender.Ref
-	require.NoError(t, b.pub.InTx(t.Context(), func(tx *memory.Tx) (err error) {
-		ref, err = b.pub.PublishTx(t.Context(), tx, event())
+	require.NoError(t, b.Pub.InTx(t.Context(), func(tx *memory.Tx) (err error) {
+		ref, err = b.Pub.PublishTx(t.Context(), tx, event())
 		return err
 	}))
-	_, err := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}).RunOnce(t.Context())
+	_, err := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
 	require.NoError(t, err)
 	posts := endpoint.Requests()
 	require.Len(t, posts, 1, "what was rolled back is never sent")
 	require.Equal(t, ref.ID, posts[0].Header.Get("Webhook-Id"))
 	require.Equal(t, int64(1), ref.Version)
 
-	none, err := b.pub.PublishMany(t.Context(), nil)
+	none, err := b.Pub.PublishMany(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
@@ -163,22 +165,22 @@ func FuzzBodyIsWhatTheReceiverReads(f *testing.F) {
 	f.Add("a", "b", "x", "", int64(1<<53-1))
 	secret := signing.GenerateSecret()
 	f.Fuzz(func(t *testing.T, typ, objectType, objectID, data string, version int64) {
-		b := newBed(t)
-		_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a", Secret: secret})
+		b := bedtest.New(t)
+		_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a", Secret: secret})
 		require.NoError(t, err)
-		_, err = b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
+		_, err = b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
 		require.NoError(t, err)
 		e := sender.Event{Type: typ, Object: sender.Object{Type: objectType, ID: objectID}, Version: version}
 		if data != "" {
 			e.Data = json.RawMessage(data)
 		}
-		ref, err := b.pub.Publish(t.Context(), e)
+		ref, err := b.Pub.Publish(t.Context(), e)
 		if err != nil {
 			require.ErrorIs(t, err, sender.ErrInvalidEvent)
 			return
 		}
 		endpoint := sendertest.NewRoundTripper()
-		_, err = b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint}).RunOnce(t.Context())
+		_, err = b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
 		require.NoError(t, err)
 		post := endpoint.Requests()[0]
 

@@ -8,14 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/signing"
 )
 
 func TestSubscribe(t *testing.T) {
-	b := newBed(t)
-	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	b := bedtest.New(t)
+	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	strict, err := sender.NewRegistry(b.store, b.keys, nil)
+	strict, err := sender.NewRegistry(b.Store, b.Keys, nil)
 	require.NoError(t, err)
 
 	s, err := strict.Subscribe(t.Context(), sender.NewSubscription{
@@ -64,47 +66,47 @@ func TestSubscribe(t *testing.T) {
 
 // Where subscribers are inside, the services that hand out credentials stay closed.
 func TestSubscribeToMetadataService(t *testing.T) {
-	b := newBed(t)
-	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	b := bedtest.New(t)
+	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	n := sender.NewSubscription{Subscriber: "sub_a", URL: "http://169.254.169.254/latest/meta-data/"}
-	_, err = b.reg.Subscribe(t.Context(), n)
+	_, err = b.Reg.Subscribe(t.Context(), n)
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.ErrorContains(t, err, "no metadata service")
-	named := private
+	named := bedtest.Private
 	named.Allow = []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}
-	reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Network: named})
+	reg, err := sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{Network: named})
 	require.NoError(t, err)
 	_, err = reg.Subscribe(t.Context(), n)
 	require.NoError(t, err)
 }
 
 func TestCreateSubscriber(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	own := signing.GenerateSecret()
-	s, secret, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator, Secret: own})
+	s, secret, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator, Secret: own})
 	require.NoError(t, err)
 	require.Equal(t, own, secret)
-	got, err := b.reg.Subscriber(t.Context(), sender.Operator)
+	got, err := b.Reg.Subscriber(t.Context(), sender.Operator)
 	require.NoError(t, err)
 	require.Equal(t, s, got)
-	_, _, err = b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator})
+	_, _, err = b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator})
 	require.ErrorIs(t, err, sender.ErrExists)
-	_, _, err = b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "a b"})
+	_, _, err = b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "a b"})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	public, err := signing.ParseSecret("whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=")
 	require.NoError(t, err)
-	_, _, err = b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{Secret: public})
+	_, _, err = b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{Secret: public})
 	require.ErrorIs(t, err, sender.ErrInvalid, "a public key signs nothing")
-	made, generated, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	made, generated, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{})
 	require.NoError(t, err)
 	require.Regexp(t, "^sub_[0-9a-v]{26}$", made.ID)
 	require.NotEqual(t, own, generated)
 
-	keyring, err := b.reg.Keyring(t.Context(), sender.Operator)
+	keyring, err := b.Reg.Keyring(t.Context(), sender.Operator)
 	require.NoError(t, err)
 	require.NotNil(t, keyring)
-	other, err := sender.NewRegistry(b.store, newKeys(t, "2"), nil)
+	other, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), nil)
 	require.NoError(t, err)
 	_, err = other.Keyring(t.Context(), sender.Operator)
 	require.ErrorIs(t, err, sender.ErrSealed)
@@ -112,18 +114,18 @@ func TestCreateSubscriber(t *testing.T) {
 }
 
 func TestNewPublisherAndOthersRefuse(t *testing.T) {
-	b := newBed(t)
-	_, err := sender.NewPublisher(b.store, &sender.PublisherConfig{MaxBodyBytes: -1})
+	b := bedtest.New(t)
+	_, err := sender.NewPublisher(b.Store, &sender.PublisherConfig{MaxBodyBytes: -1})
 	require.ErrorContains(t, err, "MaxBodyBytes is -1")
-	_, err = sender.NewRegistry(b.store, nil, nil)
+	_, err = sender.NewRegistry(b.Store, nil, nil)
 	require.ErrorContains(t, err, "needs keys")
-	_, err = sender.NewHistory(nil, nil)
+	_, err = history.New(nil, nil)
 	require.ErrorContains(t, err, "needs a store")
-	for _, q := range []sender.DeliveryQuery{{Status: "lost"}, {Limit: 201}, {Limit: -1}, {Cursor: "?"}} {
-		_, _, err = b.history.Deliveries(t.Context(), q)
+	for _, q := range []history.DeliveryQuery{{Status: "lost"}, {Limit: 201}, {Limit: -1}, {Cursor: "?"}} {
+		_, _, err = b.History.Deliveries(t.Context(), q)
 		require.ErrorIs(t, err, sender.ErrInvalid, "%+v", q)
 	}
-	_, err = b.history.Delivery(t.Context(), "dlv_nothing")
+	_, err = b.History.Delivery(t.Context(), "dlv_nothing")
 	require.ErrorIs(t, err, sender.ErrNotFound)
-	require.ErrorIs(t, b.history.Redeliver(t.Context(), "dlv_nothing"), sender.ErrNotFound)
+	require.ErrorIs(t, b.History.Redeliver(t.Context(), "dlv_nothing"), sender.ErrNotFound)
 }

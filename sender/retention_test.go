@@ -14,6 +14,9 @@ import (
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
 )
@@ -39,16 +42,16 @@ func TestRetentionProblems(t *testing.T) {
 		"several at one": {is: sender.Retention{Reach: 60 * day}, want: []string{"Retention.Receivers for", "Retention.Delivered is"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
-			policy := sender.Policy{Backoff: backoff.Policy{Horizon: c.horizon}}
-			_, err := sender.NewDispatcher(b.store, b.keys, &sender.DispatcherConfig{Retention: c.is, Policy: policy})
+			b := bedtest.New(t)
+			policy := dispatch.Policy{Backoff: backoff.Policy{Horizon: c.horizon}}
+			_, err := dispatch.New(b.Store, b.Keys, &dispatch.Config{Retention: c.is, Policy: policy})
 			if len(c.want) == 0 {
 				require.NoError(t, err)
 			}
 			for _, want := range c.want {
 				require.ErrorContains(t, err, want)
 			}
-			_, err = sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Retention: c.is})
+			_, err = sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{Retention: c.is})
 			require.Equal(t, len(c.want) > 0 && c.horizon == 0, err != nil, "the registry knows of no horizon: %v", err)
 		})
 	}
@@ -57,57 +60,57 @@ func TestRetentionProblems(t *testing.T) {
 // Resuming does not send what receivers may have forgotten, unless it is told to.
 func TestResumeReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s, _ := b.subscribe("sub_1", "https://endpoint.test/")
-		require.NoError(t, b.reg.Pause(t.Context(), s.ID))
-		b.publish("sub_1")
-		_, err := b.dispatcher(sender.DispatcherConfig{}).RunOnce(t.Context())
+		b := bedtest.New(t)
+		s, _ := b.Subscribe("sub_1", "https://endpoint.test/")
+		require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
+		b.Publish("sub_1")
+		_, err := b.Dispatcher(dispatch.Config{}).RunOnce(t.Context())
 		require.NoError(t, err)
 		time.Sleep(28*day - time.Second)
-		require.NoError(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{}))
-		require.NoError(t, b.reg.Pause(t.Context(), s.ID))
+		require.NoError(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{}))
+		require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
 		time.Sleep(2 * time.Second)
 		var refused *sender.RetentionError
-		require.ErrorAs(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{}), &refused)
+		require.ErrorAs(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{}), &refused)
 		require.WithinDuration(t, time.Now().Add(-28*day), refused.NotBefore, time.Microsecond)
-		require.Equal(t, sender.StatusHeld, b.delivery().Status)
-		require.NoError(t, b.reg.Resume(t.Context(), s.ID, sender.Resume{Force: true}))
-		require.Equal(t, sender.StatusPending, b.delivery().Status)
+		require.Equal(t, sender.StatusHeld, b.Delivery().Status)
+		require.NoError(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{Force: true}))
+		require.Equal(t, sender.StatusPending, b.Delivery().Status)
 	})
 }
 
 // Run prunes beside its work, once an hour; RunOnce does not.
 func TestDispatcherPrunes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		b.subscribe("sub_1", "https://endpoint.test/")
+		b := bedtest.New(t)
+		b.Subscribe("sub_1", "https://endpoint.test/")
 		endpoint := sendertest.NewRoundTripper()
-		var log lockedLog
-		var passes noted[sender.Pruned]
-		d := b.dispatcher(sender.DispatcherConfig{
+		var log bedtest.LockedLog
+		var passes bedtest.Noted[dispatch.Pruned]
+		d := b.Dispatcher(dispatch.Config{
 			UnguardedTransport: endpoint, MaxIdle: 10 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			Hooks: sender.Hooks{Pruned: func(_ context.Context, p sender.Pruned) { passes.add(p) }},
+			Hooks: dispatch.Hooks{Pruned: func(_ context.Context, p dispatch.Pruned) { passes.Add(p) }},
 		})
 		const n = 700 // several batches
 		for range n {
-			b.publish("sub_1")
+			b.Publish("sub_1")
 		}
 		_, err := d.RunOnce(t.Context())
 		require.NoError(t, err)
 		time.Sleep(31 * day)
 		_, err = d.RunOnce(t.Context())
 		require.NoError(t, err)
-		require.Empty(t, passes.list())
+		require.Empty(t, passes.List())
 
-		stop := b.start(d)
+		stop := b.Start(d)
 		time.Sleep(time.Minute)
-		require.Equal(t, []sender.Pruned{{Deliveries: n, Events: n}}, passes.list())
-		b.publish("sub_1")
+		require.Equal(t, []dispatch.Pruned{{Deliveries: n, Events: n}}, passes.List())
+		b.Publish("sub_1")
 		time.Sleep(30*day + 90*time.Minute)
 		require.NoError(t, stop())
-		require.InDelta(t, 30*24+2, len(passes.list()), 2)
+		require.InDelta(t, 30*24+2, len(passes.List()), 2)
 		total := 0
-		for _, p := range passes.list() {
+		for _, p := range passes.List() {
 			total += p.Events
 		}
 		require.Equal(t, n+1, total)
@@ -118,27 +121,27 @@ func TestDispatcherPrunes(t *testing.T) {
 // A dispatcher that is never idle prunes too, a batch every two seconds.
 func TestDispatcherPrunesWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		b.subscribe("sub_1", "https://endpoint.test/")
-		var noticed noted[time.Time]
-		store := pruneStore{Store: b.store, prune: func() error { noticed.add(time.Now()); return nil }}
+		b := bedtest.New(t)
+		b.Subscribe("sub_1", "https://endpoint.test/")
+		var noticed bedtest.Noted[time.Time]
+		store := pruneStore{Store: b.Store, prune: func() error { noticed.Add(time.Now()); return nil }}
 		endpoint := func(*http.Request) (*http.Response, error) {
 			time.Sleep(time.Millisecond)
 			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 		}
-		d := b.dispatcherOn(store, sender.DispatcherConfig{UnguardedTransport: transportFunc(endpoint)})
+		d := b.DispatcherOn(store, dispatch.Config{UnguardedTransport: bedtest.TransportFunc(endpoint)})
 		for range 1000 {
-			b.publish("sub_1")
+			b.Publish("sub_1")
 		}
 		_, err := d.RunOnce(t.Context())
 		require.NoError(t, err)
 		time.Sleep(31 * day)
-		stop := b.start(d)
+		stop := b.Start(d)
 		for range 16_000 {
-			b.publish("sub_1")
+			b.Publish("sub_1")
 			time.Sleep(time.Millisecond / 2)
 		}
-		batches := noticed.list()
+		batches := noticed.List()
 		require.Greater(t, len(batches), 2)
 		for i := range batches[1:] {
 			require.Less(t, batches[i+1].Sub(batches[i]), 3*time.Second)
@@ -150,25 +153,25 @@ func TestDispatcherPrunesWhileBusy(t *testing.T) {
 // An error of pruning is logged and tried again, and stops nothing.
 func TestDispatcherPruneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		b.subscribe("sub_1", "https://endpoint.test/")
-		var calls noted[time.Time]
-		var log lockedLog
-		store := pruneStore{Store: b.store, prune: func() error {
-			calls.add(time.Now())
+		b := bedtest.New(t)
+		b.Subscribe("sub_1", "https://endpoint.test/")
+		var calls bedtest.Noted[time.Time]
+		var log bedtest.LockedLog
+		store := pruneStore{Store: b.Store, prune: func() error {
+			calls.Add(time.Now())
 			return errors.New("the disk is full")
 		}}
-		d := b.dispatcherOn(store, sender.DispatcherConfig{
+		d := b.DispatcherOn(store, dispatch.Config{
 			UnguardedTransport: sendertest.NewRoundTripper(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		_, err := d.Prune(t.Context())
 		require.ErrorContains(t, err, "the disk is full")
-		stop := b.start(d)
-		b.publish("sub_1")
+		stop := b.Start(d)
+		b.Publish("sub_1")
 		time.Sleep(3*time.Minute + time.Second)
-		require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 		require.NoError(t, stop())
-		require.Len(t, calls.list(), 1+4, "once a minute")
+		require.Len(t, calls.List(), 1+4, "once a minute")
 		require.Equal(t, 4, strings.Count(log.String(), "pruning failed"))
 	})
 }
@@ -179,30 +182,30 @@ type pruneStore struct {
 	prune func() error
 }
 
-func (s pruneStore) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+func (s pruneStore) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
 	if err := s.prune(); err != nil {
-		return sender.Pruned{}, err
+		return dispatch.Pruned{}, err
 	}
 	return s.Store.Prune(ctx, p)
 }
 
 func TestDispatcherPrune(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		b.subscribe("sub_1", "https://endpoint.test/")
-		d := b.dispatcher(sender.DispatcherConfig{
+		b := bedtest.New(t)
+		b.Subscribe("sub_1", "https://endpoint.test/")
+		d := b.Dispatcher(dispatch.Config{
 			UnguardedTransport: sendertest.NewRoundTripper(),
 			Retention:          sender.Retention{Reach: 10 * day, Delivered: 10 * day, Events: 20 * day},
 		})
 		for range 500 {
-			b.publish("sub_1")
+			b.Publish("sub_1")
 		}
 		_, err := d.RunOnce(t.Context())
 		require.NoError(t, err)
 		for _, c := range []struct {
 			after time.Duration
-			want  sender.Pruned
-		}{{10*day - time.Hour, sender.Pruned{}}, {2 * time.Hour, sender.Pruned{Deliveries: 500}}, {10 * day, sender.Pruned{Events: 500}}} {
+			want  dispatch.Pruned
+		}{{10*day - time.Hour, dispatch.Pruned{}}, {2 * time.Hour, dispatch.Pruned{Deliveries: 500}}, {10 * day, dispatch.Pruned{Events: 500}}} {
 			time.Sleep(c.after)
 			got, err := d.Prune(t.Context())
 			require.NoError(t, err)
@@ -212,23 +215,23 @@ func TestDispatcherPrune(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	b := newBed(t)
-	s, _ := b.subscribe("sub_1", "https://endpoint.test/")
-	require.NoError(t, b.reg.Pause(t.Context(), s.ID))
+	b := bedtest.New(t)
+	s, _ := b.Subscribe("sub_1", "https://endpoint.test/")
+	require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
 	const n = 250 // several batches
 	for range n {
-		b.publishOn(sender.Object{Type: "thing", ID: "1"}, "sub_1")
+		b.PublishOn(sender.Object{Type: "thing", ID: "1"}, "sub_1")
 	}
-	for _, r := range []sender.Redaction{{}, {Subscriber: "sub_1", Object: sender.Object{Type: "thing", ID: "1"}}} {
-		_, err := b.history.Redact(t.Context(), r)
+	for _, r := range []history.Redaction{{}, {Subscriber: "sub_1", Object: sender.Object{Type: "thing", ID: "1"}}} {
+		_, err := b.History.Redact(t.Context(), r)
 		require.ErrorIs(t, err, sender.ErrInvalid)
 	}
-	_, err := b.history.Redact(t.Context(), sender.Redaction{Subscriber: "sub_2"})
+	_, err := b.History.Redact(t.Context(), history.Redaction{Subscriber: "sub_2"})
 	require.ErrorIs(t, err, sender.ErrNotFound)
-	events, err := b.history.Redact(t.Context(), sender.Redaction{Object: sender.Object{Type: "thing", ID: "1"}})
+	events, err := b.History.Redact(t.Context(), history.Redaction{Object: sender.Object{Type: "thing", ID: "1"}})
 	require.NoError(t, err)
 	require.Equal(t, n, events)
-	events, err = b.history.Redact(t.Context(), sender.Redaction{Subscriber: "sub_1"})
+	events, err = b.History.Redact(t.Context(), history.Redaction{Subscriber: "sub_1"})
 	require.NoError(t, err)
 	require.Zero(t, events)
 }

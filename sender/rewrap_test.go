@@ -12,22 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/signing"
 )
 
 // many registers subscribers, some of which are in the middle of a rotation, and
 // returns how many secrets they have.
-func many(b *bed, n int) (secrets int) {
-	b.t.Helper()
+func many(b *bedtest.Bed, n int) (secrets int) {
+	b.T.Helper()
 	for i := range n {
 		id := fmt.Sprintf("sub_%03d", i)
-		_, _, err := b.reg.CreateSubscriber(b.t.Context(), sender.NewSubscriber{ID: id})
-		require.NoError(b.t, err)
+		_, _, err := b.Reg.CreateSubscriber(b.T.Context(), sender.NewSubscriber{ID: id})
+		require.NoError(b.T, err)
 		secrets++
 		if i%5 == 0 {
-			_, _, err := b.reg.RotateSecret(b.t.Context(), id, nil)
-			require.NoError(b.t, err)
+			_, _, err := b.Reg.RotateSecret(b.T.Context(), id, nil)
+			require.NoError(b.T, err)
 			secrets++
 		}
 	}
@@ -35,20 +36,20 @@ func many(b *bed, n int) (secrets int) {
 }
 
 // opens ends the test unless keys open all secrets, which are what they were.
-func opens(b *bed, keys *sender.Keys, n int, versions map[string]int64) {
-	b.t.Helper()
-	reg, err := sender.NewRegistry(b.store, keys, nil)
-	require.NoError(b.t, err)
+func opens(b *bedtest.Bed, keys *sender.Keys, n int, versions map[string]int64) {
+	b.T.Helper()
+	reg, err := sender.NewRegistry(b.Store, keys, nil)
+	require.NoError(b.T, err)
 	for i := range n {
 		id := fmt.Sprintf("sub_%03d", i)
-		_, err := reg.Keyring(b.t.Context(), id)
-		require.NoError(b.t, err)
-		require.Equal(b.t, versions[id], sealed(b, id).Version, "nothing has to be loaded again")
+		_, err := reg.Keyring(b.T.Context(), id)
+		require.NoError(b.T, err)
+		require.Equal(b.T, versions[id], sealed(b, id).Version, "nothing has to be loaded again")
 	}
 }
 
-func versions(b *bed, n int) map[string]int64 {
-	b.t.Helper()
+func versions(b *bedtest.Bed, n int) map[string]int64 {
+	b.T.Helper()
 	versions := map[string]int64{}
 	for i := range n {
 		id := fmt.Sprintf("sub_%03d", i)
@@ -57,25 +58,25 @@ func versions(b *bed, n int) map[string]int64 {
 	return versions
 }
 
-func sealingKeys(b *bed) []string {
-	b.t.Helper()
-	ids, err := b.store.SealingKeys(b.t.Context())
-	require.NoError(b.t, err)
+func sealingKeys(b *bedtest.Bed) []string {
+	b.T.Helper()
+	ids, err := b.Store.SealingKeys(b.T.Context())
+	require.NoError(b.T, err)
 	return ids
 }
 
 func TestRewrap(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	const n = 120
 	secrets := many(b, n)
 	versions := versions(b, n)
-	reg, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), nil)
+	reg, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), nil)
 	require.NoError(t, err)
 	rewrapped, err := reg.Rewrap(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, secrets, rewrapped)
 	require.Equal(t, []string{"2"}, sealingKeys(b))
-	opens(b, keysOf(t, "2"), n, versions)
+	opens(b, bedtest.KeysOf(t, "2"), n, versions)
 	rewrapped, err = reg.Rewrap(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, rewrapped)
@@ -89,7 +90,7 @@ type interruptedStore struct {
 
 func (s *interruptedStore) RewrapTx(ctx context.Context, tx *memory.Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
 	if s.left--; s.left < 0 {
-		return false, errAway
+		return false, bedtest.ErrAway
 	}
 	return s.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
 }
@@ -99,35 +100,35 @@ func (s *interruptedStore) RewrapTx(ctx context.Context, tx *memory.Tx, subscrib
 func TestRewrapInterrupted(t *testing.T) {
 	const n = 110
 	for _, at := range []int{0, 1, 59, 60, 61, 119, 120, 121, 131} {
-		b := newBed(t)
+		b := bedtest.New(t)
 		secrets := many(b, n)
 		versions := versions(b, n)
-		store := &interruptedStore{Store: b.store, left: at}
-		reg, err := sender.NewRegistry(store, keysOf(t, "2", "1"), nil)
+		store := &interruptedStore{Store: b.Store, left: at}
+		reg, err := sender.NewRegistry(store, bedtest.KeysOf(t, "2", "1"), nil)
 		require.NoError(t, err)
 		done, err := reg.Rewrap(t.Context())
-		require.ErrorIs(t, err, errAway)
+		require.ErrorIs(t, err, bedtest.ErrAway)
 		require.LessOrEqual(t, done, at)
 		require.Greater(t, done, at-100, "it works in small transactions")
-		opens(b, keysOf(t, "2", "1"), n, versions)
+		opens(b, bedtest.KeysOf(t, "2", "1"), n, versions)
 		store.left = secrets
 		rest, err := reg.Rewrap(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, secrets, done+rest)
-		opens(b, keysOf(t, "2"), n, versions)
+		opens(b, bedtest.KeysOf(t, "2"), n, versions)
 	}
 }
 
 // What cannot be opened does not keep it from the rest, and is not looked for
 // forever.
 func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	const n = 60
 	secrets := many(b, n)
 	sealedBy := func(id string, key sender.SealingKey) {
 		keys, err := sender.NewKeys(key)
 		require.NoError(t, err)
-		reg, err := sender.NewRegistry(b.store, keys, nil)
+		reg, err := sender.NewRegistry(b.Store, keys, nil)
 		require.NoError(t, err)
 		_, err = reg.RevokeSecret(t.Context(), id, signing.Secret{})
 		require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
 			sealedBy(fmt.Sprintf("sub_%03d", i), sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("another"), 5)[:32]})
 		}
 	}
-	reg, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), nil)
+	reg, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), nil)
 	require.NoError(t, err)
 	for _, left := range []int{secrets - 17, 0} {
 		done, err := reg.Rewrap(t.Context())
@@ -169,15 +170,15 @@ func (s *racing) KeyringsTx(ctx context.Context, tx *memory.Tx, key, after strin
 }
 
 func TestRewrapWhileOthersRotate(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	const n = 4
 	many(b, n)
 	var fresh signing.Secret
-	store := &racing{Store: b.store, rotate: func(tx *memory.Tx, subscriber string) (err error) {
-		fresh, err = b.reg.RevokeSecretTx(t.Context(), tx, subscriber, signing.Secret{})
+	store := &racing{Store: b.Store, rotate: func(tx *memory.Tx, subscriber string) (err error) {
+		fresh, err = b.Reg.RevokeSecretTx(t.Context(), tx, subscriber, signing.Secret{})
 		return err
 	}}
-	reg, err := sender.NewRegistry(store, keysOf(t, "2", "1"), nil)
+	reg, err := sender.NewRegistry(store, bedtest.KeysOf(t, "2", "1"), nil)
 	require.NoError(t, err)
 	done, err := reg.Rewrap(t.Context())
 	require.NoError(t, err)

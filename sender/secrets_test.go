@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/signing"
@@ -41,14 +43,14 @@ func signedBy(t *testing.T, p sendertest.Request, newestFirst ...signing.Secret)
 }
 
 func TestSecretsOverTheWire(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t)
-	_, first := b.subscribe("sub_a", ep.URL())
-	_, others := b.subscribe("sub_b", ep.URL())
-	d := b.dispatcher(sender.DispatcherConfig{})
+	_, first := b.Subscribe("sub_a", ep.URL())
+	_, others := b.Subscribe("sub_b", ep.URL())
+	d := b.Dispatcher(dispatch.Config{})
 	post := func(subscriber string) sendertest.Request {
 		t.Helper()
-		b.publish(subscriber)
+		b.Publish(subscriber)
 		_, err := d.RunOnce(t.Context())
 		require.NoError(t, err)
 		posts := ep.Requests()
@@ -57,46 +59,46 @@ func TestSecretsOverTheWire(t *testing.T) {
 	signedBy(t, post("sub_a"), first)
 
 	began := time.Now()
-	second, until, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	second, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	require.WithinRange(t, until, began.Add(24*time.Hour-time.Microsecond), time.Now().Add(24*time.Hour))
 	signedBy(t, post("sub_a"), second, first)
 
 	own := signing.GenerateSecret()
-	third, until, err := b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour, Secret: own})
+	third, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour, Secret: own})
 	require.NoError(t, err)
 	require.Equal(t, own, third)
 	require.WithinRange(t, until, began.Add(time.Hour-time.Microsecond), time.Now().Add(time.Hour))
 	signedBy(t, post("sub_a"), third, second, first)
 
 	// As many as are ever signed with; one more would drop one that was promised.
-	fourth, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	fourth, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	signedBy(t, post("sub_a"), fourth, third, second, first)
 	for _, overlap := range []time.Duration{0, 1} {
-		_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: overlap})
+		_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: overlap})
 		require.ErrorIs(t, err, sender.ErrInvalid)
 		require.ErrorContains(t, err, "retire the older ones, or replace all of them without an overlap")
 	}
 	signedBy(t, post("sub_a"), fourth, third, second, first)
 
-	require.NoError(t, b.reg.RetireSecret(t.Context(), "sub_a"))
+	require.NoError(t, b.Reg.RetireSecret(t.Context(), "sub_a"))
 	signedBy(t, post("sub_a"), fourth)
-	require.NoError(t, b.reg.RetireSecret(t.Context(), "sub_a"), "nothing is left to end")
+	require.NoError(t, b.Reg.RetireSecret(t.Context(), "sub_a"), "nothing is left to end")
 	signedBy(t, post("sub_a"), fourth)
 
-	fifth, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	fifth, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	signedBy(t, post("sub_a"), fifth, fourth)
 	for range 2 {
-		_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", nil)
+		_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 		require.NoError(t, err)
 	}
-	fresh, err := b.reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+	fresh, err := b.Reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
 	require.NoError(t, err, "four are valid, and none is to stay so")
 	signedBy(t, post("sub_a"), fresh)
 	own = signing.GenerateSecret()
-	fresh, err = b.reg.RevokeSecret(t.Context(), "sub_a", own)
+	fresh, err = b.Reg.RevokeSecret(t.Context(), "sub_a", own)
 	require.NoError(t, err)
 	require.Equal(t, own, fresh)
 	signedBy(t, post("sub_a"), fresh)
@@ -107,23 +109,23 @@ func TestSecretsOverTheWire(t *testing.T) {
 // Ends come without a change, and so without another version of the keyring.
 func TestOverlapEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+		b := bedtest.New(t)
 		endpoint := sendertest.NewRoundTripper()
-		_, first := b.subscribe("sub_a", "http://endpoint/")
-		d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
+		_, first := b.Subscribe("sub_a", "http://endpoint/")
+		d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
 		post := func() sendertest.Request {
 			t.Helper()
-			b.publish("sub_a")
+			b.Publish("sub_a")
 			_, err := d.RunOnce(t.Context())
 			require.NoError(t, err)
 			posts := endpoint.Requests()
 			return posts[len(posts)-1]
 		}
 		began := time.Now()
-		second, until, err := b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour})
+		second, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour})
 		require.NoError(t, err)
 		require.Equal(t, began.Add(time.Hour).UTC(), until)
-		third, until, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+		third, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 		require.NoError(t, err)
 		require.Equal(t, began.Add(24*time.Hour).UTC(), until)
 		time.Sleep(time.Hour)
@@ -142,20 +144,20 @@ func TestRotateUnderAnotherClock(t *testing.T) {
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
+				b := bedtest.New(t)
 				endpoint := sendertest.NewRoundTripper()
-				_, first := b.subscribe("sub_a", "http://endpoint/")
-				reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Now: func() time.Time { return time.Now().Add(off) }})
+				_, first := b.Subscribe("sub_a", "http://endpoint/")
+				reg, err := sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{Now: func() time.Time { return time.Now().Add(off) }})
 				require.NoError(t, err)
-				d := b.dispatcher(sender.DispatcherConfig{UnguardedTransport: endpoint})
+				d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
 				second, _, err := reg.RotateSecret(t.Context(), "sub_a", nil)
 				require.NoError(t, err)
-				b.publish("sub_a")
+				b.Publish("sub_a")
 				_, err = d.RunOnce(t.Context())
 				require.NoError(t, err)
 				third, err := reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
 				require.NoError(t, err)
-				b.publish("sub_a")
+				b.Publish("sub_a")
 				_, err = d.RunOnce(t.Context())
 				require.NoError(t, err)
 				posts := endpoint.Requests()
@@ -168,10 +170,10 @@ func TestRotateUnderAnotherClock(t *testing.T) {
 }
 
 func TestRotateRefuses(t *testing.T) {
-	b := newBed(t)
-	_, secret, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	b := bedtest.New(t)
+	_, secret, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	second, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	second, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	parse := func(text string) signing.Secret {
 		s, err := signing.ParseSecret(text)
@@ -195,57 +197,57 @@ func TestRotateRefuses(t *testing.T) {
 		{"the secret before", "sub_a", sender.Rotation{Secret: parse(secret.Reveal())}, sender.ErrInvalid, "has it already"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, err := b.reg.RotateSecret(t.Context(), c.subscriber, &c.r)
+			_, _, err := b.Reg.RotateSecret(t.Context(), c.subscriber, &c.r)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
 			if c.r.Secret != (signing.Secret{}) {
 				require.NotContains(t, err.Error(), c.r.Secret.Reveal())
-				_, err = b.reg.RevokeSecret(t.Context(), c.subscriber, c.r.Secret)
+				_, err = b.Reg.RevokeSecret(t.Context(), c.subscriber, c.r.Secret)
 				require.ErrorIs(t, err, c.is)
 			}
 			require.Equal(t, before, sealed(b, "sub_a"), "nothing was changed")
 		})
 	}
-	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public})
+	_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public})
 	require.ErrorContains(t, err, "the overlap is -1ns")
 	require.ErrorContains(t, err, "sender: invalid secret", "all problems at once")
-	require.ErrorIs(t, b.reg.RetireSecret(t.Context(), "sub_x"), sender.ErrNotFound)
-	_, err = b.reg.RevokeSecret(t.Context(), "sub_x", signing.Secret{})
+	require.ErrorIs(t, b.Reg.RetireSecret(t.Context(), "sub_x"), sender.ErrNotFound)
+	_, err = b.Reg.RevokeSecret(t.Context(), "sub_x", signing.Secret{})
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
 // sealed is a subscriber's keyring as it is stored.
-func sealed(b *bed, subscriber string) (k sender.SealedKeyring) {
-	b.t.Helper()
-	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) (err error) {
-		k, err = b.store.SubscriberKeyringTx(b.t.Context(), tx, subscriber)
+func sealed(b *bedtest.Bed, subscriber string) (k sender.SealedKeyring) {
+	b.T.Helper()
+	require.NoError(b.T, b.Store.InTx(b.T.Context(), func(tx *memory.Tx) (err error) {
+		k, err = b.Store.SubscriberKeyringTx(b.T.Context(), tx, subscriber)
 		return err
 	}))
 	return k
 }
 
 func TestSecretsInTheCallersTransaction(t *testing.T) {
-	b := newBed(t)
-	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	b := bedtest.New(t)
+	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	_, _, err = b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	before := sealed(b, "sub_a")
 	failed := errors.New("the caller failed")
 	for name, change := range map[string]func(tx *memory.Tx) error{
 		"rotate": func(tx *memory.Tx) error {
-			_, _, err := b.reg.RotateSecretTx(t.Context(), tx, "sub_a", nil)
+			_, _, err := b.Reg.RotateSecretTx(t.Context(), tx, "sub_a", nil)
 			return err
 		},
-		"retire": func(tx *memory.Tx) error { return b.reg.RetireSecretTx(t.Context(), tx, "sub_a") },
+		"retire": func(tx *memory.Tx) error { return b.Reg.RetireSecretTx(t.Context(), tx, "sub_a") },
 		"revoke": func(tx *memory.Tx) error {
-			_, err := b.reg.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
+			_, err := b.Reg.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
 			return err
 		},
 	} {
-		require.ErrorIs(t, b.store.InTx(t.Context(), func(tx *memory.Tx) error {
+		require.ErrorIs(t, b.Store.InTx(t.Context(), func(tx *memory.Tx) error {
 			require.NoError(t, change(tx), name)
-			k, err := b.store.SubscriberKeyringTx(t.Context(), tx, "sub_a")
+			k, err := b.Store.SubscriberKeyringTx(t.Context(), tx, "sub_a")
 			require.NoError(t, err)
 			require.Greater(t, k.Version, before.Version, "%s in the transaction", name)
 			return failed
@@ -268,11 +270,11 @@ func (s *conflicting) SetSecretsTx(ctx context.Context, tx *memory.Tx, subscribe
 }
 
 func TestSecretsChangedInBetween(t *testing.T) {
-	b := newBed(t)
-	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	b := bedtest.New(t)
+	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	store := &conflicting{Store: b.store}
-	reg, err := sender.NewRegistry(store, b.keys, nil)
+	store := &conflicting{Store: b.Store}
+	reg, err := sender.NewRegistry(store, b.Keys, nil)
 	require.NoError(t, err)
 	for _, change := range []func() error{
 		func() error { _, _, err := reg.RotateSecret(t.Context(), "sub_a", nil); return err },
@@ -288,7 +290,7 @@ func TestSecretsChangedInBetween(t *testing.T) {
 		require.Equal(t, before.Version+1, sealed(b, "sub_a").Version)
 	}
 	store.times = 1
-	require.ErrorIs(t, b.store.InTx(t.Context(), func(tx *memory.Tx) error {
+	require.ErrorIs(t, b.Store.InTx(t.Context(), func(tx *memory.Tx) error {
 		_, err := reg.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
 		return err
 	}), sender.ErrConflict, "the caller's transaction is the caller's to run again")
@@ -297,15 +299,15 @@ func TestSecretsChangedInBetween(t *testing.T) {
 // generations knows of each event how many secrets had been revoked before it was
 // claimed. Its loads of keyrings take so long that they overlap.
 type generations struct {
-	sender.DispatchStore
+	dispatch.Store
 	revoked atomic.Int64
 	mu      sync.Mutex
 	of      map[string]int64
 }
 
-func (s *generations) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+func (s *generations) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
 	revoked := s.revoked.Load()
-	c, err := s.DispatchStore.RecordAndClaim(ctx, b)
+	c, err := s.Store.RecordAndClaim(ctx, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range c.Claimed {
@@ -315,7 +317,7 @@ func (s *generations) RecordAndClaim(ctx context.Context, b sender.Batch) (sende
 }
 
 func (s *generations) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
-	k, err := s.DispatchStore.Keyrings(ctx, subscribers)
+	k, err := s.Store.Keyrings(ctx, subscribers)
 	time.Sleep(7 * time.Millisecond)
 	return k, err
 }
@@ -323,21 +325,21 @@ func (s *generations) Keyrings(ctx context.Context, subscribers []int64) (map[in
 // Once a secret is revoked, nothing that is claimed afterwards is signed with it.
 func TestRevokeUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+		b := bedtest.New(t)
 		endpoint := sendertest.NewRoundTripper()
-		_, secret := b.subscribe("sub_a", "http://endpoint/")
+		_, secret := b.Subscribe("sub_a", "http://endpoint/")
 		secrets := []signing.Secret{secret}
-		store := &generations{DispatchStore: b.store, of: map[string]int64{}}
-		stop := b.start(b.dispatcherOn(store, sender.DispatcherConfig{MaxDelay: time.Millisecond, UnguardedTransport: transportFunc(func(r *http.Request) (*http.Response, error) {
+		store := &generations{Store: b.Store, of: map[string]int64{}}
+		stop := b.Start(b.DispatcherOn(store, dispatch.Config{MaxDelay: time.Millisecond, UnguardedTransport: bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
 			time.Sleep(3 * time.Millisecond)
 			return endpoint.RoundTrip(r)
 		})}))
 		const events = 600
 		for i := range events {
-			b.publish("sub_a")
+			b.Publish("sub_a")
 			time.Sleep(time.Millisecond)
 			if i%20 == 10 || i%20 == 13 || i%20 == 17 { // some while a keyring is being loaded
-				secret, err := b.reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+				secret, err := b.Reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
 				require.NoError(t, err)
 				secrets = append(secrets, secret)
 				store.revoked.Add(1)
@@ -362,20 +364,20 @@ func TestRevokeUnderLoad(t *testing.T) {
 }
 
 func TestNewestSecretIsTheOneThatSigns(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t)
-	b.subscribe("sub_a", ep.URL())
-	_, _, err := b.reg.RotateSecret(t.Context(), "sub_a", nil)
+	b.Subscribe("sub_a", ep.URL())
+	_, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 
-	newest, err := b.reg.NewestSecret(t.Context(), "sub_a")
+	newest, err := b.Reg.NewestSecret(t.Context(), "sub_a")
 	require.NoError(t, err)
-	b.publish("sub_a")
-	_, err = b.dispatcher(sender.DispatcherConfig{}).RunOnce(t.Context())
+	b.Publish("sub_a")
+	_, err = b.Dispatcher(dispatch.Config{}).RunOnce(t.Context())
 	require.NoError(t, err)
 	require.Len(t, ep.Requests(), 1)
 	require.NoError(t, ep.Requests()[0].Verify(newest, signing.TimestampBody{}))
 
-	_, err = b.reg.NewestSecret(t.Context(), "sub_nobody")
+	_, err = b.Reg.NewestSecret(t.Context(), "sub_nobody")
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 )
 
 var testLimits = settingsLimits{timeout: 10 * time.Second, proxies: []string{"eu", "us"}}
@@ -133,7 +134,7 @@ func TestSettingsAndCertificatesKeepSecrets(t *testing.T) {
 	}
 	printed := log.String()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
-		for _, v := range []any{s, &s, c, &c, Subscription{Settings: s}, Target{Settings: &s}, NewSubscription{Settings: s, ClientCertificate: &c}, []Settings{s}} {
+		for _, v := range []any{s, &s, c, &c, Subscription{Settings: s}, NewSubscription{Settings: s, ClientCertificate: &c}, []Settings{s}} {
 			printed += fmt.Sprintf(verb, v) + "\n"
 		}
 	}

@@ -9,58 +9,60 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
 // stored is what the database has of a subscription's settings.
-func stored(b *bed, id string) sender.Settings {
-	b.t.Helper()
+func stored(b *bedtest.Bed, id string) sender.Settings {
+	b.T.Helper()
 	var s sender.Subscription
-	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) (err error) {
-		s, err = b.store.SubscriptionTx(b.t.Context(), tx, id)
+	require.NoError(b.T, b.Store.InTx(b.T.Context(), func(tx *memory.Tx) (err error) {
+		s, err = b.Store.SubscriptionTx(b.T.Context(), tx, id)
 		return err
 	}))
 	return s.Settings
 }
 
 // overwrite puts settings into the database as somebody does who has no keys.
-func overwrite(b *bed, id string, set sender.Settings) {
-	b.t.Helper()
-	require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx *memory.Tx) error {
-		s, err := b.store.SubscriptionTx(b.t.Context(), tx, id)
+func overwrite(b *bedtest.Bed, id string, set sender.Settings) {
+	b.T.Helper()
+	require.NoError(b.T, b.Store.InTx(b.T.Context(), func(tx *memory.Tx) error {
+		s, err := b.Store.SubscriptionTx(b.T.Context(), tx, id)
 		s.Settings = set
-		return errors.Join(err, b.store.UpdateSubscriptionTx(b.t.Context(), tx, s))
+		return errors.Join(err, b.Store.UpdateSubscriptionTx(b.T.Context(), tx, s))
 	}))
 }
 
 // posted publishes an event, and returns what the one post of it had for a header, or
 // "" if none was sent.
-func posted(b *bed, keys *sender.Keys, header string) string {
-	b.t.Helper()
+func posted(b *bedtest.Bed, keys *sender.Keys, header string) string {
+	b.T.Helper()
 	endpoint := sendertest.NewRoundTripper()
-	b.publish("sub_a")
-	d, err := sender.NewDispatcher(b.store, keys, &sender.DispatcherConfig{Network: private, UnguardedTransport: endpoint})
-	require.NoError(b.t, err)
-	_, err = d.RunOnce(b.t.Context())
-	require.NoError(b.t, err)
+	b.Publish("sub_a")
+	d, err := dispatch.New(b.Store, keys, &dispatch.Config{Network: bedtest.Private, UnguardedTransport: endpoint})
+	require.NoError(b.T, err)
+	_, err = d.RunOnce(b.T.Context())
+	require.NoError(b.T, err)
 	posts := endpoint.Requests()
 	if len(posts) == 0 {
 		return ""
 	}
-	require.Len(b.t, posts, 1)
+	require.Len(b.T, posts, 1)
 	return posts[0].Header.Get(header)
 }
 
 // The values of headers are nowhere but in the posts: not in the database, nor in what
 // a registry returns.
 func TestHeadersAreSealed(t *testing.T) {
-	b := newBed(t)
-	s, _ := b.subscribe("sub_a", "http://endpoint/")
+	b := bedtest.New(t)
+	s, _ := b.Subscribe("sub_a", "http://endpoint/")
 	set := sender.Settings{Headers: map[string]string{"authorization": "Bearer hunter2", "X-Tenant": "hunter2", "X-Empty": ""}}
-	updated, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
+	updated, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
 	require.NoError(t, err)
-	read, err := b.reg.Subscription(t.Context(), s.ID)
+	read, err := b.Reg.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, "Bearer hunter2", set.Headers["authorization"], "the caller's map is the caller's")
 	for _, got := range []sender.Settings{updated.Settings, read.Settings, stored(b, s.ID)} {
@@ -70,38 +72,38 @@ func TestHeadersAreSealed(t *testing.T) {
 		require.NotContains(t, string(text), "hunter2")
 		require.NotEmpty(t, got.Headers["X-Empty"])
 	}
-	require.Equal(t, "Bearer hunter2", posted(b, b.keys, "Authorization"))
+	require.Equal(t, "Bearer hunter2", posted(b, b.Keys, "Authorization"))
 
-	other, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: set})
+	other, err := b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: set})
 	require.NoError(t, err)
 	require.NotEqual(t, other.Settings.Headers["X-Tenant"], read.Settings.Headers["X-Tenant"], "nobody sees that they are equal")
 }
 
 // Who changes settings hands back what is to stay, sealed as it was read.
 func TestSealedHeadersAreHandedBack(t *testing.T) {
-	b := newBed(t)
-	s, _ := b.subscribe("sub_a", "http://endpoint/")
+	b := bedtest.New(t)
+	s, _ := b.Subscribe("sub_a", "http://endpoint/")
 	set := sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}}
-	first, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
+	first, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
 	require.NoError(t, err)
 
 	change := first.Settings
 	change.Headers = maps.Clone(change.Headers)
 	change.Headers["X-New"], change.MaxInFlight = "new", 3
-	second, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &change})
+	second, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &change})
 	require.NoError(t, err)
 	require.Equal(t, first.Settings.Headers["Authorization"], second.Settings.Headers["Authorization"])
-	require.Equal(t, "Bearer hunter2", posted(b, b.keys, "Authorization"))
-	require.Equal(t, "new", posted(b, b.keys, "X-New"))
+	require.Equal(t, "Bearer hunter2", posted(b, b.Keys, "Authorization"))
+	require.Equal(t, "new", posted(b, b.Keys, "X-New"))
 
 	// What was read before it was sealed anew is still its own.
-	renewing, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), &sender.RegistryConfig{Network: private})
+	renewing, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	_, err = renewing.Rewrap(t.Context())
 	require.NoError(t, err)
 	_, err = renewing.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &first.Settings})
 	require.NoError(t, err)
-	require.Equal(t, "Bearer hunter2", posted(b, keysOf(t, "2", "1"), "Authorization"))
+	require.Equal(t, "Bearer hunter2", posted(b, bedtest.KeysOf(t, "2", "1"), "Authorization"))
 
 	for name, headers := range map[string]map[string]string{
 		"another header":  {"X-Other": first.Settings.Headers["Authorization"]},
@@ -120,9 +122,9 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 // A value that cannot be opened is not sent, and nothing without it; and it is in the
 // way of no other change.
 func TestSealedHeadersThatDoNotOpen(t *testing.T) {
-	b := newBed(t)
-	s, _ := b.subscribe("sub_a", "http://endpoint/")
-	subscribed, err := b.reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: map[string]string{"Authorization": "a", "X-B": "b"}}})
+	b := bedtest.New(t)
+	s, _ := b.Subscribe("sub_a", "http://endpoint/")
+	subscribed, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: map[string]string{"Authorization": "a", "X-B": "b"}}})
 	require.NoError(t, err)
 	sealed := subscribed.Settings.Headers
 	for name, headers := range map[string]map[string]string{
@@ -131,15 +133,15 @@ func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 		"not sealed text":         {"Authorization": "\x01*"},
 	} {
 		overwrite(b, s.ID, sender.Settings{Headers: headers})
-		require.Empty(t, posted(b, b.keys, "Content-Type"), name)
+		require.Empty(t, posted(b, b.Keys, "Content-Type"), name)
 	}
 
 	overwrite(b, s.ID, subscribed.Settings)
-	rotated, err := sender.NewRegistry(b.store, keysOf(t, "2", "1"), &sender.RegistryConfig{Network: private})
+	rotated, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	_, _, err = rotated.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
-	lost, err := sender.NewRegistry(b.store, keysOf(t, "2"), &sender.RegistryConfig{Network: private})
+	lost, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2"), &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	description := "new"
 	after, err := lost.Update(t.Context(), s.ID, sender.SubscriptionChange{Description: &description})
@@ -153,13 +155,13 @@ func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 // All values are sealed with the current key after a Rewrap, those too that were never
 // sealed: such are sent as they are until then.
 func TestRewrapSealsHeaders(t *testing.T) {
-	b := newBed(t)
-	s, _ := b.subscribe("sub_a", "http://endpoint/")
+	b := bedtest.New(t)
+	s, _ := b.Subscribe("sub_a", "http://endpoint/")
 	overwrite(b, s.ID, sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}, MaxInFlight: 3})
-	require.Equal(t, "Bearer hunter2", posted(b, b.keys, "Authorization"))
-	for _, keys := range []*sender.Keys{b.keys, keysOf(t, "2", "1")} {
+	require.Equal(t, "Bearer hunter2", posted(b, b.Keys, "Authorization"))
+	for _, keys := range []*sender.Keys{b.Keys, bedtest.KeysOf(t, "2", "1")} {
 		before := stored(b, s.ID)
-		reg, err := sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Network: private})
+		reg, err := sender.NewRegistry(b.Store, keys, &sender.RegistryConfig{Network: bedtest.Private})
 		require.NoError(t, err)
 		n, err := reg.Rewrap(t.Context())
 		require.NoError(t, err)
@@ -173,5 +175,5 @@ func TestRewrapSealsHeaders(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, n)
 	}
-	require.Equal(t, "Bearer hunter2", posted(b, keysOf(t, "2"), "Authorization"), "the first key can be done without")
+	require.Equal(t, "Bearer hunter2", posted(b, bedtest.KeysOf(t, "2"), "Authorization"), "the first key can be done without")
 }

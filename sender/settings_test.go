@@ -10,14 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
 func TestSettingsAreStoredInOneForm(t *testing.T) {
-	b := newBed(t)
-	b.subscribe("sub_a", "http://endpoint/")
-	reg, err := sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{Network: private, MaxTimeout: 20 * time.Second, Proxies: []string{"eu"}})
+	b := bedtest.New(t)
+	b.Subscribe("sub_a", "http://endpoint/")
+	reg, err := sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{Network: bedtest.Private, MaxTimeout: 20 * time.Second, Proxies: []string{"eu"}})
 	require.NoError(t, err)
 	s, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: sender.Settings{
 		Headers: map[string]string{"x-api-key": " k "}, MaxInFlight: 2, Rate: 0.5, Timeout: 20 * time.Second, Proxy: "eu",
@@ -32,16 +34,16 @@ func TestSettingsAreStoredInOneForm(t *testing.T) {
 	for _, refused := range []sender.Settings{{Proxy: "us"}, {Timeout: 21 * time.Second}, {Headers: map[string]string{"Host": "h"}}} {
 		_, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: refused})
 		require.ErrorIs(t, err, sender.ErrInvalid)
-		err = b.store.InTx(t.Context(), func(tx *memory.Tx) error {
+		err = b.Store.InTx(t.Context(), func(tx *memory.Tx) error {
 			_, err := reg.SubscribeTx(t.Context(), tx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: refused})
 			return err
 		})
 		require.ErrorIs(t, err, sender.ErrInvalid)
 	}
-	_, err = b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: sender.Settings{Timeout: 11 * time.Second}})
+	_, err = b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: sender.Settings{Timeout: 11 * time.Second}})
 	require.ErrorIs(t, err, sender.ErrInvalid, "the default is 10 s")
 
-	_, err = sender.NewRegistry(b.store, b.keys, &sender.RegistryConfig{MaxTimeout: 31 * time.Second, Proxies: []string{"a b", ""}})
+	_, err = sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{MaxTimeout: 31 * time.Second, Proxies: []string{"a b", ""}})
 	require.ErrorContains(t, err, "MaxTimeout is 31s: it must be from 1s to 30s")
 	require.ErrorContains(t, err, `the name "a b"`)
 	require.ErrorContains(t, err, `the name ""`)
@@ -50,15 +52,15 @@ func TestSettingsAreStoredInOneForm(t *testing.T) {
 // A subscription's headers are posted, and never in the place of the library's,
 // whatever is in the database.
 func TestOwnHeaders(t *testing.T) {
-	b := newBed(t)
+	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t)
-	_, secret := b.subscribe("sub_a", ep.URL())
-	ref := b.publish("sub_a")
-	_, err := b.settledDispatcher(&sender.Settings{Headers: map[string]string{
+	_, secret := b.Subscribe("sub_a", ep.URL())
+	ref := b.Publish("sub_a")
+	_, err := b.SettledDispatcher(&sender.Settings{Headers: map[string]string{
 		"Authorization": "Bearer hunter2", "x-lower": "1", "Cookie": "a=b",
 		"Content-Type": "text/plain", "User-Agent": "theirs", "Webhook-Attempt": "9", "webhook-id": "theirs", "Webhook-Anything": "theirs",
 		"Idempotency-Key": "k", "X-Idempotency-Key": "k", "Content-Length": "1", "Transfer-Encoding": "chunked", "Connection": "close",
-	}}, sender.DispatcherConfig{}).RunOnce(t.Context())
+	}}, dispatch.Config{}).RunOnce(t.Context())
 	require.NoError(t, err)
 	require.Len(t, ep.Requests(), 1)
 	p := ep.Requests()[0]
@@ -72,20 +74,20 @@ func TestOwnHeaders(t *testing.T) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "Webhook-Anything", "Transfer-Encoding", "Connection"} {
 		require.NotContains(t, p.Header, name)
 	}
-	require.Equal(t, sender.StatusDelivered, b.delivery().Status)
+	require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 }
 
 func TestOwnTimeoutIsTheShorterOne(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 2 * time.Second, 8 * time.Second: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
-			b.subscribe("sub_a", "http://endpoint/")
-			b.publish("sub_a")
-			_, err := b.settledDispatcher(&sender.Settings{Timeout: own}, sender.DispatcherConfig{
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", "http://endpoint/")
+			b.Publish("sub_a")
+			_, err := b.SettledDispatcher(&sender.Settings{Timeout: own}, dispatch.Config{
 				Timeout: 5 * time.Second, UnguardedTransport: sendertest.NewRoundTripper(sendertest.Hang()),
 			}).RunOnce(t.Context())
 			require.NoError(t, err)
-			a := b.delivery().Attempts[0]
+			a := b.Delivery().Attempts[0]
 			require.Equal(t, sender.ClassTimeout, a.Class)
 			require.Equal(t, want, a.Duration)
 		})
@@ -95,7 +97,7 @@ func TestOwnTimeoutIsTheShorterOne(t *testing.T) {
 // MaxInFlight holds on the wire, however many are due.
 func TestMaxInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+		b := bedtest.New(t)
 		var mu sync.Mutex
 		inFlight, most := 0, 0
 		count := func(n int) {
@@ -104,16 +106,16 @@ func TestMaxInFlight(t *testing.T) {
 			inFlight += n
 			most = max(most, inFlight)
 		}
-		b.subscribe("sub_a", "http://endpoint/")
+		b.Subscribe("sub_a", "http://endpoint/")
 		for range 40 {
-			b.publish("sub_a")
+			b.Publish("sub_a")
 		}
 		endpoint := sendertest.NewRoundTripper(sendertest.Func(func(http.ResponseWriter, *http.Request) {
 			count(1)
 			defer count(-1)
 			time.Sleep(10 * time.Millisecond)
 		}))
-		stats, err := b.settledDispatcher(&sender.Settings{MaxInFlight: 3}, sender.DispatcherConfig{UnguardedTransport: endpoint}).RunOnce(t.Context())
+		stats, err := b.SettledDispatcher(&sender.Settings{MaxInFlight: 3}, dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 40, stats.Delivered)
 		require.Equal(t, 3, most)

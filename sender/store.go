@@ -1,29 +1,9 @@
 package sender
 
-import (
-	"context"
-)
+import "context"
 
-// Store is what a service that sends needs from its database. Each part is used
-// by one type of this package; the comments of their methods are the contract,
-// storetest checks it, and package rules has the decisions that every store runs on
-// its rows. Tx is the transaction of the producer's database driver.
-//
-// All methods are safe for concurrent use, by any number of processes. A method
-// that returns an error has changed nothing, unless it says otherwise. Times
-// are those of the database's clock, in microseconds or finer.
-type Store[Tx any] interface {
-	OutboxStore[Tx]
-	RegistryStore[Tx]
-	SecretStore[Tx]
-	DispatchStore
-	HistoryStore
-	ReplayStore
-	FeedStore
-}
-
-// OutboxStore persists events. Publisher uses it.
-type OutboxStore[Tx any] interface {
+// Outbox persists events. Publisher uses it.
+type Outbox[Tx any] interface {
 	// PublishTx persists drafts in tx, in their order, and returns a Ref for
 	// each. It is one round trip, and locks nothing but the version rows of the
 	// drafts' objects and their idempotency keys. It never begins, ends or
@@ -56,9 +36,19 @@ type OutboxStore[Tx any] interface {
 	Wake()
 }
 
-// RegistryStore keeps subscribers and subscriptions. Registry uses it. Ids,
-// URLs and filters have been validated by the caller.
-type RegistryStore[Tx any] interface {
+// Store is what a Registry needs of a database: it keeps subscribers, their subscriptions,
+// and their signing secrets, which are sealed. The comments of the methods are the contract,
+// here as in the Stores of dispatch, history, replay and feed; storetest checks it, and
+// package rules has the decisions that every store runs on its rows. Tx is the transaction
+// of the producer's database driver.
+//
+// All methods are safe for concurrent use, by any number of processes. A method that
+// returns an error has changed nothing, unless it says otherwise. Times are those of the
+// database's clock, in microseconds or finer. The caller has validated ids, URLs and filters.
+type Store[Tx any] interface {
+	Outbox[Tx]
+	SealingStore
+
 	// CreateSubscriberTx stores a subscriber with its sealed secrets, or returns
 	// ErrExists if the id is, or was, in use.
 	CreateSubscriberTx(ctx context.Context, tx Tx, s Subscriber, secrets []SealedSecret) error
@@ -135,11 +125,6 @@ type RegistryStore[Tx any] interface {
 	// on it reads as not found to everything but what is still to be sent. Its id
 	// is never in use again. ErrNotFound: no such subscriber.
 	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
-}
-
-// SecretStore keeps signing secrets, sealed. Registry uses it.
-type SecretStore[Tx any] interface {
-	SealingStore
 
 	// SetSecretsTx replaces a subscriber's secrets, in their order, and raises the
 	// keyring's version, if that is still version. Claims that follow the commit

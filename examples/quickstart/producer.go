@@ -14,6 +14,8 @@ import (
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/sqlite"
 	"github.com/surehook/surehook/signing"
 )
@@ -23,7 +25,7 @@ type producer struct {
 	db       *sql.DB
 	registry *sender.Registry[*sql.Tx]
 	pub      *sender.Publisher[*sql.Tx]
-	history  *sender.History
+	history  *history.History
 	customer string // the subscriber's id
 	callback string // its subscription's
 	close    func()
@@ -73,12 +75,12 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	if p.pub, err = sender.NewPublisher(store, nil); err != nil {
 		return nil, err
 	}
-	if p.history, err = sender.NewHistory(store, nil); err != nil {
+	if p.history, err = history.New(store, nil); err != nil {
 		return nil, err
 	}
-	dispatcher, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{
+	dispatcher, err := dispatch.New(store, keys, &dispatch.Config{
 		Network: network,
-		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 2 * time.Second}},
+		Policy:  dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 2 * time.Second}},
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
@@ -136,7 +138,7 @@ func (p *producer) setPlan(ctx context.Context, name, plan string, fail ...error
 // newest waits for a delivery of that status and returns it with its attempts.
 func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Delivery, error) {
 	for {
-		page, _, err := p.history.Deliveries(ctx, sender.DeliveryQuery{Status: status, Limit: 1})
+		page, _, err := p.history.Deliveries(ctx, history.DeliveryQuery{Status: status, Limit: 1})
 		if err != nil {
 			return sender.Delivery{}, err
 		}
@@ -152,7 +154,7 @@ func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Del
 // settled waits until nothing is on its way, and counts what was delivered.
 func (p *producer) settled(ctx context.Context) (delivered int, err error) {
 	for {
-		all, _, err := p.history.Deliveries(ctx, sender.DeliveryQuery{})
+		all, _, err := p.history.Deliveries(ctx, history.DeliveryQuery{})
 		if err != nil {
 			return 0, err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // visit is a server whose secrets are canaries, and what it has said.
@@ -148,7 +149,7 @@ func (v *visit) giveHeader(p place, sealing []byte, value string, ids []string) 
 	v.t.Helper()
 	keys, err := sender.NewKeys(sender.SealingKey{ID: v.sealedWith(p), Key: sealing})
 	require.NoError(v.t, err)
-	var store sender.Store[*sql.Tx]
+	var store storetest.Store[*sql.Tx]
 	if p.driver == "pgx" {
 		pool, err := pgxpool.New(v.t.Context(), p.url)
 		require.NoError(v.t, err)

@@ -18,11 +18,13 @@ import (
 	sqlitedriver "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/jobs"
 	jobspostgres "github.com/surehook/surehook/sender/jobs/postgres"
 	jobssqlite "github.com/surehook/surehook/sender/jobs/sqlite"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // database is the one database of the service, for the library's tables and its own.
@@ -36,8 +38,8 @@ type database struct {
 }
 
 type senderStore interface {
-	sender.Store[*sql.Tx]
-	sender.FeedStore
+	storetest.Store[*sql.Tx]
+	feed.Store
 	Migrate(ctx context.Context) error
 	Restored(ctx context.Context) (sender.Restoration, error)
 }

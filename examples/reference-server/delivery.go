@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // Object is what an event is about.
@@ -104,7 +105,7 @@ func (s *server) listDeliveries(ctx context.Context, c caller, in *listDeliverie
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.history.Deliveries(ctx, sender.DeliveryQuery{
+	page, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{
 		Subscriber: c.scope(), Status: sender.Status(in.Status), Subscription: in.SubscriptionID, EventType: in.EventType, Event: in.EventID,
 		Since: in.Since, Until: in.Until, Cursor: cursor, Limit: in.Limit,
 	})

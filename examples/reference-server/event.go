@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // Event is something that happened, as it is posted to callback URLs.
@@ -88,7 +89,7 @@ func (s *server) getEvent(ctx context.Context, c caller, in *eventID) (*answer[E
 	if err != nil {
 		return nil, err
 	}
-	page, _, err := s.history.Deliveries(ctx, sender.DeliveryQuery{Event: in.ID, Subscriber: c.scope(), Limit: maxDeliveries})
+	page, _, err := s.history.Deliveries(ctx, history.DeliveryQuery{Event: in.ID, Subscriber: c.scope(), Limit: maxDeliveries})
 	if err != nil {
 		return nil, err
 	}

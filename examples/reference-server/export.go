@@ -12,8 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
@@ -74,7 +74,7 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 	if !in.Until.IsZero() && in.Until.Before(until) {
 		until = in.Until
 	}
-	query := sender.EventQuery{Type: in.EventType, Since: in.Since, Until: until}
+	query := history.EventQuery{Type: in.EventType, Since: in.Since, Until: until}
 	for {
 		page, err := s.feed.Page(ctx, feed.Query{Viewer: j.Owner, After: state.Cursor, Limit: exportPage})
 		var expired *feed.ExpiredError
@@ -100,7 +100,7 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 	return out.Bytes(), err
 }
 
-func (s *service) exportPart(ctx context.Context, run *jobs.Run[*sql.Tx], query *sender.EventQuery, page feed.Page, from exportState) (next exportState, err error) {
+func (s *service) exportPart(ctx context.Context, run *jobs.Run[*sql.Tx], query *history.EventQuery, page feed.Page, from exportState) (next exportState, err error) {
 	next = from
 	next.Cursor = page.Next
 	var part []byte

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/backoff"
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // options are what the program was started with.
 type options struct {
 	addr, database           string
 	operatorToken, secretKey string
-	policy                   sender.Policy
+	policy                   dispatch.Policy
 	timeout                  time.Duration
 	allowPrivate, workers    bool
 	showVersion, restored    bool
@@ -85,7 +85,7 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 	if err != nil {
 		errs = append(errs, err)
 	}
-	o.policy = sender.Policy{
+	o.policy = dispatch.Policy{
 		Backoff:      backoff.Policy{Schedule: delays, Horizon: horizon, Jitter: jitterOf(jitter)},
 		DisableAfter: disableAfter,
 	}

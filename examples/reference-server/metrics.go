@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // metrics are the values that Prometheus scrapes. Each process counts its own acts.
@@ -28,7 +30,7 @@ type metrics struct {
 // latencyBuckets reach from an attempt at once to the horizon, in seconds.
 var latencyBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600}
 
-func newMetrics(history *sender.History, log *slog.Logger) *metrics {
+func newMetrics(history *history.History, log *slog.Logger) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		published: prometheus.NewCounter(prometheus.CounterOpts{
@@ -52,16 +54,16 @@ func newMetrics(history *sender.History, log *slog.Logger) *metrics {
 	return m
 }
 
-func (m *metrics) hooks() sender.Hooks {
-	return sender.Hooks{
-		Expanded: func(_ context.Context, x sender.Expanded) { m.published.Add(float64(x.Events)) },
-		Recorded: func(_ context.Context, r *sender.Recorded) { m.attempt(r) },
+func (m *metrics) hooks() dispatch.Hooks {
+	return dispatch.Hooks{
+		Expanded: func(_ context.Context, x dispatch.Expanded) { m.published.Add(float64(x.Events)) },
+		Recorded: func(_ context.Context, r *dispatch.Recorded) { m.attempt(r) },
 	}
 }
 
 // attempt counts an attempt that was recorded. An attempt whose lease was lost is counted
 // by the process that has found it interrupted.
-func (m *metrics) attempt(r *sender.Recorded) {
+func (m *metrics) attempt(r *dispatch.Recorded) {
 	if r.Lost {
 		return
 	}
@@ -94,7 +96,7 @@ func (m *metrics) handler() http.Handler {
 
 // counts reads how much there is, at each scrape.
 type counts struct {
-	history *sender.History
+	history *history.History
 	log     *slog.Logger
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // Notice is what an operator or an owner must learn, kept until it is acknowledged.
@@ -42,7 +43,7 @@ func (s *server) listNotices(ctx context.Context, c caller, in *Page) (*answer[L
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.history.Notices(ctx, sender.NoticeQuery{Subscriber: c.scope(), Cursor: cursor, Limit: in.Limit})
+	page, next, err := s.history.Notices(ctx, history.NoticeQuery{Subscriber: c.scope(), Cursor: cursor, Limit: in.Limit})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // ReplayDeliveries is the input of replay: which deliveries are sent again.
@@ -37,8 +38,8 @@ type replayState struct {
 // replayLook is how often a job looks how far its replay has come.
 const replayLook = 200 * time.Millisecond
 
-func (r *ReplayDeliveries) filter(owner string) sender.ReplayFilter {
-	f := sender.ReplayFilter{Status: sender.Status(r.Status), Subscription: r.SubscriptionID, EventType: r.EventType, Since: r.Since, Until: r.Until}
+func (r *ReplayDeliveries) filter(owner string) replay.Filter {
+	f := replay.Filter{Status: sender.Status(r.Status), Subscription: r.SubscriptionID, EventType: r.EventType, Since: r.Since, Until: r.Until}
 	if owner != sender.Operator {
 		f.Subscriber = owner
 	}
@@ -89,7 +90,7 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 		return nil, err
 	}
 	if state.Replay == "" {
-		r, err := s.beginReplay(ctx, run.Job(), sender.NewReplay{Filter: filter, Rate: in.RatePerSecond, By: run.Job().ID})
+		r, err := s.beginReplay(ctx, run.Job(), replay.Request{Filter: filter, Rate: in.RatePerSecond, By: run.Job().ID})
 		if err != nil {
 			return nil, forGood(err)
 		}
@@ -103,11 +104,11 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 
 // beginReplay finds the replay that an earlier run of the job has created, and else
 // creates it.
-func (s *service) beginReplay(ctx context.Context, j jobs.Job, n sender.NewReplay) (sender.Replay, error) {
-	for q := (sender.ReplayQuery{Limit: 200}); ; {
+func (s *service) beginReplay(ctx context.Context, j jobs.Job, n replay.Request) (replay.Replay, error) {
+	for q := (replay.Query{Limit: 200}); ; {
 		page, err := s.replays.List(ctx, q)
 		if err != nil {
-			return sender.Replay{}, err
+			return replay.Replay{}, err
 		}
 		for _, r := range page {
 			if r.By == n.By {
@@ -129,7 +130,7 @@ func (s *service) followReplay(ctx context.Context, run *jobs.Run[*sql.Tx], stat
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
-		if err == nil && (r.Status == sender.ReplayFinished || r.Status == sender.ReplayCancelled) {
+		if err == nil && (r.Status == replay.Finished || r.Status == replay.Cancelled) {
 			return json.Marshal(Replayed{Matched: r.Matched, Replayed: r.Admitted})
 		}
 		if err == nil && r.Admitted > state.Admitted {
@@ -152,7 +153,7 @@ func (s *service) followReplay(ctx context.Context, run *jobs.Run[*sql.Tx], stat
 	}
 }
 
-func (s *service) saveReplay(ctx context.Context, run *jobs.Run[*sql.Tx], state replayState, r sender.Replay) error {
+func (s *service) saveReplay(ctx context.Context, run *jobs.Run[*sql.Tx], state replayState, r replay.Replay) error {
 	return run.InTx(ctx, func(_ *sql.Tx, step *jobs.Step) error {
 		step.Progress(r.Admitted+r.Skipped, r.Matched)
 		return save(step, state)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
@@ -105,7 +105,7 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 
 func (s *server) dispatch(ctx context.Context) error {
 	err := s.dispatcher.Run(ctx)
-	if errors.Is(err, sender.ErrDrainTimeout) {
+	if errors.Is(err, dispatch.ErrDrainTimeout) {
 		s.log.Warn("attempts were given up: they are made again when their leases end")
 		return nil
 	}

@@ -10,8 +10,11 @@ import (
 	"log/slog"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // service is the library, put together, and what the handlers work with.
@@ -27,10 +30,10 @@ type service struct {
 
 	registry   *sender.Registry[*sql.Tx]
 	publisher  *sender.Publisher[*sql.Tx]
-	history    *sender.History
-	replays    *sender.Replays
+	history    *history.History
+	replays    *replay.Replays
 	feed       *feed.Reader
-	dispatcher *sender.Dispatcher
+	dispatcher *dispatch.Dispatcher
 	jobs       *jobs.Jobs[*sql.Tx]
 }
 
@@ -92,9 +95,9 @@ func (s *service) assemble(keys *sender.Keys) error {
 	errs = append(errs, err)
 	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, nil)
 	errs = append(errs, err)
-	s.history, err = sender.NewHistory(s.db.sender, nil)
+	s.history, err = history.New(s.db.sender, nil)
 	errs = append(errs, err)
-	s.replays, err = sender.NewReplays(s.db.sender, nil)
+	s.replays, err = replay.New(s.db.sender, nil)
 	errs = append(errs, err)
 	s.feed, err = feed.NewReader(s.db.sender, nil)
 	errs = append(errs, err)
@@ -103,7 +106,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 	}
 	if s.history != nil {
 		s.metrics = newMetrics(s.history, s.log)
-		s.dispatcher, err = sender.NewDispatcher(s.db.sender, keys, &sender.DispatcherConfig{
+		s.dispatcher, err = dispatch.New(s.db.sender, keys, &dispatch.Config{
 			Policy:       s.options.policy,
 			Timeout:      s.options.timeout,
 			DrainTimeout: s.options.timeout,

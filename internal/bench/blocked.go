@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // blocked measures the cost of a step beside deliveries that are due and must not be
@@ -137,8 +138,8 @@ func (d *driven[Tx]) fillUp(ctx context.Context, full, roomless registering) err
 	d.room = map[int64]int{}
 	left := full.n + roomless.n
 	for idle := 0; left > 0; {
-		b := sender.Batch{Decide: sender.Policy{}.Decide, Claim: sender.ClaimParams{Lease: time.Hour, Token: rand.Int64(), SubscriptionRoom: d.room}}
-		b.Claim.Lanes[sender.LaneNew] = sender.LaneParams{Slots: slots, PerSubscriber: 1, PerSubscription: 1}
+		b := dispatch.Batch{Decide: dispatch.Policy{}.Decide, Claim: dispatch.ClaimParams{Lease: time.Hour, Token: rand.Int64(), SubscriptionRoom: d.room}}
+		b.Claim.Lanes[sender.LaneNew] = dispatch.LaneParams{Slots: slots, PerSubscriber: 1, PerSubscription: 1}
 		claims, err := d.place.store.RecordAndClaim(ctx, b)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/surehook/surehook/internal/bench/child"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // dispatcherParams say where a dispatcher works.
@@ -42,7 +43,7 @@ func network() sender.Network { return sender.Network{AllowPrivateNetworks: true
 
 // dispatch is the dispatcher's process. It has the default configuration, except that
 // it allows callback URLs on this machine and has hooks that count.
-func dispatch() error {
+func runDispatcher() error {
 	var p dispatcherParams
 	ctx, parent, err := child.Open(&p)
 	if err != nil {
@@ -58,7 +59,7 @@ func dispatch() error {
 	if err != nil {
 		return parent.Fail(err)
 	}
-	disp, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{Network: network(), Hooks: c.hooks()})
+	disp, err := dispatch.New(store, keys, &dispatch.Config{Network: network(), Hooks: c.hooks()})
 	if err != nil {
 		return parent.Fail(err)
 	}
@@ -107,14 +108,14 @@ func dispatch() error {
 }
 
 // hooks count the dispatcher's deliveries.
-func (c *counts) hooks() sender.Hooks {
-	return sender.Hooks{
-		AttemptStart: func(ctx context.Context, _ *sender.Claimed) context.Context {
+func (c *counts) hooks() dispatch.Hooks {
+	return dispatch.Hooks{
+		AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context {
 			c.started.Add(1)
 			return ctx
 		},
-		AttemptEnd: func(context.Context, *sender.Claimed, *sender.Result) { c.ended.Add(1) },
-		Recorded: func(_ context.Context, r *sender.Recorded) {
+		AttemptEnd: func(context.Context, *dispatch.Claimed, *dispatch.Result) { c.ended.Add(1) },
+		Recorded: func(_ context.Context, r *dispatch.Recorded) {
 			c.recorded.Add(1)
 			if r.Decision.Status != sender.StatusDelivered {
 				return
@@ -126,9 +127,9 @@ func (c *counts) hooks() sender.Hooks {
 				close(c.done)
 			}
 		},
-		Expanded: func(_ context.Context, x sender.Expanded) { c.expanded.Add(int64(x.Deliveries)) },
+		Expanded: func(_ context.Context, x dispatch.Expanded) { c.expanded.Add(int64(x.Deliveries)) },
 		Noticed:  func(context.Context, sender.Notice) { c.others.Add(1) },
-		Pruned:   func(context.Context, sender.Pruned) { c.others.Add(1) },
+		Pruned:   func(context.Context, dispatch.Pruned) { c.others.Add(1) },
 	}
 }
 

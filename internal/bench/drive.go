@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/bench/child"
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -27,8 +27,8 @@ const (
 // driver claims deliveries and records them as delivered, as fast as the store can. It
 // is like a dispatcher whose attempts take no time.
 type driver struct {
-	store   sender.DispatchStore
-	claimed []sender.Claimed
+	store   dispatch.Store
+	claimed []dispatch.Claimed
 	// room is for ClaimParams.SubscriptionRoom.
 	room map[int64]int
 	took []float64 // each step, in ms
@@ -37,17 +37,17 @@ type driver struct {
 // step records the deliveries claimed before, and claims more. It returns how many it
 // has recorded.
 func (d *driver) step(ctx context.Context) (recorded int, err error) {
-	b := sender.Batch{Decide: sender.Policy{}.Decide, Results: make([]sender.Result, len(d.claimed))}
+	b := dispatch.Batch{Decide: dispatch.Policy{}.Decide, Results: make([]dispatch.Result, len(d.claimed))}
 	for i := range d.claimed {
 		c := &d.claimed[i]
-		b.Results[i] = sender.Result{
+		b.Results[i] = dispatch.Result{
 			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Published: c.Event.CreatedAt,
 			Duration: 5 * time.Millisecond, StatusCode: 200,
 		}
 	}
-	b.Claim = sender.ClaimParams{Lease: time.Minute, Token: rand.Int64(), SubscriptionRoom: d.room}
+	b.Claim = dispatch.ClaimParams{Lease: time.Minute, Token: rand.Int64(), SubscriptionRoom: d.room}
 	for lane := range b.Claim.Lanes {
-		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: perSubscription}
+		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: perSubscription}
 	}
 	began := time.Now()
 	claims, err := d.store.RecordAndClaim(ctx, b)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/surehook/surehook/internal/bench/post"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -124,7 +125,7 @@ func (r registering) inTurn(i int) string { return r.subscriber(i % r.n) }
 // expand makes the deliveries of all published events.
 func (p *place[Tx]) expand(ctx context.Context) error {
 	for {
-		x, err := p.store.Expand(ctx, sender.ExpandParams{Events: batch, Deliveries: batch})
+		x, err := p.store.Expand(ctx, dispatch.ExpandParams{Events: batch, Deliveries: batch})
 		if err != nil || !x.More && x.Events == 0 && x.Deliveries == 0 {
 			return err
 		}

@@ -142,7 +142,7 @@ func play(role string) error {
 	case "poster":
 		return postAll()
 	case "dispatcher":
-		return dispatch()
+		return runDispatcher()
 	case "ordinary":
 		return ordinarily()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/surehook/surehook/internal/bench/child"
 	"github.com/surehook/surehook/internal/bench/steady"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // The figures of an ordinary load are by event, or by second if there are no events.
@@ -293,7 +294,7 @@ func load[Tx any](ctx context.Context, parent *child.Parent, p *place[Tx], inTx 
 	if err != nil {
 		return parent.Fail(err)
 	}
-	disp, err := sender.NewDispatcher(p.store, p.keys, &sender.DispatcherConfig{Network: network(), MaxDelay: params.MaxDelay})
+	disp, err := dispatch.New(p.store, p.keys, &dispatch.Config{Network: network(), MaxDelay: params.MaxDelay})
 	if err != nil {
 		return parent.Fail(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // location says where a database is, for another process.
@@ -22,7 +24,7 @@ func (l location) as(worksFor string) string { return l.DSN + "&application_name
 // place is a database with a store, and the scenarios' other operations on it.
 type place[Tx any] struct {
 	location
-	store sender.Store[Tx]
+	store storetest.Store[Tx]
 	keys  *sender.Keys
 	bytes string // the type of columns for bytes
 	// inTx runs fn in a transaction as an application begins and ends one.
@@ -57,7 +59,7 @@ func sealing() (*sender.Keys, error) {
 }
 
 // dispatchStore opens the store at a location, for a dispatcher.
-func dispatchStore(ctx context.Context, l location) (sender.DispatchStore, func() error, error) {
+func dispatchStore(ctx context.Context, l location) (dispatch.Store, func() error, error) {
 	switch l.Kind {
 	case onSQLite.name:
 		p, err := sqliteAt(l.DSN)

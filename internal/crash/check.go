@@ -9,18 +9,21 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // checkConsequences checks, while processes go on, that a decision and its consequences
 // come together: a dead letter has its notice, and so has a disabled subscription.
 func (r *run) checkConsequences(ctx context.Context) error {
-	dead, _, err := r.own.history.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusDeadLettered, Limit: 20})
+	dead, _, err := r.own.history.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDeadLettered, Limit: 20})
 	if err != nil {
 		return err
 	}
 	for _, d := range dead {
-		told, _, err := r.own.history.Notices(ctx, sender.NoticeQuery{Kind: sender.NoticeDeadLettered, Subscription: d.Subscription, Limit: 200})
+		told, _, err := r.own.history.Notices(ctx, history.NoticeQuery{Kind: sender.NoticeDeadLettered, Subscription: d.Subscription, Limit: 200})
 		if err != nil {
 			return err
 		}
@@ -33,7 +36,7 @@ func (r *run) checkConsequences(ctx context.Context) error {
 		return err
 	}
 	for _, s := range disabled {
-		told, _, err := r.own.history.Notices(ctx, sender.NoticeQuery{Kind: sender.NoticeDisabled, Subscription: s.ID, Limit: 1})
+		told, _, err := r.own.history.Notices(ctx, history.NoticeQuery{Kind: sender.NoticeDisabled, Subscription: s.ID, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -52,7 +55,7 @@ func (r *run) finish(ctx context.Context) error {
 	r.witness.mu.Lock()
 	r.witness.answers = true
 	r.witness.mu.Unlock()
-	d, err := r.own.dispatcher("", "the last one", sender.Hooks{})
+	d, err := r.own.dispatcher("", "the last one", dispatch.Hooks{})
 	if err != nil {
 		return err
 	}
@@ -87,7 +90,7 @@ func (r *run) wait(ctx context.Context) error {
 		case c.DeadLettered == 0:
 			return nil
 		default:
-			if _, err := r.own.replays.Create(ctx, sender.NewReplay{}); err != nil {
+			if _, err := r.own.replays.Create(ctx, replay.Request{}); err != nil {
 				return err
 			}
 		}
@@ -125,7 +128,7 @@ func (r *run) check(ctx context.Context) error {
 // deliveries returns all deliveries, with their attempts.
 func (r *run) deliveries(ctx context.Context) (all []sender.Delivery, err error) {
 	for cursor := ""; ; {
-		page, next, err := r.own.history.Deliveries(ctx, sender.DeliveryQuery{Limit: 200, Cursor: cursor})
+		page, next, err := r.own.history.Deliveries(ctx, history.DeliveryQuery{Limit: 200, Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}

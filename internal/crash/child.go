@@ -17,7 +17,9 @@ import (
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 const (
@@ -96,36 +98,36 @@ func (o *order) send(ctx context.Context) error {
 
 // dispatcher returns the process's dispatcher. If the process is to be killed as it
 // gives up or disables, the policy does so soon.
-func (o *opened) dispatcher(point, name string, hooks sender.Hooks) (*sender.Dispatcher, error) {
+func (o *opened) dispatcher(point, name string, hooks dispatch.Hooks) (*dispatch.Dispatcher, error) {
 	schedule, err := backoff.Fixed(retry)
 	if err != nil {
 		return nil, err
 	}
-	policy := sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 24 * time.Hour}, DisableAfter: -1}
+	policy := dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 24 * time.Hour}, DisableAfter: -1}
 	switch {
 	case strings.HasPrefix(point, "dead-letter "):
 		policy.Backoff.Horizon = 3 * retry
 	case strings.HasPrefix(point, "disable "):
 		policy.DisableAfter = retry
 	}
-	return sender.NewDispatcher(o.store, o.keys, &sender.DispatcherConfig{
+	return dispatch.New(o.store, o.keys, &dispatch.Config{
 		Policy: policy, Timeout: timeout, Lease: lease, Network: network, UserAgent: name, Hooks: hooks, Logger: quiet,
 	})
 }
 
 // hooks spring the trap on the wire. The context carries net/http's trace of the
 // connection.
-func (t *trap) hooks() sender.Hooks {
-	return sender.Hooks{
-		AttemptStart: func(ctx context.Context, _ *sender.Claimed) context.Context {
+func (t *trap) hooks() dispatch.Hooks {
+	return dispatch.Hooks{
+		AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context {
 			return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 				ConnectStart:         func(string, string) { t.at(dialling) },
 				WroteRequest:         func(httptrace.WroteRequestInfo) { t.at(bodySent) },
 				GotFirstResponseByte: func() { t.at(headersReceived) },
 			})
 		},
-		AttemptEnd: func(context.Context, *sender.Claimed, *sender.Result) { t.at(answered) },
-		Recorded: func(_ context.Context, r *sender.Recorded) {
+		AttemptEnd: func(context.Context, *dispatch.Claimed, *dispatch.Result) { t.at(answered) },
+		Recorded: func(_ context.Context, r *dispatch.Recorded) {
 			if r.Lost {
 				tell(toldLate, r.Event.ID, strconv.Itoa(r.Result.Number))
 			}
@@ -219,7 +221,7 @@ func (o *order) operate(ctx context.Context, p *opened) error {
 		time.Sleep(time.Duration(20+rand.IntN(20)) * time.Millisecond) // as an operator looks now and then
 		err := p.resumeDisabled(ctx)
 		if err == nil && strings.HasPrefix(o.Point, "replay ") {
-			_, err = p.replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{
+			_, err = p.replays.Create(ctx, replay.Request{Filter: replay.Filter{
 				Status: sender.StatusDelivered, EventType: replayed, Since: time.Now().Add(-time.Second),
 			}})
 		}

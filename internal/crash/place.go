@@ -17,11 +17,14 @@ import (
 	deduppostgres "github.com/surehook/surehook/dedup/postgres"
 	dedupsqlite "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 	jobspostgres "github.com/surehook/surehook/sender/jobs/postgres"
 	jobssqlite "github.com/surehook/surehook/sender/jobs/sqlite"
 	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // place is where processes work together: a folder with an SQLite database, or a schema
@@ -36,11 +39,11 @@ type place struct {
 type opened struct {
 	db       *sql.DB
 	keys     *sender.Keys
-	store    sender.Store[*sql.Tx]
+	store    storetest.Store[*sql.Tx]
 	registry *sender.Registry[*sql.Tx]
 	pub      *sender.Publisher[*sql.Tx]
-	history  *sender.History
-	replays  *sender.Replays
+	history  *history.History
+	replays  *replay.Replays
 	jobStore jobs.Store[*sql.Tx]
 	jobs     *jobs.Jobs[*sql.Tx]
 	dedup    dedup.Store[*sql.Tx]
@@ -89,9 +92,9 @@ func (p place) open(ctx context.Context, t *trap) (*opened, error) {
 	add(err)
 	o.pub, err = sender.NewPublisher[*sql.Tx](o.store, nil)
 	add(err)
-	o.history, err = sender.NewHistory(o.store, nil)
+	o.history, err = history.New(o.store, nil)
 	add(err)
-	o.replays, err = sender.NewReplays(o.store, nil)
+	o.replays, err = replay.New(o.store, nil)
 	add(err)
 	if err := errors.Join(errs...); err != nil {
 		o.close()

@@ -19,6 +19,8 @@ import (
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
@@ -68,7 +70,7 @@ type service struct {
 	keys    *sender.Keys
 	reg     *sender.Registry[pgx.Tx]
 	pub     *sender.Publisher[pgx.Tx]
-	history *sender.History
+	history *history.History
 }
 
 func newService(t *testing.T, w *world, dsn string) *service {
@@ -83,7 +85,7 @@ func newService(t *testing.T, w *world, dsn string) *service {
 	require.NoError(t, err)
 	s.pub, err = sender.NewPublisher(s.store, nil)
 	require.NoError(t, err)
-	s.history, err = sender.NewHistory(s.store, nil)
+	s.history, err = history.New(s.store, nil)
 	require.NoError(t, err)
 	return s
 }
@@ -112,12 +114,12 @@ func change(object string) sender.Event {
 	return sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: object}}
 }
 
-func (s *service) dispatcher() *sender.Dispatcher {
+func (s *service) dispatcher() *dispatch.Dispatcher {
 	s.t.Helper()
 	soon, err := backoff.Fixed(time.Millisecond)
 	require.NoError(s.t, err)
-	d, err := sender.NewDispatcher(s.store, s.keys, &sender.DispatcherConfig{
-		Policy: sender.Policy{Backoff: backoff.Policy{Schedule: soon, Horizon: time.Millisecond}},
+	d, err := dispatch.New(s.store, s.keys, &dispatch.Config{
+		Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: soon, Horizon: time.Millisecond}},
 		// A claim without a result lasts for its lease.
 		Timeout: 3 * time.Second, Lease: 9 * time.Second,
 		UnguardedTransport: s.world, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -188,12 +190,12 @@ func (w *world) all(name string) []posted {
 }
 
 // claim claims the due deliveries, like a process that is cut off then.
-func (s *service) claim() []sender.Claimed {
+func (s *service) claim() []dispatch.Claimed {
 	s.t.Helper()
-	b := sender.Batch{Decide: sender.Policy{}.Decide}
+	b := dispatch.Batch{Decide: dispatch.Policy{}.Decide}
 	b.Claim.Lease, b.Claim.Token = time.Minute, s.world.tokens.Add(1)
 	for lane := range b.Claim.Lanes {
-		b.Claim.Lanes[lane] = sender.LaneParams{Slots: 100, PerSubscriber: 100, PerSubscription: 100}
+		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: 100, PerSubscriber: 100, PerSubscription: 100}
 	}
 	c, err := s.store.RecordAndClaim(context.Background(), b)
 	require.NoError(s.t, err)

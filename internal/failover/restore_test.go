@@ -8,6 +8,8 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // A dump is restored into another cluster, whose transactions have lower numbers.
@@ -52,9 +54,9 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	require.Equal(t, []string{fresh.ID}, w.ids("late"), "nothing of before it was there")
 
 	// The dead letter from before is found, and sent again.
-	replays, err := sender.NewReplays(after.store, nil)
+	replays, err := replay.New(after.store, nil)
 	require.NoError(t, err)
-	replay, err := replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Subscription: dead.ID}})
+	replay, err := replays.Create(ctx, replay.Request{Filter: replay.Filter{Subscription: dead.ID}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, replay.Matched)
 	after.drain()
@@ -83,7 +85,7 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 	before.drain()
 	seen := w.all("r")
 	require.Len(t, seen, 7)
-	page, err := before.store.Feed(ctx, sender.FeedQuery{Viewer: sender.Operator, Limit: 100})
+	page, err := before.store.Feed(ctx, feed.StoreQuery{Viewer: sender.Operator, Limit: 100})
 	require.NoError(t, err)
 
 	after := newService(t, w, backup.DSN())
@@ -113,7 +115,7 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 		require.Greater(t, p.Version, versions[p.Object.ID], "the version of %s", p.Object.ID)
 	}
 	require.Len(t, ids, 3)
-	rest, err := after.store.Feed(ctx, sender.FeedQuery{Viewer: sender.Operator, After: page.Last, Limit: 100})
+	rest, err := after.store.Feed(ctx, feed.StoreQuery{Viewer: sender.Operator, After: page.Last, Limit: 100})
 	require.NoError(t, err)
 	var read []string
 	for _, e := range rest.Events {

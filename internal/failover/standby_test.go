@@ -11,6 +11,7 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // eitherOf is a connection string for the one of two servers that accepts writes.
@@ -133,7 +134,7 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	before.publish("a")
 	before.drain()
 	kept := before.publish("a")
-	_, err := before.store.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+	_, err := before.store.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	require.NoError(t, err)
 	standby := follower(t, primary, "async")
 	other := connect(t, standby.DSN())
@@ -160,9 +161,9 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	require.Equal(t, late[0].Key, claimed[0].Key, "the standby does not know that it was claimed")
 	require.Equal(t, late[0].Number, claimed[0].Number)
 
-	result := func(c sender.Claimed) sender.Outcome {
+	result := func(c dispatch.Claimed) dispatch.Outcome {
 		t.Helper()
-		in, err := after.store.RecordAndClaim(ctx, sender.Batch{Decide: sender.Policy{}.Decide, Results: []sender.Result{{
+		in, err := after.store.RecordAndClaim(ctx, dispatch.Batch{Decide: dispatch.Policy{}.Decide, Results: []dispatch.Result{{
 			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, StatusCode: 204,
 		}}})
 		require.NoError(t, err)

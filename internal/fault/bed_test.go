@@ -25,7 +25,9 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -34,13 +36,13 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // application, and its store.
 type side struct {
 	db    *sql.DB
-	store sender.Store[*sql.Tx]
+	store storetest.Store[*sql.Tx]
 	dedup dedup.Store[*sql.Tx]
 }
 
-func (s side) replays(t *testing.T) *sender.Replays {
+func (s side) replays(t *testing.T) *replay.Replays {
 	t.Helper()
-	r, err := sender.NewReplays(s.store, nil)
+	r, err := replay.New(s.store, nil)
 	require.NoError(t, err)
 	return r
 }

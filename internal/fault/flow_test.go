@@ -17,6 +17,9 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -65,11 +68,11 @@ type world struct {
 	flow
 	name       string
 	registry   *sender.Registry[*sql.Tx] // that never fails
-	history    *sender.History           // nor does this
+	history    *history.History          // nor does this
 	publishers *sender.Publisher[*sql.Tx]
 	operator   *sender.Registry[*sql.Tx]
-	replays    *sender.Replays
-	dispatcher *sender.Dispatcher
+	replays    *replay.Replays
+	dispatcher *dispatch.Dispatcher
 	endpoint   *endpoint
 	events     map[string]string // by id, their types
 }
@@ -80,7 +83,7 @@ func newWorld(t *testing.T, f flow) *world {
 	var err error
 	w.registry, err = sender.NewRegistry(f.sound.store, keys(t), &sender.RegistryConfig{Network: network})
 	require.NoError(t, err)
-	w.history, err = sender.NewHistory(f.sound.store, nil)
+	w.history, err = history.New(f.sound.store, nil)
 	require.NoError(t, err)
 	w.publishers, err = sender.NewPublisher[*sql.Tx](f.faulty.store, nil)
 	require.NoError(t, err)
@@ -89,8 +92,8 @@ func newWorld(t *testing.T, f flow) *world {
 	w.replays = f.faulty.replays(t)
 	schedule, err := backoff.Fixed(retry)
 	require.NoError(t, err)
-	w.dispatcher, err = sender.NewDispatcher(f.faulty.store, keys(t), &sender.DispatcherConfig{
-		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule, Jitter: backoff.None(), Horizon: 4 * retry}, DisableAfter: retry, FastAnswer: time.Minute},
+	w.dispatcher, err = dispatch.New(f.faulty.store, keys(t), &dispatch.Config{
+		Policy:  dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Jitter: backoff.None(), Horizon: 4 * retry}, DisableAfter: retry, FastAnswer: time.Minute},
 		Timeout: f.timeout, Lease: 3 * f.timeout, DrainTimeout: time.Minute, UnguardedTransport: w.endpoint, Logger: quiet,
 	})
 	require.NoError(t, err)
@@ -183,14 +186,14 @@ func (w *world) settle(t *testing.T, what string, holds func() bool) {
 
 func (w *world) of(t *testing.T, status sender.Status) []sender.Delivery {
 	t.Helper()
-	page, _, err := w.history.Deliveries(t.Context(), sender.DeliveryQuery{Subscriber: w.name, Status: status, Limit: 200})
+	page, _, err := w.history.Deliveries(t.Context(), history.DeliveryQuery{Subscriber: w.name, Status: status, Limit: 200})
 	require.NoError(t, err)
 	return page
 }
 
 func (w *world) notices(t *testing.T, kind sender.NoticeKind) []sender.Notice {
 	t.Helper()
-	all, _, err := w.history.Notices(t.Context(), sender.NoticeQuery{Subscriber: w.name, Kind: kind, Limit: 200})
+	all, _, err := w.history.Notices(t.Context(), history.NoticeQuery{Subscriber: w.name, Kind: kind, Limit: 200})
 	require.NoError(t, err)
 	return all
 }
@@ -239,13 +242,13 @@ func run(t *testing.T, f flow) {
 	w.endpoint.mu.Unlock()
 	w.again(t, "resuming", func(ctx context.Context) error { return w.operator.Resume(ctx, failing.ID, sender.Resume{}) })
 	w.again(t, "replaying", func(ctx context.Context) error {
-		_, err := w.replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Subscriber: w.name}})
+		_, err := w.replays.Create(ctx, replay.Request{Filter: replay.Filter{Subscriber: w.name}})
 		return err
 	})
 	w.settle(t, "all is delivered", func() bool {
 		delivered, dead := len(w.of(t, sender.StatusDelivered)), len(w.of(t, sender.StatusDeadLettered))
 		if delivered+dead == 1+failures && dead > 0 { // again: on a busy machine its attempts were not answered in time
-			_, err := w.sound.replays(t).Create(t.Context(), sender.NewReplay{Filter: sender.ReplayFilter{Subscriber: w.name}})
+			_, err := w.sound.replays(t).Create(t.Context(), replay.Request{Filter: replay.Filter{Subscriber: w.name}})
 			require.NoError(t, err)
 		}
 		return delivered == 1+failures

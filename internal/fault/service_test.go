@@ -16,15 +16,18 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/storetest"
 	"github.com/surehook/surehook/signing"
 )
 
 // service publishes and dispatches for as long as a test wants, on a database that it
 // takes for sound.
 type service struct {
-	store     sender.Store[*sql.Tx]
+	store     storetest.Store[*sql.Tx]
 	publisher *sender.Publisher[*sql.Tx]
-	history   *sender.History
+	history   *history.History
 	name      string
 	timeout   time.Duration
 
@@ -37,7 +40,7 @@ type service struct {
 	next         int
 }
 
-func newService(t *testing.T, store sender.Store[*sql.Tx], timeout time.Duration) *service {
+func newService(t *testing.T, store storetest.Store[*sql.Tx], timeout time.Duration) *service {
 	t.Helper()
 	s := &service{
 		store: store, name: newid.New("sub_", time.Now()), timeout: timeout,
@@ -46,7 +49,7 @@ func newService(t *testing.T, store sender.Store[*sql.Tx], timeout time.Duration
 	var err error
 	s.publisher, err = sender.NewPublisher[*sql.Tx](store, nil)
 	require.NoError(t, err)
-	s.history, err = sender.NewHistory(store, nil)
+	s.history, err = history.New(store, nil)
 	require.NoError(t, err)
 	return s
 }
@@ -73,10 +76,10 @@ func (s *service) dispatch(t *testing.T) {
 	t.Helper()
 	schedule, err := backoff.Fixed(20 * time.Millisecond)
 	require.NoError(t, err)
-	d, err := sender.NewDispatcher(s.store, keys(t), &sender.DispatcherConfig{
-		Policy:  sender.Policy{Backoff: backoff.Policy{Schedule: schedule}, DisableAfter: -1},
+	d, err := dispatch.New(s.store, keys(t), &dispatch.Config{
+		Policy:  dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule}, DisableAfter: -1},
 		Timeout: s.timeout, Lease: 3 * s.timeout, Network: sender.Network{AllowPrivateNetworks: true}, Logger: quiet,
-		Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
+		Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.classes[r.Result.Class]++
@@ -172,7 +175,7 @@ func (s *service) lookUp(ctx context.Context) {
 		return
 	}
 	for cursor := ""; ; {
-		page, next, err := s.history.Deliveries(ctx, sender.DeliveryQuery{Subscriber: s.name, Status: sender.StatusDelivered, Limit: 200, Cursor: cursor})
+		page, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{Subscriber: s.name, Status: sender.StatusDelivered, Limit: 200, Cursor: cursor})
 		if err != nil {
 			return
 		}
@@ -195,7 +198,7 @@ func (s *service) check(t *testing.T) {
 	require.Empty(t, s.wrong)
 	stored := map[string]bool{}
 	for cursor := ""; ; {
-		page, next, err := s.history.Deliveries(t.Context(), sender.DeliveryQuery{Subscriber: s.name, Limit: 200, Cursor: cursor})
+		page, next, err := s.history.Deliveries(t.Context(), history.DeliveryQuery{Subscriber: s.name, Limit: 200, Cursor: cursor})
 		require.NoError(t, err)
 		for _, d := range page {
 			d, err := s.history.Delivery(t.Context(), d.ID)

@@ -22,7 +22,8 @@ type Process struct {
 	ended  chan struct{} // closed when it has ended and all its lines were heard
 
 	mu     sync.Mutex
-	output bytes.Buffer
+	last   string // the last line on standard output
+	errors bytes.Buffer
 }
 
 // Signal sends it a signal, as one that stops it, or lets it go on.
@@ -46,11 +47,13 @@ func start(n int, cmd *exec.Cmd, heard func(line string), gone func(*Process)) (
 	go func() {
 		for lines := bufio.NewReader(stdout); ; {
 			line, err := lines.ReadString('\n')
-			_, _ = p.Write([]byte(line))
 			if err != nil { // what has no end of line was cut off
 				break
 			}
 			heard(line[:len(line)-1])
+			p.mu.Lock()
+			p.last = line
+			p.mu.Unlock()
 		}
 		_ = cmd.Wait() // its state says how it has ended
 		close(p.ended)
@@ -78,15 +81,15 @@ func (p *Process) byKill() bool {
 	return p.cmd.ProcessState.String() == how
 }
 
-// Write adds to the output that is shown when the test fails.
+// Write adds to what it has written on standard error.
 func (p *Process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.output.Write(b)
+	return p.errors.Write(b)
 }
 
 func (p *Process) said() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.output.String()
+	return p.errors.String() + p.last
 }

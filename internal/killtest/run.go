@@ -40,8 +40,8 @@ func Lines(least, most int) func(*Running) {
 }
 
 // Run runs a case. When it returns, no process is left. A process that ends without
-// having been killed, or has a data race, fails the test, and a test that fails shows
-// what its processes have printed.
+// having been killed, or has a data race, fails the test. A test that fails shows what
+// each process has written on standard error, and its last line.
 func Run(t testing.TB, c Case) {
 	t.Helper()
 	r := &Running{t: t, c: c, more: make(chan struct{}, 1), gone: make(chan *Process, 1), all: make([]*Process, max(1, c.Processes))}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 // the processes' clock, At and Due on the database's.
 type leaseOp struct {
 	Client       int
-	Key          sender.DeliveryKey
+	Key          dispatch.DeliveryKey
 	Kind         string
 	Token        int64
 	Number       int
@@ -61,7 +62,7 @@ type leaseState struct {
 // leases is the model: how claims and results change a delivery, one after the other.
 var leases = porcupine.Model{
 	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-		by := map[sender.DeliveryKey][]porcupine.Operation{}
+		by := map[dispatch.DeliveryKey][]porcupine.Operation{}
 		for _, op := range history {
 			key := op.Input.(leaseOp).Key
 			by[key] = append(by[key], op)
@@ -94,19 +95,19 @@ var leases = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-func decide(_ sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func decide(_ dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 	switch r.Class {
 	case sender.ClassNone:
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	case sender.ClassInterrupted:
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
 	}
-	return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
+	return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
 }
 
 // dispatch claims, records and releases, and now and then is later than its lease. With
 // a defect it gives every result the present token.
-func dispatch(ctx context.Context, o order, p *place) (any, error) {
+func runDispatcher(ctx context.Context, o order, p *place) (any, error) {
 	var mu sync.Mutex
 	var all []leaseOp
 	var wg sync.WaitGroup
@@ -132,9 +133,9 @@ type leaseWorker struct {
 }
 
 func (w *leaseWorker) run(ctx context.Context) error {
-	var have []sender.Claimed
+	var have []dispatch.Claimed
 	for range steps {
-		if _, err := w.store.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 20}); err != nil {
+		if _, err := w.store.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 20}); err != nil {
 			return err
 		}
 		time.Sleep(rand.N(20 * time.Millisecond)) // the time of an attempt
@@ -155,10 +156,10 @@ func (w *leaseWorker) run(ctx context.Context) error {
 	return nil
 }
 
-func (w *leaseWorker) release(ctx context.Context, have []sender.Claimed) error {
-	rs := make([]sender.Release, len(have))
+func (w *leaseWorker) release(ctx context.Context, have []dispatch.Claimed) error {
+	rs := make([]dispatch.Release, len(have))
 	for i, c := range have {
-		rs[i] = sender.Release{Key: c.Key, Token: c.Token}
+		rs[i] = dispatch.Release{Key: c.Key, Token: c.Token}
 	}
 	call := clock()
 	err := w.store.Release(ctx, rs)
@@ -168,13 +169,13 @@ func (w *leaseWorker) release(ctx context.Context, have []sender.Claimed) error 
 	return err
 }
 
-func (w *leaseWorker) step(ctx context.Context, have []sender.Claimed) ([]sender.Claimed, error) {
-	b := sender.Batch{Decide: decide, Claim: sender.ClaimParams{Lease: leaseTime, Token: rand.Int64()}}
+func (w *leaseWorker) step(ctx context.Context, have []dispatch.Claimed) ([]dispatch.Claimed, error) {
+	b := dispatch.Batch{Decide: decide, Claim: dispatch.ClaimParams{Lease: leaseTime, Token: rand.Int64()}}
 	for l := range b.Claim.Lanes {
-		b.Claim.Lanes[l] = sender.LaneParams{Slots: 4, PerSubscriber: 4, PerSubscription: 4}
+		b.Claim.Lanes[l] = dispatch.LaneParams{Slots: 4, PerSubscriber: 4, PerSubscription: 4}
 	}
 	for _, c := range have {
-		r := sender.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At}
+		r := dispatch.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At}
 		if rand.IntN(4) > 0 || w.defect { // then no delivery ends
 			r.Class, r.StatusCode = sender.ClassStatus, 500
 		}
@@ -237,7 +238,7 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 	o.Task = "leases"
 	var ops []porcupine.Operation
 	var lost, released int
-	ended, taken := map[sender.DeliveryKey]bool{}, 0
+	ended, taken := map[dispatch.DeliveryKey]bool{}, 0
 	for _, op := range histories[leaseOp](t, o) {
 		ops = append(ops, porcupine.Operation{ClientId: op.Client, Input: op, Call: op.Call, Return: op.Return})
 		switch {

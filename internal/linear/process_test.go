@@ -25,9 +25,9 @@ import (
 	deduppostgres "github.com/surehook/surehook/dedup/postgres"
 	dedupsqlite "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 const (
@@ -50,7 +50,7 @@ type order struct {
 const orderVariable = "SUREHOOK_TEST_LINEAR_ORDER"
 
 // tasks are the processes' tasks. Each writes its history.
-var tasks = map[string]func(ctx context.Context, o order, p *place) (any, error){"leases": dispatch, "markers": receive}
+var tasks = map[string]func(ctx context.Context, o order, p *place) (any, error){"leases": runDispatcher, "markers": receive}
 
 func TestMain(m *testing.M) {
 	text := os.Getenv(orderVariable)
@@ -90,7 +90,7 @@ func clock() int64 { return began.UnixNano() + int64(time.Since(began)) }
 // place is a database that a process has opened.
 type place struct {
 	db      *sql.DB
-	store   sender.Store[*sql.Tx]
+	store   storetest.Store[*sql.Tx]
 	dedup   dedup.Store[*sql.Tx]
 	close   func()
 	migrate func(ctx context.Context) error

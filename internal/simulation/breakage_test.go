@@ -7,15 +7,18 @@ import (
 
 	"github.com/surehook/surehook/internal/simulation"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // breakage makes a store, or a policy, break an invariant.
 type breakage struct {
 	name, breaks string
-	batch        func(b *sender.Batch)                   // before it is handed to the store
-	claims       func(b *sender.Batch, c *sender.Claims) // after that
-	decide       func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision
+	batch        func(b *dispatch.Batch)                     // before it is handed to the store
+	claims       func(b *dispatch.Batch, c *dispatch.Claims) // after that
+	decide       func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision
 	numbered     bool // a token is the attempt's number, and a release is repeated
 	commits      bool // an event of a transaction that should roll back
 	redelivers   bool // an event that no subscription has asked for
@@ -23,97 +26,97 @@ type breakage struct {
 	greedy       bool // the leases of other processes are taken over, too
 }
 
-type decideFunc = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision
+type decideFunc = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision
 
 var breakages = []breakage{
-	{name: "a timeout counts as success", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "a timeout counts as success", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		if r.Class == sender.ClassTimeout {
-			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		}
 		return decide(l, h, r, now)
 	}},
-	{name: "a failure is final", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "a failure is final", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		d := decide(l, h, r, now)
 		if r.StatusCode == 410 {
 			d.Status = sender.StatusDeadLettered
 		}
 		return d
 	}},
-	{name: "the horizon is forgotten", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "the horizon is forgotten", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		l.First = now
 		return decide(l, h, r, now)
 	}},
-	{name: "a redelivery ends with an attempt that was lost", breaks: "I1", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "a redelivery ends with an attempt that was lost", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		if l.Single && r.Class == sender.ClassInterrupted {
-			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		}
 		return decide(l, h, r, now)
 	}},
-	{name: "Retry-After is ignored", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "Retry-After is ignored", breaks: "I8", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		r.RetryAfter = 0
 		return decide(l, h, r, now)
 	}},
-	{name: "a retry does not wait", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "a retry does not wait", breaks: "I8", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		d := decide(l, h, r, now)
 		d.Due = now
 		return d
 	}},
-	{name: "a closed idle connection counts", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "a closed idle connection counts", breaks: "I8", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		r.ClosedIdle = false
 		return decide(l, h, r, now)
 	}},
-	{name: "a closed idle connection tells of the endpoint", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "a closed idle connection tells of the endpoint", breaks: "I8", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		d := decide(l, h, r, now)
 		if d.Spared {
 			d.Health.Streak++
 		}
 		return d
 	}},
-	{name: "what is spared does not wait", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "what is spared does not wait", breaks: "I8", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		d := decide(l, h, r, now)
 		if d.Spared {
 			d.Due = now
 		}
 		return d
 	}},
-	{name: "two in a row are spared", breaks: "I8", decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time, decide decideFunc) sender.Decision {
+	{name: "two in a row are spared", breaks: "I8", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		l.Spared = false
 		return decide(l, h, r, now)
 	}},
-	{name: "what is claimed is not told that it was spared", breaks: "I8", claims: func(_ *sender.Batch, c *sender.Claims) {
+	{name: "what is claimed is not told that it was spared", breaks: "I8", claims: func(_ *dispatch.Batch, c *dispatch.Claims) {
 		for i := range c.Claimed {
 			c.Claimed[i].Spared = false
 		}
 	}},
-	{name: "an attempt is posted under the number before", breaks: "I7", claims: func(_ *sender.Batch, c *sender.Claims) {
+	{name: "an attempt is posted under the number before", breaks: "I7", claims: func(_ *dispatch.Batch, c *dispatch.Claims) {
 		for i := range c.Claimed {
 			c.Claimed[i].Number = max(1, c.Claimed[i].Number-1)
 		}
 	}},
-	{name: "the body changes with the attempts", breaks: "I4", claims: func(_ *sender.Batch, c *sender.Claims) {
+	{name: "the body changes with the attempts", breaks: "I4", claims: func(_ *dispatch.Batch, c *dispatch.Claims) {
 		for i := range c.Claimed {
 			if x := &c.Claimed[i]; x.Number > 1 {
 				x.Body = append(x.Body, ' ')
 			}
 		}
 	}},
-	{name: "the database's time is not taken", breaks: "I4", claims: func(_ *sender.Batch, c *sender.Claims) {
+	{name: "the database's time is not taken", breaks: "I4", claims: func(_ *dispatch.Batch, c *dispatch.Claims) {
 		for i := range c.Claimed {
 			c.Claimed[i].At = c.Claimed[i].At.Add(-time.Hour)
 		}
 	}},
-	{name: "a result is taken whose lease was lost", breaks: "I5", claims: func(_ *sender.Batch, c *sender.Claims) {
+	{name: "a result is taken whose lease was lost", breaks: "I5", claims: func(_ *dispatch.Batch, c *dispatch.Claims) {
 		for i := range c.Recorded {
 			c.Recorded[i].Lost = false
 		}
 	}},
-	{name: "each event is about an object of its own", breaks: "I14", claims: func(_ *sender.Batch, c *sender.Claims) {
+	{name: "each event is about an object of its own", breaks: "I14", claims: func(_ *dispatch.Batch, c *dispatch.Claims) {
 		for i := range c.Claimed {
 			c.Claimed[i].Event.Object.ID = c.Claimed[i].Event.ID
 		}
 	}},
-	{name: "every claim is nobody's", breaks: "I14", batch: func(b *sender.Batch) { b.Claim.By = sender.Presence{} }},
-	{name: "leases end early", breaks: "I5", batch: func(b *sender.Batch) { b.Claim.Lease /= 10 }},
+	{name: "every claim is nobody's", breaks: "I14", batch: func(b *dispatch.Batch) { b.Claim.By = dispatch.Presence{} }},
+	{name: "leases end early", breaks: "I5", batch: func(b *dispatch.Batch) { b.Claim.Lease /= 10 }},
 	{name: "a number that was given back is the token again", breaks: "I5", numbered: true},
 	{name: "who lives is taken over", breaks: "I5", silent: true},
 	{name: "what others hold is taken over", breaks: "I5", greedy: true},
@@ -129,7 +132,7 @@ type broken struct {
 }
 
 type numbered struct {
-	sender.DeliveryKey
+	dispatch.DeliveryKey
 	number int64
 }
 
@@ -137,24 +140,24 @@ func breaking(b breakage) simulation.Database[*memory.Tx] {
 	return broken{simulation.Memory(), b, map[numbered]int64{}}
 }
 
-func (b broken) Open(ctx context.Context, now, local func() time.Time) (sender.Store[*memory.Tx], error) {
+func (b broken) Open(ctx context.Context, now, local func() time.Time) (storetest.Store[*memory.Tx], error) {
 	s, err := b.Database.Open(ctx, now, local)
 	return &brokenStore{Store: s, how: b.how, tokens: b.tokens}, err
 }
 
 type brokenStore struct {
-	sender.Store[*memory.Tx]
+	storetest.Store[*memory.Tx]
 	how      breakage
 	tokens   map[numbered]int64
-	released []sender.Release
+	released []dispatch.Release
 }
 
-func (s *brokenStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+func (s *brokenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
 	if s.how.batch != nil {
 		s.how.batch(&b)
 	}
 	if own := b.Decide; s.how.decide != nil && own != nil {
-		b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		b.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			return s.how.decide(l, h, r, now, own)
 		}
 	}
@@ -181,14 +184,14 @@ func (s *brokenStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sende
 	return c, err
 }
 
-func (s *brokenStore) Beat(ctx context.Context, p sender.Presence) ([]sender.Presence, error) {
+func (s *brokenStore) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {
 	if s.how.silent {
 		return s.Present(ctx)
 	}
 	return s.Store.Beat(ctx, p)
 }
 
-func (s *brokenStore) TakeOver(ctx context.Context, p sender.Presence) (int, error) {
+func (s *brokenStore) TakeOver(ctx context.Context, p dispatch.Presence) (int, error) {
 	n, err := s.Store.TakeOver(ctx, p)
 	if s.how.greedy && err == nil && n > 0 {
 		known, err := s.Present(ctx)
@@ -221,7 +224,7 @@ func (s *brokenStore) InTx(ctx context.Context, fn func(*memory.Tx) error) error
 
 func (s *brokenStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if s.how.redelivers {
-		ended, _, err := s.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusDelivered, Limit: 1})
+		ended, _, err := s.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDelivered, Limit: 1})
 		if err != nil {
 			return 0, err
 		}
@@ -234,7 +237,7 @@ func (s *brokenStore) Sweep(ctx context.Context, limit int) (int, error) {
 	return s.Store.Sweep(ctx, limit)
 }
 
-func (s *brokenStore) Release(ctx context.Context, rs []sender.Release) error {
+func (s *brokenStore) Release(ctx context.Context, rs []dispatch.Release) error {
 	if s.how.numbered {
 		s.released, rs = rs, s.present(rs)
 	}
@@ -242,7 +245,7 @@ func (s *brokenStore) Release(ctx context.Context, rs []sender.Release) error {
 }
 
 // present are releases under the tokens that stand for their numbers now.
-func (s *brokenStore) present(rs []sender.Release) []sender.Release {
+func (s *brokenStore) present(rs []dispatch.Release) []dispatch.Release {
 	rs = slices.Clone(rs)
 	for i, r := range rs {
 		rs[i].Token = s.tokens[numbered{r.Key, r.Token}]

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // I1: a committed publish is never lost. Each delivery ends delivered, dead-lettered or
@@ -10,7 +11,7 @@ import (
 // earlier nor later. It is cancelled or held only by the owner's will.
 
 // checkDecision checks a decision against the rules for the end of a schedule.
-func (w *world) checkDecision(d *delivery, r *sender.Result, dec *sender.Decision) {
+func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Decision) {
 	horizon := w.config.Policy.Backoff.Horizon
 	d.stood += dec.Stands
 	switch dec.Status {

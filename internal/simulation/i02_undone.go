@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // I2: a rolled-back publish is never posted.
@@ -16,7 +16,7 @@ func (w *world) checkUndone(id string) {
 }
 
 // posted is called for each POST, as it goes onto the wire.
-func (w *world) posted(p *process, c *sender.Claimed, r *http.Request, body []byte, number int, timeout time.Duration) *post {
+func (w *world) posted(p *process, c *dispatch.Claimed, r *http.Request, body []byte, number int, timeout time.Duration) *post {
 	w.attempts++
 	w.checkUndone(r.Header.Get("Webhook-Id"))
 	d := w.byKey[c.Key]

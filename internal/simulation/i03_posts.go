@@ -1,12 +1,12 @@
 package simulation
 
-import "github.com/surehook/surehook/sender"
+import "github.com/surehook/surehook/sender/dispatch"
 
 // I3: there are no more POSTs of a delivery than attempts recorded, interrupted ones
 // included. Without faults there are as many.
 
 // checkPost checks a POST against its claim.
-func (w *world) checkPost(d *delivery, p *process, c *sender.Claimed, made *post) {
+func (w *world) checkPost(d *delivery, p *process, c *dispatch.Claimed, made *post) {
 	if before := d.posts[made.number]; before != nil {
 		w.violated("I3", "attempt %d of %s is posted a second time, first at %v", made.number, d.name, before.at.Sub(begins))
 	}

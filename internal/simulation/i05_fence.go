@@ -1,6 +1,9 @@
 package simulation
 
-import "github.com/surehook/surehook/sender"
+import (
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+)
 
 // I5: a result that arrives after its lease was lost changes nothing; and nobody loses
 // a lease before its end.
@@ -24,7 +27,7 @@ func (w *world) checkLeaseEnded(d *delivery) {
 }
 
 // checkClaim is called when a delivery was given out.
-func (w *world) checkClaim(d *delivery, c *sender.Claimed) {
+func (w *world) checkClaim(d *delivery, c *dispatch.Claimed) {
 	if d.leased != nil {
 		w.violated("I5", "%s is claimed while its attempt %d is leased until %v", d.name, d.leased.number, d.leased.until.Sub(begins))
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // I8: no POST before it is due, nor before its clamped Retry-After.
@@ -13,7 +14,7 @@ const mostRetryAfter = 24 * time.Hour
 
 // keepWaiting notes how long an endpoint asks to wait with a delivery, and how long the
 // policy waits at least.
-func (w *world) keepWaiting(d *delivery, r *sender.Result, dec *sender.Decision) {
+func (w *world) keepWaiting(d *delivery, r *dispatch.Result, dec *dispatch.Decision) {
 	d.notBefore = time.Time{}
 	if r.Class == sender.ClassNone || d.firstLeast.IsZero() {
 		return

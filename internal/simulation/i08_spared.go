@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // I8 for an attempt whose idle connection was being closed: it is made again after
@@ -17,7 +18,7 @@ const (
 )
 
 // ofIdle are the results that a real transport would return.
-func (w *world) ofIdle(results []sender.Result) []sender.Result {
+func (w *world) ofIdle(results []dispatch.Result) []dispatch.Result {
 	results = slices.Clone(results)
 	for i := range results {
 		r := &results[i]
@@ -28,7 +29,7 @@ func (w *world) ofIdle(results []sender.Result) []sender.Result {
 	return results
 }
 
-func (w *world) checkSpared(d *delivery, r *sender.Result, dec *sender.Decision) {
+func (w *world) checkSpared(d *delivery, r *dispatch.Result, dec *dispatch.Decision) {
 	should := r.ClosedIdle && !d.spared
 	switch {
 	case d.mayCancel: // the policy's other decision does not count
@@ -55,7 +56,7 @@ func (w *world) checkSpared(d *delivery, r *sender.Result, dec *sender.Decision)
 }
 
 // checkToldSpared checks a claim against the decision before it.
-func (w *world) checkToldSpared(d *delivery, c *sender.Claimed) {
+func (w *world) checkToldSpared(d *delivery, c *dispatch.Claimed) {
 	if c.Spared != d.spared && !d.mayCancel {
 		w.violated("I8", "%s is claimed as spared: %v, and it was: %v", d.name, c.Spared, d.spared)
 	}

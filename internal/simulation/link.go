@@ -8,7 +8,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // breaker is a Database whose connections can be made to break.
@@ -20,7 +20,7 @@ type breaker interface {
 	// answer had a commit.
 	mend() (broke, committed bool)
 	// leases returns all leases, by event and subscription.
-	leases(ctx context.Context) ([]sender.Claimed, error)
+	leases(ctx context.Context) ([]dispatch.Claimed, error)
 }
 
 // receivers is a Database that has databases for receivers, too.

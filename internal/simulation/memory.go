@@ -5,8 +5,8 @@ import (
 	"time"
 
 	dedupmemory "github.com/surehook/surehook/dedup/memory"
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // Memory is an empty database in memory, for one run.
@@ -14,7 +14,7 @@ func Memory() Database[*memory.Tx] { return &inMemory{} }
 
 type inMemory struct{ store *memory.Store }
 
-func (m *inMemory) Open(_ context.Context, now, _ func() time.Time) (_ sender.Store[*memory.Tx], err error) {
+func (m *inMemory) Open(_ context.Context, now, _ func() time.Time) (_ storetest.Store[*memory.Tx], err error) {
 	if m.store == nil { // it outlives its processes
 		m.store, err = memory.New(&memory.Config{Now: now})
 	}

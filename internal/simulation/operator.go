@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // resumed is a resume that was committed.
@@ -161,7 +162,7 @@ func (w *world) redeliver(d *delivery) {
 
 // replay replays a subscription's deliveries of one final status.
 func (w *world) replay(s *subscription) {
-	n := sender.NewReplay{Filter: sender.ReplayFilter{Subscription: s.id}, Force: true}
+	n := replay.Request{Filter: replay.Filter{Subscription: s.id}, Force: true}
 	if w.rand.IntN(2) == 0 {
 		n.Filter.Status = sender.StatusDelivered
 		n.Filter.Since = w.now.Add(-w.between(time.Second, w.lasts/4))

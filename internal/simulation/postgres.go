@@ -14,8 +14,9 @@ import (
 
 	deduppostgres "github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/internal/newid"
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // InPostgres is an empty schema of a PostgreSQL database, for one run. Each process has
@@ -132,7 +133,7 @@ func (d *InPostgres) Close() error {
 }
 
 // Open implements Database.
-func (d *InPostgres) Open(ctx context.Context, now, local func() time.Time) (sender.Store[pgx.Tx], error) {
+func (d *InPostgres) Open(ctx context.Context, now, local func() time.Time) (storetest.Store[pgx.Tx], error) {
 	d.now = now
 	d.others.on.Store(true)
 	store, err := postgres.New(d.pool, &postgres.Config{Schema: d.schema, Now: local})
@@ -174,15 +175,15 @@ func (d *InPostgres) receiving() receiving {
 	}
 }
 
-func (d *InPostgres) leases(ctx context.Context) ([]sender.Claimed, error) {
+func (d *InPostgres) leases(ctx context.Context) ([]dispatch.Claimed, error) {
 	rows, err := d.pool.Query(ctx, `SELECT l.event, l.subscription, l.token, l.number, l.claimed_at, s.id, e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, l.spared
 		FROM surehook_leases l JOIN surehook_feed f ON f.position = l.event JOIN surehook_events e ON e.no = f.event
 		JOIN surehook_subscriptions s ON s.no = l.subscription ORDER BY l.event, l.subscription`)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (sender.Claimed, error) {
-		c := sender.Claimed{Target: &sender.Target{}}
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (dispatch.Claimed, error) {
+		c := dispatch.Claimed{Target: &dispatch.Target{}}
 		err := r.Scan(&c.Key.Event, &c.Key.Subscription, &c.Token, &c.Number, &c.At, &c.Target.Subscription,
 			&c.Event.ID, &c.Event.Type, &c.Event.Object.Type, &c.Event.Object.ID, &c.Event.CreatedAt, &c.Event.Notice, &c.Spared)
 		return c, err

@@ -3,7 +3,7 @@ package simulation
 import (
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // process is a process that dispatches. It crashes and begins anew, and has a clock of
@@ -11,7 +11,7 @@ import (
 type process struct {
 	w    *world
 	no   int
-	loop *sender.Loop // nil: it does not run
+	loop *dispatch.Loop // nil: it does not run
 
 	firsts map[turn]*post // first attempts that are under way
 
@@ -53,7 +53,7 @@ func (p *process) start() {
 			return
 		}
 		cfg := w.config
-		loop, err := sender.NewLoop(newProcessStore(p, store), w.keys, &cfg, p.clock)
+		loop, err := dispatch.NewLoop(newProcessStore(p, store), w.keys, &cfg, p.clock)
 		if err != nil {
 			w.fail(err)
 			return

@@ -5,26 +5,27 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // processStore is the database as a process sees it. Its calls fail before or after
 // their effect, take time, and may be the last that the process makes. Every effect is
 // recorded, whether the process learns of it or not.
 type processStore struct {
-	sender.DispatchStore
+	dispatch.Store
 	p *process
 }
 
 // newProcessStore keeps all optional interfaces that a dispatcher uses.
-func newProcessStore(p *process, store sender.DispatchStore) sender.DispatchStore {
+func newProcessStore(p *process, store dispatch.Store) dispatch.Store {
 	s := &processStore{store, p}
-	step, steps := store.(sender.Stepper)
-	large, isLarge := store.(sender.LargeSteps)
+	step, steps := store.(dispatch.Stepper)
+	large, isLarge := store.(dispatch.LargeSteps)
 	switch {
 	case steps && isLarge:
 		return struct {
 			*stepper
-			sender.LargeSteps
+			dispatch.LargeSteps
 		}{&stepper{s, step}, large}
 	case steps:
 		return &stepper{s, step}
@@ -93,42 +94,42 @@ func same[T any](effect func()) effects[T] {
 }
 
 func (s *processStore) Check(ctx context.Context) error {
-	_, err := call(s, "check", without[struct{}](), func() (struct{}, error) { return struct{}{}, s.DispatchStore.Check(ctx) })
+	_, err := call(s, "check", without[struct{}](), func() (struct{}, error) { return struct{}{}, s.Store.Check(ctx) })
 	return err
 }
 
 func (s *processStore) SealingKeys(ctx context.Context) ([]string, error) {
-	return call(s, "sealing keys", without[[]string](), func() ([]string, error) { return s.DispatchStore.SealingKeys(ctx) })
+	return call(s, "sealing keys", without[[]string](), func() ([]string, error) { return s.Store.SealingKeys(ctx) })
 }
 
 // inParts treats events with a few deliveries as large ones, because a simulation has
 // no larger ones.
-func (w *world) inParts(x sender.ExpandParams) sender.ExpandParams {
+func (w *world) inParts(x dispatch.ExpandParams) dispatch.ExpandParams {
 	if x.Events > 0 {
 		x.Whole, x.Part = w.whole, 1+w.rand.IntN(3)
 	}
 	return x
 }
 
-func (s *processStore) Expand(ctx context.Context, x sender.ExpandParams) (sender.Expanded, error) {
+func (s *processStore) Expand(ctx context.Context, x dispatch.ExpandParams) (dispatch.Expanded, error) {
 	x = s.p.w.inParts(x)
-	return call(s, "expand", effects[sender.Expanded]{s.p.expanded, func() {}, brokenLink}, func() (sender.Expanded, error) { return s.DispatchStore.Expand(ctx, x) })
+	return call(s, "expand", effects[dispatch.Expanded]{s.p.expanded, func() {}, brokenLink}, func() (dispatch.Expanded, error) { return s.Store.Expand(ctx, x) })
 }
 
-func (s *processStore) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
+func (s *processStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
 	of, b := s.p.exchange(b)
-	return call(s, "record and claim", of, func() (sender.Claims, error) { return s.DispatchStore.RecordAndClaim(ctx, b) })
+	return call(s, "record and claim", of, func() (dispatch.Claims, error) { return s.Store.RecordAndClaim(ctx, b) })
 }
 
-func (s *processStore) Release(ctx context.Context, rs []sender.Release) error {
+func (s *processStore) Release(ctx context.Context, rs []dispatch.Release) error {
 	_, err := call(s, "release", same[struct{}](func() { s.p.released(rs) }), func() (struct{}, error) {
-		return struct{}{}, s.DispatchStore.Release(ctx, rs)
+		return struct{}{}, s.Store.Release(ctx, rs)
 	})
 	return err
 }
 
 func (s *processStore) Sweep(ctx context.Context, limit int) (int, error) {
-	n, err := call(s, "sweep", same[int](s.p.w.swept), func() (int, error) { return s.DispatchStore.Sweep(ctx, limit) })
+	n, err := call(s, "sweep", same[int](s.p.w.swept), func() (int, error) { return s.Store.Sweep(ctx, limit) })
 	if err != nil { // it may have done a part
 		s.p.w.swept()
 	}
@@ -137,18 +138,18 @@ func (s *processStore) Sweep(ctx context.Context, limit int) (int, error) {
 
 func (s *processStore) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {
 	return call(s, "keyrings", without[map[int64]sender.SealedKeyring](), func() (map[int64]sender.SealedKeyring, error) {
-		return s.DispatchStore.Keyrings(ctx, subscribers)
+		return s.Store.Keyrings(ctx, subscribers)
 	})
 }
 
-func (s *processStore) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (sender.ReplayStep, error) {
-	return call(s, "step replays", without[sender.ReplayStep](), func() (sender.ReplayStep, error) { return s.DispatchStore.StepReplays(ctx, limit, announce) })
+func (s *processStore) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (dispatch.ReplayStep, error) {
+	return call(s, "step replays", without[dispatch.ReplayStep](), func() (dispatch.ReplayStep, error) { return s.Store.StepReplays(ctx, limit, announce) })
 }
 
-func (s *processStore) Prune(ctx context.Context, x sender.PruneParams) (sender.Pruned, error) {
-	counted := without[sender.Pruned]()
-	counted.known = func(p sender.Pruned) { s.p.w.counts["objects forgotten"] += p.Objects }
-	return call(s, "prune", counted, func() (sender.Pruned, error) { return s.DispatchStore.Prune(ctx, x) })
+func (s *processStore) Prune(ctx context.Context, x dispatch.PruneParams) (dispatch.Pruned, error) {
+	counted := without[dispatch.Pruned]()
+	counted.known = func(p dispatch.Pruned) { s.p.w.counts["objects forgotten"] += p.Objects }
+	return call(s, "prune", counted, func() (dispatch.Pruned, error) { return s.Store.Prune(ctx, x) })
 }
 
 // brief makes one call that stores a beat, or reads those of others. It runs beside the
@@ -173,47 +174,47 @@ func brief[T any](s *processStore, name string, effect func(T), do func() (T, er
 	return result, nil
 }
 
-func (s *processStore) Beat(ctx context.Context, b sender.Presence) ([]sender.Presence, error) {
-	return brief(s, "beat", func([]sender.Presence) { s.p.said[b.Process] = s.p.w.now }, func() ([]sender.Presence, error) { return s.DispatchStore.Beat(ctx, b) })
+func (s *processStore) Beat(ctx context.Context, b dispatch.Presence) ([]dispatch.Presence, error) {
+	return brief(s, "beat", func([]dispatch.Presence) { s.p.said[b.Process] = s.p.w.now }, func() ([]dispatch.Presence, error) { return s.Store.Beat(ctx, b) })
 }
 
-func (s *processStore) Present(ctx context.Context) ([]sender.Presence, error) {
-	return brief(s, "present", func([]sender.Presence) {}, func() ([]sender.Presence, error) { return s.DispatchStore.Present(ctx) })
+func (s *processStore) Present(ctx context.Context) ([]dispatch.Presence, error) {
+	return brief(s, "present", func([]dispatch.Presence) {}, func() ([]dispatch.Presence, error) { return s.Store.Present(ctx) })
 }
 
-func (s *processStore) TakeOver(ctx context.Context, b sender.Presence) (int, error) {
-	return brief(s, "take over", func(n int) { s.p.tookOver(b, n) }, func() (int, error) { return s.DispatchStore.TakeOver(ctx, b) })
+func (s *processStore) TakeOver(ctx context.Context, b dispatch.Presence) (int, error) {
+	return brief(s, "take over", func(n int) { s.p.tookOver(b, n) }, func() (int, error) { return s.Store.TakeOver(ctx, b) })
 }
 
-func (s *processStore) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]sender.Release, error) {
-	return brief(s, "look for its lost claims", func([]sender.Release) {}, func() ([]sender.Release, error) { return s.DispatchStore.LeasedUnder(ctx, tokens, limit) })
+func (s *processStore) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]dispatch.Release, error) {
+	return brief(s, "look for its lost claims", func([]dispatch.Release) {}, func() ([]dispatch.Release, error) { return s.Store.LeasedUnder(ctx, tokens, limit) })
 }
 
-func (s *processStore) Leave(ctx context.Context, b sender.Presence) error {
-	_, err := brief(s, "leave", func(struct{}) {}, func() (struct{}, error) { return struct{}{}, s.DispatchStore.Leave(ctx, b) })
+func (s *processStore) Leave(ctx context.Context, b dispatch.Presence) error {
+	_, err := brief(s, "leave", func(struct{}) {}, func() (struct{}, error) { return struct{}{}, s.Store.Leave(ctx, b) })
 	return err
 }
 
 // stepper is a processStore whose database makes a step in one transaction.
 type stepper struct {
 	*processStore
-	inner sender.Stepper
+	inner dispatch.Stepper
 }
 
-func (s *stepper) Step(ctx context.Context, x sender.ExpandParams, b sender.Batch) (expanded sender.Expanded, _ sender.Claims, _ error) {
+func (s *stepper) Step(ctx context.Context, x dispatch.ExpandParams, b dispatch.Batch) (expanded dispatch.Expanded, _ dispatch.Claims, _ error) {
 	of, b := s.p.exchange(b)
 	x = s.p.w.inParts(x)
 	exchanged := of.known
-	of.known = func(c sender.Claims) {
+	of.known = func(c dispatch.Claims) {
 		s.p.expanded(expanded)
 		exchanged(c)
 	}
-	claims, err := call(s.processStore, "step", of, func() (c sender.Claims, err error) {
+	claims, err := call(s.processStore, "step", of, func() (c dispatch.Claims, err error) {
 		expanded, c, err = s.inner.Step(ctx, x, b)
 		return c, err
 	})
 	if err != nil {
-		return sender.Expanded{}, sender.Claims{}, err
+		return dispatch.Expanded{}, dispatch.Claims{}, err
 	}
 	return expanded, claims, nil
 }

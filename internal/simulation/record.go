@@ -7,6 +7,8 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // records are the simulation's own records.
@@ -16,12 +18,12 @@ type records struct {
 	undone     map[string]bool // ids of events that were rolled back
 	subByID    map[string]*subscription
 	deliveries []*delivery
-	byKey      map[sender.DeliveryKey]*delivery
+	byKey      map[dispatch.DeliveryKey]*delivery
 	notices    int
 }
 
 func newRecords() records {
-	return records{eventByID: map[string]*event{}, undone: map[string]bool{}, subByID: map[string]*subscription{}, byKey: map[sender.DeliveryKey]*delivery{}}
+	return records{eventByID: map[string]*event{}, undone: map[string]bool{}, subByID: map[string]*subscription{}, byKey: map[dispatch.DeliveryKey]*delivery{}}
 }
 
 // event is a committed event.
@@ -125,7 +127,7 @@ func (w *world) eventName(id string) string {
 
 // deliveryOf finds the record of a delivery, or makes it when the store first returns
 // the delivery.
-func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscription string) *delivery {
+func (w *world) deliveryOf(key dispatch.DeliveryKey, info sender.EventInfo, subscription string) *delivery {
 	if d := w.byKey[key]; d != nil {
 		return d
 	}
@@ -144,7 +146,7 @@ func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscr
 		w.violated("I1", "%s is a delivery to a subscription that does not ask for it", d.name)
 	}
 	if e.deliveries[s.id] == nil { // of all its subscriptions at once, as far as they are there
-		page, _, err := w.history.Deliveries(w.ctx, sender.DeliveryQuery{Event: e.id})
+		page, _, err := w.history.Deliveries(w.ctx, history.DeliveryQuery{Event: e.id})
 		w.fail(err)
 		e.deliveries = map[string][]string{}
 		for i := range page {
@@ -162,7 +164,7 @@ func (w *world) deliveryOf(key sender.DeliveryKey, info sender.EventInfo, subscr
 }
 
 // expanded notes the events that a call of the store has expanded.
-func (p *process) expanded(x sender.Expanded) {
+func (p *process) expanded(x dispatch.Expanded) {
 	if x.Events+x.Deliveries > 0 {
 		p.w.say("process %d expands %d events, %d deliveries", p.no, x.Events, x.Deliveries)
 	}
@@ -172,7 +174,7 @@ func (p *process) expanded(x sender.Expanded) {
 }
 
 // exchanged notes the effects of a batch, in the store's order.
-func (p *process) exchanged(b *sender.Batch, c *sender.Claims) {
+func (p *process) exchanged(b *dispatch.Batch, c *dispatch.Claims) {
 	w := p.w
 	touched := make([]*delivery, 0, len(b.Results)+len(c.Claimed))
 	for i := range b.Results {
@@ -202,7 +204,7 @@ func (p *process) exchanged(b *sender.Batch, c *sender.Claims) {
 }
 
 // recorded notes that a result was handed to the store.
-func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Outcome) {
+func (w *world) recorded(d *delivery, r *dispatch.Result, rec *dispatch.Outcome) {
 	w.checkFence(d, r.Token, rec.Lost)
 	if rec.Lost {
 		w.counts["result lost"]++
@@ -219,7 +221,7 @@ func (w *world) recorded(d *delivery, r *sender.Result, rec *sender.Outcome) {
 }
 
 // interrupted notes that the store has found an attempt lost.
-func (w *world) interrupted(d *delivery, rec *sender.Recorded) {
+func (w *world) interrupted(d *delivery, rec *dispatch.Recorded) {
 	w.checkLeaseEnded(d)
 	w.counts["interrupted"]++
 	d.took(rec.Result.Number, sender.ClassInterrupted, 0)
@@ -237,7 +239,7 @@ func (d *delivery) took(number int, class sender.Class, status int) {
 
 // holdIf notes that a decision has disabled a subscription. Its owner must have been
 // warned before.
-func (w *world) holdIf(s *subscription, dec *sender.Decision) {
+func (w *world) holdIf(s *subscription, dec *dispatch.Decision) {
 	for _, n := range dec.Notices {
 		if n.Kind == sender.NoticeFailing && n.Percent == 90 {
 			s.warnedAt = w.now.Truncate(time.Microsecond) // as databases keep it
@@ -255,7 +257,7 @@ func (w *world) holdIf(s *subscription, dec *sender.Decision) {
 }
 
 // claimed notes that a delivery was claimed.
-func (w *world) claimed(p *process, d *delivery, c *sender.Claimed, term time.Duration, owner int64) {
+func (w *world) claimed(p *process, d *delivery, c *dispatch.Claimed, term time.Duration, owner int64) {
 	w.checkClaim(d, c)
 	w.checkDue(d, "claimed")
 	w.checkToldSpared(d, c)
@@ -275,7 +277,7 @@ func minTime(a, b time.Time) time.Time {
 }
 
 // tookOver notes that a number of leases of a process were ended.
-func (p *process) tookOver(of sender.Presence, n int) {
+func (p *process) tookOver(of dispatch.Presence, n int) {
 	w := p.w
 	if n == 0 {
 		return
@@ -297,7 +299,7 @@ func (p *process) tookOver(of sender.Presence, n int) {
 }
 
 // released notes that deliveries were given back.
-func (p *process) released(rs []sender.Release) {
+func (p *process) released(rs []dispatch.Release) {
 	for _, r := range rs {
 		d := p.w.byKey[r.Key]
 		d.say("is given back by process %d", p.no)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // counting is a database whose processes count in memory, and write the counts about
@@ -15,7 +16,7 @@ type counting interface{ countsInMemory() }
 // lost on the way, or at most those if processes count in memory.
 func (w *world) checkRollups() {
 	const week = 7 * 24 * time.Hour // the most that one query may ask for
-	var got, want sender.Rollup
+	var got, want history.Rollup
 	for from := begins; !from.After(w.now); from = from.Add(week) {
 		all, err := w.history.Rollups(w.ctx, from, from.Add(week))
 		w.fail(err)

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // Config says what to simulate. Zero fields mean the defaults.
@@ -31,7 +35,7 @@ type Config struct {
 type Database[Tx any] interface {
 	// Open returns a store for a process that begins. now is the time of its rows,
 	// which never falls; local is the process's own clock, which can be off.
-	Open(ctx context.Context, now, local func() time.Time) (sender.Store[Tx], error)
+	Open(ctx context.Context, now, local func() time.Time) (storetest.Store[Tx], error)
 }
 
 // Report has the figures of a run.
@@ -109,13 +113,13 @@ func serve[Tx any](w *world, db Database[Tx]) error {
 	if w.registry, err = sender.NewRegistry(store, w.keys, &sender.RegistryConfig{Now: w.clock}); err != nil {
 		return err
 	}
-	if w.history, err = sender.NewHistory(store, &sender.HistoryConfig{Now: w.clock}); err != nil {
+	if w.history, err = history.New(store, &history.Config{Now: w.clock}); err != nil {
 		return err
 	}
-	if w.replays, err = sender.NewReplays(store, &sender.ReplaysConfig{Now: w.clock}); err != nil {
+	if w.replays, err = replay.New(store, &replay.Config{Now: w.clock}); err != nil {
 		return err
 	}
-	w.open = func(local func() time.Time) (sender.DispatchStore, error) { return db.Open(w.ctx, w.clock, local) }
+	w.open = func(local func() time.Time) (dispatch.Store, error) { return db.Open(w.ctx, w.clock, local) }
 	w.woken = store.Woken()
 	w.publish = func(e sender.Event, rollBack bool, open time.Duration) (ref sender.Ref, err error) {
 		err = pub.InTx(w.ctx, func(tx Tx) (err error) {

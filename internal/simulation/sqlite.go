@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // SQLiteFile is the driver's DSN for a file. Each commit is durable, as the store
@@ -24,7 +24,7 @@ type inSQLite struct {
 	migrated bool
 }
 
-func (d *inSQLite) Open(ctx context.Context, now, _ func() time.Time) (sender.Store[*sql.Tx], error) {
+func (d *inSQLite) Open(ctx context.Context, now, _ func() time.Time) (storetest.Store[*sql.Tx], error) {
 	store, err := sqlite.New(d.db, &sqlite.Config{Now: now})
 	if err != nil || d.migrated {
 		return store, err

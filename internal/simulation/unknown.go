@@ -4,21 +4,22 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // decided is a decision in a batch.
 type decided struct {
-	result   sender.Result
-	decision sender.Decision
+	result   dispatch.Result
+	decision dispatch.Decision
 }
 
 // exchange returns the effects to record for a batch, and a batch that notes its
 // decisions. With those the effects can be found if the answer is lost.
-func (p *process) exchange(b sender.Batch) (effects[sender.Claims], sender.Batch) {
+func (p *process) exchange(b dispatch.Batch) (effects[dispatch.Claims], dispatch.Batch) {
 	var all []decided
 	b.Results = p.w.ofIdle(b.Results)
 	if decide := b.Decide; decide != nil {
-		b.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		b.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			d := decide(l, h, r, now)
 			if p.w.links != nil {
 				all = append(all, decided{r, d})
@@ -33,18 +34,18 @@ func (p *process) exchange(b sender.Batch) (effects[sender.Claims], sender.Batch
 	if len(b.Results) > 0 {
 		link = brokenWork
 	}
-	return effects[sender.Claims]{
+	return effects[dispatch.Claims]{
 		link:    link,
-		known:   func(c sender.Claims) { p.exchanged(&b, &c) },
+		known:   func(c dispatch.Claims) { p.exchanged(&b, &c) },
 		unknown: func() { p.exchanged(&b, p.learn(&b, all)) },
 	}, b
 }
 
 // learn finds out the effects of a committed batch. Results with decisions were
 // recorded or found lost, and new leases were claimed.
-func (p *process) learn(b *sender.Batch, all []decided) *sender.Claims {
+func (p *process) learn(b *dispatch.Batch, all []decided) *dispatch.Claims {
 	w := p.w
-	c := &sender.Claims{Recorded: make([]sender.Outcome, len(b.Results))}
+	c := &dispatch.Claims{Recorded: make([]dispatch.Outcome, len(b.Results))}
 	for i := range c.Recorded {
 		c.Recorded[i].Lost = true
 	}
@@ -52,12 +53,12 @@ func (p *process) learn(b *sender.Batch, all []decided) *sender.Claims {
 		d := &all[i]
 		d.decision.Status = w.became(d)
 		if d.result.Class == sender.ClassInterrupted {
-			c.Interrupted = append(c.Interrupted, sender.Recorded{Outcome: sender.Outcome{Decision: d.decision}, Result: d.result, Target: &sender.Target{}})
+			c.Interrupted = append(c.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: d.decision}, Result: d.result, Target: &dispatch.Target{}})
 			continue
 		}
 		for j := range b.Results {
 			if r := &b.Results[j]; r.Key == d.result.Key && r.Token == d.result.Token {
-				c.Recorded[j] = sender.Outcome{Decision: d.decision}
+				c.Recorded[j] = dispatch.Outcome{Decision: d.decision}
 				break // a second one comes too late
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
@@ -27,7 +27,7 @@ type answer struct {
 
 // send brings an attempt's POST to its endpoint, and the answer back, unless the
 // network loses them or the process dies.
-func (w *world) send(p *process, a *sender.Posting) {
+func (w *world) send(p *process, a *dispatch.Posting) {
 	r := a.Request()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

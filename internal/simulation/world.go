@@ -10,6 +10,9 @@ import (
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -46,17 +49,17 @@ type world struct {
 
 	// The service.
 	keys     *sender.Keys
-	open     func(local func() time.Time) (sender.DispatchStore, error)
+	open     func(local func() time.Time) (dispatch.Store, error)
 	links    breaker // nil: there are none
 	woken    <-chan struct{}
 	publish  func(e sender.Event, rollBack bool, open time.Duration) (sender.Ref, error)
 	registry registry
-	history  *sender.History
+	history  *history.History
 
 	countsMayBeLost bool
-	replays         *sender.Replays
+	replays         *replay.Replays
 	receiving       func() receiving // the database of an application that begins
-	config          sender.DispatcherConfig
+	config          dispatch.Config
 	lasts           time.Duration // until the faults stop
 	whole           int           // events with more deliveries are large
 	away            time.Time     // until when the database is
@@ -92,8 +95,8 @@ func (w *world) build() error {
 	timeout := w.between(50*time.Millisecond, 5*time.Second)
 	w.lasts = w.between(time.Minute, 10*24*time.Hour)
 	horizon := []time.Duration{time.Hour, 12 * time.Hour, 72 * time.Hour}[w.rand.IntN(3)]
-	w.config = sender.DispatcherConfig{
-		Policy:  sender.Policy{Backoff: backoff.Policy{Horizon: horizon}, FastAnswer: timeout / 5, DisableAfter: max(w.lasts/30, time.Minute)},
+	w.config = dispatch.Config{
+		Policy:  dispatch.Policy{Backoff: backoff.Policy{Horizon: horizon}, FastAnswer: timeout / 5, DisableAfter: max(w.lasts/30, time.Minute)},
 		Timeout: timeout, Lease: 3*timeout + w.between(time.Millisecond, time.Minute),
 		Slots: 4 << w.rand.IntN(6), PerSubscription: 1 << w.rand.IntN(6),
 		MaxIdle: min(max(w.lasts/time.Duration(min(100+w.cfg.Events, 500)), 100*time.Millisecond), 5*time.Minute),

@@ -28,15 +28,18 @@ import (
 	catchupPostgres "github.com/surehook/surehook/receiver/catchup/postgres"
 	catchupSQLite "github.com/surehook/surehook/receiver/catchup/sqlite"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 	senderPostgres "github.com/surehook/surehook/sender/postgres"
 	senderSQLite "github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 	"github.com/surehook/surehook/signing"
 )
 
 // both is a sender and a consumer, each with tables of its own.
 type both struct {
-	store   sender.Store[*sql.Tx]
+	store   storetest.Store[*sql.Tx]
 	db      *sql.DB // the consumer's
 	markers dedup.Store[*sql.Tx]
 	cursors catchup.CursorStore[*sql.Tx]
@@ -144,8 +147,8 @@ func missed(t *testing.T, b both) {
 
 	schedule, err := backoff.Fixed(10 * time.Millisecond)
 	require.NoError(t, err)
-	dispatcher, err := sender.NewDispatcher(b.store, keys, &sender.DispatcherConfig{
-		Network: network, Timeout: 5 * time.Second, Policy: sender.Policy{Backoff: backoff.Policy{Schedule: schedule}}, Logger: quiet,
+	dispatcher, err := dispatch.New(b.store, keys, &dispatch.Config{
+		Network: network, Timeout: 5 * time.Second, Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule}}, Logger: quiet,
 	})
 	require.NoError(t, err)
 	dispatching, stop := context.WithCancel(ctx)
@@ -168,10 +171,10 @@ func missed(t *testing.T, b both) {
 		}
 	}
 	publish(events)
-	history, err := sender.NewHistory(b.store, nil)
+	past, err := history.New(b.store, nil)
 	require.NoError(t, err)
 	delivered := func() int {
-		list, _, err := history.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusDelivered, Limit: 200})
+		list, _, err := past.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDelivered, Limit: 200})
 		require.NoError(t, err)
 		return len(list)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // done ends the test unless the browser ends on a page that confirms the action.
@@ -124,7 +126,7 @@ func TestReplay(t *testing.T) {
 	preview := b.get("/replays/new?preview=1&status=dead_lettered&type=invoice.*&class=connect")
 	require.Contains(t, preview.text, "<strong>2</strong> deliveries")
 	require.Contains(t, b.get("/replays/new?preview=1&status=dead_lettered&class=timeout").text, "Nothing matches")
-	list, err := b.replays.List(t.Context(), sender.ReplayQuery{})
+	list, err := b.replays.List(t.Context(), replay.Query{})
 	require.NoError(t, err)
 	require.Len(t, list, 1, "a preview creates nothing")
 
@@ -134,7 +136,7 @@ func TestReplay(t *testing.T) {
 	p := b.post("/replays", form("status", "dead_lettered", "type", "invoice.*", "class", "connect", "subscription", b.dead, "subscriber", "sub_ada",
 		"since", "2026-03-01T12:00", "until", "2026-03-02T00:00", "rate", "0.5", "reason", "the endpoint is back"))
 	require.Equal(t, http.StatusOK, p.status, p.text)
-	list, err = b.replays.List(t.Context(), sender.ReplayQuery{})
+	list, err = b.replays.List(t.Context(), replay.Query{})
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	r := list[0]
@@ -143,22 +145,22 @@ func TestReplay(t *testing.T) {
 	require.Equal(t, "grace", r.By)
 	require.Equal(t, "the endpoint is back", r.Reason)
 	require.InDelta(t, 0.5, r.Rate, 0)
-	require.Equal(t, sender.ReplayFilter{
+	require.Equal(t, replay.Filter{
 		Status: sender.StatusDeadLettered, EventType: "invoice.*", ErrorClass: sender.ClassConnect, Subscription: b.dead, Subscriber: "sub_ada",
 		Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Until: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC),
 	}, r.Filter)
 	require.EqualValues(t, 2, r.Matched)
 
-	turn := func(path, said string, status sender.ReplayStatus) {
+	turn := func(path, said string, status replay.Status) {
 		b.done(b.post(at+path, nil), at, said)
 		now, err := b.replays.Get(t.Context(), r.ID)
 		require.NoError(t, err)
 		require.Equal(t, status, now.Status)
 	}
-	turn("/pause", "Paused", sender.ReplayPaused)
+	turn("/pause", "Paused", replay.Paused)
 	require.Contains(t, b.get(at).text, "<button>Continue</button>")
-	turn("/continue", "Continued", sender.ReplayRunning)
-	turn("/cancel", "Cancelled", sender.ReplayCancelled)
+	turn("/continue", "Continued", replay.Running)
+	turn("/cancel", "Cancelled", replay.Cancelled)
 	require.Equal(t, http.StatusConflict, b.post(at+"/continue", nil).status)
 	require.NotContains(t, b.get(at).text, "<button>Continue</button>")
 	require.Contains(t, b.get("/replays").text, "the endpoint is back")
@@ -167,7 +169,7 @@ func TestReplay(t *testing.T) {
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	unread, _, err := b.history.Notices(t.Context(), sender.NoticeQuery{Unread: true})
+	unread, _, err := b.history.Notices(t.Context(), history.NoticeQuery{Unread: true})
 	require.NoError(t, err)
 	require.Len(t, unread, 2)
 	p := b.post("/notices/"+unread[0].ID+"/acknowledge", nil)

@@ -20,7 +20,10 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 const (
@@ -39,9 +42,9 @@ type bed struct {
 	store   *memory.Store
 	reg     *sender.Registry[*memory.Tx]
 	pub     *sender.Publisher[*memory.Tx]
-	history *sender.History
-	replays *sender.Replays
-	disp    *sender.Dispatcher
+	history *history.History
+	replays *replay.Replays
+	disp    *dispatch.Dispatcher
 	server  *httptest.Server
 	client  *http.Client
 	secret  string // of the subscriber sub_ada
@@ -105,11 +108,11 @@ func newBed(t *testing.T) *bed {
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(b.store, &sender.PublisherConfig{Now: b.clock})
 	require.NoError(t, err)
-	b.history, err = sender.NewHistory(b.store, &sender.HistoryConfig{Now: b.clock})
+	b.history, err = history.New(b.store, &history.Config{Now: b.clock})
 	require.NoError(t, err)
-	b.replays, err = sender.NewReplays(b.store, &sender.ReplaysConfig{Now: b.clock})
+	b.replays, err = replay.New(b.store, &replay.Config{Now: b.clock})
 	require.NoError(t, err)
-	b.disp, err = sender.NewDispatcher(b.store, keys, &sender.DispatcherConfig{
+	b.disp, err = dispatch.New(b.store, keys, &dispatch.Config{
 		UnguardedTransport: roundTrip(answer), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Chance: func() float64 { return 0 },
 	})
 	require.NoError(t, err)
@@ -169,7 +172,7 @@ func (b *bed) fill() {
 	require.NoError(t, b.reg.Disable(ctx, b.off, hostile))
 	b.publish(hostile)
 	b.run()
-	_, err = b.replays.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered, EventType: "invoice.*", Subscription: b.dead}, By: hostile, Reason: hostile})
+	_, err = b.replays.Create(ctx, replay.Request{Filter: replay.Filter{Status: sender.StatusDelivered, EventType: "invoice.*", Subscription: b.dead}, By: hostile, Reason: hostile})
 	require.NoError(t, err)
 }
 
@@ -239,7 +242,7 @@ func (b *bed) subscription(id string) sender.Subscription {
 // deliveries are those of a subscription, the newest first.
 func (b *bed) deliveries(subscription string) []sender.Delivery {
 	b.t.Helper()
-	list, _, err := b.history.Deliveries(b.t.Context(), sender.DeliveryQuery{Subscription: subscription})
+	list, _, err := b.history.Deliveries(b.t.Context(), history.DeliveryQuery{Subscription: subscription})
 	require.NoError(b.t, err)
 	return list
 }

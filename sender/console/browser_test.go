@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // browser drives a Chromium by its debugging protocol over a pipe
@@ -281,7 +281,7 @@ func TestInABrowser(t *testing.T) {
 	br := newBrowser(t)
 	b := newBed(t)
 	bad, dead := b.deliveries(b.bad)[0], b.deliveries(b.dead)[1]
-	replays, err := b.replays.List(t.Context(), sender.ReplayQuery{})
+	replays, err := b.replays.List(t.Context(), replay.Query{})
 	require.NoError(t, err)
 	pages := []struct{ name, path string }{
 		{"health", "/"}, {"subscriptions", "/subscriptions"}, {"subscription", "/subscriptions/" + b.bad}, {"disabled", "/subscriptions/" + b.off},

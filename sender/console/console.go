@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // Registry changes subscriptions. A *sender.Registry of any transaction type is one.
@@ -27,8 +29,8 @@ type Registry interface {
 // may be nil.
 type Backend struct {
 	Registry Registry
-	History  *sender.History
-	Replays  *sender.Replays
+	History  *history.History
+	Replays  *replay.Replays
 }
 
 // Authorize tells who sent a request, in words for the log. It returns false if the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func TestNewNeedsWhatItShowsAndWhoMaySeeIt(t *testing.T) {
@@ -184,7 +185,7 @@ func TestHealthCounts(t *testing.T) {
 		require.NoError(t, b.reg.Disable(t.Context(), s.ID, "for a test"))
 	}
 	require.Contains(t, b.get("/").text, `<a href="./subscriptions?status=disabled">All 12 that are disabled</a>`)
-	notices, _, err := b.history.Notices(t.Context(), sender.NoticeQuery{})
+	notices, _, err := b.history.Notices(t.Context(), history.NoticeQuery{})
 	require.NoError(t, err)
 	for _, n := range notices {
 		b.post("/notices/"+n.ID+"/acknowledge", nil)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 type deliveriesView struct {
@@ -25,7 +26,7 @@ func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error)
 		return view{}, err
 	}
 	v := deliveriesView{Filter: f, Statuses: statuses, Classes: classes}
-	page, next, err := c.History.Deliveries(ctx, sender.DeliveryQuery{
+	page, next, err := c.History.Deliveries(ctx, history.DeliveryQuery{
 		Status: sender.Status(f.Status), Subscription: f.Subscription, Subscriber: f.Subscriber, Event: f.Event, EventType: f.Type, Object: f.object(),
 		Since: f.since, Until: f.until, Class: sender.Class(f.Class), Cursor: q.Get("cursor"), Limit: pageSize,
 	})
@@ -63,7 +64,7 @@ func first(q url.Values, parameter string) string {
 
 type deliveryView struct {
 	sender.Delivery
-	Why sender.Why
+	Why history.Why
 	// Redeliver is the button's label; "": the delivery cannot be sent again.
 	Redeliver string
 }

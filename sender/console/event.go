@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 type eventsView struct {
@@ -20,7 +21,7 @@ func (c *Console) events(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	page, next, err := c.History.Events(ctx, sender.EventQuery{
+	page, next, err := c.History.Events(ctx, history.EventQuery{
 		Type: f.Type, Object: f.object(), Subscriber: f.Subscriber, Since: f.since, Until: f.until, Cursor: q.Get("cursor"), Limit: pageSize,
 	})
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *Console) event(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	list, next, err := c.History.Deliveries(ctx, sender.DeliveryQuery{Event: e.ID, Limit: pageSize})
+	list, next, err := c.History.Deliveries(ctx, history.DeliveryQuery{Event: e.ID, Limit: pageSize})
 	if err != nil {
 		return view{}, err
 	}

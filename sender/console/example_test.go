@@ -8,7 +8,9 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // A console under a prefix, for visitors who have signed in to the program.
@@ -25,11 +27,11 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	history, err := sender.NewHistory(store, nil)
+	history, err := history.New(store, nil)
 	if err != nil {
 		panic(err)
 	}
-	replays, err := sender.NewReplays(store, nil)
+	replays, err := replay.New(store, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // healthView is the first page: how the sender as a whole is doing.
 type healthView struct {
-	Counts   sender.Counts
+	Counts   history.Counts
 	Due      time.Duration // how long the oldest delivery has been due
 	Statuses []statusCount
 	Periods  []period
@@ -39,7 +40,7 @@ type statusCount struct {
 // period has the figures of some time up to now.
 type period struct {
 	Name string
-	sender.Rollup
+	history.Rollup
 }
 
 // Success is the share of attempts that got a 2xx answer, in per cent; "" if there were
@@ -83,7 +84,7 @@ func (c *Console) health(ctx context.Context, _ *http.Request) (view, error) {
 	if h.Disabled, _, err = c.History.Subscriptions(ctx, sender.SubscriptionQuery{Status: sender.SubscriptionDisabled, Implicit: true, Limit: attention}); err != nil {
 		return view{}, err
 	}
-	if h.Notices, _, err = c.History.Notices(ctx, sender.NoticeQuery{Unread: true, Limit: attention}); err != nil {
+	if h.Notices, _, err = c.History.Notices(ctx, history.NoticeQuery{Unread: true, Limit: attention}); err != nil {
 		return view{}, err
 	}
 	return view{title: "Health", nav: "health", data: &h}, nil

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 type noticesView struct {
@@ -22,7 +23,7 @@ func (c *Console) notices(ctx context.Context, r *http.Request) (view, error) {
 		Kind: q.Get("kind"), All: q.Get("all") != "",
 		Kinds: []sender.NoticeKind{sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled, sender.NoticeNetwork, sender.NoticeProxy, sender.NoticeReplayFinished},
 	}
-	page, next, err := c.History.Notices(ctx, sender.NoticeQuery{Kind: sender.NoticeKind(v.Kind), Unread: !v.All, Cursor: q.Get("cursor"), Limit: pageSize})
+	page, next, err := c.History.Notices(ctx, history.NoticeQuery{Kind: sender.NoticeKind(v.Kind), Unread: !v.All, Cursor: q.Get("cursor"), Limit: pageSize})
 	if err != nil {
 		return view{}, err
 	}

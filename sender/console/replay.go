@@ -6,17 +6,18 @@ import (
 	"strconv"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 type replaysView struct {
-	List  []sender.Replay
+	List  []replay.Replay
 	Older string
 	First string
 }
 
 func (c *Console) replays(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	list, err := c.Replays.List(ctx, sender.ReplayQuery{After: q.Get("after"), Limit: pageSize})
+	list, err := c.Replays.List(ctx, replay.Query{After: q.Get("after"), Limit: pageSize})
 	if err != nil {
 		return view{}, err
 	}
@@ -36,7 +37,7 @@ type newReplayView struct {
 	Filter  filter
 	Classes []sender.Class
 	// Preview counts what a replay would send; nil: the form was not sent yet.
-	Preview *sender.ReplayPreview
+	Preview *replay.Preview
 }
 
 // newReplay shows the form, and the preview once the form was sent.
@@ -60,8 +61,8 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 	return view{title: "New replay", nav: "replays", data: &v}, nil
 }
 
-func (f *filter) replay() sender.ReplayFilter {
-	return sender.ReplayFilter{
+func (f *filter) replay() replay.Filter {
+	return replay.Filter{
 		Status: sender.Status(f.Status), Subscription: f.Subscription, Subscriber: f.Subscriber, EventType: f.Type,
 		Since: f.since, Until: f.until, ErrorClass: sender.Class(f.Class),
 	}
@@ -72,7 +73,7 @@ func (c *Console) createReplay(ctx context.Context, r *http.Request) (string, st
 	if err != nil {
 		return "", "", err
 	}
-	n := sender.NewReplay{Filter: f.replay(), Force: r.PostForm.Get("force") != "", By: whoOf(r), Reason: r.PostForm.Get("reason")}
+	n := replay.Request{Filter: f.replay(), Force: r.PostForm.Get("force") != "", By: whoOf(r), Reason: r.PostForm.Get("reason")}
 	if text := r.PostForm.Get("rate"); text != "" {
 		if n.Rate, err = strconv.ParseFloat(text, 64); err != nil {
 			return "", "", badInput("rate: " + strconv.Quote(text) + " is no number: give deliveries a second, or nothing for as fast as there is room")
@@ -83,7 +84,7 @@ func (c *Console) createReplay(ctx context.Context, r *http.Request) (string, st
 }
 
 // turnReplay pauses, continues or cancels a replay.
-func (c *Console) turnReplay(turn func(ctx context.Context, id string) (sender.Replay, error), said string) func(context.Context, *http.Request) (string, string, error) {
+func (c *Console) turnReplay(turn func(ctx context.Context, id string) (replay.Replay, error), said string) func(context.Context, *http.Request) (string, string, error) {
 	return func(ctx context.Context, r *http.Request) (string, string, error) {
 		id := r.PathValue("id")
 		_, err := turn(ctx, id)

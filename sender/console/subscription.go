@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 type subscriptionsView struct {
@@ -77,10 +78,10 @@ func (c *Console) subscription(ctx context.Context, r *http.Request) (view, erro
 		return view{}, err
 	}
 	v := subscriptionView{Subscription: s, Headers: slices.Sorted(maps.Keys(s.Settings.Headers))}
-	if v.Deliveries, _, err = c.History.Deliveries(ctx, sender.DeliveryQuery{Subscription: s.ID, Limit: newest}); err != nil {
+	if v.Deliveries, _, err = c.History.Deliveries(ctx, history.DeliveryQuery{Subscription: s.ID, Limit: newest}); err != nil {
 		return view{}, err
 	}
-	if v.Notices, _, err = c.History.Notices(ctx, sender.NoticeQuery{Subscription: s.ID, Unread: true, Limit: newest}); err != nil {
+	if v.Notices, _, err = c.History.Notices(ctx, history.NoticeQuery{Subscription: s.ID, Unread: true, Limit: newest}); err != nil {
 		return view{}, err
 	}
 	return view{title: "Subscription " + s.ID, nav: "subscriptions", data: &v}, nil

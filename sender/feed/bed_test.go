@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/memory"
 )
@@ -35,14 +36,14 @@ type spy struct {
 
 var errBroken = errors.New("the database is on fire")
 
-func (s *spy) Feed(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
+func (s *spy) Feed(ctx context.Context, q feed.StoreQuery) (feed.StorePage, error) {
 	if q.Heads {
 		s.heads.Add(1)
 	} else {
 		s.pages.Add(1)
 	}
 	if s.broken.Load() {
-		return sender.FeedPage{}, errBroken
+		return feed.StorePage{}, errBroken
 	}
 	p, err := s.Store.Feed(ctx, q)
 	if !q.Heads && s.afterPage != nil {
@@ -84,9 +85,9 @@ func (b *bed) publish(subscriber string) string {
 // prune removes all events that are there.
 func (b *bed) prune() {
 	b.t.Helper()
-	_, err := b.store.Expand(b.t.Context(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+	_, err := b.store.Expand(b.t.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 	require.NoError(b.t, err)
-	_, err = b.store.Prune(b.t.Context(), sender.PruneParams{Events: time.Now().Add(time.Hour), Limit: 1000})
+	_, err = b.store.Prune(b.t.Context(), dispatch.PruneParams{Events: time.Now().Add(time.Hour), Limit: 1000})
 	require.NoError(b.t, err)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // mount serves a feed at /events. A token is the viewer's id.
@@ -105,7 +106,7 @@ func TestOverHTTP(t *testing.T) {
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Empty(t, body)
 
-	_, err = b.store.Redact(t.Context(), sender.RedactParams{Subscriber: "sub_a", Limit: 10})
+	_, err = b.store.Redact(t.Context(), history.RedactParams{Subscriber: "sub_a", Limit: 10})
 	require.NoError(t, err)
 	d = page(t, server, "/events", "sub_a")
 	require.JSONEq(t, `{"id":"`+id+`","type":"thing.changed","object":{"type":"thing","id":"1"},"version":1,"redacted":true}`, string(d.Data[0]))

@@ -20,9 +20,11 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // Writers commit in another order than they write in, and some roll back; expanders
@@ -55,7 +57,7 @@ var errUndone = errors.New("undone on purpose")
 
 // skipNone is the test on a store; turned tells that several transactions can be open
 // at once.
-func skipNone[Tx any](t *testing.T, store sender.Store[Tx], turned bool) {
+func skipNone[Tx any](t *testing.T, store storetest.Store[Tx], turned bool) {
 	const writers, each, readers = 8, 30, 3
 	pub, err := sender.NewPublisher(store, nil)
 	require.NoError(t, err)
@@ -159,7 +161,7 @@ func skipNone[Tx any](t *testing.T, store sender.Store[Tx], turned bool) {
 	}
 }
 
-func expandUntil(ctx context.Context, store sender.DispatchStore, over <-chan struct{}) error {
+func expandUntil(ctx context.Context, store dispatch.Store, over <-chan struct{}) error {
 	for {
 		select {
 		case <-over:
@@ -172,9 +174,9 @@ func expandUntil(ctx context.Context, store sender.DispatchStore, over <-chan st
 	}
 }
 
-func expandAll(ctx context.Context, store sender.DispatchStore) error {
+func expandAll(ctx context.Context, store dispatch.Store) error {
 	for more := true; more; {
-		x, err := store.Expand(ctx, sender.ExpandParams{Events: 1 + rand.IntN(20), Deliveries: 100})
+		x, err := store.Expand(ctx, dispatch.ExpandParams{Events: 1 + rand.IntN(20), Deliveries: 100})
 		if err != nil {
 			return err
 		}

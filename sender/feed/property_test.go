@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/memory"
 )
@@ -48,7 +49,7 @@ func TestPropertyFeedShowsEachOnceInOneOrder(t *testing.T) {
 				require.ErrorIs(t, err, errBroken)
 			},
 			"sequence": func(t *rapid.T) {
-				_, err := b.store.Expand(outer.Context(), sender.ExpandParams{Events: rapid.IntRange(1, 5).Draw(t, "events"), Deliveries: 10})
+				_, err := b.store.Expand(outer.Context(), dispatch.ExpandParams{Events: rapid.IntRange(1, 5).Draw(t, "events"), Deliveries: 10})
 				require.NoError(t, err)
 			},
 			"read": func(t *rapid.T) {
@@ -56,7 +57,7 @@ func TestPropertyFeedShowsEachOnceInOneOrder(t *testing.T) {
 			},
 		})
 		for range len(may[sender.Operator]) + 1 {
-			_, err := b.store.Expand(outer.Context(), sender.ExpandParams{Events: 100, Deliveries: 100})
+			_, err := b.store.Expand(outer.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100})
 			require.NoError(t, err)
 		}
 		for _, viewer := range viewers {

@@ -14,7 +14,7 @@ import (
 // Bounds of a query.
 const (
 	DefaultLimit = 50
-	MaxLimit     = sender.MaxFeedPage
+	MaxLimit     = MaxPage
 	MaxWait      = 30 * time.Second
 )
 
@@ -36,14 +36,14 @@ type ReaderConfig struct {
 // Reader reads the feed. It is safe for concurrent use, and runs no goroutine while
 // nobody waits.
 type Reader struct {
-	store sender.FeedStore
+	store Store
 	cfg   ReaderConfig
 	reads *semaphore.Weighted
 	tail  tail
 }
 
 // NewReader returns a Reader on a store. All problems are reported at once.
-func NewReader(store sender.FeedStore, cfg *ReaderConfig) (*Reader, error) {
+func NewReader(store Store, cfg *ReaderConfig) (*Reader, error) {
 	r := &Reader{store: store, cfg: ReaderConfig{Poll: 100 * time.Millisecond, PageBytes: 4 << 20, Reads: 4}}
 	var errs []error
 	if store == nil {
@@ -125,7 +125,7 @@ func (r *Reader) Page(ctx context.Context, q Query) (Page, error) {
 // events that it has looked at.
 func (r *Reader) read(ctx context.Context, q *Query, at *cursor, begins bool) (Page, error) {
 	for {
-		got, err := r.take(ctx, sender.FeedQuery{Viewer: q.Viewer, After: at.position, Limit: q.Limit, Bytes: r.cfg.PageBytes})
+		got, err := r.take(ctx, StoreQuery{Viewer: q.Viewer, After: at.position, Limit: q.Limit, Bytes: r.cfg.PageBytes})
 		if err != nil {
 			return Page{}, err
 		}
@@ -154,9 +154,9 @@ func (r *Reader) read(ctx context.Context, q *Query, at *cursor, begins bool) (P
 
 // take lets others query between the queries of one page, so that a reader who has far
 // to look does not keep them out.
-func (r *Reader) take(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
+func (r *Reader) take(ctx context.Context, q StoreQuery) (StorePage, error) {
 	if err := r.reads.Acquire(ctx, 1); err != nil {
-		return sender.FeedPage{}, fmt.Errorf("feed: waiting for a turn to read: %w", err)
+		return StorePage{}, fmt.Errorf("feed: waiting for a turn to read: %w", err)
 	}
 	defer r.reads.Release(1)
 	return r.store.Feed(ctx, q)
@@ -176,7 +176,7 @@ func (r *Reader) Drain() { r.tail.drain() }
 // check fills in the defaults.
 func (q *Query) check() (at cursor, err error) {
 	var errs []error
-	if err := sender.CheckViewer(q.Viewer); err != nil {
+	if err := CheckViewer(q.Viewer); err != nil {
 		errs = append(errs, err)
 	}
 	if q.After != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func TestPages(t *testing.T) {
@@ -52,7 +53,7 @@ func TestPagesAreBounded(t *testing.T) {
 // A viewer who may see none of many events in a row gets past them in one call.
 func TestEmptyPageIsTheEnd(t *testing.T) {
 	b := newBed(t, nil, "sub_a", "sub_b")
-	for range sender.MaxExamined + 10 {
+	for range history.MaxExamined + 10 {
 		b.publish("sub_b")
 	}
 	mine := b.publish("sub_a")

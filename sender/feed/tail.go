@@ -12,7 +12,7 @@ import (
 // asks the store for new events, without their bodies, and wakes the readers who may
 // see them. They then read for themselves.
 type tail struct {
-	store sender.FeedStore
+	store Store
 	poll  time.Duration
 
 	mu      sync.Mutex
@@ -138,7 +138,7 @@ func (t *tail) run(ctx context.Context, w *watch) {
 		case <-tick.C:
 		}
 		for more := true; more; {
-			page, err := t.store.Feed(ctx, sender.FeedQuery{Viewer: sender.Operator, After: at, Limit: MaxLimit, Heads: true})
+			page, err := t.store.Feed(ctx, StoreQuery{Viewer: sender.Operator, After: at, Limit: MaxLimit, Heads: true})
 			if !t.tell(w, page, err) {
 				return
 			}
@@ -150,7 +150,7 @@ func (t *tail) run(ctx context.Context, w *watch) {
 
 // tell wakes the viewers who have something to read, and returns false once nobody
 // waits. After an error it wakes all: they read for themselves and get the error.
-func (t *tail) tell(w *watch, page sender.FeedPage, err error) bool {
+func (t *tail) tell(w *watch, page StorePage, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.watch != w {

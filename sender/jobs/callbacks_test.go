@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/memory"
 )
@@ -24,7 +26,7 @@ type callers struct {
 	keys     *sender.Keys
 	reg      *sender.Registry[tx]
 	pub      *sender.Publisher[tx]
-	history  *sender.History
+	history  *history.History
 	callback *jobs.Callbacks[tx]
 }
 
@@ -38,7 +40,7 @@ func newCallers(t *testing.T, logger *slog.Logger) *callers {
 	require.NoError(t, err)
 	c.pub, err = sender.NewPublisher(c.under, nil)
 	require.NoError(t, err)
-	c.history, err = sender.NewHistory(c.under, nil)
+	c.history, err = history.New(c.under, nil)
 	require.NoError(t, err)
 	c.callback, err = jobs.NewCallbacks(c.reg, c.pub, &jobs.CallbacksConfig{Logger: logger})
 	require.NoError(t, err)
@@ -49,7 +51,7 @@ func newCallers(t *testing.T, logger *slog.Logger) *callers {
 
 func (c *callers) events() []sender.StoredEvent {
 	c.t.Helper()
-	page, _, err := c.history.Events(c.t.Context(), sender.EventQuery{})
+	page, _, err := c.history.Events(c.t.Context(), history.EventQuery{})
 	require.NoError(c.t, err)
 	return page
 }
@@ -70,7 +72,7 @@ func TestCompletionIsToldWithIt(t *testing.T) {
 		j := c.jobs(config{Announcer: c.callback}, k)
 
 		var posted noted[string]
-		d, err := sender.NewDispatcher(c.under, c.keys, &sender.DispatcherConfig{Logger: quiet, UnguardedTransport: transportFunc(func(r *http.Request) (*http.Response, error) {
+		d, err := dispatch.New(c.under, c.keys, &dispatch.Config{Logger: quiet, UnguardedTransport: transportFunc(func(r *http.Request) (*http.Response, error) {
 			posted.add(r.URL.String())
 			return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody}, nil
 		})})

@@ -8,6 +8,7 @@ import (
 	"log"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 	jobsmemory "github.com/surehook/surehook/sender/jobs/memory"
 	"github.com/surehook/surehook/sender/memory"
@@ -62,11 +63,11 @@ func ExampleNewCallbacks() {
 	}
 	fmt.Println((<-done).Status)
 
-	history, err := sender.NewHistory(under, nil)
+	past, err := history.New(under, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	events, _, err := history.Events(ctx, sender.EventQuery{})
+	events, _, err := past.Events(ctx, history.EventQuery{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/memory"
 )
 
@@ -38,13 +39,13 @@ func BenchmarkBatch(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := store.Expand(b.Context(), sender.ExpandParams{Events: backlog, Deliveries: backlog}); err != nil {
+			if _, err := store.Expand(b.Context(), dispatch.ExpandParams{Events: backlog, Deliveries: backlog}); err != nil {
 				b.Fatal(err)
 			}
-			batch := sender.Batch{
+			batch := dispatch.Batch{
 				// Every attempt fails and is due again at once, behind the others.
-				Decide: func(_ sender.Live, h sender.Health, _ sender.Result, at time.Time) sender.Decision {
-					return sender.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: h}
+				Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, at time.Time) dispatch.Decision {
+					return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: h}
 				},
 				Claim: all,
 			}
@@ -56,7 +57,7 @@ func BenchmarkBatch(b *testing.B) {
 				}
 				batch.Results = batch.Results[:0]
 				for _, d := range c.Claimed {
-					batch.Results = append(batch.Results, sender.Result{Key: d.Key, Token: d.Token, Class: sender.ClassStatus})
+					batch.Results = append(batch.Results, dispatch.Result{Key: d.Key, Token: d.Token, Class: sender.ClassStatus})
 				}
 			}
 		})

@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // Payloads implements sender.DispatchStore.
-func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {
-	all := make(map[int64]sender.Payload, len(events))
+func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
+	all := make(map[int64]dispatch.Payload, len(events))
 	err := s.inTx(ctx, func(*Tx) error {
 		for _, no := range events {
 			if i := s.after(no - 1); i < len(s.events) && s.events[i].no == no {
-				all[no] = sender.Payload{Event: s.events[i].info, Body: bytes.Clone(s.events[i].body)}
+				all[no] = dispatch.Payload{Event: s.events[i].info, Body: bytes.Clone(s.events[i].body)}
 			}
 		}
 		return nil
@@ -30,7 +31,7 @@ func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.
 // when the lane's slots are used, or when nobody who may have more has work due. A turn
 // that ends a lost attempt without starting another uses a slot too, so that a claim's
 // work is bounded by its slots.
-func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
+func (w *batch) claim(lane sender.Lane, c *dispatch.Claims) error {
 	if w.bytes.Over() {
 		return nil
 	}
@@ -39,37 +40,24 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 		bySubscriber: p.SubscriberRoom, perSubscriber: p.PerSubscriber, toSubscriber: map[int64]int{},
 		bySubscription: w.Claim.SubscriptionRoom, perSubscription: p.PerSubscription, toSubscription: map[int64]int{},
 	}
-	// Subscribers and subscriptions that may not have more stand aside until the end.
-	// They come back after a panic too: a rollback knows nothing of them.
-	var heads []*head
-	var subs []*subscription
-	defer func() {
-		for _, sub := range subs {
-			s.line(sub)
-		}
-		for _, h := range heads {
-			s.lineHead(h)
-		}
-	}()
+	full := aside{store: s} // those that may not have more
+	defer full.comeBack()
 	for turns := p.Slots; turns > 0; {
 		h := s.lanes[lane].first()
 		if h == nil || h.next.After(w.now) {
 			return nil
 		}
 		if !given.forSubscriber(h.owner.no) {
-			s.lanes[lane].remove(h)
-			heads = append(heads, h)
+			full.putSubscriber(h)
 			continue
 		}
 		sub := h.line.first()
 		if w.others(sub) {
-			s.leave(sub)
-			w.aside = append(w.aside, sub)
+			w.aside.put(sub)
 			continue
 		}
 		if !given.forSubscription(sub.no) || !w.within(sub) {
-			s.leave(sub)
-			subs = append(subs, sub)
+			full.put(sub)
 			continue
 		}
 		d := sub.upNext(w.now)
@@ -91,9 +79,36 @@ func (w *batch) claim(lane sender.Lane, c *sender.Claims) error {
 	return nil
 }
 
+// aside has subscribers and subscriptions that stand out of line for a while. comeBack must
+// be deferred, so that it runs after a panic too: a rollback knows nothing of them.
+type aside struct {
+	store         *Store
+	subscribers   []*head
+	subscriptions []*subscription
+}
+
+func (a *aside) putSubscriber(h *head) {
+	a.store.lanes[h.lane].remove(h)
+	a.subscribers = append(a.subscribers, h)
+}
+
+func (a *aside) put(sub *subscription) {
+	a.store.leave(sub)
+	a.subscriptions = append(a.subscriptions, sub)
+}
+
+func (a *aside) comeBack() {
+	for _, sub := range a.subscriptions {
+		a.store.line(sub)
+	}
+	for _, h := range a.subscribers {
+		a.store.lineHead(h)
+	}
+}
+
 // take leases a delivery that is due. If its last attempt was lost, the rules may end the
 // delivery or put it off instead.
-func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
+func (w *batch) take(d *delivery, c *dispatch.Claims) (claimed bool, err error) {
 	if !d.live.leased.IsZero() {
 		lost, err := w.settle(d, rules.Lost(d.forDecision(), d.live.token, d.live.leased, d.event.info.CreatedAt, w.Claim.Chance))
 		if err != nil {
@@ -115,7 +130,7 @@ func (w *batch) take(d *delivery, c *sender.Claims) (claimed bool, err error) {
 	row.by = w.Claim.By.Process
 	set(w.tx, &d.sub.process, row.by)
 	w.tx.setLive(d, &row)
-	c.Claimed = append(c.Claimed, sender.Claimed{
+	c.Claimed = append(c.Claimed, dispatch.Claimed{
 		Key: d.key(), Token: row.token, Number: row.number,
 		Target: d.target(w.targets), Event: d.event.info, Body: w.body(d.event), At: w.now, Spared: row.spared,
 	})

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // Counts implements sender.HistoryStore. It looks at every subscription and at every
 // notice.
-func (s *Store) Counts(ctx context.Context) (c sender.Counts, err error) {
+func (s *Store) Counts(ctx context.Context) (c history.Counts, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		c = s.counts(s.now())
 		return nil
@@ -17,8 +18,8 @@ func (s *Store) Counts(ctx context.Context) (c sender.Counts, err error) {
 	return c, err
 }
 
-func (s *Store) counts(now time.Time) sender.Counts {
-	c := sender.Counts{
+func (s *Store) counts(now time.Time) history.Counts {
+	c := history.Counts{
 		At: now, Subscriptions: map[sender.SubscriptionStatus]int64{},
 	}
 	for _, e := range s.events[s.expanding:] {

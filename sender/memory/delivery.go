@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -100,20 +101,20 @@ func (l *live) position() time.Time {
 	return l.due
 }
 
-func (d *delivery) key() sender.DeliveryKey {
-	return sender.DeliveryKey{Event: d.event.no, Subscription: d.sub.no}
+func (d *delivery) key() dispatch.DeliveryKey {
+	return dispatch.DeliveryKey{Event: d.event.no, Subscription: d.sub.no}
 }
 
 // forDecision returns a live delivery as the rules take it.
-func (d *delivery) forDecision() sender.Live {
-	return sender.Live{
+func (d *delivery) forDecision() dispatch.Live {
+	return dispatch.Live{
 		Key: d.key(), Number: d.live.number, Tries: d.live.tries, First: d.live.first, Single: d.live.single,
 		Stood: d.live.stood, Notice: d.event.info.Notice, Spared: d.live.spared,
 	}
 }
 
 // take sets the fields that the rules decide.
-func (l *live) take(v *sender.Live) {
+func (l *live) take(v *dispatch.Live) {
 	l.number, l.tries, l.first, l.stood, l.spared = v.Number, v.Tries, v.First, v.Stood, v.Spared
 }
 
@@ -161,7 +162,7 @@ func (s *Store) deliveryByID(id string) *delivery {
 	if e == nil || err != nil {
 		return nil
 	}
-	d := s.deliveries[sender.DeliveryKey{Event: e.no, Subscription: no}]
+	d := s.deliveries[dispatch.DeliveryKey{Event: e.no, Subscription: no}]
 	if d == nil || d.id() != id { // numbers can be written in several ways
 		return nil
 	}
@@ -198,10 +199,10 @@ func (d *delivery) full(now time.Time) sender.Delivery {
 
 // target returns where a delivery goes. The deliveries of one subscription share its
 // entry in targets.
-func (d *delivery) target(targets map[int64]*sender.Target) *sender.Target {
+func (d *delivery) target(targets map[int64]*dispatch.Target) *dispatch.Target {
 	t := targets[d.sub.no]
 	if t == nil {
-		t = &sender.Target{
+		t = &dispatch.Target{
 			Subscription: d.sub.ID, SubscriptionNo: d.sub.no, URL: d.sub.URL,
 			Subscriber: d.sub.owner.ID, SubscriberNumber: d.sub.owner.no,
 			KeyringVersion: d.sub.owner.keyring.Version, Lane: d.sub.Health.Lane,

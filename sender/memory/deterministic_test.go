@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/memory"
 )
 
@@ -34,11 +35,11 @@ func TestTheOrderOfClaimsFollowsFromTheCalls(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			n := 0
-			batch := sender.Batch{Claim: all, Decide: func(_ sender.Live, h sender.Health, _ sender.Result, at time.Time) sender.Decision {
+			batch := dispatch.Batch{Claim: all, Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, at time.Time) dispatch.Decision {
 				if n++; n == 3 { // reached in each claim that finds anything
 					panic("in the middle of a claim")
 				}
-				return sender.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: sender.Health{Lane: sender.Lane(n % sender.Lanes)}}
+				return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: sender.Health{Lane: sender.Lane(n % sender.Lanes)}}
 			}}
 			batch.Claim.Lease = 0 // what it claims is lost at once
 			_, _ = store.RecordAndClaim(t.Context(), batch)
@@ -49,7 +50,7 @@ func TestTheOrderOfClaimsFollowsFromTheCalls(t *testing.T) {
 
 // claimOrder is the order in which the deliveries of 7 subscriptions of 3
 // subscribers are claimed, if between happens before each claim.
-func claimOrder(t *testing.T, between func(*memory.Store)) (order []sender.DeliveryKey) {
+func claimOrder(t *testing.T, between func(*memory.Store)) (order []dispatch.DeliveryKey) {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	store := newStore(t, &memory.Config{Now: func() time.Time { return now }})
@@ -68,12 +69,12 @@ func claimOrder(t *testing.T, between func(*memory.Store)) (order []sender.Deliv
 		return err
 	})
 	require.NoError(t, err)
-	_, err = store.Expand(t.Context(), sender.ExpandParams{Events: 100, Deliveries: 100})
+	_, err = store.Expand(t.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100})
 	require.NoError(t, err)
 	for {
 		between(store)
-		c, err := store.RecordAndClaim(t.Context(), sender.Batch{Claim: sender.ClaimParams{
-			Lease: time.Minute, Lanes: [sender.Lanes]sender.LaneParams{{Slots: 5, PerSubscriber: 4, PerSubscription: 2}},
+		c, err := store.RecordAndClaim(t.Context(), dispatch.Batch{Claim: dispatch.ClaimParams{
+			Lease: time.Minute, Lanes: [sender.Lanes]dispatch.LaneParams{{Slots: 5, PerSubscriber: 4, PerSubscription: 2}},
 		}})
 		require.NoError(t, err)
 		if len(c.Claimed) == 0 {

@@ -6,31 +6,33 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/fanout"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // Expand implements sender.DispatchStore. It compares each event with each
 // subscription that is older than it.
-func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
+func (s *Store) Expand(ctx context.Context, p dispatch.ExpandParams) (x dispatch.Expanded, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
 		tx.beginMinute(now)
 		x = tx.expand(p, now)
 		if x.Events+x.Deliveries > 0 {
-			var done sender.Rollup
+			var done history.Rollup
 			rules.CountExpanded(&done, x)
 			tx.tally(&done)
 		}
 		return nil
 	})
 	if err != nil {
-		return sender.Expanded{}, err
+		return dispatch.Expanded{}, err
 	}
 	return x, nil
 }
 
-func (tx *Tx) expand(p sender.ExpandParams, now time.Time) (x sender.Expanded) {
+func (tx *Tx) expand(p dispatch.ExpandParams, now time.Time) (x dispatch.Expanded) {
 	s := tx.store
 	plan := fanout.New(p)
 	var found []*event

@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // Feed implements sender.FeedStore. A position is an event's number: one transaction
 // is open at a time.
-func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage, err error) {
+func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, err error) {
 	if err := q.Check(); err != nil {
 		return p, err
 	}
@@ -18,10 +20,10 @@ func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage
 		if err := s.checkViewer(q.Viewer); err != nil {
 			return err
 		}
-		p = sender.FeedPage{Last: q.After, Head: s.last, Pruned: s.pruned}
+		p = feed.StorePage{Last: q.After, Head: s.last, Pruned: s.pruned}
 		size := 0
 		for examined, e := range s.events[s.after(q.After):] {
-			if examined == sender.MaxExamined || len(p.Events) == q.Limit {
+			if examined == history.MaxExamined || len(p.Events) == q.Limit {
 				return nil
 			}
 			if e.seenBy(q.Viewer) {
@@ -33,7 +35,7 @@ func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage
 				if !q.Heads {
 					stored.Body = bytes.Clone(e.body)
 				}
-				p.Events = append(p.Events, sender.FeedEvent{StoredEvent: stored, Position: e.no})
+				p.Events = append(p.Events, feed.Item{StoredEvent: stored, Position: e.no})
 			}
 			p.Last = e.no
 		}
@@ -41,14 +43,14 @@ func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage
 		return nil
 	})
 	if err != nil {
-		return sender.FeedPage{}, err
+		return feed.StorePage{}, err
 	}
 	return p, nil
 }
 
 // FeedEvent implements sender.FeedStore.
 func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (out sender.StoredEvent, err error) {
-	if err := sender.CheckViewer(viewer); err != nil {
+	if err := feed.CheckViewer(viewer); err != nil {
 		return out, err
 	}
 	err = s.inTx(ctx, func(*Tx) error {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -25,8 +27,8 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 
 // Deliveries implements sender.HistoryStore. It looks at every delivery of the
 // subscription, of the event, or of all, until the page is full.
-func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit, after, err := rules.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{})
+func (s *Store) Deliveries(ctx context.Context, q history.DeliveryQuery) (page []sender.Delivery, next string, err error) {
+	limit, after, err := rules.Delivery(q.Limit, q.Cursor, dispatch.DeliveryKey{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -35,8 +37,8 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 		var last *delivery
 		examined := 0
 		for d := range s.newestFirst(q, after) {
-			if matches := d.matches(&q); len(page) == limit && matches || examined == sender.MaxExamined {
-				next = rules.DeliveryCursor(sender.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
+			if matches := d.matches(&q); len(page) == limit && matches || examined == history.MaxExamined {
+				next = rules.DeliveryCursor(dispatch.DeliveryKey{Event: last.event.no, Subscription: last.sub.no})
 				return nil
 			} else if matches {
 				page = append(page, d.summary(now))
@@ -55,7 +57,7 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 // newestFirst yields the deliveries of the event and the subscription that a query names,
 // whatever their status, from a cursor on: by event, newest first, then by subscription,
 // oldest first.
-func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) iter.Seq[*delivery] {
+func (s *Store) newestFirst(q history.DeliveryQuery, after dispatch.DeliveryKey) iter.Seq[*delivery] {
 	return func(yield func(*delivery) bool) {
 		visit := func(d *delivery) bool {
 			beyond := after.Event == 0 || d.event.no < after.Event || d.event.no == after.Event && d.sub.no > after.Subscription
@@ -91,7 +93,7 @@ func (s *Store) newestFirst(q sender.DeliveryQuery, after sender.DeliveryKey) it
 
 // matches tells whether a query asks for a delivery. It does not compare the event's and
 // the subscription's ids.
-func (d *delivery) matches(q *sender.DeliveryQuery) bool {
+func (d *delivery) matches(q *history.DeliveryQuery) bool {
 	class := sender.ClassNone
 	if n := len(d.attempts); n > 0 {
 		class = d.attempts[n-1].Class

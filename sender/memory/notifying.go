@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -18,7 +20,7 @@ type notifying struct {
 }
 
 // Notices implements sender.HistoryStore.
-func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
+func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []sender.Notice, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
@@ -72,7 +74,7 @@ func (s *Store) notice(id string) *notice {
 }
 
 // ClaimNotices implements sender.DispatchStore.
-func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
+func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []dispatch.ClaimedNotice, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
 		for _, n := range s.notices {
@@ -85,7 +87,7 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 			}
 			at.due, at.tries = now.Add(lease), at.tries+1
 			setKey(tx, s.notifying, n.ID, at)
-			claimed = append(claimed, sender.ClaimedNotice{Notice: n.Notice, Tries: at.tries})
+			claimed = append(claimed, dispatch.ClaimedNotice{Notice: n.Notice, Tries: at.tries})
 		}
 		return nil
 	})

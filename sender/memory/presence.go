@@ -5,11 +5,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Beat implements sender.DispatchStore.
-func (s *Store) Beat(ctx context.Context, p sender.Presence) (present []sender.Presence, err error) {
+func (s *Store) Beat(ctx context.Context, p dispatch.Presence) (present []dispatch.Presence, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		present = s.present()
 		setKey(tx, s.processes, p.Process, p.Beat)
@@ -19,7 +19,7 @@ func (s *Store) Beat(ctx context.Context, p sender.Presence) (present []sender.P
 }
 
 // Present implements sender.DispatchStore.
-func (s *Store) Present(ctx context.Context) (present []sender.Presence, err error) {
+func (s *Store) Present(ctx context.Context) (present []dispatch.Presence, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		present = s.present()
 		return nil
@@ -28,16 +28,16 @@ func (s *Store) Present(ctx context.Context) (present []sender.Presence, err err
 }
 
 // present returns the processes that are known, by their numbers.
-func (s *Store) present() (present []sender.Presence) {
+func (s *Store) present() (present []dispatch.Presence) {
 	for process, beat := range s.processes {
-		present = append(present, sender.Presence{Process: process, Beat: beat})
+		present = append(present, dispatch.Presence{Process: process, Beat: beat})
 	}
-	slices.SortFunc(present, func(a, b sender.Presence) int { return cmp.Compare(a.Process, b.Process) })
+	slices.SortFunc(present, func(a, b dispatch.Presence) int { return cmp.Compare(a.Process, b.Process) })
 	return present
 }
 
 // TakeOver implements sender.DispatchStore.
-func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
+func (s *Store) TakeOver(ctx context.Context, p dispatch.Presence) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		ended = 0
 		if beat, there := s.processes[p.Process]; !there || beat != p.Beat {
@@ -65,7 +65,7 @@ func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err
 }
 
 // Leave implements sender.DispatchStore.
-func (s *Store) Leave(ctx context.Context, p sender.Presence) error {
+func (s *Store) Leave(ctx context.Context, p dispatch.Presence) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		if s.processes[p.Process] == p.Beat {
 			deleteKey(tx, s.processes, p.Process)

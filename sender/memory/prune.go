@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -16,7 +17,7 @@ const lookAtMost = 4
 
 // Prune implements sender.DispatchStore. A pass goes over the events, then over the
 // notices and the rollups; its cursor is the number of the event to go on with.
-func (s *Store) Prune(ctx context.Context, p sender.PruneParams) (out sender.Pruned, err error) {
+func (s *Store) Prune(ctx context.Context, p dispatch.PruneParams) (out dispatch.Pruned, err error) {
 	from, err := parsePassCursor(p.Cursor, p.Limit)
 	if err != nil {
 		return out, err
@@ -44,7 +45,7 @@ func (s *Store) Prune(ctx context.Context, p sender.PruneParams) (out sender.Pru
 		return nil
 	})
 	if err != nil {
-		return sender.Pruned{}, err
+		return dispatch.Pruned{}, err
 	}
 	return out, nil
 }
@@ -61,9 +62,9 @@ func parsePassCursor(text string, limit int) (no int64, err error) {
 
 // pruning is one batch of Prune at work.
 type pruning struct {
-	sender.PruneParams
+	dispatch.PruneParams
 	tx         *Tx
-	out        sender.Pruned
+	out        dispatch.Pruned
 	looked     int
 	events     map[*event]struct{}
 	deliveries map[*delivery]struct{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -30,7 +31,7 @@ func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, e
 }
 
 // Events implements sender.HistoryStore.
-func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
+func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
@@ -38,7 +39,7 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 	err = s.inTx(ctx, func(*Tx) error {
 		for examined, e := range backward(s.events[:s.after(before-1)]) {
 			matches := q.Matches(e.info, e.to.subscriber)
-			if matches && len(page) == limit || examined == sender.MaxExamined {
+			if matches && len(page) == limit || examined == history.MaxExamined {
 				next = rules.NumberCursor(e.no + 1)
 				return nil
 			}
@@ -71,7 +72,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 	err = s.inTx(ctx, func(*Tx) error {
 		for examined, sub := range s.subscriptions[min(after, int64(len(s.subscriptions))):] {
 			matches := !sub.deleted && q.Matches(sub.Subscription)
-			if matches && len(page) == limit || examined == sender.MaxExamined {
+			if matches && len(page) == limit || examined == history.MaxExamined {
 				next = rules.NumberCursor(sub.no - 1)
 				return nil
 			}

@@ -6,33 +6,31 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // batch is the work of a method that claims, records or replays, in one transaction.
 type batch struct {
-	*sender.Batch
+	*dispatch.Batch
 	tx      *Tx
 	now     time.Time
-	targets map[int64]*sender.Target
+	targets map[int64]*dispatch.Target
 	notices []sender.Notice  // stored so far
-	rollup  sender.Rollup    // what was done so far
+	rollup  history.Rollup   // what was done so far
 	bytes   *rules.Bytes     // of the bodies of what is claimed
 	bodies  map[int64][]byte // of what was claimed, by the numbers of the events
-	aside   []*subscription  // out of line until the end: other processes hold them
+	aside   aside            // the subscriptions that other processes hold
 }
 
 // RecordAndClaim implements sender.DispatchStore.
-func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Claims, error) {
-	var c sender.Claims
+func (s *Store) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	var c dispatch.Claims
 	err := s.inTx(ctx, func(tx *Tx) error {
-		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}, bytes: rules.NewBytes(b.Claim.Bytes), bodies: map[int64][]byte{}}
+		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}, bytes: rules.NewBytes(b.Claim.Bytes), bodies: map[int64][]byte{}, aside: aside{store: s}}
 		c.Now = w.now
-		defer func() { // panics included: a rollback knows nothing of them
-			for _, sub := range w.aside {
-				s.line(sub)
-			}
-		}()
+		defer w.aside.comeBack()
 		tx.beginMinute(w.now)
 		for _, r := range b.Results {
 			outcome, err := w.record(r)
@@ -61,16 +59,16 @@ func (s *Store) RecordAndClaim(ctx context.Context, b sender.Batch) (sender.Clai
 		return nil
 	})
 	if err != nil {
-		return sender.Claims{}, err
+		return dispatch.Claims{}, err
 	}
 	return c, nil
 }
 
 // record stores the result of an attempt, unless its lease was lost.
-func (w *batch) record(r sender.Result) (sender.Outcome, error) {
+func (w *batch) record(r dispatch.Result) (dispatch.Outcome, error) {
 	d := w.tx.store.deliveries[r.Key]
 	if d == nil || !d.holds(r.Token) {
-		return sender.Outcome{Lost: true}, nil
+		return dispatch.Outcome{Lost: true}, nil
 	}
 	recorded, err := w.settle(d, r)
 	return recorded.Outcome, err
@@ -83,8 +81,8 @@ func (d *delivery) holds(token int64) bool {
 }
 
 // settle stores the attempt in hand of a delivery, and what the rules decide of it.
-func (w *batch) settle(d *delivery, r sender.Result) (sender.Recorded, error) {
-	recorded := sender.Recorded{Result: r, Event: d.event.info, Target: d.target(w.targets)}
+func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error) {
+	recorded := dispatch.Recorded{Result: r, Event: d.event.info, Target: d.target(w.targets)}
 	row, sub := *d.live, d.sub
 	v, err := rules.Settle(d.forDecision(), sub.Health, r, rules.Standing{
 		Claimed: row.leased, Gone: sub.deleted, Skipped: row.dropped, Redacted: d.event.redacted,

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // Redact implements sender.HistoryStore.
-func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
+func (s *Store) Redact(ctx context.Context, p history.RedactParams) (out history.Redacted, err error) {
 	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {
 		return out, err
@@ -45,7 +46,7 @@ func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.R
 		return nil
 	})
 	if err != nil {
-		return sender.Redacted{}, err
+		return history.Redacted{}, err
 	}
 	return out, nil
 }

@@ -6,21 +6,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // LeasedUnder implements sender.DispatchStore.
-func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []sender.Release, err error) {
+func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []dispatch.Release, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		for _, sub := range s.subscriptions {
 			for d := range sub.leased {
 				if slices.Contains(tokens, d.live.token) {
-					found = append(found, sender.Release{Key: d.key(), Token: d.live.token})
+					found = append(found, dispatch.Release{Key: d.key(), Token: d.live.token})
 				}
 			}
 		}
-		slices.SortFunc(found, func(a, b sender.Release) int {
+		slices.SortFunc(found, func(a, b dispatch.Release) int {
 			return cmp.Or(cmp.Compare(a.Key.Subscription, b.Key.Subscription), cmp.Compare(a.Key.Event, b.Key.Event))
 		})
 		found = found[:min(limit, len(found))]
@@ -30,7 +30,7 @@ func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (fou
 }
 
 // Release implements sender.DispatchStore.
-func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
+func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
 		for _, r := range rs {
@@ -39,7 +39,7 @@ func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
 				continue
 			}
 			row := *d.live
-			var back sender.Live
+			var back dispatch.Live
 			back, row.due = rules.TakeBack(d.forDecision(), row.leased, false, r.Due, now)
 			row.take(&back)
 			row.returned = r.Due.IsZero() && row.number == 0

@@ -9,12 +9,13 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // replay is a replay, and how far it is.
-type replay struct {
-	sender.Replay
+type replayRow struct {
+	replay.Replay
 	no      int64       // from 1
 	upTo    int64       // the last of the store's ends when it was created
 	members []*delivery // at that time, in the order in which they ended
@@ -24,7 +25,7 @@ type replay struct {
 }
 
 // CreateReplay implements sender.ReplayStore. It looks at every delivery.
-func (s *Store) CreateReplay(ctx context.Context, n sender.Replay, notBefore time.Time) (out sender.Replay, err error) {
+func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore time.Time) (out replay.Replay, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		members, survey, err := s.selected(n.Filter)
 		if err == nil {
@@ -34,10 +35,10 @@ func (s *Store) CreateReplay(ctx context.Context, n sender.Replay, notBefore tim
 			return err
 		}
 		now := s.now()
-		r := &replay{
-			Replay: sender.Replay{
+		r := &replayRow{
+			Replay: replay.Replay{
 				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
-				Status: sender.ReplayRunning, Matched: int64(len(members)), CreatedAt: now,
+				Status: replay.Running, Matched: int64(len(members)), CreatedAt: now,
 			},
 			no: int64(len(s.replays)) + 1, upTo: s.ends, members: members,
 		}
@@ -50,7 +51,7 @@ func (s *Store) CreateReplay(ctx context.Context, n sender.Replay, notBefore tim
 }
 
 // PreviewReplay implements sender.ReplayStore.
-func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (p sender.ReplayPreview, err error) {
+func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (p replay.Preview, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		_, survey, err := s.selected(f)
 		p = survey.Preview()
@@ -61,7 +62,7 @@ func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (p sen
 
 // selected returns the deliveries that a filter selects now, in the order in which they
 // ended.
-func (s *Store) selected(f sender.ReplayFilter) (members []*delivery, survey rules.Survey, err error) {
+func (s *Store) selected(f replay.Filter) (members []*delivery, survey rules.Survey, err error) {
 	if f.Subscription != "" && s.subscription[f.Subscription] == nil {
 		return nil, survey, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
 	}
@@ -83,8 +84,8 @@ func (s *Store) selected(f sender.ReplayFilter) (members []*delivery, survey rul
 	return members, survey, nil
 }
 
-func (d *delivery) candidate() sender.ReplayCandidate {
-	c := sender.ReplayCandidate{
+func (d *delivery) candidate() replay.Candidate {
+	c := replay.Candidate{
 		Subscription: d.sub.ID, Subscriber: d.sub.owner.ID, EventType: d.event.info.Type, Published: d.event.info.CreatedAt,
 	}
 	if n := len(d.attempts); n > 0 {
@@ -94,7 +95,7 @@ func (d *delivery) candidate() sender.ReplayCandidate {
 }
 
 // Replay implements sender.ReplayStore.
-func (s *Store) Replay(ctx context.Context, id string) (out sender.Replay, err error) {
+func (s *Store) Replay(ctx context.Context, id string) (out replay.Replay, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		r, err := s.replay(id)
 		if err == nil {
@@ -105,7 +106,7 @@ func (s *Store) Replay(ctx context.Context, id string) (out sender.Replay, err e
 	return out, err
 }
 
-func (s *Store) replay(id string) (*replay, error) {
+func (s *Store) replay(id string) (*replayRow, error) {
 	for _, r := range s.replays {
 		if r.ID == id {
 			return r, nil
@@ -115,7 +116,7 @@ func (s *Store) replay(id string) (*replay, error) {
 }
 
 // Replays implements sender.ReplayStore.
-func (s *Store) Replays(ctx context.Context, q sender.ReplayQuery) (page []sender.Replay, err error) {
+func (s *Store) Replays(ctx context.Context, q replay.Query) (page []replay.Replay, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		older := s.replays
 		if q.After != "" {
@@ -136,9 +137,9 @@ func (s *Store) Replays(ctx context.Context, q sender.ReplayQuery) (page []sende
 }
 
 // SetReplayStatus implements sender.ReplayStore.
-func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (out sender.Replay, err error) {
+func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status) (out replay.Replay, err error) {
 	switch to {
-	case sender.ReplayRunning, sender.ReplayPaused, sender.ReplayCancelled:
+	case replay.Running, replay.Paused, replay.Cancelled:
 	default:
 		return out, fmt.Errorf("%w status %q: a replay can be made running, paused or cancelled", sender.ErrInvalid, to)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -18,26 +20,26 @@ const (
 )
 
 // StepReplays implements sender.DispatchStore.
-func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out sender.ReplayStep, err error) {
+func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out dispatch.ReplayStep, err error) {
 	if limit <= 0 {
 		return out, nil
 	}
 	err = s.inTx(ctx, func(tx *Tx) error {
-		out = sender.ReplayStep{}
-		w := &batch{Batch: &sender.Batch{Announce: announce}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
+		out = dispatch.ReplayStep{}
+		w := &batch{Batch: &dispatch.Batch{Announce: announce}, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}}
 		err := w.stepReplays(limit, &out)
 		out.Notices = w.notices
 		return err
 	})
 	if err != nil {
-		return sender.ReplayStep{}, err
+		return dispatch.ReplayStep{}, err
 	}
 	return out, nil
 }
 
-func (w *batch) stepReplays(limit int, out *sender.ReplayStep) error {
-	running := filter(w.tx.store.replays, func(r *replay) bool { return r.Status == sender.ReplayRunning })
-	slices.SortStableFunc(running, func(a, b *replay) int { return cmp.Compare(a.turn, b.turn) })
+func (w *batch) stepReplays(limit int, out *dispatch.ReplayStep) error {
+	running := filter(w.tx.store.replays, func(r *replayRow) bool { return r.Status == replay.Running })
+	slices.SortStableFunc(running, func(a, b *replayRow) int { return cmp.Compare(a.turn, b.turn) })
 	look := replayLook
 	for _, r := range running {
 		if limit <= 0 || look <= 0 {
@@ -73,7 +75,7 @@ func (w *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 
 // grant returns how many deliveries of a replay may be admitted now, up to a number. If
 // none may, it returns when to look again.
-func (w *batch) grant(r *replay, most int) (granted int, next time.Time) {
+func (w *batch) grant(r *replayRow, most int) (granted int, next time.Time) {
 	ahead := 0
 	for _, sub := range w.tx.store.subscriptions {
 		if sub.holds() {
@@ -93,7 +95,7 @@ func (w *batch) grant(r *replay, most int) (granted int, next time.Time) {
 	return granted, next
 }
 
-func (w *batch) spendReplay(r *replay, admitted int) {
+func (w *batch) spendReplay(r *replayRow, admitted int) {
 	s := w.tx.store
 	set(w.tx, &s.served, s.served+1)
 	set(w.tx, &r.turn, s.served)
@@ -104,7 +106,7 @@ func (w *batch) spendReplay(r *replay, admitted int) {
 }
 
 // stepReplay looks at the next members of a replay, and admits up to most of them.
-func (w *batch) stepReplay(r *replay, most, look int) (looked int) {
+func (w *batch) stepReplay(r *replayRow, most, look int) (looked int) {
 	now := r.Replay
 	for _, d := range r.members[r.looked:] {
 		if looked == look || most == 0 {
@@ -127,7 +129,7 @@ func (w *batch) stepReplay(r *replay, most, look int) (looked int) {
 	return looked
 }
 
-func (w *batch) finish(r *replay, out *sender.ReplayStep) error {
+func (w *batch) finish(r *replayRow, out *dispatch.ReplayStep) error {
 	now := r.Replay
 	now.Finish(w.now)
 	set(w.tx, &r.Replay, now)

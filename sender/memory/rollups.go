@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // tally adds to the rollup of the present minute, which beginMinute has begun.
-func (tx *Tx) tally(add *sender.Rollup) {
-	tx.changeRollup(tx.store.minute, func(r *sender.Rollup) { r.Merge(add) })
+func (tx *Tx) tally(add *history.Rollup) {
+	tx.changeRollup(tx.store.minute, func(r *history.Rollup) { r.Merge(add) })
 }
 
 // beginMinute ends the last minute, if it is over, and begins the present one. It must
@@ -24,7 +24,7 @@ func (tx *Tx) beginMinute(now time.Time) {
 	}
 	c := s.counts(now)
 	if s.rollups[s.minute] != nil {
-		tx.changeRollup(s.minute, func(r *sender.Rollup) { r.Backlog, r.OldestDue = c.Live, c.OldestDue })
+		tx.changeRollup(s.minute, func(r *history.Rollup) { r.Backlog, r.OldestDue = c.Live, c.OldestDue })
 	}
 	set(tx, &s.minute, minute)
 	set(tx, &s.began, c)
@@ -32,8 +32,8 @@ func (tx *Tx) beginMinute(now time.Time) {
 
 // changeRollup replaces a rollup with a changed copy, so that a roll-back has the old
 // one.
-func (tx *Tx) changeRollup(minute time.Time, change func(*sender.Rollup)) {
-	r := sender.Rollup{Minute: minute, Backlog: tx.store.began.Live, OldestDue: tx.store.began.OldestDue}
+func (tx *Tx) changeRollup(minute time.Time, change func(*history.Rollup)) {
+	r := history.Rollup{Minute: minute, Backlog: tx.store.began.Live, OldestDue: tx.store.began.OldestDue}
 	if old := tx.store.rollups[minute]; old != nil {
 		r = *old
 		r.Failures = maps.Clone(r.Failures)
@@ -43,7 +43,7 @@ func (tx *Tx) changeRollup(minute time.Time, change func(*sender.Rollup)) {
 }
 
 // Rollups implements sender.HistoryStore.
-func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
+func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		for minute, r := range s.rollups {
 			if !minute.Before(from) && minute.Before(to) {
@@ -54,6 +54,6 @@ func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.R
 		}
 		return nil
 	})
-	slices.SortFunc(all, func(a, b sender.Rollup) int { return a.Minute.Compare(b.Minute) })
+	slices.SortFunc(all, func(a, b history.Rollup) int { return a.Minute.Compare(b.Minute) })
 	return all, err
 }

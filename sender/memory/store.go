@@ -20,6 +20,10 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -58,21 +62,27 @@ type Store struct {
 	ending        []*subscription // the deleted ones that were not swept
 	swept         []*subscription // the swept ones that were not pruned
 	dropped       []*delivery     // skipped by a resume while they were leased
-	deliveries    map[sender.DeliveryKey]*delivery
+	deliveries    map[dispatch.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims
 	ends          int64 // of deliveries so far
-	replays       []*replay
+	replays       []*replayRow
 	notices       []*notice
-	noticed       int64                        // the number of the last of them
-	rollups       map[time.Time]*sender.Rollup // by minute
-	minute        time.Time                    // the one in which something was done last
-	began         sender.Counts                // as they were when it began
-	notifying     map[string]notifying         // by the ids of notices that were claimed
-	processes     map[int64]int64              // the beat of each
+	noticed       int64                         // the number of the last of them
+	rollups       map[time.Time]*history.Rollup // by minute
+	minute        time.Time                     // the one in which something was done last
+	began         history.Counts                // as they were when it began
+	notifying     map[string]notifying          // by the ids of notices that were claimed
+	processes     map[int64]int64               // the beat of each
 }
 
-var _ sender.Store[*Tx] = (*Store)(nil)
+var (
+	_ sender.Store[*Tx] = (*Store)(nil)
+	_ dispatch.Store    = (*Store)(nil)
+	_ history.Store     = (*Store)(nil)
+	_ replay.Store      = (*Store)(nil)
+	_ feed.Store        = (*Store)(nil)
+)
 
 // New returns an empty store. The error is always nil today.
 func New(cfg *Config) (*Store, error) {
@@ -85,8 +95,8 @@ func New(cfg *Config) (*Store, error) {
 		published:    map[key]published{},
 		subscriber:   map[string]*subscriber{},
 		subscription: map[string]*subscription{},
-		deliveries:   map[sender.DeliveryKey]*delivery{},
-		rollups:      map[time.Time]*sender.Rollup{},
+		deliveries:   map[dispatch.DeliveryKey]*delivery{},
+		rollups:      map[time.Time]*history.Rollup{},
 		notifying:    map[string]notifying{},
 		processes:    map[int64]int64{},
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -12,7 +12,7 @@ import (
 // with their results, or with their leases.
 func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
-		w := &batch{Batch: &sender.Batch{}, tx: tx, now: s.now(), targets: map[int64]*sender.Target{}}
+		w := &batch{Batch: &dispatch.Batch{}, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}}
 		tx.beginMinute(w.now)
 		over := w.cancelled(limit)
 		for _, d := range over {

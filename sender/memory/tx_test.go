@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
 )
 
@@ -114,7 +116,7 @@ func TestInTxRollsBackWhenItsGoroutineEnds(t *testing.T) {
 		})
 	}()
 	<-done
-	x, err := store.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
+	x, err := store.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	require.NoError(t, err)
 	require.Zero(t, x)
 }
@@ -137,7 +139,7 @@ func TestAFailedCallLeavesNothingInItsTransaction(t *testing.T) {
 }
 
 // claimed sets up a store with deliveries in flight, to one subscription each.
-func claimed(t *testing.T, store *memory.Store, n int) []sender.Claimed {
+func claimed(t *testing.T, store *memory.Store, n int) []dispatch.Claimed {
 	t.Helper()
 	err := store.InTx(t.Context(), func(tx *memory.Tx) error {
 		err := store.CreateSubscriberTx(t.Context(), tx, sender.Subscriber{ID: "sub_1"}, nil)
@@ -149,15 +151,15 @@ func claimed(t *testing.T, store *memory.Store, n int) []sender.Claimed {
 		return errors.Join(err, err2)
 	})
 	require.NoError(t, err)
-	_, err = store.Expand(t.Context(), sender.ExpandParams{Events: 10, Deliveries: 10})
+	_, err = store.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	require.NoError(t, err)
-	c, err := store.RecordAndClaim(t.Context(), sender.Batch{Claim: all})
+	c, err := store.RecordAndClaim(t.Context(), dispatch.Batch{Claim: all})
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, n)
 	return c.Claimed
 }
 
-var all = sender.ClaimParams{Lease: time.Minute, Token: 1, Lanes: [sender.Lanes]sender.LaneParams{
+var all = dispatch.ClaimParams{Lease: time.Minute, Token: 1, Lanes: [sender.Lanes]dispatch.LaneParams{
 	{Slots: 100, PerSubscriber: 100, PerSubscription: 100},
 	{Slots: 100, PerSubscriber: 100, PerSubscription: 100},
 	{Slots: 100, PerSubscriber: 100, PerSubscription: 100},
@@ -166,12 +168,12 @@ var all = sender.ClaimParams{Lease: time.Minute, Token: 1, Lanes: [sender.Lanes]
 // Whatever goes wrong in the middle of a batch, all that was done before in it is
 // taken back, and the lines are as they were.
 func TestABatchThatFailsChangesNothing(t *testing.T) {
-	delivered := sender.Decision{Status: sender.StatusDelivered, Health: sender.Health{Lane: sender.LaneProven}}
-	for name, fail := range map[string]func() sender.Decision{
-		"panic":  func() sender.Decision { panic("decide") },
-		"status": func() sender.Decision { return sender.Decision{Status: "held"} },
-		"lane": func() sender.Decision {
-			return sender.Decision{Status: sender.StatusDelivered, Health: sender.Health{Lane: 7}}
+	delivered := dispatch.Decision{Status: sender.StatusDelivered, Health: sender.Health{Lane: sender.LaneProven}}
+	for name, fail := range map[string]func() dispatch.Decision{
+		"panic":  func() dispatch.Decision { panic("decide") },
+		"status": func() dispatch.Decision { return dispatch.Decision{Status: "held"} },
+		"lane": func() dispatch.Decision {
+			return dispatch.Decision{Status: sender.StatusDelivered, Health: sender.Health{Lane: 7}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,18 +181,18 @@ func TestABatchThatFailsChangesNothing(t *testing.T) {
 			store := newStore(t, &memory.Config{Now: func() time.Time { return now }})
 			c := claimed(t, store, 4)
 			now = now.Add(2 * time.Minute)
-			before, _, err := store.Deliveries(t.Context(), sender.DeliveryQuery{})
+			before, _, err := store.Deliveries(t.Context(), history.DeliveryQuery{})
 			require.NoError(t, err)
 
 			calls := 0
-			batch := sender.Batch{
-				Results: []sender.Result{{Key: c[0].Key, Token: 1, Number: 1}},
-				Decide: func(_ sender.Live, h sender.Health, r sender.Result, at time.Time) sender.Decision {
+			batch := dispatch.Batch{
+				Results: []dispatch.Result{{Key: c[0].Key, Token: 1, Number: 1}},
+				Decide: func(_ dispatch.Live, h sender.Health, r dispatch.Result, at time.Time) dispatch.Decision {
 					switch calls++; calls {
 					case 1:
 						return delivered
 					case 2: // a lost attempt: goes on
-						return sender.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: h}
+						return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: h}
 					}
 					return fail()
 				},
@@ -203,12 +205,12 @@ func TestABatchThatFailsChangesNothing(t *testing.T) {
 			}()
 			require.Equal(t, 3, calls)
 
-			after, _, err := store.Deliveries(t.Context(), sender.DeliveryQuery{})
+			after, _, err := store.Deliveries(t.Context(), history.DeliveryQuery{})
 			require.NoError(t, err)
 			require.Equal(t, before, after)
 			batch.Results = nil
-			batch.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, at time.Time) sender.Decision {
-				return sender.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: h}
+			batch.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, at time.Time) dispatch.Decision {
+				return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: h}
 			}
 			again, err := store.RecordAndClaim(t.Context(), batch)
 			require.NoError(t, err)
@@ -221,7 +223,7 @@ func TestABatchThatFailsChangesNothing(t *testing.T) {
 func TestABatchNeedsDecide(t *testing.T) {
 	store := newStore(t, nil)
 	c := claimed(t, store, 1)
-	_, err := store.RecordAndClaim(t.Context(), sender.Batch{Results: []sender.Result{{Key: c[0].Key, Token: 1}}})
+	_, err := store.RecordAndClaim(t.Context(), dispatch.Batch{Results: []dispatch.Result{{Key: c[0].Key, Token: 1}}})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 }
 
@@ -233,16 +235,16 @@ func TestTheStoreKeepsItsOwnCopies(t *testing.T) {
 	require.NotEmpty(t, c.Body)
 	c.Body[0] ^= 0xff
 	snippet := []byte("snippet")
-	_, err := store.RecordAndClaim(t.Context(), sender.Batch{
-		Results: []sender.Result{{Key: c.Key, Token: 1, Snippet: snippet}},
-		Decide: func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision {
-			return sender.Decision{Status: sender.StatusDelivered}
+	_, err := store.RecordAndClaim(t.Context(), dispatch.Batch{
+		Results: []dispatch.Result{{Key: c.Key, Token: 1, Snippet: snippet}},
+		Decide: func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision {
+			return dispatch.Decision{Status: sender.StatusDelivered}
 		},
 	})
 	require.NoError(t, err)
 	snippet[0] = 'X'
 	for range 2 {
-		page, _, err := store.Deliveries(t.Context(), sender.DeliveryQuery{})
+		page, _, err := store.Deliveries(t.Context(), history.DeliveryQuery{})
 		require.NoError(t, err)
 		d, err := store.Delivery(t.Context(), page[0].ID)
 		require.NoError(t, err)
@@ -294,7 +296,7 @@ func TestAClosingSubscriptionIsNotAddressed(t *testing.T) {
 // Equal times are equal values, so that users can compare with ==.
 func TestTimesAreUTCWithoutMonotonicReading(t *testing.T) {
 	store := newStore(t, &memory.Config{Now: func() time.Time { return time.Now().In(time.FixedZone("", 3600)) }})
-	c, err := store.RecordAndClaim(t.Context(), sender.Batch{})
+	c, err := store.RecordAndClaim(t.Context(), dispatch.Batch{})
 	require.NoError(t, err)
 	require.Equal(t, c.Now.Round(0).UTC(), c.Now)
 	require.Equal(t, time.UTC, c.Now.Location())

@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // Facts implements sender.HistoryStore. It looks at every live delivery of the
 // subscription.
-func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error) {
+func (s *Store) Facts(ctx context.Context, id string) (f history.Facts, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		d := s.deliveryByID(id)
 		if d == nil {
 			return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
 		}
 		now, sub := s.now(), d.sub
-		f = sender.Facts{
+		f = history.Facts{
 			Now: now, Delivery: d.full(now),
 			Status: sub.Status, HeldSince: sub.heldSince, Reason: sub.DisabledReason, Health: sub.Health,
 			Settings: cloneSettings(sub.Settings), InFlight: sub.inFlight(now),
@@ -44,7 +45,7 @@ func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error
 		}
 		for _, other := range sub.live.items {
 			if other.before(d) {
-				f.Ahead = min(f.Ahead+1, sender.MaxAhead+1)
+				f.Ahead = min(f.Ahead+1, history.MaxAhead+1)
 			}
 		}
 		return nil

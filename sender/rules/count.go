@@ -1,9 +1,13 @@
 package rules
 
-import "github.com/surehook/surehook/sender"
+import (
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+)
 
 // CountExpanded adds to a minute's rollup what an expansion has done.
-func CountExpanded(r *sender.Rollup, x sender.Expanded) {
+func CountExpanded(r *history.Rollup, x dispatch.Expanded) {
 	r.Published += int64(x.Events)
 	r.Deliveries += int64(x.Deliveries)
 }
@@ -11,7 +15,7 @@ func CountExpanded(r *sender.Rollup, x sender.Expanded) {
 // CountAttempt adds an attempt that was recorded to a minute's rollup: once, with what
 // became of its delivery. single tells that this was delivered before, so that its success
 // is not that of the event.
-func CountAttempt(r *sender.Rollup, a *sender.Result, became sender.Status, single bool) {
+func CountAttempt(r *history.Rollup, a *dispatch.Result, became sender.Status, single bool) {
 	switch {
 	case a.Class == sender.ClassNone:
 		r.Delivered++

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Lists have the bounds of a page and the texts of cursors in common. A text is opaque to
@@ -34,16 +35,16 @@ func Number(asked int, text string, first int64) (limit int, from int64, err err
 }
 
 // DeliveryCursor is the cursor of a list of deliveries.
-func DeliveryCursor(k sender.DeliveryKey) string { return write(k.Event, k.Subscription) }
+func DeliveryCursor(k dispatch.DeliveryKey) string { return write(k.Event, k.Subscription) }
 
 // Delivery reads a query of such a list: its limit, and the key at which the page
 // begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
-func Delivery(asked int, text string, first sender.DeliveryKey) (limit int, from sender.DeliveryKey, err error) {
+func Delivery(asked int, text string, first dispatch.DeliveryKey) (limit int, from dispatch.DeliveryKey, err error) {
 	if limit, err = limitOf(asked); err != nil || text == "" {
 		return limit, first, err
 	}
 	if !read(text, &from.Event, &from.Subscription) || from.Event < 1 || from.Subscription < 1 {
-		return 0, sender.DeliveryKey{}, errCursor
+		return 0, dispatch.DeliveryKey{}, errCursor
 	}
 	return limit, from, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -17,22 +18,22 @@ func TestLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 		require.Equal(t, int64(7), from, "first, without a cursor")
-		n, key, err := rules.Delivery(asked, "", sender.DeliveryKey{Event: 8})
+		n, key, err := rules.Delivery(asked, "", dispatch.DeliveryKey{Event: 8})
 		require.NoError(t, err)
 		require.Equal(t, want, n)
-		require.Equal(t, sender.DeliveryKey{Event: 8}, key)
+		require.Equal(t, dispatch.DeliveryKey{Event: 8}, key)
 	}
 	for _, asked := range []int{-1, 201} {
 		_, _, err := rules.Number(asked, rules.NumberCursor(1), 0)
 		require.ErrorIs(t, err, sender.ErrInvalid)
-		_, _, err = rules.Delivery(asked, "", sender.DeliveryKey{})
+		_, _, err = rules.Delivery(asked, "", dispatch.DeliveryKey{})
 		require.ErrorIs(t, err, sender.ErrInvalid)
 	}
 }
 
 // A list refuses cursors that were cut off, and all texts that it did not write.
 func TestNoCursor(t *testing.T) {
-	number, delivery := rules.NumberCursor(123456), rules.DeliveryCursor(sender.DeliveryKey{Event: 12, Subscription: 345})
+	number, delivery := rules.NumberCursor(123456), rules.DeliveryCursor(dispatch.DeliveryKey{Event: 12, Subscription: 345})
 	wrong := func(text string) (all []string) {
 		for i := 1; i < len(text); i++ {
 			all = append(all, text[:i])
@@ -43,15 +44,15 @@ func TestNoCursor(t *testing.T) {
 		_, _, err := rules.Number(0, text, 0)
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}
-	for _, text := range append(wrong(delivery), number, rules.DeliveryCursor(sender.DeliveryKey{Event: 1}), rules.DeliveryCursor(sender.DeliveryKey{Subscription: 1})) {
-		_, _, err := rules.Delivery(0, text, sender.DeliveryKey{})
+	for _, text := range append(wrong(delivery), number, rules.DeliveryCursor(dispatch.DeliveryKey{Event: 1}), rules.DeliveryCursor(dispatch.DeliveryKey{Subscription: 1})) {
+		_, _, err := rules.Delivery(0, text, dispatch.DeliveryKey{})
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}
 }
 
 // A cursor is read back as it was written, and has one text.
 func FuzzCursor(f *testing.F) {
-	for _, k := range []sender.DeliveryKey{{Event: 1, Subscription: 1}, {Event: 12, Subscription: 345}, {Event: math.MaxInt64, Subscription: math.MaxInt64}} {
+	for _, k := range []dispatch.DeliveryKey{{Event: 1, Subscription: 1}, {Event: 12, Subscription: 345}, {Event: math.MaxInt64, Subscription: math.MaxInt64}} {
 		f.Add(rules.DeliveryCursor(k), k.Event, k.Subscription)
 		f.Add(rules.NumberCursor(k.Subscription), k.Event, k.Subscription)
 	}
@@ -59,7 +60,7 @@ func FuzzCursor(f *testing.F) {
 		f.Add(text, int64(1), int64(2))
 	}
 	f.Fuzz(func(t *testing.T, raw string, event, subscription int64) {
-		if _, k, err := rules.Delivery(0, raw, sender.DeliveryKey{}); raw != "" && err == nil && rules.DeliveryCursor(k) != raw {
+		if _, k, err := rules.Delivery(0, raw, dispatch.DeliveryKey{}); raw != "" && err == nil && rules.DeliveryCursor(k) != raw {
 			t.Fatalf("%q is taken for %+v, which is %q", raw, k, rules.DeliveryCursor(k))
 		} else if err != nil && !errors.Is(err, sender.ErrInvalid) {
 			t.Fatal(err)
@@ -69,8 +70,8 @@ func FuzzCursor(f *testing.F) {
 		} else if err != nil && !errors.Is(err, sender.ErrInvalid) {
 			t.Fatal(err)
 		}
-		if k := (sender.DeliveryKey{Event: event, Subscription: subscription}); event > 0 && subscription > 0 {
-			if _, got, err := rules.Delivery(0, rules.DeliveryCursor(k), sender.DeliveryKey{}); err != nil || got != k {
+		if k := (dispatch.DeliveryKey{Event: event, Subscription: subscription}); event > 0 && subscription > 0 {
+			if _, got, err := rules.Delivery(0, rules.DeliveryCursor(k), dispatch.DeliveryKey{}); err != nil || got != k {
 				t.Fatalf("%+v comes back as %+v: %v", k, got, err)
 			}
 			if _, got, err := rules.Number(0, rules.NumberCursor(event), 0); err != nil || got != event {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Lost is the result of an attempt whose lease has ended without one: nobody knows whether
@@ -13,8 +14,8 @@ import (
 //
 // token and claimed are of its lease. published is when its event was, or zero if its
 // latency is not to be counted. chance is ClaimParams.Chance; a Sweep has none.
-func Lost(l sender.Live, token int64, claimed, published time.Time, chance float64) sender.Result {
-	return sender.Result{
+func Lost(l dispatch.Live, token int64, claimed, published time.Time, chance float64) dispatch.Result {
+	return dispatch.Result{
 		Key: l.Key, Token: token, Number: l.Number, StartedAt: claimed, Published: published, Class: sender.ClassInterrupted,
 		Error: "the process was lost; whether the request arrived is not known", Chance: chance,
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Notices are those of a settled decision that are to be stored, in their order. Each tells
@@ -15,7 +16,7 @@ import (
 //
 // subscriber and subscription are the ids of the subscription's owner, who is told if nobody
 // else is named, and of the subscription. The store sets Delivery.
-func Notices(d *sender.Decision, subscriber, subscription string) (stored []sender.Notice) {
+func Notices(d *dispatch.Decision, subscriber, subscription string) (stored []sender.Notice) {
 	for _, n := range d.Notices {
 		switch {
 		case n.Kind == sender.NoticeDisabled && d.Disable == "", n.Kind == sender.NoticeDeadLettered && d.Status != sender.StatusDeadLettered:

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -15,14 +16,14 @@ import (
 func TestNotices(t *testing.T) {
 	all := []sender.NoticeKind{sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled}
 	for name, c := range map[string]struct {
-		decision sender.Decision
+		decision dispatch.Decision
 		want     []sender.NoticeKind
 	}{
-		"all of it":           {sender.Decision{Status: sender.StatusDeadLettered, Disable: "it broke"}, all},
-		"it goes on":          {sender.Decision{Status: sender.StatusAwaitingRetry, Disable: "it broke"}, all[1:]},
-		"it was cancelled":    {sender.Decision{Status: sender.StatusCancelled, Disable: "it broke"}, all[1:]},
-		"it was not disabled": {sender.Decision{Status: sender.StatusDeadLettered}, all[:2]},
-		"neither":             {sender.Decision{Status: sender.StatusDelivered}, all[1:2]},
+		"all of it":           {dispatch.Decision{Status: sender.StatusDeadLettered, Disable: "it broke"}, all},
+		"it goes on":          {dispatch.Decision{Status: sender.StatusAwaitingRetry, Disable: "it broke"}, all[1:]},
+		"it was cancelled":    {dispatch.Decision{Status: sender.StatusCancelled, Disable: "it broke"}, all[1:]},
+		"it was not disabled": {dispatch.Decision{Status: sender.StatusDeadLettered}, all[:2]},
+		"neither":             {dispatch.Decision{Status: sender.StatusDelivered}, all[1:2]},
 	} {
 		given := make([]sender.Notice, len(all))
 		for i, kind := range all {
@@ -37,7 +38,7 @@ func TestNotices(t *testing.T) {
 		require.Equal(t, c.want, got, name)
 		require.Empty(t, given[0].Subscription, "what was decided is left as it is: a transaction that runs again may decide the same")
 	}
-	told := rules.Notices(&sender.Decision{Notices: []sender.Notice{{Kind: sender.NoticeFailing, Subscriber: sender.Operator}}}, "owner", "subscription")
+	told := rules.Notices(&dispatch.Decision{Notices: []sender.Notice{{Kind: sender.NoticeFailing, Subscriber: sender.Operator}}}, "owner", "subscription")
 	require.Equal(t, sender.Operator, told[0].Subscriber, "who is named is told")
 }
 

@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -20,7 +22,7 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 		at := func(label string) time.Time {
 			return rapid.SampledFrom([]time.Time{{}, time.Unix(1, 0), time.Unix(2, 0)}).Draw(t, label)
 		}
-		params := sender.PruneParams{
+		params := dispatch.PruneParams{
 			Delivered: at("delivered"), DeadLetters: at("dead letters"), Events: at("events"), Notices: at("notices"), Rollups: at("rollups"), Objects: at("objects"),
 			Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
 		}
@@ -70,7 +72,7 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 
 func TestPruneFails(t *testing.T) {
 	broken := errors.New("broken on purpose")
-	p, err := rules.NewPrunePass(sender.PruneParams{Notices: time.Unix(1, 0), Limit: 1})
+	p, err := rules.NewPrunePass(dispatch.PruneParams{Notices: time.Unix(1, 0), Limit: 1})
 	require.NoError(t, err)
 	out, err := p.Run(rules.PruneSteps{Notices: func(time.Time) (bool, error) {
 		p.Out.Notices = 1
@@ -82,25 +84,25 @@ func TestPruneFails(t *testing.T) {
 
 func TestNoPassCursor(t *testing.T) {
 	for _, text := range []string{"0", "0.0.0", "0.0.", "8.0.0.", "-1.0.0.", "0.0.0.0.", "00.0.0.", "0.-1.0.", "0.0.+1.", "0.0.0.\n", "\x00"} {
-		_, err := rules.NewPrunePass(sender.PruneParams{Limit: 1, Cursor: text})
+		_, err := rules.NewPrunePass(dispatch.PruneParams{Limit: 1, Cursor: text})
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}
 	for _, text := range []string{"1", "1.2", "2.2.", "3.2.", "-1.2.", "1.2.3.", "01.2.", "1.2. "} {
-		_, _, err := rules.RedactPass(&sender.RedactParams{Limit: 1, Cursor: text})
+		_, _, err := rules.RedactPass(&history.RedactParams{Limit: 1, Cursor: text})
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}
-	_, err := rules.NewPrunePass(sender.PruneParams{})
+	_, err := rules.NewPrunePass(dispatch.PruneParams{})
 	require.ErrorIs(t, err, sender.ErrInvalid, "no limit")
-	_, _, err = rules.RedactPass(&sender.RedactParams{})
+	_, _, err = rules.RedactPass(&history.RedactParams{})
 	require.ErrorIs(t, err, sender.ErrInvalid, "no limit")
 }
 
 func TestRedactPass(t *testing.T) {
-	from, upTo, err := rules.RedactPass(&sender.RedactParams{Limit: 1})
+	from, upTo, err := rules.RedactPass(&history.RedactParams{Limit: 1})
 	require.NoError(t, err)
 	require.Zero(t, from)
 	require.Zero(t, upTo)
-	from, upTo, err = rules.RedactPass(&sender.RedactParams{Limit: 1, Cursor: rules.RedactCursor(3, 9)})
+	from, upTo, err = rules.RedactPass(&history.RedactParams{Limit: 1, Cursor: rules.RedactCursor(3, 9)})
 	require.NoError(t, err)
 	require.Equal(t, []int64{3, 9}, []int64{from, upTo})
 	require.Empty(t, rules.RedactCursor(9, 9), "it has looked at all")

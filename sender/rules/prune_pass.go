@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // PrunePass is one batch of a pass that removes what is old: see DispatchStore.Prune. The
 // steps of a pass have an order, and the cursor of a batch leads to the next. It is for one
 // goroutine.
 type PrunePass struct {
-	sender.PruneParams
-	At  sender.DeliveryKey // behind which delivery or event the step goes on; a step moves it
-	Out sender.Pruned
+	dispatch.PruneParams
+	At  dispatch.DeliveryKey // behind which delivery or event the step goes on; a step moves it
+	Out dispatch.Pruned
 
 	step int64
 }
@@ -29,7 +30,7 @@ type PruneSteps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Roll
 const pruneSteps = 8
 
 // NewPrunePass goes on at the cursor. The error matches sender.ErrInvalid.
-func NewPrunePass(params sender.PruneParams) (*PrunePass, error) {
+func NewPrunePass(params dispatch.PruneParams) (*PrunePass, error) {
 	if params.Limit < 1 {
 		return nil, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, params.Limit)
 	}
@@ -44,7 +45,7 @@ var errPassCursor = fmt.Errorf("%w cursor: it must be one that a batch before ca
 
 // Run makes the batch: the first step that has something to remove. What nothing is to
 // be removed of, by a zero time, is passed over.
-func (p *PrunePass) Run(steps PruneSteps) (sender.Pruned, error) {
+func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 	all := [pruneSteps]struct {
 		before time.Time
 		run    PruneStep
@@ -65,7 +66,7 @@ func (p *PrunePass) Run(steps PruneSteps) (sender.Pruned, error) {
 		}
 		more, err := step.run(step.before)
 		if err != nil {
-			return sender.Pruned{}, err
+			return dispatch.Pruned{}, err
 		}
 		if !more {
 			if p.removed() == 0 || p.step+1 == pruneSteps {
@@ -79,7 +80,7 @@ func (p *PrunePass) Run(steps PruneSteps) (sender.Pruned, error) {
 	return p.Out, nil
 }
 
-func (p *PrunePass) next() { p.step, p.At = p.step+1, sender.DeliveryKey{} }
+func (p *PrunePass) next() { p.step, p.At = p.step+1, dispatch.DeliveryKey{} }
 
 func (p *PrunePass) removed() int {
 	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.Subscriptions + p.Out.Objects

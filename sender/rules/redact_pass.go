@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // RedactPass returns behind which event a redaction goes on, and up to which one it
 // goes: zeros if it begins. The error matches sender.ErrInvalid.
-func RedactPass(p *sender.RedactParams) (from, upTo int64, err error) {
+func RedactPass(p *history.RedactParams) (from, upTo int64, err error) {
 	if p.Limit < 1 {
 		return 0, 0, fmt.Errorf("%w limit %d: it must be at least 1", sender.ErrInvalid, p.Limit)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Standing is how a delivery stands when an attempt of it has ended, by the rows that the
@@ -31,11 +32,11 @@ type Verdict struct {
 	// Decision is what was decided, as far as it applies: it belongs into the Outcome. Its
 	// Status is one of StatusDelivered, StatusAwaitingRetry, StatusDeadLettered and
 	// StatusCancelled. Its Health is to be stored whatever that is.
-	sender.Decision
+	dispatch.Decision
 
 	// Live is what the delivery's row remembers if its Status is StatusAwaitingRetry. Else
 	// the delivery has ended, and it means nothing.
-	Live sender.Live
+	Live dispatch.Live
 
 	// Snippet is what is stored of the answer's body.
 	Snippet []byte
@@ -61,8 +62,8 @@ type Verdict struct {
 // Disable is dropped if that is not active, and of one that was deleted nobody is told.
 //
 // The error matches sender.ErrInvalid. It says which part of a decision is none.
-func Settle(l sender.Live, h sender.Health, r sender.Result, s Standing,
-	decide func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision, now time.Time,
+func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
+	decide func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision, now time.Time,
 ) (v Verdict, err error) {
 	if s.Resumed {
 		l.Tries, l.First, l.Stood, l.Spared = 1, s.Claimed, 0, false

@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // always decides the same, whatever it is asked about.
-func always(d sender.Decision) func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision {
-	return func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision { return d }
+func always(d dispatch.Decision) func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision {
+	return func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision { return d }
 }
 
 var statuses = []sender.Status{sender.StatusDelivered, sender.StatusAwaitingRetry, sender.StatusDeadLettered}
@@ -38,9 +39,9 @@ func TestCancelledDeliveriesEnd(t *testing.T) {
 			{sender.ClassInterrupted, false, sender.StatusCancelled},
 			{sender.ClassInterrupted, true, sender.StatusDelivered},
 		} {
-			l, r := sender.Live{Number: 3, Tries: 3, Single: c.single}, sender.Result{Class: c.class}
+			l, r := dispatch.Live{Number: 3, Tries: 3, Single: c.single}, dispatch.Result{Class: c.class}
 			for _, decided := range append(statuses, "") {
-				v, err := rules.Settle(l, sender.Health{}, r, standing, always(sender.Decision{Status: decided, Due: now}), now)
+				v, err := rules.Settle(l, sender.Health{}, r, standing, always(dispatch.Decision{Status: decided, Due: now}), now)
 				require.NoError(t, err)
 				require.Equal(t, c.want, v.Status, "%s, %q, single: %v, decided: %q", name, c.class, c.single, decided)
 			}
@@ -55,7 +56,7 @@ func TestCancelledDeliveriesEnd(t *testing.T) {
 func TestOthersEndAsDecided(t *testing.T) {
 	for _, status := range statuses {
 		for _, class := range []sender.Class{sender.ClassNone, sender.ClassReset, sender.ClassInterrupted} {
-			v, err := rules.Settle(sender.Live{}, sender.Health{}, sender.Result{Class: class}, rules.Standing{Active: true}, always(sender.Decision{Status: status}), now)
+			v, err := rules.Settle(dispatch.Live{}, sender.Health{}, dispatch.Result{Class: class}, rules.Standing{Active: true}, always(dispatch.Decision{Status: status}), now)
 			require.NoError(t, err)
 			require.Equal(t, status, v.Status)
 		}
@@ -64,32 +65,32 @@ func TestOthersEndAsDecided(t *testing.T) {
 
 func TestWhatTheRowRemembers(t *testing.T) {
 	claimed := now.Add(-time.Second)
-	stored := sender.Live{
-		Key: sender.DeliveryKey{Event: 1, Subscription: 2}, Number: 9, Tries: 4, First: now.Add(-time.Hour),
+	stored := dispatch.Live{
+		Key: dispatch.DeliveryKey{Event: 1, Subscription: 2}, Number: 9, Tries: 4, First: now.Add(-time.Hour),
 		Single: true, Stood: time.Minute, Notice: true, Spared: true,
 	}
 	anew := stored
 	anew.Tries, anew.First, anew.Stood, anew.Spared = 1, claimed, 0, false
-	with := func(l sender.Live, change func(*sender.Live)) sender.Live {
+	with := func(l dispatch.Live, change func(*dispatch.Live)) dispatch.Live {
 		change(&l)
 		return l
 	}
 	for name, c := range map[string]struct {
 		resumed bool
-		decided sender.Decision
-		want    sender.Live
+		decided dispatch.Decision
+		want    dispatch.Live
 	}{
-		"counted":                  {want: with(stored, func(l *sender.Live) { l.Spared = false })},
-		"spared":                   {decided: sender.Decision{Spared: true}, want: stored},
-		"uncounted":                {decided: sender.Decision{Uncounted: true, Spared: true}, want: with(stored, func(l *sender.Live) { l.Tries = 3 })},
-		"stood still":              {decided: sender.Decision{Stands: time.Second, Spared: true}, want: with(stored, func(l *sender.Live) { l.Stood = 61 * time.Second })},
+		"counted":                  {want: with(stored, func(l *dispatch.Live) { l.Spared = false })},
+		"spared":                   {decided: dispatch.Decision{Spared: true}, want: stored},
+		"uncounted":                {decided: dispatch.Decision{Uncounted: true, Spared: true}, want: with(stored, func(l *dispatch.Live) { l.Tries = 3 })},
+		"stood still":              {decided: dispatch.Decision{Stands: time.Second, Spared: true}, want: with(stored, func(l *dispatch.Live) { l.Stood = 61 * time.Second })},
 		"resumed":                  {resumed: true, want: anew},
-		"resumed, and uncounted":   {resumed: true, decided: sender.Decision{Uncounted: true}, want: with(anew, func(l *sender.Live) { l.Tries = 0 })},
-		"resumed, and stood still": {resumed: true, decided: sender.Decision{Stands: time.Second}, want: with(anew, func(l *sender.Live) { l.Stood = time.Second })},
+		"resumed, and uncounted":   {resumed: true, decided: dispatch.Decision{Uncounted: true}, want: with(anew, func(l *dispatch.Live) { l.Tries = 0 })},
+		"resumed, and stood still": {resumed: true, decided: dispatch.Decision{Stands: time.Second}, want: with(anew, func(l *dispatch.Live) { l.Stood = time.Second })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.decided.Status = sender.StatusAwaitingRetry
-			decide := func(l sender.Live, _ sender.Health, _ sender.Result, at time.Time) sender.Decision {
+			decide := func(l dispatch.Live, _ sender.Health, _ dispatch.Result, at time.Time) dispatch.Decision {
 				before := stored
 				if c.resumed {
 					before = anew
@@ -98,7 +99,7 @@ func TestWhatTheRowRemembers(t *testing.T) {
 				require.Equal(t, now, at)
 				return c.decided
 			}
-			v, err := rules.Settle(stored, sender.Health{}, sender.Result{Class: sender.ClassTimeout}, rules.Standing{Claimed: claimed, Resumed: c.resumed}, decide, now)
+			v, err := rules.Settle(stored, sender.Health{}, dispatch.Result{Class: sender.ClassTimeout}, rules.Standing{Claimed: claimed, Resumed: c.resumed}, decide, now)
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(c.want, v.Live))
 		})
@@ -107,7 +108,7 @@ func TestWhatTheRowRemembers(t *testing.T) {
 
 // What is decided for the subscription is kept, but for what does not apply to it.
 func TestTheSubscriptionsPart(t *testing.T) {
-	decided := sender.Decision{
+	decided := dispatch.Decision{
 		Status: sender.StatusAwaitingRetry, Health: sender.Health{Lane: sender.LaneProbation, Streak: 5},
 		Disable: "it broke", Notices: []sender.Notice{{Kind: sender.NoticeDisabled}, {Kind: sender.NoticeFailing}},
 	}
@@ -122,7 +123,7 @@ func TestTheSubscriptionsPart(t *testing.T) {
 		"redacted":           {rules.Standing{Redacted: true, Active: true}, "it broke", 2},
 		"deleted":            {rules.Standing{Gone: true}, "", 0},
 	} {
-		v, err := rules.Settle(sender.Live{}, sender.Health{}, sender.Result{Class: sender.ClassReset}, c.standing, always(decided), now)
+		v, err := rules.Settle(dispatch.Live{}, sender.Health{}, dispatch.Result{Class: sender.ClassReset}, c.standing, always(decided), now)
 		require.NoError(t, err)
 		require.Equal(t, decided.Health, v.Health, name)
 		require.Equal(t, c.disable, v.Disable, name)
@@ -131,42 +132,42 @@ func TestTheSubscriptionsPart(t *testing.T) {
 }
 
 func TestARedactedEventLeavesNoSnippet(t *testing.T) {
-	r := sender.Result{Class: sender.ClassStatus, Snippet: []byte("it quotes the body")}
-	v, err := rules.Settle(sender.Live{}, sender.Health{}, r, rules.Standing{}, always(sender.Decision{Status: sender.StatusDeadLettered}), now)
+	r := dispatch.Result{Class: sender.ClassStatus, Snippet: []byte("it quotes the body")}
+	v, err := rules.Settle(dispatch.Live{}, sender.Health{}, r, rules.Standing{}, always(dispatch.Decision{Status: sender.StatusDeadLettered}), now)
 	require.NoError(t, err)
 	require.Equal(t, r.Snippet, v.Snippet)
-	decide := func(_ sender.Live, _ sender.Health, r sender.Result, _ time.Time) sender.Decision {
+	decide := func(_ dispatch.Live, _ sender.Health, r dispatch.Result, _ time.Time) dispatch.Decision {
 		require.Nil(t, r.Snippet)
-		return sender.Decision{}
+		return dispatch.Decision{}
 	}
-	v, err = rules.Settle(sender.Live{}, sender.Health{}, r, rules.Standing{Redacted: true}, decide, now)
+	v, err = rules.Settle(dispatch.Live{}, sender.Health{}, r, rules.Standing{Redacted: true}, decide, now)
 	require.NoError(t, err)
 	require.Nil(t, v.Snippet)
 	require.NotNil(t, r.Snippet, "the caller's is left alone")
 }
 
 func TestNoDecision(t *testing.T) {
-	for name, decide := range map[string]func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision{
+	for name, decide := range map[string]func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision{
 		"nobody decides": nil,
-		"no status":      always(sender.Decision{}),
-		"pending":        always(sender.Decision{Status: sender.StatusPending}),
-		"held":           always(sender.Decision{Status: sender.StatusHeld}),
-		"cancelled":      always(sender.Decision{Status: sender.StatusCancelled}),
-		"no such lane":   always(sender.Decision{Status: sender.StatusDelivered, Health: sender.Health{Lane: sender.Lanes}}),
+		"no status":      always(dispatch.Decision{}),
+		"pending":        always(dispatch.Decision{Status: sender.StatusPending}),
+		"held":           always(dispatch.Decision{Status: sender.StatusHeld}),
+		"cancelled":      always(dispatch.Decision{Status: sender.StatusCancelled}),
+		"no such lane":   always(dispatch.Decision{Status: sender.StatusDelivered, Health: sender.Health{Lane: sender.Lanes}}),
 	} {
-		_, err := rules.Settle(sender.Live{}, sender.Health{}, sender.Result{Class: sender.ClassReset}, rules.Standing{Active: true}, decide, now)
+		_, err := rules.Settle(dispatch.Live{}, sender.Health{}, dispatch.Result{Class: sender.ClassReset}, rules.Standing{Active: true}, decide, now)
 		require.ErrorIs(t, err, sender.ErrInvalid, name)
 	}
-	_, err := rules.Settle(sender.Live{}, sender.Health{}, sender.Result{Class: sender.ClassReset}, rules.Standing{Gone: true},
-		always(sender.Decision{Health: sender.Health{Lane: sender.Lanes}}), now)
+	_, err := rules.Settle(dispatch.Live{}, sender.Health{}, dispatch.Result{Class: sender.ClassReset}, rules.Standing{Gone: true},
+		always(dispatch.Decision{Health: sender.Health{Lane: sender.Lanes}}), now)
 	require.ErrorIs(t, err, sender.ErrInvalid, "a lane is looked up before anything is stored, of a cancelled one too")
 }
 
 // A step settles hundreds of results.
 func TestSettleAllocatesNothing(t *testing.T) {
-	decide := always(sender.Decision{Status: sender.StatusAwaitingRetry, Due: now})
+	decide := always(dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now})
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		v, err := rules.Settle(sender.Live{Tries: 1}, sender.Health{}, sender.Result{Class: sender.ClassReset}, rules.Standing{Active: true}, decide, now)
+		v, err := rules.Settle(dispatch.Live{Tries: 1}, sender.Health{}, dispatch.Result{Class: sender.ClassReset}, rules.Standing{Active: true}, decide, now)
 		if err != nil || len(rules.Notices(&v.Decision, "a", "b")) > 0 {
 			panic("it is settled, and nobody is told")
 		}
@@ -193,9 +194,9 @@ func TestStatus(t *testing.T) {
 }
 
 func TestLost(t *testing.T) {
-	l := sender.Live{Key: sender.DeliveryKey{Event: 7, Subscription: 8}, Number: 3, Tries: 2}
+	l := dispatch.Live{Key: dispatch.DeliveryKey{Event: 7, Subscription: 8}, Number: 3, Tries: 2}
 	published, claimed := now.Add(-time.Minute), now.Add(-time.Second)
-	require.Empty(t, cmp.Diff(sender.Result{
+	require.Empty(t, cmp.Diff(dispatch.Result{
 		Key: l.Key, Token: 99, Number: 3, StartedAt: claimed, Published: published, Class: sender.ClassInterrupted,
 		Error: "the process was lost; whether the request arrived is not known", Chance: 0.5,
 	}, rules.Lost(l, 99, claimed, published, 0.5)))

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // Survey counts what the filter of a replay selects, for its preview, and before it is
 // created. The zero value has counted none. It is for one goroutine.
 type Survey struct {
-	preview sender.ReplayPreview
+	preview replay.Preview
 	by      map[string]int64
 }
 
 // Add counts one that the filter selects.
-func (s *Survey) Add(c sender.ReplayCandidate) {
+func (s *Survey) Add(c replay.Candidate) {
 	p := &s.preview
 	if p.Count == 0 || c.Published.Before(p.Oldest) {
 		p.Oldest = c.Published
@@ -39,13 +39,13 @@ func (s *Survey) Within(notBefore time.Time) error { return Within(s.preview.Old
 const previewShares = 10
 
 // Preview is what was counted.
-func (s *Survey) Preview() sender.ReplayPreview {
+func (s *Survey) Preview() replay.Preview {
 	p := s.preview
 	p.Subscriptions = nil
 	for id, n := range s.by {
-		p.Subscriptions = append(p.Subscriptions, sender.ReplayShare{Subscription: id, Count: n})
+		p.Subscriptions = append(p.Subscriptions, replay.Share{Subscription: id, Count: n})
 	}
-	slices.SortFunc(p.Subscriptions, func(a, b sender.ReplayShare) int {
+	slices.SortFunc(p.Subscriptions, func(a, b replay.Share) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Subscription, b.Subscription))
 	})
 	p.Subscriptions = p.Subscriptions[:min(previewShares, len(p.Subscriptions))]

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -17,7 +18,7 @@ func TestPreviewNamesTheLargestParts(t *testing.T) {
 	require.NoError(t, s.Within(at), "nothing is not too old")
 	for i := range 12 {
 		for range i + 1 {
-			s.Add(sender.ReplayCandidate{Subscription: string(rune('a' + i)), Published: at.Add(time.Duration(i%5) * time.Hour)})
+			s.Add(replay.Candidate{Subscription: string(rune('a' + i)), Published: at.Add(time.Duration(i%5) * time.Hour)})
 		}
 	}
 	p := s.Preview()
@@ -25,8 +26,8 @@ func TestPreviewNamesTheLargestParts(t *testing.T) {
 	require.Equal(t, at, p.Oldest)
 	require.Equal(t, at.Add(4*time.Hour), p.Newest)
 	require.Len(t, p.Subscriptions, 10)
-	require.Equal(t, sender.ReplayShare{Subscription: "l", Count: 12}, p.Subscriptions[0])
-	require.Equal(t, sender.ReplayShare{Subscription: "c", Count: 3}, p.Subscriptions[9])
+	require.Equal(t, replay.Share{Subscription: "l", Count: 12}, p.Subscriptions[0])
+	require.Equal(t, replay.Share{Subscription: "c", Count: 3}, p.Subscriptions[9])
 	require.NoError(t, s.Within(at))
 	require.NoError(t, s.Within(time.Time{}))
 	require.ErrorIs(t, s.Within(at.Add(1)), sender.ErrRetention)

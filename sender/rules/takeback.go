@@ -3,7 +3,7 @@ package rules
 import (
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // TakeBack undoes a claim whose attempt did not begin: see DispatchStore.Release. It returns
@@ -15,7 +15,7 @@ import (
 // due is Release.Due. Zero is at once: what has had no attempt is then due since it was
 // claimed, which orders what was released by its events, as it was claimed. Nothing else is
 // due before now.
-func TakeBack(l sender.Live, claimed time.Time, resumed bool, due, now time.Time) (sender.Live, time.Time) {
+func TakeBack(l dispatch.Live, claimed time.Time, resumed bool, due, now time.Time) (dispatch.Live, time.Time) {
 	l.Number--
 	l.Tries--
 	if resumed {

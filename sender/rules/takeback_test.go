@@ -7,54 +7,54 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 func TestTakeBack(t *testing.T) {
 	claimed, earlier, later := now.Add(-time.Second), now.Add(-time.Minute), now.Add(time.Minute)
 	for name, c := range map[string]struct {
-		given   sender.Live
+		given   dispatch.Live
 		resumed bool
 		due     time.Time
-		want    sender.Live
+		want    dispatch.Live
 		at      time.Time
 	}{
 		"the first attempt": {
-			given: sender.Live{Number: 1, Tries: 1, First: claimed},
+			given: dispatch.Live{Number: 1, Tries: 1, First: claimed},
 			at:    claimed,
 		},
 		"the first attempt, put off": {
-			given: sender.Live{Number: 1, Tries: 1, First: claimed}, due: later,
+			given: dispatch.Live{Number: 1, Tries: 1, First: claimed}, due: later,
 			at: later,
 		},
 		"the first attempt, due before": {
-			given: sender.Live{Number: 1, Tries: 1, First: claimed}, due: earlier,
+			given: dispatch.Live{Number: 1, Tries: 1, First: claimed}, due: earlier,
 			at: now,
 		},
 		"a later one": {
-			given: sender.Live{Number: 3, Tries: 3, First: earlier, Stood: time.Second, Spared: true, Single: true},
-			want:  sender.Live{Number: 2, Tries: 2, First: earlier, Stood: time.Second, Spared: true, Single: true},
+			given: dispatch.Live{Number: 3, Tries: 3, First: earlier, Stood: time.Second, Spared: true, Single: true},
+			want:  dispatch.Live{Number: 2, Tries: 2, First: earlier, Stood: time.Second, Spared: true, Single: true},
 			at:    now,
 		},
 		"a later one, put off": {
-			given: sender.Live{Number: 3, Tries: 3, First: earlier}, due: later,
-			want: sender.Live{Number: 2, Tries: 2, First: earlier},
+			given: dispatch.Live{Number: 3, Tries: 3, First: earlier}, due: later,
+			want: dispatch.Live{Number: 2, Tries: 2, First: earlier},
 			at:   later,
 		},
 		"the first of a schedule that began anew": {
-			given: sender.Live{Number: 5, Tries: 1, First: claimed},
-			want:  sender.Live{Number: 4},
+			given: dispatch.Live{Number: 5, Tries: 1, First: claimed},
+			want:  dispatch.Live{Number: 4},
 			at:    now,
 		},
 		"one before it did not count": {
-			given: sender.Live{Number: 2, Tries: 1, First: earlier, Stood: time.Second},
-			want:  sender.Live{Number: 1, First: earlier, Stood: time.Second},
+			given: dispatch.Live{Number: 2, Tries: 1, First: earlier, Stood: time.Second},
+			want:  dispatch.Live{Number: 1, First: earlier, Stood: time.Second},
 			at:    now,
 		},
 		"resumed since": {
-			given: sender.Live{Number: 5, Tries: 4, First: earlier, Stood: time.Second, Spared: true}, resumed: true,
-			want: sender.Live{Number: 4},
+			given: dispatch.Live{Number: 5, Tries: 4, First: earlier, Stood: time.Second, Spared: true}, resumed: true,
+			want: dispatch.Live{Number: 4},
 			at:   now,
 		},
 	} {

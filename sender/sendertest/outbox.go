@@ -24,7 +24,7 @@ import (
 // its events count at once. Outbox is safe for concurrent use. Transactions must be
 // comparable, as pointers are.
 type Outbox[Tx any] struct {
-	sender.OutboxStore[Tx]
+	sender.Outbox[Tx]
 
 	mu        sync.Mutex
 	open      map[any][]Published // by transaction
@@ -40,14 +40,14 @@ type Published struct {
 }
 
 // NewOutbox returns an Outbox on a store.
-func NewOutbox[Tx any](store sender.OutboxStore[Tx]) *Outbox[Tx] {
-	return &Outbox[Tx]{OutboxStore: store, open: map[any][]Published{}}
+func NewOutbox[Tx any](store sender.Outbox[Tx]) *Outbox[Tx] {
+	return &Outbox[Tx]{Outbox: store, open: map[any][]Published{}}
 }
 
 // PublishTx publishes to the store. Duplicates of an idempotency key do not
 // count.
 func (o *Outbox[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft) ([]sender.Ref, error) {
-	refs, err := o.OutboxStore.PublishTx(ctx, tx, drafts)
+	refs, err := o.Outbox.PublishTx(ctx, tx, drafts)
 	if err != nil {
 		return refs, err
 	}
@@ -76,7 +76,7 @@ func (o *Outbox[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft
 // InTx runs fn in a transaction of the store.
 func (o *Outbox[Tx]) InTx(ctx context.Context, fn func(Tx) error) error {
 	var last any
-	err := o.OutboxStore.InTx(ctx, func(tx Tx) error {
+	err := o.Outbox.InTx(ctx, func(tx Tx) error {
 		o.mu.Lock()
 		delete(o.open, last) // of a run that is repeated
 		last = tx

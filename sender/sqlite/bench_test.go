@@ -14,6 +14,7 @@ import (
 
 	"github.com/surehook/surehook/internal/cputime"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -23,8 +24,8 @@ const (
 )
 
 // cycle expands, records the deliveries claimed before, and claims.
-func cycle(s *sqlite.Store, claimed []sender.Claimed) ([]sender.Claimed, error) {
-	_, c, err := s.Step(context.Background(), sender.ExpandParams{Events: 256, Deliveries: 1000}, batchOf(claimed, batchSize))
+func cycle(s *sqlite.Store, claimed []dispatch.Claimed) ([]dispatch.Claimed, error) {
+	_, c, err := s.Step(context.Background(), dispatch.ExpandParams{Events: 256, Deliveries: 1000}, batchOf(claimed, batchSize))
 	return c.Claimed, err
 }
 
@@ -53,7 +54,7 @@ func (c cycles) run(b *testing.B) {
 		park(b, s, owners, c.parked)
 		publish(b, s, c.backlog, bodySize, owners)
 		expandAll(b, s)
-		var claimed []sender.Claimed
+		var claimed []dispatch.Claimed
 		var err error
 		for range 10 { // new subscriptions become proven ones
 			claimed, err = cycle(s, claimed)
@@ -88,18 +89,18 @@ func park(t testing.TB, s *sqlite.Store, owners []string, n int) {
 	}
 	publish(t, s, n, 100, owners)
 	expandAll(t, s)
-	b := sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(7 * 24 * time.Hour), Health: h}
+	b := dispatch.Batch{Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(7 * 24 * time.Hour), Health: h}
 	}}
 	b.Claim.Lease = time.Minute
-	b.Claim.Lanes[0] = sender.LaneParams{Slots: 1000, PerSubscriber: 1000, PerSubscription: 1000}
+	b.Claim.Lanes[0] = dispatch.LaneParams{Slots: 1000, PerSubscriber: 1000, PerSubscription: 1000}
 	for n > 0 {
 		c, err := s.RecordAndClaim(context.Background(), b)
 		require.NoError(t, err)
 		n -= len(b.Results)
 		b.Results = b.Results[:0]
 		for _, d := range c.Claimed {
-			b.Results = append(b.Results, sender.Result{Key: d.Key, Token: d.Token, Number: d.Number, StartedAt: d.At, Class: sender.ClassConnect})
+			b.Results = append(b.Results, dispatch.Result{Key: d.Key, Token: d.Token, Number: d.Number, StartedAt: d.At, Class: sender.ClassConnect})
 		}
 	}
 }
@@ -225,7 +226,7 @@ func BenchmarkAppCommitsWhileDraining(b *testing.B) {
 
 // drain delivers until it is stopped, and publishes more when the backlog is empty.
 func drain(ctx context.Context, s *sqlite.Store, owners []string, stop <-chan struct{}) (done int, err error) {
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for {
 		select {
 		case <-stop:

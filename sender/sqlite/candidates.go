@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // A list merges streams of keys. Each stream has the order of the list: by event, newest
@@ -90,7 +91,7 @@ func (s scope) named() bool { return s.subscription != 0 || s.subscriber != 0 }
 
 // candidate is a delivery that the query may ask for.
 type candidate struct {
-	sender.DeliveryKey
+	dispatch.DeliveryKey
 	likely bool // false: the query does not ask for it
 }
 
@@ -103,7 +104,7 @@ type stream struct {
 	source       source
 	subscription int64 // 0: all
 	ahead        []candidate
-	last         sender.DeliveryKey // that was read
+	last         dispatch.DeliveryKey // that was read
 	over         bool
 	size         int // of the next read
 }
@@ -127,9 +128,9 @@ func (m *merge) Pop() any {
 }
 
 // candidates begins to read after a key.
-func (w *work) candidates(status sender.Status, sc scope, after sender.DeliveryKey) (*merge, error) {
+func (w *work) candidates(status sender.Status, sc scope, after dispatch.DeliveryKey) (*merge, error) {
 	if after.Event > sc.high {
-		after = sender.DeliveryKey{Event: sc.high}
+		after = dispatch.DeliveryKey{Event: sc.high}
 	}
 	m := &merge{w: w, scope: sc}
 	for _, src := range sources(status) {
@@ -152,7 +153,7 @@ func (w *work) candidates(status sender.Status, sc scope, after sender.DeliveryK
 }
 
 // bySubscription adds a stream for each subscription that has something in a source.
-func (m *merge) bySubscription(src source, after sender.DeliveryKey) error {
+func (m *merge) bySubscription(src source, after dispatch.DeliveryKey) error {
 	query, args := src.firsts(m.scope, after)
 	return m.w.each(func(rows *sql.Rows) (bool, error) {
 		var no int64
@@ -160,13 +161,13 @@ func (m *merge) bySubscription(src source, after sender.DeliveryKey) error {
 		if err := rows.Scan(&no, &first); err != nil || !first.Valid {
 			return true, err
 		}
-		k := candidate{sender.DeliveryKey{Event: first.Int64, Subscription: no}, true}
+		k := candidate{dispatch.DeliveryKey{Event: first.Int64, Subscription: no}, true}
 		m.streams = append(m.streams, &stream{source: src, subscription: no, ahead: []candidate{k}, last: k.DeliveryKey, size: 8})
 		return true, nil
 	}, query, args...)
 }
 
-func (s *source) firsts(sc scope, after sender.DeliveryKey) (query string, args []any) {
+func (s *source) firsts(sc scope, after dispatch.DeliveryKey) (query string, args []any) {
 	// The same event of later subscriptions comes after (event, subscription).
 	query = `SELECT s.no, (SELECT max(x.event) FROM ` + s.table + ` x WHERE x.subscription = s.no AND x.event >= ?1 AND x.event <= ?2 - (s.no <= ?3)` + s.conditions(true) + `)
 		FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no WHERE ` + cmp.Or(s.of, "1")
@@ -213,7 +214,7 @@ func (m *merge) read(s *stream) error {
 	return err
 }
 
-func (s *source) next(subscription int64, sc scope, after sender.DeliveryKey, n int) (query string, args []any) {
+func (s *source) next(subscription int64, sc scope, after dispatch.DeliveryKey, n int) (query string, args []any) {
 	query = `SELECT x.event, x.subscription, ` + s.likely + ` FROM ` + s.table + ` x WHERE x.event >= ?`
 	args = []any{sc.low}
 	if subscription != 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -92,11 +93,11 @@ func TestUnfitConnectionsWriteNothing(t *testing.T) {
 				t.Error("the function ran in a transaction that would not be durable")
 				return nil
 			}))
-			_, err = s.Expand(ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+			_, err = s.Expand(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
 			unfit(err)
 			_, err = s.RecordAndClaim(ctx, batchOf(c.Claimed, 1))
 			unfit(err)
-			unfit(s.Release(ctx, []sender.Release{{Key: c.Claimed[0].Key, Token: c.Claimed[0].Token}}))
+			unfit(s.Release(ctx, []dispatch.Release{{Key: c.Claimed[0].Key, Token: c.Claimed[0].Token}}))
 
 			require.Equal(t, 3, count(t, good, `SELECT count(*) FROM surehook_events`))
 			require.Equal(t, 2, count(t, good, `SELECT event FROM surehook_expanded`))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -40,7 +41,7 @@ const (
 )
 
 // nextDue returns when a claim in these lanes finds something next, or never.
-func (w *work) nextDue(p *sender.ClaimParams, by sharing, now int64) (int64, error) {
+func (w *work) nextDue(p *dispatch.ClaimParams, by sharing, now int64) (int64, error) {
 	next := int64(never)
 	for lane := range p.Lanes {
 		if p.Lanes[lane].Slots <= 0 {
@@ -287,7 +288,7 @@ type claimed struct {
 	*batch
 	h       *head
 	sub     *subscription
-	target  *sender.Target
+	target  *dispatch.Target
 	used    int // slots
 	due     []dueDelivery
 	pending int   // how many finish adds to due
@@ -359,7 +360,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 		t.Lane = c.h.lane
 		c.target = &t
 	}
-	c.out.Claimed = append(c.out.Claimed, sender.Claimed{
+	c.out.Claimed = append(c.out.Claimed, dispatch.Claimed{
 		Key: d.key(), Token: c.Claim.Token, Number: int(d.number), Target: c.target, Event: d.info, At: timeOf(c.now), Spared: d.spared,
 	})
 	return nil

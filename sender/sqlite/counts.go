@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 const (
@@ -34,7 +35,7 @@ const (
 )
 
 // Counts implements sender.HistoryStore.
-func (s *Store) Counts(ctx context.Context) (c sender.Counts, err error) {
+func (s *Store) Counts(ctx context.Context) (c history.Counts, err error) {
 	err = s.read(ctx, func(w *work) (err error) {
 		c, err = w.counts(s.now())
 		return err
@@ -42,7 +43,7 @@ func (s *Store) Counts(ctx context.Context) (c sender.Counts, err error) {
 	return c, fail("counting", err)
 }
 
-func (w *work) counts(now int64) (c sender.Counts, err error) {
+func (w *work) counts(now int64) (c history.Counts, err error) {
 	c.At = timeOf(now)
 	statuses := [...]sender.SubscriptionStatus{sender.SubscriptionActive, sender.SubscriptionPaused, sender.SubscriptionDisabled, sender.SubscriptionClosing}
 	var n [len(statuses)]int64

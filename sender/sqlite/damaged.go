@@ -1,6 +1,9 @@
 package sqlite
 
-import "github.com/surehook/surehook/sender"
+import (
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+)
 
 // statusMissing is the status of a subscription whose row is not there. None of its
 // deliveries is claimed, and their results do not change it.
@@ -23,7 +26,7 @@ func (hs *heads) standIn(no int64) error {
 // whose subscriber's row is not.
 func (w *work) missingSubscription(no int64) *subscription {
 	w.damage.Tell(w.ctx, no, "surehook_subscriptions has no row of it, or surehook_subscribers none of its subscriber", "none of its deliveries is claimed until the row is there")
-	return &subscription{Target: sender.Target{SubscriptionNo: no, Settings: &sender.Settings{}}, status: statusMissing}
+	return &subscription{Target: dispatch.Target{SubscriptionNo: no, Settings: &sender.Settings{}}, status: statusMissing}
 }
 
 // noLane stands for a stored number that is no lane.

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -49,19 +51,19 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 			_, err = db.ExecContext(t.Context(), c.damage+`; UPDATE surehook_registry SET version = version + 1`)
 			require.NoError(t, err)
 			publish(t, s, 6, 0, []string{""}) // to everyone
-			var results []sender.Claimed
-			var released []sender.Release
+			var results []dispatch.Claimed
+			var released []dispatch.Release
 			for _, cl := range first.Claimed {
 				if len(released) == 0 && cl.Target.Subscription == mine {
-					released = append(released, sender.Release{Key: cl.Key, Token: cl.Token})
+					released = append(released, dispatch.Release{Key: cl.Key, Token: cl.Token})
 				} else {
 					results = append(results, cl)
 				}
 			}
 			got := map[string]int{}
-			var now []sender.Claimed // the damage is found first by new events alone, and then by results
+			var now []dispatch.Claimed // the damage is found first by new events alone, and then by results
 			for more := true; more; {
-				x, out, err := s.Step(t.Context(), sender.ExpandParams{Events: 4, Deliveries: 100}, batchOf(now, 100))
+				x, out, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 4, Deliveries: 100}, batchOf(now, 100))
 				require.NoError(t, err)
 				for i, o := range out.Recorded {
 					require.False(t, o.Lost, "result %d", i)
@@ -103,8 +105,8 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	claimed, err := s.RecordAndClaim(t.Context(), b)
 	require.NoError(t, err)
 	dead := batchOf(claimed.Claimed, 0)
-	dead.Decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 	}
 	_, err = s.RecordAndClaim(t.Context(), dead)
 	require.NoError(t, err)
@@ -118,7 +120,7 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 			s.ResumeSubscriptionTx(t.Context(), tx, "wsub_1", sender.Resume{None: true}),
 			s.DeleteSubscriptionTx(t.Context(), tx, "wsub_2"))
 	}))
-	_, err = s.CreateReplay(t.Context(), sender.Replay{ID: "rpl_1", Filter: sender.ReplayFilter{Status: sender.StatusDeadLettered}, Status: sender.ReplayRunning}, time.Time{})
+	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, time.Time{})
 	require.NoError(t, err)
 
 	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)
@@ -149,7 +151,7 @@ func TestDeliveriesOfNoEvent(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), `DELETE FROM surehook_events WHERE seq = (SELECT max(seq) FROM surehook_events)`)
 		require.NoError(t, err)
 	}
-	step := func(interrupted, claimed, bodies int) []sender.Claimed {
+	step := func(interrupted, claimed, bodies int) []dispatch.Claimed {
 		t.Helper()
 		b := batchOf(nil, 10)
 		out, err := s.RecordAndClaim(t.Context(), b)
@@ -170,7 +172,7 @@ func TestDeliveriesOfNoEvent(t *testing.T) {
 	passed.Add(int64(2 * time.Minute))
 	for _, c := range step(2, 2, 1) {
 		if c.Body == nil { // as a dispatcher does
-			require.NoError(t, s.Release(t.Context(), []sender.Release{{Key: c.Key, Token: c.Token, Due: c.At.Add(time.Minute)}}))
+			require.NoError(t, s.Release(t.Context(), []dispatch.Release{{Key: c.Key, Token: c.Token, Due: c.At.Add(time.Minute)}}))
 		}
 	}
 	step(0, 0, 0)

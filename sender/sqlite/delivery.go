@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -28,7 +29,7 @@ var errNoDelivery = fmt.Errorf("%w: delivery", sender.ErrNotFound)
 const selectSeq = `SELECT seq, id FROM surehook_events WHERE id IN (?, ?)`
 
 // keyOf finds the delivery with an id.
-func (w *work) keyOf(id string) (k sender.DeliveryKey, err error) {
+func (w *work) keyOf(id string) (k dispatch.DeliveryKey, err error) {
 	rest, _ := strings.CutPrefix(id, deliveryPrefix)
 	cut := strings.LastIndexByte(rest, '_')
 	if cut < 0 {
@@ -60,25 +61,19 @@ const (
 	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
 		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE e.seq = ? AND s.no = ?`
-	selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
 
-	selectEnd       = `SELECT status FROM surehook_ended WHERE subscription = ? AND event = ?`
-	countAttempts   = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
-	selectLastClass = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
-	selectAttempts  = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
-		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
+	countAttempts = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 )
 
 // delivery reads a delivery without its body and its attempts. It returns errNoDelivery
 // if there is none.
-func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
+func (w *work) delivery(k dispatch.DeliveryKey, now int64) (*delivery, error) {
 	d := &delivery{}
-	var created, epoch, resumedAt, skippedTo int64
+	var created int64
 	var status string
+	var h head
 	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
-		&d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &skippedTo, &d.Redacted)
+		&d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Subscription, &d.URL, &status, &d.Subscriber, &h.epoch, &h.resumedAt, &h.skippedTo, &d.Redacted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, errNoDelivery
 	}
@@ -101,32 +96,52 @@ func (w *work) delivery(k sender.DeliveryKey, now int64) (*delivery, error) {
 			return nil, err
 		}
 	}
-	l, due := live{event: k.Event, subscription: k.Subscription}, int64(0)
-	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.pending)
-	if err == nil && k.Event <= skippedTo {
-		err = w.row(selectSkipped, k.Subscription, l.epoch, k.Event).Scan(&d.skipped)
+	due, err := w.readLive(d, k, &h)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		d.live, d.skipped = &l, d.skipped || d.Redacted
-		d.InFlight = l.claimedAt != 0 && due > now
-		switch {
-		case l.claimedAt != 0:
-		case l.pending:
-			due = max(due, resumedAt)
-		case l.epoch < epoch:
-			due = resumedAt
-		}
+	if d.live != nil {
+		d.InFlight = d.live.claimedAt != 0 && due > now
 		if !d.deleted && !d.skipped && !d.held && !d.InFlight {
 			d.NextAttemptAt = timeOf(due)
 		}
-	} else if !errors.Is(err, sql.ErrNoRows) {
-		return nil, err
 	}
 	d.Status, err = w.statusOf(k, d, delivered)
 	return d, err
 }
 
-func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (sender.Status, error) {
+const selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+
+// readLive reads the row of a delivery, if it is live, and whether a resume has skipped it.
+// It returns when the delivery is due, or the end of its lease.
+func (w *work) readLive(d *delivery, k dispatch.DeliveryKey, h *head) (due int64, err error) {
+	l := live{event: k.Event, subscription: k.Subscription}
+	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.pending)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err == nil && k.Event <= h.skippedTo {
+		err = w.row(selectSkipped, k.Subscription, l.epoch, k.Event).Scan(&d.skipped)
+	}
+	if err != nil {
+		return 0, err
+	}
+	d.live, d.skipped = &l, d.skipped || d.Redacted
+	switch {
+	case l.claimedAt != 0:
+	case l.pending:
+		due = max(due, h.resumedAt)
+	case l.epoch < h.epoch:
+		due = h.resumedAt
+	}
+	return due, nil
+}
+
+const selectEnd = `SELECT status FROM surehook_ended WHERE subscription = ? AND event = ?`
+
+func (w *work) statusOf(k dispatch.DeliveryKey, d *delivery, delivered bool) (sender.Status, error) {
 	if d.live != nil {
 		return rules.Status(d.deleted || d.skipped, d.live.single, d.held, d.AttemptCount), nil
 	}
@@ -141,6 +156,8 @@ func (w *work) statusOf(k sender.DeliveryKey, d *delivery, delivered bool) (send
 	return ended, err
 }
 
+const selectLastClass = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
+
 // lastClass returns the class of a delivery's last attempt.
 func (w *work) lastClass(event, subscription int64) (class sender.Class, err error) {
 	err = w.row(selectLastClass, event, subscription).Scan(&class)
@@ -150,8 +167,11 @@ func (w *work) lastClass(event, subscription int64) (class sender.Class, err err
 	return class, err
 }
 
+const selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
+		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
+
 // attempts reads a delivery's attempts, oldest first.
-func (w *work) attempts(k sender.DeliveryKey) (all []sender.Attempt, err error) {
+func (w *work) attempts(k dispatch.DeliveryKey) (all []sender.Attempt, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var a sender.Attempt
 		var started, micros, next int64

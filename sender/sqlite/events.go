@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -43,7 +44,7 @@ func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err
 }
 
 // Events implements sender.HistoryStore.
-func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.StoredEvent, next string, err error) {
+func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
@@ -72,8 +73,8 @@ func (s *Store) Events(ctx context.Context, q sender.EventQuery) (page []sender.
 			before = seq
 			examined++
 			return true, nil
-		}, selectEvents, low, before, sender.MaxExamined)
-		if examined == sender.MaxExamined {
+		}, selectEvents, low, before, history.MaxExamined)
+		if examined == history.MaxExamined {
 			next = rules.NumberCursor(before)
 		}
 		return err
@@ -119,8 +120,8 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 			after = no
 			examined++
 			return true, nil
-		}, query+` AND s.no > ? ORDER BY s.no LIMIT ?`, append(args, after, sender.MaxExamined)...)
-		if examined == sender.MaxExamined {
+		}, query+` AND s.no > ? ORDER BY s.no LIMIT ?`, append(args, after, history.MaxExamined)...)
+		if examined == history.MaxExamined {
 			next = rules.NumberCursor(after)
 		}
 		return err

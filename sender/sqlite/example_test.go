@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -78,7 +79,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	dispatcher, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{Network: network})
+	dispatcher, err := dispatch.New(store, keys, &dispatch.Config{Network: network})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/fanout"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -31,8 +32,8 @@ var newPending = newManyRows(`INSERT OR FAIL INTO surehook_pending (subscription
 // expansion is the part of a step that makes deliveries.
 type expansion struct {
 	*batch
-	p sender.ExpandParams
-	x sender.Expanded
+	p dispatch.ExpandParams
+	x dispatch.Expanded
 
 	seen int64       // the last event that was looked at
 	all  []*newEvent // the events up to seen that are not expanded
@@ -43,8 +44,8 @@ type expansion struct {
 }
 
 // Expand implements sender.DispatchStore.
-func (s *Store) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
-	x, _, err := s.Step(ctx, p, sender.Batch{})
+func (s *Store) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
+	x, _, err := s.Step(ctx, p, dispatch.Batch{})
 	return x, err
 }
 
@@ -55,7 +56,7 @@ func (w *work) unexpanded() (some bool, err error) {
 }
 
 // expand makes the deliveries of new events.
-func (b *batch) expand(p sender.ExpandParams) error {
+func (b *batch) expand(p dispatch.ExpandParams) error {
 	if p.Events <= 0 {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 
 // Feed implements sender.FeedStore. A position is an event's seq: there is one writer,
 // and a number that a roll-back gives back was never seen.
-func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage, err error) {
+func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, err error) {
 	if err := q.Check(); err != nil {
 		return p, err
 	}
@@ -35,7 +37,7 @@ func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage
 			return err
 		}
 		p.Last = q.After
-		look, examined, size, whole := sender.MaxExamined, 0, 0, true
+		look, examined, size, whole := history.MaxExamined, 0, 0, true
 		if viewer == nil {
 			look = q.Limit
 		}
@@ -59,7 +61,7 @@ func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage
 				if !e.Redacted {
 					e.Body = body
 				}
-				p.Events = append(p.Events, sender.FeedEvent{StoredEvent: e, Position: position})
+				p.Events = append(p.Events, feed.Item{StoredEvent: e, Position: position})
 			}
 			p.Last = position
 			examined++
@@ -71,14 +73,14 @@ func (s *Store) Feed(ctx context.Context, q sender.FeedQuery) (p sender.FeedPage
 		return err
 	})
 	if err != nil {
-		return sender.FeedPage{}, aboutFeed("reading the feed", err)
+		return feed.StorePage{}, aboutFeed("reading the feed", err)
 	}
 	return p, nil
 }
 
 // FeedEvent implements sender.FeedStore.
 func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (e sender.StoredEvent, err error) {
-	if err := sender.CheckViewer(viewer); err != nil {
+	if err := feed.CheckViewer(viewer); err != nil {
 		return e, err
 	}
 	err = s.read(ctx, func(w *work) error {

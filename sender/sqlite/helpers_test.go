@@ -13,6 +13,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -69,7 +70,7 @@ func publishInTx(ctx context.Context, s *sqlite.Store, drafts ...sender.Draft) e
 func expandAll(t testing.TB, s *sqlite.Store) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(context.Background(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, err := s.Expand(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 		require.NoError(t, err)
 		more = x.More
 	}
@@ -80,15 +81,15 @@ var tokens atomic.Int64
 
 // batchOf claims up to slots deliveries and records that these, claimed before,
 // have succeeded.
-func batchOf(claimed []sender.Claimed, slots int) sender.Batch {
-	b := sender.Batch{Decide: sender.Policy{}.Decide}
+func batchOf(claimed []dispatch.Claimed, slots int) dispatch.Batch {
+	b := dispatch.Batch{Decide: dispatch.Policy{}.Decide}
 	b.Claim.Lease, b.Claim.Token = time.Minute, tokens.Add(1)
 	for lane := range b.Claim.Lanes {
-		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
 	}
 	for i := range claimed {
 		c := &claimed[i]
-		b.Results = append(b.Results, sender.Result{
+		b.Results = append(b.Results, dispatch.Result{
 			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, StatusCode: 204,
 		})
 	}

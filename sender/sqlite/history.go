@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -47,8 +49,8 @@ func aboutDelivery(id string, err error) error {
 
 // Deliveries implements sender.HistoryStore. It lists by event, newest first, then by
 // subscription, oldest first.
-func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []sender.Delivery, next string, err error) {
-	limit, after, err := rules.Delivery(q.Limit, q.Cursor, sender.DeliveryKey{Event: math.MaxInt64})
+func (s *Store) Deliveries(ctx context.Context, q history.DeliveryQuery) (page []sender.Delivery, next string, err error) {
+	limit, after, err := rules.Delivery(q.Limit, q.Cursor, dispatch.DeliveryKey{Event: math.MaxInt64})
 	if err != nil {
 		return nil, "", err
 	}
@@ -67,13 +69,13 @@ func (s *Store) Deliveries(ctx context.Context, q sender.DeliveryQuery) (page []
 }
 
 // deliveries looks at candidates until a page is full, or enough were looked at.
-func (w *work) deliveries(q *sender.DeliveryQuery, sc scope, after sender.DeliveryKey, limit int, now int64) (page []sender.Delivery, next string, err error) {
+func (w *work) deliveries(q *history.DeliveryQuery, sc scope, after dispatch.DeliveryKey, limit int, now int64) (page []sender.Delivery, next string, err error) {
 	m, err := w.candidates(q.Status, sc, after)
 	if err != nil {
 		return nil, "", err
 	}
-	for examined := 0; examined < sender.MaxExamined; {
-		some, err := m.take(min(limit+1, sender.MaxExamined-examined))
+	for examined := 0; examined < history.MaxExamined; {
+		some, err := m.take(min(limit+1, history.MaxExamined-examined))
 		if err != nil || len(some) == 0 {
 			return page, "", err
 		}
@@ -104,7 +106,7 @@ const selectEventInfos = `SELECT seq, type, object_type, object_id, created_at F
 
 // unlikely marks the candidates whose events or last attempts the query does not ask
 // for. That is cheaper than to read whole deliveries.
-func (w *work) unlikely(q *sender.DeliveryQuery, some []candidate) error {
+func (w *work) unlikely(q *history.DeliveryQuery, some []candidate) error {
 	var events []int64
 	for _, c := range some {
 		events = append(events, c.Event)
@@ -137,7 +139,7 @@ func (w *work) unlikely(q *sender.DeliveryQuery, some []candidate) error {
 
 // scope finds the numbers that bound a query. found is false if there is nothing of an id
 // that the query names.
-func (w *work) scope(q *sender.DeliveryQuery) (sc scope, found bool, err error) {
+func (w *work) scope(q *history.DeliveryQuery) (sc scope, found bool, err error) {
 	if sc.low, sc.high, err = w.between(q.Since, q.Until); err != nil {
 		return sc, false, err
 	}

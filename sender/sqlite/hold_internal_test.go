@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // heldBacklog is a store in which one subscription has n deliveries. Half of them are
@@ -177,12 +178,12 @@ func BenchmarkHold(b *testing.B) {
 }
 
 func (b *heldBacklog) cycle(start time.Time) time.Duration {
-	p := sender.ClaimParams{Lease: time.Minute}
+	p := dispatch.ClaimParams{Lease: time.Minute}
 	for lane := range p.Lanes {
-		p.Lanes[lane] = sender.LaneParams{Slots: 200, PerSubscriber: 200, PerSubscription: 200}
+		p.Lanes[lane] = dispatch.LaneParams{Slots: 200, PerSubscriber: 200, PerSubscription: 200}
 	}
-	_, err := b.RecordAndClaim(b.Context(), sender.Batch{Claim: p, Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+	_, err := b.RecordAndClaim(b.Context(), dispatch.Batch{Claim: p, Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	}})
 	require.NoError(b, err)
 	return time.Since(start)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -23,11 +23,11 @@ const (
 
 // lease is a delivery that is held under a token.
 type lease struct {
-	sender.DeliveryKey
+	dispatch.DeliveryKey
 	token int64
 }
 
-func compareKeys(a, b sender.DeliveryKey) int {
+func compareKeys(a, b dispatch.DeliveryKey) int {
 	return cmp.Or(cmp.Compare(a.Subscription, b.Subscription), cmp.Compare(a.Event, b.Event))
 }
 

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
 // TestMain lets tests run this program as processes that are killed, or stopped.
 func TestMain(m *testing.M) {
-	takeovertest.Child(func(p string) (sender.DispatchStore, error) {
+	takeovertest.Child(func(p string) (dispatch.Store, error) {
 		db, err := sql.Open("sqlite", "file:"+p+"?"+fit)
 		if err != nil {
 			return nil, err

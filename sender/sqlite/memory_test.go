@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // heap is the memory of all objects of the process, garbage included.
@@ -66,7 +66,7 @@ func TestMemoryOfADispatcher(t *testing.T) {
 			keys, err := replayKeys()
 			require.NoError(t, err)
 			endpoint := &measuring{answers: answers{20 * time.Millisecond}}
-			d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{UnguardedTransport: endpoint, Logger: quiet})
+			d, err := dispatch.New(s, keys, &dispatch.Config{UnguardedTransport: endpoint, Logger: quiet})
 			require.NoError(t, err)
 			before := live()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -61,7 +63,7 @@ func scanNotice(row interface{ Scan(...any) error }) (n noticeRow, err error) {
 }
 
 // Notices implements sender.HistoryStore.
-func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sender.Notice, next string, err error) {
+func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []sender.Notice, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
 		return nil, "", err
@@ -87,7 +89,7 @@ func (s *Store) Notices(ctx context.Context, q sender.NoticeQuery) (page []sende
 	return page, next, nil
 }
 
-func noticePage(q sender.NoticeQuery, before int64, limit int) (query string, args []any) {
+func noticePage(q history.NoticeQuery, before int64, limit int) (query string, args []any) {
 	query, args = `SELECT `+noticeColumns+` FROM surehook_notices WHERE no < ?`, []any{before}
 	for _, f := range []struct{ column, value string }{
 		{"subscription", q.Subscription}, {"subscriber", q.Subscriber}, {"kind", string(q.Kind)},
@@ -124,7 +126,7 @@ func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n
 }
 
 // ClaimNotices implements sender.DispatchStore. With nothing to claim it only reads.
-func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []sender.ClaimedNotice, err error) {
+func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []dispatch.ClaimedNotice, err error) {
 	const doing = "claiming notices"
 	some := false
 	err = s.read(ctx, func(w *work) error {
@@ -152,7 +154,7 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 			if err := w.execs(claimNotice, now+lease.Microseconds(), n.no); err != nil {
 				return fail(doing, err)
 			}
-			claimed = append(claimed, sender.ClaimedNotice{Notice: n.Notice, Tries: n.tries + 1})
+			claimed = append(claimed, dispatch.ClaimedNotice{Notice: n.Notice, Tries: n.tries + 1})
 		}
 		return nil
 	})

@@ -3,7 +3,7 @@ package sqlite
 import (
 	"fmt"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/processes"
 )
 
@@ -36,7 +36,7 @@ type sharing struct {
 	others  bool
 }
 
-func (s *Store) sharing(p *sender.ClaimParams) sharing {
+func (s *Store) sharing(p *dispatch.ClaimParams) sharing {
 	return sharing{p.By.Process, s.processes.Besides(p.By.Process)}
 }
 

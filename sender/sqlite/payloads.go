@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -13,13 +13,13 @@ const (
 )
 
 // Payloads implements sender.DispatchStore.
-func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.Payload, error) {
-	all := make(map[int64]sender.Payload, len(events))
+func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
+	all := make(map[int64]dispatch.Payload, len(events))
 	err := s.read(ctx, func(w *work) error {
 		return w.each(func(rows *sql.Rows) (bool, error) {
 			var seq, size int64
 			var info string
-			var p sender.Payload
+			var p dispatch.Payload
 			err := rows.Scan(&seq, &info, &size, &p.Body)
 			p.Event = eventInfo(info)
 			all[seq] = p
@@ -36,16 +36,16 @@ func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]sender.
 // not read, now that the claim is committed and nobody waits for the write lock. A
 // delivery whose event was redacted since is released. A body that cannot be read stays
 // out.
-func (s *Store) giveBodies(ctx context.Context, read *bodies, out *sender.Claims) {
+func (s *Store) giveBodies(ctx context.Context, read *bodies, out *dispatch.Claims) {
 	gone, err := s.readBodies(ctx, read, out.Claimed)
 	if err != nil {
 		gone = nil // the dispatcher asks for what is missing: see Payloads
 	}
-	var redacted []sender.Release
+	var redacted []dispatch.Release
 	kept := out.Claimed[:0]
 	for _, c := range out.Claimed {
 		if gone[c.Key.Event] {
-			redacted = append(redacted, sender.Release{Key: c.Key, Token: c.Token})
+			redacted = append(redacted, dispatch.Release{Key: c.Key, Token: c.Token})
 			continue
 		}
 		c.Body = read.of[c.Key.Event]
@@ -58,7 +58,7 @@ func (s *Store) giveBodies(ctx context.Context, read *bodies, out *sender.Claims
 }
 
 // readBodies reads the bodies that were not read yet, and tells which are empty.
-func (s *Store) readBodies(ctx context.Context, read *bodies, claimed []sender.Claimed) (empty map[int64]bool, err error) {
+func (s *Store) readBodies(ctx context.Context, read *bodies, claimed []dispatch.Claimed) (empty map[int64]bool, err error) {
 	var events []int64
 	wanted := map[int64]bool{}
 	for _, c := range claimed {

@@ -12,6 +12,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // step is a step of a plan that would be too slow on a growing table, and a reason why
@@ -96,14 +97,14 @@ func pages() (queries []string, all []step) {
 		for _, of := range sources(status) {
 			for sc, steps := range scopes {
 				if of.of != "" || sc.named() {
-					query, _ := of.firsts(sc, sender.DeliveryKey{})
+					query, _ := of.firsts(sc, dispatch.DeliveryKey{})
 					if strings.Contains(of.of, dropped) && len(steps) > 0 {
 						steps = []step{{detail: "SCAN h", why: steps[0].why}}
 					}
 					add(query, steps...)
 				}
 			}
-			one, _ := of.next(1, scope{}, sender.DeliveryKey{}, 1)
+			one, _ := of.next(1, scope{}, dispatch.DeliveryKey{}, 1)
 			add(one)
 			if of.of != "" {
 				continue
@@ -115,7 +116,7 @@ func pages() (queries []string, all []step) {
 			case "surehook_leases":
 				steps = []step{{detail: "SCAN x", why: inFlight}, {detail: "USE TEMP B-TREE FOR ORDER BY", why: inFlight}}
 			}
-			query, _ := of.next(0, scope{}, sender.DeliveryKey{}, 1)
+			query, _ := of.next(0, scope{}, dispatch.DeliveryKey{}, 1)
 			add(query, steps...)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 )
 
 // Beat implements sender.DispatchStore.
-func (s *Store) Beat(ctx context.Context, p sender.Presence) (present []sender.Presence, err error) {
+func (s *Store) Beat(ctx context.Context, p dispatch.Presence) (present []dispatch.Presence, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
 		if present, err = w.present(); err != nil {
 			return fail("reading the processes", err)
@@ -31,7 +31,7 @@ func (s *Store) Beat(ctx context.Context, p sender.Presence) (present []sender.P
 }
 
 // Present implements sender.DispatchStore.
-func (s *Store) Present(ctx context.Context) (present []sender.Presence, err error) {
+func (s *Store) Present(ctx context.Context) (present []dispatch.Presence, err error) {
 	err = s.read(ctx, func(w *work) error {
 		present, err = w.present()
 		return fail("reading the processes", err)
@@ -40,9 +40,9 @@ func (s *Store) Present(ctx context.Context) (present []sender.Presence, err err
 	return present, err
 }
 
-func (w *work) present() (present []sender.Presence, err error) {
+func (w *work) present() (present []dispatch.Presence, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
-		var p sender.Presence
+		var p dispatch.Presence
 		err := rows.Scan(&p.Process, &p.Beat)
 		present = append(present, p)
 		return true, err
@@ -52,7 +52,7 @@ func (w *work) present() (present []sender.Presence, err error) {
 
 // TakeOver implements sender.DispatchStore. It is one transaction: with a single writer
 // there are not many leases.
-func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err error) {
+func (s *Store) TakeOver(ctx context.Context, p dispatch.Presence) (ended int, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
 		ended, err = b.takeOver(p)
@@ -67,7 +67,7 @@ func (s *Store) TakeOver(ctx context.Context, p sender.Presence) (ended int, err
 	return ended, nil
 }
 
-func (b *batch) takeOver(p sender.Presence) (ended int, err error) {
+func (b *batch) takeOver(p dispatch.Presence) (ended int, err error) {
 	var beat int64
 	err = b.row(selectBeat, p.Process).Scan(&beat)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && beat != p.Beat {
@@ -106,6 +106,6 @@ func (b *batch) takeOver(p sender.Presence) (ended int, err error) {
 }
 
 // Leave implements sender.DispatchStore.
-func (s *Store) Leave(ctx context.Context, p sender.Presence) error {
+func (s *Store) Leave(ctx context.Context, p dispatch.Presence) error {
 	return s.write(ctx, func(w *work) error { return fail("leaving", w.execs(deleteProcess, p.Process, p.Beat)) })
 }

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -21,14 +23,14 @@ func TestTwoProcessesClaimEachDeliveryOnce(t *testing.T) {
 	publish(t, stores[0], events, 0, register(t, stores[0], 7))
 
 	var mu sync.Mutex
-	times := map[sender.DeliveryKey]int{}
+	times := map[dispatch.DeliveryKey]int{}
 	made := 0
 	var g errgroup.Group
 	for _, s := range stores {
 		g.Go(func() error {
-			var claimed []sender.Claimed
+			var claimed []dispatch.Claimed
 			for {
-				x, err := s.Expand(t.Context(), sender.ExpandParams{Events: 64, Deliveries: 64})
+				x, err := s.Expand(t.Context(), dispatch.ExpandParams{Events: 64, Deliveries: 64})
 				if err != nil {
 					return err
 				}
@@ -90,7 +92,7 @@ func TestLeaseIsTakenOverByAnotherProcess(t *testing.T) {
 	require.Len(t, late.Recorded, 1)
 	require.True(t, late.Recorded[0].Lost, "the late result")
 	require.Empty(t, late.Claimed)
-	list, _, err := slow.Deliveries(ctx, sender.DeliveryQuery{})
+	list, _, err := slow.Deliveries(ctx, history.DeliveryQuery{})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.True(t, list[0].InFlight, "the late result must not end the other's attempt")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -61,10 +62,10 @@ type pruning struct {
 // Prune implements sender.DispatchStore. It looks for old rows in a transaction that only
 // reads, and takes the write lock to remove them. The pages that it frees are used again;
 // the file does not shrink.
-func (s *Store) Prune(ctx context.Context, params sender.PruneParams) (sender.Pruned, error) {
+func (s *Store) Prune(ctx context.Context, params dispatch.PruneParams) (dispatch.Pruned, error) {
 	batch, err := rules.NewPrunePass(params)
 	if err != nil {
-		return sender.Pruned{}, err
+		return dispatch.Pruned{}, err
 	}
 	p := &pruning{s: s, ctx: ctx, PrunePass: batch}
 	at := func(step func(before int64) (bool, error)) rules.PruneStep {
@@ -99,7 +100,7 @@ func (p *pruning) ends(status sender.Status, before int64, removed *int) (more b
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	var gone []sender.DeliveryKey
+	var gone []dispatch.DeliveryKey
 	err = p.s.write(p.ctx, func(w *work) (err error) {
 		// A delivery that was redelivered since has no row any more.
 		if gone, err = w.keys(deleteOldEnds, list(all)); err != nil {
@@ -115,7 +116,7 @@ func (p *pruning) ends(status sender.Status, before int64, removed *int) (more b
 }
 
 // fewerDead counts the dead letters that subscriptions have lost.
-func (w *work) fewerDead(gone []sender.DeliveryKey) error {
+func (w *work) fewerDead(gone []dispatch.DeliveryKey) error {
 	var subscriptions []int64
 	for _, k := range gone {
 		subscriptions = append(subscriptions, k.Subscription)
@@ -142,9 +143,9 @@ func (w *work) until(before int64) (event int64, err error) {
 }
 
 func (p *pruning) delivered(before int64) (more bool, err error) {
-	var old []sender.DeliveryKey
+	var old []dispatch.DeliveryKey
 	err = p.s.read(p.ctx, func(w *work) error {
-		until, err := w.until(before) // a delivery that ended before it was published before it
+		until, err := w.until(before) // a delivery that ended before a time was published before it
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (p *pruning) delivered(before int64) (more bool, err error) {
 			var goes bool
 			err := rows.Scan(&p.At.Event, &p.At.Subscription, &goes)
 			if goes {
-				old = append(old, sender.DeliveryKey{Event: p.At.Event, Subscription: p.At.Subscription})
+				old = append(old, dispatch.DeliveryKey{Event: p.At.Event, Subscription: p.At.Subscription})
 			}
 			looked++
 			more = looked == pruneLook*p.Limit || len(old) == p.Limit
@@ -272,7 +273,7 @@ func (p *pruning) notices(before int64) (more bool, err error) {
 }
 
 func (p *pruning) rollups(before int64) (more bool, err error) {
-	var all []sender.DeliveryKey // of (minute, shard)
+	var all []dispatch.DeliveryKey // of (minute, shard)
 	err = p.s.read(p.ctx, func(w *work) (err error) {
 		all, err = w.keys(selectOldRollups, before, p.Limit)
 		return err
@@ -289,9 +290,9 @@ func (p *pruning) rollups(before int64) (more bool, err error) {
 }
 
 // keys reads pairs of event and subscription.
-func (w *work) keys(query string, args ...any) (all []sender.DeliveryKey, err error) {
+func (w *work) keys(query string, args ...any) (all []dispatch.DeliveryKey, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
-		var k sender.DeliveryKey
+		var k dispatch.DeliveryKey
 		err := rows.Scan(&k.Event, &k.Subscription)
 		all = append(all, k)
 		return true, err
@@ -310,7 +311,7 @@ func (w *work) count(query string, args ...any) (int, error) {
 }
 
 // keyList returns a JSON array of [event, subscription].
-func keyList(keys []sender.DeliveryKey) string {
+func keyList(keys []dispatch.DeliveryKey) string {
 	b := []byte{'['}
 	for i, k := range keys {
 		if i > 0 {

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -28,8 +30,8 @@ const lost = `SELECT count(*) FROM surehook_waiting w WHERE number > 0
 	AND NOT EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription)`
 
 // pruneAll makes a whole pass.
-func pruneAll(ctx context.Context, s *sqlite.Store, before time.Time, limit int) (sum sender.Pruned, err error) {
-	p := sender.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Limit: limit}
+func pruneAll(ctx context.Context, s *sqlite.Store, before time.Time, limit int) (sum dispatch.Pruned, err error) {
+	p := dispatch.PruneParams{Delivered: before, DeadLetters: before, Events: before, Notices: before, Limit: limit}
 	for {
 		got, err := s.Prune(ctx, p)
 		if err != nil {
@@ -72,9 +74,9 @@ func TestPruneBesideEverything(t *testing.T) {
 		return nil
 	})
 	g.Go(func() error {
-		var claimed []sender.Claimed
+		var claimed []dispatch.Claimed
 		for range rounds {
-			if _, err := s.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+			if _, err := s.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
 				return err
 			}
 			b := batchOf(claimed, 20)
@@ -108,7 +110,7 @@ func TestPruneBesideEverything(t *testing.T) {
 				return err
 			}
 			if i%40 == 39 {
-				if _, err := s.Redact(ctx, sender.RedactParams{Subscriber: owners[0], Limit: 10}); err != nil {
+				if _, err := s.Redact(ctx, history.RedactParams{Subscriber: owners[0], Limit: 10}); err != nil {
 					return err
 				}
 			}
@@ -129,7 +131,7 @@ func TestPruneBesideEverything(t *testing.T) {
 	require.Zero(t, count(t, db, orphans))
 	require.Zero(t, count(t, db, lost))
 
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for {
 		expandAll(t, s)
 		clock.advance(24 * time.Hour)
@@ -196,7 +198,7 @@ func BenchmarkPruneBesidePublishing(b *testing.B) {
 		began := time.Now()
 		go func() {
 			defer close(done)
-			p := sender.PruneParams{Delivered: clock.now().Add(-time.Hour), Events: clock.now().Add(-time.Hour), Limit: batch}
+			p := dispatch.PruneParams{Delivered: clock.now().Add(-time.Hour), Events: clock.now().Add(-time.Hour), Limit: batch}
 			for {
 				start := time.Now()
 				got, err := s.Prune(ctx, p)

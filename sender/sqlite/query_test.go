@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // A call's work is bounded: a later call returns the matches beyond the bound.
@@ -19,36 +20,36 @@ func TestListsAreBounded(t *testing.T) {
 	require.NoError(t, publishInTx(ctx, s, rare))
 	clock.advance(time.Second)
 	later := clock.now()
-	publish(t, s, sender.MaxExamined, 0, owners)
+	publish(t, s, history.MaxExamined, 0, owners)
 	expandAll(t, s)
 
-	deliveries, next, err := s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare"})
+	deliveries, next, err := s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare"})
 	require.NoError(t, err)
 	require.Empty(t, deliveries)
 	require.NotEmpty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Cursor: next})
+	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Cursor: next})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
 	require.Empty(t, next)
 
-	events, next, err := s.Events(ctx, sender.EventQuery{Type: "rare"})
+	events, next, err := s.Events(ctx, history.EventQuery{Type: "rare"})
 	require.NoError(t, err)
 	require.Empty(t, events)
-	events, next, err = s.Events(ctx, sender.EventQuery{Type: "rare", Cursor: next})
+	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Cursor: next})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Empty(t, next)
 
 	// A query with an event's id or a time does not search other events.
-	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{EventType: "rare", Until: later})
+	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Until: later})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
 	require.Empty(t, next)
-	events, next, err = s.Events(ctx, sender.EventQuery{Type: "rare", Until: later})
+	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Until: later})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Empty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, sender.DeliveryQuery{Event: rare.ID, EventType: "rare"})
+	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{Event: rare.ID, EventType: "rare"})
 	require.NoError(t, err)
 	require.Len(t, deliveries, 1)
 	require.Empty(t, next)
@@ -59,20 +60,20 @@ func TestRollupsOfSeveralProcesses(t *testing.T) {
 	ctx, clock := t.Context(), newClock()
 	db := open(t, path(t), fit)
 	stores := []interface {
-		sender.DispatchStore
-		sender.HistoryStore
+		dispatch.Store
+		history.Store
 	}{newStore(t, db, clock.now), newStore(t, db, clock.now)}
 	first := newStore(t, db, clock.now)
 	owners := register(t, first, 1)
 	minute := clock.now().Truncate(time.Minute)
 	for i := range 4 {
 		publish(t, first, 1+i, 0, owners)
-		_, err := stores[i%2].Expand(ctx, sender.ExpandParams{Events: 100, Deliveries: 100})
+		_, err := stores[i%2].Expand(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100})
 		require.NoError(t, err)
 	}
 	clock.advance(time.Minute)
 	publish(t, first, 5, 0, owners)
-	_, err := stores[0].Expand(ctx, sender.ExpandParams{Events: 100, Deliveries: 100})
+	_, err := stores[0].Expand(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100})
 	require.NoError(t, err)
 	for _, s := range stores {
 		all, err := s.Rollups(ctx, minute, minute.Add(time.Hour))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -50,17 +52,17 @@ type dueDelivery struct {
 	resumed bool  // it waits since an earlier epoch
 }
 
-func (l *live) key() sender.DeliveryKey {
-	return sender.DeliveryKey{Event: l.event, Subscription: l.subscription}
+func (l *live) key() dispatch.DeliveryKey {
+	return dispatch.DeliveryKey{Event: l.event, Subscription: l.subscription}
 }
 
-func (l *live) forDecision() sender.Live {
-	return sender.Live{Key: l.key(), Number: int(l.number), Tries: int(l.tries), First: timeOf(l.firstAt), Single: l.single,
+func (l *live) forDecision() dispatch.Live {
+	return dispatch.Live{Key: l.key(), Number: int(l.number), Tries: int(l.tries), First: timeOf(l.firstAt), Single: l.single,
 		Stood: time.Duration(l.stood) * time.Microsecond, Notice: l.notice, Spared: l.spared}
 }
 
 // take sets the fields that the rules decide.
-func (l *live) take(v *sender.Live) {
+func (l *live) take(v *dispatch.Live) {
 	l.number, l.tries, l.firstAt, l.stood, l.spared = int64(v.Number), int64(v.Tries), micros(v.First), v.Stood.Microseconds(), v.Spared
 }
 
@@ -68,7 +70,7 @@ func (l *live) take(v *sender.Live) {
 // deliveries use parts of it.
 type batch struct {
 	*work
-	sender.Batch
+	dispatch.Batch
 	store     *Store
 	registry  *registryCache
 	sharing   sharing
@@ -76,24 +78,24 @@ type batch struct {
 	bytes     *rules.Bytes // of the bodies of what is claimed
 	read      bodies
 	heads     *heads
-	expanded  sender.Expanded
-	out       sender.Claims
-	attempts  []any         // rows of newAttempts, to be inserted
-	succeeded []any         // rows of newSucceeded
-	rollup    sender.Rollup // what is added to the minute's
+	expanded  dispatch.Expanded
+	out       dispatch.Claims
+	attempts  []any          // rows of newAttempts, to be inserted
+	succeeded []any          // rows of newSucceeded
+	rollup    history.Rollup // what is added to the minute's
 }
 
-var _ sender.Stepper = (*Store)(nil)
+var _ dispatch.Stepper = (*Store)(nil)
 
 // RecordAndClaim implements sender.DispatchStore. With nothing to record and
 // nothing due it only reads.
-func (s *Store) RecordAndClaim(ctx context.Context, in sender.Batch) (sender.Claims, error) {
-	_, out, err := s.Step(ctx, sender.ExpandParams{}, in)
+func (s *Store) RecordAndClaim(ctx context.Context, in dispatch.Batch) (dispatch.Claims, error) {
+	_, out, err := s.Step(ctx, dispatch.ExpandParams{}, in)
 	return out, err
 }
 
 // Step implements sender.Stepper. With nothing to do it only reads.
-func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (s *Store) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	if len(in.Results)+len(in.Notices) == 0 {
 		next, now := int64(never), s.now()
 		some := false
@@ -107,10 +109,10 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 			return err
 		})
 		if err != nil {
-			return sender.Expanded{}, sender.Claims{}, fail("looking for what is due", err)
+			return dispatch.Expanded{}, dispatch.Claims{}, fail("looking for what is due", err)
 		}
 		if !some && next > now {
-			return sender.Expanded{}, sender.Claims{Now: timeOf(now), NextDue: dueTime(next)}, nil
+			return dispatch.Expanded{}, dispatch.Claims{Now: timeOf(now), NextDue: dueTime(next)}, nil
 		}
 	}
 	var b batch
@@ -124,7 +126,7 @@ func (s *Store) Step(ctx context.Context, p sender.ExpandParams, in sender.Batch
 		return fail("expanding, recording and claiming", b.run(p))
 	})
 	if err != nil {
-		return sender.Expanded{}, sender.Claims{}, err
+		return dispatch.Expanded{}, dispatch.Claims{}, err
 	}
 	s.giveBodies(ctx, &b.read, &b.out)
 	return b.expanded, b.out, nil
@@ -137,7 +139,7 @@ func dueTime(due int64) time.Time {
 	return timeOf(due)
 }
 
-func (b *batch) run(p sender.ExpandParams) error {
+func (b *batch) run(p dispatch.ExpandParams) error {
 	if err := b.store.beginMinute(b.work, b.now); err != nil {
 		return err
 	}
@@ -188,7 +190,7 @@ func (b *batch) flush() error {
 	b.attempts, b.succeeded = nil, nil
 	if err == nil {
 		err = b.store.tally(b.work, b.now, &b.rollup)
-		b.rollup = sender.Rollup{}
+		b.rollup = history.Rollup{}
 	}
 	return err
 }
@@ -205,7 +207,7 @@ func (b *batch) recordAll() error {
 	if err != nil {
 		return err
 	}
-	b.out.Recorded = make([]sender.Outcome, len(b.Results))
+	b.out.Recorded = make([]dispatch.Outcome, len(b.Results))
 	b.succeeded = make([]any, 0, len(b.Results)*newSucceeded.columns)
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
@@ -226,12 +228,12 @@ func (b *batch) recordAll() error {
 }
 
 // settle stores an attempt whose lease is taken away, and what the rules decide of it.
-func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (sender.Decision, error) {
+func (b *batch) settle(h *head, sub *subscription, l *live, r dispatch.Result) (dispatch.Decision, error) {
 	skipped := false
 	if !sub.gone() {
 		var err error
 		if skipped, err = b.skipped(h, l.epoch, l.event); err != nil {
-			return sender.Decision{}, err
+			return dispatch.Decision{}, err
 		}
 	}
 	v, err := rules.Settle(l.forDecision(), h.health, r, rules.Standing{
@@ -263,7 +265,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r sender.Result) (se
 }
 
 // attempted puts an attempt among those to be inserted.
-func (b *batch) attempted(l *live, r *sender.Result, next int64) {
+func (b *batch) attempted(l *live, r *dispatch.Result, next int64) {
 	if r.Class == sender.ClassNone && r.Error == "" && r.Snippet == nil && next == 0 {
 		b.succeeded = append(b.succeeded, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(), r.StatusCode)
 		return
@@ -273,7 +275,7 @@ func (b *batch) attempted(l *live, r *sender.Result, next int64) {
 }
 
 // consequences disables the subscription and stores notices, as a decision says.
-func (b *batch) consequences(h *head, sub *subscription, l *live, d *sender.Decision) error {
+func (b *batch) consequences(h *head, sub *subscription, l *live, d *dispatch.Decision) error {
 	if d.Disable != "" {
 		if err := b.disable(h, sub, d.Disable); err != nil {
 			return err
@@ -335,6 +337,6 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 	}
 	target := sub.Target
 	target.Lane = h.lane
-	b.out.Interrupted = append(b.out.Interrupted, sender.Recorded{Outcome: sender.Outcome{Decision: decision}, Target: &target, Event: d.info, Result: r})
+	b.out.Interrupted = append(b.out.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: decision}, Target: &target, Event: d.info, Result: r})
 	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -37,7 +39,7 @@ const (
 // Redact implements sender.HistoryStore. It reads all events that are kept, once.
 // The bytes that it removes are in the file, and in its WAL, until their pages are
 // used again: PRAGMA secure_delete overwrites them, and VACUUM leaves them out.
-func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.Redacted, err error) {
+func (s *Store) Redact(ctx context.Context, p history.RedactParams) (out history.Redacted, err error) {
 	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {
 		return out, err
@@ -68,7 +70,7 @@ func (s *Store) Redact(ctx context.Context, p sender.RedactParams) (out sender.R
 		out, err = s.redact(ctx, events)
 	}
 	if err != nil {
-		return sender.Redacted{}, fail("redacting", err)
+		return history.Redacted{}, fail("redacting", err)
 	}
 	out.Cursor = rules.RedactCursor(to, upTo)
 	return out, nil
@@ -88,7 +90,7 @@ func (w *work) everSubscriber(id string) (no int64, err error) {
 
 // redact removes the bodies first. From then on no delivery of the events is claimed or
 // sent again, and those that are live read as cancelled.
-func (s *Store) redact(ctx context.Context, events []int64) (out sender.Redacted, err error) {
+func (s *Store) redact(ctx context.Context, events []int64) (out history.Redacted, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
 		out.Events, err = w.count(removeBodies, list(events))
 		return err
@@ -99,7 +101,7 @@ func (s *Store) redact(ctx context.Context, events []int64) (out sender.Redacted
 	if err := s.redactAttempts(ctx, events); err != nil {
 		return out, err
 	}
-	var live []sender.DeliveryKey
+	var live []dispatch.DeliveryKey
 	err = s.read(ctx, func(w *work) (err error) {
 		live, err = w.keys(selectLiveOf, list(events))
 		return err
@@ -118,9 +120,9 @@ func (s *Store) redact(ctx context.Context, events []int64) (out sender.Redacted
 }
 
 func (s *Store) redactAttempts(ctx context.Context, events []int64) error {
-	var after sender.DeliveryKey
+	var after dispatch.DeliveryKey
 	for {
-		var some []sender.DeliveryKey
+		var some []dispatch.DeliveryKey
 		err := s.read(ctx, func(w *work) (err error) {
 			some, err = w.keys(selectSnippets, list(events), after.Event, after.Subscription, redactRows)
 			return err
@@ -136,7 +138,7 @@ func (s *Store) redactAttempts(ctx context.Context, events []int64) error {
 }
 
 // cancelRedacted ends those of the deliveries that are live and not in flight.
-func (s *Store) cancelRedacted(ctx context.Context, keys []sender.DeliveryKey) (n int, err error) {
+func (s *Store) cancelRedacted(ctx context.Context, keys []dispatch.DeliveryKey) (n int, err error) {
 	err = s.write(ctx, func(w *work) error {
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
 		for _, k := range keys {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -48,7 +49,7 @@ func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) e
 }
 
 // redeliver makes a delivery due at once, and starts its schedule anew.
-func (b *batch) redeliver(h *head, k sender.DeliveryKey, d *delivery, rank int) error {
+func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery, rank int) error {
 	switch {
 	case d.live != nil && d.live.claimedAt != 0: // the attempt in hand becomes the first of the new schedule
 		return b.execs(restartLease, h.epoch, k.Subscription, k.Event)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
@@ -25,8 +26,8 @@ const registryCacheLimit = 100_000
 
 // subscription has what a claim and a recording must know of a subscription.
 type subscription struct {
-	sender.Target // all except the lane
-	status        string
+	dispatch.Target // all except the lane
+	status          string
 }
 
 // gone tells whether it was deleted.
@@ -68,7 +69,7 @@ func (k *registryCache) subscription(w *work, no int64) (*subscription, error) {
 	if sub, ok := k.subscriptions.Get(no); ok {
 		return sub, nil
 	}
-	sub := &subscription{Target: sender.Target{SubscriptionNo: no, Settings: &sender.Settings{}}}
+	sub := &subscription{Target: dispatch.Target{SubscriptionNo: no, Settings: &sender.Settings{}}}
 	var settings []byte
 	err := w.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &sub.status, &settings, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -13,10 +14,10 @@ import (
 const selectLeasedUnder = `SELECT subscription, event, token FROM surehook_leases WHERE token IN (SELECT value FROM json_each(?)) ORDER BY subscription, event LIMIT ?`
 
 // LeasedUnder implements sender.DispatchStore.
-func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []sender.Release, err error) {
+func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []dispatch.Release, err error) {
 	err = s.read(ctx, func(w *work) error {
 		return fail("reading leases", w.each(func(rows *sql.Rows) (bool, error) {
-			var r sender.Release
+			var r dispatch.Release
 			err := rows.Scan(&r.Key.Subscription, &r.Key.Event, &r.Token)
 			found = append(found, r)
 			return true, err
@@ -26,14 +27,14 @@ func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (fou
 }
 
 // Release implements sender.DispatchStore.
-func (s *Store) Release(ctx context.Context, rs []sender.Release) error {
+func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 	return s.write(ctx, func(w *work) error {
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
 		return fail("releasing", b.release(rs))
 	})
 }
 
-func (b *batch) release(rs []sender.Release) error {
+func (b *batch) release(rs []dispatch.Release) error {
 	leases := make([]lease, len(rs))
 	for i, r := range rs {
 		leases[i] = lease{r.Key, r.Token}

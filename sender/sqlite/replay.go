@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -27,8 +28,8 @@ const (
 )
 
 // replay is the row of a replay, and how far it is.
-type replay struct {
-	sender.Replay
+type replayRow struct {
+	replay.Replay
 	no        int64
 	set       replaySet
 	rateAt    int64
@@ -36,7 +37,7 @@ type replay struct {
 	blockedAt int64
 }
 
-func scanReplay(row interface{ Scan(to ...any) error }) (r replay, err error) {
+func scanReplay(row interface{ Scan(to ...any) error }) (r replayRow, err error) {
 	var filter []byte
 	var created, finished int64
 	err = row.Scan(&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary, &r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt,
@@ -49,7 +50,7 @@ func scanReplay(row interface{ Scan(to ...any) error }) (r replay, err error) {
 	return r, err
 }
 
-func (w *work) replay(id string) (replay, error) {
+func (w *work) replay(id string) (replayRow, error) {
 	r, err := scanReplay(w.row(selectReplay, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, fmt.Errorf("%w: replay %q", sender.ErrNotFound, id)
@@ -60,20 +61,20 @@ func (w *work) replay(id string) (replay, error) {
 // CreateReplay implements sender.ReplayStore. It reads where the set of dead letters
 // ends, then counts the set, then stores the replay. A set of delivered deliveries is
 // fixed when the replay is stored.
-func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
 	set, survey, err := s.survey(ctx, r.Filter)
 	if err != nil {
-		return sender.Replay{}, fail("looking for what to replay", err)
+		return replay.Replay{}, fail("looking for what to replay", err)
 	}
 	if err := survey.Within(notBefore); err != nil {
-		return sender.Replay{}, err
+		return replay.Replay{}, err
 	}
 	filter, err := json.Marshal(r.Filter)
 	if err != nil {
-		return sender.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
+		return replay.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
 	}
 	now := s.now()
-	r.Matched, r.CreatedAt, r.Status = survey.Preview().Count, timeOf(now), sender.ReplayRunning
+	r.Matched, r.CreatedAt, r.Status = survey.Preview().Count, timeOf(now), replay.Running
 	r.ID = newid.New("rpl_", r.CreatedAt)
 	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, timeOf(0)
 	err = s.write(ctx, func(w *work) error {
@@ -85,17 +86,17 @@ func (s *Store) CreateReplay(ctx context.Context, r sender.Replay, notBefore tim
 		return w.changed() // recordings heed replays of delivered deliveries
 	})
 	if err != nil {
-		return sender.Replay{}, fail("creating a replay", err)
+		return replay.Replay{}, fail("creating a replay", err)
 	}
 	s.Wake()
 	return r, nil
 }
 
 // PreviewReplay implements sender.ReplayStore.
-func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sender.ReplayPreview, error) {
+func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (replay.Preview, error) {
 	_, survey, err := s.survey(ctx, f)
 	if err != nil {
-		return sender.ReplayPreview{}, fail("previewing a replay", err)
+		return replay.Preview{}, fail("previewing a replay", err)
 	}
 	return survey.Preview(), nil
 }
@@ -103,7 +104,7 @@ func (s *Store) PreviewReplay(ctx context.Context, f sender.ReplayFilter) (sende
 // survey returns the set of a replay that is created now, and counts the deliveries that
 // the filter selects. It reads in short transactions: the WAL cannot be begun anew while
 // a snapshot is held.
-func (s *Store) survey(ctx context.Context, f sender.ReplayFilter) (set replaySet, survey rules.Survey, err error) {
+func (s *Store) survey(ctx context.Context, f replay.Filter) (set replaySet, survey rules.Survey, err error) {
 	set = replaySet{filter: f}
 	err = s.read(ctx, func(w *work) error { return w.begin(&set) })
 	from := set
@@ -117,7 +118,7 @@ func (s *Store) survey(ctx context.Context, f sender.ReplayFilter) (set replaySe
 }
 
 // Replay implements sender.ReplayStore.
-func (s *Store) Replay(ctx context.Context, id string) (out sender.Replay, err error) {
+func (s *Store) Replay(ctx context.Context, id string) (out replay.Replay, err error) {
 	err = s.read(ctx, func(w *work) error {
 		r, err := w.replay(id)
 		out = r.Replay
@@ -127,7 +128,7 @@ func (s *Store) Replay(ctx context.Context, id string) (out sender.Replay, err e
 }
 
 // Replays implements sender.ReplayStore.
-func (s *Store) Replays(ctx context.Context, q sender.ReplayQuery) (page []sender.Replay, err error) {
+func (s *Store) Replays(ctx context.Context, q replay.Query) (page []replay.Replay, err error) {
 	err = s.read(ctx, func(w *work) error {
 		before := int64(never)
 		if q.After != "" {
@@ -150,7 +151,7 @@ func (s *Store) Replays(ctx context.Context, q sender.ReplayQuery) (page []sende
 	return page, err
 }
 
-func (w *work) replays(query string, args ...any) (all []replay, err error) {
+func (w *work) replays(query string, args ...any) (all []replayRow, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		r, err := scanReplay(rows)
 		all = append(all, r)
@@ -160,9 +161,9 @@ func (w *work) replays(query string, args ...any) (all []replay, err error) {
 }
 
 // SetReplayStatus implements sender.ReplayStore.
-func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (out sender.Replay, err error) {
+func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status) (out replay.Replay, err error) {
 	switch to {
-	case sender.ReplayRunning, sender.ReplayPaused, sender.ReplayCancelled:
+	case replay.Running, replay.Paused, replay.Cancelled:
 	default:
 		return out, fmt.Errorf("%w status %q: a replay can be made running, paused or cancelled", sender.ErrInvalid, to)
 	}
@@ -183,7 +184,7 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.Replay
 		return fail("changing a replay", err)
 	})
 	if err != nil {
-		return sender.Replay{}, err
+		return replay.Replay{}, err
 	}
 	s.Wake()
 	return out, nil
@@ -191,11 +192,11 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to sender.Replay
 
 // endReplay stores a replay's status. If the replay has ended, it forgets what was needed
 // until then. If it runs, it may go on now.
-func (w *work) endReplay(r *replay, now int64) error {
+func (w *work) endReplay(r *replayRow, now int64) error {
 	if err := w.execs(updateReplay, string(r.Status), micros(r.FinishedAt), now, r.no); err != nil {
 		return err
 	}
-	if r.Status == sender.ReplayRunning || r.Status == sender.ReplayPaused || r.Filter.Status != sender.StatusDelivered {
+	if r.Status == replay.Running || r.Status == replay.Paused || r.Filter.Status != sender.StatusDelivered {
 		return nil
 	}
 	if err := w.execs(deleteReplayLate, r.no); err != nil {

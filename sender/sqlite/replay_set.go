@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -52,7 +53,7 @@ const (
 
 // replaySet is the set of deliveries that a replay sends, and how far it is.
 type replaySet struct {
-	filter       sender.ReplayFilter
+	filter       replay.Filter
 	replay       int64 // the replay's number; 0: none yet
 	subscription int64 // the number of the filter's; 0: any
 	boundary     int64
@@ -66,7 +67,7 @@ type position struct{ no, subscription int64 }
 
 // replayed is a delivery that a replay looks at.
 type replayed struct {
-	sender.ReplayCandidate
+	replay.Candidate
 	position
 	event  int64
 	member bool // it is in the set if the filter selects it
@@ -187,7 +188,7 @@ func comparePositions(a, b replayed) int {
 
 // selects tells whether a candidate is to be sent again.
 func (set *replaySet) selects(c *replayed) bool {
-	return c.member && set.filter.Selects(c.ReplayCandidate)
+	return c.member && set.filter.Selects(c.Candidate)
 }
 
 // survey counts the next deliveries of a set, and reports whether others follow.
@@ -195,7 +196,7 @@ func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
 	found, more, err := w.next(set, replayLook)
 	for i := range found {
 		if set.selects(&found[i]) {
-			s.Add(found[i].ReplayCandidate)
+			s.Add(found[i].Candidate)
 		}
 		set.at = found[i].position
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -35,7 +36,7 @@ const (
 )
 
 // StepReplays implements sender.DispatchStore.
-func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out sender.ReplayStep, err error) {
+func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out dispatch.ReplayStep, err error) {
 	if limit <= 0 {
 		return out, nil
 	}
@@ -53,14 +54,14 @@ func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n send
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		out = sender.ReplayStep{}
-		b := batch{work: w, Batch: sender.Batch{Announce: announce}, store: s, registry: k, now: s.now(), heads: newHeads(w)}
+		out = dispatch.ReplayStep{}
+		b := batch{work: w, Batch: dispatch.Batch{Announce: announce}, store: s, registry: k, now: s.now(), heads: newHeads(w)}
 		err = b.stepReplays(limit, &out)
 		out.Notices = b.out.Notices
 		return fail("replaying", err)
 	})
 	if err != nil {
-		return sender.ReplayStep{}, err
+		return dispatch.ReplayStep{}, err
 	}
 	return out, nil
 }
@@ -76,7 +77,7 @@ func (w *work) nextReplay() (at int64, err error) {
 
 // able is a replay that may admit up to most deliveries now.
 type able struct {
-	replay
+	replayRow
 	most int
 }
 
@@ -88,7 +89,7 @@ func (b *batch) turns(limit int) (rs []able, err error) {
 		return nil, err
 	}
 	for i := range running {
-		r := able{replay: running[i], most: limit}
+		r := able{replayRow: running[i], most: limit}
 		var ahead int
 		if err := b.row(countAhead, r.no, replayAhead).Scan(&ahead); err != nil {
 			return nil, err
@@ -117,7 +118,7 @@ func (b *batch) turns(limit int) (rs []able, err error) {
 	return rs, nil
 }
 
-func (b *batch) stepReplays(limit int, out *sender.ReplayStep) error {
+func (b *batch) stepReplays(limit int, out *dispatch.ReplayStep) error {
 	rs, err := b.turns(limit)
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (b *batch) stepReplays(limit int, out *sender.ReplayStep) error {
 }
 
 // stepReplay looks at the next deliveries of a replay, and admits up to most of them.
-func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (looked int, err error) {
+func (b *batch) stepReplay(r *able, most, look int, out *dispatch.ReplayStep) (looked int, err error) {
 	found, more, err := b.next(&r.set, look)
 	if err != nil {
 		return 0, err
@@ -191,7 +192,7 @@ func (b *batch) stepReplay(r *able, most, look int, out *sender.ReplayStep) (loo
 	if err := b.moveReplay(r); err != nil || !atEnd {
 		return looked, err
 	}
-	if err := b.endReplay(&r.replay, b.now); err != nil {
+	if err := b.endReplay(&r.replayRow, b.now); err != nil {
 		return 0, err
 	}
 	out.Finished = append(out.Finished, r.Replay)
@@ -211,7 +212,7 @@ func (b *batch) moveReplay(r *able) error {
 
 // admit makes a delivery of a replay due again, unless its subscription is deleted.
 func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
-	k := sender.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
+	k := dispatch.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
 	sub, err := b.registry.subscription(b.work, k.Subscription)
 	if err != nil || sub.gone() || sub.status == statusMissing {
 		return false, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 // another gap. After an error, call it again.
 func (s *Store) Restored(ctx context.Context) (r sender.Restoration, err error) {
 	for more := true; more; {
-		x, err := s.Expand(ctx, sender.ExpandParams{Events: 1000, Deliveries: 10_000})
+		x, err := s.Expand(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000})
 		if err != nil {
 			return sender.Restoration{}, err
 		}

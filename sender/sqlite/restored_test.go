@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -40,7 +41,7 @@ func TestRestoredCopy(t *testing.T) {
 	require.NoError(t, err)
 	seen := of(before, "a", "b", "b")
 	require.Equal(t, []int64{3, 1, 2}, []int64{seen[0].Version, seen[1].Version, seen[2].Version})
-	page, err := before.Feed(ctx, sender.FeedQuery{Viewer: sender.Operator, Limit: 100})
+	page, err := before.Feed(ctx, feed.StoreQuery{Viewer: sender.Operator, Limit: 100})
 	require.NoError(t, err)
 	require.Len(t, page.Events, 5)
 
@@ -62,7 +63,7 @@ func TestRestoredCopy(t *testing.T) {
 	c, err := after.RecordAndClaim(context.Background(), batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, 5, "the two that the copy has, and the new ones")
-	rest, err := after.Feed(ctx, sender.FeedQuery{Viewer: sender.Operator, After: page.Last, Limit: 100})
+	rest, err := after.Feed(ctx, feed.StoreQuery{Viewer: sender.Operator, After: page.Last, Limit: 100})
 	require.NoError(t, err)
 	require.Len(t, rest.Events, 3, "after the cursor of who has read all")
 	require.Greater(t, rest.Events[0].Position, done.Position)

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // tally adds to the rollup of the present minute. The store remembers its rollup from one
 // transaction to the next: nobody else writes its shard.
-func (s *Store) tally(w *work, now int64, add *sender.Rollup) error {
+func (s *Store) tally(w *work, now int64, add *history.Rollup) error {
 	if err := s.beginMinute(w, now); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Store) beginMinute(w *work, now int64) error {
 	}
 	var text []byte
 	err = w.row(selectRollup, micros(minute), s.shard).Scan(&text)
-	s.rollup = &sender.Rollup{Minute: minute, Backlog: c.Live, OldestDue: c.OldestDue}
+	s.rollup = &history.Rollup{Minute: minute, Backlog: c.Live, OldestDue: c.OldestDue}
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (s *Store) beginMinute(w *work, now int64) error {
 	return json.Unmarshal(text, s.rollup)
 }
 
-func (s *Store) writeRollup(w *work, r *sender.Rollup) error {
+func (s *Store) writeRollup(w *work, r *history.Rollup) error {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -71,14 +71,14 @@ func (s *Store) writeRollup(w *work, r *sender.Rollup) error {
 }
 
 // Rollups implements sender.HistoryStore.
-func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []sender.Rollup, err error) {
+func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	err = s.read(ctx, func(w *work) error {
 		return w.each(func(rows *sql.Rows) (bool, error) {
 			var text []byte
 			if err := rows.Scan(&text); err != nil {
 				return false, err
 			}
-			var r sender.Rollup
+			var r history.Rollup
 			if err := json.Unmarshal(text, &r); err != nil {
 				return false, err
 			}

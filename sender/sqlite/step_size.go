@@ -3,10 +3,10 @@ package sqlite
 import (
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
-var _ sender.LargeSteps = (*Store)(nil)
+var _ dispatch.LargeSteps = (*Store)(nil)
 
 const (
 	// aloneSteps is the size of a step if nobody else waits to write. With it a

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -74,9 +75,9 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	var recorded, lost atomic.Int64
 	for range stops {
 		publish(t, s, 300, 0, subscriber)
-		d, err := sender.NewDispatcher(s, keys, &sender.DispatcherConfig{
+		d, err := dispatch.New(s, keys, &dispatch.Config{
 			UnguardedTransport: answers{2 * time.Millisecond}, Logger: quiet,
-			Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
+			Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) {
 				recorded.Add(1)
 				if r.Lost {
 					lost.Add(1)

@@ -14,8 +14,12 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/damage"
 	"github.com/surehook/surehook/sender/internal/processes"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -49,11 +53,17 @@ type Store struct {
 
 	// These belong to whoever has the turn to write and holds the write lock.
 	registryCache registryCache
-	rollup        *sender.Rollup // of the last minute in which something happened
-	found         []dueDelivery  // an array for the deliveries that a claim finds; it is empty between claims
+	rollup        *history.Rollup // of the last minute in which something happened
+	found         []dueDelivery   // an array for the deliveries that a claim finds; it is empty between claims
 }
 
-var _ sender.Store[*sql.Tx] = (*Store)(nil)
+var (
+	_ sender.Store[*sql.Tx] = (*Store)(nil)
+	_ dispatch.Store        = (*Store)(nil)
+	_ history.Store         = (*Store)(nil)
+	_ replay.Store          = (*Store)(nil)
+	_ feed.Store            = (*Store)(nil)
+)
 
 // New returns a store in db. The tables must be there before it is used: see
 // [Store.Migrate].

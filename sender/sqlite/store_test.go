@@ -14,7 +14,6 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/internal/race"
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -130,7 +129,7 @@ func TestStore(t *testing.T) {
 				return storetest.Harness[*sql.Tx]{
 					Store:   s,
 					Advance: clock.advance,
-					Other: func(t *testing.T) sender.Store[*sql.Tx] {
+					Other: func(t *testing.T) storetest.Store[*sql.Tx] {
 						other, err := sqlite.New(db, &sqlite.Config{Now: clock.now})
 						require.NoError(t, err)
 						return other

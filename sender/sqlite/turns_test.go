@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // If many subscriptions have work, a claim gives a few of them turns with several
@@ -17,7 +17,7 @@ func TestTurnsStayWhole(t *testing.T) {
 	s := newStore(t, open(t, filepath.Join(t.TempDir(), "turns.db"), ""), time.Now)
 	publish(t, s, 40*owners, 100, register(t, s, owners))
 	expandAll(t, s)
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	seen := map[string]bool{}
 	for range 16 {
 		c, err := s.RecordAndClaim(t.Context(), batchOf(claimed, slots))
@@ -40,8 +40,8 @@ func TestTurnsWithoutRoomStand(t *testing.T) {
 	s := newStore(t, db, time.Now)
 	publish(t, s, 400, 100, register(t, s, 2))
 	expandAll(t, s)
-	var claimed []sender.Claimed
-	var full *sender.Target
+	var claimed []dispatch.Claimed
+	var full *dispatch.Target
 	next := func(room int) map[string]int {
 		b := batchOf(claimed, 20)
 		if full != nil {

@@ -13,6 +13,8 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -133,14 +135,14 @@ func TestOneConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tx.Commit())
 	require.NoError(t, publishInTx(ctx, s, draft(owners[0], 0)))
-	_, err = s.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+	_, err = s.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	require.NoError(t, err)
 	c, err := s.RecordAndClaim(ctx, batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, 2)
 	_, err = s.RecordAndClaim(ctx, batchOf(c.Claimed, 10))
 	require.NoError(t, err)
-	all, _, err := s.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusDelivered})
+	all, _, err := s.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDelivered})
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 }

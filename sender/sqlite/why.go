@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -23,7 +25,7 @@ const (
 )
 
 // Facts implements sender.HistoryStore.
-func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error) {
+func (s *Store) Facts(ctx context.Context, id string) (f history.Facts, err error) {
 	err = s.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
 		if err != nil {
@@ -43,7 +45,7 @@ func (s *Store) Facts(ctx context.Context, id string) (f sender.Facts, err error
 	return f, aboutDelivery(id, err)
 }
 
-func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int64) error {
+func (w *work) facts(f *history.Facts, k dispatch.DeliveryKey, d *delivery, now int64) error {
 	var held, failing, success, failure, rateAt int64
 	var settings []byte
 	h := head{subscription: k.Subscription}
@@ -89,8 +91,8 @@ func (w *work) facts(f *sender.Facts, k sender.DeliveryKey, d *delivery, now int
 }
 
 // ahead counts the deliveries that go before one that is due, in the order of batch.due.
-func (w *work) ahead(h *head, k sender.DeliveryKey, l *live, now int64) (n int, err error) {
-	const most = sender.MaxAhead + 1
+func (w *work) ahead(h *head, k dispatch.DeliveryKey, l *live, now int64) (n int, err error) {
+	const most = history.MaxAhead + 1
 	count := func(query string, args ...any) {
 		if err == nil {
 			var more int

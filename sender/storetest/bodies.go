@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func bodyRules[Tx any]() []rule[Tx] {
@@ -28,9 +30,9 @@ func (w *world[Tx]) sized(n int) sender.Draft {
 
 // claimWithin claims the due deliveries under a bound of bytes, and returns the number
 // of bytes claimed.
-func (w *world[Tx]) claimWithin(bound int64) (claimed []sender.Claimed, size int64) {
+func (w *world[Tx]) claimWithin(bound int64) (claimed []dispatch.Claimed, size int64) {
 	w.Helper()
-	claimed = w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(plenty), Bytes: bound}).Claimed
+	claimed = w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty), Bytes: bound}).Claimed
 	seen := map[int64]bool{}
 	for _, c := range claimed {
 		w.check(len(c.Body) > 0, "a delivery of %s was claimed without its body", c.Event.ID)
@@ -155,13 +157,13 @@ func bodiesPayloads[Tx any](w *world[Tx]) {
 func bodiesRedacted[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	c := w.claimOne()
-	w.redact(sender.RedactParams{Object: d.Object})
+	w.redact(history.RedactParams{Object: d.Object})
 	read, err := w.Store.Payloads(w.ctx, []int64{c.Key.Event})
 	w.noError(err, "reading events")
 	p, there := read[c.Key.Event]
 	w.check(there, "a redacted event is not there")
 	w.equal(len(p.Body), 0, "bytes of a redacted event's body")
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	w.claimNothing("after a delivery of a redacted event was given back")
 	w.equal(w.delivery(d.ID, sub).Status, sender.StatusCancelled, "status")
 }

@@ -7,11 +7,13 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 type (
 	announceFunc = func(n sender.Notice) (sender.Draft, bool)
-	decideFunc   = func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
+	decideFunc   = func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision
 )
 
 // copies are drafts with the same content, as other events about other objects.
@@ -45,76 +47,76 @@ func (b otherDrafts) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft
 // otherStep takes another step than it is asked for, or tells of another than it has taken.
 type otherStep struct {
 	store
-	ask    func(*sender.ExpandParams, *sender.Batch)
-	answer func(*sender.Expanded, *sender.Claims)
+	ask    func(*dispatch.ExpandParams, *dispatch.Batch)
+	answer func(*dispatch.Expanded, *dispatch.Claims)
 }
 
-func (b otherStep) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b otherStep) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	b.ask(&p, &batch)
 	x, c, err := b.store.Step(ctx, p, batch)
 	b.answer(&x, &c)
 	return x, c, err
 }
 
-func onStep(ask func(*sender.ExpandParams, *sender.Batch)) func(store) store {
-	return func(s store) store { return otherStep{s, ask, func(*sender.Expanded, *sender.Claims) {}} }
+func onStep(ask func(*dispatch.ExpandParams, *dispatch.Batch)) func(store) store {
+	return func(s store) store { return otherStep{s, ask, func(*dispatch.Expanded, *dispatch.Claims) {}} }
 }
 
-func onStepped(answer func(*sender.Expanded, *sender.Claims)) func(store) store {
-	return func(s store) store { return otherStep{s, func(*sender.ExpandParams, *sender.Batch) {}, answer} }
+func onStepped(answer func(*dispatch.Expanded, *dispatch.Claims)) func(store) store {
+	return func(s store) store { return otherStep{s, func(*dispatch.ExpandParams, *dispatch.Batch) {}, answer} }
 }
 
 // onExpand leaves a step that is to expand nothing as it is.
-func onExpand(change func(*sender.ExpandParams)) func(store) store {
-	return onStep(func(p *sender.ExpandParams, _ *sender.Batch) {
-		if *p != (sender.ExpandParams{}) {
+func onExpand(change func(*dispatch.ExpandParams)) func(store) store {
+	return onStep(func(p *dispatch.ExpandParams, _ *dispatch.Batch) {
+		if *p != (dispatch.ExpandParams{}) {
 			change(p)
 		}
 	})
 }
 
-func onExpanded(change func(*sender.Expanded)) func(store) store {
-	return onStepped(func(x *sender.Expanded, _ *sender.Claims) { change(x) })
+func onExpanded(change func(*dispatch.Expanded)) func(store) store {
+	return onStepped(func(x *dispatch.Expanded, _ *dispatch.Claims) { change(x) })
 }
 
-func onBatch(change func(*sender.Batch)) func(store) store {
-	return onStep(func(_ *sender.ExpandParams, batch *sender.Batch) { change(batch) })
+func onBatch(change func(*dispatch.Batch)) func(store) store {
+	return onStep(func(_ *dispatch.ExpandParams, batch *dispatch.Batch) { change(batch) })
 }
 
-func onClaim(change func(*sender.ClaimParams)) func(store) store {
-	return onBatch(func(batch *sender.Batch) { change(&batch.Claim) })
+func onClaim(change func(*dispatch.ClaimParams)) func(store) store {
+	return onBatch(func(batch *dispatch.Batch) { change(&batch.Claim) })
 }
 
-func onClaims(change func(*sender.Claims)) func(store) store {
-	return onStepped(func(_ *sender.Expanded, c *sender.Claims) { change(c) })
+func onClaims(change func(*dispatch.Claims)) func(store) store {
+	return onStepped(func(_ *dispatch.Expanded, c *dispatch.Claims) { change(c) })
 }
 
-func onClaimed(change func(*sender.Claimed)) func(store) store {
-	return onClaims(func(c *sender.Claims) {
+func onClaimed(change func(*dispatch.Claimed)) func(store) store {
+	return onClaims(func(c *dispatch.Claims) {
 		for i := range c.Claimed {
 			change(&c.Claimed[i])
 		}
 	})
 }
 
-func onDecide(other func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision) func(store) store {
-	return onBatch(func(batch *sender.Batch) {
+func onDecide(other func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision) func(store) store {
+	return onBatch(func(batch *dispatch.Batch) {
 		decide := batch.Decide
-		batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		batch.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			return other(decide, l, h, r, now)
 		}
 	})
 }
 
-func onLive(change func(*sender.Live)) func(store) store {
-	return onDecide(func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func onLive(change func(*dispatch.Live)) func(store) store {
+	return onDecide(func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		change(&l)
 		return decide(l, h, r, now)
 	})
 }
 
-func onDecision(change func(*sender.Decision)) func(store) store {
-	return onDecide(func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func onDecision(change func(*dispatch.Decision)) func(store) store {
+	return onDecide(func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		change(&dec)
 		return dec
@@ -122,7 +124,7 @@ func onDecision(change func(*sender.Decision)) func(store) store {
 }
 
 // losing are results, of which some come too late.
-func losing(results []sender.Result, late func(sender.Result) bool) []sender.Result {
+func losing(results []dispatch.Result, late func(dispatch.Result) bool) []dispatch.Result {
 	results = slices.Clone(results)
 	for i, r := range results {
 		if late(r) {
@@ -135,16 +137,16 @@ func losing(results []sender.Result, late func(sender.Result) bool) []sender.Res
 // inFlightLost drops the results of subscriptions that have ended.
 type inFlightLost struct {
 	store
-	subscription map[sender.DeliveryKey]string
+	subscription map[dispatch.DeliveryKey]string
 	ended        map[string]bool
 }
 
 func newInFlightLost(s store) inFlightLost {
-	return inFlightLost{s, map[sender.DeliveryKey]string{}, map[string]bool{}}
+	return inFlightLost{s, map[dispatch.DeliveryKey]string{}, map[string]bool{}}
 }
 
-func (b inFlightLost) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
-	batch.Results = losing(batch.Results, func(r sender.Result) bool { return b.ended[b.subscription[r.Key]] })
+func (b inFlightLost) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	batch.Results = losing(batch.Results, func(r dispatch.Result) bool { return b.ended[b.subscription[r.Key]] })
 	x, c, err := b.store.Step(ctx, p, batch)
 	for _, d := range c.Claimed {
 		b.subscription[d.Key] = d.Target.Subscription
@@ -162,10 +164,10 @@ func onDue(change func(due, now time.Time) time.Time) func(store) store {
 	return func(s store) store { return otherDue{s, change} }
 }
 
-func (b otherDue) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
-	decided := map[sender.DeliveryKey]time.Time{}
+func (b otherDue) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	decided := map[dispatch.DeliveryKey]time.Time{}
 	decide := batch.Decide
-	batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	batch.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		if dec.Status == sender.StatusAwaitingRetry {
 			decided[l.Key] = dec.Due
@@ -200,20 +202,20 @@ func (b otherDelivery) Delivery(ctx context.Context, id string) (sender.Delivery
 // otherPage lists other deliveries than those asked for, or others than there are.
 type otherPage struct {
 	store
-	ask    func(*sender.DeliveryQuery)
-	answer func(sender.DeliveryQuery, []sender.Delivery) []sender.Delivery
+	ask    func(*history.DeliveryQuery)
+	answer func(history.DeliveryQuery, []sender.Delivery) []sender.Delivery
 }
 
-func onQuery(change func(*sender.DeliveryQuery)) func(store) store {
-	same := func(_ sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery { return page }
+func onQuery(change func(*history.DeliveryQuery)) func(store) store {
+	same := func(_ history.DeliveryQuery, page []sender.Delivery) []sender.Delivery { return page }
 	return func(s store) store { return otherPage{s, change, same} }
 }
 
-func onPage(change func(sender.DeliveryQuery, []sender.Delivery) []sender.Delivery) func(store) store {
-	return func(s store) store { return otherPage{s, func(*sender.DeliveryQuery) {}, change} }
+func onPage(change func(history.DeliveryQuery, []sender.Delivery) []sender.Delivery) func(store) store {
+	return func(s store) store { return otherPage{s, func(*history.DeliveryQuery) {}, change} }
 }
 
-func (b otherPage) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+func (b otherPage) Deliveries(ctx context.Context, q history.DeliveryQuery) ([]sender.Delivery, string, error) {
 	b.ask(&q)
 	page, next, err := b.store.Deliveries(ctx, q)
 	return b.answer(q, page), next, err
@@ -250,14 +252,14 @@ func (b otherSubscriptions) Subscriptions(ctx context.Context, q sender.Subscrip
 
 type otherFacts struct {
 	store
-	change func(*sender.Facts)
+	change func(*history.Facts)
 }
 
-func onFacts(change func(*sender.Facts)) func(store) store {
+func onFacts(change func(*history.Facts)) func(store) store {
 	return func(s store) store { return otherFacts{s, change} }
 }
 
-func (b otherFacts) Facts(ctx context.Context, id string) (sender.Facts, error) {
+func (b otherFacts) Facts(ctx context.Context, id string) (history.Facts, error) {
 	f, err := b.store.Facts(ctx, id)
 	b.change(&f)
 	return f, err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -18,8 +18,8 @@ type (
 // how events are expanded, results recorded or deliveries claimed overrides Step: see
 // stepping.
 type store interface {
-	sender.Store[tx]
-	sender.Stepper
+	storetest.Store[tx]
+	dispatch.Stepper
 }
 
 // breakage is a way to break a store, with the checks of the suite that must bite.
@@ -32,10 +32,10 @@ type breakage struct {
 type checks []string
 
 // sound is a store that takes a step in two transactions.
-type sound struct{ sender.Store[tx] }
+type sound struct{ storetest.Store[tx] }
 
-func (s sound) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (x sender.Expanded, c sender.Claims, err error) {
-	if p != (sender.ExpandParams{}) {
+func (s sound) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (x dispatch.Expanded, c dispatch.Claims, err error) {
+	if p != (dispatch.ExpandParams{}) {
 		if x, err = s.Expand(ctx, p); err != nil {
 			return x, c, err
 		}
@@ -48,13 +48,13 @@ func (s sound) Step(ctx context.Context, p sender.ExpandParams, batch sender.Bat
 // and RecordAndClaim too.
 type stepping struct{ store }
 
-func (s stepping) Expand(ctx context.Context, p sender.ExpandParams) (sender.Expanded, error) {
-	x, _, err := s.Step(ctx, p, sender.Batch{})
+func (s stepping) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
+	x, _, err := s.Step(ctx, p, dispatch.Batch{})
 	return x, err
 }
 
-func (s stepping) RecordAndClaim(ctx context.Context, batch sender.Batch) (sender.Claims, error) {
-	_, c, err := s.Step(ctx, sender.ExpandParams{}, batch)
+func (s stepping) RecordAndClaim(ctx context.Context, batch dispatch.Batch) (dispatch.Claims, error) {
+	_, c, err := s.Step(ctx, dispatch.ExpandParams{}, batch)
 	return c, err
 }
 
@@ -65,6 +65,6 @@ type rollsBack interface {
 
 // timeOf is a store's time.
 func timeOf(ctx context.Context, s store) (time.Time, error) {
-	_, c, err := s.Step(ctx, sender.ExpandParams{}, sender.Batch{})
+	_, c, err := s.Step(ctx, dispatch.ExpandParams{}, dispatch.Batch{})
 	return c.Now, err
 }

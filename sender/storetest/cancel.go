@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func cancelRules[Tx any]() []rule[Tx] {
@@ -39,10 +41,10 @@ func (w *world[Tx]) sweep(limit int) (ended int) {
 func (w *world[Tx]) statuses(sub string) map[sender.Status]int {
 	w.Helper()
 	n := map[sender.Status]int{}
-	for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
+	for _, d := range w.list(history.DeliveryQuery{Subscription: sub}) {
 		n[d.Status]++
 		w.equal(w.get(d.ID).Status, d.Status, "status of %s, read alone and in a list", d.ID)
-		w.check(slices.ContainsFunc(w.list(sender.DeliveryQuery{Subscription: sub, Status: d.Status}), func(l sender.Delivery) bool { return l.ID == d.ID }), "%s, which is %s, is not in the list of those", d.ID, d.Status)
+		w.check(slices.ContainsFunc(w.list(history.DeliveryQuery{Subscription: sub, Status: d.Status}), func(l sender.Delivery) bool { return l.ID == d.ID }), "%s, which is %s, is not in the list of those", d.ID, d.Status)
 	}
 	return n
 }
@@ -51,19 +53,19 @@ func cancelLive[Tx any](w *world[Tx]) {
 	owners, subs := w.crowd(2, 3)
 	sibling := w.subscribe(owners[0], "only.addressed")
 	w.backlog(owners[0], sibling, 3)
-	var first sender.Claimed
+	var first dispatch.Claimed
 	for _, c := range w.claim(6) { // at least one of each
 		if c.Target.Subscription == subs[0] && first.Token == 0 {
 			first = c
 			continue
 		}
-		w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+		w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	}
 	w.record(result(first, sender.ClassTimeout)) // one awaits its retry, two are pending
 	w.unsubscribe(subs[0])
 	cancelled := map[sender.Status]int{sender.StatusCancelled: 3}
 	w.equal(w.statuses(subs[0]), cancelled, "statuses after the deletion")
-	for _, d := range w.list(sender.DeliveryQuery{Subscription: subs[0]}) {
+	for _, d := range w.list(history.DeliveryQuery{Subscription: subs[0]}) {
 		w.check(d.NextAttemptAt.IsZero() && !d.InFlight, "a cancelled delivery has a next attempt, or one in flight")
 	}
 	w.Advance(retryDelay(1) + time.Second)
@@ -80,11 +82,11 @@ func cancelEnded[Tx any](w *world[Tx]) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	w.backlog(owner, sub, 2)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		if r.Class == sender.ClassNone {
-			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		}
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 	}
 	claimed := w.claim(plenty)
 	w.record(result(claimed[0], sender.ClassNone), result(claimed[1], sender.ClassStatus))
@@ -113,8 +115,8 @@ func cancelInFlightFails[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	r := result(w.claimOne(), sender.ClassTimeout)
 	w.unsubscribe(sub)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
 	}
 	w.record(r)
 	for _, when := range []string{"after the failure", "after a sweep"} {

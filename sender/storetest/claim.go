@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func claimRules[Tx any]() []rule[Tx] {
@@ -31,7 +32,7 @@ func claimFields[Tx any](w *world[Tx]) {
 	first.Version = 41
 	w.publish(first, second)
 	w.expand()
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Token: 1<<63 - 1, Lanes: lanes(10)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Token: 1<<63 - 1, Lanes: lanes(10)})
 	w.equal(len(claims.Claimed), 2, "deliveries claimed")
 	w.equal(len(claims.Recorded)+len(claims.Interrupted), 0, "results recorded by a claim of fresh deliveries")
 	want := map[string]sender.Draft{first.ID: first, second.ID: second}
@@ -70,20 +71,20 @@ func claimInterrupted[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	lost := w.claimOne()
 	w.Advance(lease + time.Second)
-	var asked []sender.Live
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	var asked []dispatch.Live
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		asked = append(asked, l)
 		w.equal([]any{r.Key, r.Token, r.Number, r.Class, r.Duration, r.StatusCode, r.Chance}, []any{lost.Key, lost.Token, 1, sender.ClassInterrupted, time.Duration(0), 0, 0.625}, "key, token, number, class, duration, status code and chance of the lost attempt's result")
 		w.sameTime(r.StartedAt, lost.At, "start of the lost attempt")
 		w.check(r.Error != "", "the lost attempt's result does not say what happened")
 		return decide(l, h, r, now)
 	}
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Chance: 0.625, Lanes: lanes(10)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Chance: 0.625, Lanes: lanes(10)})
 	w.check(len(asked) > 0, "Decide was not called for the lost attempt")
 	last := asked[len(asked)-1]
 	w.sameTime(last.First, lost.At, "First that Decide was given")
 	last.First = time.Time{}
-	w.equal(last, sender.Live{Key: lost.Key, Number: 1, Tries: 1}, "row that Decide was given")
+	w.equal(last, dispatch.Live{Key: lost.Key, Number: 1, Tries: 1}, "row that Decide was given")
 	w.equal(len(claims.Claimed), 1, "deliveries claimed")
 	w.equal(claims.Claimed[0].Number, 2, "number of the next attempt")
 	w.equal(len(claims.Interrupted), 1, "interrupted attempts")
@@ -102,7 +103,7 @@ func claimInterruptedEnds[Tx any](w *world[Tx]) {
 		w.equal(c.Number, n+1, "number of the attempt")
 		w.Advance(lease + time.Second)
 	}
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
 	w.equal(len(claims.Claimed), 0, "deliveries claimed after the last try was lost")
 	w.equal(len(claims.Interrupted), 1, "interrupted attempts")
 	w.equal(claims.Interrupted[0].Decision.Status, sender.StatusDeadLettered, "decision")
@@ -118,10 +119,10 @@ func claimInterruptedLater[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	w.claimOne()
 	w.Advance(lease + time.Second)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
 	}
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
 	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{0, 1}, "deliveries claimed, and attempts interrupted")
 	read := w.delivery(d.ID, sub)
 	w.equal([]any{read.Status, read.InFlight, read.AttemptCount}, []any{sender.StatusAwaitingRetry, false, 1}, "status, in flight and attempts")
@@ -144,8 +145,8 @@ func claimConcurrently[Tx any](w *world[Tx]) {
 	var (
 		wg      sync.WaitGroup
 		mu      sync.Mutex
-		claimed = map[sender.DeliveryKey]int{}
-		batch   = sender.Batch{Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(7)}}
+		claimed = map[dispatch.DeliveryKey]int{}
+		batch   = dispatch.Batch{Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(7)}}
 	)
 	for range claimers {
 		wg.Go(func() {
@@ -182,11 +183,11 @@ func claimOrder[Tx any](w *world[Tx]) {
 	w.backlog(owner, sub, 6)
 	claimed := w.claim(plenty)
 	minutes := []int{40, 10, 60, 20, 50, 30} // until each is due again
-	due := map[sender.DeliveryKey]int{}
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Duration(due[r.Key]) * time.Minute), Health: h}
+	due := map[dispatch.DeliveryKey]int{}
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Duration(due[r.Key]) * time.Minute), Health: h}
 	}
-	var results []sender.Result
+	var results []dispatch.Result
 	for i, c := range claimed {
 		due[c.Key] = minutes[i]
 		results = append(results, result(c, sender.ClassTimeout))
@@ -225,12 +226,12 @@ func claimNotBefore[Tx any](w *world[Tx]) {
 func claimAfterRecord[Tx any](w *world[Tx]) {
 	w.one()
 	c := w.claimOne()
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
 	}
-	claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{
-		Results: []sender.Result{result(c, sender.ClassReset)}, Decide: w.decide,
-		Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(1)},
+	claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{
+		Results: []dispatch.Result{result(c, sender.ClassReset)}, Decide: w.decide,
+		Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(1)},
 	})
 	w.noError(err, "recording and claiming")
 	w.equal([]int{len(claims.Recorded), len(claims.Claimed)}, []int{1, 1}, "results recorded, and deliveries claimed")
@@ -238,7 +239,7 @@ func claimAfterRecord[Tx any](w *world[Tx]) {
 }
 
 func claimNextDue[Tx any](w *world[Tx]) {
-	full := sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
+	full := dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
 	w.check(w.claimBy(full).NextDue.IsZero(), "NextDue of an empty store is set")
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
@@ -246,7 +247,7 @@ func claimNextDue[Tx any](w *world[Tx]) {
 	w.backlog(owner, sub, 3)
 	w.backlog(owner, other, 1)
 
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(1)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(1)})
 	w.equal(len(claims.Claimed), 1, "deliveries claimed")
 	soon := claims.Now.Add(time.Millisecond)
 	w.check(!claims.NextDue.IsZero() && claims.NextDue.Before(soon), "NextDue with work that the slots kept from being claimed: got %v, want at most about %v", claims.NextDue, claims.Now)
@@ -254,12 +255,12 @@ func claimNextDue[Tx any](w *world[Tx]) {
 	w.equal(len(rest.Claimed), 3, "deliveries claimed")
 
 	delays := []time.Duration{30 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute}
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		delay := delays[0]
 		delays = append(delays[1:], delay) // whatever the number of calls, all four differ
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(delay), Health: h}
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(delay), Health: h}
 	}
-	due := map[sender.DeliveryKey]time.Time{}
+	due := map[dispatch.DeliveryKey]time.Time{}
 	for _, c := range append(claims.Claimed, rest.Claimed...) {
 		due[c.Key] = w.record(result(c, sender.ClassTimeout))[0].Decision.Due
 	}
@@ -296,14 +297,14 @@ func claimWakeups[Tx any](w *world[Tx]) {
 	var (
 		workers, publishing sync.WaitGroup
 		mu                  sync.Mutex
-		claimed             = map[sender.DeliveryKey]int{}
+		claimed             = map[dispatch.DeliveryKey]int{}
 		stop                = make(chan struct{})
 	)
 	step := func() error {
-		if _, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 5, Deliveries: 10}); err != nil {
+		if _, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 5, Deliveries: 10}); err != nil {
 			return fmt.Errorf("expanding: %w", err)
 		}
-		c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(5)}})
+		c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(5)}})
 		if err != nil {
 			return fmt.Errorf("claiming: %w", err)
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func closeRules[Tx any]() []rule[Tx] {
@@ -67,7 +69,7 @@ func closeEnds[Tx any](w *world[Tx]) {
 		})
 	}
 	still(2, "while two attempts are in flight")
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		if r.Class == sender.ClassStatus {
 			dec.Status = sender.StatusDeadLettered
@@ -113,7 +115,7 @@ func closeWaits[Tx any](w *world[Tx]) {
 		for _, sub := range []string{first, last} {
 			w.equal(w.read(sub).Status, sender.SubscriptionClosing, "status of a closing subscription before everything is expanded and sent")
 		}
-		x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+		x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
 		w.noError(err, "expanding")
 		if !x.More {
 			break
@@ -192,7 +194,7 @@ func closeRedelivered[Tx any](w *world[Tx]) {
 	claimed := w.claim(plenty)
 	w.record(result(claimed[0], sender.ClassNone))
 	w.close(sub)
-	w.redeliver(w.list(sender.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})[0].ID)
+	w.redeliver(w.list(history.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})[0].ID)
 	w.record(result(claimed[1], sender.ClassNone))
 	w.sweep(100)
 	w.equal(w.read(sub).Status, sender.SubscriptionClosing, "status while a redelivery is due")

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // compareCounts compares the counts with the lists.
 func (m *model[Tx]) compareCounts() {
 	got, err := m.Store.Counts(m.ctx)
 	m.noError(err, "counting")
-	want := sender.Counts{At: got.At, OldestDue: got.OldestDue, Subscriptions: map[sender.SubscriptionStatus]int64{}, Notices: int64(m.noticed)}
+	want := history.Counts{At: got.At, OldestDue: got.OldestDue, Subscriptions: map[sender.SubscriptionStatus]int64{}, Notices: int64(m.noticed)}
 	limited := map[string]bool{}
 	m.inTx(func(tx Tx) error {
 		list, err := m.Store.SubscriptionsTx(m.ctx, tx, "", "", plenty)
@@ -27,7 +29,7 @@ func (m *model[Tx]) compareCounts() {
 		return err
 	})
 	var earliest, latest time.Time // bounds of OldestDue: a store may leave out deliveries that are limited
-	for _, d := range m.list(sender.DeliveryQuery{Limit: 200}) {
+	for _, d := range m.list(history.DeliveryQuery{Limit: 200}) {
 		if d.Status == sender.StatusDeadLettered {
 			want.DeadLettered++
 		}
@@ -60,7 +62,7 @@ func (m *model[Tx]) compareCounts() {
 }
 
 // counted ends the test unless Counts returns these figures.
-func (w *world[Tx]) counted(want sender.Counts, when string) {
+func (w *world[Tx]) counted(want history.Counts, when string) {
 	w.Helper()
 	got, err := w.Store.Counts(w.ctx)
 	w.noError(err, "counting %s", when)
@@ -73,44 +75,44 @@ func (w *world[Tx]) counted(want sender.Counts, when string) {
 
 func queryCounts[Tx any](w *world[Tx]) {
 	type by = map[sender.SubscriptionStatus]int64
-	w.counted(sender.Counts{Subscriptions: by{}}, "of nothing")
+	w.counted(history.Counts{Subscriptions: by{}}, "of nothing")
 	owner := w.subscriber()
 	a, b := w.subscribe(owner, "*"), w.subscribe(owner, "a.*")
 	w.publish(w.draft("a.b"), w.draft("a.b"))
-	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Unexpanded: 2}, "before the expansion")
+	w.counted(history.Counts{Subscriptions: by{"active": 2}, Unexpanded: 2}, "before the expansion")
 	first := w.now()
 	w.expand()
 	w.Advance(time.Minute)
-	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Live: 4, OldestDue: first}, "once expanded")
+	w.counted(history.Counts{Subscriptions: by{"active": 2}, Live: 4, OldestDue: first}, "once expanded")
 	w.pause(a)
-	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 2, Held: 2, OldestDue: first}, "one of them paused")
+	w.counted(history.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 2, Held: 2, OldestDue: first}, "one of them paused")
 	w.publish(w.draft("a.c"))
 	w.expand()
-	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 3, Held: 3, OldestDue: first}, "with an event for both")
-	w.decide = func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
+	w.counted(history.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 3, Held: 3, OldestDue: first}, "with an event for both")
+	w.decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
 	}
 	claimed := w.claim(plenty)
-	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 3, Held: 3}, "in flight")
+	w.counted(history.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 3, Held: 3}, "in flight")
 	w.disable(b)
 	w.record(result(claimed[0], sender.ClassStatus))
-	w.counted(sender.Counts{Subscriptions: by{"disabled": 1, "paused": 1}, Held: 5, DeadLettered: 1, Notices: 1}, "with one dead-lettered")
+	w.counted(history.Counts{Subscriptions: by{"disabled": 1, "paused": 1}, Held: 5, DeadLettered: 1, Notices: 1}, "with one dead-lettered")
 	w.Advance(2 * lease) // the two others are lost
 	w.resume(a, sender.Resume{})
-	w.counted(sender.Counts{Subscriptions: by{"disabled": 1, "active": 1}, Live: 3, Held: 2, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "one of them resumed")
+	w.counted(history.Counts{Subscriptions: by{"disabled": 1, "active": 1}, Live: 3, Held: 2, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "one of them resumed")
 	w.unsubscribe(b)
-	w.counted(sender.Counts{Subscriptions: by{"active": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "one of them deleted")
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "one of them deleted")
 	w.sweep(100)
-	w.counted(sender.Counts{Subscriptions: by{"active": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "and swept")
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "and swept")
 	w.close(a)
-	w.counted(sender.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "the other closing")
+	w.counted(history.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "the other closing")
 	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, a) })
-	w.counted(sender.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "a deletion rolled back")
+	w.counted(history.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "a deletion rolled back")
 
 	c := w.read(w.subscribe(owner, "only.addressed"))
 	c.Settings.MaxInFlight = 1
 	w.update(c)
 	w.backlog(owner, c.ID, 2)
 	w.claim(plenty)
-	w.counted(sender.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1}, "with one that waits for another")
+	w.counted(history.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1}, "with one that waits for another")
 }

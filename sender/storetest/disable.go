@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func disableRules[Tx any]() []rule[Tx] {
@@ -16,7 +17,7 @@ func disableRules[Tx any]() []rule[Tx] {
 }
 
 // disabling is the suite's policy, except that failures by a reset disable.
-func disabling(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func disabling(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 	dec := decide(l, h, r, now)
 	if r.Class == sender.ClassReset || r.Class == sender.ClassInterrupted {
 		dec.Disable = "it broke"
@@ -28,20 +29,20 @@ func disabling(l sender.Live, h sender.Health, r sender.Result, now time.Time) s
 func disableActive[Tx any](w *world[Tx]) {
 	_, subs := w.crowd(2, 4)
 	w.decide = disabling
-	var own []sender.Claimed
+	var own []dispatch.Claimed
 	for _, c := range w.claim(2) {
 		if c.Target.Subscription == subs[0] {
 			own = append(own, c)
 		}
 	}
 	w.Advance(time.Second)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := disabling(l, h, r, now)
 		dec.Due = now // would be claimed at once
 		return dec
 	}
-	claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{
-		Results: []sender.Result{result(own[0], sender.ClassReset)}, Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
+	claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{
+		Results: []dispatch.Result{result(own[0], sender.ClassReset)}, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
 	})
 	w.noError(err, "recording and claiming")
 	for _, c := range claims.Claimed {
@@ -63,7 +64,7 @@ func disableBatch[Tx any](w *world[Tx]) {
 	_, subs := w.crowd(1, 3)
 	claimed := w.claim(plenty)
 	w.decide = disabling
-	claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide, Results: []sender.Result{
+	claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide, Results: []dispatch.Result{
 		result(claimed[0], sender.ClassReset), result(claimed[1], sender.ClassReset), result(claimed[2], sender.ClassNone),
 	}})
 	w.noError(err, "recording")
@@ -89,7 +90,7 @@ func disableOthers[Tx any](w *world[Tx]) {
 		change(sub)
 		want := w.read(sub)
 		w.Advance(time.Second)
-		claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: disabling, Results: []sender.Result{result(c, sender.ClassReset)}})
+		claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: disabling, Results: []dispatch.Result{result(c, sender.ClassReset)}})
 		w.noError(err, "recording")
 		w.equal(len(claims.Notices), 1, "notices stored, %s", name)
 		w.equal(claims.Notices[0].Kind, sender.NoticeFailing, "kind of the notice stored, %s", name)
@@ -114,7 +115,7 @@ func disableLost[Tx any](w *world[Tx]) {
 	claimed := 0 // of those that were due before the lease had ended
 	var notices []sender.Notice
 	for range 4 {
-		claims := w.claimBy(sender.ClaimParams{Lease: time.Hour, Lanes: lanes(1)})
+		claims := w.claimBy(dispatch.ClaimParams{Lease: time.Hour, Lanes: lanes(1)})
 		claimed += len(claims.Claimed)
 		for _, found := range claims.Interrupted {
 			for _, c := range claims.Claimed {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func expandRules[Tx any]() []rule[Tx] {
@@ -34,7 +36,7 @@ func expandChunks[Tx any](w *world[Tx]) {
 	w.publish(drafts...)
 	made := 0
 	for more := true; more; {
-		x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 2, Deliveries: chunk})
+		x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 2, Deliveries: chunk})
 		w.noError(err, "expanding")
 		w.check(x.Deliveries <= 2*chunk, "a call made %d deliveries, about %d were asked for", x.Deliveries, chunk)
 		w.check(x.More || x.Deliveries+made == events*subscriptions, "More is not set after %d of %d deliveries", x.Deliveries+made, events*subscriptions)
@@ -52,13 +54,13 @@ func (w *world[Tx]) exactlyOnce(drafts []sender.Draft, subscriptions int) {
 	w.Helper()
 	for _, d := range drafts {
 		seen := map[string]bool{}
-		for _, delivery := range w.list(sender.DeliveryQuery{Event: d.ID}) {
+		for _, delivery := range w.list(history.DeliveryQuery{Event: d.ID}) {
 			w.check(!seen[delivery.Subscription], "event %s has two deliveries to %s", d.ID, delivery.Subscription)
 			seen[delivery.Subscription] = true
 		}
 		w.equal(len(seen), subscriptions, "deliveries of event %s", d.ID)
 	}
-	w.equal(len(w.list(sender.DeliveryQuery{})), len(drafts)*subscriptions, "deliveries in all")
+	w.equal(len(w.list(history.DeliveryQuery{})), len(drafts)*subscriptions, "deliveries in all")
 }
 
 func expandBetween[Tx any](w *world[Tx]) {
@@ -69,11 +71,11 @@ func expandBetween[Tx any](w *world[Tx]) {
 	}
 	first, second := w.draft("a.b"), w.draft("a.b")
 	w.publish(first)
-	x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 10, Deliveries: 3})
+	x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 3})
 	w.noError(err, "expanding")
 	w.check(x.More, "More is not set after %d of 10 deliveries", x.Deliveries)
 	had := map[string]bool{}
-	for _, d := range w.list(sender.DeliveryQuery{Event: first.ID}) {
+	for _, d := range w.list(history.DeliveryQuery{Event: first.ID}) {
 		had[d.Subscription] = true
 	}
 	w.equal(len(had), x.Deliveries, "deliveries listed")
@@ -83,10 +85,10 @@ func expandBetween[Tx any](w *world[Tx]) {
 	}
 	young := w.subscribe(owner, "*")
 	w.publish(second)
-	w.expandBy(sender.ExpandParams{Events: 10, Deliveries: 3})
+	w.expandBy(dispatch.ExpandParams{Events: 10, Deliveries: 3})
 	w.equal(w.events(young), sorted(second), "events of the subscription made between the chunks")
-	w.equal(len(w.list(sender.DeliveryQuery{Event: first.ID})), len(had)+1, "deliveries of the event in whose middle subscriptions were deleted")
-	w.equal(len(w.list(sender.DeliveryQuery{Event: second.ID})), len(had)+2, "deliveries of the later event")
+	w.equal(len(w.list(history.DeliveryQuery{Event: first.ID})), len(had)+1, "deliveries of the event in whose middle subscriptions were deleted")
+	w.equal(len(w.list(history.DeliveryQuery{Event: second.ID})), len(had)+2, "deliveries of the later event")
 }
 
 func expandConcurrently[Tx any](w *world[Tx]) {
@@ -109,7 +111,7 @@ func expandConcurrently[Tx any](w *world[Tx]) {
 			// A call that finds another one at work returns zero, so only
 			// the count tells the end.
 			for made.Load() < events*subscriptions && ctx.Err() == nil {
-				x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 3, Deliveries: 7})
+				x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 3, Deliveries: 7})
 				if err != nil {
 					w.Errorf("expanding: %v", err)
 					stop()
@@ -133,41 +135,41 @@ func expandDue[Tx any](w *world[Tx]) {
 
 func expandInStep[Tx any](w *world[Tx]) {
 	sub := w.subscribe(w.subscriber(), "*")
-	all := sender.ExpandParams{Events: 10, Deliveries: 10}
-	var last []sender.Claimed
+	all := dispatch.ExpandParams{Events: 10, Deliveries: 10}
+	var last []dispatch.Claimed
 	for range 3 {
 		d := w.draft("a.b")
 		w.publish(d)
-		b := sender.Batch{Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}}
+		b := dispatch.Batch{Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}}
 		for _, c := range last {
 			b.Results = append(b.Results, result(c, sender.ClassNone))
 		}
-		x, c := w.dispatch(sender.ExpandParams{}, sender.Batch{Decide: w.decide, Claim: b.Claim})
-		w.equal(x, sender.Expanded{}, "expansion by a step that is to expand nothing")
+		x, c := w.dispatch(dispatch.ExpandParams{}, dispatch.Batch{Decide: w.decide, Claim: b.Claim})
+		w.equal(x, dispatch.Expanded{}, "expansion by a step that is to expand nothing")
 		w.equal(len(c.Claimed), 0, "deliveries claimed by a step that is to expand nothing")
 		x, c = w.dispatch(all, b)
-		w.equal(x, sender.Expanded{Events: 1, Deliveries: 1}, "expansion by a step")
+		w.equal(x, dispatch.Expanded{Events: 1, Deliveries: 1}, "expansion by a step")
 		w.equal(len(c.Recorded), len(last), "results recorded by a step")
 		w.check(len(last) == 0 || !c.Recorded[0].Lost, "a step has lost a result")
 		w.equal(len(c.Claimed), 1, "deliveries claimed by a step")
 		w.equal(c.Claimed[0].Event.ID, d.ID, "event of the delivery claimed by a step")
 		last = c.Claimed
 	}
-	delivered := w.list(sender.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})
+	delivered := w.list(history.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})
 	w.equal(len(delivered), 2, "deliveries that are delivered")
 }
 
 // dispatch does what a step of a dispatcher does.
-func (w *world[Tx]) dispatch(p sender.ExpandParams, b sender.Batch) (sender.Expanded, sender.Claims) {
+func (w *world[Tx]) dispatch(p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims) {
 	w.Helper()
-	if s, ok := w.Store.(sender.Stepper); ok {
+	if s, ok := w.Store.(dispatch.Stepper); ok {
 		x, c, err := s.Step(w.ctx, p, b)
 		w.noError(err, "a step")
 		return x, c
 	}
-	var x sender.Expanded
+	var x dispatch.Expanded
 	var err error
-	if p != (sender.ExpandParams{}) {
+	if p != (dispatch.ExpandParams{}) {
 		x, err = w.Store.Expand(w.ctx, p)
 		w.noError(err, "expanding")
 	}
@@ -177,13 +179,13 @@ func (w *world[Tx]) dispatch(p sender.ExpandParams, b sender.Batch) (sender.Expa
 }
 
 func expandNothing[Tx any](w *world[Tx]) {
-	x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+	x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	w.noError(err, "expanding")
-	w.equal(x, sender.Expanded{}, "expansion of an empty store")
+	w.equal(x, dispatch.Expanded{}, "expansion of an empty store")
 	w.publish(w.draft("a.b"))
 	w.equal(w.expand(), 0, "deliveries of an event that nobody asked for")
 	w.subscribe(w.subscriber(), "*")
-	x, err = w.Store.Expand(w.ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+	x, err = w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
 	w.noError(err, "expanding")
-	w.equal(x, sender.Expanded{}, "expansion after all was expanded")
+	w.equal(x, dispatch.Expanded{}, "expansion after all was expanded")
 }

@@ -4,9 +4,11 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
-func (w *world[Tx]) facts(event, subscription string) sender.Facts {
+func (w *world[Tx]) facts(event, subscription string) history.Facts {
 	w.Helper()
 	d := w.delivery(event, subscription)
 	f, err := w.Store.Facts(w.ctx, d.ID)
@@ -62,7 +64,7 @@ func queryFacts[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).DisabledReason, f.Reason, "DisabledReason")
 
 	w.resume(sub, sender.Resume{})
-	var results []sender.Result
+	var results []dispatch.Result
 	for _, c := range w.claim(plenty) {
 		results = append(results, result(c, sender.ClassNone))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func fairnessRules[Tx any]() []rule[Tx] {
@@ -21,7 +22,7 @@ func fairnessRules[Tx any]() []rule[Tx] {
 }
 
 // given counts claimed deliveries by subscriber and by subscription.
-func given(claimed []sender.Claimed) map[string]int {
+func given(claimed []dispatch.Claimed) map[string]int {
 	n := map[string]int{}
 	for _, c := range claimed {
 		n[c.Target.Subscriber]++
@@ -59,8 +60,8 @@ func fairBounds[Tx any](w *world[Tx]) {
 		w.backlog(owner, sub, 10)
 		subs = append(subs, sub)
 	}
-	p := sender.ClaimParams{Lease: lease}
-	p.Lanes[sender.LaneNew] = sender.LaneParams{Slots: 100, PerSubscriber: 7, PerSubscription: 3}
+	p := dispatch.ClaimParams{Lease: lease}
+	p.Lanes[sender.LaneNew] = dispatch.LaneParams{Slots: 100, PerSubscriber: 7, PerSubscription: 3}
 	got := given(w.claimBy(p).Claimed)
 	w.equal(got[owner], 7, "deliveries to a subscriber that may have 7")
 	for _, sub := range subs {
@@ -86,8 +87,8 @@ func fairRoom[Tx any](w *world[Tx]) {
 	lastSub := w.subscribe(last, "only.addressed")
 	w.backlog(last, lastSub, 10)
 
-	p := sender.ClaimParams{Lease: lease, SubscriptionRoom: map[int64]int{number[subs[2]]: 0, number[subs[3]]: 3}}
-	p.Lanes[sender.LaneNew] = sender.LaneParams{
+	p := dispatch.ClaimParams{Lease: lease, SubscriptionRoom: map[int64]int{number[subs[2]]: 0, number[subs[3]]: 3}}
+	p.Lanes[sender.LaneNew] = dispatch.LaneParams{
 		Slots: 100, PerSubscriber: 4, PerSubscription: 5,
 		SubscriberRoom: map[int64]int{number[owners[0]]: 0, number[owners[1]]: 2, number[owners[4]]: -3},
 	}
@@ -102,7 +103,7 @@ func fairRoom[Tx any](w *world[Tx]) {
 	// With one slot: subscriptions without room have waited longer, and are passed
 	// over.
 	w.Advance(time.Second)
-	p.Lanes[sender.LaneNew] = sender.LaneParams{Slots: 1, PerSubscriber: 1, PerSubscription: 1, SubscriberRoom: map[int64]int{}}
+	p.Lanes[sender.LaneNew] = dispatch.LaneParams{Slots: 1, PerSubscriber: 1, PerSubscription: 1, SubscriberRoom: map[int64]int{}}
 	p.SubscriptionRoom = map[int64]int{number[subs[2]]: 0}
 	for _, i := range []int{0, 1, 3, 4} {
 		p.Lanes[sender.LaneNew].SubscriberRoom[number[owners[i]]] = 0
@@ -182,7 +183,7 @@ func fairTurns[Tx any](w *world[Tx]) {
 
 func fairLanes[Tx any](w *world[Tx]) {
 	owners, subs := w.crowd(2, 6)
-	claim := func(lane sender.Lane, slots int) []sender.Claimed {
+	claim := func(lane sender.Lane, slots int) []dispatch.Claimed {
 		w.Helper()
 		w.Advance(time.Second)
 		got := w.claimBy(only(lane, slots)).Claimed
@@ -210,8 +211,8 @@ func fairLanes[Tx any](w *world[Tx]) {
 	w.equal(given(claim(sender.LaneNew, plenty)), map[string]int{owners[1]: 3, subs[1]: 3}, "deliveries claimed under the new lane's slots")
 
 	w.backlog(owners[1], subs[1], 1)
-	both, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{
-		Results: []sender.Result{result(proven[1], sender.ClassNone), result(first[slices.IndexFunc(first, func(c sender.Claimed) bool { return c.Target.Subscription == subs[1] })], sender.ClassNone)},
+	both, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{
+		Results: []dispatch.Result{result(proven[1], sender.ClassNone), result(first[slices.IndexFunc(first, func(c dispatch.Claimed) bool { return c.Target.Subscription == subs[1] })], sender.ClassNone)},
 		Decide:  w.decide, Claim: only(sender.LaneProven, plenty),
 	})
 	w.noError(err, "recording and claiming")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func feedRules[Tx any]() []rule[Tx] {
@@ -24,7 +26,7 @@ func feedRules[Tx any]() []rule[Tx] {
 }
 
 // feed reads one page, and ends the test if it contradicts itself.
-func (w *world[Tx]) feed(q sender.FeedQuery) sender.FeedPage {
+func (w *world[Tx]) feed(q feed.StoreQuery) feed.StorePage {
 	w.Helper()
 	p, err := w.Store.Feed(w.ctx, q)
 	w.noError(err, "reading the feed after %d", q.After)
@@ -39,7 +41,7 @@ func (w *world[Tx]) feed(q sender.FeedQuery) sender.FeedPage {
 }
 
 // follow reads the feed to its end and returns its last position.
-func (w *world[Tx]) follow(q sender.FeedQuery) (all []sender.FeedEvent, end int64) {
+func (w *world[Tx]) follow(q feed.StoreQuery) (all []feed.Item, end int64) {
 	w.Helper()
 	for range plenty {
 		p := w.feed(q)
@@ -53,7 +55,7 @@ func (w *world[Tx]) follow(q sender.FeedQuery) (all []sender.FeedEvent, end int6
 }
 
 // idsOf returns the ids of events, in their order.
-func idsOf(events []sender.FeedEvent) []string {
+func idsOf(events []feed.Item) []string {
 	ids := []string{}
 	for _, e := range events {
 		ids = append(ids, e.ID)
@@ -71,8 +73,8 @@ func inOrder(drafts ...sender.Draft) []string {
 }
 
 func feedOrder[Tx any](w *world[Tx]) {
-	empty := w.feed(sender.FeedQuery{Viewer: sender.Operator, Limit: 1})
-	w.equal(empty, sender.FeedPage{}, "page of an empty feed")
+	empty := w.feed(feed.StoreQuery{Viewer: sender.Operator, Limit: 1})
+	w.equal(empty, feed.StorePage{}, "page of an empty feed")
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	var drafts []sender.Draft
@@ -92,9 +94,9 @@ func feedOrder[Tx any](w *world[Tx]) {
 		w.Advance(time.Second)
 	}
 	w.expand()
-	for _, limit := range []int{1, 4, sender.MaxFeedPage} {
+	for _, limit := range []int{1, 4, feed.MaxPage} {
 		for _, viewer := range []string{owner, sender.Operator} {
-			all, end := w.follow(sender.FeedQuery{Viewer: viewer, Limit: limit})
+			all, end := w.follow(feed.StoreQuery{Viewer: viewer, Limit: limit})
 			w.equal(idsOf(all), inOrder(drafts...), "the feed, read by %d", limit)
 			w.equal(end, int64(len(drafts)), "the last position, if none was given but to these")
 			for i, e := range all {
@@ -103,7 +105,7 @@ func feedOrder[Tx any](w *world[Tx]) {
 				w.sameBody(e.Body, d, d.Version)
 				w.equal([]any{e.Version, e.Subscriber, e.Subscription, e.Redacted}, []any{d.Version, d.Subscriber, d.Subscription, false}, "the rest of event %d", i)
 			}
-			heads, _ := w.follow(sender.FeedQuery{Viewer: viewer, Limit: limit, Heads: true})
+			heads, _ := w.follow(feed.StoreQuery{Viewer: viewer, Limit: limit, Heads: true})
 			w.equal(idsOf(heads), inOrder(drafts...), "the heads of the feed")
 			for _, e := range heads {
 				w.check(e.Body == nil, "the head of event %s has a body", e.ID)
@@ -125,7 +127,7 @@ func feedViewers[Tx any](w *world[Tx]) {
 		sender.Operator: inOrder(everyone, toOne, toTwo, toSub),
 	} {
 		for _, limit := range []int{1, 100} {
-			all, _ := w.follow(sender.FeedQuery{Viewer: viewer, Limit: limit})
+			all, _ := w.follow(feed.StoreQuery{Viewer: viewer, Limit: limit})
 			w.equal(idsOf(all), want, "what %s sees", viewer)
 		}
 	}
@@ -137,22 +139,22 @@ func feedLate[Tx any](w *world[Tx]) {
 	tx, commit, _ := w.Begin(w.T)
 	_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{early})
 	w.noError(err, "publishing")
-	var read []sender.FeedEvent
+	var read []feed.Item
 	after := int64(0)
 	if w.ConcurrentWriters {
 		w.publish(late)
 		w.expand()
-		read, after = w.follow(sender.FeedQuery{Viewer: viewer, Limit: 10})
+		read, after = w.follow(feed.StoreQuery{Viewer: viewer, Limit: 10})
 		w.equal(idsOf(read), inOrder(late), "the feed, while a transaction that wrote before is open")
 		w.noError(commit(), "committing")
 	} else {
 		w.noError(commit(), "committing")
 		w.expand()
-		read, after = w.follow(sender.FeedQuery{Viewer: viewer, Limit: 10})
+		read, after = w.follow(feed.StoreQuery{Viewer: viewer, Limit: 10})
 		w.publish(late)
 	}
 	w.expand()
-	rest, _ := w.follow(sender.FeedQuery{Viewer: viewer, Limit: 10, After: after})
+	rest, _ := w.follow(feed.StoreQuery{Viewer: viewer, Limit: 10, After: after})
 	w.equal(sorted(early, late), slices.Sorted(slices.Values(append(idsOf(read), idsOf(rest)...))), "what was read before and after the commit")
 }
 
@@ -164,11 +166,11 @@ func feedRolledBack[Tx any](w *world[Tx]) {
 	w.noError(err, "publishing")
 	w.noError(rollback(), "rolling back")
 	w.expand()
-	read, after := w.follow(sender.FeedQuery{Viewer: sender.Operator, Limit: 10})
+	read, after := w.follow(feed.StoreQuery{Viewer: sender.Operator, Limit: 10})
 	w.equal(idsOf(read), inOrder(first), "the feed after a roll-back")
 	w.publish(last)
 	w.expand()
-	read, _ = w.follow(sender.FeedQuery{Viewer: sender.Operator, Limit: 10, After: after})
+	read, _ = w.follow(feed.StoreQuery{Viewer: sender.Operator, Limit: 10, After: after})
 	w.equal(idsOf(read), inOrder(last), "what follows the roll-back")
 }
 
@@ -188,28 +190,28 @@ func feedBounded[Tx any](w *world[Tx]) {
 			{0, 4, 4}, {3 * size, 6, 3}, {3*size - 1, 6, 2}, {1, 6, 1}, {100 * size, 6, 6}, {3 * size, 2, 2},
 		} {
 			for _, heads := range []bool{false, true} {
-				p := w.feed(sender.FeedQuery{Viewer: viewer, Limit: c.limit, Bytes: c.bytes, Heads: heads})
+				p := w.feed(feed.StoreQuery{Viewer: viewer, Limit: c.limit, Bytes: c.bytes, Heads: heads})
 				w.equal(idsOf(p.Events), inOrder(drafts[:c.want]...), "a page of up to %d events and %d bytes of bodies of %d", c.limit, c.bytes, size)
 				w.equal(p.Last, p.Events[c.want-1].Position, "how far it has looked")
 			}
 		}
-		all, _ := w.follow(sender.FeedQuery{Viewer: viewer, Limit: 6, Bytes: size})
+		all, _ := w.follow(feed.StoreQuery{Viewer: viewer, Limit: 6, Bytes: size})
 		w.equal(idsOf(all), inOrder(drafts...), "the feed in pages of one body")
 	}
 }
 
 func feedMany[Tx any](w *world[Tx]) {
 	owner, viewer := w.subscriber(), w.subscriber()
-	w.backlog(owner, w.subscribe(owner, "only.addressed"), sender.MaxExamined+700)
+	w.backlog(owner, w.subscribe(owner, "only.addressed"), history.MaxExamined+700)
 	rare := w.draft("a.b")
 	rare.Subscriber = viewer
 	w.publish(rare)
 	w.expand()
-	p := w.feed(sender.FeedQuery{Viewer: viewer, Limit: 1})
+	p := w.feed(feed.StoreQuery{Viewer: viewer, Limit: 1})
 	w.check(p.Last > 0 && p.Last < p.Head, "a page has looked at %d of %d events", p.Last, p.Head)
-	all, _ := w.follow(sender.FeedQuery{Viewer: viewer, Limit: 1})
+	all, _ := w.follow(feed.StoreQuery{Viewer: viewer, Limit: 1})
 	w.equal(idsOf(all), inOrder(rare), "the feed behind many events of others")
-	w.equal(w.feed(sender.FeedQuery{Viewer: viewer, Limit: 1, After: all[0].Position}).Last, all[0].Position, "how far the page after the end has looked")
+	w.equal(w.feed(feed.StoreQuery{Viewer: viewer, Limit: 1, After: all[0].Position}).Last, all[0].Position, "how far the page after the end has looked")
 }
 
 func feedPruned[Tx any](w *world[Tx]) {
@@ -221,17 +223,17 @@ func feedPruned[Tx any](w *world[Tx]) {
 	w.expand()
 	w.Advance(time.Hour)
 	w.prune(ages{events: time.Minute})
-	all, after := w.follow(sender.FeedQuery{Viewer: viewer, Limit: 1})
+	all, after := w.follow(feed.StoreQuery{Viewer: viewer, Limit: 1})
 	w.equal(idsOf(all), inOrder(kept), "the feed after it was pruned")
-	p := w.feed(sender.FeedQuery{Viewer: viewer, Limit: 10})
+	p := w.feed(feed.StoreQuery{Viewer: viewer, Limit: 10})
 	w.equal([]int64{p.Pruned, p.Head, p.Last, after}, []int64{3, 3, 3, 3}, "Pruned, Head and Last after events 1 and 3 of 3 were pruned")
 	w.publish(fresh)
 	w.expand()
-	p = w.feed(sender.FeedQuery{Viewer: viewer, Limit: 10, After: after})
+	p = w.feed(feed.StoreQuery{Viewer: viewer, Limit: 10, After: after})
 	w.equal(idsOf(p.Events), inOrder(fresh), "what follows what was pruned")
 	w.equal([]int64{p.Pruned, p.Head}, []int64{3, 4}, "Pruned and Head")
 	w.prune(ages{events: time.Minute})
-	w.equal(w.feed(sender.FeedQuery{Viewer: viewer, Limit: 10}).Pruned, int64(3), "Pruned after a pass that found nothing")
+	w.equal(w.feed(feed.StoreQuery{Viewer: viewer, Limit: 10}).Pruned, int64(3), "Pruned after a pass that found nothing")
 }
 
 func feedRedacted[Tx any](w *world[Tx]) {
@@ -241,9 +243,9 @@ func feedRedacted[Tx any](w *world[Tx]) {
 	w.publish(before)
 	w.expand()
 	w.publish(after)
-	w.redact(sender.RedactParams{Object: before.Object})
+	w.redact(history.RedactParams{Object: before.Object})
 	w.expand()
-	all, _ := w.follow(sender.FeedQuery{Viewer: viewer, Limit: 10})
+	all, _ := w.follow(feed.StoreQuery{Viewer: viewer, Limit: 10})
 	w.equal(idsOf(all), inOrder(before, after), "the feed after a redaction")
 	for _, e := range all {
 		w.check(e.Redacted && e.Body == nil, "event %s: Redacted %t with a body of %d bytes", e.ID, e.Redacted, len(e.Body))
@@ -279,16 +281,16 @@ func feedOneEvent[Tx any](w *world[Tx]) {
 func feedRefused[Tx any](w *world[Tx]) {
 	viewer, gone := w.subscriber(), w.subscriber()
 	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, gone) })
-	for _, q := range []sender.FeedQuery{
-		{Limit: 1}, {Viewer: viewer}, {Viewer: viewer, Limit: -1}, {Viewer: viewer, Limit: sender.MaxFeedPage + 1}, {Viewer: viewer, Limit: 1, After: -1},
+	for _, q := range []feed.StoreQuery{
+		{Limit: 1}, {Viewer: viewer}, {Viewer: viewer, Limit: -1}, {Viewer: viewer, Limit: feed.MaxPage + 1}, {Viewer: viewer, Limit: 1, After: -1},
 	} {
 		_, err := w.Store.Feed(w.ctx, q)
 		w.errorIs(err, sender.ErrInvalid, "reading the feed by %+v", q)
 	}
 	for _, unknown := range []string{gone, "sub_unknown", "0", "\x00"} {
-		_, err := w.Store.Feed(w.ctx, sender.FeedQuery{Viewer: unknown, Limit: 1})
+		_, err := w.Store.Feed(w.ctx, feed.StoreQuery{Viewer: unknown, Limit: 1})
 		w.errorIs(err, sender.ErrNotFound, "reading the feed as %q", unknown)
 	}
-	p := w.feed(sender.FeedQuery{Viewer: viewer, Limit: 1, After: 99})
-	w.equal(p, sender.FeedPage{Last: 99}, "a page after what there is")
+	p := w.feed(feed.StoreQuery{Viewer: viewer, Limit: 1, After: 99})
+	w.equal(p, feed.StorePage{Last: 99}, "a page after what there is")
 }

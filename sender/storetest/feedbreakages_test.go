@@ -5,26 +5,27 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
 )
 
 // feedBreakages break the feed.
 var feedBreakages = []breakage{
-	{"feed shows all to everyone", onFeedQuery(func(q *sender.FeedQuery) { q.Viewer = sender.Operator }), checks{"feed/viewers", "feed/many candidates"}},
-	{"feed leaves out the rest", onFeedPage(func(p *sender.FeedPage) {
-		p.Events = slices.DeleteFunc(p.Events, func(e sender.FeedEvent) bool { return e.Subscriber == "" })
+	{"feed shows all to everyone", onFeedQuery(func(q *feed.StoreQuery) { q.Viewer = sender.Operator }), checks{"feed/viewers", "feed/many candidates"}},
+	{"feed leaves out the rest", onFeedPage(func(p *feed.StorePage) {
+		p.Events = slices.DeleteFunc(p.Events, func(e feed.Item) bool { return e.Subscriber == "" })
 	}), checks{"feed/viewers"}},
-	{"feed goes to the head", onFeedPage(func(p *sender.FeedPage) { p.Last = p.Head }), checks{"feed/order", "feed/bounded", "feed/many candidates"}},
-	{"feed without a bound", onFeedQuery(func(q *sender.FeedQuery) { q.Bytes = 0 }), checks{"feed/bounded"}},
-	{"feed is all heads", onFeedQuery(func(q *sender.FeedQuery) { q.Heads = true }), checks{"feed/order"}},
-	{"feed has no heads", onFeedQuery(func(q *sender.FeedQuery) { q.Heads = false }), checks{"feed/order"}},
-	{"feed forgets what was pruned", onFeedPage(func(p *sender.FeedPage) { p.Pruned = 0 }), checks{"feed/pruned"}},
-	{"feed claims that all was pruned", onFeedPage(func(p *sender.FeedPage) { p.Pruned = p.Head }), checks{"feed/pruned"}},
-	{"feed shows no redacted events", onFeedPage(func(p *sender.FeedPage) {
-		p.Events = slices.DeleteFunc(p.Events, func(e sender.FeedEvent) bool { return e.Redacted })
+	{"feed goes to the head", onFeedPage(func(p *feed.StorePage) { p.Last = p.Head }), checks{"feed/order", "feed/bounded", "feed/many candidates"}},
+	{"feed without a bound", onFeedQuery(func(q *feed.StoreQuery) { q.Bytes = 0 }), checks{"feed/bounded"}},
+	{"feed is all heads", onFeedQuery(func(q *feed.StoreQuery) { q.Heads = true }), checks{"feed/order"}},
+	{"feed has no heads", onFeedQuery(func(q *feed.StoreQuery) { q.Heads = false }), checks{"feed/order"}},
+	{"feed forgets what was pruned", onFeedPage(func(p *feed.StorePage) { p.Pruned = 0 }), checks{"feed/pruned"}},
+	{"feed claims that all was pruned", onFeedPage(func(p *feed.StorePage) { p.Pruned = p.Head }), checks{"feed/pruned"}},
+	{"feed shows no redacted events", onFeedPage(func(p *feed.StorePage) {
+		p.Events = slices.DeleteFunc(p.Events, func(e feed.Item) bool { return e.Redacted })
 	}), checks{"feed/redacted"}},
-	{"feed newest first", onFeedPage(func(p *sender.FeedPage) { slices.Reverse(p.Events) }), checks{"feed/order"}},
-	{"feed takes any limit", onFeedQuery(func(q *sender.FeedQuery) { q.Limit = min(max(q.Limit, 1), sender.MaxFeedPage) }), checks{"feed/refused"}},
-	{"nobody sees all of the feed", onFeedQuery(func(q *sender.FeedQuery) {
+	{"feed newest first", onFeedPage(func(p *feed.StorePage) { slices.Reverse(p.Events) }), checks{"feed/order"}},
+	{"feed takes any limit", onFeedQuery(func(q *feed.StoreQuery) { q.Limit = min(max(q.Limit, 1), feed.MaxPage) }), checks{"feed/refused"}},
+	{"nobody sees all of the feed", onFeedQuery(func(q *feed.StoreQuery) {
 		if q.Viewer == "" {
 			q.Viewer = sender.Operator
 		}
@@ -51,7 +52,7 @@ func (b *fedAhead) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) 
 	return b.store.PublishTx(ctx, tx, drafts)
 }
 
-func (b *fedAhead) Feed(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
+func (b *fedAhead) Feed(ctx context.Context, q feed.StoreQuery) (feed.StorePage, error) {
 	page, err := b.store.Feed(ctx, q)
 	page.Last, page.Head = max(page.Last, b.written), max(page.Head, b.written)
 	return page, err
@@ -60,19 +61,19 @@ func (b *fedAhead) Feed(ctx context.Context, q sender.FeedQuery) (sender.FeedPag
 // otherFeed is asked for something else, or answers with something else.
 type otherFeed struct {
 	store
-	ask    func(*sender.FeedQuery)
-	answer func(*sender.FeedPage)
+	ask    func(*feed.StoreQuery)
+	answer func(*feed.StorePage)
 }
 
-func onFeedQuery(change func(*sender.FeedQuery)) func(store) store {
-	return func(s store) store { return otherFeed{s, change, func(*sender.FeedPage) {}} }
+func onFeedQuery(change func(*feed.StoreQuery)) func(store) store {
+	return func(s store) store { return otherFeed{s, change, func(*feed.StorePage) {}} }
 }
 
-func onFeedPage(change func(*sender.FeedPage)) func(store) store {
-	return func(s store) store { return otherFeed{s, func(*sender.FeedQuery) {}, change} }
+func onFeedPage(change func(*feed.StorePage)) func(store) store {
+	return func(s store) store { return otherFeed{s, func(*feed.StoreQuery) {}, change} }
 }
 
-func (b otherFeed) Feed(ctx context.Context, q sender.FeedQuery) (sender.FeedPage, error) {
+func (b otherFeed) Feed(ctx context.Context, q feed.StoreQuery) (feed.StorePage, error) {
 	b.ask(&q)
 	page, err := b.store.Feed(ctx, q)
 	b.answer(&page)

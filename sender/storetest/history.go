@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func historyRules[Tx any]() []rule[Tx] {
@@ -57,7 +59,7 @@ func historyIDs[Tx any](w *world[Tx]) {
 	w.publish(w.draft("a.b"), w.draft("a.b"), w.draft("a.b"))
 	w.expand()
 	seen := map[string]bool{}
-	for _, d := range w.list(sender.DeliveryQuery{}) {
+	for _, d := range w.list(history.DeliveryQuery{}) {
 		w.check(!seen[d.ID], "two deliveries have the id %s", d.ID)
 		seen[d.ID] = true
 		w.check(len(d.ID) > 4 && len(d.ID) <= 128 && d.ID[:4] == "dlv_", "delivery id %q", d.ID)
@@ -81,7 +83,7 @@ func historyList[Tx any](w *world[Tx]) {
 		w.Advance(time.Second)
 	}
 	w.expand()
-	all := w.list(sender.DeliveryQuery{})
+	all := w.list(history.DeliveryQuery{})
 	w.equal(len(all), 10, "deliveries listed")
 	for i, d := range all {
 		w.equal(d.Event.ID, drafts[4-i/2].ID, "event of delivery %d in the list, newest first", i)
@@ -92,19 +94,19 @@ func historyList[Tx any](w *world[Tx]) {
 		w.equal(d, full, "delivery in a list, against the one read alone")
 	}
 	for _, sub := range []string{a, b} {
-		own := w.list(sender.DeliveryQuery{Subscription: sub})
+		own := w.list(history.DeliveryQuery{Subscription: sub})
 		w.equal(len(own), 5, "deliveries of a subscription")
 		for i, d := range own {
 			w.equal([]string{d.Subscription, d.Event.ID}, []string{sub, drafts[4-i].ID}, "subscription and event of delivery %d", i)
 		}
 	}
 	for _, draft := range drafts {
-		w.equal(len(w.list(sender.DeliveryQuery{Event: draft.ID})), 2, "deliveries of an event")
-		one := w.list(sender.DeliveryQuery{Event: draft.ID, Subscription: b})
+		w.equal(len(w.list(history.DeliveryQuery{Event: draft.ID})), 2, "deliveries of an event")
+		one := w.list(history.DeliveryQuery{Event: draft.ID, Subscription: b})
 		w.check(len(one) == 1 && one[0].Event.ID == draft.ID && one[0].Subscription == b, "an event's delivery to a subscription: got %+v", one)
 	}
-	w.equal(len(w.list(sender.DeliveryQuery{Event: "evt_unknown"})), 0, "deliveries of an unknown event")
-	w.equal(len(w.list(sender.DeliveryQuery{Subscription: "wsub_unknown"})), 0, "deliveries of an unknown subscription")
+	w.equal(len(w.list(history.DeliveryQuery{Event: "evt_unknown"})), 0, "deliveries of an unknown event")
+	w.equal(len(w.list(history.DeliveryQuery{Subscription: "wsub_unknown"})), 0, "deliveries of an unknown subscription")
 }
 
 // everyStatus makes n deliveries of each status and returns their ids.
@@ -117,8 +119,8 @@ func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
 	w.backlog(owner, held, n)
 	w.backlog(owner, closing, n-n/2)
 	w.backlog(owner, swept, n/2)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-		dec := sender.Decision{Status: sender.StatusDelivered, Health: h}
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		dec := dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		switch r.Class {
 		case sender.ClassTimeout:
 			dec.Status, dec.Due = sender.StatusAwaitingRetry, now.Add(time.Hour)
@@ -127,11 +129,11 @@ func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
 		}
 		return dec
 	}
-	var results []sender.Result
+	var results []dispatch.Result
 	made := 0
 	for _, c := range w.claim(plenty) {
 		if c.Target.Subscription != live || made%4 == 3 {
-			w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+			w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 		} else {
 			results = append(results, result(c, []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassStatus}[made%4]))
 		}
@@ -145,7 +147,7 @@ func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
 	w.sweep(100)
 	w.unsubscribe(closing)
 	ids := map[sender.Status][]string{}
-	for _, d := range w.list(sender.DeliveryQuery{}) {
+	for _, d := range w.list(history.DeliveryQuery{}) {
 		ids[d.Status] = append(ids[d.Status], d.ID)
 	}
 	return ids
@@ -158,7 +160,7 @@ func historyByStatus[Tx any](w *world[Tx]) {
 	for _, status := range statuses {
 		w.equal(len(ids[status]), 6, "deliveries that are %s", status)
 		var got []string
-		for _, d := range w.list(sender.DeliveryQuery{Status: status}) {
+		for _, d := range w.list(history.DeliveryQuery{Status: status}) {
 			w.equal(d.Status, status, "status in a list of one")
 			w.equal(w.get(d.ID).Status, status, "status of %s read alone", d.ID)
 			got = append(got, d.ID)
@@ -171,14 +173,14 @@ func historyPages[Tx any](w *world[Tx]) {
 	const n, limit = 14, 3 // five pages
 	ids := w.everyStatus(n)
 	var all []string
-	for _, d := range w.list(sender.DeliveryQuery{}) {
+	for _, d := range w.list(history.DeliveryQuery{}) {
 		all = append(all, d.ID)
 	}
 	watcher := w.subscriber()
 	sub := w.subscribe(watcher, "only.addressed")
 	for _, status := range append(slices.Clone(statuses), "") {
 		want := ids[status]
-		q := sender.DeliveryQuery{Status: status, Limit: limit}
+		q := history.DeliveryQuery{Status: status, Limit: limit}
 		if status == "" {
 			want, q.Limit = all, 10
 		}
@@ -205,16 +207,16 @@ func historyPages[Tx any](w *world[Tx]) {
 		}
 		w.equal(got, want, "deliveries with status %q in pages", status)
 		all = nil
-		for _, d := range w.list(sender.DeliveryQuery{}) {
+		for _, d := range w.list(history.DeliveryQuery{}) {
 			all = append(all, d.ID)
 		}
 		ids[sender.StatusPending] = nil
-		for _, d := range w.list(sender.DeliveryQuery{Status: sender.StatusPending}) {
+		for _, d := range w.list(history.DeliveryQuery{Status: sender.StatusPending}) {
 			ids[sender.StatusPending] = append(ids[sender.StatusPending], d.ID)
 		}
 	}
-	own := w.list(sender.DeliveryQuery{Subscription: sub, Limit: 4})
-	w.equal(len(own), len(w.list(sender.DeliveryQuery{Subscription: sub, Limit: 200})), "deliveries of one subscription in pages of 4")
+	own := w.list(history.DeliveryQuery{Subscription: sub, Limit: 4})
+	w.equal(len(own), len(w.list(history.DeliveryQuery{Subscription: sub, Limit: 200})), "deliveries of one subscription in pages of 4")
 	seen := map[string]bool{}
 	for _, d := range own {
 		w.check(!seen[d.ID], "a delivery is on two pages")
@@ -224,12 +226,12 @@ func historyPages[Tx any](w *world[Tx]) {
 
 func historyCursor[Tx any](w *world[Tx]) {
 	w.crowd(1, 5)
-	_, real, err := w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Limit: 2})
+	_, real, err := w.Store.Deliveries(w.ctx, history.DeliveryQuery{Limit: 2})
 	w.noError(err, "listing")
 	w.check(real != "", "no cursor with a page of 2 of 5")
 	for _, cursor := range []string{"x", " ", "0", "-1", "%", "'", real + "x", real + "=", real + real, " " + real, "\x00", "🔑", "null", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
 		for _, status := range append(slices.Clone(statuses), "") {
-			_, _, err := w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Cursor: cursor, Status: status})
+			_, _, err := w.Store.Deliveries(w.ctx, history.DeliveryQuery{Cursor: cursor, Status: status})
 			w.errorIs(err, sender.ErrInvalid, "listing with cursor %q and status %q", cursor, status)
 		}
 	}
@@ -237,13 +239,13 @@ func historyCursor[Tx any](w *world[Tx]) {
 
 func historyLimit[Tx any](w *world[Tx]) {
 	w.crowd(1, 60)
-	page, next, err := w.Store.Deliveries(w.ctx, sender.DeliveryQuery{})
+	page, next, err := w.Store.Deliveries(w.ctx, history.DeliveryQuery{})
 	w.noError(err, "listing")
 	w.equal(len(page), 50, "deliveries on a page without a limit")
-	page, next, err = w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Cursor: next, Limit: 200})
+	page, next, err = w.Store.Deliveries(w.ctx, history.DeliveryQuery{Cursor: next, Limit: 200})
 	w.noError(err, "listing")
 	w.equal([]any{len(page), next}, []any{10, ""}, "deliveries on the last page, and its cursor")
-	page, next, err = w.Store.Deliveries(w.ctx, sender.DeliveryQuery{Limit: 60})
+	page, next, err = w.Store.Deliveries(w.ctx, history.DeliveryQuery{Limit: 60})
 	w.noError(err, "listing")
 	w.equal([]any{len(page), next}, []any{60, ""}, "deliveries on a page that has them all, and its cursor")
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func holdRules[Tx any]() []rule[Tx] {
@@ -38,11 +40,11 @@ func holdLive[Tx any](w *world[Tx]) {
 		sub, sibling := w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
 		stranger := w.subscribe(w.subscriber(), "only.addressed")
 		w.backlog(owner, sub, 6)
-		var claimed []sender.Claimed
+		var claimed []dispatch.Claimed
 		for range 4 {
 			claimed = append(claimed, w.claim(1)...)
 		}
-		w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			dec := decide(l, h, r, now)
 			if r.Class == sender.ClassStatus {
 				dec.Status = sender.StatusDeadLettered
@@ -56,7 +58,7 @@ func holdLive[Tx any](w *world[Tx]) {
 		hold(sub)
 		want := map[sender.Status]int{sender.StatusHeld: 4, sender.StatusDelivered: 1, sender.StatusDeadLettered: 1}
 		w.equal(w.statuses(sub), want, "statuses, %s", name)
-		for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
+		for _, d := range w.list(history.DeliveryQuery{Subscription: sub}) {
 			w.check(d.NextAttemptAt.IsZero() && !d.InFlight, "%s: delivery %s has a next attempt, or one in flight", name, d.ID)
 		}
 		w.equal([]int64{w.read(sub).Backlog, w.read(sub).DeadLettered}, []int64{4, 1}, "Backlog and DeadLettered, %s", name)
@@ -70,7 +72,7 @@ func holdLive[Tx any](w *world[Tx]) {
 }
 
 // resultsOf are results of one class.
-func resultsOf(claimed []sender.Claimed, class sender.Class) (results []sender.Result) {
+func resultsOf(claimed []dispatch.Claimed, class sender.Class) (results []dispatch.Result) {
 	for _, c := range claimed {
 		results = append(results, result(c, class))
 	}
@@ -79,7 +81,7 @@ func resultsOf(claimed []sender.Claimed, class sender.Class) (results []sender.R
 
 func holdNextDue[Tx any](w *world[Tx]) {
 	_, subs := w.crowd(2, 2)
-	full := sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
+	full := dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
 	w.pause(subs[0])
 	w.record(resultsOf(w.claimsOf(map[string]int{subs[1]: 2}, "while another is paused"), sender.ClassTimeout)...)
 	due := w.now().Add(retryDelay(1))
@@ -202,9 +204,9 @@ func holdFails[Tx any](w *world[Tx]) {
 		w.claimNothing("of what failed while it was held, %s", name)
 		w.resume(sub, sender.Resume{})
 		c := w.claimOne()
-		w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			*live = l
-			return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 		}
 		hold(sub)
 		w.record(result(c, sender.ClassTimeout))
@@ -221,7 +223,7 @@ func holdLost[Tx any](w *world[Tx]) {
 	c := w.claimOne()
 	w.pause(sub)
 	w.Advance(lease + time.Second)
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
 	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{0, 0}, "deliveries claimed, and attempts interrupted, while it is held")
 	read := w.delivery(d.ID, sub)
 	w.equal([]any{read.Status, read.InFlight, read.AttemptCount}, []any{sender.StatusHeld, false, 0}, "status, in flight and attempts after the lease's end")
@@ -238,7 +240,7 @@ func holdReleased[Tx any](w *world[Tx]) {
 	_, sub := w.one()
 	c := w.claimOne()
 	w.pause(sub)
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusHeld: 1}, "statuses")
 	w.claimNothing("of what was released while it was held")
 	w.resume(sub, sender.Resume{})

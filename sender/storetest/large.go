@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func largeRules[Tx any]() []rule[Tx] {
@@ -24,7 +26,7 @@ func largeRules[Tx any]() []rule[Tx] {
 const ofMany = "big.one"
 
 // parts make an event with more than three deliveries a large one.
-var parts = sender.ExpandParams{Events: 10, Deliveries: 10, Whole: 3, Part: 4}
+var parts = dispatch.ExpandParams{Events: 10, Deliveries: 10, Whole: 3, Part: 4}
 
 // many registers subscriptions to large events, each with a subscriber of its own. The
 // last one subscribes to all types.
@@ -37,7 +39,7 @@ func (w *world[Tx]) many(n int) (subs []string) {
 }
 
 // expandOnce makes one call.
-func (w *world[Tx]) expandOnce(p sender.ExpandParams) sender.Expanded {
+func (w *world[Tx]) expandOnce(p dispatch.ExpandParams) dispatch.Expanded {
 	w.Helper()
 	x, err := w.Store.Expand(w.ctx, p)
 	w.noError(err, "expanding")
@@ -47,7 +49,7 @@ func (w *world[Tx]) expandOnce(p sender.ExpandParams) sender.Expanded {
 // of counts the deliveries of an event.
 func (w *world[Tx]) of(d sender.Draft) int {
 	w.Helper()
-	return len(w.list(sender.DeliveryQuery{Event: d.ID}))
+	return len(w.list(history.DeliveryQuery{Event: d.ID}))
 }
 
 func largeBeside[Tx any](w *world[Tx]) {
@@ -59,8 +61,8 @@ func largeBeside[Tx any](w *world[Tx]) {
 	w.expandOnce(parts)
 	w.check(w.of(large) > 0 && w.of(large) < n, "%d of %d deliveries of a large event are made by the first call", w.of(large), n)
 	w.publish(other)
-	_, c := w.dispatch(parts, sender.Batch{Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
-	w.check(slices.ContainsFunc(c.Claimed, func(c sender.Claimed) bool { return c.Event.ID == other.ID }), "what is behind a large event is not claimed in the next step")
+	_, c := w.dispatch(parts, dispatch.Batch{Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
+	w.check(slices.ContainsFunc(c.Claimed, func(c dispatch.Claimed) bool { return c.Event.ID == other.ID }), "what is behind a large event is not claimed in the next step")
 	for more := true; more; {
 		more = w.expandOnce(parts).More
 		w.check(w.of(same) == 0 || w.of(large) == n, "an event is expanded when %d of %d deliveries are made of one before it about the same object", w.of(large), n)
@@ -93,7 +95,7 @@ func largeParts[Tx any](w *world[Tx]) {
 	}
 	w.expandBy(parts)
 	w.equal(w.of(large), n, "deliveries of the large event")
-	w.equal(len(w.list(sender.DeliveryQuery{})), n+len(drafts)-1, "deliveries in all")
+	w.equal(len(w.list(history.DeliveryQuery{})), n+len(drafts)-1, "deliveries in all")
 }
 
 func largeSideBySide[Tx any](w *world[Tx]) {
@@ -141,7 +143,7 @@ func largeWaiting[Tx any](w *world[Tx]) {
 		}
 		w.check(made == 0 || w.of(large) == n, "%d events are expanded that were to wait", made)
 	}
-	w.equal(len(w.list(sender.DeliveryQuery{})), n+waiting+1, "deliveries in all")
+	w.equal(len(w.list(history.DeliveryQuery{})), n+waiting+1, "deliveries in all")
 }
 
 func largeLate[Tx any](w *world[Tx]) {

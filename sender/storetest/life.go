@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func lifeRules[Tx any]() []rule[Tx] {
@@ -111,7 +113,7 @@ func (w *world[Tx]) endsSwept() {
 
 // claimsOf ends the test unless a claim of all that is due has exactly those
 // numbers of deliveries by subscription.
-func (w *world[Tx]) claimsOf(want map[string]int, when string, args ...any) []sender.Claimed {
+func (w *world[Tx]) claimsOf(want map[string]int, when string, args ...any) []dispatch.Claimed {
 	w.Helper()
 	got := map[string]int{}
 	claimed := w.claim(plenty)
@@ -149,14 +151,14 @@ func lifeFigures[Tx any](w *world[Tx]) {
 	}
 	figures(4, 0, "before the first attempt")
 	w.equal(w.read(sub).Health, sender.Health{}, "Health before the first attempt")
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for _, c := range w.claim(plenty) {
 		if c.Target.Subscription == sub {
 			claimed = append(claimed, c)
 		}
 	}
 	figures(4, 0, "while all are in flight")
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		if r.Class == sender.ClassStatus {
 			dec.Status = sender.StatusDeadLettered
@@ -172,12 +174,12 @@ func lifeFigures[Tx any](w *world[Tx]) {
 	w.sameTime(h.LastFailure, since, "LastFailure")
 	w.equal([]any{h.Lane, h.Streak, h.Warned, h.LastSuccess.IsZero()}, []any{sender.LaneProbation, 3, 75, true}, "lane, streak, warned, and no last success")
 
-	dead := w.list(sender.DeliveryQuery{Subscription: sub, Status: sender.StatusDeadLettered})
+	dead := w.list(history.DeliveryQuery{Subscription: sub, Status: sender.StatusDeadLettered})
 	w.redeliver(dead[0].ID)
 	figures(3, 1, "after one dead letter was redelivered")
 	w.record(result(claimed[3], sender.ClassNone))
 	figures(2, 1, "after a success")
-	w.redeliver(w.list(sender.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})[0].ID)
+	w.redeliver(w.list(history.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})[0].ID)
 	figures(3, 1, "after a delivered one was redelivered")
 }
 

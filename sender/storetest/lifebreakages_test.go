@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // lifeBreakages break how a store changes, holds, resumes, closes and limits
@@ -42,20 +44,20 @@ var lifeBreakages = []breakage{
 	{"secrets destroyed too early", func(s store) store { return &secretsLost{store: s} }, checks{"life/delete subscriber, what is still to be sent"}},
 	{"keyrings of the first only", func(s store) store { return firstKeyring{s} }, checks{"secrets/of several"}},
 	{"keyrings mixed up", func(s store) store { return keyringsMixed{s} }, checks{"secrets/of several"}},
-	{"uncounted counts", onDecision(func(dec *sender.Decision) { dec.Uncounted = false }), checks{"record/uncounted", "random/seed 1"}},
-	{"standstill forgotten", onDecision(func(dec *sender.Decision) { dec.Stands = 0 }), checks{"record/stood", "random/seed 1"}},
-	{"Disable ignored", onDecision(func(dec *sender.Decision) { dec.Disable = "" }), checks{"life/disabled by a decision", "life/disabled by a decision, lost attempt", "random/seed 1"}},
-	{"notices dropped", onDecision(func(dec *sender.Decision) { dec.Notices = nil }), checks{"notice/stored", "notice/of a lost attempt", "random/seed 1"}},
-	{"the owner is always told", onDecision(func(dec *sender.Decision) {
+	{"uncounted counts", onDecision(func(dec *dispatch.Decision) { dec.Uncounted = false }), checks{"record/uncounted", "random/seed 1"}},
+	{"standstill forgotten", onDecision(func(dec *dispatch.Decision) { dec.Stands = 0 }), checks{"record/stood", "random/seed 1"}},
+	{"Disable ignored", onDecision(func(dec *dispatch.Decision) { dec.Disable = "" }), checks{"life/disabled by a decision", "life/disabled by a decision, lost attempt", "random/seed 1"}},
+	{"notices dropped", onDecision(func(dec *dispatch.Decision) { dec.Notices = nil }), checks{"notice/stored", "notice/of a lost attempt", "random/seed 1"}},
+	{"the owner is always told", onDecision(func(dec *dispatch.Decision) {
 		dec.Notices = slices.Clone(dec.Notices)
 		for i := range dec.Notices {
 			dec.Notices[i].Subscriber = ""
 		}
 	}), checks{"notice/stored"}},
 	{"notices of a disabling that was none", func(s store) store { return disablingHidden{s} }, checks{"life/disabled by a decision, held or closing", "life/disabled by a decision, within a batch"}},
-	{"notices of the batch dropped", onBatch(func(batch *sender.Batch) { batch.Notices = nil }), checks{"notice/of the batch"}},
-	{"notices not announced", onBatch(func(batch *sender.Batch) { batch.Announce = nil }), checks{"notice/announced"}},
-	{"announced to everyone", onBatch(func(batch *sender.Batch) {
+	{"notices of the batch dropped", onBatch(func(batch *dispatch.Batch) { batch.Notices = nil }), checks{"notice/of the batch"}},
+	{"notices not announced", onBatch(func(batch *dispatch.Batch) { batch.Announce = nil }), checks{"notice/announced"}},
+	{"announced to everyone", onBatch(func(batch *dispatch.Batch) {
 		announce := batch.Announce
 		if announce == nil {
 			return
@@ -66,12 +68,12 @@ var lifeBreakages = []breakage{
 			return d, ok
 		}
 	}), checks{"notice/announced"}},
-	{"notices' events look like others", onLive(func(l *sender.Live) { l.Notice = false }), checks{"notice/announced"}},
+	{"notices' events look like others", onLive(func(l *dispatch.Live) { l.Notice = false }), checks{"notice/announced"}},
 	{"MaxInFlight ignored", onSettings(func(set *sender.Settings) { set.MaxInFlight = 0 }), checks{"rate/in flight", "rate/in flight, lost"}},
 	{"MaxInFlight for each claim", inFlightByClaim, checks{"rate/in flight", "rate/in flight, bounds"}},
 	{"Rate ignored", onSettings(func(set *sender.Settings) { set.Rate = 0 }), checks{"rate/a second", "rate/a second, slow", "rate/a second, saved up", "rate/a second, changed"}},
 	{"Rate halved", onSettings(func(set *sender.Settings) { set.Rate /= 2 }), checks{"rate/a second", "rate/a second, slow"}},
-	{"NextDue forgets the rate", onClaims(func(c *sender.Claims) {
+	{"NextDue forgets the rate", onClaims(func(c *dispatch.Claims) {
 		if c.NextDue.After(c.Now) {
 			c.NextDue = c.NextDue.Add(time.Second)
 		}
@@ -166,9 +168,9 @@ func (b heldInFlight) HoldSubscriptionTx(ctx context.Context, tx tx, id string, 
 
 type heldIsDue struct{ store }
 
-func (b heldIsDue) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b heldIsDue) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	x, c, err := b.store.Step(ctx, p, batch)
-	page, _, err2 := b.store.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusHeld})
+	page, _, err2 := b.store.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusHeld})
 	if len(page) > 0 {
 		c.NextDue = c.Now
 	}
@@ -194,7 +196,7 @@ func (b *resumedTwice) PublishTx(ctx context.Context, tx tx, drafts []sender.Dra
 	return b.store.PublishTx(ctx, tx, drafts)
 }
 
-func (b *resumedTwice) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *resumedTwice) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	x, c, err := b.store.Step(ctx, p, batch)
 	b.waiting = b.waiting[min(x.Events, len(b.waiting)):]
 	return x, c, err
@@ -296,9 +298,9 @@ func (b keyringsMixed) Keyrings(ctx context.Context, numbers []int64) (map[int64
 
 type disablingHidden struct{ store }
 
-func (b disablingHidden) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b disablingHidden) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	decide := batch.Decide
-	batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	batch.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		for _, n := range dec.Notices {
 			if n.Kind == sender.NoticeDisabled {
@@ -320,7 +322,7 @@ func (b disablingHidden) Step(ctx context.Context, p sender.ExpandParams, batch 
 func inFlightByClaim(s store) store {
 	most := 0
 	s = onSettings(func(set *sender.Settings) { most, set.MaxInFlight = set.MaxInFlight, 0 })(s)
-	return onClaim(func(p *sender.ClaimParams) {
+	return onClaim(func(p *dispatch.ClaimParams) {
 		for i := range p.Lanes {
 			p.Lanes[i].PerSubscription = min(p.Lanes[i].PerSubscription, max(most, 1))
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func matchingRules[Tx any]() []rule[Tx] {
@@ -50,7 +51,7 @@ func matchingRule[Tx any](w *world[Tx]) {
 				want = append(want, s.ID)
 			}
 		}
-		for _, delivery := range w.list(sender.DeliveryQuery{Event: d.ID}) {
+		for _, delivery := range w.list(history.DeliveryQuery{Event: d.ID}) {
 			got = append(got, delivery.Subscription)
 		}
 		slices.Sort(got)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // The random test runs operations against the store and against a model that is too
@@ -40,15 +41,15 @@ type model[Tx any] struct {
 	subs       []*modelSub
 	events     []*modelEvent // in the order of their commits
 	deliveries []*modelDelivery
-	byKey      map[sender.DeliveryKey]*modelDelivery
+	byKey      map[dispatch.DeliveryKey]*modelDelivery
 	byPair     map[pair]*modelDelivery
-	claims     []sender.Claimed // all that were ever made
+	claims     []dispatch.Claimed // all that were ever made
 	trace      []string
 
-	given     map[sender.DeliveryKey]sender.Live // to Decide, at the last call
-	announced map[string]sender.Draft            // of notices, by id
-	notices   []sender.Notice                    // that are to be stored with the present batch
-	noticed   int                                // notices stored in all
+	given     map[dispatch.DeliveryKey]dispatch.Live // to Decide, at the last call
+	announced map[string]sender.Draft                // of notices, by id
+	notices   []sender.Notice                        // that are to be stored with the present batch
+	noticed   int                                    // notices stored in all
 }
 
 type pair struct{ event, subscription string }
@@ -78,7 +79,7 @@ type modelEvent struct {
 
 type modelDelivery struct {
 	id        string
-	key       sender.DeliveryKey // zero: it was never claimed
+	key       dispatch.DeliveryKey // zero: it was never claimed
 	event     *modelEvent
 	sub       *modelSub
 	status    sender.Status // while it is live: the row's status, whatever the subscription's is
@@ -101,8 +102,8 @@ type modelDelivery struct {
 func runModel[Tx any](w *world[Tx], seed uint64) {
 	m := &model[Tx]{
 		world: w, rand: rand.New(rand.NewPCG(seed, 0)), clock: w.now(),
-		byKey: map[sender.DeliveryKey]*modelDelivery{}, byPair: map[pair]*modelDelivery{},
-		given: map[sender.DeliveryKey]sender.Live{}, announced: map[string]sender.Draft{},
+		byKey: map[dispatch.DeliveryKey]*modelDelivery{}, byPair: map[pair]*modelDelivery{},
+		given: map[dispatch.DeliveryKey]dispatch.Live{}, announced: map[string]sender.Draft{},
 	}
 	w.Cleanup(func() {
 		if w.Failed() {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // compare compares all lists with the model.
@@ -14,7 +15,7 @@ func (m *model[Tx]) compare() {
 }
 
 func (m *model[Tx]) compareDeliveries() {
-	list := m.list(sender.DeliveryQuery{Limit: 200})
+	list := m.list(history.DeliveryQuery{Limit: 200})
 	m.equal(len(list), len(m.deliveries), "number of deliveries")
 	for _, read := range list {
 		d := m.byPair[pair{read.Event.ID, read.Subscription}]

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // modelPolicy is the suite's policy, and also uses all other fields of a decision.
-func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func modelPolicy(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 	dec := decide(l, h, r, now)
 	if dec.Health.Streak >= 3 {
 		dec.Health.Warned, dec.Health.WarnedAt = 50, now
@@ -17,9 +18,9 @@ func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time)
 	}
 	switch {
 	case r.Class == sender.ClassConnect && !l.Single:
-		dec = sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Minute), Health: h, Uncounted: true, Stands: time.Minute}
+		dec = dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Minute), Health: h, Uncounted: true, Stands: time.Minute}
 	case r.Class == sender.ClassTLS && !l.Spared:
-		dec = sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Second), Health: h, Uncounted: true, Spared: true}
+		dec = dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Second), Health: h, Uncounted: true, Spared: true}
 	case r.Class == sender.ClassBlocked && !l.Single:
 		dec.Status, dec.Due = sender.StatusDeadLettered, time.Time{}
 	case r.Class == sender.ClassReset:
@@ -36,11 +37,11 @@ func modelPolicy(l sender.Live, h sender.Health, r sender.Result, now time.Time)
 }
 
 // do records and claims, and compares the notices.
-func (m *model[Tx]) do(results []sender.Result, claim sender.ClaimParams, settle func(sender.Claims)) {
+func (m *model[Tx]) do(results []dispatch.Result, claim dispatch.ClaimParams, settle func(dispatch.Claims)) {
 	drafts := map[string]sender.Draft{}
-	claims := m.batch(sender.Batch{
+	claims := m.batch(dispatch.Batch{
 		Results: results, Claim: claim,
-		Decide: func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		Decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			m.given[l.Key] = l
 			return modelPolicy(l, h, r, now)
 		},
@@ -72,11 +73,11 @@ func (m *model[Tx]) do(results []sender.Result, claim sender.ClaimParams, settle
 }
 
 func (m *model[Tx]) claim(slots int) {
-	p := sender.ClaimParams{Lease: lease, Token: m.token(), Lanes: lanes(slots)}
-	m.do(nil, p, func(claims sender.Claims) { m.claimed(claims, p.Token, slots) })
+	p := dispatch.ClaimParams{Lease: lease, Token: m.token(), Lanes: lanes(slots)}
+	m.do(nil, p, func(claims dispatch.Claims) { m.claimed(claims, p.Token, slots) })
 }
 
-func (m *model[Tx]) claimed(claims sender.Claims, token int64, slots int) {
+func (m *model[Tx]) claimed(claims dispatch.Claims, token int64, slots int) {
 	held := map[*modelSub]bool{} // before
 	for _, s := range m.subs {
 		held[s] = s.held()
@@ -118,7 +119,7 @@ func (m *model[Tx]) claimed(claims sender.Claims, token int64, slots int) {
 
 // compareClaim checks the deliveries that were not claimed: none had room, and NextDue
 // is right.
-func (m *model[Tx]) compareClaim(claims sender.Claims, slots int, fresh map[*modelDelivery]bool) {
+func (m *model[Tx]) compareClaim(claims dispatch.Claims, slots int, fresh map[*modelDelivery]bool) {
 	running := map[*modelSub]int{}
 	for _, d := range m.deliveries {
 		if d.live && d.inFlight(m.clock) {
@@ -152,7 +153,7 @@ func (m *model[Tx]) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
 
 // record records the results of a few claims, many of them late.
 func (m *model[Tx]) record() {
-	var results []sender.Result
+	var results []dispatch.Result
 	for range 1 + m.rand.IntN(4) {
 		if len(m.claims) == 0 {
 			return
@@ -167,8 +168,8 @@ func (m *model[Tx]) record() {
 	m.settleAll(results)
 }
 
-func (m *model[Tx]) settleAll(results []sender.Result) {
-	m.do(results, sender.ClaimParams{}, func(claims sender.Claims) {
+func (m *model[Tx]) settleAll(results []dispatch.Result) {
+	m.do(results, dispatch.ClaimParams{}, func(claims dispatch.Claims) {
 		m.equal(len(claims.Recorded), len(results), "number of Recorded")
 		for i, r := range claims.Recorded {
 			d := m.byKey[results[i].Key]
@@ -183,7 +184,7 @@ func (m *model[Tx]) settleAll(results []sender.Result) {
 
 // settle changes a delivery and its subscription as an attempt of a class does, and
 // compares the decision.
-func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Decision) {
+func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.Decision) {
 	d.attempts = append(d.attempts, class)
 	if d.cancelled() {
 		// The contract does not say whether such an attempt counts for the
@@ -198,14 +199,14 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Deci
 		}
 		return
 	}
-	live := sender.Live{Key: d.key, Number: d.number, Tries: d.tries, First: d.first, Single: d.single, Stood: d.stood, Notice: d.event.draft.Notice, Spared: d.spared}
+	live := dispatch.Live{Key: d.key, Number: d.number, Tries: d.tries, First: d.first, Single: d.single, Stood: d.stood, Notice: d.event.draft.Notice, Spared: d.spared}
 	given := m.given[d.key]
 	if !d.vague {
 		m.sameTime(given.First, live.First, "First at attempt %d of %s", d.number, d.id)
 	}
 	given.First = live.First
 	m.equal(given, live, "row that Decide was given at attempt %d of %s", d.number, d.id)
-	want := modelPolicy(live, d.sub.Health, sender.Result{Class: class}, m.clock)
+	want := modelPolicy(live, d.sub.Health, dispatch.Result{Class: class}, m.clock)
 	m.equal(got.Status, want.Status, "decision on attempt %d of %s", d.number, d.id)
 	m.sameTime(got.Due, want.Due, "Due of the decision on attempt %d of %s", d.number, d.id)
 	d.sub.Health = want.Health
@@ -225,7 +226,7 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got sender.Deci
 
 // affect disables a subscription, and notes which notices the store must have, except
 // one kind.
-func (m *model[Tx]) affect(d *modelDelivery, dec sender.Decision, but sender.NoticeKind) {
+func (m *model[Tx]) affect(d *modelDelivery, dec dispatch.Decision, but sender.NoticeKind) {
 	active := d.sub.Status == sender.SubscriptionActive
 	if dec.Disable != "" && active {
 		d.sub.Status, d.sub.DisabledAt, d.sub.DisabledReason = sender.SubscriptionDisabled, m.clock, dec.Disable
@@ -247,7 +248,7 @@ func (m *model[Tx]) adopt(d *modelDelivery, class sender.Class) {
 	if !asked || live.Number != d.number {
 		return
 	}
-	dec := modelPolicy(live, d.sub.Health, sender.Result{Class: class}, m.clock)
+	dec := modelPolicy(live, d.sub.Health, dispatch.Result{Class: class}, m.clock)
 	d.sub.Health = dec.Health
 	m.affect(d, dec, sender.NoticeDeadLettered)
 }
@@ -258,13 +259,13 @@ func (m *model[Tx]) release() {
 	}
 	recent := m.claims[max(0, len(m.claims)-8):]
 	c := recent[m.rand.IntN(len(recent))]
-	r := sender.Release{Key: c.Key, Token: c.Token}
+	r := dispatch.Release{Key: c.Key, Token: c.Token}
 	due := m.clock
 	if m.rand.IntN(2) == 0 {
 		due = m.clock.Add(10 * time.Minute)
 		r.Due = due
 	}
-	m.noError(m.Store.Release(m.ctx, []sender.Release{r}), "releasing")
+	m.noError(m.Store.Release(m.ctx, []dispatch.Release{r}), "releasing")
 	if d := m.byKey[c.Key]; d.live && !d.leased.IsZero() && d.token == c.Token {
 		d.number--
 		d.tries--

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // drafts draws one to three events, for everybody or for one subscriber.
@@ -56,12 +58,12 @@ func (m *model[Tx]) publishAndRollBack() {
 }
 
 func (m *model[Tx]) expand(events, deliveries int) {
-	x, err := m.Store.Expand(m.ctx, sender.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)})
+	x, err := m.Store.Expand(m.ctx, dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)})
 	m.noError(err, "expanding")
 	made := 0
 	var list []sender.Delivery
 	if x.Deliveries > 0 {
-		list = m.list(sender.DeliveryQuery{Limit: 200})
+		list = m.list(history.DeliveryQuery{Limit: 200})
 	}
 	for _, read := range list {
 		if m.byPair[pair{read.Event.ID, read.Subscription}] == nil {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func noticeRules[Tx any]() []rule[Tx] {
@@ -22,7 +24,7 @@ func noticeRules[Tx any]() []rule[Tx] {
 
 // noticing is the suite's policy; every failure makes a notice, and the dead letter
 // another, for the operator.
-func noticing(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func noticing(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 	dec := decide(l, h, r, now)
 	if r.Class != sender.ClassNone && !l.Notice {
 		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeFailing, Percent: 75, Detail: "a'b ü"})
@@ -34,7 +36,7 @@ func noticing(l sender.Live, h sender.Health, r sender.Result, now time.Time) se
 }
 
 // batch records results under a policy.
-func (w *world[Tx]) batch(b sender.Batch) sender.Claims {
+func (w *world[Tx]) batch(b dispatch.Batch) dispatch.Claims {
 	w.Helper()
 	claims, err := w.Store.RecordAndClaim(w.ctx, b)
 	w.noError(err, "recording and claiming")
@@ -55,7 +57,7 @@ func noticeStored[Tx any](w *world[Tx]) {
 	id, owner := w.delivery(d.ID, sub).ID, w.read(sub).Subscriber
 	ids := map[string]bool{}
 	for n := 1; n <= maxTries; n++ {
-		claims := w.batch(sender.Batch{Decide: noticing, Results: []sender.Result{result(w.claimOne(), sender.ClassStatus)}})
+		claims := w.batch(dispatch.Batch{Decide: noticing, Results: []dispatch.Result{result(w.claimOne(), sender.ClassStatus)}})
 		want := []sender.Notice{{Kind: sender.NoticeFailing, Subscriber: owner, Percent: 75, Detail: "a'b ü"}}
 		if n == maxTries {
 			want = append(want, sender.Notice{Kind: sender.NoticeDeadLettered, Subscriber: sender.Operator})
@@ -76,7 +78,7 @@ func noticeLost[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	w.claimOne()
 	w.Advance(lease + time.Second)
-	claims := w.batch(sender.Batch{Decide: noticing, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
+	claims := w.batch(dispatch.Batch{Decide: noticing, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
 	w.equal(len(claims.Notices), 1, "notices stored")
 	w.sameNotice(claims.Notices[0], sender.Notice{
 		Kind: sender.NoticeFailing, Subscriber: w.read(sub).Subscriber, Subscription: sub, Delivery: w.delivery(d.ID, sub).ID,
@@ -89,7 +91,7 @@ func noticeLate[Tx any](w *world[Tx]) {
 	r := result(w.claimOne(), sender.ClassStatus)
 	w.record(r)
 	announced := 0
-	claims := w.batch(sender.Batch{Decide: noticing, Results: []sender.Result{r}, Announce: func(sender.Notice) (sender.Draft, bool) {
+	claims := w.batch(dispatch.Batch{Decide: noticing, Results: []dispatch.Result{r}, Announce: func(sender.Notice) (sender.Draft, bool) {
 		announced++
 		return w.addressed(w.read(sub).Subscriber, sub), true
 	}})
@@ -103,7 +105,7 @@ func noticeBatch[Tx any](w *world[Tx]) {
 		{Kind: sender.NoticeNetwork, Subscriber: sender.Operator, Detail: "nobody answers", CreatedAt: createdAt},
 		{ID: "ntc_given", Kind: sender.NoticeReplayFinished, Subscriber: sender.Operator, Replay: "rpl_1", CreatedAt: createdAt.Add(time.Second)},
 	}
-	claims := w.batch(sender.Batch{Decide: noticing, Results: []sender.Result{result(w.claimOne(), sender.ClassStatus)}, Notices: own})
+	claims := w.batch(dispatch.Batch{Decide: noticing, Results: []dispatch.Result{result(w.claimOne(), sender.ClassStatus)}, Notices: own})
 	w.equal(len(claims.Notices), 3, "notices stored")
 	byKind := map[sender.NoticeKind]sender.Notice{}
 	for _, n := range claims.Notices {
@@ -113,7 +115,7 @@ func noticeBatch[Tx any](w *world[Tx]) {
 		w.sameNotice(byKind[n.Kind], n)
 	}
 	w.equal(byKind[sender.NoticeReplayFinished].ID, "ntc_given", "id of a notice that has one")
-	w.equal(len(w.batch(sender.Batch{Decide: noticing, Notices: own[:1]}).Notices), 1, "notices stored of a batch without results")
+	w.equal(len(w.batch(dispatch.Batch{Decide: noticing, Notices: own[:1]}).Notices), 1, "notices stored of a batch without results")
 }
 
 // announcing makes the event of each notice, for the notice's subscriber.
@@ -134,7 +136,7 @@ func noticeAnnounced[Tx any](w *world[Tx]) {
 	w.subscribe(owner, "other")
 	w.subscribe(w.subscriber(), failing, "*")
 	w.subscribe(sender.Operator, "other")
-	claims := w.batch(sender.Batch{Decide: noticing, Announce: w.announcing(), Results: []sender.Result{result(w.claimOne(), sender.ClassStatus)}})
+	claims := w.batch(dispatch.Batch{Decide: noticing, Announce: w.announcing(), Results: []dispatch.Result{result(w.claimOne(), sender.ClassStatus)}})
 	w.equal(len(claims.Notices), 1, "notices stored")
 	w.equal(w.expand(), 3, "deliveries made of the notice's event")
 	want := map[string]int{}
@@ -176,7 +178,7 @@ func noticeAbout[Tx any](w *world[Tx]) {
 			if d.About == sub && sub != byName {
 				want = 0
 			}
-			w.equal(len(w.list(sender.DeliveryQuery{Event: d.ID, Subscription: sub})), want, "deliveries of event %d to %s", i, sub)
+			w.equal(len(w.list(history.DeliveryQuery{Event: d.ID, Subscription: sub})), want, "deliveries of event %d to %s", i, sub)
 		}
 	}
 	// A subscription that asks for the type after the event's commit does not get
@@ -197,14 +199,14 @@ func noticeDropped[Tx any](w *world[Tx]) {
 		"unregistered": func(sender.Notice) (sender.Draft, bool) { return w.addressed(sender.Operator, ""), true },
 	} {
 		c := w.claimOne()
-		claims := w.batch(sender.Batch{Decide: noticing, Announce: announce, Results: []sender.Result{result(c, sender.ClassStatus)}})
+		claims := w.batch(dispatch.Batch{Decide: noticing, Announce: announce, Results: []dispatch.Result{result(c, sender.ClassStatus)}})
 		w.check(!claims.Recorded[0].Lost, "%s: the result reads as lost", name)
 		w.equal(len(claims.Notices), 1, "notices stored, %s", name)
 		w.equal(w.expand(), 0, "deliveries made, %s", name)
 		w.Advance(retryDelay(maxTries))
 	}
 	w.deleteSubscriber(w.read(sub).Subscriber)
-	claims := w.batch(sender.Batch{Decide: noticing, Announce: w.announcing(), Results: []sender.Result{result(w.claimOne(), sender.ClassStatus)}})
+	claims := w.batch(dispatch.Batch{Decide: noticing, Announce: w.announcing(), Results: []dispatch.Result{result(w.claimOne(), sender.ClassStatus)}})
 	w.equal(len(claims.Notices), 1, "notices stored, for a deleted subscriber")
 	w.equal(w.expand(), 0, "deliveries made, for a deleted subscriber")
 	w.equal(w.read(sibling).Status, sender.SubscriptionClosing, "status of the subscription that asks for all")
@@ -214,8 +216,8 @@ func noticeGiven[Tx any](w *world[Tx]) {
 	_, sub := w.one()
 	owner := w.read(sub).Subscriber
 	var given []sender.Notice
-	claims := w.batch(sender.Batch{
-		Decide: noticing, Results: []sender.Result{result(w.claimOne(), sender.ClassStatus)},
+	claims := w.batch(dispatch.Batch{
+		Decide: noticing, Results: []dispatch.Result{result(w.claimOne(), sender.ClassStatus)},
 		Notices: []sender.Notice{{Kind: sender.NoticeNetwork, Subscriber: sender.Operator, CreatedAt: createdAt}},
 		Announce: func(n sender.Notice) (sender.Draft, bool) {
 			given = append(given, n)

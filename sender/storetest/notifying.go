@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func notifyingRules[Tx any]() []rule[Tx] {
@@ -20,13 +22,13 @@ func notifyingRules[Tx any]() []rule[Tx] {
 // note stores notices that concern no subscription.
 func (w *world[Tx]) note(notices ...sender.Notice) []sender.Notice {
 	w.Helper()
-	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide, Notices: notices})
+	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide, Notices: notices})
 	w.noError(err, "storing notices")
 	w.equal(len(c.Notices), len(notices), "number of Claims.Notices")
 	return c.Notices
 }
 
-func (w *world[Tx]) listNotices(q sender.NoticeQuery) (ids []string) {
+func (w *world[Tx]) listNotices(q history.NoticeQuery) (ids []string) {
 	w.Helper()
 	for range plenty {
 		page, next, err := w.Store.Notices(w.ctx, q)
@@ -73,22 +75,22 @@ func noticesListed[Tx any](w *world[Tx]) {
 		return ids
 	}
 	for _, c := range []struct {
-		q    sender.NoticeQuery
+		q    history.NoticeQuery
 		want []string
 	}{
-		{sender.NoticeQuery{}, ids(3, 2, 1, 0)},
-		{sender.NoticeQuery{Limit: 1}, ids(3, 2, 1, 0)},
-		{sender.NoticeQuery{Limit: 2}, ids(3, 2, 1, 0)},
-		{sender.NoticeQuery{Subscriber: "sub_a"}, ids(2, 0)},
-		{sender.NoticeQuery{Subscriber: sender.Operator}, ids(1)},
-		{sender.NoticeQuery{Subscription: "wsub_1"}, ids(0)},
-		{sender.NoticeQuery{Kind: sender.NoticeNetwork}, ids(1)},
-		{sender.NoticeQuery{Subscriber: "sub_a", Unread: true}, ids(2)},
-		{sender.NoticeQuery{Subscriber: "sub_a", Kind: sender.NoticeNetwork}, nil},
+		{history.NoticeQuery{}, ids(3, 2, 1, 0)},
+		{history.NoticeQuery{Limit: 1}, ids(3, 2, 1, 0)},
+		{history.NoticeQuery{Limit: 2}, ids(3, 2, 1, 0)},
+		{history.NoticeQuery{Subscriber: "sub_a"}, ids(2, 0)},
+		{history.NoticeQuery{Subscriber: sender.Operator}, ids(1)},
+		{history.NoticeQuery{Subscription: "wsub_1"}, ids(0)},
+		{history.NoticeQuery{Kind: sender.NoticeNetwork}, ids(1)},
+		{history.NoticeQuery{Subscriber: "sub_a", Unread: true}, ids(2)},
+		{history.NoticeQuery{Subscriber: "sub_a", Kind: sender.NoticeNetwork}, nil},
 	} {
 		w.equal(w.listNotices(c.q), c.want, "notices of %+v", c.q)
 	}
-	page, _, err := w.Store.Notices(w.ctx, sender.NoticeQuery{Subscription: "wsub_2"})
+	page, _, err := w.Store.Notices(w.ctx, history.NoticeQuery{Subscription: "wsub_2"})
 	w.noError(err, "listing")
 	w.sameTime(page[0].CreatedAt, all[2].CreatedAt, "CreatedAt as listed")
 	page[0].CreatedAt = all[2].CreatedAt
@@ -98,7 +100,7 @@ func noticesListed[Tx any](w *world[Tx]) {
 func noticesBadCursor[Tx any](w *world[Tx]) {
 	w.note(sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator})
 	for _, cursor := range []string{"?", "0", "-1", "01"} {
-		_, _, err := w.Store.Notices(w.ctx, sender.NoticeQuery{Cursor: cursor})
+		_, _, err := w.Store.Notices(w.ctx, history.NoticeQuery{Cursor: cursor})
 		w.errorIs(err, sender.ErrInvalid, "listing with the cursor %q", cursor)
 	}
 }
@@ -109,7 +111,7 @@ func noticesAcknowledged[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "acknowledging another's notice")
 	_, err = w.Store.AcknowledgeNotice(w.ctx, "ntc_none", "")
 	w.errorIs(err, sender.ErrNotFound, "acknowledging a notice that there is not")
-	w.equal(w.listNotices(sender.NoticeQuery{Unread: true}), []string{id}, "unread notices")
+	w.equal(w.listNotices(history.NoticeQuery{Unread: true}), []string{id}, "unread notices")
 
 	first, err := w.Store.AcknowledgeNotice(w.ctx, id, "sub_a")
 	w.noError(err, "acknowledging")
@@ -118,7 +120,7 @@ func noticesAcknowledged[Tx any](w *world[Tx]) {
 	again, err := w.Store.AcknowledgeNotice(w.ctx, id, "")
 	w.noError(err, "acknowledging again")
 	w.sameTime(again.AcknowledgedAt, first.AcknowledgedAt, "AcknowledgedAt, acknowledged again")
-	w.equal(len(w.listNotices(sender.NoticeQuery{Unread: true})), 0, "number of unread notices")
+	w.equal(len(w.listNotices(history.NoticeQuery{Unread: true})), 0, "number of unread notices")
 }
 
 func noticesClaimed[Tx any](w *world[Tx]) {
@@ -152,7 +154,7 @@ func noticesDone[Tx any](w *world[Tx]) {
 	w.Advance(24 * time.Hour)
 	w.noError(w.Store.PutOffNotice(w.ctx, all[0].ID, 0), "putting off what was accepted")
 	w.equal(len(w.claimNotices(10)), 0, "notices claimed that are done with")
-	page, _, err := w.Store.Notices(w.ctx, sender.NoticeQuery{})
+	page, _, err := w.Store.Notices(w.ctx, history.NoticeQuery{})
 	w.noError(err, "listing")
 	w.sameTime(page[1].NotifiedAt, at, "NotifiedAt of the accepted one")
 	w.check(page[0].NotifiedAt.IsZero(), "NotifiedAt of the other one is %v", page[0].NotifiedAt)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // about publishes an event about an object, which nobody gets, and returns its version.
@@ -27,7 +28,7 @@ func pruneObjects[Tx any](w *world[Tx]) {
 	}
 	w.expand()
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(ages{events: time.Hour, objects: 10 * time.Hour}), sender.Pruned{Events: 25}, "pruned when the events' time is over")
+	w.equal(w.prune(ages{events: time.Hour, objects: 10 * time.Hour}), dispatch.Pruned{Events: 25}, "pruned when the events' time is over")
 
 	d := w.draftOn("c", sender.Object{Type: "thing", ID: "old"})
 	d.Version = 3
@@ -37,9 +38,9 @@ func pruneObjects[Tx any](w *world[Tx]) {
 	w.check(changed > 1, "the version assigned after 1 is %d", changed)
 	w.expand()
 	w.Advance(9 * time.Hour)
-	w.equal(w.prune(ages{objects: 10 * time.Hour}), sender.Pruned{}, "pruned 9 h after the events were")
+	w.equal(w.prune(ages{objects: 10 * time.Hour}), dispatch.Pruned{}, "pruned 9 h after the events were")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(ages{objects: 10 * time.Hour}), sender.Pruned{Objects: 22}, "pruned 11 h after the events were")
+	w.equal(w.prune(ages{objects: 10 * time.Hour}), dispatch.Pruned{Objects: 22}, "pruned 11 h after the events were")
 
 	w.equal(w.about("given", 5), int64(5), "version that a caller gives for an object that is forgotten")
 	for id, had := range map[string]int64{"old": 3, "changing": changed, "given": 7, "one of many 3": 1} {
@@ -53,7 +54,7 @@ func pruneObjects[Tx any](w *world[Tx]) {
 	w.Advance(2 * time.Hour)
 	w.equal(w.prune(ages{events: time.Hour, objects: 10 * time.Hour}).Objects, 0, "objects pruned with their last events")
 	w.Advance(11 * time.Hour)
-	w.equal(w.prune(ages{objects: 10 * time.Hour}), sender.Pruned{Objects: 4}, "pruned after their time once more")
+	w.equal(w.prune(ages{objects: 10 * time.Hour}), dispatch.Pruned{Objects: 4}, "pruned after their time once more")
 }
 
 func pruneNoObjects[Tx any](w *world[Tx]) {
@@ -61,15 +62,15 @@ func pruneNoObjects[Tx any](w *world[Tx]) {
 	w.about("kept", 0)
 	w.expand()
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(ages{events: time.Hour}), sender.Pruned{Events: 1}, "pruned without a time for objects")
+	w.equal(w.prune(ages{events: time.Hour}), dispatch.Pruned{Events: 1}, "pruned without a time for objects")
 	w.about("high", high)
 	w.about("lower", high-1)
 	w.expand()
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(ages{events: time.Hour, objects: time.Hour}), sender.Pruned{Events: 2}, "pruned with one")
+	w.equal(w.prune(ages{events: time.Hour, objects: time.Hour}), dispatch.Pruned{Events: 2}, "pruned with one")
 	w.equal(w.about("kept", 0), int64(high), "version assigned after half of all, once an object of the half less one is to be forgotten")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(ages{objects: time.Hour}), sender.Pruned{Objects: 1}, "pruned after its time")
+	w.equal(w.prune(ages{objects: time.Hour}), dispatch.Pruned{Objects: 1}, "pruned after its time")
 	d := w.draftOn("c", sender.Object{Type: "thing", ID: "high"})
 	d.Version = high
 	_, err := w.tryPublish(d)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func orderRules[Tx any]() []rule[Tx] {
@@ -25,7 +26,7 @@ func orderRules[Tx any]() []rule[Tx] {
 }
 
 // indexes returns where in drafts the claimed events stand.
-func indexes(drafts []sender.Draft, claimed []sender.Claimed) (all []int) {
+func indexes(drafts []sender.Draft, claimed []dispatch.Claimed) (all []int) {
 	for _, c := range claimed {
 		all = append(all, slices.IndexFunc(drafts, func(d sender.Draft) bool { return d.ID == c.Event.ID }))
 	}
@@ -166,7 +167,7 @@ func orderDispatched[Tx any](w *world[Tx]) {
 // dispatched runs a Dispatcher on each of some stores. The stores' clock stands still,
 // so no retry is ever due: all first attempts are made only if failures hold back no
 // later version.
-func (w *world[Tx]) dispatched(of orderRun, stores ...sender.Store[Tx]) {
+func (w *world[Tx]) dispatched(of orderRun, stores ...Store[Tx]) {
 	w.Helper()
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
 	w.noError(err, "making keys")
@@ -176,7 +177,7 @@ func (w *world[Tx]) dispatched(of orderRun, stores ...sender.Store[Tx]) {
 	defer stop()
 	ran := make(chan error, len(stores))
 	for _, store := range stores {
-		d, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{UnguardedTransport: v, Logger: slog.New(slog.DiscardHandler)})
+		d, err := dispatch.New(store, keys, &dispatch.Config{UnguardedTransport: v, Logger: slog.New(slog.DiscardHandler)})
 		w.noError(err, "making a dispatcher")
 		go func() { ran <- d.Run(ctx) }()
 	}

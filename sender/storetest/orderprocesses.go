@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // orderProcessRules are about several processes that claim from the same subscriptions.
@@ -21,12 +22,12 @@ func orderProcessRules[Tx any]() []rule[Tx] {
 }
 
 // as is a claim of all due deliveries by a process.
-func as(process int64) sender.ClaimParams {
-	return sender.ClaimParams{Lease: lease, By: sender.Presence{Process: process, Beat: 1}, Lanes: lanes(plenty)}
+func as(process int64) dispatch.ClaimParams {
+	return dispatch.ClaimParams{Lease: lease, By: dispatch.Presence{Process: process, Beat: 1}, Lanes: lanes(plenty)}
 }
 
 // some is a claim by a process of up to n deliveries of each lane.
-func some(process int64, n int) sender.ClaimParams {
+func some(process int64, n int) dispatch.ClaimParams {
 	p := as(process)
 	p.Lanes = lanes(n)
 	return p
@@ -38,11 +39,11 @@ func (w *world[Tx]) heldFrom(process int64, when string) {
 	w.equal(len(w.claimBy(as(process)).Claimed), 0, "deliveries claimed by process %d %s", process, when)
 }
 
-func (w *world[Tx]) giveBack(claimed ...sender.Claimed) {
+func (w *world[Tx]) giveBack(claimed ...dispatch.Claimed) {
 	w.Helper()
-	var back []sender.Release
+	var back []dispatch.Release
 	for _, c := range claimed {
-		back = append(back, sender.Release{Key: c.Key, Token: c.Token})
+		back = append(back, dispatch.Release{Key: c.Key, Token: c.Token})
 	}
 	w.noError(w.Store.Release(w.ctx, back), "releasing")
 }
@@ -125,7 +126,7 @@ func orderPassedOnFromGone[Tx any](w *world[Tx]) {
 func orderNobodys[Tx any](w *world[Tx]) {
 	_, _, drafts := w.queue(4)
 	nobody := some(0, 1)
-	nobody.By = sender.Presence{}
+	nobody.By = dispatch.Presence{}
 	w.equal(indexes(drafts, w.claimBy(nobody).Claimed), []int{0}, "events claimed by no process")
 	w.equal(indexes(drafts, w.claimBy(some(7, 1)).Claimed), []int{1}, "events claimed by a process while what is nobody's is leased")
 	w.equal(len(w.claimBy(nobody).Claimed), 0, "deliveries claimed by no process while one holds the subscription")
@@ -147,7 +148,7 @@ func orderNotInTheWay[Tx any](w *world[Tx]) {
 	}
 	w.equal(len(w.claimBy(one).Claimed), 2*held, "deliveries claimed, another one of each, and one of each subscription of one subscriber")
 	w.Advance(time.Second)
-	known, err := w.Store.Beat(w.ctx, sender.Presence{Process: 8, Beat: 1})
+	known, err := w.Store.Beat(w.ctx, dispatch.Presence{Process: 8, Beat: 1})
 	w.noError(err, "saying that it lives")
 	w.equal(len(known), 1, "processes that are known")
 

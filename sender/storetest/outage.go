@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func outageRules[Tx any]() []rule[Tx] {
@@ -15,13 +16,13 @@ func outageRules[Tx any]() []rule[Tx] {
 
 // standing is the suite's policy, except for failures to connect: they are uncounted,
 // and the schedule stands still.
-func (w *world[Tx]) standing() *sender.Live {
-	live := new(sender.Live)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func (w *world[Tx]) standing() *dispatch.Live {
+	live := new(dispatch.Live)
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		*live = l
 		dec := decide(l, h, r, now)
 		if r.Class == sender.ClassConnect {
-			dec = sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Minute), Health: h, Uncounted: true, Stands: 90*time.Second + time.Microsecond}
+			dec = dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Minute), Health: h, Uncounted: true, Stands: 90*time.Second + time.Microsecond}
 		}
 		return dec
 	}
@@ -38,7 +39,7 @@ func outageUncounted[Tx any](w *world[Tx]) {
 		if i == 0 {
 			first = c.At
 		} else { // a released attempt was never made
-			w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+			w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 			c = w.claimOne()
 		}
 		w.record(result(c, class))
@@ -63,7 +64,7 @@ func outageStood[Tx any](w *world[Tx]) {
 	fail(sender.ClassTimeout, step, "after one standstill")
 	fail(sender.ClassConnect, step, "after one standstill and a failure")
 	c := w.claimOne()
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	fail(sender.ClassTimeout, 2*step, "after two, and a release")
 	w.redeliver(w.delivery(d.ID, sub).ID)
 	fail(sender.ClassConnect, 0, "after a redelivery")

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // maxTries is the number of tries in the suite's schedule.
@@ -14,10 +15,10 @@ func retryDelay(n int) time.Duration { return time.Duration(n) * 10 * time.Minut
 
 // decide is the suite's policy. It is too simple to be useful, but its answer depends
 // on every argument.
-func decide(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func decide(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 	if r.Class == sender.ClassNone {
 		h = sender.Health{Lane: sender.LaneProven, LastSuccess: now.Truncate(time.Minute)}
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	}
 	if r.Class != sender.ClassInterrupted {
 		if h.Streak++; h.Streak == 1 {
@@ -28,11 +29,11 @@ func decide(l sender.Live, h sender.Health, r sender.Result, now time.Time) send
 	}
 	switch {
 	case l.Single && (r.Class != sender.ClassInterrupted || l.Tries >= maxTries):
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	case l.Tries >= maxTries:
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 	case r.Class == sender.ClassInterrupted:
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
 	}
-	return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(retryDelay(l.Tries)), Health: h}
+	return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(retryDelay(l.Tries)), Health: h}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func presenceRules[Tx any]() []rule[Tx] {
@@ -21,53 +22,53 @@ func presenceRules[Tx any]() []rule[Tx] {
 }
 
 // claimAs claims everything that is due for a process.
-func (w *world[Tx]) claimAs(process int64) []sender.Claimed {
+func (w *world[Tx]) claimAs(process int64) []dispatch.Claimed {
 	w.Helper()
-	return w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: process, Beat: 1}, Lanes: lanes(plenty)}).Claimed
+	return w.claimBy(dispatch.ClaimParams{Lease: lease, By: dispatch.Presence{Process: process, Beat: 1}, Lanes: lanes(plenty)}).Claimed
 }
 
 func (w *world[Tx]) takeOver(process, beat int64) int {
 	w.Helper()
-	n, err := w.Store.TakeOver(w.ctx, sender.Presence{Process: process, Beat: beat})
+	n, err := w.Store.TakeOver(w.ctx, dispatch.Presence{Process: process, Beat: beat})
 	w.noError(err, "taking over process %d", process)
 	return n
 }
 
-func (w *world[Tx]) known(when string, want ...sender.Presence) {
+func (w *world[Tx]) known(when string, want ...dispatch.Presence) {
 	w.Helper()
 	got, err := w.Store.Present(w.ctx)
 	w.noError(err, "reading who is present")
 	w.equal(byNumber(got), byNumber(want), "processes that are known %s", when)
 }
 
-func byNumber(all []sender.Presence) []sender.Presence {
-	all = append([]sender.Presence{}, all...)
-	slices.SortFunc(all, func(a, b sender.Presence) int { return int(a.Process - b.Process) })
+func byNumber(all []dispatch.Presence) []dispatch.Presence {
+	all = append([]dispatch.Presence{}, all...)
+	slices.SortFunc(all, func(a, b dispatch.Presence) int { return int(a.Process - b.Process) })
 	return all
 }
 
 func presenceKnown[Tx any](w *world[Tx]) {
 	w.known("in an empty store")
 	for _, step := range []struct {
-		says   sender.Presence
-		before []sender.Presence
+		says   dispatch.Presence
+		before []dispatch.Presence
 	}{
-		{sender.Presence{Process: 7, Beat: 1}, nil},
-		{sender.Presence{Process: 7, Beat: 2}, []sender.Presence{{Process: 7, Beat: 1}}},
-		{sender.Presence{Process: 8, Beat: 5}, []sender.Presence{{Process: 7, Beat: 2}}},
-		{sender.Presence{Process: 7, Beat: 3}, []sender.Presence{{Process: 7, Beat: 2}, {Process: 8, Beat: 5}}},
+		{dispatch.Presence{Process: 7, Beat: 1}, nil},
+		{dispatch.Presence{Process: 7, Beat: 2}, []dispatch.Presence{{Process: 7, Beat: 1}}},
+		{dispatch.Presence{Process: 8, Beat: 5}, []dispatch.Presence{{Process: 7, Beat: 2}}},
+		{dispatch.Presence{Process: 7, Beat: 3}, []dispatch.Presence{{Process: 7, Beat: 2}, {Process: 8, Beat: 5}}},
 	} {
 		before, err := w.Store.Beat(w.ctx, step.says)
 		w.noError(err, "saying that process %d lives", step.says.Process)
 		w.equal(byNumber(before), byNumber(step.before), "processes that were known before %v", step.says)
 	}
-	w.known("after four beats", sender.Presence{Process: 7, Beat: 3}, sender.Presence{Process: 8, Beat: 5})
-	w.noError(w.Store.Leave(w.ctx, sender.Presence{Process: 7, Beat: 2}), "leaving with another beat")
-	w.known("after one has left with another beat", sender.Presence{Process: 7, Beat: 3}, sender.Presence{Process: 8, Beat: 5})
+	w.known("after four beats", dispatch.Presence{Process: 7, Beat: 3}, dispatch.Presence{Process: 8, Beat: 5})
+	w.noError(w.Store.Leave(w.ctx, dispatch.Presence{Process: 7, Beat: 2}), "leaving with another beat")
+	w.known("after one has left with another beat", dispatch.Presence{Process: 7, Beat: 3}, dispatch.Presence{Process: 8, Beat: 5})
 	for range 2 {
-		w.noError(w.Store.Leave(w.ctx, sender.Presence{Process: 7, Beat: 3}), "leaving")
+		w.noError(w.Store.Leave(w.ctx, dispatch.Presence{Process: 7, Beat: 3}), "leaving")
 	}
-	w.known("after one has left", sender.Presence{Process: 8, Beat: 5})
+	w.known("after one has left", dispatch.Presence{Process: 8, Beat: 5})
 }
 
 func presenceByClaim[Tx any](w *world[Tx]) {
@@ -75,13 +76,13 @@ func presenceByClaim[Tx any](w *world[Tx]) {
 	w.known("after a claim that found nothing")
 	w.one()
 	w.equal(len(w.claimAs(7)), 1, "deliveries claimed")
-	w.known("after a claim", sender.Presence{Process: 7, Beat: 1})
+	w.known("after a claim", dispatch.Presence{Process: 7, Beat: 1})
 	w.one()
-	w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: 7, Beat: 2}, Lanes: lanes(plenty)})
-	w.known("after another claim", sender.Presence{Process: 7, Beat: 2})
+	w.claimBy(dispatch.ClaimParams{Lease: lease, By: dispatch.Presence{Process: 7, Beat: 2}, Lanes: lanes(plenty)})
+	w.known("after another claim", dispatch.Presence{Process: 7, Beat: 2})
 	w.one()
-	w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: 7}, Lanes: lanes(plenty)})
-	w.known("after a claim without a beat", sender.Presence{Process: 7, Beat: 2})
+	w.claimBy(dispatch.ClaimParams{Lease: lease, By: dispatch.Presence{Process: 7}, Lanes: lanes(plenty)})
+	w.known("after a claim without a beat", dispatch.Presence{Process: 7, Beat: 2})
 }
 
 func presenceTakenOver[Tx any](w *world[Tx]) {
@@ -105,9 +106,9 @@ func presenceTakenOver[Tx any](w *world[Tx]) {
 
 	w.equal(w.takeOver(7, 1), len(held), "leases that were ended")
 	w.known("after it was taken over")
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, By: sender.Presence{Process: 8, Beat: 1}, Lanes: lanes(plenty)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, By: dispatch.Presence{Process: 8, Beat: 1}, Lanes: lanes(plenty)})
 	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{len(held), len(held)}, "deliveries claimed, and attempts found interrupted, after it was taken over")
-	number := map[sender.DeliveryKey]int{}
+	number := map[dispatch.DeliveryKey]int{}
 	for _, c := range held {
 		number[c.Key] = c.Number
 	}
@@ -125,32 +126,32 @@ func presenceOthers[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	w.equal(len(w.claimAs(8)), 1, "deliveries claimed by another process")
 	w.one()
-	w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)}) // nobody's
+	w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty)}) // nobody's
 	recorded, recordedSub := w.one()
 	w.record(result(w.claimAs(7)[0], sender.ClassNone))
 	_, _ = w.one()
 	back := w.claimAs(7)[0]
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: back.Key, Token: back.Token, Due: back.At.Add(time.Hour)}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: back.Key, Token: back.Token, Due: back.At.Add(time.Hour)}}), "releasing")
 
 	w.equal(w.takeOver(7, 1), 1, "leases that were ended")
 	w.equal([]any{w.delivery(d.ID, sub).InFlight, w.delivery(recorded.ID, recordedSub).Status}, []any{true, sender.StatusDelivered}, "what another holds is in flight, and what was recorded")
 	again := w.claim(plenty)
 	w.equal(len(again), 1, "deliveries claimed after one of three was taken over")
 	w.equal(again[0].Key, mine.Key, "delivery claimed again")
-	w.known("after one was taken over", sender.Presence{Process: 8, Beat: 1})
+	w.known("after one was taken over", dispatch.Presence{Process: 8, Beat: 1})
 }
 
 func presenceLives[Tx any](w *world[Tx]) {
 	w.one()
 	c := w.claimAs(7)[0]
-	_, err := w.Store.Beat(w.ctx, sender.Presence{Process: 7, Beat: 2})
+	_, err := w.Store.Beat(w.ctx, dispatch.Presence{Process: 7, Beat: 2})
 	w.noError(err, "saying that it lives")
 	for _, beat := range []int64{0, 1, 3} {
 		w.equal(w.takeOver(7, beat), 0, "leases that were ended of a process whose beat is not %d", beat)
 	}
 	w.equal(w.takeOver(8, 1), 0, "leases that were ended of a process that is not known")
 	w.claimNothing("after nobody was taken over")
-	w.known("after nobody was taken over", sender.Presence{Process: 7, Beat: 2})
+	w.known("after nobody was taken over", dispatch.Presence{Process: 7, Beat: 2})
 	w.record(result(c, sender.ClassNone))
 }
 
@@ -166,7 +167,7 @@ func presenceResults[Tx any](w *world[Tx]) {
 	c := w.claimOne()
 	w.equal(c.Key, late.Key, "delivery claimed")
 	w.lost(result(late, sender.ClassNone), second.ID, other, "taken over, and claimed again")
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: late.Key, Token: late.Token}}), "releasing what was claimed again")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: late.Key, Token: late.Token}}), "releasing what was claimed again")
 	w.claimNothing("after a late release")
 	w.record(result(c, sender.ClassNone))
 }
@@ -184,7 +185,7 @@ func presenceHeld[Tx any](w *world[Tx]) {
 }
 
 // leasedUnder returns the deliveries that are leased under these tokens.
-func (w *world[Tx]) leasedUnder(limit int, tokens ...int64) []sender.Release {
+func (w *world[Tx]) leasedUnder(limit int, tokens ...int64) []dispatch.Release {
 	w.Helper()
 	found, err := w.Store.LeasedUnder(w.ctx, tokens, limit)
 	w.noError(err, "looking for leases by their tokens")
@@ -203,16 +204,16 @@ func presenceLostClaim[Tx any](w *world[Tx]) {
 	w.equal(len(w.leasedUnder(2, others, mine)), 2, "leases found, up to two")
 
 	w.record(result(first[0], sender.ClassNone))
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: first[1].Key, Token: mine, Due: first[1].At.Add(time.Hour)}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: first[1].Key, Token: mine, Due: first[1].At.Add(time.Hour)}}), "releasing")
 	found := w.leasedUnder(10, mine)
-	w.equal(found, []sender.Release{{Key: first[2].Key, Token: mine}}, "leases found after one was recorded, and one released")
+	w.equal(found, []dispatch.Release{{Key: first[2].Key, Token: mine}}, "leases found after one was recorded, and one released")
 	w.noError(w.Store.Release(w.ctx, found), "releasing what was found")
 	w.equal(len(w.leasedUnder(10, mine)), 0, "leases found after all ended")
 	again := w.claimOne()
 	w.equal([]any{again.Key, again.Number}, []any{first[2].Key, 1}, "delivery claimed after it was given back, and the number of its attempt")
 
 	w.Advance(lease + time.Second)
-	w.equal(w.leasedUnder(10, others), []sender.Release{{Key: second[0].Key, Token: others}}, "lease found that has ended, of what nobody has claimed since")
+	w.equal(w.leasedUnder(10, others), []dispatch.Release{{Key: second[0].Key, Token: others}}, "lease found that has ended, of what nobody has claimed since")
 	w.equal(len(w.claim(plenty)), 2, "deliveries claimed after the leases' time")
 	w.equal(len(w.leasedUnder(10, others, again.Token)), 0, "leases found of what was claimed again")
 }

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // processBreakages break which process may claim from a subscription while its
 // deliveries are leased.
 var processBreakages = []breakage{
-	{"every claim is nobody's", onClaim(func(p *sender.ClaimParams) { p.By.Process = 0 }), checks{
+	{"every claim is nobody's", onClaim(func(p *dispatch.ClaimParams) { p.By.Process = 0 }), checks{
 		"order/one process", "order/passed on", "order/passed on by failures", "order/passed on from one that is gone", "order/nobody's",
 		"order/held by others, and in nobody's way", "order/asked for, and held by others", "order/dispatched by two processes",
 	}},
 	{"who is no process claims of what is held", lastProcess, checks{"order/nobody's"}},
-	{"what is nobody's is held", onClaim(func(p *sender.ClaimParams) {
+	{"what is nobody's is held", onClaim(func(p *dispatch.ClaimParams) {
 		if p.By.Process == 0 {
 			p.By.Process = 99
 		}
@@ -27,13 +28,13 @@ var processBreakages = []breakage{
 	{"only who holds something passes it on", onFree(func(h *holding) bool { return len(h.by) == 0 }), checks{"order/passed on from one that is gone"}},
 	{"it is free when one lease has ended", func(s store) store { return &freeByTime{store: s} }, checks{"order/passed on from one that is gone"}},
 	{"what others hold uses slots", func(s store) store { return &heldUsesSlots{store: s, held: map[int64]int64{}} }, checks{"order/held by others, and in nobody's way"}},
-	{"what others hold is due", onClaims(func(c *sender.Claims) { c.NextDue = c.Now }), checks{"order/held by others, and in nobody's way"}},
+	{"what others hold is due", onClaims(func(c *dispatch.Claims) { c.NextDue = c.Now }), checks{"order/held by others, and in nobody's way"}},
 	{"what is held is not redelivered", func(s store) store { return redeliveryDropped{s} }, checks{"order/asked for, and held by others"}},
 }
 
 func lastProcess(s store) store {
 	last := int64(0)
-	return onClaim(func(p *sender.ClaimParams) {
+	return onClaim(func(p *dispatch.ClaimParams) {
 		if p.By.Process == 0 {
 			p.By.Process = last
 		}
@@ -47,7 +48,7 @@ type freeByTime struct {
 	since time.Time
 }
 
-func (b *freeByTime) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *freeByTime) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	now, err := timeOf(ctx, b.store)
 	switch claim := &batch.Claim; {
 	case claim.By.Process == 0 || claim.By.Process == b.last:
@@ -65,7 +66,7 @@ type heldUsesSlots struct {
 	held map[int64]int64
 }
 
-func (b *heldUsesSlots) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *heldUsesSlots) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	slots := 0
 	for _, l := range batch.Claim.Lanes {
 		slots += l.Slots
@@ -76,7 +77,7 @@ func (b *heldUsesSlots) Step(ctx context.Context, p sender.ExpandParams, batch s
 		}
 	}
 	if slots < 0 {
-		batch.Claim.Lanes = [sender.Lanes]sender.LaneParams{}
+		batch.Claim.Lanes = [sender.Lanes]dispatch.LaneParams{}
 	}
 	x, c, err := b.store.Step(ctx, p, batch)
 	for _, d := range c.Claimed {
@@ -92,7 +93,7 @@ func (redeliveryDropped) Redeliver(context.Context, string, time.Time) error { r
 // holding has the leases of a process on a subscription.
 type holding struct {
 	process int64
-	by      []sender.DeliveryKey
+	by      []dispatch.DeliveryKey
 	failing bool
 }
 
@@ -108,26 +109,26 @@ func onFree(free func(*holding) bool) func(store) store {
 	return func(s store) store { return &freed{s, free, map[int64]*holding{}} }
 }
 
-func (b *freed) end(k sender.DeliveryKey, failed bool) {
+func (b *freed) end(k dispatch.DeliveryKey, failed bool) {
 	if h := b.all[k.Subscription]; h != nil {
-		h.by = slices.DeleteFunc(h.by, func(other sender.DeliveryKey) bool { return other == k })
+		h.by = slices.DeleteFunc(h.by, func(other dispatch.DeliveryKey) bool { return other == k })
 		h.failing = h.failing || failed
 	}
 }
 
-func (b *freed) Release(ctx context.Context, rs []sender.Release) error {
+func (b *freed) Release(ctx context.Context, rs []dispatch.Release) error {
 	for _, r := range rs {
 		b.end(r.Key, false)
 	}
 	return b.store.Release(ctx, rs)
 }
 
-func (b *freed) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *freed) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	for _, r := range batch.Results {
 		b.end(r.Key, r.Class != sender.ClassNone)
 	}
 	x, c, err := b.store.Step(ctx, p, batch)
-	c.Claimed = slices.DeleteFunc(c.Claimed, func(d sender.Claimed) bool {
+	c.Claimed = slices.DeleteFunc(c.Claimed, func(d dispatch.Claimed) bool {
 		h := b.all[d.Key.Subscription]
 		if h == nil || h.process != batch.Claim.By.Process && b.free(h) {
 			h = &holding{process: batch.Claim.By.Process}

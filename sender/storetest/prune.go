@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func pruneRules[Tx any]() []rule[Tx] {
@@ -44,7 +46,7 @@ type ages struct{ delivered, dead, events, notices, objects time.Duration }
 // never: nothing of a kind is pruned.
 const never = time.Duration(0)
 
-func (w *world[Tx]) pruneParams(a ages, limit int) sender.PruneParams {
+func (w *world[Tx]) pruneParams(a ages, limit int) dispatch.PruneParams {
 	w.Helper()
 	now := w.now()
 	before := func(age time.Duration) time.Time {
@@ -53,19 +55,19 @@ func (w *world[Tx]) pruneParams(a ages, limit int) sender.PruneParams {
 		}
 		return now.Add(-age)
 	}
-	return sender.PruneParams{
+	return dispatch.PruneParams{
 		Delivered: before(a.delivered), DeadLetters: before(a.dead), Events: before(a.events), Notices: before(a.notices), Objects: before(a.objects), Limit: limit,
 	}
 }
 
 // prune makes a whole pass and returns the sums of its batches.
-func (w *world[Tx]) prune(a ages) sender.Pruned {
+func (w *world[Tx]) prune(a ages) dispatch.Pruned {
 	w.Helper()
 	sum, _ := w.pruneBy(w.pruneParams(a, 7))
 	return sum
 }
 
-func (w *world[Tx]) pruneBy(p sender.PruneParams) (sum sender.Pruned, batches int) {
+func (w *world[Tx]) pruneBy(p dispatch.PruneParams) (sum dispatch.Pruned, batches int) {
 	w.Helper()
 	for batches = 1; batches < plenty; batches++ {
 		got, err := w.Store.Prune(w.ctx, p)
@@ -97,7 +99,7 @@ func (w *world[Tx]) pruned(id string) {
 	_, err := w.Store.Delivery(w.ctx, id)
 	w.errorIs(err, sender.ErrNotFound, "reading a delivery that was pruned")
 	w.errorIs(w.Store.Redeliver(w.ctx, id, time.Time{}), sender.ErrNotFound, "redelivering a delivery that was pruned")
-	for _, d := range w.list(sender.DeliveryQuery{}) {
+	for _, d := range w.list(history.DeliveryQuery{}) {
 		w.check(d.ID != id, "delivery %s is listed, and was pruned", id)
 	}
 }
@@ -111,14 +113,14 @@ func pruneNotices[Tx any](w *world[Tx]) {
 	_, err := w.Store.AcknowledgeNotice(w.ctx, noted[0].ID, "")
 	w.noError(err, "acknowledging")
 	w.Advance(9 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{}, "pruned 9 h after a notice was acknowledged")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{}, "pruned 9 h after a notice was acknowledged")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{Notices: 1}, "pruned 11 h after a notice was acknowledged")
-	w.equal(w.listNotices(sender.NoticeQuery{}), []string{noted[2].ID, noted[1].ID}, "notices")
-	page, next, err := w.Store.Notices(w.ctx, sender.NoticeQuery{Limit: 1})
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{Notices: 1}, "pruned 11 h after a notice was acknowledged")
+	w.equal(w.listNotices(history.NoticeQuery{}), []string{noted[2].ID, noted[1].ID}, "notices")
+	page, next, err := w.Store.Notices(w.ctx, history.NoticeQuery{Limit: 1})
 	w.noError(err, "listing notices")
 	w.equal(page[0].ID, noted[2].ID, "first notice")
-	page, _, err = w.Store.Notices(w.ctx, sender.NoticeQuery{Limit: 1, Cursor: next})
+	page, _, err = w.Store.Notices(w.ctx, history.NoticeQuery{Limit: 1, Cursor: next})
 	w.noError(err, "listing notices")
 	w.equal(page[0].ID, noted[1].ID, "second notice")
 }
@@ -144,14 +146,14 @@ func pruneTimes[Tx any](w *world[Tx]) {
 	w.Advance(100 * time.Hour)
 	for _, c := range []struct {
 		ages ages
-		want sender.Pruned
+		want dispatch.Pruned
 	}{
-		{ages{}, sender.Pruned{}},
-		{ages{events: time.Hour}, sender.Pruned{Events: 1}},
-		{ages{delivered: time.Hour}, sender.Pruned{Deliveries: 1}},
-		{ages{notices: time.Hour}, sender.Pruned{Notices: 1}},
-		{ages{dead: time.Hour}, sender.Pruned{DeadLetters: 1}},
-		{ages{events: time.Hour}, sender.Pruned{Events: 2}},
+		{ages{}, dispatch.Pruned{}},
+		{ages{events: time.Hour}, dispatch.Pruned{Events: 1}},
+		{ages{delivered: time.Hour}, dispatch.Pruned{Deliveries: 1}},
+		{ages{notices: time.Hour}, dispatch.Pruned{Notices: 1}},
+		{ages{dead: time.Hour}, dispatch.Pruned{DeadLetters: 1}},
+		{ages{events: time.Hour}, dispatch.Pruned{Events: 2}},
 	} {
 		w.equal(w.prune(c.ages), c.want, "pruned by %+v", c.ages)
 	}
@@ -174,13 +176,13 @@ func pruneBounded[Tx any](w *world[Tx]) {
 	sum, _ := w.pruneBy(w.pruneParams(all(time.Hour), limit))
 	w.equal([]int{first.Deliveries + sum.Deliveries, first.Events + sum.Events}, []int{each, each}, "records and events that went")
 	sum, batches := w.pruneBy(w.pruneParams(all(time.Hour), limit))
-	w.equal(sum, sender.Pruned{}, "pruned by another pass")
+	w.equal(sum, dispatch.Pruned{}, "pruned by another pass")
 	w.check(batches <= each/limit+5, "a pass over %d events that stay, with a limit of %d, takes %d batches", each, limit, batches)
 }
 
 func pruneMalformed[Tx any](w *world[Tx]) {
 	w.one()
-	for _, p := range []sender.PruneParams{{Limit: 0}, {Limit: -1}, {Limit: 1, Cursor: "x"}, {Limit: 1, Cursor: "-1"}, {Limit: 1, Cursor: "9999.9999.9999.9999"}} {
+	for _, p := range []dispatch.PruneParams{{Limit: 0}, {Limit: -1}, {Limit: 1, Cursor: "x"}, {Limit: 1, Cursor: "-1"}, {Limit: 1, Cursor: "9999.9999.9999.9999"}} {
 		_, err := w.Store.Prune(w.ctx, p)
 		w.errorIs(err, sender.ErrInvalid, "pruning with %+v", p)
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func pruneDelivered[Tx any](w *world[Tx]) {
@@ -18,14 +20,14 @@ func pruneDelivered[Tx any](w *world[Tx]) {
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id, held := w.delivery(d.ID, one).ID, w.delivery(d.ID, other)
 	w.Advance(9 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{}, "pruned 9 h after it was delivered")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{}, "pruned 9 h after it was delivered")
 	w.equal(len(w.get(id).Attempts), 2, "attempts then")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{Deliveries: 1}, "pruned 11 h after it was delivered")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{Deliveries: 1}, "pruned 11 h after it was delivered")
 	w.pruned(id)
 	w.equal(w.get(held.ID), held, "the other delivery of the event")
 	w.sameBody(held.Body, d, 1)
-	w.equal(len(w.list(sender.DeliveryQuery{Event: d.ID})), 1, "deliveries of the event")
+	w.equal(len(w.list(history.DeliveryQuery{Event: d.ID})), 1, "deliveries of the event")
 }
 
 func pruneCancelled[Tx any](w *world[Tx]) {
@@ -36,10 +38,10 @@ func pruneCancelled[Tx any](w *world[Tx]) {
 	w.unsubscribe(sub)
 	w.sweep(10)
 	w.Advance(9 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{}, "pruned 9 h after it was cancelled")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{}, "pruned 9 h after it was cancelled")
 	w.equal(len(w.get(id).Attempts), 1, "attempts then")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{Deliveries: 1, Events: 1, Subscriptions: 1}, "pruned 11 h after it was cancelled")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{Deliveries: 1, Events: 1, Subscriptions: 1}, "pruned 11 h after it was cancelled")
 	w.pruned(id)
 }
 
@@ -50,14 +52,14 @@ func pruneDead[Tx any](w *world[Tx]) {
 	id := w.delivery(d.ID, sub).ID
 	w.Advance(40 * time.Hour)
 	before := w.get(id)
-	w.equal(w.prune(ages{delivered: time.Hour, dead: 50 * time.Hour, events: time.Hour, notices: time.Hour}), sender.Pruned{}, "pruned before the dead letter's time")
+	w.equal(w.prune(ages{delivered: time.Hour, dead: 50 * time.Hour, events: time.Hour, notices: time.Hour}), dispatch.Pruned{}, "pruned before the dead letter's time")
 	w.equal(w.get(id), before, "the dead letter")
-	w.equal(w.prune(ages{delivered: time.Hour, dead: never, events: time.Hour, notices: time.Hour}), sender.Pruned{}, "pruned without a time for dead letters")
+	w.equal(w.prune(ages{delivered: time.Hour, dead: never, events: time.Hour, notices: time.Hour}), dispatch.Pruned{}, "pruned without a time for dead letters")
 	w.Advance(20 * time.Hour)
-	w.equal(w.prune(ages{delivered: 1000 * time.Hour, dead: 50 * time.Hour, events: 1000 * time.Hour, notices: never}), sender.Pruned{DeadLetters: 1}, "pruned after the dead letter's time")
+	w.equal(w.prune(ages{delivered: 1000 * time.Hour, dead: 50 * time.Hour, events: 1000 * time.Hour, notices: never}), dispatch.Pruned{DeadLetters: 1}, "pruned after the dead letter's time")
 	w.pruned(id)
 	w.equal(w.read(sub).DeadLettered, int64(0), "dead letters that the subscription counts")
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{Events: 1}, "pruned after the event's time")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Events: 1}, "pruned after the event's time")
 }
 
 func pruneLive[Tx any](w *world[Tx]) {
@@ -66,7 +68,7 @@ func pruneLive[Tx any](w *world[Tx]) {
 	w.backlog(owner, sub, 4)
 	claimed := w.claim(plenty)
 	w.record(result(claimed[0], sender.ClassTimeout), result(claimed[1], sender.ClassNone))
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: claimed[2].Key, Token: claimed[2].Token}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: claimed[2].Key, Token: claimed[2].Token}}), "releasing")
 	w.redeliver(w.delivery(claimed[1].Event.ID, sub).ID)
 	held := w.subscribe(owner, "only.addressed")
 	w.backlog(owner, held, 1)
@@ -74,11 +76,11 @@ func pruneLive[Tx any](w *world[Tx]) {
 	w.Advance(1000 * time.Hour)
 	w.backlog(owner, sub, 1) // is pruned at its own age, and not before
 	var before []sender.Delivery
-	for _, d := range w.list(sender.DeliveryQuery{}) {
+	for _, d := range w.list(history.DeliveryQuery{}) {
 		before = append(before, w.get(d.ID))
 	}
 	w.equal(len(before), 6, "deliveries")
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{}, "pruned of what is live")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{}, "pruned of what is live")
 	for _, d := range before {
 		w.equal(w.get(d.ID), d, "a delivery that is live")
 	}
@@ -91,7 +93,7 @@ func pruneLive[Tx any](w *world[Tx]) {
 		w.record(result(c, sender.ClassNone))
 	}
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{Deliveries: 6, Events: 6}, "pruned once all has ended")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Deliveries: 6, Events: 6}, "pruned once all has ended")
 	w.equal(w.read(sub).Backlog, int64(0), "backlog")
 }
 
@@ -101,12 +103,12 @@ func pruneSentAgain[Tx any](w *world[Tx]) {
 	id := w.delivery(d.ID, sub).ID
 	w.Advance(50 * time.Hour)
 	w.redeliver(id)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{}, "pruned while it is to be sent again")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{}, "pruned while it is to be sent again")
 	w.record(result(w.claimOne(), sender.ClassStatus))
 	w.Advance(9 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{}, "pruned 9 h after it was sent again")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{}, "pruned 9 h after it was sent again")
 	w.equal(len(w.get(id).Attempts), 2, "attempts")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{Deliveries: 1, Events: 1}, "pruned 11 h after it was sent again")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{Deliveries: 1, Events: 1}, "pruned 11 h after it was sent again")
 	w.pruned(id)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func pruneSubscriptions[Tx any](w *world[Tx]) {
@@ -26,7 +27,7 @@ func pruneSubscriptions[Tx any](w *world[Tx]) {
 	w.sweep(10)
 	w.equal(w.prune(all(time.Hour)).Subscriptions, 0, "subscriptions that go right after they were swept")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(ages{dead: time.Hour, events: time.Hour, notices: time.Hour}), sender.Pruned{Subscriptions: 1}, "pruned when one has nothing")
+	w.equal(w.prune(ages{dead: time.Hour, events: time.Hour, notices: time.Hour}), dispatch.Pruned{Subscriptions: 1}, "pruned when one has nothing")
 	after := func(id string) error {
 		return w.try(func(tx Tx) error {
 			_, err := w.Store.SubscriptionsTx(w.ctx, tx, "", id, 1)
@@ -39,17 +40,17 @@ func pruneSubscriptions[Tx any](w *world[Tx]) {
 	w.equal(w.sweep(10), 1, "swept: the attempt that was lost")
 	w.Advance(2 * time.Hour)
 	w.lost(result(claimed, sender.ClassNone), inFlight.ID, flying, "swept")
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{Deliveries: 2, Events: 2, Subscriptions: 2}, "pruned when nothing is left of the others")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Deliveries: 2, Events: 2, Subscriptions: 2}, "pruned when nothing is left of the others")
 	w.check(w.tryRecord(result(claimed, sender.ClassNone))[0].Lost, "a result of a subscription that was pruned does not read as lost")
 	w.pruned(id)
 	w.read(active)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{}, "pruned after that")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{}, "pruned after that")
 	w.deleteSubscriber(owner)
 	w.sweep(10)
 	w.Advance(2 * time.Hour)
 	w.sweep(10)
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{Subscriptions: 1}, "pruned after the subscriber was deleted")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Subscriptions: 1}, "pruned after the subscriber was deleted")
 	w.errorIs(w.try(func(tx Tx) error { return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: owner}, nil) }), sender.ErrExists, "using a subscriber's id again")
 }
 
@@ -61,12 +62,12 @@ func pruneEvents[Tx any](w *world[Tx]) {
 	w.publish(w.draftOn("c", d.Object))
 	w.expand()
 	w.Advance(9 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{}, "pruned before the events' time")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{}, "pruned before the events' time")
 	again := w.draftOn("c", d.Object)
 	again.Key, again.KeyHash = d.Key, d.KeyHash
 	w.equal(w.publish(again)[0], sender.Ref{ID: d.ID, Version: 1, Duplicate: true}, "Ref of a publish under the same key")
 	w.Advance(2 * time.Hour)
-	w.equal(w.prune(all(10*time.Hour)), sender.Pruned{Events: 2}, "pruned after the events' time")
+	w.equal(w.prune(all(10*time.Hour)), dispatch.Pruned{Events: 2}, "pruned after the events' time")
 
 	again.Type, again.KeyHash = "a.b", [32]byte{2}
 	w.equal(w.publish(again)[0], sender.Ref{ID: again.ID, Version: 3}, "Ref of a publish under the same key, once its event is pruned")
@@ -78,7 +79,7 @@ func pruneUnexpanded[Tx any](w *world[Tx]) {
 	subs := []string{w.subscribe(w.subscriber(), "*"), w.subscribe(w.subscriber(), "*")}
 	d, e := w.draft("a.b"), w.draft("a.b")
 	w.publish(d, e)
-	_, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+	_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
 	w.noError(err, "expanding half of an event")
 	w.record(result(w.claimOne(), sender.ClassNone))
 	w.Advance(1000 * time.Hour)
@@ -101,7 +102,7 @@ func pruneBesideHeld[Tx any](w *world[Tx]) {
 		w.record(result(c, sender.ClassNone))
 	}
 	w.Advance(10_000 * time.Hour)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{Deliveries: 20, Events: 20}, "pruned beside a held backlog")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Deliveries: 20, Events: 20}, "pruned beside a held backlog")
 	w.equal(w.statuses(subs[0]), map[sender.Status]int{sender.StatusHeld: 20}, "statuses of the held ones")
 	w.resume(subs[0], sender.Resume{})
 	for _, c := range w.claim(plenty) {
@@ -116,13 +117,13 @@ func pruneNumbers[Tx any](w *world[Tx]) {
 	sub := w.subscribe(owner, "*")
 	w.publish(w.draft("a.b"), w.draft("a.b"))
 	w.expand()
-	keys := map[sender.DeliveryKey]bool{}
+	keys := map[dispatch.DeliveryKey]bool{}
 	for _, c := range w.claim(plenty) {
 		keys[c.Key] = true
 		w.record(result(c, sender.ClassNone))
 	}
 	w.Advance(100 * time.Hour)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{Deliveries: 2, Events: 2}, "pruned")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Deliveries: 2, Events: 2}, "pruned")
 
 	closing := w.subscribe(owner, "*")
 	w.publish(w.addressed(owner, closing))

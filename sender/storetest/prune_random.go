@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func pruneBesideRedeliveries[Tx any](w *world[Tx]) {
@@ -18,7 +20,7 @@ func pruneBesideRedeliveries[Tx any](w *world[Tx]) {
 	for _, c := range w.claim(plenty) {
 		w.record(result(c, sender.ClassNone))
 	}
-	list := w.list(sender.DeliveryQuery{Limit: 200})
+	list := w.list(history.DeliveryQuery{Limit: 200})
 	w.Advance(100 * time.Hour)
 	p := w.pruneParams(all(time.Hour), 3)
 	var redelivered []string
@@ -52,7 +54,7 @@ func pruneBesideRedeliveries[Tx any](w *world[Tx]) {
 		return
 	}
 	w.prune(all(time.Hour))
-	w.equal(len(w.list(sender.DeliveryQuery{Limit: 200})), len(redelivered), "deliveries left, against those that were redelivered")
+	w.equal(len(w.list(history.DeliveryQuery{Limit: 200})), len(redelivered), "deliveries left, against those that were redelivered")
 	claimed := w.claim(plenty)
 	w.equal(len(claimed), len(redelivered), "deliveries claimed, against those that were redelivered")
 	for _, c := range claimed {
@@ -65,20 +67,20 @@ func pruneBesideRedeliveries[Tx any](w *world[Tx]) {
 	}
 	w.Advance(100 * time.Hour)
 	w.prune(all(time.Hour))
-	w.equal(len(w.list(sender.DeliveryQuery{})), 0, "deliveries left in the end")
+	w.equal(len(w.list(history.DeliveryQuery{})), 0, "deliveries left in the end")
 }
 
 // pruneRandomly mixes pruning with random other operations.
 func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		l.Tries += maxTries - 2 // so that there are dead letters soon
 		return decide(l, h, r, now)
 	}
 	owner := w.subscriber()
 	subs := []string{w.subscribe(owner, "*"), w.subscribe(owner, "a.*"), w.subscribe(owner, "a.b")}
 	paused := map[string]bool{}
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	stays := func(d sender.Delivery) bool {
 		return d.Status != sender.StatusDelivered && d.Status != sender.StatusCancelled
 	}
@@ -101,14 +103,14 @@ func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 		case 0, 1:
 			w.publish(w.draft([]string{"a.b", "a.c", "d"}[random.IntN(3)]))
 		case 2:
-			_, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 1 + random.IntN(3), Deliveries: 1 + random.IntN(4)})
+			_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1 + random.IntN(3), Deliveries: 1 + random.IntN(4)})
 			w.noError(err, "expanding")
 		case 3:
 			claimed = append(claimed, w.claim(1+random.IntN(3))...)
 		case 4:
 			finish()
 		case 5:
-			if list := w.list(sender.DeliveryQuery{Limit: 200}); len(list) > 0 {
+			if list := w.list(history.DeliveryQuery{Limit: 200}); len(list) > 0 {
 				w.redeliver(list[random.IntN(len(list))].ID)
 			}
 		case 6:
@@ -122,9 +124,9 @@ func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 				paused[sub] = true
 			}
 		case 8:
-			before := kept(w.list(sender.DeliveryQuery{Limit: 200}))
+			before := kept(w.list(history.DeliveryQuery{Limit: 200}))
 			w.pruneBy(w.pruneParams(ages{delivered: time.Hour, events: time.Hour}, 1+random.IntN(5)))
-			w.equal(kept(w.list(sender.DeliveryQuery{Limit: 200})), before, "what is live, held or dead-lettered after pruning")
+			w.equal(kept(w.list(history.DeliveryQuery{Limit: 200})), before, "what is live, held or dead-lettered after pruning")
 			c, err := w.Store.Counts(w.ctx)
 			w.noError(err, "counting")
 			w.equal(c.Live+c.Held+c.DeadLettered, int64(len(before)), "what Counts says is live, held or dead-lettered after pruning")
@@ -148,8 +150,8 @@ func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 	}
 	w.Advance(24 * time.Hour)
 	w.prune(all(time.Hour))
-	w.equal(len(w.list(sender.DeliveryQuery{})), 0, "deliveries left in the end")
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{}, "pruned by another pass")
+	w.equal(len(w.list(history.DeliveryQuery{})), 0, "deliveries left in the end")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{}, "pruned by another pass")
 	for _, sub := range subs {
 		s := w.read(sub)
 		w.equal([]int64{s.Backlog, s.DeadLettered}, []int64{0, 0}, "backlog and dead letters that a subscription counts in the end")

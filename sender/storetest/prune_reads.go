@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // pruneReadsRules are about counts, lists and replays after pruning.
@@ -28,14 +31,14 @@ func pruneCounts[Tx any](w *world[Tx]) {
 	w.noError(err, "acknowledging")
 	w.Advance(10 * time.Hour)
 	_, kept := w.ended(1, sender.ClassStatus)
-	w.counted(sender.Counts{Subscriptions: by{"active": 2}, DeadLettered: 6, Notices: 1}, "before pruning")
-	w.equal(w.prune(ages{dead: time.Hour, notices: time.Hour}), sender.Pruned{DeadLetters: 5, Notices: 1}, "pruned")
-	w.counted(sender.Counts{Subscriptions: by{"active": 2}, DeadLettered: 1, Notices: 1}, "after pruning")
+	w.counted(history.Counts{Subscriptions: by{"active": 2}, DeadLettered: 6, Notices: 1}, "before pruning")
+	w.equal(w.prune(ages{dead: time.Hour, notices: time.Hour}), dispatch.Pruned{DeadLetters: 5, Notices: 1}, "pruned")
+	w.counted(history.Counts{Subscriptions: by{"active": 2}, DeadLettered: 1, Notices: 1}, "after pruning")
 	w.Advance(10 * time.Hour)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{DeadLetters: 1, Events: 6, Subscriptions: 1}, "pruned of everything")
-	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Notices: 1}, "after pruning everything")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{DeadLetters: 1, Events: 6, Subscriptions: 1}, "pruned of everything")
+	w.counted(history.Counts{Subscriptions: by{"active": 2}, Notices: 1}, "after pruning everything")
 	w.publish(w.draft("nobody.asks"))
-	w.counted(sender.Counts{Subscriptions: by{"active": 2}, Notices: 1, Unexpanded: 1}, "with an event after it")
+	w.counted(history.Counts{Subscriptions: by{"active": 2}, Notices: 1, Unexpanded: 1}, "with an event after it")
 	w.equal(w.read(kept).DeadLettered, int64(0), "dead letters that the subscription counts")
 }
 
@@ -54,12 +57,12 @@ func pruneRollups[Tx any](w *world[Tx]) {
 		return all
 	}
 	w.equal(minutes(), []time.Duration{0, time.Minute, 2 * time.Minute, 3 * time.Minute}, "minutes with figures")
-	p := sender.PruneParams{Rollups: start.Add(2 * time.Minute), Limit: 1}
+	p := dispatch.PruneParams{Rollups: start.Add(2 * time.Minute), Limit: 1}
 	sum, batches := w.pruneBy(p)
-	w.equal(sum, sender.Pruned{Rollups: 2}, "pruned")
+	w.equal(sum, dispatch.Pruned{Rollups: 2}, "pruned")
 	w.check(batches >= 2, "a pass over two minutes with a limit of 1 takes one batch")
 	w.equal(minutes(), []time.Duration{2 * time.Minute, 3 * time.Minute}, "minutes with figures after pruning")
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{}, "pruned without a time for figures")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{}, "pruned without a time for figures")
 	w.ended(1, sender.ClassNone)
 	w.equal(minutes(), []time.Duration{2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "minutes with figures in the end")
 }
@@ -72,13 +75,13 @@ func pruneReplayed[Tx any](w *world[Tx]) {
 		w.ended(3, c.class)
 		w.Advance(10 * time.Hour)
 		later, _ := w.ended(2, c.class)
-		r := w.replay(sender.ReplayFilter{Status: c.status})
+		r := w.replay(replay.Filter{Status: c.status})
 		w.equal(r.Matched, int64(5), "%s: Matched", c.status)
 		w.equal(w.step(1).Admitted, 1, "%s: admitted first", c.status)
 		w.prune(all(time.Hour))
 		w.steps(10)
 		r = w.readReplay(r.ID)
-		w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{sender.ReplayFinished, int64(5), int64(3), int64(2)}, "%s: the replay", c.status)
+		w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{replay.Finished, int64(5), int64(3), int64(2)}, "%s: the replay", c.status)
 		claimed, ids := w.claimedEvents()
 		w.equal(len(ids), 3, "%s: events claimed", c.status)
 		for _, d := range later {
@@ -90,7 +93,7 @@ func pruneReplayed[Tx any](w *world[Tx]) {
 		}
 		w.Advance(100 * time.Hour)
 		w.prune(all(time.Hour))
-		w.equal(len(w.list(sender.DeliveryQuery{})), 0, "%s: deliveries left in the end", c.status)
+		w.equal(len(w.list(history.DeliveryQuery{})), 0, "%s: deliveries left in the end", c.status)
 	}
 }
 
@@ -99,18 +102,18 @@ func pruneListed[Tx any](w *world[Tx]) {
 	_, held := w.ended(1, sender.ClassStatus)
 	w.Advance(10 * time.Hour)
 	late, _ := w.ended(2, sender.ClassNone)
-	dead := w.list(sender.DeliveryQuery{Subscription: held})[0].Event.ID
-	first, next, err := w.Store.Events(w.ctx, sender.EventQuery{Limit: 3})
+	dead := w.list(history.DeliveryQuery{Subscription: held})[0].Event.ID
+	first, next, err := w.Store.Events(w.ctx, history.EventQuery{Limit: 3})
 	w.noError(err, "listing events")
 	w.equal(len(first), 3, "events of the first page")
-	w.equal(w.prune(ages{delivered: time.Hour, events: time.Hour}), sender.Pruned{Deliveries: 3, Events: 3}, "pruned")
-	rest, _, err := w.Store.Events(w.ctx, sender.EventQuery{Limit: 3, Cursor: next})
+	w.equal(w.prune(ages{delivered: time.Hour, events: time.Hour}), dispatch.Pruned{Deliveries: 3, Events: 3}, "pruned")
+	rest, _, err := w.Store.Events(w.ctx, history.EventQuery{Limit: 3, Cursor: next})
 	w.noError(err, "listing events after a page whose next ones were pruned")
 	w.equal(len(rest), 0, "events of the second page")
 	var ids []string
 	for cursor, pages := "", 0; pages == 0 || cursor != ""; pages++ {
 		w.check(pages < plenty, "a list of events does not come to an end")
-		page, next, err := w.Store.Events(w.ctx, sender.EventQuery{Limit: 1, Cursor: cursor})
+		page, next, err := w.Store.Events(w.ctx, history.EventQuery{Limit: 1, Cursor: cursor})
 		w.noError(err, "listing events")
 		for _, e := range page {
 			ids = append(ids, e.ID)

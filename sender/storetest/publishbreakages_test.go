@@ -7,15 +7,16 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // publishBreakages break publishing, expanding and matching.
 var publishBreakages = []breakage{
 	{"a notice goes to whom it tells of", onDrafts(func(d *sender.Draft) { d.About = "" }), checks{"notice/announced, and whom it tells of"}},
 	{"everything made twice", func(s store) store { return twice{s} }, checks{"expand/in chunks", "expand/by several at a time"}},
-	{"chunks not bounded", onExpand(func(p *sender.ExpandParams) { *p = sender.ExpandParams{Events: p.Events, Deliveries: 1 << 30} }), checks{"expand/in chunks"}},
-	{"expansions not told of", onExpanded(func(x *sender.Expanded) { *x = sender.Expanded{} }), checks{"expand/in a step"}},
-	{"More forgotten", onExpanded(func(x *sender.Expanded) { x.More = false }), checks{"expand/in chunks"}},
+	{"chunks not bounded", onExpand(func(p *dispatch.ExpandParams) { *p = dispatch.ExpandParams{Events: p.Events, Deliveries: 1 << 30} }), checks{"expand/in chunks"}},
+	{"expansions not told of", onExpanded(func(x *dispatch.Expanded) { *x = dispatch.Expanded{} }), checks{"expand/in a step"}},
+	{"More forgotten", onExpanded(func(x *dispatch.Expanded) { x.More = false }), checks{"expand/in chunks"}},
 	{"older events for new subscriptions", func(s store) store { return &olderToo{store: s} }, checks{"matching/nothing older than the subscription", "random/seed 1"}},
 	{"filter ignored", func(s store) store { return everyType{s} }, checks{"matching/as Matches says"}},
 	{"addressee ignored", onDrafts(func(d *sender.Draft) { d.Subscriber, d.Subscription = "", "" }), checks{"matching/as Matches says"}},
@@ -27,7 +28,7 @@ var publishBreakages = []breakage{
 	{"key ignored", onDrafts(func(d *sender.Draft) { d.Key = "" }), checks{"publish/key makes a duplicate", "publish/key with another content"}},
 	{"key's content ignored", onDrafts(func(d *sender.Draft) { d.KeyHash = [32]byte{} }), checks{"publish/key with another content"}},
 	{"key's scope ignored", onDrafts(func(d *sender.Draft) { d.KeyScope = "" }), checks{"publish/key belongs to its scope"}},
-	{"body altered", onClaimed(func(c *sender.Claimed) { c.Body = bytes.ToValidUTF8(c.Body, []byte("?")) }), checks{"publish/body keeps its bytes"}},
+	{"body altered", onClaimed(func(c *dispatch.Claimed) { c.Body = bytes.ToValidUTF8(c.Body, []byte("?")) }), checks{"publish/body keeps its bytes"}},
 	{"body altered in the history", onDelivery(func(d *sender.Delivery) { d.Body = bytes.TrimSpace(d.Body) }), checks{"publish/body keeps its bytes"}},
 	{"object ids normalised", onDrafts(func(d *sender.Draft) { d.Object.ID = strings.ToLower(d.Object.ID) }), checks{"publish/odd object ids"}},
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func queryRules[Tx any]() []rule[Tx] {
@@ -29,14 +31,14 @@ func (w *world[Tx]) variety() (owners, subs []string, drafts []sender.Draft, tim
 	owners = []string{w.subscriber(), w.subscriber()}
 	subs = []string{w.subscribe(owners[0], "*"), w.subscribe(owners[0], "a.*"), w.subscribe(owners[1], "*"), w.subscribe(owners[1], "*")}
 	classes := []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassStatus, sender.ClassDNS}
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		switch r.Class {
 		case sender.ClassNone:
-			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		case sender.ClassDNS:
-			return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 		}
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
 	}
 	for i := range 12 {
 		times = append(times, w.now())
@@ -48,7 +50,7 @@ func (w *world[Tx]) variety() (owners, subs []string, drafts []sender.Draft, tim
 		w.publish(d)
 		w.expand()
 		if i < 10 {
-			var results []sender.Result
+			var results []dispatch.Result
 			for j, c := range w.claim(plenty) {
 				if j%3 < 2 || i < 4 {
 					results = append(results, result(c, classes[(i+j)%4]))
@@ -65,10 +67,10 @@ func (w *world[Tx]) variety() (owners, subs []string, drafts []sender.Draft, tim
 
 func queryDeliveries[Tx any](w *world[Tx]) {
 	owners, subs, drafts, times := w.variety()
-	all := w.list(sender.DeliveryQuery{})
+	all := w.list(history.DeliveryQuery{})
 	w.check(len(all) > 30, "deliveries in all: %d", len(all))
 	met := 0
-	try := func(q sender.DeliveryQuery) {
+	try := func(q history.DeliveryQuery) {
 		var want, got []string
 		for _, d := range all {
 			if asked(&q, d) {
@@ -85,31 +87,31 @@ func queryDeliveries[Tx any](w *world[Tx]) {
 		}
 	}
 	for _, status := range append(slices.Clone(statuses), sender.StatusHeld, "") {
-		q := sender.DeliveryQuery{Status: status}
-		for _, change := range []func(q *sender.DeliveryQuery){
-			func(*sender.DeliveryQuery) {},
-			func(q *sender.DeliveryQuery) { q.Subscriber = owners[0] },
-			func(q *sender.DeliveryQuery) { q.Subscriber = owners[1] },
-			func(q *sender.DeliveryQuery) { q.Subscriber = "sub_unknown" },
-			func(q *sender.DeliveryQuery) { q.Subscription = subs[2] },
-			func(q *sender.DeliveryQuery) { q.Subscription, q.Subscriber = subs[0], owners[1] },
-			func(q *sender.DeliveryQuery) { q.Subscription, q.Subscriber = subs[3], owners[1] },
-			func(q *sender.DeliveryQuery) { q.EventType = "a.b" },
-			func(q *sender.DeliveryQuery) { q.EventType = "a.*" },
-			func(q *sender.DeliveryQuery) { q.EventType = "*" },
-			func(q *sender.DeliveryQuery) { q.Object = sender.Object{Type: "thing"} },
-			func(q *sender.DeliveryQuery) { q.Object = sender.Object{Type: "other", ID: "2"} },
-			func(q *sender.DeliveryQuery) { q.Class = sender.ClassTimeout },
-			func(q *sender.DeliveryQuery) { q.Class, q.Subscription = sender.ClassDNS, subs[0] },
-			func(q *sender.DeliveryQuery) { q.Since = times[5] },
-			func(q *sender.DeliveryQuery) { q.Until = times[5] },
-			func(q *sender.DeliveryQuery) { q.Since, q.Until = times[2], times[9] },
-			func(q *sender.DeliveryQuery) { q.Since, q.Subscriber = times[3].Add(1), owners[0] },
-			func(q *sender.DeliveryQuery) { q.Until, q.EventType = times[7].Add(time.Millisecond), "a.b.c" },
-			func(q *sender.DeliveryQuery) { q.Event, q.Subscriber = drafts[6].ID, owners[0] },
-			func(q *sender.DeliveryQuery) { q.Event, q.Until = drafts[6].ID, times[6] },
-			func(q *sender.DeliveryQuery) { q.Since = w.now() },
-			func(q *sender.DeliveryQuery) { q.Until = times[0] },
+		q := history.DeliveryQuery{Status: status}
+		for _, change := range []func(q *history.DeliveryQuery){
+			func(*history.DeliveryQuery) {},
+			func(q *history.DeliveryQuery) { q.Subscriber = owners[0] },
+			func(q *history.DeliveryQuery) { q.Subscriber = owners[1] },
+			func(q *history.DeliveryQuery) { q.Subscriber = "sub_unknown" },
+			func(q *history.DeliveryQuery) { q.Subscription = subs[2] },
+			func(q *history.DeliveryQuery) { q.Subscription, q.Subscriber = subs[0], owners[1] },
+			func(q *history.DeliveryQuery) { q.Subscription, q.Subscriber = subs[3], owners[1] },
+			func(q *history.DeliveryQuery) { q.EventType = "a.b" },
+			func(q *history.DeliveryQuery) { q.EventType = "a.*" },
+			func(q *history.DeliveryQuery) { q.EventType = "*" },
+			func(q *history.DeliveryQuery) { q.Object = sender.Object{Type: "thing"} },
+			func(q *history.DeliveryQuery) { q.Object = sender.Object{Type: "other", ID: "2"} },
+			func(q *history.DeliveryQuery) { q.Class = sender.ClassTimeout },
+			func(q *history.DeliveryQuery) { q.Class, q.Subscription = sender.ClassDNS, subs[0] },
+			func(q *history.DeliveryQuery) { q.Since = times[5] },
+			func(q *history.DeliveryQuery) { q.Until = times[5] },
+			func(q *history.DeliveryQuery) { q.Since, q.Until = times[2], times[9] },
+			func(q *history.DeliveryQuery) { q.Since, q.Subscriber = times[3].Add(1), owners[0] },
+			func(q *history.DeliveryQuery) { q.Until, q.EventType = times[7].Add(time.Millisecond), "a.b.c" },
+			func(q *history.DeliveryQuery) { q.Event, q.Subscriber = drafts[6].ID, owners[0] },
+			func(q *history.DeliveryQuery) { q.Event, q.Until = drafts[6].ID, times[6] },
+			func(q *history.DeliveryQuery) { q.Since = w.now() },
+			func(q *history.DeliveryQuery) { q.Until = times[0] },
 		} {
 			q := q
 			change(&q)
@@ -119,7 +121,7 @@ func queryDeliveries[Tx any](w *world[Tx]) {
 	w.check(met > 300, "the queries select %d deliveries together", met)
 }
 
-func asked(q *sender.DeliveryQuery, d sender.Delivery) bool {
+func asked(q *history.DeliveryQuery, d sender.Delivery) bool {
 	return (q.Status == "" || q.Status == d.Status) && (q.Class == "" || q.Class == d.LastErrorClass) &&
 		(q.Event == "" || q.Event == d.Event.ID) && (q.Subscription == "" || q.Subscription == d.Subscription) &&
 		(q.Subscriber == "" || q.Subscriber == d.Subscriber) && q.MatchesEvent(d.Event)
@@ -131,15 +133,15 @@ func queryMany[Tx any](w *world[Tx]) {
 	rare := w.addressed(owner, sub)
 	rare.Type = "rare"
 	w.publish(rare)
-	w.backlog(owner, sub, sender.MaxExamined+700)
-	d := w.list(sender.DeliveryQuery{EventType: "rare", Limit: 1})
+	w.backlog(owner, sub, history.MaxExamined+700)
+	d := w.list(history.DeliveryQuery{EventType: "rare", Limit: 1})
 	w.check(len(d) == 1 && d[0].Event.ID == rare.ID, "deliveries of the rare type: %d", len(d))
-	e := w.listEvents(sender.EventQuery{Type: "rare", Limit: 1})
+	e := w.listEvents(history.EventQuery{Type: "rare", Limit: 1})
 	w.check(len(e) == 1 && e[0].ID == rare.ID, "events of the rare type: %d", len(e))
 }
 
 // listEvents follows the cursor to the end.
-func (w *world[Tx]) listEvents(q sender.EventQuery) (all []sender.StoredEvent) {
+func (w *world[Tx]) listEvents(q history.EventQuery) (all []sender.StoredEvent) {
 	w.Helper()
 	for range plenty {
 		page, next, err := w.Store.Events(w.ctx, q)
@@ -157,7 +159,7 @@ func (w *world[Tx]) listEvents(q sender.EventQuery) (all []sender.StoredEvent) {
 
 func queryEvents[Tx any](w *world[Tx]) {
 	owners, _, drafts, times := w.variety()
-	for _, q := range []sender.EventQuery{
+	for _, q := range []history.EventQuery{
 		{}, {Type: "a.b"}, {Type: "a.*"}, {Type: "*"}, {Type: "b"}, {Object: sender.Object{Type: "thing"}}, {Object: sender.Object{Type: "thing", ID: "3"}},
 		{Subscriber: owners[0]}, {Subscriber: owners[1]}, {Subscriber: "sub_unknown"},
 		{Since: times[4]}, {Until: times[4]}, {Since: times[2], Until: times[8]}, {Since: times[2].Add(1), Type: "a.*"}, {Until: times[0]}, {Since: w.now()},
@@ -259,11 +261,11 @@ func querySubscriptions[Tx any](w *world[Tx]) {
 
 func queryCursor[Tx any](w *world[Tx]) {
 	w.crowd(3, 3)
-	_, real, err := w.Store.Events(w.ctx, sender.EventQuery{Limit: 2})
+	_, real, err := w.Store.Events(w.ctx, history.EventQuery{Limit: 2})
 	w.noError(err, "listing")
 	w.check(real != "", "no cursor with a page of 2")
 	for _, cursor := range []string{"x", " ", "0", "-1", "%", "'", real + "x", real + "=", " " + real, "\x00", "🔑", "null", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
-		_, _, err := w.Store.Events(w.ctx, sender.EventQuery{Cursor: cursor})
+		_, _, err := w.Store.Events(w.ctx, history.EventQuery{Cursor: cursor})
 		w.errorIs(err, sender.ErrInvalid, "listing events with cursor %q", cursor)
 		_, _, err = w.Store.Subscriptions(w.ctx, sender.SubscriptionQuery{Cursor: cursor})
 		w.errorIs(err, sender.ErrInvalid, "listing subscriptions with cursor %q", cursor)

@@ -8,55 +8,57 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // queryBreakages break what a store tells of deliveries, events and subscriptions.
 var queryBreakages = []breakage{
-	{"list loses a row at a page boundary", onPage(func(q sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+	{"list loses a row at a page boundary", onPage(func(q history.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
 		if q.Cursor != "" && len(page) > 0 {
 			return page[1:]
 		}
 		return page
 	}), checks{"history/pages"}},
 	{"list repeats a row at a page boundary", rowRepeated, checks{"history/pages"}},
-	{"status ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Status = "" }), checks{"history/by status"}},
+	{"status ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Status = "" }), checks{"history/by status"}},
 	{"malformed cursor taken for none", func(s store) store { return anyCursor{s} }, checks{"history/malformed cursor"}},
-	{"oldest first", onPage(func(_ sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+	{"oldest first", onPage(func(_ history.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
 		slices.Reverse(page)
 		return page
 	}), checks{"history/list"}},
 	{"version dropped", onDelivery(func(d *sender.Delivery) { d.Version = 0 }), checks{"history/a delivery in full"}},
 	{"ids compared loosely", func(s store) store { return idsTrimmed{s} }, checks{"history/unknown", "redeliver/unknown"}},
-	{"owner ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Subscriber = "" }), checks{"query/deliveries"}},
-	{"type ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.EventType = "" }), checks{"query/deliveries", "query/many candidates"}},
-	{"object ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Object = sender.Object{} }), checks{"query/deliveries"}},
-	{"class ignored in lists", onQuery(func(q *sender.DeliveryQuery) { q.Class = "" }), checks{"query/deliveries"}},
-	{"Since is exclusive in lists", onQuery(func(q *sender.DeliveryQuery) { q.Since = after(q.Since) }), checks{"query/deliveries"}},
-	{"Until is inclusive in lists", onQuery(func(q *sender.DeliveryQuery) { q.Until = after(q.Until) }), checks{"query/deliveries"}},
+	{"owner ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Subscriber = "" }), checks{"query/deliveries"}},
+	{"type ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.EventType = "" }), checks{"query/deliveries", "query/many candidates"}},
+	{"object ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Object = sender.Object{} }), checks{"query/deliveries"}},
+	{"class ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Class = "" }), checks{"query/deliveries"}},
+	{"Since is exclusive in lists", onQuery(func(q *history.DeliveryQuery) { q.Since = after(q.Since) }), checks{"query/deliveries"}},
+	{"Until is inclusive in lists", onQuery(func(q *history.DeliveryQuery) { q.Until = after(q.Until) }), checks{"query/deliveries"}},
 	{"a short page is the end", func(s store) store { return shortPageEnds{s} }, checks{"query/many candidates"}},
 	{"events unfiltered", func(s store) store { return eventsUnfiltered{s} }, checks{"query/events", "query/many candidates"}},
 	{"events oldest first", func(s store) store { return eventsReversed{s} }, checks{"query/events"}},
 	{"status of subscriptions ignored", onSubscriptions(func(q *sender.SubscriptionQuery) { q.Status = "" }), checks{"query/subscriptions"}},
 	{"event without its body", func(s store) store { return bodiless{s} }, checks{"query/event"}},
-	{"held counts as live", onCounts(func(c *sender.Counts) { c.Live, c.Held = c.Live+c.Held, 0 }), checks{"query/counts", "random/seed 1"}},
-	{"OldestDue forgotten", onCounts(func(c *sender.Counts) { c.OldestDue = time.Time{} }), checks{"query/counts", "random/seed 1"}},
+	{"held counts as live", onCounts(func(c *history.Counts) { c.Live, c.Held = c.Live+c.Held, 0 }), checks{"query/counts", "random/seed 1"}},
+	{"OldestDue forgotten", onCounts(func(c *history.Counts) { c.OldestDue = time.Time{} }), checks{"query/counts", "random/seed 1"}},
 	{"counts once", func(s store) store { return &countsOnce{store: s} }, checks{"query/counts", "random/seed 1"}},
 	{"lost results counted", func(s store) store { return &lostCounted{store: s} }, checks{"query/rollups"}},
 	{"rollups include their end", func(s store) store { return rollupsToEnd{s} }, checks{"query/rollups"}},
-	{"latency from the claim", onBatch(func(batch *sender.Batch) {
+	{"latency from the claim", onBatch(func(batch *dispatch.Batch) {
 		batch.Results = slices.Clone(batch.Results)
 		for i := range batch.Results {
 			batch.Results[i].Published = batch.Results[i].StartedAt
 		}
 	}), checks{"query/rollups"}},
-	{"turns not counted", onFacts(func(f *sender.Facts) { f.Ahead = 0 }), checks{"query/facts"}},
-	{"Single forgotten", onFacts(func(f *sender.Facts) { f.Single = false }), checks{"query/facts"}},
-	{"deleted reads as held", onFacts(func(f *sender.Facts) { f.Status = sender.SubscriptionDisabled }), checks{"query/facts"}},
+	{"turns not counted", onFacts(func(f *history.Facts) { f.Ahead = 0 }), checks{"query/facts"}},
+	{"Single forgotten", onFacts(func(f *history.Facts) { f.Single = false }), checks{"query/facts"}},
+	{"deleted reads as held", onFacts(func(f *history.Facts) { f.Status = sender.SubscriptionDisabled }), checks{"query/facts"}},
 }
 
 func rowRepeated(s store) store {
 	last := map[sender.Status]sender.Delivery{}
-	return onPage(func(q sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+	return onPage(func(q history.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
 		if q.Cursor != "" {
 			page = append([]sender.Delivery{last[q.Status]}, page...)
 		}
@@ -69,7 +71,7 @@ func rowRepeated(s store) store {
 
 type anyCursor struct{ store }
 
-func (b anyCursor) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+func (b anyCursor) Deliveries(ctx context.Context, q history.DeliveryQuery) ([]sender.Delivery, string, error) {
 	page, next, err := b.store.Deliveries(ctx, q)
 	if errors.Is(err, sender.ErrInvalid) {
 		q.Cursor = ""
@@ -98,7 +100,7 @@ func after(t time.Time) time.Time {
 
 type shortPageEnds struct{ store }
 
-func (b shortPageEnds) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+func (b shortPageEnds) Deliveries(ctx context.Context, q history.DeliveryQuery) ([]sender.Delivery, string, error) {
 	page, next, err := b.store.Deliveries(ctx, q)
 	if len(page) < q.Limit {
 		next = ""
@@ -108,13 +110,13 @@ func (b shortPageEnds) Deliveries(ctx context.Context, q sender.DeliveryQuery) (
 
 type eventsUnfiltered struct{ store }
 
-func (b eventsUnfiltered) Events(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error) {
-	return b.store.Events(ctx, sender.EventQuery{Cursor: q.Cursor, Limit: q.Limit})
+func (b eventsUnfiltered) Events(ctx context.Context, q history.EventQuery) ([]sender.StoredEvent, string, error) {
+	return b.store.Events(ctx, history.EventQuery{Cursor: q.Cursor, Limit: q.Limit})
 }
 
 type eventsReversed struct{ store }
 
-func (b eventsReversed) Events(ctx context.Context, q sender.EventQuery) ([]sender.StoredEvent, string, error) {
+func (b eventsReversed) Events(ctx context.Context, q history.EventQuery) ([]sender.StoredEvent, string, error) {
 	page, next, err := b.store.Events(ctx, q)
 	slices.Reverse(page)
 	return page, next, err
@@ -130,10 +132,10 @@ func (b bodiless) Event(ctx context.Context, id string) (sender.StoredEvent, err
 
 type countsOnce struct {
 	store
-	first *sender.Counts
+	first *history.Counts
 }
 
-func (b *countsOnce) Counts(ctx context.Context) (sender.Counts, error) {
+func (b *countsOnce) Counts(ctx context.Context) (history.Counts, error) {
 	if b.first == nil {
 		c, err := b.store.Counts(ctx)
 		b.first = &c
@@ -147,7 +149,7 @@ type lostCounted struct {
 	lost int64
 }
 
-func (b *lostCounted) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *lostCounted) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	x, c, err := b.store.Step(ctx, p, batch)
 	for _, r := range c.Recorded {
 		if r.Lost {
@@ -157,7 +159,7 @@ func (b *lostCounted) Step(ctx context.Context, p sender.ExpandParams, batch sen
 	return x, c, err
 }
 
-func (b *lostCounted) Rollups(ctx context.Context, from, to time.Time) ([]sender.Rollup, error) {
+func (b *lostCounted) Rollups(ctx context.Context, from, to time.Time) ([]history.Rollup, error) {
 	all, err := b.store.Rollups(ctx, from, to)
 	for i := range all {
 		all[i].Delivered += b.lost
@@ -167,20 +169,20 @@ func (b *lostCounted) Rollups(ctx context.Context, from, to time.Time) ([]sender
 
 type rollupsToEnd struct{ store }
 
-func (b rollupsToEnd) Rollups(ctx context.Context, from, to time.Time) ([]sender.Rollup, error) {
+func (b rollupsToEnd) Rollups(ctx context.Context, from, to time.Time) ([]history.Rollup, error) {
 	return b.store.Rollups(ctx, from, after(to))
 }
 
 type otherCounts struct {
 	store
-	change func(*sender.Counts)
+	change func(*history.Counts)
 }
 
-func onCounts(change func(*sender.Counts)) func(store) store {
+func onCounts(change func(*history.Counts)) func(store) store {
 	return func(s store) store { return otherCounts{s, change} }
 }
 
-func (b otherCounts) Counts(ctx context.Context) (sender.Counts, error) {
+func (b otherCounts) Counts(ctx context.Context) (history.Counts, error) {
 	c, err := b.store.Counts(ctx)
 	b.change(&c)
 	return c, err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func rateRules[Tx any]() []rule[Tx] {
@@ -52,12 +53,12 @@ func rateInFlight[Tx any](w *world[Tx]) {
 	w.equal(len(w.claim(plenty)), 1, "deliveries claimed after a success")
 	w.record(result(claimed[1], sender.ClassTimeout))
 	w.equal(len(w.claim(plenty)), 1, "deliveries claimed after a failure")
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: claimed[2].Key, Token: claimed[2].Token, Due: w.now().Add(time.Hour)}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: claimed[2].Key, Token: claimed[2].Token, Due: w.now().Add(time.Hour)}}), "releasing")
 	again := w.claim(plenty)
 	w.equal(len(again), 1, "deliveries claimed after a release")
-	claims := w.batch(sender.Batch{
-		Decide: decide, Results: []sender.Result{result(again[0], sender.ClassNone)},
-		Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
+	claims := w.batch(dispatch.Batch{
+		Decide: decide, Results: []dispatch.Result{result(again[0], sender.ClassNone)},
+		Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
 	})
 	w.equal(len(claims.Claimed), 1, "deliveries claimed by the batch that records a success")
 }
@@ -77,8 +78,8 @@ func rateInFlightLost[Tx any](w *world[Tx]) {
 
 func rateInFlightBounds[Tx any](w *world[Tx]) {
 	sub := w.limited(sender.Settings{MaxInFlight: 8}, 20)
-	p := sender.ClaimParams{Lease: lease}
-	p.Lanes[sender.LaneNew] = sender.LaneParams{Slots: 10, PerSubscriber: 10, PerSubscription: 5}
+	p := dispatch.ClaimParams{Lease: lease}
+	p.Lanes[sender.LaneNew] = dispatch.LaneParams{Slots: 10, PerSubscriber: 10, PerSubscription: 5}
 	claims := w.claimBy(p)
 	w.equal(len(claims.Claimed), 5, "deliveries claimed with a bound of 5 and a MaxInFlight of 8")
 	no := claims.Claimed[0].Target.SubscriptionNo
@@ -112,7 +113,7 @@ func (w *world[Tx]) claimFor(d time.Duration, rate float64) (n int) {
 	burst := max(1, rate/10)
 	start := w.now()
 	for visits := 0; ; visits++ {
-		claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)})
+		claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty)})
 		n += len(claims.Claimed)
 		passed := claims.Now.Sub(start)
 		// One microsecond is allowed for: stores may round the times that they

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func recordRules[Tx any]() []rule[Tx] {
@@ -89,11 +91,11 @@ func (w *world[Tx]) deadLetter() {
 
 func recordAttempts[Tx any](w *world[Tx]) {
 	d, sub := w.one()
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(1500 * time.Microsecond), Health: h}
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(1500 * time.Microsecond), Health: h}
 	}
 	var want []sender.Attempt
-	for i, r := range []sender.Result{
+	for i, r := range []dispatch.Result{
 		{Class: sender.ClassDNS, Error: "no such host"},
 		{Class: sender.ClassConnect, Duration: time.Microsecond, Error: "'\"\\%_$1? ключ 🔑\n\u2028"},
 		{Class: sender.ClassTLS, Duration: 9999999 * time.Microsecond},
@@ -117,10 +119,10 @@ func recordAttempts[Tx any](w *world[Tx]) {
 
 func recordDecide[Tx any](w *world[Tx]) {
 	w.one()
-	var live sender.Live
+	var live dispatch.Live
 	var now time.Time
-	var got sender.Result
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, at time.Time) sender.Decision {
+	var got dispatch.Result
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, at time.Time) dispatch.Decision {
 		live, got, now = l, r, at
 		return decide(l, h, r, at)
 	}
@@ -136,7 +138,7 @@ func recordDecide[Tx any](w *world[Tx]) {
 		w.record(r)
 		w.sameTime(live.First, first, "First at attempt %d", n)
 		live.First = time.Time{}
-		w.equal(live, sender.Live{Key: c.Key, Number: n, Tries: n}, "row at attempt %d", n)
+		w.equal(live, dispatch.Live{Key: c.Key, Number: n, Tries: n}, "row at attempt %d", n)
 		w.equal(got, r, "result at attempt %d", n)
 		w.sameTime(now, c.At.Add(time.Second), "time of the decision on attempt %d", n)
 		w.Advance(retryDelay(n))
@@ -145,25 +147,25 @@ func recordDecide[Tx any](w *world[Tx]) {
 
 func recordHealth[Tx any](w *world[Tx]) {
 	_, subs := w.crowd(2, 8)
-	bySub := map[string][]sender.Claimed{}
+	bySub := map[string][]dispatch.Claimed{}
 	for _, c := range w.claim(plenty) {
 		bySub[c.Target.Subscription] = append(bySub[c.Target.Subscription], c)
 	}
 	a, b := bySub[subs[0]], bySub[subs[1]]
 	var seen []sender.Health
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		seen = append(seen, h)
 		return decide(l, h, r, now)
 	}
 	// batch records classes as results of a's deliveries, with one of b's between,
 	// and returns Decide's arguments for a's last one.
 	batch := func(classes ...sender.Class) sender.Health {
-		var results []sender.Result
+		var results []dispatch.Result
 		for _, class := range classes {
 			results = append(results, result(a[0], class))
 			a = a[1:]
 		}
-		results = append(results[:1:1], append([]sender.Result{result(b[0], sender.ClassNone)}, results[1:]...)...)
+		results = append(results[:1:1], append([]dispatch.Result{result(b[0], sender.ClassNone)}, results[1:]...)...)
 		b = b[1:]
 		seen = nil
 		w.record(results...)
@@ -190,7 +192,7 @@ func recordHealth[Tx any](w *world[Tx]) {
 }
 
 // lost ends the test unless a result is reported as lost and changes nothing.
-func (w *world[Tx]) lost(r sender.Result, event, sub, why string) {
+func (w *world[Tx]) lost(r dispatch.Result, event, sub, why string) {
 	w.Helper()
 	before := w.delivery(event, sub)
 	w.check(w.tryRecord(r)[0].Lost, "%s: the result under token %d does not read as lost", why, r.Token)
@@ -257,7 +259,7 @@ func recordOverdue[Tx any](w *world[Tx]) {
 func recordMixed[Tx any](w *world[Tx]) {
 	w.crowd(3, 4)
 	claimed := w.claim(plenty)
-	var results []sender.Result
+	var results []dispatch.Result
 	for i, c := range claimed {
 		r := result(c, []sender.Class{sender.ClassNone, sender.ClassTimeout}[i%2])
 		if i%3 == 0 {
@@ -269,14 +271,14 @@ func recordMixed[Tx any](w *world[Tx]) {
 		w.equal(r.Lost, i%3 == 0, "whether result %d is lost", i)
 	}
 	for status, want := range map[sender.Status]int{sender.StatusDelivered: 4, sender.StatusAwaitingRetry: 4, sender.StatusPending: 4} {
-		w.equal(len(w.list(sender.DeliveryQuery{Status: status})), want, "deliveries that are %s", status)
+		w.equal(len(w.list(history.DeliveryQuery{Status: status})), want, "deliveries that are %s", status)
 	}
 }
 
 func releaseRule[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	c := w.claimOne()
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	read := w.delivery(d.ID, sub)
 	w.equal([]any{read.Status, read.InFlight, read.AttemptCount}, []any{sender.StatusPending, false, 0}, "status, in flight and attempts of a released delivery")
 	w.lost(result(c, sender.ClassNone), d.ID, sub, "released")
@@ -284,14 +286,14 @@ func releaseRule[Tx any](w *world[Tx]) {
 	again := w.claimOne()
 	w.equal(again.Number, 1, "number of the attempt after a release")
 	later := again.At.Add(time.Hour)
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: again.Key, Token: again.Token, Due: later}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: again.Key, Token: again.Token, Due: later}}), "releasing")
 	w.sameTime(w.delivery(d.ID, sub).NextAttemptAt, later, "NextAttemptAt of a delivery released until later")
 	w.Advance(time.Hour - time.Second)
 	w.claimNothing("a second before the time given to the release")
 	w.Advance(2 * time.Second)
 
-	var live sender.Live
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	var live dispatch.Live
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		live = l
 		return decide(l, h, r, now)
 	}
@@ -302,7 +304,7 @@ func releaseRule[Tx any](w *world[Tx]) {
 
 	w.Advance(retryDelay(1))
 	c2 := w.claimOne()
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c2.Key, Token: c2.Token}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c2.Key, Token: c2.Token}}), "releasing")
 	w.equal(w.delivery(d.ID, sub).Status, sender.StatusAwaitingRetry, "status of a released retry")
 	c2 = w.claimOne()
 	w.record(result(c2, sender.ClassTimeout))
@@ -313,7 +315,7 @@ func releaseRule[Tx any](w *world[Tx]) {
 func releaseTwice[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	first := w.claimOne()
-	back := []sender.Release{{Key: first.Key, Token: first.Token}}
+	back := []dispatch.Release{{Key: first.Key, Token: first.Token}}
 	w.noError(w.Store.Release(w.ctx, back), "releasing")
 	second := w.claimOne()
 	w.equal([]int{first.Number, second.Number}, []int{1, 1}, "numbers of an attempt that was released and claimed again")
@@ -328,17 +330,17 @@ func releaseTwice[Tx any](w *world[Tx]) {
 func releaseToken[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	first := w.claimOne()
-	stale := sender.Release{Key: first.Key, Token: first.Token}
+	stale := dispatch.Release{Key: first.Key, Token: first.Token}
 	unknown := stale
 	unknown.Key.Subscription += 1000
 	w.Advance(lease + time.Second)
 	second := w.claimOne()
 	before := w.delivery(d.ID, sub)
-	w.noError(w.Store.Release(w.ctx, []sender.Release{stale, unknown}), "releasing under tokens that are not the present ones")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{stale, unknown}), "releasing under tokens that are not the present ones")
 	w.equal(w.delivery(d.ID, sub), before, "delivery after a release under a stale token")
 	w.claimNothing("after a release under a stale token")
 	w.record(result(second, sender.ClassNone))
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: second.Key, Token: second.Token}}), "releasing what is delivered")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: second.Key, Token: second.Token}}), "releasing what is delivered")
 	w.equal(w.delivery(d.ID, sub).Status, sender.StatusDelivered, "status after a release of what is delivered")
 	w.claimNothing("after a release of what is delivered")
 }

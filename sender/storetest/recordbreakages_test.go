@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // recordBreakages break how results and releases are told from late ones, and recorded.
 var recordBreakages = []breakage{
-	{"token ignored", func(s store) store { return &tokenIgnored{store: s, present: map[sender.DeliveryKey]int64{}} }, checks{"record/token", "record/too late", "random/seed 1"}},
-	{"health dropped", onDecide(func(decide decideFunc, l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	{"token ignored", func(s store) store { return &tokenIgnored{store: s, present: map[dispatch.DeliveryKey]int64{}} }, checks{"record/token", "record/too late", "random/seed 1"}},
+	{"health dropped", onDecide(func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		dec.Health = h
 		return dec
 	}), checks{"record/health within a batch", "fairness/lanes"}},
-	{"health not handed on within a batch", onBatch(func(batch *sender.Batch) {
+	{"health not handed on within a batch", onBatch(func(batch *dispatch.Batch) {
 		first := map[int64]sender.Health{}
 		decide := batch.Decide
-		batch.Decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		batch.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			if _, ok := first[l.Key.Subscription]; !ok {
 				first[l.Key.Subscription] = h
 			}
@@ -36,19 +37,19 @@ var recordBreakages = []breakage{
 		return &numberIsToken{store: s, tokens: map[numbered]int64{}, numbers: map[int64]int64{}}
 	}, checks{"record/a number given twice"}},
 	{"release repeated by its number", func(s store) store {
-		return &releasedByNumber{store: s, present: map[sender.DeliveryKey]sender.Claimed{}, numbers: map[int64]int{}}
+		return &releasedByNumber{store: s, present: map[dispatch.DeliveryKey]dispatch.Claimed{}, numbers: map[int64]int{}}
 	}, checks{"record/a number given twice"}},
 	{"release uses up the number", func(s store) store { return releaseRecorded{s} }, checks{"record/released"}},
 	{"released at once, always", func(s store) store { return releasedAtOnce{s} }, checks{"record/released", "redeliver/pending"}},
-	{"late results dropped", func(s store) store { return &lateDropped{store: s, at: map[sender.DeliveryKey]time.Time{}} }, checks{"record/late, but not lost"}},
+	{"late results dropped", func(s store) store { return &lateDropped{store: s, at: map[dispatch.DeliveryKey]time.Time{}} }, checks{"record/late, but not lost"}},
 }
 
 type tokenIgnored struct {
 	store
-	present map[sender.DeliveryKey]int64
+	present map[dispatch.DeliveryKey]int64
 }
 
-func (b *tokenIgnored) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *tokenIgnored) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	batch.Results = slices.Clone(batch.Results)
 	for i, r := range batch.Results {
 		batch.Results[i].Token = b.present[r.Key]
@@ -61,7 +62,7 @@ func (b *tokenIgnored) Step(ctx context.Context, p sender.ExpandParams, batch se
 }
 
 type numbered struct {
-	sender.DeliveryKey
+	dispatch.DeliveryKey
 	number int64
 }
 
@@ -71,7 +72,7 @@ type numberIsToken struct {
 	numbers map[int64]int64
 }
 
-func (b *numberIsToken) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *numberIsToken) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	batch.Results = slices.Clone(batch.Results)
 	for i, r := range batch.Results {
 		batch.Results[i].Token = b.tokens[numbered{r.Key, b.numbers[r.Token]}]
@@ -85,11 +86,11 @@ func (b *numberIsToken) Step(ctx context.Context, p sender.ExpandParams, batch s
 
 type releasedByNumber struct {
 	store
-	present map[sender.DeliveryKey]sender.Claimed
+	present map[dispatch.DeliveryKey]dispatch.Claimed
 	numbers map[int64]int
 }
 
-func (b *releasedByNumber) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *releasedByNumber) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	x, c, err := b.store.Step(ctx, p, batch)
 	for _, d := range c.Claimed {
 		b.present[d.Key], b.numbers[d.Token] = d, d.Number
@@ -97,7 +98,7 @@ func (b *releasedByNumber) Step(ctx context.Context, p sender.ExpandParams, batc
 	return x, c, err
 }
 
-func (b *releasedByNumber) Release(ctx context.Context, rs []sender.Release) error {
+func (b *releasedByNumber) Release(ctx context.Context, rs []dispatch.Release) error {
 	rs = slices.Clone(rs)
 	for i, r := range rs {
 		if p := b.present[r.Key]; p.Number == b.numbers[r.Token] {
@@ -109,20 +110,20 @@ func (b *releasedByNumber) Release(ctx context.Context, rs []sender.Release) err
 
 type releaseRecorded struct{ store }
 
-func (b releaseRecorded) Release(ctx context.Context, rs []sender.Release) error {
-	var results []sender.Result
+func (b releaseRecorded) Release(ctx context.Context, rs []dispatch.Release) error {
+	var results []dispatch.Result
 	for _, r := range rs {
-		results = append(results, sender.Result{Key: r.Key, Token: r.Token, Number: 1, Class: sender.ClassInterrupted})
+		results = append(results, dispatch.Result{Key: r.Key, Token: r.Token, Number: 1, Class: sender.ClassInterrupted})
 	}
-	_, _, err := b.store.Step(ctx, sender.ExpandParams{}, sender.Batch{Results: results, Decide: func(_ sender.Live, h sender.Health, _ sender.Result, now time.Time) sender.Decision {
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
+	_, _, err := b.store.Step(ctx, dispatch.ExpandParams{}, dispatch.Batch{Results: results, Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
 	}})
 	return err
 }
 
 type releasedAtOnce struct{ store }
 
-func (b releasedAtOnce) Release(ctx context.Context, rs []sender.Release) error {
+func (b releasedAtOnce) Release(ctx context.Context, rs []dispatch.Release) error {
 	for i := range rs {
 		rs[i].Due = time.Time{}
 	}
@@ -131,12 +132,12 @@ func (b releasedAtOnce) Release(ctx context.Context, rs []sender.Release) error 
 
 type lateDropped struct {
 	store
-	at map[sender.DeliveryKey]time.Time
+	at map[dispatch.DeliveryKey]time.Time
 }
 
-func (b *lateDropped) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
+func (b *lateDropped) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	now, err := timeOf(ctx, b.store)
-	batch.Results = losing(batch.Results, func(r sender.Result) bool { return now.Sub(b.at[r.Key]) > time.Minute })
+	batch.Results = losing(batch.Results, func(r dispatch.Result) bool { return now.Sub(b.at[r.Key]) > time.Minute })
 	x, c, failed := b.store.Step(ctx, p, batch)
 	for _, d := range c.Claimed {
 		b.at[d.Key] = d.At

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func redactionRules[Tx any]() []rule[Tx] {
@@ -23,7 +25,7 @@ func redactionRules[Tx any]() []rule[Tx] {
 }
 
 // redact redacts until no event remains.
-func (w *world[Tx]) redact(p sender.RedactParams) (sum sender.Redacted) {
+func (w *world[Tx]) redact(p history.RedactParams) (sum history.Redacted) {
 	w.Helper()
 	p.Limit = 3
 	for range plenty {
@@ -67,7 +69,7 @@ func (w *world[Tx]) reads(want sender.Delivery, when string) {
 		got = redacted(got)
 	}
 	w.equal(got, want, "%s: a delivery", when)
-	for _, listed := range w.list(sender.DeliveryQuery{Event: want.Event.ID, Subscription: want.Subscription}) {
+	for _, listed := range w.list(history.DeliveryQuery{Event: want.Event.ID, Subscription: want.Subscription}) {
 		w.equal(listed.Redacted, want.Redacted, "%s: Redacted of %s in a list", when, want.ID)
 	}
 }
@@ -97,12 +99,12 @@ func redactObject[Tx any](w *world[Tx]) {
 		}
 		want = append(want, before)
 	}
-	w.equal(w.redact(sender.RedactParams{Object: obj}), sender.Redacted{Events: 2}, "redacted")
+	w.equal(w.redact(history.RedactParams{Object: obj}), history.Redacted{Events: 2}, "redacted")
 	for _, d := range want {
 		w.reads(d, "after a redaction of the object of some")
 	}
 	w.equal(w.publish(w.draftOn("a.b", obj))[0].Version, int64(3), "version of the next event of the object")
-	w.equal(w.redact(sender.RedactParams{Object: sender.Object{Type: "person", ID: "unknown"}}), sender.Redacted{}, "redacted of an object that never was")
+	w.equal(w.redact(history.RedactParams{Object: sender.Object{Type: "person", ID: "unknown"}}), history.Redacted{}, "redacted of an object that never was")
 }
 
 func redactSubscriber[Tx any](w *world[Tx]) {
@@ -120,9 +122,9 @@ func redactSubscriber[Tx any](w *world[Tx]) {
 		w.record(result(c, sender.ClassNone))
 	}
 	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, one) })
-	w.equal(w.redact(sender.RedactParams{Subscriber: one}), sender.Redacted{Events: 2}, "redacted")
+	w.equal(w.redact(history.RedactParams{Subscriber: one}), history.Redacted{Events: 2}, "redacted")
 	n := map[bool]int{}
-	for _, d := range w.list(sender.DeliveryQuery{}) {
+	for _, d := range w.list(history.DeliveryQuery{}) {
 		n[d.Redacted]++
 		w.equal(w.get(d.ID).Body == nil, d.Redacted, "whether a redacted delivery has no body")
 	}
@@ -143,7 +145,7 @@ func redactLive[Tx any](w *world[Tx]) {
 	second, other := w.draftOn("a.b", obj), w.draft("a.b")
 	w.publish(second, other)
 	w.expand()
-	w.equal(w.redact(sender.RedactParams{Object: obj}), sender.Redacted{Events: 2, Deliveries: 4}, "redacted")
+	w.equal(w.redact(history.RedactParams{Object: obj}), history.Redacted{Events: 2, Deliveries: 4}, "redacted")
 	for _, d := range []sender.Draft{first, second} {
 		for _, sub := range []string{active, held} {
 			read := w.delivery(d.ID, sub)
@@ -167,8 +169,8 @@ func redactInFlight[Tx any](w *world[Tx]) {
 	w.expand()
 	claimed := w.claim(plenty)
 	w.check(len(claimed[0].Body) > 0, "no body")
-	w.equal(w.redact(sender.RedactParams{Object: obj}).Events, 4, "events redacted")
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: claimed[3].Key, Token: claimed[3].Token}}), "releasing")
+	w.equal(w.redact(history.RedactParams{Object: obj}).Events, 4, "events redacted")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: claimed[3].Key, Token: claimed[3].Token}}), "releasing")
 	w.claimNothing("after a redacted delivery was released")
 	w.record(result(claimed[0], sender.ClassNone), result(claimed[1], sender.ClassStatus))
 	for i, want := range []sender.Status{sender.StatusDelivered, sender.StatusCancelled, sender.StatusCancelled, sender.StatusCancelled} {
@@ -193,16 +195,16 @@ func redactRedeliver[Tx any](w *world[Tx]) {
 	w.publish(w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draftOn("a.b", obj))
 	w.expand()
 	claimed := w.claim(plenty)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		if dec.Status == sender.StatusAwaitingRetry {
-			dec = sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+			dec = dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 		}
 		return dec
 	}
 	w.record(result(claimed[0], sender.ClassNone), result(claimed[1], sender.ClassStatus))
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: claimed[2].Key, Token: claimed[2].Token}}), "releasing")
-	w.redact(sender.RedactParams{Object: obj})
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: claimed[2].Key, Token: claimed[2].Token}}), "releasing")
+	w.redact(history.RedactParams{Object: obj})
 	for i, c := range []struct {
 		status  sender.Status
 		refusal error
@@ -220,7 +222,7 @@ func redactSentAgain[Tx any](w *world[Tx]) {
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id := w.delivery(d.ID, sub).ID
 	w.redeliver(id)
-	w.redact(sender.RedactParams{Object: d.Object})
+	w.redact(history.RedactParams{Object: d.Object})
 	w.equal(w.get(id).Status, sender.StatusDelivered, "status")
 	w.Advance(time.Hour)
 	w.claimNothing("after a redaction")
@@ -234,24 +236,24 @@ func redactUnexpanded[Tx any](w *world[Tx]) {
 	obj := sender.Object{Type: "person", ID: "1"}
 	half, whole, other := w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draft("a.b")
 	w.publish(half, whole, other)
-	_, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+	_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
 	w.noError(err, "expanding half of an event")
-	w.equal(w.redact(sender.RedactParams{Object: obj}).Events, 2, "events redacted")
+	w.equal(w.redact(history.RedactParams{Object: obj}).Events, 2, "events redacted")
 	w.expand()
 	for _, c := range w.claim(plenty) {
 		w.equal(c.Event.ID, other.ID, "event claimed")
 	}
-	for _, d := range w.list(sender.DeliveryQuery{}) {
+	for _, d := range w.list(history.DeliveryQuery{}) {
 		w.check(d.Event.ID == other.ID || d.Status == sender.StatusCancelled && d.Event.ID == half.ID, "a redacted event has a delivery that is %s", d.Status)
 	}
-	w.equal(len(w.list(sender.DeliveryQuery{Event: other.ID})), 2, "deliveries of the other event")
+	w.equal(len(w.list(history.DeliveryQuery{Event: other.ID})), 2, "deliveries of the other event")
 }
 
 func redactBatches[Tx any](w *world[Tx]) {
 	obj := sender.Object{Type: "person", ID: "1"}
 	sub := w.subscribe(w.subscriber(), "*")
 	w.publish(w.draftOn("a.b", obj), w.draft("a.b"), w.draftOn("a.b", obj), w.draftOn("a.b", obj))
-	p := sender.RedactParams{Object: obj, Limit: 2}
+	p := history.RedactParams{Object: obj, Limit: 2}
 	first, err := w.Store.Redact(w.ctx, p)
 	w.noError(err, "redacting")
 	w.check(first.Events == 2 && first.Cursor != "", "a batch of two of three events: %+v", first)
@@ -260,18 +262,18 @@ func redactBatches[Tx any](w *world[Tx]) {
 	p.Cursor = first.Cursor
 	second, err := w.Store.Redact(w.ctx, p)
 	w.noError(err, "redacting")
-	w.equal(second, sender.Redacted{Events: 1}, "second batch")
+	w.equal(second, history.Redacted{Events: 1}, "second batch")
 	w.expand()
 	w.check(!w.delivery(later.ID, sub).Redacted, "what was committed after a redaction began is redacted")
-	w.equal(w.redact(sender.RedactParams{Object: obj}), sender.Redacted{Events: 1, Deliveries: 1}, "redacted by another")
-	w.equal(w.redact(sender.RedactParams{Object: obj}), sender.Redacted{}, "redacted by a third")
+	w.equal(w.redact(history.RedactParams{Object: obj}), history.Redacted{Events: 1, Deliveries: 1}, "redacted by another")
+	w.equal(w.redact(history.RedactParams{Object: obj}), history.Redacted{}, "redacted by a third")
 }
 
 func redactRefused[Tx any](w *world[Tx]) {
 	owner := w.subscriber()
-	_, err := w.Store.Redact(w.ctx, sender.RedactParams{Subscriber: "sub_unknown", Limit: 1})
+	_, err := w.Store.Redact(w.ctx, history.RedactParams{Subscriber: "sub_unknown", Limit: 1})
 	w.errorIs(err, sender.ErrNotFound, "redacting what is addressed to nobody")
-	for _, p := range []sender.RedactParams{{Subscriber: owner}, {Subscriber: owner, Limit: 1, Cursor: "x"}, {Subscriber: owner, Limit: 1, Cursor: "3.1"}, {Subscriber: owner, Limit: 1, Cursor: "1.2 "}} {
+	for _, p := range []history.RedactParams{{Subscriber: owner}, {Subscriber: owner, Limit: 1, Cursor: "x"}, {Subscriber: owner, Limit: 1, Cursor: "3.1"}, {Subscriber: owner, Limit: 1, Cursor: "1.2 "}} {
 		_, err := w.Store.Redact(w.ctx, p)
 		w.errorIs(err, sender.ErrInvalid, "redacting with %+v", p)
 	}
@@ -286,9 +288,9 @@ func redactPruned[Tx any](w *world[Tx]) {
 	w.expand()
 	w.record(result(w.claim(1)[0], sender.ClassNone))
 	for i := range 3 {
-		w.redact(sender.RedactParams{Object: sender.Object{Type: "person", ID: fmt.Sprint(i)}})
+		w.redact(history.RedactParams{Object: sender.Object{Type: "person", ID: fmt.Sprint(i)}})
 	}
 	w.Advance(100 * time.Hour)
-	w.equal(w.prune(all(time.Hour)), sender.Pruned{Deliveries: 3, Events: 3}, "pruned")
+	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Deliveries: 3, Events: 3}, "pruned")
 	w.equal(w.statuses(sub), map[sender.Status]int{}, "statuses")
 }

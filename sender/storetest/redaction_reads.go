@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // redactReadsRules are about counts, lists and replays after a redaction.
@@ -26,9 +28,9 @@ func redactCounts[Tx any](w *world[Tx]) {
 	w.expand()
 	at := w.now()
 	w.pause(held)
-	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 2, Held: 2, OldestDue: at}, "before a redaction")
-	w.redact(sender.RedactParams{Object: obj})
-	w.counted(sender.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 1, Held: 1, OldestDue: at}, "after it")
+	w.counted(history.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 2, Held: 2, OldestDue: at}, "before a redaction")
+	w.redact(history.RedactParams{Object: obj})
+	w.counted(history.Counts{Subscriptions: by{"active": 1, "paused": 1}, Live: 1, Held: 1, OldestDue: at}, "after it")
 	w.equal([]int64{w.read(active).Backlog, w.read(held).Backlog}, []int64{1, 1}, "backlogs")
 }
 
@@ -41,13 +43,13 @@ func redactListed[Tx any](w *world[Tx]) {
 	w.claimOne()
 	w.publish(one, other)
 	w.expand()
-	w.redact(sender.RedactParams{Object: obj})
+	w.redact(history.RedactParams{Object: obj})
 	for _, d := range []sender.Draft{one, inFlight, other} {
 		e, err := w.Store.Event(w.ctx, d.ID)
 		w.noError(err, "reading an event")
 		w.equal([]any{e.Type, e.Object, e.Redacted, e.Body == nil}, []any{d.Type, d.Object, d.Object == obj, d.Object == obj}, "type, object, Redacted and whether there is no body")
 	}
-	page, _, err := w.Store.Events(w.ctx, sender.EventQuery{})
+	page, _, err := w.Store.Events(w.ctx, history.EventQuery{})
 	w.noError(err, "listing events")
 	w.equal(len(page), 3, "events listed")
 	for _, e := range page {
@@ -55,8 +57,8 @@ func redactListed[Tx any](w *world[Tx]) {
 	}
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 2, sender.StatusPending: 1}, "statuses")
 	for status, want := range map[sender.Status]int{sender.StatusCancelled: 2, sender.StatusPending: 1} {
-		w.equal(len(w.list(sender.DeliveryQuery{Status: status})), want, "deliveries listed that are %s", status)
-		w.equal(len(w.list(sender.DeliveryQuery{Status: status, Subscription: sub})), want, "deliveries of the subscription listed that are %s", status)
+		w.equal(len(w.list(history.DeliveryQuery{Status: status})), want, "deliveries listed that are %s", status)
+		w.equal(len(w.list(history.DeliveryQuery{Status: status, Subscription: sub})), want, "deliveries of the subscription listed that are %s", status)
 	}
 }
 
@@ -66,17 +68,17 @@ func redactReplayed[Tx any](w *world[Tx]) {
 		class  sender.Class
 	}{{sender.StatusDeadLettered, sender.ClassStatus}, {sender.StatusDelivered, sender.ClassNone}} {
 		drafts, sub := w.ended(3, c.class)
-		f := sender.ReplayFilter{Status: c.status, Subscription: sub}
-		w.redact(sender.RedactParams{Object: drafts[0].Object})
+		f := replay.Filter{Status: c.status, Subscription: sub}
+		w.redact(history.RedactParams{Object: drafts[0].Object})
 		p, err := w.Store.PreviewReplay(w.ctx, f)
 		w.noError(err, "previewing")
 		w.equal(p.Count, int64(2), "%s: Count of a preview beside what is redacted", c.status)
 		r := w.replay(f)
 		w.equal(r.Matched, int64(2), "%s: Matched beside what is redacted", c.status)
-		w.redact(sender.RedactParams{Object: drafts[1].Object})
+		w.redact(history.RedactParams{Object: drafts[1].Object})
 		w.steps(10)
 		r = w.readReplay(r.ID)
-		w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{sender.ReplayFinished, int64(2), int64(1), int64(1)}, "%s: the replay", c.status)
+		w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{replay.Finished, int64(2), int64(1), int64(1)}, "%s: the replay", c.status)
 		w.equal(w.claimOne().Event.ID, drafts[2].ID, "%s: event claimed", c.status)
 		for _, d := range drafts[:2] {
 			w.equal(w.delivery(d.ID, sub).Status, c.status, "status of what is redacted")
@@ -90,9 +92,9 @@ func redactAdmitted[Tx any](w *world[Tx]) {
 		class        sender.Class
 	}{{sender.StatusDeadLettered, sender.StatusCancelled, sender.ClassStatus}, {sender.StatusDelivered, sender.StatusDelivered, sender.ClassNone}} {
 		drafts, sub := w.ended(1, c.class)
-		w.replay(sender.ReplayFilter{Status: c.status, Subscription: sub})
+		w.replay(replay.Filter{Status: c.status, Subscription: sub})
 		w.equal(w.steps(10).Admitted, 1, "admitted")
-		w.equal(w.redact(sender.RedactParams{Object: drafts[0].Object}), sender.Redacted{Events: 1, Deliveries: 1}, "redacted")
+		w.equal(w.redact(history.RedactParams{Object: drafts[0].Object}), history.Redacted{Events: 1, Deliveries: 1}, "redacted")
 		w.equal(w.delivery(drafts[0].ID, sub).Status, c.then, "status of what was %s, admitted and redacted", c.status)
 		w.claimNothing("after what was admitted is redacted")
 		s := w.read(sub)
@@ -106,7 +108,7 @@ func redactRetention[Tx any](w *world[Tx]) {
 	w.publish(d)
 	w.pause(sub)
 	w.Advance(time.Hour)
-	w.redact(sender.RedactParams{Object: d.Object})
+	w.redact(history.RedactParams{Object: d.Object})
 	w.resume(sub, sender.Resume{NotBefore: w.now()})
 	w.expand()
 	w.equal(w.statuses(sub), map[sender.Status]int{}, "statuses")

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func redeliverRules[Tx any]() []rule[Tx] {
@@ -30,9 +32,9 @@ func (w *world[Tx]) redeliver(id string) {
 }
 
 // watch keeps the last Live that Decide was given.
-func (w *world[Tx]) watch() *sender.Live {
-	live := new(sender.Live)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func (w *world[Tx]) watch() *dispatch.Live {
+	live := new(dispatch.Live)
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		*live = l
 		return decide(l, h, r, now)
 	}
@@ -42,7 +44,7 @@ func (w *world[Tx]) watch() *sender.Live {
 func redeliverPending[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	c := w.claimOne()
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token, Due: c.At.Add(time.Hour)}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token, Due: c.At.Add(time.Hour)}}), "releasing")
 	w.claimNothing("before the released delivery is due")
 	w.redeliver(w.delivery(d.ID, sub).ID)
 	w.equal(w.claimOne().Number, 1, "number of the attempt")
@@ -128,7 +130,7 @@ func redeliverDead[Tx any](w *world[Tx]) {
 		w.redeliver(id)
 		read := w.get(id)
 		w.equal([]any{read.Status, read.AttemptCount}, []any{sender.StatusAwaitingRetry, round * maxTries}, "status and attempts")
-		w.equal(len(w.list(sender.DeliveryQuery{Status: sender.StatusDeadLettered})), 0, "dead letters listed")
+		w.equal(len(w.list(history.DeliveryQuery{Status: sender.StatusDeadLettered})), 0, "dead letters listed")
 		live := w.watch()
 		c := w.claimOne()
 		w.sameBody(c.Body, d, 1)
@@ -139,7 +141,7 @@ func redeliverDead[Tx any](w *world[Tx]) {
 		w.Advance(retryDelay(1))
 		w.deadLetterFrom(round*maxTries+2, maxTries-1)
 		w.equal(w.get(id).Status, sender.StatusDeadLettered, "status")
-		w.equal(len(w.list(sender.DeliveryQuery{Status: sender.StatusDeadLettered})), 1, "dead letters listed")
+		w.equal(len(w.list(history.DeliveryQuery{Status: sender.StatusDeadLettered})), 1, "dead letters listed")
 	}
 	w.redeliver(id)
 	w.record(result(w.claimOne(), sender.ClassNone))
@@ -164,7 +166,7 @@ func redeliverDelivered[Tx any](w *world[Tx]) {
 	w.sameTime(live.First, c.At, "First")
 	w.equal(w.get(id).Status, sender.StatusDelivered, "status")
 	w.sameAttempts(w.get(id), attempt(first, time.Time{}), attempt(second, time.Time{}))
-	w.equal(len(w.list(sender.DeliveryQuery{Status: sender.StatusDelivered})), 1, "delivered ones listed")
+	w.equal(len(w.list(history.DeliveryQuery{Status: sender.StatusDelivered})), 1, "delivered ones listed")
 }
 
 func redeliverSingle[Tx any](w *world[Tx]) {
@@ -191,7 +193,7 @@ func redeliverSingleLost[Tx any](w *world[Tx]) {
 	w.redeliver(id)
 	w.claimOne()
 	w.Advance(lease + time.Second)
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
 	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, after a single attempt was lost")
 	again := claims.Claimed[0]
 	w.equal([]any{again.Number, w.get(id).Status}, []any{3, sender.StatusAwaitingRetry}, "number and status of the attempt in its place")
@@ -239,19 +241,19 @@ func redeliverDeleted[Tx any](w *world[Tx]) {
 	sub := w.subscribe(owner, "*")
 	w.backlog(owner, sub, 2)
 	claimed := w.claim(plenty)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		if r.Class == sender.ClassNone {
-			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		}
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 	}
 	w.record(result(claimed[0], sender.ClassNone), result(claimed[1], sender.ClassStatus))
-	before := w.list(sender.DeliveryQuery{})
+	before := w.list(history.DeliveryQuery{})
 	w.unsubscribe(sub)
 	for _, d := range before {
 		w.check(w.Store.Redeliver(w.ctx, d.ID, time.Time{}) != nil, "a %s delivery of a deleted subscription was redelivered", d.Status)
 	}
-	w.equal(w.list(sender.DeliveryQuery{}), before, "deliveries after their redelivery was refused")
+	w.equal(w.list(history.DeliveryQuery{}), before, "deliveries after their redelivery was refused")
 	w.claimNothing("of a deleted subscription")
 }
 

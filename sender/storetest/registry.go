@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func registryRules[Tx any]() []rule[Tx] {
@@ -242,7 +243,7 @@ func registryNoText[Tx any](w *world[Tx]) {
 		w.errorIs(err, sender.ErrNotFound, "reading a replay %q", id)
 		_, err = w.Store.AcknowledgeNotice(w.ctx, id, "")
 		w.errorIs(err, sender.ErrNotFound, "acknowledging a notice %q", id)
-		_, err = w.Store.Redact(w.ctx, sender.RedactParams{Subscriber: id, Limit: 1})
+		_, err = w.Store.Redact(w.ctx, history.RedactParams{Subscriber: id, Limit: 1})
 		w.errorIs(err, sender.ErrNotFound, "redacting what is addressed to %q", id)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // registryBreakages break how a store keeps subscribers, and deletes subscriptions.
@@ -19,9 +21,9 @@ var registryBreakages = []breakage{
 
 type nulRefused struct{ store }
 
-func (b nulRefused) Replay(ctx context.Context, id string) (sender.Replay, error) {
+func (b nulRefused) Replay(ctx context.Context, id string) (replay.Replay, error) {
 	if strings.ContainsRune(id, 0) {
-		return sender.Replay{}, errors.New("invalid byte sequence for encoding \"UTF8\": 0x00 (SQLSTATE 22021)")
+		return replay.Replay{}, errors.New("invalid byte sequence for encoding \"UTF8\": 0x00 (SQLSTATE 22021)")
 	}
 	return b.store.Replay(ctx, id)
 }
@@ -56,7 +58,7 @@ func (b *endedCancelled) DeleteSubscriptionTx(ctx context.Context, tx tx, id str
 	return b.store.DeleteSubscriptionTx(ctx, tx, id)
 }
 
-func (b *endedCancelled) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+func (b *endedCancelled) Deliveries(ctx context.Context, q history.DeliveryQuery) ([]sender.Delivery, string, error) {
 	page, next, err := b.store.Deliveries(ctx, q)
 	for i := range page {
 		if b.deleted[page[i].Subscription] {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 func replayRules[Tx any]() []rule[Tx] {
@@ -27,11 +29,11 @@ func replayRules[Tx any]() []rule[Tx] {
 }
 
 // endNow is a policy that ends each delivery by its first result.
-func endNow(_ sender.Live, h sender.Health, r sender.Result, _ time.Time) sender.Decision {
+func endNow(_ dispatch.Live, h sender.Health, r dispatch.Result, _ time.Time) dispatch.Decision {
 	if r.Class == sender.ClassNone {
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	}
-	return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+	return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 }
 
 // endAll ends all due deliveries with an attempt of a class: delivered if it is
@@ -42,7 +44,7 @@ func (w *world[Tx]) endAll(class sender.Class) {
 	w.decide = endNow
 	defer func() { w.decide = decide }()
 	for claimed := w.claim(200); len(claimed) > 0; claimed = w.claim(200) {
-		results := make([]sender.Result, len(claimed))
+		results := make([]dispatch.Result, len(claimed))
 		for i := range claimed {
 			results[i] = result(claimed[i], class)
 		}
@@ -65,12 +67,12 @@ func (w *world[Tx]) ended(n int, class sender.Class) (drafts []sender.Draft, sub
 	return drafts, sub
 }
 
-func (w *world[Tx]) replay(f sender.ReplayFilter) sender.Replay {
+func (w *world[Tx]) replay(f replay.Filter) replay.Replay {
 	w.Helper()
-	return w.createReplay(sender.Replay{Filter: f})
+	return w.createReplay(replay.Replay{Filter: f})
 }
 
-func (w *world[Tx]) createReplay(r sender.Replay) sender.Replay {
+func (w *world[Tx]) createReplay(r replay.Replay) replay.Replay {
 	w.Helper()
 	if r.Filter.Status == "" {
 		r.Filter.Status = sender.StatusDeadLettered
@@ -81,14 +83,14 @@ func (w *world[Tx]) createReplay(r sender.Replay) sender.Replay {
 	return created
 }
 
-func (w *world[Tx]) readReplay(id string) sender.Replay {
+func (w *world[Tx]) readReplay(id string) replay.Replay {
 	w.Helper()
 	r, err := w.Store.Replay(w.ctx, id)
 	w.noError(err, "reading a replay")
 	return r
 }
 
-func (w *world[Tx]) sameReplay(got, want sender.Replay) {
+func (w *world[Tx]) sameReplay(got, want replay.Replay) {
 	w.Helper()
 	for _, t := range []struct {
 		name      string
@@ -101,7 +103,7 @@ func (w *world[Tx]) sameReplay(got, want sender.Replay) {
 	w.equal(got, want, "replay")
 }
 
-func (w *world[Tx]) step(limit int) sender.ReplayStep {
+func (w *world[Tx]) step(limit int) dispatch.ReplayStep {
 	w.Helper()
 	s, err := w.Store.StepReplays(w.ctx, limit, nil)
 	w.noError(err, "a step of the replays")
@@ -110,7 +112,7 @@ func (w *world[Tx]) step(limit int) sender.ReplayStep {
 }
 
 // steps makes steps until ReplayStep.More is false, and sums them up.
-func (w *world[Tx]) steps(limit int) (all sender.ReplayStep) {
+func (w *world[Tx]) steps(limit int) (all dispatch.ReplayStep) {
 	w.Helper()
 	for range plenty {
 		s := w.step(limit)
@@ -128,7 +130,7 @@ func (w *world[Tx]) steps(limit int) (all sender.ReplayStep) {
 }
 
 // claimedEvents claims all due deliveries, and returns the ids of their events, sorted.
-func (w *world[Tx]) claimedEvents() (claimed []sender.Claimed, ids []string) {
+func (w *world[Tx]) claimedEvents() (claimed []dispatch.Claimed, ids []string) {
 	w.Helper()
 	ids = []string{}
 	claimed = w.claim(plenty)
@@ -141,30 +143,30 @@ func (w *world[Tx]) claimedEvents() (claimed []sender.Claimed, ids []string) {
 
 func replayUnknown[Tx any](w *world[Tx]) {
 	_, sub := w.ended(1, sender.ClassStatus)
-	for _, f := range []sender.ReplayFilter{{Subscription: "wsub_x"}, {Subscriber: "sub_x"}, {Subscription: sub, Subscriber: "sub_x"}} {
+	for _, f := range []replay.Filter{{Subscription: "wsub_x"}, {Subscriber: "sub_x"}, {Subscription: sub, Subscriber: "sub_x"}} {
 		for _, f.Status = range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
-			_, err := w.Store.CreateReplay(w.ctx, sender.Replay{Filter: f}, time.Time{})
+			_, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, time.Time{})
 			w.errorIs(err, sender.ErrNotFound, "creating a replay of %+v", f)
 			_, err = w.Store.PreviewReplay(w.ctx, f)
 			w.errorIs(err, sender.ErrNotFound, "previewing a replay of %+v", f)
 		}
 	}
-	r := w.replay(sender.ReplayFilter{})
+	r := w.replay(replay.Filter{})
 	for _, id := range []string{"", "rpl_x", r.ID + "x", r.ID[:len(r.ID)-1]} {
 		_, err := w.Store.Replay(w.ctx, id)
 		w.errorIs(err, sender.ErrNotFound, "reading replay %q", id)
-		_, err = w.Store.SetReplayStatus(w.ctx, id, sender.ReplayPaused)
+		_, err = w.Store.SetReplayStatus(w.ctx, id, replay.Paused)
 		w.errorIs(err, sender.ErrNotFound, "pausing replay %q", id)
 	}
-	_, err := w.Store.Replays(w.ctx, sender.ReplayQuery{After: "rpl_x", Limit: 1})
+	_, err := w.Store.Replays(w.ctx, replay.Query{After: "rpl_x", Limit: 1})
 	w.errorIs(err, sender.ErrNotFound, "listing after no replay")
-	_, err = w.Store.SetReplayStatus(w.ctx, r.ID, sender.ReplayFinished)
+	_, err = w.Store.SetReplayStatus(w.ctx, r.ID, replay.Finished)
 	w.errorIs(err, sender.ErrInvalid, "finishing a replay by hand")
 }
 
-func (w *world[Tx]) allReplays() []sender.Replay {
+func (w *world[Tx]) allReplays() []replay.Replay {
 	w.Helper()
-	all, err := w.Store.Replays(w.ctx, sender.ReplayQuery{Limit: plenty})
+	all, err := w.Store.Replays(w.ctx, replay.Query{Limit: plenty})
 	w.noError(err, "listing replays")
 	return all
 }
@@ -173,17 +175,17 @@ func replayLists[Tx any](w *world[Tx]) {
 	owners := []string{w.subscriber(), w.subscriber()}
 	var ids []string
 	for i := range 5 {
-		f := sender.ReplayFilter{Subscriber: owners[i%2], EventType: "a.*", ErrorClass: sender.ClassTLS}
+		f := replay.Filter{Subscriber: owners[i%2], EventType: "a.*", ErrorClass: sender.ClassTLS}
 		if i%2 == 0 {
-			f = sender.ReplayFilter{Since: w.now().Add(-time.Hour), Until: w.now()}
+			f = replay.Filter{Since: w.now().Add(-time.Hour), Until: w.now()}
 		}
-		ids = append(ids, w.createReplay(sender.Replay{Filter: f, Rate: 2.5, By: "b'y", Reason: "ü"}).ID)
+		ids = append(ids, w.createReplay(replay.Replay{Filter: f, Rate: 2.5, By: "b'y", Reason: "ü"}).ID)
 		w.Advance(time.Second)
 	}
 	slices.Reverse(ids)
 	for _, limit := range []int{1, 2, 5, 200} {
 		var got []string
-		for q := (sender.ReplayQuery{Limit: limit}); ; q.After = got[len(got)-1] {
+		for q := (replay.Query{Limit: limit}); ; q.After = got[len(got)-1] {
 			page, err := w.Store.Replays(w.ctx, q)
 			w.noError(err, "listing")
 			w.check(len(page) <= limit, "a page has %d replays, at most %d were asked for", len(page), limit)
@@ -197,15 +199,15 @@ func replayLists[Tx any](w *world[Tx]) {
 		}
 		w.equal(got, ids, "ids in pages of %d", limit)
 	}
-	page, err := w.Store.Replays(w.ctx, sender.ReplayQuery{Subscriber: owners[1], Limit: 10})
+	page, err := w.Store.Replays(w.ctx, replay.Query{Subscriber: owners[1], Limit: 10})
 	w.noError(err, "listing")
 	w.equal([]any{len(page), page[0].ID, page[1].ID}, []any{2, ids[1], ids[3]}, "replays of one subscriber")
-	page, err = w.Store.Replays(w.ctx, sender.ReplayQuery{Subscriber: owners[1], After: ids[2], Limit: 1})
+	page, err = w.Store.Replays(w.ctx, replay.Query{Subscriber: owners[1], After: ids[2], Limit: 1})
 	w.noError(err, "listing")
 	w.equal(page[0].ID, ids[3], "the next of one subscriber")
 }
 
-func (w *world[Tx]) setReplay(id string, to sender.ReplayStatus) {
+func (w *world[Tx]) setReplay(id string, to replay.Status) {
 	w.Helper()
 	r, err := w.Store.SetReplayStatus(w.ctx, id, to)
 	w.noError(err, "making a replay %s", to)
@@ -215,7 +217,7 @@ func (w *world[Tx]) setReplay(id string, to sender.ReplayStatus) {
 
 func (w *world[Tx]) pauseReplay(id string) {
 	w.Helper()
-	w.setReplay(id, sender.ReplayPaused)
+	w.setReplay(id, replay.Paused)
 }
 
 // stepsAtOnce makes steps from several goroutines until ReplayStep.More is false.

@@ -5,19 +5,22 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 func replayDead[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(3, sender.ClassTimeout)
 	w.Advance(time.Hour)
-	r := w.createReplay(sender.Replay{Filter: sender.ReplayFilter{ErrorClass: sender.ClassTimeout}, By: "me", Reason: "it was down", Rate: 0})
-	w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped, r.By, r.Reason}, []any{sender.ReplayRunning, int64(3), int64(0), int64(0), "me", "it was down"}, "replay as it was created")
+	r := w.createReplay(replay.Replay{Filter: replay.Filter{ErrorClass: sender.ClassTimeout}, By: "me", Reason: "it was down", Rate: 0})
+	w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped, r.By, r.Reason}, []any{replay.Running, int64(3), int64(0), int64(0), "me", "it was down"}, "replay as it was created")
 	w.sameTime(r.CreatedAt, w.now(), "CreatedAt")
 	w.claimNothing("before the replay is stepped")
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDeadLettered: 3}, "statuses before the replay is stepped")
 	w.equal(w.steps(2).Admitted, 3, "admitted in all")
 	r = w.readReplay(r.ID)
-	w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{sender.ReplayFinished, int64(3), int64(3), int64(0)}, "replay at its end")
+	w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{replay.Finished, int64(3), int64(3), int64(0)}, "replay at its end")
 	w.sameTime(r.FinishedAt, w.now(), "FinishedAt")
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusAwaitingRetry: 3}, "statuses")
 	w.equal(w.read(sub).DeadLettered, int64(0), "DeadLettered of the subscription")
@@ -35,13 +38,13 @@ func replayDead[Tx any](w *world[Tx]) {
 	w.claimNothing("before the retries are due")
 	w.Advance(retryDelay(1))
 	w.equal(len(w.claim(plenty)), 3, "retries")
-	w.equal(w.steps(10), sender.ReplayStep{}, "step after the end")
+	w.equal(w.steps(10), dispatch.ReplayStep{}, "step after the end")
 }
 
 func replayDelivered[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(2, sender.ClassNone)
 	w.ended(1, sender.ClassStatus)
-	r := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
+	r := w.replay(replay.Filter{Status: sender.StatusDelivered})
 	w.equal(r.Matched, int64(2), "Matched")
 	w.equal(w.steps(10).Admitted, 2, "admitted")
 	live := w.watch()
@@ -57,8 +60,8 @@ func replayDelivered[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 2}, "statuses")
 	w.Advance(1000 * time.Hour)
 	w.claimNothing("after the single attempts")
-	w.equal(w.readReplay(r.ID).Status, sender.ReplayFinished, "status of the replay")
-	again := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered, ErrorClass: sender.ClassStatus})
+	w.equal(w.readReplay(r.ID).Status, replay.Finished, "status of the replay")
+	again := w.replay(replay.Filter{Status: sender.StatusDelivered, ErrorClass: sender.ClassStatus})
 	w.equal(again.Matched, int64(1), "delivered ones whose last attempt failed")
 }
 
@@ -71,11 +74,11 @@ func replayRetention[Tx any](w *world[Tx]) {
 		published := w.now()
 		w.Advance(time.Hour)
 		w.ended(1, end.class)
-		f := sender.ReplayFilter{Status: end.status}
-		create := func(notBefore time.Time) (sender.Replay, error) {
-			r, err := w.Store.CreateReplay(w.ctx, sender.Replay{Filter: f}, notBefore)
+		f := replay.Filter{Status: end.status}
+		create := func(notBefore time.Time) (replay.Replay, error) {
+			r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, notBefore)
 			if err == nil {
-				w.setReplay(r.ID, sender.ReplayCancelled)
+				w.setReplay(r.ID, replay.Cancelled)
 			}
 			return r, err
 		}
@@ -110,12 +113,12 @@ func replayHeld[Tx any](w *world[Tx]) {
 	_, other := w.ended(1, sender.ClassStatus)
 	w.pause(sub)
 	w.disable(other)
-	r := w.replay(sender.ReplayFilter{})
+	r := w.replay(replay.Filter{})
 	w.equal(w.steps(10).Admitted, 4, "admitted")
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusHeld: 3}, "statuses of the paused one's")
 	w.equal(w.statuses(other), map[sender.Status]int{sender.StatusHeld: 1}, "statuses of the disabled one's")
 	w.claimNothing("while it is held")
-	w.equal(w.readReplay(r.ID).Status, sender.ReplayFinished, "status of the replay")
+	w.equal(w.readReplay(r.ID).Status, replay.Finished, "status of the replay")
 	w.Advance(time.Hour)
 	w.resume(sub, sender.Resume{})
 	claimed, ids := w.claimedEvents()
@@ -132,13 +135,13 @@ func replayDeleted[Tx any](w *world[Tx]) {
 	_, other := w.ended(1, sender.ClassStatus)
 	w.close(closed)
 	w.sweep(100) // it has nothing left, so that it is deleted
-	r := w.replay(sender.ReplayFilter{})
+	r := w.replay(replay.Filter{})
 	w.unsubscribe(sub)
 	s := w.steps(1)
 	w.equal([]int{s.Admitted, s.Skipped}, []int{1, 3}, "admitted and skipped")
 	w.equal(w.claimOne().Target.Subscription, other, "subscription of what is claimed")
 	for _, gone := range []string{sub, closed} {
-		for _, d := range w.list(sender.DeliveryQuery{Subscription: gone}) {
+		for _, d := range w.list(history.DeliveryQuery{Subscription: gone}) {
 			w.equal(d.Status, sender.StatusDeadLettered, "status of what was skipped")
 		}
 	}

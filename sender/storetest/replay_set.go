@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 func replayDeadSet[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(4, sender.ClassStatus)
-	r := w.replay(sender.ReplayFilter{})
+	r := w.replay(replay.Filter{})
 	w.ended(1, sender.ClassStatus)
 	// Three are redelivered before the replay reaches them: one succeeds, one is a
 	// dead letter again, and one is still live.
@@ -24,9 +26,9 @@ func replayDeadSet[Tx any](w *world[Tx]) {
 	w.equal(ids, sorted(drafts[3]), "events claimed")
 	w.equal(w.delivery(drafts[1].ID, sub).Status, sender.StatusDeadLettered, "status of what is a dead letter again")
 	r = w.readReplay(r.ID)
-	w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{sender.ReplayFinished, int64(4), int64(1), int64(3)}, "replay at its end")
+	w.equal([]any{r.Status, r.Matched, r.Admitted, r.Skipped}, []any{replay.Finished, int64(4), int64(1), int64(3)}, "replay at its end")
 
-	next := w.replay(sender.ReplayFilter{})
+	next := w.replay(replay.Filter{})
 	w.equal(next.Matched, int64(2), "Matched of a replay that is created later")
 }
 
@@ -56,7 +58,7 @@ func replayDeliveredSet[Tx any](w *world[Tx]) {
 	w.redeliver(id("delivered, due again"))
 	add("pending")
 
-	r := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
+	r := w.replay(replay.Filter{Status: sender.StatusDelivered})
 	w.equal(r.Matched, int64(2), "Matched")
 	w.pauseReplay(r.ID) // so that it keeps its set while it does nothing
 	w.record(result(inFlight, sender.ClassNone), result(again, sender.ClassStatus))
@@ -68,12 +70,12 @@ func replayDeliveredSet[Tx any](w *world[Tx]) {
 	w.endAll(sender.ClassNone)
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: len(made)}, "statuses")
 
-	w.setReplay(r.ID, sender.ReplayRunning)
+	w.setReplay(r.ID, replay.Running)
 	w.equal(w.steps(1).Admitted, 1, "admitted")
 	_, ids := w.claimedEvents()
 	w.equal(ids, []string{made["delivered"]}, "events claimed")
-	w.equal(w.readReplay(r.ID).Status, sender.ReplayFinished, "status of the replay")
-	next := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
+	w.equal(w.readReplay(r.ID).Status, replay.Finished, "status of the replay")
+	next := w.replay(replay.Filter{Status: sender.StatusDelivered})
 	w.equal(next.Matched, int64(len(made)-1), "Matched of a replay that is created later")
 }
 
@@ -83,11 +85,11 @@ func replayDeliveredSkipped[Tx any](w *world[Tx]) {
 		w.redeliver(w.delivery(d.ID, sub).ID)
 	}
 	c := w.claim(1)[0]
-	r := w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
+	r := w.replay(replay.Filter{Status: sender.StatusDelivered})
 	w.equal(r.Matched, int64(1), "Matched")
 	w.pause(sub)
 	w.resume(sub, takeNone)
-	w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	w.sweep(100)
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 3}, "statuses")
 	w.equal(w.steps(10).Admitted, 1, "admitted")
@@ -131,7 +133,7 @@ func (w *world[Tx]) filters(status sender.Status) {
 		w.Advance(time.Hour)
 	}
 	at := func(i int) time.Time { return all[i].published }
-	for _, f := range []sender.ReplayFilter{
+	for _, f := range []replay.Filter{
 		{}, {Subscription: subs[0]}, {Subscription: subs[2]}, {Subscriber: owners[0]}, {Subscriber: owners[1], Subscription: subs[0]},
 		{EventType: "*"}, {EventType: "a.*"}, {EventType: "a.b"}, {EventType: "a.b.*"}, {EventType: "c"},
 		{Since: at(2)}, {Since: at(2).Add(time.Microsecond)}, {Until: at(2)}, {Until: at(2).Add(time.Microsecond)}, {Since: at(1), Until: at(4)},
@@ -140,10 +142,10 @@ func (w *world[Tx]) filters(status sender.Status) {
 	} {
 		f.Status = status
 		var want []string
-		var preview sender.ReplayPreview
+		var preview replay.Preview
 		shares := map[string]int64{}
 		for _, o := range all {
-			if !f.Selects(sender.ReplayCandidate{Subscription: o.sub, Subscriber: o.owner, EventType: o.eventType, Published: o.published, ErrorClass: o.class}) {
+			if !f.Selects(replay.Candidate{Subscription: o.sub, Subscriber: o.owner, EventType: o.eventType, Published: o.published, ErrorClass: o.class}) {
 				continue
 			}
 			want = append(want, o.event)
@@ -173,8 +175,8 @@ func (w *world[Tx]) filters(status sender.Status) {
 		for _, c := range claimed { // as they were before
 			at := slices.IndexFunc(all, func(o one) bool { return o.event == c.Event.ID })
 			decide := w.decide
-			w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-				return sender.Decision{Status: status, Health: h}
+			w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+				return dispatch.Decision{Status: status, Health: h}
 			}
 			w.record(result(c, all[at].class))
 			w.decide = decide
@@ -200,7 +202,7 @@ func replayOfSubscriber[Tx any](w *world[Tx]) {
 	w.expand()
 	w.endAll(sender.ClassReset)
 	for _, status := range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} { // which they are then
-		w.equal(w.replay(sender.ReplayFilter{Status: status, Subscriber: owner}).Matched, int64(many+7), "matched, of those that are %s", status)
+		w.equal(w.replay(replay.Filter{Status: status, Subscriber: owner}).Matched, int64(many+7), "matched, of those that are %s", status)
 		sent := map[string]int{}
 		for over := false; !over; {
 			s := w.steps(100)

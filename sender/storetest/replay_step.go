@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 func replayStepRules[Tx any]() []rule[Tx] {
@@ -25,7 +27,7 @@ func replayStepRules[Tx any]() []rule[Tx] {
 func replayRank[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(2, sender.ClassStatus)
 	owner := w.read(sub).Subscriber
-	w.replay(sender.ReplayFilter{})
+	w.replay(replay.Filter{})
 	w.equal(w.steps(10).Admitted, 2, "admitted")
 	w.Advance(time.Second)
 	fresh := w.addressed(owner, sub)
@@ -55,7 +57,7 @@ func replaySteps[Tx any](w *world[Tx]) {
 		class  sender.Class
 	}{{sender.StatusDeadLettered, sender.ClassStatus}, {sender.StatusDelivered, sender.ClassNone}} {
 		drafts, sub := w.ended(40, end.class)
-		r := w.replay(sender.ReplayFilter{Status: end.status, Subscription: sub})
+		r := w.replay(replay.Filter{Status: end.status, Subscription: sub})
 		w.equal(w.step(7).Admitted, 7, "admitted in one step")
 		w.equal(w.readReplay(r.ID).Admitted, int64(7), "Admitted after one step")
 		first, firstIDs := w.claimedEvents()
@@ -75,7 +77,7 @@ func replayTurns[Tx any](w *world[Tx]) {
 	var ids []string
 	for range 3 {
 		_, sub := w.ended(30, sender.ClassStatus)
-		ids = append(ids, w.replay(sender.ReplayFilter{Subscription: sub}).ID)
+		ids = append(ids, w.replay(replay.Filter{Subscription: sub}).ID)
 	}
 	for step := 1; step <= 9; step++ {
 		w.equal(w.step(5).Admitted, 5, "admitted in a step")
@@ -90,7 +92,7 @@ func replayTurns[Tx any](w *world[Tx]) {
 
 func replayRate[Tx any](w *world[Tx]) {
 	_, sub := w.ended(40, sender.ClassStatus)
-	r := w.createReplay(sender.Replay{Filter: sender.ReplayFilter{Subscription: sub}, Rate: 0.5})
+	r := w.createReplay(replay.Replay{Filter: replay.Filter{Subscription: sub}, Rate: 0.5})
 	w.equal(r.Rate, 0.5, "Rate")
 	start := w.now()
 	for n := 1; n <= 5; n++ {
@@ -105,7 +107,7 @@ func replayRate[Tx any](w *world[Tx]) {
 	w.equal(w.readReplay(r.ID).Admitted, int64(5), "Admitted")
 
 	_, other := w.ended(3, sender.ClassStatus)
-	w.replay(sender.ReplayFilter{Subscription: other})
+	w.replay(replay.Filter{Subscription: other})
 	w.equal(w.steps(plenty).Admitted, 4, "admitted when another replay, without a rate, is there")
 }
 
@@ -120,7 +122,7 @@ func replayAhead[Tx any](w *world[Tx]) {
 
 	// Deliveries that the replay does not select are looked at in several steps,
 	// too.
-	none := w.replay(sender.ReplayFilter{ErrorClass: sender.ClassBlocked})
+	none := w.replay(replay.Filter{ErrorClass: sender.ClassBlocked})
 	w.equal(none.Matched, int64(0), "Matched by a filter that selects nothing")
 	if s := w.step(plenty); s.More {
 		w.equal(len(s.Finished), 0, "replays finished by a step that has not looked at all")
@@ -128,15 +130,15 @@ func replayAhead[Tx any](w *world[Tx]) {
 			s = w.step(plenty)
 		}
 	}
-	w.equal(w.readReplay(none.ID).Status, sender.ReplayFinished, "status after six steps that select nothing")
+	w.equal(w.readReplay(none.ID).Status, replay.Finished, "status after six steps that select nothing")
 
-	r := w.replay(sender.ReplayFilter{Subscription: sub})
+	r := w.replay(replay.Filter{Subscription: sub})
 	s := w.steps(plenty)
 	w.check(s.Admitted >= 500 && s.Admitted <= 1200, "%d were admitted without being claimed", s.Admitted)
 	w.check(!s.Next.IsZero() && !s.Next.After(w.now().Add(replayPause)), "Next is %v, later than %v from now, although it is what is claimed that it waits for", s.Next, replayPause)
 
 	// Another replay does not wait for this one.
-	w.replay(sender.ReplayFilter{Subscription: other})
+	w.replay(replay.Filter{Subscription: other})
 	w.equal(w.steps(plenty).Admitted, 1, "admitted of another replay")
 
 	claimed := w.claim(100)
@@ -168,32 +170,32 @@ func replayAhead[Tx any](w *world[Tx]) {
 
 func replayPaused[Tx any](w *world[Tx]) {
 	_, sub := w.ended(10, sender.ClassStatus)
-	r := w.replay(sender.ReplayFilter{})
+	r := w.replay(replay.Filter{})
 	w.equal(w.step(3).Admitted, 3, "admitted")
 	w.pauseReplay(r.ID)
-	w.equal(w.steps(10), sender.ReplayStep{}, "step while it is paused")
+	w.equal(w.steps(10), dispatch.ReplayStep{}, "step while it is paused")
 	w.equal(len(w.claim(plenty)), 3, "what was admitted before the pause and is claimed")
 	w.pauseReplay(r.ID)
-	w.setReplay(r.ID, sender.ReplayRunning)
+	w.setReplay(r.ID, replay.Running)
 	w.equal(w.step(3).Admitted, 3, "admitted after it was continued")
-	w.setReplay(r.ID, sender.ReplayCancelled)
-	w.equal(w.steps(10), sender.ReplayStep{}, "step after it was cancelled")
+	w.setReplay(r.ID, replay.Cancelled)
+	w.equal(w.steps(10), dispatch.ReplayStep{}, "step after it was cancelled")
 	w.equal(len(w.claim(plenty)), 3, "what was admitted before the cancellation and is claimed")
 	w.equal(w.statuses(sub)[sender.StatusDeadLettered], 4, "dead letters that stay so")
 	r = w.readReplay(r.ID)
-	w.equal([]any{r.Status, r.Admitted, r.FinishedAt.IsZero()}, []any{sender.ReplayCancelled, int64(6), true}, "replay after it was cancelled")
-	next := w.replay(sender.ReplayFilter{})
+	w.equal([]any{r.Status, r.Admitted, r.FinishedAt.IsZero()}, []any{replay.Cancelled, int64(6), true}, "replay after it was cancelled")
+	next := w.replay(replay.Filter{})
 	w.equal(next.Matched, int64(4), "Matched by a later one")
 }
 
 func replayEnded[Tx any](w *world[Tx]) {
-	finished, cancelled := w.replay(sender.ReplayFilter{}), w.replay(sender.ReplayFilter{Status: sender.StatusDelivered})
-	w.setReplay(cancelled.ID, sender.ReplayCancelled)
-	w.setReplay(cancelled.ID, sender.ReplayCancelled)
+	finished, cancelled := w.replay(replay.Filter{}), w.replay(replay.Filter{Status: sender.StatusDelivered})
+	w.setReplay(cancelled.ID, replay.Cancelled)
+	w.setReplay(cancelled.ID, replay.Cancelled)
 	w.equal(len(w.steps(1).Finished), 1, "replays finished")
 	for _, id := range []string{finished.ID, cancelled.ID} {
 		before := w.readReplay(id)
-		for _, to := range []sender.ReplayStatus{sender.ReplayRunning, sender.ReplayPaused, sender.ReplayCancelled} {
+		for _, to := range []replay.Status{replay.Running, replay.Paused, replay.Cancelled} {
 			if to == before.Status {
 				continue
 			}
@@ -211,12 +213,12 @@ func replayFinished[Tx any](w *world[Tx]) {
 	told := w.subscribe(owner, "replay.finished")
 	tellOperator := w.subscribe(sender.Operator, "replay.finished")
 	for _, c := range []struct {
-		filter sender.ReplayFilter
+		filter replay.Filter
 		tell   string
 		told   []string
 	}{
-		{sender.ReplayFilter{Subscriber: owner}, owner, []string{told, tellOperator}},
-		{sender.ReplayFilter{}, sender.Operator, []string{tellOperator}},
+		{replay.Filter{Subscriber: owner}, owner, []string{told, tellOperator}},
+		{replay.Filter{}, sender.Operator, []string{tellOperator}},
 	} {
 		r := w.replay(c.filter)
 		var announced []sender.Notice
@@ -253,18 +255,18 @@ func replayFinished[Tx any](w *world[Tx]) {
 
 func replayEmpty[Tx any](w *world[Tx]) {
 	w.ended(3, sender.ClassNone)
-	r := w.replay(sender.ReplayFilter{})
+	r := w.replay(replay.Filter{})
 	w.equal(r.Matched, int64(0), "Matched")
 	s := w.step(1)
 	w.equal([]any{s.Admitted, s.Skipped, len(s.Finished), s.More, s.Next.IsZero()}, []any{0, 0, 1, false, true}, "step")
-	w.equal(w.readReplay(r.ID).Status, sender.ReplayFinished, "status")
+	w.equal(w.readReplay(r.ID).Status, replay.Finished, "status")
 }
 
 func replayIdle[Tx any](w *world[Tx]) {
 	w.ended(3, sender.ClassStatus)
-	w.equal(w.step(10), sender.ReplayStep{}, "step without a replay")
-	r := w.replay(sender.ReplayFilter{})
-	w.equal(w.step(0), sender.ReplayStep{}, "step that may admit nothing")
+	w.equal(w.step(10), dispatch.ReplayStep{}, "step without a replay")
+	r := w.replay(replay.Filter{})
+	w.equal(w.step(0), dispatch.ReplayStep{}, "step that may admit nothing")
 	w.equal(w.readReplay(r.ID).Admitted, int64(0), "Admitted")
 	w.claimNothing("after steps that do nothing")
 }

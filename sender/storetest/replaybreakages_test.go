@@ -6,26 +6,29 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // replayBreakages break replays, and what must not be sent again.
 var replayBreakages = []breakage{
-	{"a replay's set not fixed", func(s store) store { return &replayedLate{store: s, created: map[string]sender.Replay{}} }, checks{"replay/set of dead letters", "replay/set of delivered ones"}},
-	{"a member admitted twice", onReplayStep(func(s *sender.ReplayStep) { s.Admitted += s.Admitted }), checks{"replay/in steps", "replay/dead letters"}},
+	{"a replay's set not fixed", func(s store) store { return &replayedLate{store: s, created: map[string]replay.Replay{}} }, checks{"replay/set of dead letters", "replay/set of delivered ones"}},
+	{"a member admitted twice", onReplayStep(func(s *dispatch.ReplayStep) { s.Admitted += s.Admitted }), checks{"replay/in steps", "replay/dead letters"}},
 	{"a step's limit ignored", func(s store) store { return replayUnlimited{s} }, checks{"replay/in steps", "replay/turns"}},
-	{"More of a step forgotten", onReplayStep(func(s *sender.ReplayStep) { s.More = false }), checks{"replay/dead letters", "replay/in steps"}},
-	{"Next of a step forgotten", onReplayStep(func(s *sender.ReplayStep) { s.Next = time.Time{} }), checks{"replay/rate", "replay/ahead"}},
+	{"More of a step forgotten", onReplayStep(func(s *dispatch.ReplayStep) { s.More = false }), checks{"replay/dead letters", "replay/in steps"}},
+	{"Next of a step forgotten", onReplayStep(func(s *dispatch.ReplayStep) { s.Next = time.Time{} }), checks{"replay/rate", "replay/ahead"}},
 	{"a replay's end not announced", func(s store) store { return replayUnannounced{s} }, checks{"replay/finished"}},
 	{"a replay goes before fresh work", func(s store) store { return replayedFirst{s} }, checks{"replay/below fresh work"}},
-	{"a replay's rate ignored", onReplay(func(r *sender.Replay, _ *time.Time) { r.Rate *= 100 }), checks{"replay/rate"}},
-	{"a replay's filter ignored", onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter = sender.ReplayFilter{Status: r.Filter.Status} }), checks{"replay/filter"}},
-	{"a replay's class ignored", onReplay(func(r *sender.Replay, _ *time.Time) { r.Filter.ErrorClass = "" }), checks{"replay/filter"}},
-	{"a replay's until included", onReplay(func(r *sender.Replay, _ *time.Time) {
+	{"a replay's rate ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Rate *= 100 }), checks{"replay/rate"}},
+	{"a replay's filter ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Filter = replay.Filter{Status: r.Filter.Status} }), checks{"replay/filter"}},
+	{"a replay's class ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Filter.ErrorClass = "" }), checks{"replay/filter"}},
+	{"a replay's until included", onReplay(func(r *replay.Replay, _ *time.Time) {
 		if !r.Filter.Until.IsZero() {
 			r.Filter.Until = r.Filter.Until.Add(time.Microsecond)
 		}
 	}), checks{"replay/filter"}},
-	{"a replay beyond the retention", onReplay(func(_ *sender.Replay, notBefore *time.Time) { *notBefore = time.Time{} }), checks{"replay/beyond the retention"}},
+	{"a replay beyond the retention", onReplay(func(_ *replay.Replay, notBefore *time.Time) { *notBefore = time.Time{} }), checks{"replay/beyond the retention"}},
 	{"a redelivery beyond the retention", func(s store) store { return redeliveredEver{s} }, checks{"replay/redelivery beyond the retention"}},
 	{"a pause of a replay ignored", func(s store) store { return replayUnpaused{s} }, checks{"replay/paused, continued, cancelled"}},
 	{"a cancelled replay goes on", func(s store) store { return replayUncancelled{s} }, checks{"replay/paused, continued, cancelled"}},
@@ -34,18 +37,18 @@ var replayBreakages = []breakage{
 // replayedLate creates a replay anew when it is stepped.
 type replayedLate struct {
 	store
-	created map[string]sender.Replay
+	created map[string]replay.Replay
 }
 
-func (b *replayedLate) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+func (b *replayedLate) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
 	made, err := b.store.CreateReplay(ctx, r, notBefore)
 	b.created[made.ID] = r
 	return made, err
 }
 
-func (b *replayedLate) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+func (b *replayedLate) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
 	for id, r := range b.created {
-		_, _ = b.store.SetReplayStatus(ctx, id, sender.ReplayCancelled)
+		_, _ = b.store.SetReplayStatus(ctx, id, replay.Cancelled)
 		_, _ = b.store.CreateReplay(ctx, r, time.Time{})
 		delete(b.created, id)
 	}
@@ -54,22 +57,22 @@ func (b *replayedLate) StepReplays(ctx context.Context, limit int, announce anno
 
 type replayUnlimited struct{ store }
 
-func (b replayUnlimited) StepReplays(ctx context.Context, _ int, announce announceFunc) (sender.ReplayStep, error) {
+func (b replayUnlimited) StepReplays(ctx context.Context, _ int, announce announceFunc) (dispatch.ReplayStep, error) {
 	return b.store.StepReplays(ctx, 1000, announce)
 }
 
 type replayUnannounced struct{ store }
 
-func (b replayUnannounced) StepReplays(ctx context.Context, limit int, _ announceFunc) (sender.ReplayStep, error) {
+func (b replayUnannounced) StepReplays(ctx context.Context, limit int, _ announceFunc) (dispatch.ReplayStep, error) {
 	return b.store.StepReplays(ctx, limit, nil)
 }
 
 type replayedFirst struct{ store }
 
-func (b replayedFirst) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+func (b replayedFirst) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
 	s, err := b.store.StepReplays(ctx, limit, announce)
 	if s.Admitted > 0 { // a redelivery has lost its rank
-		page, _, _ := b.store.Deliveries(ctx, sender.DeliveryQuery{Status: sender.StatusAwaitingRetry, Limit: 200})
+		page, _, _ := b.store.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusAwaitingRetry, Limit: 200})
 		for _, d := range page {
 			err = errors.Join(err, b.store.Redeliver(ctx, d.ID, time.Time{}))
 		}
@@ -85,18 +88,18 @@ func (b redeliveredEver) Redeliver(ctx context.Context, id string, _ time.Time) 
 
 type replayUnpaused struct{ store }
 
-func (b replayUnpaused) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
+func (b replayUnpaused) SetReplayStatus(ctx context.Context, id string, to replay.Status) (replay.Replay, error) {
 	r, err := b.store.SetReplayStatus(ctx, id, to)
-	if to == sender.ReplayPaused {
-		_, _ = b.store.SetReplayStatus(ctx, id, sender.ReplayRunning)
+	if to == replay.Paused {
+		_, _ = b.store.SetReplayStatus(ctx, id, replay.Running)
 	}
 	return r, err
 }
 
 type replayUncancelled struct{ store }
 
-func (b replayUncancelled) SetReplayStatus(ctx context.Context, id string, to sender.ReplayStatus) (sender.Replay, error) {
-	if to == sender.ReplayCancelled {
+func (b replayUncancelled) SetReplayStatus(ctx context.Context, id string, to replay.Status) (replay.Replay, error) {
+	if to == replay.Cancelled {
 		return b.store.Replay(ctx, id)
 	}
 	return b.store.SetReplayStatus(ctx, id, to)
@@ -104,14 +107,14 @@ func (b replayUncancelled) SetReplayStatus(ctx context.Context, id string, to se
 
 type otherReplayStep struct {
 	store
-	change func(*sender.ReplayStep)
+	change func(*dispatch.ReplayStep)
 }
 
-func onReplayStep(change func(*sender.ReplayStep)) func(store) store {
+func onReplayStep(change func(*dispatch.ReplayStep)) func(store) store {
 	return func(s store) store { return otherReplayStep{s, change} }
 }
 
-func (b otherReplayStep) StepReplays(ctx context.Context, limit int, announce announceFunc) (sender.ReplayStep, error) {
+func (b otherReplayStep) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
 	s, err := b.store.StepReplays(ctx, limit, announce)
 	b.change(&s)
 	return s, err
@@ -120,15 +123,15 @@ func (b otherReplayStep) StepReplays(ctx context.Context, limit int, announce an
 // otherReplay stores another replay than was requested, and hides that from readers.
 type otherReplay struct {
 	store
-	change    func(r *sender.Replay, notBefore *time.Time)
-	requested map[string]sender.Replay
+	change    func(r *replay.Replay, notBefore *time.Time)
+	requested map[string]replay.Replay
 }
 
-func onReplay(change func(r *sender.Replay, notBefore *time.Time)) func(store) store {
-	return func(s store) store { return otherReplay{s, change, map[string]sender.Replay{}} }
+func onReplay(change func(r *replay.Replay, notBefore *time.Time)) func(store) store {
+	return func(s store) store { return otherReplay{s, change, map[string]replay.Replay{}} }
 }
 
-func (b otherReplay) CreateReplay(ctx context.Context, r sender.Replay, notBefore time.Time) (sender.Replay, error) {
+func (b otherReplay) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
 	requested := r
 	b.change(&r, &notBefore)
 	made, err := b.store.CreateReplay(ctx, r, notBefore)
@@ -136,12 +139,12 @@ func (b otherReplay) CreateReplay(ctx context.Context, r sender.Replay, notBefor
 	return b.shown(made), err
 }
 
-func (b otherReplay) Replay(ctx context.Context, id string) (sender.Replay, error) {
+func (b otherReplay) Replay(ctx context.Context, id string) (replay.Replay, error) {
 	r, err := b.store.Replay(ctx, id)
 	return b.shown(r), err
 }
 
-func (b otherReplay) shown(r sender.Replay) sender.Replay {
+func (b otherReplay) shown(r replay.Replay) replay.Replay {
 	r.Filter, r.Rate = b.requested[r.ID].Filter, b.requested[r.ID].Rate
 	return r
 }

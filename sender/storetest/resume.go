@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func resumeRules[Tx any]() []rule[Tx] {
@@ -39,7 +41,7 @@ func resumeAll[Tx any](w *world[Tx]) {
 					failed = c.Event.ID
 					w.record(result(c, sender.ClassTimeout))
 				} else {
-					w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+					w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 				}
 			}
 			w.Advance(retryDelay(1) + time.Second)
@@ -49,7 +51,7 @@ func resumeAll[Tx any](w *world[Tx]) {
 		at := w.now()
 		w.resume(sub, takeAll)
 		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusPending: 2, sender.StatusAwaitingRetry: 1}, "statuses after the resume, %s", name)
-		for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
+		for _, d := range w.list(history.DeliveryQuery{Subscription: sub}) {
 			w.check(!d.NextAttemptAt.IsZero() && !d.NextAttemptAt.After(at.Add(time.Microsecond)), "%s: NextAttemptAt of %s is %v, it was resumed at %v", name, d.ID, d.NextAttemptAt, at)
 		}
 		w.equal([]any{w.read(sub).Status, w.read(sub).Backlog}, []any{sender.SubscriptionActive, int64(3)}, "status and Backlog, %s", name)
@@ -87,7 +89,7 @@ func resumeNone[Tx any](w *world[Tx]) {
 		for _, when := range []string{"after the resume", "after a sweep"} {
 			w.equal(w.statuses(sub), want, "statuses %s, %s", when, name)
 			w.check(when == "after the resume" || w.read(sub).Backlog == 0, "Backlog %s, %s: %d, want 0", when, name, w.read(sub).Backlog)
-			for _, d := range w.list(sender.DeliveryQuery{Subscription: sub}) {
+			for _, d := range w.list(history.DeliveryQuery{Subscription: sub}) {
 				w.check(d.NextAttemptAt.IsZero() && !d.InFlight, "a cancelled delivery has a next attempt, or one in flight %s, %s", when, name)
 				if d.Status == sender.StatusCancelled {
 					w.errorIs(w.Store.Redeliver(w.ctx, d.ID, time.Time{}), sender.ErrCancelled, "redelivering what was cancelled by a resume, %s, %s", when, name)
@@ -121,7 +123,7 @@ func resumeSince[Tx any](w *world[Tx]) {
 		if c.Event.ID == drafts[1].ID || c.Event.ID == drafts[2].ID {
 			w.record(result(c, sender.ClassTimeout))
 		} else {
-			w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+			w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 		}
 	}
 	w.pause(sub)
@@ -229,7 +231,7 @@ func resumeTwice[Tx any](w *world[Tx]) {
 func (w *world[Tx]) expandOnly(events int) {
 	w.Helper()
 	for events > 0 {
-		x, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: events, Deliveries: plenty})
+		x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: events, Deliveries: plenty})
 		w.noError(err, "expanding")
 		w.check(x.Events > 0, "%d events are left to expand, and none was", events)
 		events -= x.Events
@@ -239,7 +241,7 @@ func (w *world[Tx]) expandOnly(events int) {
 func resumeHealth[Tx any](w *world[Tx]) {
 	for name, hold := range w.holds() {
 		_, sub := w.one()
-		w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+		w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			dec := decide(l, h, r, now)
 			dec.Health.Warned, dec.Health.WarnedAt = 50, now
 			return dec
@@ -261,12 +263,12 @@ func resumeHealth[Tx any](w *world[Tx]) {
 func resumeActive[Tx any](w *world[Tx]) {
 	_, subs := w.crowd(1, 2)
 	w.record(result(w.claim(1)[0], sender.ClassTimeout))
-	before, deliveries := w.read(subs[0]), w.list(sender.DeliveryQuery{})
+	before, deliveries := w.read(subs[0]), w.list(history.DeliveryQuery{})
 	for _, r := range []sender.Resume{takeAll, takeNone, {Since: w.now().Add(time.Hour)}, {NotBefore: w.now().Add(time.Hour)}} {
 		w.resume(subs[0], r)
 		w.endsSwept()
 		w.equal(w.read(subs[0]), before, "active subscription that was resumed")
-		w.equal(w.list(sender.DeliveryQuery{}), deliveries, "deliveries of an active subscription that was resumed")
+		w.equal(w.list(history.DeliveryQuery{}), deliveries, "deliveries of an active subscription that was resumed")
 	}
 }
 
@@ -292,13 +294,13 @@ func resumeRolledBack[Tx any](w *world[Tx]) {
 		w.expand()
 		w.publish(w.draft("x")) // is not expanded yet
 		hold(sub)
-		before, deliveries := w.read(sub), w.list(sender.DeliveryQuery{Subscription: sub})
+		before, deliveries := w.read(sub), w.list(history.DeliveryQuery{Subscription: sub})
 		for _, r := range []sender.Resume{takeAll, takeNone, {Since: w.now().Add(time.Hour)}} {
 			what := fmt.Sprintf("resume with %+v that rolled back, %s", r, name)
 			w.undone(func(tx Tx) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, r) })
 			w.equal(w.sweep(100), 0, "deliveries ended by a sweep after a %s", what)
 			w.equal(w.read(sub), before, "subscription after a %s", what)
-			w.equal(w.list(sender.DeliveryQuery{Subscription: sub}), deliveries, "deliveries after a %s", what)
+			w.equal(w.list(history.DeliveryQuery{Subscription: sub}), deliveries, "deliveries after a %s", what)
 			w.claimNothing("after a %s", what)
 		}
 		w.expand()

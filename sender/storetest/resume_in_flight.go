@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 func resumeInFlightRules[Tx any]() []rule[Tx] {
@@ -38,7 +39,7 @@ func resumeInFlightTaken[Tx any](w *world[Tx]) {
 	w.disable(sub)
 	w.resume(sub, takeAll)
 	w.Advance(lease + time.Second)
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
 	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, after the attempt in flight was lost")
 	w.equal([]int{live.Number, live.Tries}, []int{3, 1}, "number and tries at the decision about the lost one")
 	w.record(result(claims.Claimed[0], sender.ClassNone))
@@ -47,7 +48,7 @@ func resumeInFlightTaken[Tx any](w *world[Tx]) {
 
 // skippedInFlight makes a delivery that a resume has skipped while an attempt was in
 // flight.
-func (w *world[Tx]) skippedInFlight() (d sender.Draft, sub string, c sender.Claimed) {
+func (w *world[Tx]) skippedInFlight() (d sender.Draft, sub string, c dispatch.Claimed) {
 	w.Helper()
 	d, sub = w.one()
 	c = w.claimOne()
@@ -76,15 +77,15 @@ func resumeInFlightSucceeds[Tx any](w *world[Tx]) {
 func resumeInFlightFails[Tx any](w *world[Tx]) {
 	for _, status := range []sender.Status{sender.StatusAwaitingRetry, sender.StatusDeadLettered} {
 		d, sub, c := w.skippedInFlight()
-		w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
-			dec := sender.Decision{Status: status, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
+		w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+			dec := dispatch.Decision{Status: status, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
 			if status == sender.StatusAwaitingRetry {
 				dec.Due, dec.Notices = now, nil
 			}
 			return dec
 		}
 		r := result(c, sender.ClassTimeout)
-		claims, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Results: []sender.Result{r}, Decide: w.decide, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
+		claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Results: []dispatch.Result{r}, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
 		w.noError(err, "recording and claiming")
 		w.equal([]int{len(claims.Claimed), len(claims.Notices)}, []int{0, 0}, "deliveries claimed, and notices stored, when Decide says %s", status)
 		for _, when := range []string{"after the failure", "after a sweep"} {
@@ -103,11 +104,11 @@ func resumeInFlightLost[Tx any](w *world[Tx]) {
 	w.Advance(lease + time.Second)
 	w.claimNothing("of what was left behind by a resume, and was lost")
 	w.endsSwept()
-	w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
 	read := w.delivery(d.ID, sub)
 	w.equal([]any{read.Status, read.InFlight, read.AttemptCount, read.LastErrorClass}, []any{sender.StatusCancelled, false, 1, sender.ClassInterrupted}, "status, in flight, attempts and last class")
 	w.lost(result(c, sender.ClassNone), d.ID, sub, "ended by a sweep")
-	w.check(w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(10)}).NextDue.IsZero(), "NextDue is set although nothing is live")
+	w.check(w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)}).NextDue.IsZero(), "NextDue is set although nothing is live")
 }
 
 func resumeInFlightSingle[Tx any](w *world[Tx]) {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func retentionRules[Tx any]() []rule[Tx] {
@@ -19,7 +21,7 @@ func retentionRules[Tx any]() []rule[Tx] {
 // even if the caller commits.
 func (w *world[Tx]) refusedForRetention(sub string, r sender.Resume, oldest time.Time, what string) {
 	w.Helper()
-	before, deliveries := w.read(sub), w.list(sender.DeliveryQuery{Subscription: sub})
+	before, deliveries := w.read(sub), w.list(history.DeliveryQuery{Subscription: sub})
 	w.inTx(func(tx Tx) error {
 		err := w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, r)
 		w.errorIs(err, sender.ErrRetention, "%s", what)
@@ -30,7 +32,7 @@ func (w *world[Tx]) refusedForRetention(sub string, r sender.Resume, oldest time
 		return nil
 	})
 	w.equal(w.read(sub), before, "subscription after a refusal, %s", what)
-	w.equal(w.list(sender.DeliveryQuery{Subscription: sub}), deliveries, "deliveries after a refusal, %s", what)
+	w.equal(w.list(history.DeliveryQuery{Subscription: sub}), deliveries, "deliveries after a refusal, %s", what)
 	w.claimNothing("after a refusal, %s", what)
 }
 
@@ -92,7 +94,7 @@ func resumeRetentionMiddle[Tx any](w *world[Tx]) {
 		w.subscribe(owner, "*")
 	}
 	w.publish(w.draft("a.b"))
-	_, err := w.Store.Expand(w.ctx, sender.ExpandParams{Events: 1, Deliveries: 1})
+	_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
 	w.noError(err, "expanding")
 	for _, c := range w.claim(plenty) {
 		w.record(result(c, sender.ClassNone))
@@ -101,5 +103,5 @@ func resumeRetentionMiddle[Tx any](w *world[Tx]) {
 		w.resume(c.Target.Subscription, sender.Resume{NotBefore: w.now()})
 	}
 	w.expand()
-	w.equal(len(w.list(sender.DeliveryQuery{})), 4, "deliveries of the event")
+	w.equal(len(w.list(history.DeliveryQuery{})), 4, "deliveries of the event")
 }

@@ -8,41 +8,43 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // retentionBreakages break pruning and redaction.
 var retentionBreakages = []breakage{
-	{"pruned too early", onPrune(func(p *sender.PruneParams) { p.Delivered = p.Delivered.Add(2 * time.Hour) }), checks{"retention/delivered", "retention/cancelled"}},
-	{"events pruned too early", onPrune(func(p *sender.PruneParams) { p.Events = p.Events.Add(2 * time.Hour) }), checks{"retention/events"}},
-	{"notices pruned too early", onPrune(func(p *sender.PruneParams) { p.Notices = p.Notices.Add(2 * time.Hour) }), checks{"retention/notices"}},
-	{"dead letters are not set apart", onPrune(func(p *sender.PruneParams) { p.DeadLetters = p.Delivered }), checks{"retention/dead letters", "retention/times apart", "retention/random, seed 1"}},
-	{"dead letters for ever", onPrune(func(p *sender.PruneParams) { p.DeadLetters = time.Time{} }), checks{"retention/dead letters", "retention/random, seed 1"}},
-	{"events for ever", onPrune(func(p *sender.PruneParams) { p.Events = time.Time{} }), checks{"retention/events", "retention/held backlogs"}},
-	{"limit of pruning ignored", onPrune(func(p *sender.PruneParams) {
+	{"pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Delivered = p.Delivered.Add(2 * time.Hour) }), checks{"retention/delivered", "retention/cancelled"}},
+	{"events pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Events = p.Events.Add(2 * time.Hour) }), checks{"retention/events"}},
+	{"notices pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Notices = p.Notices.Add(2 * time.Hour) }), checks{"retention/notices"}},
+	{"dead letters are not set apart", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = p.Delivered }), checks{"retention/dead letters", "retention/times apart", "retention/random, seed 1"}},
+	{"dead letters for ever", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = time.Time{} }), checks{"retention/dead letters", "retention/random, seed 1"}},
+	{"events for ever", onPrune(func(p *dispatch.PruneParams) { p.Events = time.Time{} }), checks{"retention/events", "retention/held backlogs"}},
+	{"limit of pruning ignored", onPrune(func(p *dispatch.PruneParams) {
 		if p.Limit > 0 {
 			p.Limit = 1 << 20
 		}
 	}), checks{"retention/bounded", "retention/held backlogs"}},
-	{"a pass ends with its first batch", onPruned(func(p *sender.Pruned) { p.Cursor = "" }), checks{"retention/bounded"}},
+	{"a pass ends with its first batch", onPruned(func(p *dispatch.Pruned) { p.Cursor = "" }), checks{"retention/bounded"}},
 	{"malformed cursor of a pass taken for none", func(s store) store { return anyPassCursor{s} }, checks{"retention/malformed"}},
 	{"unread notices pruned", func(s store) store { return unreadPruned{s} }, checks{"retention/notices"}},
 	{"records counted from the publishing", func(s store) store { return &recordsByCreation{store: s} }, checks{"retention/delivered", "retention/sent again"}},
 	{"held ones pruned", func(s store) store { return &heldPruned{store: s} }, checks{"retention/held backlogs", "retention/random, seed 1"}},
 	{"keys outlive their events", func(s store) store { return &keysKept{store: s, hashes: map[string][32]byte{}} }, checks{"retention/events"}},
 	{"versions pruned", func(s store) store { return &versionsPruned{store: s, first: map[sender.Object]int64{}} }, checks{"retention/events"}},
-	{"objects forgotten too early", onPrune(func(p *sender.PruneParams) {
+	{"objects forgotten too early", onPrune(func(p *dispatch.PruneParams) {
 		if !p.Objects.IsZero() {
 			p.Objects = p.Objects.Add(2 * time.Hour)
 		}
 	}), checks{"retention/objects"}},
-	{"objects for ever", onPrune(func(p *sender.PruneParams) { p.Objects = time.Time{} }), checks{"retention/objects"}},
-	{"objects always forgotten", onPrune(func(p *sender.PruneParams) {
+	{"objects for ever", onPrune(func(p *dispatch.PruneParams) { p.Objects = time.Time{} }), checks{"retention/objects"}},
+	{"objects always forgotten", onPrune(func(p *dispatch.PruneParams) {
 		if p.Objects.IsZero() {
 			p.Objects = p.Events
 		}
 	}), checks{"retention/objects for ever"}},
 	{"an object that was forgotten begins anew", func(s store) store { return &objectAnew{store: s} }, checks{"retention/objects"}},
-	{"deleted subscriptions for ever", onPruned(func(p *sender.Pruned) { p.Subscriptions = 0 }), checks{"retention/subscriptions"}},
+	{"deleted subscriptions for ever", onPruned(func(p *dispatch.Pruned) { p.Subscriptions = 0 }), checks{"retention/subscriptions"}},
 	{"bodies kept", onDelivery(func(d *sender.Delivery) {
 		if d.Redacted {
 			d.Body = []byte("body")
@@ -56,7 +58,7 @@ var retentionBreakages = []breakage{
 		}
 	}), checks{"redaction/of an object", "redaction/in flight"}},
 	{"redaction not said", onDelivery(func(d *sender.Delivery) { d.Redacted = false }), checks{"redaction/of an object", "redaction/live ones are cancelled"}},
-	{"redaction not said in lists", onPage(func(_ sender.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
+	{"redaction not said in lists", onPage(func(_ history.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
 		for i := range page {
 			page[i].Redacted = false
 		}
@@ -70,7 +72,7 @@ var retentionBreakages = []breakage{
 
 type anyPassCursor struct{ store }
 
-func (b anyPassCursor) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+func (b anyPassCursor) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
 	got, err := b.store.Prune(ctx, p)
 	if errors.Is(err, sender.ErrInvalid) && p.Limit > 0 {
 		p.Cursor = ""
@@ -81,8 +83,8 @@ func (b anyPassCursor) Prune(ctx context.Context, p sender.PruneParams) (sender.
 
 type unreadPruned struct{ store }
 
-func (b unreadPruned) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
-	all, _, err := b.store.Notices(ctx, sender.NoticeQuery{})
+func (b unreadPruned) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
+	all, _, err := b.store.Notices(ctx, history.NoticeQuery{})
 	for _, n := range all {
 		if n.CreatedAt.Before(p.Notices) {
 			_, failed := b.store.AcknowledgeNotice(ctx, n.ID, "")
@@ -99,7 +101,7 @@ type recordsByCreation struct {
 	before time.Time
 }
 
-func (b *recordsByCreation) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+func (b *recordsByCreation) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
 	b.before = p.Delivered
 	return b.store.Prune(ctx, p)
 }
@@ -117,12 +119,12 @@ type heldPruned struct {
 	before time.Time
 }
 
-func (b *heldPruned) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+func (b *heldPruned) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
 	b.before = p.Delivered
 	return b.store.Prune(ctx, p)
 }
 
-func (b *heldPruned) Deliveries(ctx context.Context, q sender.DeliveryQuery) ([]sender.Delivery, string, error) {
+func (b *heldPruned) Deliveries(ctx context.Context, q history.DeliveryQuery) ([]sender.Delivery, string, error) {
 	page, next, err := b.store.Deliveries(ctx, q)
 	return slices.DeleteFunc(page, func(d sender.Delivery) bool {
 		return d.Status == sender.StatusHeld && d.CreatedAt.Before(b.before)
@@ -152,7 +154,7 @@ type versionsPruned struct {
 	forget bool
 }
 
-func (b *versionsPruned) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+func (b *versionsPruned) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
 	got, err := b.store.Prune(ctx, p)
 	b.forget = b.forget || got.Events > 0
 	return got, err
@@ -174,7 +176,7 @@ type objectAnew struct {
 	forgotten bool
 }
 
-func (b *objectAnew) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+func (b *objectAnew) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
 	got, err := b.store.Prune(ctx, p)
 	b.forgotten = b.forgotten || got.Objects > 0
 	return got, err
@@ -192,7 +194,7 @@ func (b *objectAnew) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft
 
 type redactsAnew struct{ store }
 
-func (b redactsAnew) Redact(ctx context.Context, p sender.RedactParams) (sender.Redacted, error) {
+func (b redactsAnew) Redact(ctx context.Context, p history.RedactParams) (history.Redacted, error) {
 	if _, err := fmt.Sscanf(p.Cursor, "%d.", new(int)); err == nil {
 		p.Cursor = ""
 	}
@@ -204,19 +206,19 @@ type redactedInFlight struct {
 	redacted bool
 }
 
-func (b *redactedInFlight) Redact(ctx context.Context, p sender.RedactParams) (sender.Redacted, error) {
+func (b *redactedInFlight) Redact(ctx context.Context, p history.RedactParams) (history.Redacted, error) {
 	b.redacted = true
 	return b.store.Redact(ctx, p)
 }
 
-func (b *redactedInFlight) Step(ctx context.Context, p sender.ExpandParams, batch sender.Batch) (sender.Expanded, sender.Claims, error) {
-	batch.Results = losing(batch.Results, func(sender.Result) bool { return b.redacted })
+func (b *redactedInFlight) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	batch.Results = losing(batch.Results, func(dispatch.Result) bool { return b.redacted })
 	return b.store.Step(ctx, p, batch)
 }
 
 type redactsUnknown struct{ store }
 
-func (b redactsUnknown) Redact(ctx context.Context, p sender.RedactParams) (sender.Redacted, error) {
+func (b redactsUnknown) Redact(ctx context.Context, p history.RedactParams) (history.Redacted, error) {
 	got, err := b.store.Redact(ctx, p)
 	if errors.Is(err, sender.ErrNotFound) {
 		return got, nil
@@ -227,19 +229,19 @@ func (b redactsUnknown) Redact(ctx context.Context, p sender.RedactParams) (send
 // otherPrune prunes something else, or tells of something else.
 type otherPrune struct {
 	store
-	change func(*sender.PruneParams)
-	tell   func(*sender.Pruned)
+	change func(*dispatch.PruneParams)
+	tell   func(*dispatch.Pruned)
 }
 
-func onPrune(change func(*sender.PruneParams)) func(store) store {
-	return func(s store) store { return otherPrune{s, change, func(*sender.Pruned) {}} }
+func onPrune(change func(*dispatch.PruneParams)) func(store) store {
+	return func(s store) store { return otherPrune{s, change, func(*dispatch.Pruned) {}} }
 }
 
-func onPruned(change func(*sender.Pruned)) func(store) store {
-	return func(s store) store { return otherPrune{s, func(*sender.PruneParams) {}, change} }
+func onPruned(change func(*dispatch.Pruned)) func(store) store {
+	return func(s store) store { return otherPrune{s, func(*dispatch.PruneParams) {}, change} }
 }
 
-func (b otherPrune) Prune(ctx context.Context, p sender.PruneParams) (sender.Pruned, error) {
+func (b otherPrune) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
 	b.change(&p)
 	got, err := b.store.Prune(ctx, p)
 	b.tell(&got)

@@ -5,17 +5,19 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // rollups returns the rollups of the last hour.
-func (w *world[Tx]) rollups() []sender.Rollup {
+func (w *world[Tx]) rollups() []history.Rollup {
 	w.Helper()
 	all, err := w.Store.Rollups(w.ctx, w.now().Add(-time.Hour), w.now().Add(time.Minute))
 	w.noError(err, "reading rollups")
 	return all
 }
 
-func (w *world[Tx]) sameRollup(got, want sender.Rollup, what string) {
+func (w *world[Tx]) sameRollup(got, want history.Rollup, what string) {
 	w.Helper()
 	w.sameTime(got.Minute, want.Minute, "Minute %s", what)
 	w.sameTime(got.OldestDue, want.OldestDue, "OldestDue %s", what)
@@ -25,11 +27,11 @@ func (w *world[Tx]) sameRollup(got, want sender.Rollup, what string) {
 	w.check(reflect.DeepEqual(got, want), "%s: got %+v, want %+v", what, got, want)
 }
 
-func quantiles(l *sender.Latency) []any {
+func quantiles(l *history.Latency) []any {
 	return []any{l.Count(), l.Quantile(0.1), l.Quantile(0.5), l.Quantile(0.9), l.Longest()}
 }
 
-func latency(ds ...time.Duration) (l sender.Latency) {
+func latency(ds ...time.Duration) (l history.Latency) {
 	for _, d := range ds {
 		l.Add(d)
 	}
@@ -48,26 +50,26 @@ func queryRollups[Tx any](w *world[Tx]) {
 	w.Advance(2 * time.Second)
 
 	claimed := w.claim(plenty)
-	published := func(r sender.Result) sender.Result {
+	published := func(r dispatch.Result) dispatch.Result {
 		r.Published = start
 		return r
 	}
 	// They begin 1 ms after the claim, and take 20 ms.
-	w.decide = func(_ sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+	w.decide = func(_ dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		switch r.Class {
 		case sender.ClassNone:
-			return sender.Decision{Status: sender.StatusDelivered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		case sender.ClassBlocked:
-			return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+			return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 		}
-		return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(30 * time.Second), Health: h}
+		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(30 * time.Second), Health: h}
 	}
 	late := published(result(claimed[0], sender.ClassNone))
 	late.Token += 7
 	for _, r := range w.tryRecord(published(result(claimed[0], sender.ClassNone)), late, published(result(claimed[1], sender.ClassTimeout)), published(result(claimed[2], sender.ClassBlocked))) {
 		w.check(r.Lost == (r.Decision.Status == ""), "a result is lost and decided about")
 	}
-	first := sender.Rollup{
+	first := history.Rollup{
 		Minute: start, Published: 5, Deliveries: 4, Delivered: 1, DeadLettered: 1, Failed: 1,
 		Failures:     map[sender.Class]int64{sender.ClassTimeout: 1, sender.ClassBlocked: 1},
 		FirstAttempt: latency(2001*ms, 2001*ms, 2001*ms), Success: latency(2021 * ms),
@@ -79,9 +81,9 @@ func queryRollups[Tx any](w *world[Tx]) {
 
 	w.Advance(3 * time.Minute) // the fourth was lost, and the second is due again
 	w.sweep(10)                // a store may count its backlog here
-	_, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: func(_ sender.Live, h sender.Health, _ sender.Result, _ time.Time) sender.Decision {
-		return sender.Decision{Health: h} // which is zero
-	}, Claim: sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
+	_, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Health: h} // which is zero
+	}, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
 	w.errorIs(err, sender.ErrInvalid, "a decision without a status")
 	w.equal(len(w.rollups()), 1, "rollups after a batch that failed")
 	again := w.claim(plenty)
@@ -92,7 +94,7 @@ func queryRollups[Tx any](w *world[Tx]) {
 	// The second was due 30 s after it was recorded, before the lease of the fourth ended.
 	first.Backlog, first.OldestDue = 2, start.Add(32*time.Second)
 	w.sameRollup(got[0], first, "of the first minute")
-	second := sender.Rollup{
+	second := history.Rollup{
 		Minute: start.Add(3 * time.Minute), Delivered: 1, Interrupted: 1, Failures: map[sender.Class]int64{sender.ClassInterrupted: 1},
 		FirstAttempt: latency(2 * time.Second), Success: latency(3*time.Minute + 2021*ms),
 		Backlog: 2, OldestDue: start.Add(32 * time.Second),

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // secretsBreakages break how a store keeps secrets.
 var secretsBreakages = []breakage{
 	{"version of secrets not looked at", func(s store) store { return anySecretsVersion{s} }, checks{"secrets/changed in between", "secrets/by several at a time"}},
-	{"claims name the keyring's version of before", onClaimed(func(c *sender.Claimed) { c.Target.KeyringVersion = 1 }), checks{"secrets/replaced"}},
+	{"claims name the keyring's version of before", onClaimed(func(c *dispatch.Claimed) { c.Target.KeyringVersion = 1 }), checks{"secrets/replaced"}},
 	{"secrets in another order", func(s store) store { return secretsSorted{s} }, checks{"secrets/replaced"}},
 	{"sealed anew whatever is there", func(s store) store { return rewrapsAny{s} }, checks{"secrets/sealed anew"}},
 	{"sealing anew is a change", func(s store) store { return rewrapChanges{s} }, checks{"secrets/sealed anew"}},

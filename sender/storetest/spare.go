@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 func spareRules[Tx any]() []rule[Tx] {
@@ -21,12 +23,12 @@ const spareDelay = time.Second
 
 // sparing is the suite's policy, except that it spares a reset unless the attempt
 // before was spared.
-func (w *world[Tx]) sparing() *sender.Live {
-	live := new(sender.Live)
-	w.decide = func(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func (w *world[Tx]) sparing() *dispatch.Live {
+	live := new(dispatch.Live)
+	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		*live = l
 		if r.Class == sender.ClassReset && !l.Spared {
-			return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(spareDelay), Health: h, Uncounted: true, Spared: true}
+			return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(spareDelay), Health: h, Uncounted: true, Spared: true}
 		}
 		return decide(l, h, r, now)
 	}
@@ -41,7 +43,7 @@ func (w *world[Tx]) spare() {
 }
 
 // claimSpared claims the one delivery that is due.
-func (w *world[Tx]) claimSpared(spared bool, when string) sender.Claimed {
+func (w *world[Tx]) claimSpared(spared bool, when string) dispatch.Claimed {
 	w.Helper()
 	c := w.claimOne()
 	w.equal(c.Spared, spared, "Spared of what was claimed %s", when)
@@ -69,7 +71,7 @@ func spareReleased[Tx any](w *world[Tx]) {
 	release := func(spared bool, when string) {
 		w.Helper()
 		c := w.claimSpared(spared, when)
-		w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+		w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	}
 	release(false, "at first")
 	w.spare()
@@ -87,7 +89,7 @@ func spareLost[Tx any](w *world[Tx]) {
 	w.spare()
 	w.claimSpared(true, "after one that was spared")
 	w.Advance(lease + time.Second)
-	claims := w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(plenty)})
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty)})
 	w.equal([]int{len(claims.Interrupted), len(claims.Claimed)}, []int{1, 1}, "attempts interrupted, and deliveries claimed")
 	w.check(live.Spared, "the decision on the lost attempt was not told that the one before it was spared")
 	w.check(!claims.Claimed[0].Spared, "what was claimed after a lost attempt is spared")
@@ -96,8 +98,8 @@ func spareLost[Tx any](w *world[Tx]) {
 }
 
 func spareAnew[Tx any](w *world[Tx]) {
-	release := func(c sender.Claimed) {
-		w.noError(w.Store.Release(w.ctx, []sender.Release{{Key: c.Key, Token: c.Token}}), "releasing")
+	release := func(c dispatch.Claimed) {
+		w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	}
 	for _, again := range []struct {
 		name string
@@ -136,7 +138,7 @@ func spareAnew[Tx any](w *world[Tx]) {
 	w.spare()
 	w.decide = endNow
 	w.record(result(w.claimSpared(true, "before it was dead-lettered"), sender.ClassTimeout))
-	w.replay(sender.ReplayFilter{})
+	w.replay(replay.Filter{})
 	w.equal(w.steps(10).Admitted, 1, "admitted")
 	live := w.sparing()
 	w.record(result(w.claimSpared(false, "after a replay"), sender.ClassReset))

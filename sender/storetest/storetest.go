@@ -15,18 +15,16 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/surehook/surehook/sender"
 )
 
 // Harness is a store under test, with the functions that the suite needs besides it.
 type Harness[Tx any] struct {
 	// Store is empty: nothing was ever written to it.
-	Store sender.Store[Tx]
+	Store Store[Tx]
 
 	// Other returns another store on the same database, like that of another
 	// process. It may be nil: then the suite's processes share Store.
-	Other func(t *testing.T) sender.Store[Tx]
+	Other func(t *testing.T) Store[Tx]
 
 	// Advance moves the store's clock forward. Otherwise the clock stands still.
 	Advance func(time.Duration)

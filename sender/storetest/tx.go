@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 func txRules[Tx any]() []rule[Tx] {
@@ -172,25 +175,25 @@ func txContext[Tx any](w *world[Tx]) {
 	before := w.get(id)
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	full := sender.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}
+	full := dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}
 	for name, call := range map[string]func() error{
 		"InTx": func() error { return w.Store.InTx(ctx, func(Tx) error { return nil }) },
 		"Expand": func() error {
-			_, err := w.Store.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10})
+			_, err := w.Store.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
 			return err
 		},
 		"RecordAndClaim": func() error {
-			_, err := w.Store.RecordAndClaim(ctx, sender.Batch{Results: []sender.Result{result(c, sender.ClassNone)}, Decide: decide, Claim: full})
+			_, err := w.Store.RecordAndClaim(ctx, dispatch.Batch{Results: []dispatch.Result{result(c, sender.ClassNone)}, Decide: decide, Claim: full})
 			return err
 		},
-		"Release":    func() error { return w.Store.Release(ctx, []sender.Release{{Key: c.Key, Token: c.Token}}) },
+		"Release":    func() error { return w.Store.Release(ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}) },
 		"Sweep":      func() error { _, err := w.Store.Sweep(ctx, 10); return err },
 		"Keyrings":   func() error { _, err := w.Store.Keyrings(ctx, []int64{c.Target.SubscriberNumber}); return err },
 		"Delivery":   func() error { _, err := w.Store.Delivery(ctx, id); return err },
-		"Deliveries": func() error { _, _, err := w.Store.Deliveries(ctx, sender.DeliveryQuery{}); return err },
+		"Deliveries": func() error { _, _, err := w.Store.Deliveries(ctx, history.DeliveryQuery{}); return err },
 		"Redeliver":  func() error { return w.Store.Redeliver(ctx, id, time.Time{}) },
 		"CreateReplay": func() error {
-			_, err := w.Store.CreateReplay(ctx, sender.Replay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered}}, time.Time{})
+			_, err := w.Store.CreateReplay(ctx, replay.Replay{Filter: replay.Filter{Status: sender.StatusDelivered}}, time.Time{})
 			return err
 		},
 		"StepReplays": func() error { _, err := w.Store.StepReplays(ctx, 1, nil); return err },

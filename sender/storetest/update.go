@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func updateRules[Tx any]() []rule[Tx] {
@@ -89,7 +90,7 @@ func updateTarget[Tx any](w *world[Tx]) {
 	w.equal(second.Target.URL, s.URL, "URL of the attempt after the update")
 	w.check(second.Target.Settings != nil, "Target without Settings")
 	w.equal(*second.Target.Settings, s.Settings, "Settings of the attempt after the update")
-	w.equal(w.list(sender.DeliveryQuery{Subscription: sub})[0].URL, s.URL, "URL of the delivery")
+	w.equal(w.list(history.DeliveryQuery{Subscription: sub})[0].URL, s.URL, "URL of the delivery")
 }
 
 func updateExpanded[Tx any](w *world[Tx]) {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // lease is that of the suite's claims.
@@ -29,7 +31,7 @@ type world[Tx any] struct {
 	made   int          // names given
 	tokens atomic.Int64 // given
 
-	decide func(sender.Live, sender.Health, sender.Result, time.Time) sender.Decision
+	decide func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision
 }
 
 func newWorld[Tx any](t *testing.T, h Harness[Tx]) *world[Tx] {
@@ -99,7 +101,7 @@ func (w *world[Tx]) sameAttempts(d sender.Delivery, want ...sender.Attempt) {
 }
 
 // attempt is how a result reads in the history.
-func attempt(r sender.Result, next time.Time) sender.Attempt {
+func attempt(r dispatch.Result, next time.Time) sender.Attempt {
 	return sender.Attempt{
 		Number: r.Number, StartedAt: r.StartedAt, Duration: r.Duration, StatusCode: r.StatusCode,
 		Class: r.Class, Error: r.Error, Snippet: r.Snippet, NextAttemptAt: next,
@@ -123,7 +125,7 @@ func (w *world[Tx]) inTx(fn func(tx Tx) error) {
 // now is the store's time.
 func (w *world[Tx]) now() time.Time {
 	w.Helper()
-	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide})
+	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide})
 	w.noError(err, "an empty RecordAndClaim")
 	return c.Now
 }
@@ -236,10 +238,10 @@ func (w *world[Tx]) tryPublish(drafts ...sender.Draft) (refs []sender.Ref, err e
 // expand expands all events, and returns how many deliveries it made.
 func (w *world[Tx]) expand() int {
 	w.Helper()
-	return w.expandBy(sender.ExpandParams{Events: 1000, Deliveries: 1000})
+	return w.expandBy(dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 }
 
-func (w *world[Tx]) expandBy(p sender.ExpandParams) (made int) {
+func (w *world[Tx]) expandBy(p dispatch.ExpandParams) (made int) {
 	w.Helper()
 	for range plenty {
 		x, err := w.Store.Expand(w.ctx, p)
@@ -254,7 +256,7 @@ func (w *world[Tx]) expandBy(p sender.ExpandParams) (made int) {
 }
 
 // lanes bounds every lane by the same figures.
-func lanes(slots int) (all [sender.Lanes]sender.LaneParams) {
+func lanes(slots int) (all [sender.Lanes]dispatch.LaneParams) {
 	for lane := range all {
 		all[lane] = bound(slots)
 	}
@@ -262,29 +264,29 @@ func lanes(slots int) (all [sender.Lanes]sender.LaneParams) {
 }
 
 // bound lets a lane, and everybody in it, have up to a number of deliveries.
-func bound(slots int) sender.LaneParams {
-	return sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+func bound(slots int) dispatch.LaneParams {
+	return dispatch.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
 }
 
 // only bounds one lane, and gives the others no slots.
-func only(lane sender.Lane, slots int) sender.ClaimParams {
-	p := sender.ClaimParams{Lease: lease}
+func only(lane sender.Lane, slots int) dispatch.ClaimParams {
+	p := dispatch.ClaimParams{Lease: lease}
 	p.Lanes[lane] = bound(slots)
 	return p
 }
 
 // claim claims up to n deliveries of each lane.
-func (w *world[Tx]) claim(n int) []sender.Claimed {
+func (w *world[Tx]) claim(n int) []dispatch.Claimed {
 	w.Helper()
-	return w.claimBy(sender.ClaimParams{Lease: lease, Lanes: lanes(n)}).Claimed
+	return w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(n)}).Claimed
 }
 
-func (w *world[Tx]) claimBy(p sender.ClaimParams) sender.Claims {
+func (w *world[Tx]) claimBy(p dispatch.ClaimParams) dispatch.Claims {
 	w.Helper()
 	if p.Token == 0 {
 		p.Token = w.token()
 	}
-	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Decide: w.decide, Claim: p})
+	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide, Claim: p})
 	w.noError(err, "claiming")
 	return c
 }
@@ -303,7 +305,7 @@ func (w *world[Tx]) claimNothing(when string, args ...any) {
 }
 
 // claimOne claims the only due delivery, and ends the test if there is not exactly one.
-func (w *world[Tx]) claimOne() sender.Claimed {
+func (w *world[Tx]) claimOne() dispatch.Claimed {
 	w.Helper()
 	got := w.claim(plenty)
 	w.equal(len(got), 1, "number of deliveries claimed")
@@ -311,8 +313,8 @@ func (w *world[Tx]) claimOne() sender.Claimed {
 }
 
 // result is the result of a claimed delivery's attempt.
-func result(c sender.Claimed, class sender.Class) sender.Result {
-	r := sender.Result{
+func result(c dispatch.Claimed, class sender.Class) dispatch.Result {
+	r := dispatch.Result{
 		Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At.Add(time.Millisecond),
 		Duration: 20 * time.Millisecond, Class: class, StatusCode: 204,
 	}
@@ -323,7 +325,7 @@ func result(c sender.Claimed, class sender.Class) sender.Result {
 }
 
 // record records results, all of which must count.
-func (w *world[Tx]) record(results ...sender.Result) []sender.Outcome {
+func (w *world[Tx]) record(results ...dispatch.Result) []dispatch.Outcome {
 	w.Helper()
 	recorded := w.tryRecord(results...)
 	for i, r := range recorded {
@@ -332,16 +334,16 @@ func (w *world[Tx]) record(results ...sender.Result) []sender.Outcome {
 	return recorded
 }
 
-func (w *world[Tx]) tryRecord(results ...sender.Result) []sender.Outcome {
+func (w *world[Tx]) tryRecord(results ...dispatch.Result) []dispatch.Outcome {
 	w.Helper()
-	c, err := w.Store.RecordAndClaim(w.ctx, sender.Batch{Results: results, Decide: w.decide})
+	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Results: results, Decide: w.decide})
 	w.noError(err, "recording")
 	w.equal(len(c.Recorded), len(results), "number of Recorded")
 	return c.Recorded
 }
 
 // list follows the cursor to the end.
-func (w *world[Tx]) list(q sender.DeliveryQuery) []sender.Delivery {
+func (w *world[Tx]) list(q history.DeliveryQuery) []sender.Delivery {
 	w.Helper()
 	var all []sender.Delivery
 	for range plenty {
@@ -360,7 +362,7 @@ func (w *world[Tx]) list(q sender.DeliveryQuery) []sender.Delivery {
 // delivery returns the delivery of an event to a subscription, with its attempts.
 func (w *world[Tx]) delivery(event, subscription string) sender.Delivery {
 	w.Helper()
-	all := w.list(sender.DeliveryQuery{Event: event, Subscription: subscription})
+	all := w.list(history.DeliveryQuery{Event: event, Subscription: subscription})
 	w.check(len(all) == 1, "event %s has %d deliveries to subscription %s, want 1", event, len(all), subscription)
 	return w.get(all[0].ID)
 }
@@ -376,7 +378,7 @@ func (w *world[Tx]) get(id string) sender.Delivery {
 func (w *world[Tx]) events(subscription string) []string {
 	w.Helper()
 	ids := []string{}
-	for _, d := range w.list(sender.DeliveryQuery{Subscription: subscription}) {
+	for _, d := range w.list(history.DeliveryQuery{Subscription: subscription}) {
 		ids = append(ids, d.Event.ID)
 	}
 	slices.Sort(ids)

@@ -24,6 +24,7 @@ import (
 	jobsSQLite "github.com/surehook/surehook/sender/jobs/sqlite"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 const stepsOfJob = 5
@@ -44,7 +45,7 @@ type worker struct {
 // openWorker opens the service; migrate says whether its tables are to be made.
 func openWorker(t testing.TB, p place, migrate bool) *worker {
 	w := &worker{}
-	var under sender.Store[*sql.Tx]
+	var under storetest.Store[*sql.Tx]
 	var store jobs.Store[*sql.Tx]
 	var migrations []func(context.Context) error
 	if p.Path != "" {

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	killtest.Serve(
 		dedupOnSQLite, dedupOnPostgres, receiving, takingOnSQLite, takingOnPostgres, catchingUp,
-		stepping, replayingOnSQLite, replayingOnPostgres, working,
+		stepping, replayingOnSQLite, replayingOnPostgres, working, producingOnSQLite, producingOnPostgres,
 	)
 	os.Exit(m.Run())
 }

@@ -16,8 +16,11 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // replayLine is how many deliveries a process records for each line that it prints.
@@ -29,20 +32,20 @@ var (
 		if err != nil {
 			return err
 		}
-		return dispatch(ctx, s)
+		return runDispatcher(ctx, s)
 	})
 	replayingOnPostgres = killtest.NewChild("replay on PostgreSQL", func(ctx context.Context, at schema) error {
 		s, err := postgres.New(openPool(child{}, at), &postgres.Config{Schema: at.Name})
 		if err != nil {
 			return err
 		}
-		return dispatch(ctx, s)
+		return runDispatcher(ctx, s)
 	})
 )
 
-func dispatch(ctx context.Context, s sender.DispatchStore) error {
+func runDispatcher(ctx context.Context, s dispatch.Store) error {
 	recorded := 0
-	return replayDispatcher(child{}, s, sender.Hooks{Recorded: func(context.Context, *sender.Recorded) {
+	return replayDispatcher(child{}, s, dispatch.Hooks{Recorded: func(context.Context, *dispatch.Recorded) {
 		if recorded++; recorded%replayLine == 0 {
 			fmt.Println("more")
 		}
@@ -56,8 +59,8 @@ func (accepts) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody}, nil
 }
 
-func replayDispatcher(t testing.TB, s sender.DispatchStore, hooks sender.Hooks) *sender.Dispatcher {
-	d, err := sender.NewDispatcher(s, testKeys(t), &sender.DispatcherConfig{
+func replayDispatcher(t testing.TB, s dispatch.Store, hooks dispatch.Hooks) *dispatch.Dispatcher {
+	d, err := dispatch.New(s, testKeys(t), &dispatch.Config{
 		UnguardedTransport: accepts{}, Timeout: 100 * time.Millisecond, Lease: 500 * time.Millisecond, Hooks: hooks, Logger: quiet,
 	})
 	require.NoError(t, err)
@@ -92,13 +95,13 @@ func TestReplay(t *testing.T) {
 }
 
 // never is a time in the store's tables that there is none.
-func testReplay[Tx any](t *testing.T, s sender.Store[Tx], db *sql.DB, members, processes int, never string, child func(int) *exec.Cmd) {
+func testReplay[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, members, processes int, never string, child func(int) *exec.Cmd) {
 	const kills = 5
 	deadLetters(t, s, db, members, never)
-	replays, err := sender.NewReplays(s, nil)
+	replays, err := replay.New(s, nil)
 	require.NoError(t, err)
 	begun := time.Now()
-	r, err := replays.Create(t.Context(), sender.NewReplay{})
+	r, err := replays.Create(t.Context(), replay.Request{})
 	require.NoError(t, err)
 	require.EqualValues(t, members, r.Matched)
 	t.Logf("created in %s", time.Since(begun).Round(time.Millisecond))
@@ -111,21 +114,21 @@ func testReplay[Tx any](t *testing.T, s sender.Store[Tx], db *sql.DB, members, p
 	})
 	r, err = replays.Get(t.Context(), r.ID)
 	require.NoError(t, err)
-	require.Equal(t, sender.ReplayRunning, r.Status, "all kills came before its end")
+	require.Equal(t, replay.Running, r.Status, "all kills came before its end")
 	t.Logf("%d of them admitted when the last process was killed", r.Admitted)
-	d := replayDispatcher(t, s, sender.Hooks{})
+	d := replayDispatcher(t, s, dispatch.Hooks{})
 	const live = `SELECT (SELECT count(*) FROM surehook_pending) + (SELECT count(*) FROM surehook_leases) + (SELECT count(*) FROM surehook_waiting)`
 	require.Eventually(t, func() bool { // the leases of the killed end
 		_, err = d.RunOnce(t.Context())
 		require.NoError(t, err)
 		r, err = replays.Get(t.Context(), r.ID)
 		require.NoError(t, err)
-		return r.Status != sender.ReplayRunning && count(t, db, live) == 0
+		return r.Status != replay.Running && count(t, db, live) == 0
 	}, 2*time.Minute, 20*time.Millisecond)
 	interrupted := count(t, db, `SELECT count(*) FROM surehook_attempts WHERE class = 'interrupted'`)
 	t.Logf("%d sent again in %s, %d attempts interrupted", members, time.Since(begun).Round(time.Millisecond), interrupted)
 
-	require.Equal(t, sender.ReplayFinished, r.Status)
+	require.Equal(t, replay.Finished, r.Status)
 	require.EqualValues(t, members, r.Admitted)
 	require.Zero(t, r.Skipped)
 	require.NotZero(t, interrupted, "kills between a claim and its result")
@@ -141,7 +144,7 @@ func testReplay[Tx any](t *testing.T, s sender.Store[Tx], db *sql.DB, members, p
 
 // deadLetters writes dead letters of ten subscriptions, with one attempt each, straight
 // into the tables: that is much faster.
-func deadLetters[Tx any](t *testing.T, s sender.Store[Tx], db *sql.DB, n int, never string) {
+func deadLetters[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, n int, never string) {
 	t.Helper()
 	reg, err := sender.NewRegistry(s, testKeys(t), nil)
 	require.NoError(t, err)
@@ -186,10 +189,10 @@ func draft(subscriber string) sender.Draft {
 	}
 }
 
-func expandAll(t *testing.T, s sender.DispatchStore) {
+func expandAll(t *testing.T, s dispatch.Store) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(t.Context(), sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, err := s.Expand(t.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 		require.NoError(t, err)
 		more = x.More || x.Events > 0
 	}

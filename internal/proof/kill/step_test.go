@@ -14,6 +14,7 @@ import (
 
 	"github.com/surehook/surehook/internal/killtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -24,7 +25,7 @@ var stepping = killtest.NewChild("steps on SQLite", func(ctx context.Context, pa
 	if err != nil {
 		return err
 	}
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for token := int64(1); ; token++ {
 		if err := s.InTx(ctx, func(tx *sql.Tx) error {
 			for range 3 {
@@ -40,7 +41,7 @@ var stepping = killtest.NewChild("steps on SQLite", func(ctx context.Context, pa
 		}); err != nil {
 			return err
 		}
-		if _, err := s.Expand(ctx, sender.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+		if _, err := s.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
 			return err
 		}
 		b := batchOf(claimed, token, 10)
@@ -60,15 +61,15 @@ var stepping = killtest.NewChild("steps on SQLite", func(ctx context.Context, pa
 })
 
 // batchOf records that these, claimed before, have succeeded, and claims others.
-func batchOf(claimed []sender.Claimed, token int64, slots int) sender.Batch {
-	b := sender.Batch{Decide: someFail}
+func batchOf(claimed []dispatch.Claimed, token int64, slots int) dispatch.Batch {
+	b := dispatch.Batch{Decide: someFail}
 	b.Claim.Lease, b.Claim.Token = time.Minute, token
 	for lane := range b.Claim.Lanes {
-		b.Claim.Lanes[lane] = sender.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
+		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: slots}
 	}
 	for i := range claimed {
 		c := &claimed[i]
-		b.Results = append(b.Results, sender.Result{
+		b.Results = append(b.Results, dispatch.Result{
 			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, StatusCode: 204,
 		})
 	}
@@ -76,14 +77,14 @@ func batchOf(claimed []sender.Claimed, token int64, slots int) sender.Batch {
 }
 
 // someFail gives up after three tries, so that there is every kind of state.
-func someFail(l sender.Live, h sender.Health, r sender.Result, now time.Time) sender.Decision {
+func someFail(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 	switch {
 	case r.Class == sender.ClassNone:
-		return sender.Decision{Status: sender.StatusDelivered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	case l.Tries >= 3 && r.Class != sender.ClassInterrupted:
-		return sender.Decision{Status: sender.StatusDeadLettered, Health: h}
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 	}
-	return sender.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
+	return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
 }
 
 // No committed event is lost, none is sent that was not committed, and no delivery is
@@ -126,7 +127,7 @@ func TestSteps(t *testing.T) {
 	oneStateEach(t, db)
 
 	// Nothing is overlooked: all deliveries end.
-	var claimed []sender.Claimed
+	var claimed []dispatch.Claimed
 	for token := range 10 * committed {
 		micros.Add(time.Second.Microseconds())
 		c, err := s.RecordAndClaim(t.Context(), batchOf(claimed, int64(1_000_000+token), 100))

@@ -32,9 +32,13 @@ import (
 	"github.com/surehook/surehook/internal/canarytest"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/challenge"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -194,7 +198,7 @@ func dumpSchema(t *testing.T, db *sql.DB, schema string) (all []byte) {
 
 // flySender makes everything go wrong for a sending service that can, and searches its
 // logs, errors and tables for the canaries.
-func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte, closeDB func()) {
+func flySender[Tx any](t *testing.T, store storetest.Store[Tx], files func() []byte, closeDB func()) {
 	f, ctx := newFlight(t), t.Context()
 	network := sender.Network{AllowPrivateNetworks: true}
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: f.sealing})
@@ -205,7 +209,7 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 	require.NoError(t, err)
 	pub, err := sender.NewPublisher(store, nil)
 	require.NoError(t, err)
-	history, err := sender.NewHistory(store, nil)
+	past, err := history.New(store, nil)
 	require.NoError(t, err)
 
 	// Refusals.
@@ -261,26 +265,26 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 		require.NoError(t, err)
 		return ref
 	}
-	cfg := sender.DispatcherConfig{
+	cfg := dispatch.Config{
 		Network: network, Timeout: 2 * time.Second, Logger: f.logger(), Proxies: map[string]*url.URL{"eu": proxyURL},
 		Notifier: func(_ context.Context, n sender.Notice) error {
 			f.print(n)
 			return errors.New("nobody is told")
 		},
-		Hooks: sender.Hooks{
-			AttemptStart: func(_ context.Context, c *sender.Claimed) context.Context {
+		Hooks: dispatch.Hooks{
+			AttemptStart: func(_ context.Context, c *dispatch.Claimed) context.Context {
 				f.logger().Debug("an attempt", "claimed", c, "target", c.Target)
 				panic(c)
 			},
-			AttemptEnd: func(_ context.Context, c *sender.Claimed, _ *sender.Result) {
+			AttemptEnd: func(_ context.Context, c *dispatch.Claimed, _ *dispatch.Result) {
 				panic(fmt.Errorf("of %v: %w", c.Target.Settings, errNotApplied))
 			},
-			Recorded: func(_ context.Context, r *sender.Recorded) { f.print(*r, r); f.encode(r.Result) },
+			Recorded: func(_ context.Context, r *dispatch.Recorded) { f.print(*r, r); f.encode(r.Result) },
 			Noticed:  func(_ context.Context, n sender.Notice) { f.print(n); f.encode(n) },
 		},
 	}
 	dispatch := func(keys *sender.Keys) {
-		d, err := sender.NewDispatcher(store, keys, &cfg)
+		d, err := dispatch.New(store, keys, &cfg)
 		require.NoError(t, err)
 		_, err = d.RunOnce(ctx)
 		if err != nil {
@@ -318,7 +322,7 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 	require.NoError(t, err)
 	stored, err := reg.Subscription(ctx, subscriptions[2].ID)
 	require.NoError(t, err)
-	challenger, err := sender.NewChallenger(&sender.ChallengerConfig{Network: network, Proxies: cfg.Proxies})
+	challenger, err := challenge.New(&challenge.Config{Network: network, Proxies: cfg.Proxies})
 	require.NoError(t, err)
 	asked := sender.Challenge{
 		Subscriber: "sub_a", Subscription: "wsub_a", URL: failing.URL() + "/?token=" + f.query, Keyring: keyring,
@@ -329,15 +333,15 @@ func flySender[Tx any](t *testing.T, store sender.Store[Tx], files func() []byte
 	f.encode(asked)
 	verifier, err := signing.NewVerifier(keyring, nil)
 	require.NoError(t, err)
-	f.print(subscriber, secret, fresh, keyring, verifier, challenger, keys, *keys, reg, pub, history, stored, &stored, stored.Settings, &stored.Settings, *f.certificate, f.certificate)
+	f.print(subscriber, secret, fresh, keyring, verifier, challenger, keys, *keys, reg, pub, past, stored, &stored, stored.Settings, &stored.Settings, *f.certificate, f.certificate)
 	f.print(sender.NewSubscriber{Secret: f.secret}, signing.Key{Secret: f.secret}, sender.SealingKey{ID: "1", Key: f.sealing}, &sender.SealingKey{ID: "1", Key: f.sealing},
 		sender.NewSubscription{Settings: sender.Settings{Headers: map[string]string{"Authorization": f.header}}, ClientCertificate: f.certificate})
 	f.encode(subscriber, secret, fresh, keyring, verifier, keys, sender.NewSubscriber{Secret: f.secret}, signing.Key{Secret: f.secret})
-	list, _, err := history.Deliveries(ctx, sender.DeliveryQuery{})
+	list, _, err := past.Deliveries(ctx, history.DeliveryQuery{})
 	require.NoError(t, err)
 	require.NotEmpty(t, list)
 	for _, d := range list {
-		whole, err := history.Delivery(ctx, d.ID)
+		whole, err := past.Delivery(ctx, d.ID)
 		require.NoError(t, err)
 		whole.Body = nil // is the event's data
 		f.print(whole)

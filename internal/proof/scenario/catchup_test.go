@@ -21,6 +21,7 @@ import (
 	"github.com/surehook/surehook/receiver/catchup"
 	cursors "github.com/surehook/surehook/receiver/catchup/sqlite"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/signing"
@@ -64,8 +65,8 @@ func TestCatchup(t *testing.T) {
 	defer receiving.Close()
 	_, err = registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: receiving.URL})
 	require.NoError(t, err)
-	dispatcher, err := sender.NewDispatcher(store, keys, &sender.DispatcherConfig{
-		Network: network, Logger: quiet, Policy: sender.Policy{Backoff: backoff.Policy{Schedule: backoff.Exponential{Base: time.Hour, Max: time.Hour}}},
+	dispatcher, err := dispatch.New(store, keys, &dispatch.Config{
+		Network: network, Logger: quiet, Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: backoff.Exponential{Base: time.Hour, Max: time.Hour}}},
 	})
 	require.NoError(t, err)
 	dispatching, stop := context.WithCancel(ctx)
@@ -122,7 +123,7 @@ func TestCatchupGap(t *testing.T) {
 	publish := func() string {
 		ref, err := pub.Publish(ctx, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "a"}})
 		require.NoError(t, err)
-		_, err = store.Expand(ctx, sender.ExpandParams{Events: 1000, Deliveries: 1000})
+		_, err = store.Expand(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 		require.NoError(t, err)
 		return ref.ID
 	}
@@ -132,7 +133,7 @@ func TestCatchupGap(t *testing.T) {
 	first, err := client.Page(ctx, "", 10, 0)
 	require.NoError(t, err)
 	publish()
-	_, err = store.Prune(ctx, sender.PruneParams{Events: time.Now().Add(time.Hour), Limit: 1000})
+	_, err = store.Prune(ctx, dispatch.PruneParams{Events: time.Now().Add(time.Hour), Limit: 1000})
 	require.NoError(t, err)
 	kept := publish()
 	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), cursors.New(), effectOf, &catchup.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -146,7 +147,7 @@ func TestCatchupGap(t *testing.T) {
 }
 
 // feedOf serves a store's feed to holders of the token, and returns a client.
-func feedOf(t *testing.T, store sender.FeedStore, viewer string) *catchup.Client {
+func feedOf(t *testing.T, store feed.Store, viewer string) *catchup.Client {
 	t.Helper()
 	reader, err := feed.NewReader(store, &feed.ReaderConfig{Poll: time.Millisecond, PageBytes: 1000})
 	require.NoError(t, err)

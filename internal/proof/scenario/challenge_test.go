@@ -13,6 +13,7 @@ import (
 	dedup "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/challenge"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/signing"
 )
@@ -25,7 +26,7 @@ func TestChallenge(t *testing.T) {
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	network := sender.Network{AllowPrivateNetworks: true}
-	challenger, err := sender.NewChallenger(&sender.ChallengerConfig{Network: network})
+	challenger, err := challenge.New(&challenge.Config{Network: network})
 	require.NoError(t, err)
 	registry, err := sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network, Challenger: challenger})
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestChallenge(t *testing.T) {
 	require.NoError(t, err)
 	_, err = registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_b", URL: endpoint.URL})
 	require.ErrorIs(t, err, sender.ErrChallenge, "nobody can have events sent to an endpoint of somebody else")
-	var failed *sender.ChallengeError
+	var failed *challenge.Error
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, 401, failed.StatusCode)
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // yearWire is the transport.
@@ -130,7 +132,7 @@ func (y *year[Tx]) failed(s *yearSub) {
 func (y *year[Tx]) discover() {
 	y.wire.Lock()
 	defer y.wire.Unlock()
-	q := sender.DeliveryQuery{Limit: 30}
+	q := history.DeliveryQuery{Limit: 30}
 	for {
 		page, next, err := y.history.Deliveries(y.ctx(), q)
 		require.NoError(y.t, err)
@@ -177,7 +179,7 @@ func (y *year[Tx]) check() {
 	for _, id := range y.running {
 		r, err := y.replays.Get(y.ctx(), id)
 		require.NoError(y.t, err)
-		require.Equal(y.t, sender.ReplayFinished, r.Status)
+		require.Equal(y.t, replay.Finished, r.Status)
 		require.Equal(y.t, r.Matched, r.Admitted+r.Skipped)
 		y.finished++
 	}
@@ -337,7 +339,7 @@ func (y *year[Tx]) finish() {
 // time, and each dead letter its notice.
 func (y *year[Tx]) checkNotices() {
 	told := map[string]int{}
-	q := sender.NoticeQuery{Limit: 200}
+	q := history.NoticeQuery{Limit: 200}
 	for {
 		page, next, err := y.history.Notices(y.ctx(), q)
 		require.NoError(y.t, err)

@@ -15,6 +15,7 @@ import (
 	dedup "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -345,7 +346,7 @@ func (y *year[Tx]) replay() {
 		return
 	}
 	y.look(s)
-	n := sender.NewReplay{Filter: sender.ReplayFilter{Subscription: s.id}, By: "somebody"}
+	n := replay.Request{Filter: replay.Filter{Subscription: s.id}, By: "somebody"}
 	want := sender.StatusDeadLettered
 	if y.rand.IntN(3) == 0 {
 		want = sender.StatusDelivered

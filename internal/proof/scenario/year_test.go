@@ -22,8 +22,12 @@ import (
 	dedup "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/replay"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -85,14 +89,14 @@ type year[Tx any] struct {
 	rand  *rand.Rand
 	clock *yearClock
 
-	store   sender.Store[Tx]
+	store   storetest.Store[Tx]
 	reg     *sender.Registry[Tx]
 	pub     *sender.Publisher[Tx]
-	history *sender.History
-	replays *sender.Replays
+	history *history.History
+	replays *replay.Replays
 	keys    *sender.Keys
 	sealing []sender.SealingKey
-	disp    *sender.Dispatcher
+	disp    *dispatch.Dispatcher
 
 	owners     []*yearOwner
 	subs       []*yearSub
@@ -166,7 +170,7 @@ type yearDelivery struct {
 	notice  bool
 }
 
-func runYear[Tx any](t *testing.T, store sender.Store[Tx], clock *yearClock, ends time.Time, seed uint64) {
+func runYear[Tx any](t *testing.T, store storetest.Store[Tx], clock *yearClock, ends time.Time, seed uint64) {
 	y := &year[Tx]{
 		t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: clock, store: store,
 		hosts: map[string]*yearSub{}, byKey: map[yearKey]*yearDelivery{}, undone: map[string]bool{},
@@ -214,15 +218,15 @@ func (y *year[Tx]) open() {
 	require.NoError(y.t, err)
 	y.pub, err = sender.NewPublisher[Tx](y.store, &sender.PublisherConfig{Now: y.clock.Now})
 	require.NoError(y.t, err)
-	y.history, err = sender.NewHistory(y.store, &sender.HistoryConfig{Now: y.clock.Now})
+	y.history, err = history.New(y.store, &history.Config{Now: y.clock.Now})
 	require.NoError(y.t, err)
-	y.replays, err = sender.NewReplays(y.store, &sender.ReplaysConfig{Now: y.clock.Now})
+	y.replays, err = replay.New(y.store, &replay.Config{Now: y.clock.Now})
 	require.NoError(y.t, err)
-	y.disp, err = sender.NewDispatcher(y.store, y.keys, &sender.DispatcherConfig{
+	y.disp, err = dispatch.New(y.store, y.keys, &dispatch.Config{
 		UnguardedTransport: yearWire(y.post),
 		Logger:             slog.New(slog.DiscardHandler),
 		Chance:             y.chance(),
-		Policy:             sender.Policy{Backoff: backoff.Reference(), DisableAfter: yearDisableAfter},
+		Policy:             dispatch.Policy{Backoff: backoff.Reference(), DisableAfter: yearDisableAfter},
 	})
 	require.NoError(y.t, err)
 }
@@ -310,7 +314,7 @@ func (y *year[Tx]) advance() {
 // expand makes the deliveries of all committed events.
 func (y *year[Tx]) expand() {
 	for more := true; more; {
-		x, err := y.store.Expand(y.ctx(), sender.ExpandParams{Events: 100, Deliveries: 1000})
+		x, err := y.store.Expand(y.ctx(), dispatch.ExpandParams{Events: 100, Deliveries: 1000})
 		require.NoError(y.t, err)
 		more = x.More
 	}

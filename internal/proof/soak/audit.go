@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
@@ -120,7 +121,7 @@ func (c *cycle) must(e *event, s *slot) bool {
 }
 
 func (c *cycle) deliveries(ctx context.Context, eventID string) (all []sender.Delivery, err error) {
-	q := sender.DeliveryQuery{Event: eventID, Limit: 200}
+	q := history.DeliveryQuery{Event: eventID, Limit: 200}
 	for {
 		page, next, err := c.history.Deliveries(ctx, q)
 		if err != nil {

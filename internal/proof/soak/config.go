@@ -11,6 +11,7 @@ import (
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Config says what to soak, and how. Zero fields mean the defaults.
@@ -118,9 +119,9 @@ func (c *Config) retention() sender.Retention {
 	}
 }
 
-func (c *Config) policy() (sender.Policy, error) {
+func (c *Config) policy() (dispatch.Policy, error) {
 	schedule, err := backoff.Fixed(30*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond, 800*time.Millisecond)
-	return sender.Policy{
+	return dispatch.Policy{
 		Backoff: backoff.Policy{Schedule: schedule, Horizon: c.horizon(), MaxRetryAfter: 2 * time.Second}, DisableAfter: c.disableAfter(),
 	}, err
 }

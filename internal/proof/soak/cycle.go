@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // cycle is one load with faults, and its end.
@@ -32,10 +35,10 @@ type cycle struct {
 	ends     *endpoints
 	registry *sender.Registry[*sql.Tx]
 	pub      *sender.Publisher[*sql.Tx]
-	history  *sender.History
-	again    *sender.Replays
+	history  *history.History
+	again    *replay.Replays
 	jobs     *jobs.Jobs[*sql.Tx]
-	pruner   *sender.Dispatcher
+	pruner   *dispatch.Dispatcher
 	owners   []*owner
 	replays  []replaying
 
@@ -146,10 +149,10 @@ func (c *cycle) furnish() (err error) {
 	if c.registry, c.pub, err = c.senderOn(c.db); err != nil {
 		return err
 	}
-	if c.history, err = sender.NewHistory(c.db.store, &sender.HistoryConfig{Retention: c.cfg.retention()}); err != nil {
+	if c.history, err = history.New(c.db.store, &history.Config{Retention: c.cfg.retention()}); err != nil {
 		return err
 	}
-	if c.again, err = sender.NewReplays(c.db.store, &sender.ReplaysConfig{Retention: c.cfg.retention()}); err != nil {
+	if c.again, err = replay.New(c.db.store, &replay.Config{Retention: c.cfg.retention()}); err != nil {
 		return err
 	}
 	if c.jobs, err = c.newJobs(c.db, c.cfg.rng("keeper")); err != nil {
@@ -159,7 +162,7 @@ func (c *cycle) furnish() (err error) {
 	if err != nil {
 		return err
 	}
-	c.pruner, err = sender.NewDispatcher(c.db.store, c.keys, &sender.DispatcherConfig{Policy: p, Retention: c.cfg.retention(), Logger: c.log})
+	c.pruner, err = dispatch.New(c.db.store, c.keys, &dispatch.Config{Policy: p, Retention: c.cfg.retention(), Logger: c.log})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // dispatcher stands for a process that dispatches, with connections of its own. It has
@@ -31,7 +32,7 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 		return err
 	}
 	defer db.close()
-	l := &link{DispatchStore: db.store, lease: c.cfg.lease(), w: c.w, calm: &c.ends.calm, rng: rand.New(rand.NewPCG(rng.Uint64(), 1))}
+	l := &link{Store: db.store, lease: c.cfg.lease(), w: c.w, calm: &c.ends.calm, rng: rand.New(rand.NewPCG(rng.Uint64(), 1))}
 	p, err := c.cfg.policy()
 	if err != nil {
 		return err
@@ -42,13 +43,13 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 	if calm { // the rest must get through, however busy the machine is
 		patience, keep.DeadLetters = 4, -1
 	}
-	d, err := sender.NewDispatcher(l.wire(), c.keys, &sender.DispatcherConfig{
+	d, err := dispatch.New(l.wire(), c.keys, &dispatch.Config{
 		Policy: p, Timeout: patience * c.cfg.Timeout, Lease: patience * c.cfg.lease(), Slots: 48, PerSubscription: 8, MaxIdle: 20 * time.Millisecond,
 		Network: sender.Network{AllowPrivateNetworks: true}, Retention: keep, Logger: c.log,
 		Notifier: c.notify,
-		Hooks: sender.Hooks{
-			Recorded: func(_ context.Context, r *sender.Recorded) { c.w.recorded(r) },
-			Pruned: func(_ context.Context, p sender.Pruned) {
+		Hooks: dispatch.Hooks{
+			Recorded: func(_ context.Context, r *dispatch.Recorded) { c.w.recorded(r) },
+			Pruned: func(_ context.Context, p dispatch.Pruned) {
 				c.w.countN("deliveries pruned", int64(p.Deliveries+p.DeadLetters))
 				c.w.countN("events pruned", int64(p.Events))
 			},
@@ -84,7 +85,7 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 		l.cut.Store(true)
 	}
 	stop()
-	if err := <-done; err != nil && !errors.Is(err, sender.ErrDrainTimeout) {
+	if err := <-done; err != nil && !errors.Is(err, dispatch.ErrDrainTimeout) {
 		return err
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // outcome is a publisher's knowledge of an event that it published.
@@ -80,7 +81,7 @@ func (w *witness) stillAlive(e *event, last string, resent bool) {
 
 // told is the dispatchers' hooks' report of a delivery.
 type told struct {
-	lost []sender.Result
+	lost []dispatch.Result
 	end  int // number of the last attempt that was decided to be final
 }
 

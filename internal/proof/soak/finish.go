@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // drain stops the faults, resumes held deliveries, replays dead letters, publishes one
@@ -71,8 +73,8 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 		if now.DeadLettered > 0 {
 			left = "dead letters are replayed"
 			if !slices.ContainsFunc(c.replays, func(r replaying) bool { return r.s == s }) {
-				f := sender.ReplayFilter{Subscription: s.subscription, Status: sender.StatusDeadLettered}
-				if err := c.replayAll(ctx, s, sender.NewReplay{Filter: f, Force: true, By: "soak"}); err != nil {
+				f := replay.Filter{Subscription: s.subscription, Status: sender.StatusDeadLettered}
+				if err := c.replayAll(ctx, s, replay.Request{Filter: f, Force: true, By: "soak"}); err != nil {
 					return "", err
 				}
 			}
@@ -230,7 +232,7 @@ func (c *cycle) finish(ctx context.Context) error {
 // before it: one for each attempt that was in flight when they ended.
 func (c *cycle) lastReplay(ctx context.Context) error {
 	c.w.makes("surehook_replays")
-	r, err := c.again.Create(ctx, sender.NewReplay{Filter: sender.ReplayFilter{Status: sender.StatusDelivered, EventType: "nothing.at.all"}, By: "soak"})
+	r, err := c.again.Create(ctx, replay.Request{Filter: replay.Filter{Status: sender.StatusDelivered, EventType: "nothing.at.all"}, By: "soak"})
 	if err != nil {
 		return err
 	}
@@ -255,7 +257,7 @@ func (c *cycle) empty(ctx context.Context) error {
 		return err
 	}
 	later := time.Now().Add(time.Hour)
-	p := sender.PruneParams{Delivered: later, DeadLetters: later, Events: later, Notices: later, Rollups: later, Limit: 500}
+	p := dispatch.PruneParams{Delivered: later, DeadLetters: later, Events: later, Notices: later, Rollups: later, Limit: 500}
 	// Notices that a pass removes let events go in the next.
 	for pass, removed := 0, 1; removed > 0 && pass < 10; pass++ {
 		removed = 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // audits, prunes, acknowledges and forgets run side by side, each as often as it can, until ctx ends.
@@ -228,7 +229,7 @@ func (c *cycle) drop(ctx context.Context, gone []*event) error {
 // acknowledge reads all notices, so that they are pruned in their time.
 func (c *cycle) acknowledge(ctx context.Context) error {
 	for {
-		page, _, err := c.history.Notices(ctx, sender.NoticeQuery{Unread: true, Limit: 200})
+		page, _, err := c.history.Notices(ctx, history.NoticeQuery{Unread: true, Limit: 200})
 		if err != nil || len(page) == 0 {
 			return err
 		}

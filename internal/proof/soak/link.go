@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 var (
@@ -19,7 +19,7 @@ var (
 // link is a dispatcher's way to its store. It fails before or after the effect, stalls
 // for longer than a lease, and can be cut for good, as if the process were lost.
 type link struct {
-	sender.DispatchStore
+	dispatch.Store
 	lease time.Duration
 	w     *witness
 	calm  *atomic.Bool
@@ -30,20 +30,20 @@ type link struct {
 }
 
 // wire returns the link with the optional interfaces of its store.
-func (l *link) wire() sender.DispatchStore {
-	large, many := l.DispatchStore.(sender.LargeSteps)
-	listener, listens := l.DispatchStore.(sender.Listener)
+func (l *link) wire() dispatch.Store {
+	large, many := l.Store.(dispatch.LargeSteps)
+	listener, listens := l.Store.(dispatch.Listener)
 	switch {
 	case many && listens:
 		return struct {
 			*link
-			sender.LargeSteps
-			sender.Listener
+			dispatch.LargeSteps
+			dispatch.Listener
 		}{l, large, listener}
 	case many:
 		return struct {
 			*link
-			sender.LargeSteps
+			dispatch.LargeSteps
 		}{l, large}
 	}
 	return l
@@ -86,14 +86,14 @@ func (l *link) through(ctx context.Context, call func() error) error {
 }
 
 // Expand implements sender.DispatchStore.
-func (l *link) Expand(ctx context.Context, p sender.ExpandParams) (x sender.Expanded, err error) {
-	err = l.through(ctx, func() (err error) { x, err = l.DispatchStore.Expand(ctx, p); return err })
+func (l *link) Expand(ctx context.Context, p dispatch.ExpandParams) (x dispatch.Expanded, err error) {
+	err = l.through(ctx, func() (err error) { x, err = l.Store.Expand(ctx, p); return err })
 	return x, err
 }
 
 // RecordAndClaim implements sender.DispatchStore.
-func (l *link) RecordAndClaim(ctx context.Context, b sender.Batch) (c sender.Claims, err error) {
-	err = l.through(ctx, func() (err error) { c, err = l.DispatchStore.RecordAndClaim(ctx, b); return err })
+func (l *link) RecordAndClaim(ctx context.Context, b dispatch.Batch) (c dispatch.Claims, err error) {
+	err = l.through(ctx, func() (err error) { c, err = l.Store.RecordAndClaim(ctx, b); return err })
 	if err != nil {
 		l.w.unheard(c.Claimed)
 	}
@@ -101,12 +101,12 @@ func (l *link) RecordAndClaim(ctx context.Context, b sender.Batch) (c sender.Cla
 }
 
 // Release implements sender.DispatchStore.
-func (l *link) Release(ctx context.Context, rs []sender.Release) error {
-	return l.through(ctx, func() error { return l.DispatchStore.Release(ctx, rs) })
+func (l *link) Release(ctx context.Context, rs []dispatch.Release) error {
+	return l.through(ctx, func() error { return l.Store.Release(ctx, rs) })
 }
 
 // Sweep implements sender.DispatchStore.
 func (l *link) Sweep(ctx context.Context, limit int) (n int, err error) {
-	err = l.through(ctx, func() (err error) { n, err = l.DispatchStore.Sweep(ctx, limit); return err })
+	err = l.through(ctx, func() (err error) { n, err = l.Store.Sweep(ctx, limit); return err })
 	return n, err
 }

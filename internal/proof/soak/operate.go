@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // operator acts like operators and owners, until ctx ends.
@@ -148,7 +150,7 @@ func but(err error, fine ...error) error {
 // redeliver sends a delivery again, whatever its status.
 func (o *operator) redeliver(ctx context.Context) error {
 	statuses := []sender.Status{sender.StatusDelivered, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusAwaitingRetry}
-	page, _, err := o.history.Deliveries(ctx, sender.DeliveryQuery{Status: statuses[o.rng.IntN(len(statuses))], Limit: 100})
+	page, _, err := o.history.Deliveries(ctx, history.DeliveryQuery{Status: statuses[o.rng.IntN(len(statuses))], Limit: 100})
 	if err != nil || len(page) == 0 {
 		return err
 	}
@@ -160,17 +162,17 @@ func (o *operator) redeliver(ctx context.Context) error {
 
 // replay replays a subscription's dead letters, or a part of its delivered events.
 func (o *operator) replay(ctx context.Context) error {
-	f := sender.ReplayFilter{Status: sender.StatusDeadLettered}
+	f := replay.Filter{Status: sender.StatusDeadLettered}
 	if o.rng.IntN(4) == 0 {
-		f = sender.ReplayFilter{Status: sender.StatusDelivered, Since: time.Now().Add(-time.Second)}
+		f = replay.Filter{Status: sender.StatusDelivered, Since: time.Now().Add(-time.Second)}
 	}
 	s := o.one(whichever)
 	f.Subscription = s.subscription
 	o.w.count("operator: replay")
-	return but(o.replayAll(ctx, s, sender.NewReplay{Filter: f, Rate: 200, By: "soak"}), sender.ErrRetention, sender.ErrNotFound)
+	return but(o.replayAll(ctx, s, replay.Request{Filter: f, Rate: 200, By: "soak"}), sender.ErrRetention, sender.ErrNotFound)
 }
 
-func (c *cycle) replayAll(ctx context.Context, s *slot, n sender.NewReplay) error {
+func (c *cycle) replayAll(ctx context.Context, s *slot, n replay.Request) error {
 	s.mu.Lock()
 	s.replays = append(s.replays, span{what: string(n.Filter.Status), from: time.Now()})
 	at := len(s.replays) - 1

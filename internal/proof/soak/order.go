@@ -1,6 +1,9 @@
 package soak
 
-import "github.com/surehook/surehook/sender"
+import (
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+)
 
 // order knows which versions were attempted at the slots. A first attempt is overtaken
 // if a later version of its object was attempted before. That must never happen,
@@ -49,7 +52,7 @@ func (w *witness) attempted(slot string, c *content, signed int64) {
 
 // unheard notes the deliveries of a claim whose answer does not arrive. They are given
 // back, and attempted when others behind them may have been.
-func (w *witness) unheard(claimed []sender.Claimed) {
+func (w *witness) unheard(claimed []dispatch.Claimed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range claimed {

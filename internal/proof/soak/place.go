@@ -18,12 +18,12 @@ import (
 	dedupsqlite "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 	jobspostgres "github.com/surehook/surehook/sender/jobs/postgres"
 	jobssqlite "github.com/surehook/surehook/sender/jobs/sqlite"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sqlite"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 // SQLite and Postgres are the stores.
@@ -211,7 +211,7 @@ func column[T any](ctx context.Context, b *base, query string, args ...any) (val
 
 // sendingStore has the methods that sender/sqlite and sender/postgres share.
 type sendingStore interface {
-	sender.Store[*sql.Tx]
+	storetest.Store[*sql.Tx]
 	Migrate(ctx context.Context) error
 }
 

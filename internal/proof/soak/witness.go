@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
@@ -162,7 +163,7 @@ func (w *witness) note(p *post, change func(p *post)) {
 }
 
 // recorded is called by the dispatchers' hooks.
-func (w *witness) recorded(r *sender.Recorded) {
+func (w *witness) recorded(r *dispatch.Recorded) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.ids[r.Event.ID]

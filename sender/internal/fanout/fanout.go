@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -48,7 +49,7 @@ type Plan struct {
 	Waiting int    // how many candidates wait for others
 	More    bool   // something remains
 
-	p     sender.ExpandParams
+	p     dispatch.ExpandParams
 	added int
 	made  int                    // of the small ones
 	large []Make                 // with the deliveries that are not made yet
@@ -57,7 +58,7 @@ type Plan struct {
 
 // New begins a plan. If p does not bound Whole and Part, an event is expanded whole if
 // one call has room for it.
-func New(p sender.ExpandParams) *Plan {
+func New(p dispatch.ExpandParams) *Plan {
 	if p.Whole <= 0 {
 		p.Whole = p.Deliveries
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
@@ -15,7 +16,7 @@ func event(count int, about string) *fanout.Candidate {
 	return &fanout.Candidate{Count: count, All: true, Object: func() (sender.Object, error) { return sender.Object{ID: about}, nil }}
 }
 
-func planned(t *testing.T, p sender.ExpandParams, all ...*fanout.Candidate) *fanout.Plan {
+func planned(t *testing.T, p dispatch.ExpandParams, all ...*fanout.Candidate) *fanout.Plan {
 	t.Helper()
 	plan := fanout.New(p)
 	for _, c := range all {
@@ -30,10 +31,10 @@ func planned(t *testing.T, p sender.ExpandParams, all ...*fanout.Candidate) *fan
 }
 
 func TestPlan(t *testing.T) {
-	p := sender.ExpandParams{Events: 10, Deliveries: 20, Whole: 5, Part: 8}
+	p := dispatch.ExpandParams{Events: 10, Deliveries: 20, Whole: 5, Part: 8}
 	type makes = []fanout.Make
 	for name, c := range map[string]struct {
-		p       sender.ExpandParams
+		p       dispatch.ExpandParams
 		all     []*fanout.Candidate
 		want    makes
 		waiting int
@@ -43,16 +44,16 @@ func TestPlan(t *testing.T) {
 		"small ones": {p: p, all: []*fanout.Candidate{event(5, "a"), event(0, "a"), event(1, "b")}, want: makes{{0, 5}, {1, 0}, {2, 1}}},
 		"as many as there is room for": {p: p, more: true, want: makes{{0, 5}, {1, 5}, {2, 5}, {3, 5}},
 			all: []*fanout.Candidate{event(5, "a"), event(5, "a"), event(5, "a"), event(5, "a"), event(1, "a")}},
-		"events are bounded":  {p: sender.ExpandParams{Events: 1, Deliveries: 20}, all: []*fanout.Candidate{event(1, "a"), event(1, "b")}, want: makes{{0, 1}}, more: true},
+		"events are bounded":  {p: dispatch.ExpandParams{Events: 1, Deliveries: 20}, all: []*fanout.Candidate{event(1, "a"), event(1, "b")}, want: makes{{0, 1}}, more: true},
 		"a large one":         {p: p, all: []*fanout.Candidate{event(100, "a")}, want: makes{{0, 8}}, more: true},
 		"beside small ones":   {p: p, all: []*fanout.Candidate{event(100, "a"), event(3, "b"), event(1, "c")}, want: makes{{0, 4}, {1, 3}, {2, 1}}, more: true},
 		"at least a quarter":  {p: p, all: []*fanout.Candidate{event(5, "b"), event(5, "c"), event(100, "a")}, want: makes{{0, 5}, {1, 5}, {2, 2}}, more: true},
 		"the same object":     {p: p, all: []*fanout.Candidate{event(100, "a"), event(1, "a"), event(1, "b")}, want: makes{{0, 7}, {2, 1}}, waiting: 1, more: true},
 		"a share each":        {p: p, all: []*fanout.Candidate{event(6, "a"), event(100, "b"), event(100, "a")}, want: makes{{0, 4}, {1, 4}}, waiting: 1, more: true},
-		"what one leaves":     {p: sender.ExpandParams{Deliveries: 20, Events: 9, Whole: 1, Part: 8}, all: []*fanout.Candidate{event(2, "a"), event(100, "b")}, want: makes{{0, 2}, {1, 6}}, more: true},
-		"no share":            {p: sender.ExpandParams{Deliveries: 20, Events: 9, Whole: 1, Part: 1}, all: []*fanout.Candidate{event(9, "a"), event(9, "b")}, want: makes{{0, 1}}, waiting: 1, more: true},
-		"nothing said":        {p: sender.ExpandParams{Deliveries: 3, Events: 9}, all: []*fanout.Candidate{event(2, "a"), event(9, "b")}, want: makes{{0, 2}, {1, 1}}, more: true},
-		"more than a call":    {p: sender.ExpandParams{Deliveries: 3, Events: 9, Whole: 9, Part: 9}, all: []*fanout.Candidate{event(7, "a"), event(1, "b")}, want: makes{{0, 7}}, more: true},
+		"what one leaves":     {p: dispatch.ExpandParams{Deliveries: 20, Events: 9, Whole: 1, Part: 8}, all: []*fanout.Candidate{event(2, "a"), event(100, "b")}, want: makes{{0, 2}, {1, 6}}, more: true},
+		"no share":            {p: dispatch.ExpandParams{Deliveries: 20, Events: 9, Whole: 1, Part: 1}, all: []*fanout.Candidate{event(9, "a"), event(9, "b")}, want: makes{{0, 1}}, waiting: 1, more: true},
+		"nothing said":        {p: dispatch.ExpandParams{Deliveries: 3, Events: 9}, all: []*fanout.Candidate{event(2, "a"), event(9, "b")}, want: makes{{0, 2}, {1, 1}}, more: true},
+		"more than a call":    {p: dispatch.ExpandParams{Deliveries: 3, Events: 9, Whole: 9, Part: 9}, all: []*fanout.Candidate{event(7, "a"), event(1, "b")}, want: makes{{0, 7}}, more: true},
 		"not all of it known": {p: p, all: []*fanout.Candidate{{Count: 3}}, want: makes{{0, 3}}, more: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestPlan(t *testing.T) {
 
 // To tell a large event, and to make a part of it, one more than either must be known.
 func TestLook(t *testing.T) {
-	for _, p := range []sender.ExpandParams{{Whole: 5, Part: 8}, {Whole: 8, Part: 5}, {Deliveries: 8}} {
+	for _, p := range []dispatch.ExpandParams{{Whole: 5, Part: 8}, {Whole: 8, Part: 5}, {Deliveries: 8}} {
 		require.Equal(t, 9, fanout.New(p).Look())
 	}
 }
@@ -77,7 +78,7 @@ func TestFewAreBegun(t *testing.T) {
 	for i := range 2 * fanout.Begun {
 		all = append(all, event(1000, string(rune('a'+i))))
 	}
-	plan := planned(t, sender.ExpandParams{Events: 100, Deliveries: 1000, Whole: 10, Part: 100}, all...)
+	plan := planned(t, dispatch.ExpandParams{Events: 100, Deliveries: 1000, Whole: 10, Part: 100}, all...)
 	require.Len(t, plan.Makes, fanout.Begun)
 	require.Equal(t, fanout.Begun, plan.Waiting)
 }
@@ -89,7 +90,7 @@ func TestObjects(t *testing.T) {
 		asked++
 		return sender.Object{}, failed
 	}}
-	plan := planned(t, sender.ExpandParams{Events: 10, Deliveries: 10}, c, c)
+	plan := planned(t, dispatch.ExpandParams{Events: 10, Deliveries: 10}, c, c)
 	require.Zero(t, asked)
 	_, err := plan.Add(event(100, "a"))
 	require.NoError(t, err)

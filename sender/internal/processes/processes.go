@@ -5,17 +5,17 @@ package processes
 import (
 	"sync/atomic"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // Known has the processes that the store read last. The zero value has none. It is safe
 // for concurrent use.
 type Known struct {
-	all atomic.Pointer[[]sender.Presence]
+	all atomic.Pointer[[]dispatch.Presence]
 }
 
 // Know remembers the processes that were read, unless err is set. It keeps the slice.
-func (k *Known) Know(all []sender.Presence, err error) {
+func (k *Known) Know(all []dispatch.Presence, err error) {
 	if err == nil {
 		k.all.Store(&all)
 	}

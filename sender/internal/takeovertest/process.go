@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const (
@@ -40,7 +41,7 @@ func keys() (*sender.Keys, error) {
 // Child dispatches, and does not return, if this process was started to do that; else
 // it returns at once. open opens the store at a place that [Killed] or [Stopped] was
 // given.
-func Child(open func(place string) (sender.DispatchStore, error)) {
+func Child(open func(place string) (dispatch.Store, error)) {
 	name := os.Getenv(nameVariable)
 	if name == "" {
 		return
@@ -49,14 +50,14 @@ func Child(open func(place string) (sender.DispatchStore, error)) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
 	}()
-	if err := dispatch(name, os.Getenv(placeVariable), open); err != nil {
+	if err := runDispatcher(name, os.Getenv(placeVariable), open); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func dispatch(name, place string, open func(place string) (sender.DispatchStore, error)) error {
+func runDispatcher(name, place string, open func(place string) (dispatch.Store, error)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	store, err := open(place)
@@ -67,10 +68,10 @@ func dispatch(name, place string, open func(place string) (sender.DispatchStore,
 	if err != nil {
 		return err
 	}
-	d, err := sender.NewDispatcher(store, k, &sender.DispatcherConfig{
+	d, err := dispatch.New(store, k, &dispatch.Config{
 		UserAgent: name, Timeout: timeout, Slots: 16, Network: sender.Network{AllowPrivateNetworks: true},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Hooks: sender.Hooks{Recorded: func(_ context.Context, r *sender.Recorded) {
+		Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) {
 			if r.Lost {
 				fmt.Println(lost)
 			}

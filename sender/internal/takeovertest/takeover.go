@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/storetest"
 )
 
 const (
@@ -19,7 +22,7 @@ const (
 
 // world is a store, an endpoint that all events go to, and processes that dispatch.
 type world[Tx any] struct {
-	store sender.Store[Tx]
+	store storetest.Store[Tx]
 	place string
 	*endpoint
 }
@@ -28,7 +31,7 @@ type world[Tx any] struct {
 // hang.
 const first, second = "first", "second"
 
-func newWorld[Tx any](t *testing.T, store sender.Store[Tx], place string) *world[Tx] {
+func newWorld[Tx any](t *testing.T, store storetest.Store[Tx], place string) *world[Tx] {
 	t.Helper()
 	w := &world[Tx]{store, place, newEndpoint(t)}
 	k, err := keys()
@@ -57,7 +60,7 @@ func (w *world[Tx]) publish(t *testing.T, n int) {
 // deliveries returns all of them, with their attempts.
 func (w *world[Tx]) deliveries(t *testing.T) []sender.Delivery {
 	t.Helper()
-	list, _, err := w.store.Deliveries(context.Background(), sender.DeliveryQuery{Limit: 200})
+	list, _, err := w.store.Deliveries(context.Background(), history.DeliveryQuery{Limit: 200})
 	noError(t, err)
 	for i := range list {
 		list[i], err = w.store.Delivery(context.Background(), list[i].ID)
@@ -143,7 +146,7 @@ func (w *world[Tx]) nobody(t *testing.T) {
 
 // Killed kills a process while its attempts hang, and tests that another one takes
 // over. Other processes open the store at place.
-func Killed[Tx any](t *testing.T, store sender.Store[Tx], place string) {
+func Killed[Tx any](t *testing.T, store storetest.Store[Tx], place string) {
 	w := newWorld(t, store, place)
 	p := w.holding(t)
 	p.kill(t)
@@ -158,7 +161,7 @@ func Killed[Tx any](t *testing.T, store sender.Store[Tx], place string) {
 // Stopped stops a process while its attempts hang, lets it go on once another one has
 // taken over, and tests that its late results change nothing. Other processes open the
 // store at place.
-func Stopped[Tx any](t *testing.T, store sender.Store[Tx], place string) {
+func Stopped[Tx any](t *testing.T, store storetest.Store[Tx], place string) {
 	w := newWorld(t, store, place)
 	p := w.holding(t)
 	w.stop(t, p)
@@ -196,7 +199,7 @@ func (w *world[Tx]) stop(t *testing.T, p *process) {
 	for {
 		p.signal(t, syscall.SIGSTOP)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err := w.store.Leave(ctx, sender.Presence{Process: 1, Beat: 1}) // it writes, and changes nothing
+		err := w.store.Leave(ctx, dispatch.Presence{Process: 1, Beat: 1}) // it writes, and changes nothing
 		cancel()
 		if err == nil {
 			return

@@ -1,0 +1,5 @@
+package scenario_test
+
+func crashDSN(path string) string {
+	return "file:" + path + "?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(20000)&_txlock=immediate"
+}

@@ -1,0 +1,182 @@
+package dispatch_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// blindStore claims without events, as a store does whose connection breaks between the
+// commit of a claim and its events.
+type blindStore struct {
+	dispatch.Store
+	fail    atomic.Int64         // so many calls of Payloads fail
+	without func(id string) bool // the event is not there
+	ids     sync.Map             // events, by number
+	calls   atomic.Int64
+}
+
+func (s *blindStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	c, err := s.Store.RecordAndClaim(ctx, b)
+	for i := range c.Claimed {
+		cl := &c.Claimed[i]
+		s.ids.Store(cl.Key.Event, cl.Event.ID)
+		cl.Body, cl.Event = nil, sender.EventInfo{}
+	}
+	return c, err
+}
+
+func (s *blindStore) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
+	s.calls.Add(1)
+	if s.fail.Add(-1) >= 0 {
+		return nil, bedtest.ErrAway
+	}
+	all, err := s.Store.Payloads(ctx, events)
+	for no := range all {
+		if id, _ := s.ids.Load(no); s.without != nil && s.without(id.(string)) {
+			delete(all, no)
+		}
+	}
+	return all, err
+}
+
+// Claims whose events could not be read are attempted once they can be.
+func TestClaimsWithoutEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		endpoint := sendertest.NewRoundTripper()
+		b.Subscribe("sub_a", "http://endpoint/")
+		store := &blindStore{Store: b.Store}
+		store.fail.Store(3)
+		log := &bedtest.LockedLog{}
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Logger: slog.New(slog.NewTextHandler(log, nil))}))
+		ref := b.Publish("sub_a")
+		time.Sleep(10 * time.Second)
+		d := b.Delivery()
+		require.Equal(t, sender.StatusDelivered, d.Status)
+		require.Len(t, d.Attempts, 1, "the claim stands")
+		require.Len(t, endpoint.Requests(), 1)
+		require.Equal(t, ref.ID, endpoint.Requests()[0].Header.Get("Webhook-Id"))
+		require.JSONEq(t, string(d.Body), string(endpoint.Requests()[0].Body))
+		require.Contains(t, log.String(), "reading the events of claims: the database is away")
+	})
+}
+
+// A stop gives claims back whose events could not be read.
+func TestClaimsWithoutEventsAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		store := &blindStore{Store: b.Store}
+		store.fail.Store(1 << 40)
+		stop := b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		b.Publish("sub_a")
+		time.Sleep(10 * time.Second)
+		require.True(t, b.Delivery().InFlight)
+		require.NoError(t, stop())
+		d := b.Delivery()
+		require.False(t, d.InFlight)
+		require.Empty(t, d.Attempts)
+
+		_, err := b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}).RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
+	})
+}
+
+// A delivery whose event is not there is put off and told of; the others are made.
+func TestEventThatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		endpoint := sendertest.NewRoundTripper()
+		b.Subscribe("sub_a", "http://endpoint/")
+		b.Subscribe("sub_b", "http://endpoint/")
+		gone := b.Publish("sub_a").ID
+		var back atomic.Bool
+		store := &blindStore{Store: b.Store, without: func(id string) bool { return id == gone && !back.Load() }}
+		log := &bedtest.LockedLog{}
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Logger: slog.New(slog.NewTextHandler(log, nil))}))
+		for range 3 {
+			b.Publish("sub_b")
+		}
+		time.Sleep(30 * time.Second)
+		require.Len(t, endpoint.Requests(), 3)
+		require.Contains(t, log.String(), "since its event cannot be read")
+		require.LessOrEqual(t, store.calls.Load(), int64(10), "it is put off")
+		back.Store(true)
+		time.Sleep(2 * time.Minute)
+		require.Len(t, endpoint.Requests(), 4)
+	})
+}
+
+// A dispatcher holds no more of bodies than it may, and one for all deliveries of an
+// event.
+func TestBodiesAreBounded(t *testing.T) {
+	const subscriptions, size = 20, 10 << 10
+	for name, c := range map[string]struct {
+		everyone bool // one event for all; otherwise one for each
+		flying   int  // attempts at a time
+	}{"an event for each": {false, 4}, "one for all": {true, subscriptions}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := bedtest.New(t)
+				event := sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Data: []byte(`"` + strings.Repeat("x", size) + `"`)}
+				for i := range subscriptions {
+					b.Subscribe("sub_"+strconv.Itoa(i), "http://endpoint/")
+				}
+				for i := range subscriptions {
+					if event.Subscriber = "sub_" + strconv.Itoa(i); c.everyone {
+						event.Subscriber = ""
+					}
+					if !c.everyone || i == 0 {
+						_, err := b.Pub.Publish(t.Context(), event)
+						require.NoError(t, err)
+					}
+				}
+				var flying atomic.Int64
+				answer := make(chan struct{})
+				endpoint := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+					flying.Add(1)
+					<-answer
+					return &http.Response{StatusCode: 204, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+				})
+				b.Start(b.DispatcherOn(b.Store, dispatch.Config{UnguardedTransport: endpoint, BodyBytes: 4*size + 3000}))
+				time.Sleep(500 * time.Millisecond)
+				require.EqualValues(t, c.flying, flying.Load())
+				close(answer)
+				time.Sleep(10 * time.Second)
+				require.EqualValues(t, subscriptions, flying.Load(), "what had no room goes later")
+				list, _, err := b.History.Deliveries(t.Context(), history.DeliveryQuery{Status: sender.StatusDelivered, Limit: 100})
+				require.NoError(t, err)
+				require.Len(t, list, subscriptions)
+			})
+		})
+	}
+}
+
+// A body that is larger than all that a dispatcher may hold goes alone.
+func TestBodyLargerThanTheBound(t *testing.T) {
+	b := bedtest.New(t)
+	b.Subscribe("sub_a", "http://endpoint/")
+	for range 5 {
+		b.Publish("sub_a")
+	}
+	stats, err := b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), BodyBytes: 1}).RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 5, stats.Delivered)
+}

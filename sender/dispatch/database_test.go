@@ -1,0 +1,94 @@
+package dispatch_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// brokenStore fails as told.
+type brokenStore struct {
+	dispatch.Store
+	failChecks  atomic.Int64 // so many checks fail
+	failRecords atomic.Int64 // so many batches with results fail
+	after       bool         // they fail after the commit
+}
+
+func (s *brokenStore) Check(ctx context.Context) error {
+	if s.failChecks.Add(-1) >= 0 {
+		return bedtest.ErrAway
+	}
+	return s.Store.Check(ctx)
+}
+
+func (s *brokenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	if len(b.Results) > 0 && s.failRecords.Add(-1) >= 0 {
+		if s.after {
+			if _, err := s.Store.RecordAndClaim(ctx, b); err != nil {
+				return dispatch.Claims{}, err
+			}
+		}
+		return dispatch.Claims{}, bedtest.ErrAway
+	}
+	return s.Store.RecordAndClaim(ctx, b)
+}
+
+// A database that fails loses no result, and costs no second POST while the
+// lease lasts.
+func TestDatabaseFailsWhileRecording(t *testing.T) {
+	for name, after := range map[string]bool{"before the commit": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := bedtest.New(t)
+				endpoint := sendertest.NewRoundTripper()
+				b.Subscribe("sub_a", "http://endpoint/")
+				store := &brokenStore{Store: b.Store, after: after}
+				store.failRecords.Store(4)
+				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint}))
+				b.Publish("sub_a")
+				time.Sleep(time.Minute)
+				require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
+				require.Len(t, b.Delivery().Attempts, 1)
+				require.Len(t, endpoint.Requests(), 1)
+				require.Negative(t, store.failRecords.Load(), "it did fail")
+			})
+		})
+	}
+}
+
+// A dispatcher that starts while its database is away begins when it is there.
+func TestDatabaseAwayAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		b.Publish("sub_a")
+		store := &brokenStore{Store: b.Store}
+		store.failChecks.Store(1)
+		d := b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()})
+		_, err := d.RunOnce(t.Context())
+		require.ErrorIs(t, err, bedtest.ErrAway, "one that is to do what is due now does not wait")
+
+		store.failChecks.Store(10)
+		stop := b.Start(d)
+		time.Sleep(time.Minute)
+		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
+		require.NoError(t, stop())
+
+		store.failChecks.Store(1 << 40)
+		stop = b.Start(d)
+		time.Sleep(time.Minute)
+		require.Greater(t, store.failChecks.Load(), int64(1<<40-30), "it leaves the database alone for longer and longer")
+		began := time.Now()
+		require.NoError(t, stop())
+		require.Zero(t, time.Since(began), "it ends while it waits")
+	})
+}

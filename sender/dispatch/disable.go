@@ -1,0 +1,53 @@
+package dispatch
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// A subscription is neither warned of nor disabled before it has failed so often.
+const disableStreak = 5
+
+// Shares of Policy.DisableAfter, in percent, at which an owner is warned. The
+// highest comes first: of those passed at once, it alone is told.
+var warnAt = [...]int{90, 75, 50}
+
+// warn adds to the decision on a failure that its subscription is disabled, or
+// that its owner is warned.
+func (p Policy) warn(d *Decision, r Result, now time.Time) {
+	h, after := &d.Health, cmp.Or(p.DisableAfter, defaultDisableAfter)
+	if after < 0 || h.Streak < disableStreak {
+		return
+	}
+	failing, chance := now.Sub(h.FailingSince), after/10 // chance is what its owner has after the last warning
+	told := fmt.Sprintf("it has been failing for %v: %d attempts without a success, the last one: %s",
+		failing.Truncate(time.Second), h.Streak, failure(r))
+	percent := passed(failing, after)
+	switch {
+	case percent > h.Warned:
+		h.Warned, h.WarnedAt = percent, now
+		ends := fmt.Sprintf("After %v it is disabled", after)
+		if failing+chance > after {
+			ends = fmt.Sprintf("If that goes on for %v it is disabled", chance)
+		}
+		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeFailing, Percent: percent, Detail: told + ". " + ends})
+	case failing >= after && now.Sub(h.WarnedAt) >= chance:
+		// A store drops both if the subscription is not active any more.
+		d.Disable = told
+		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDisabled, Detail: told})
+	}
+}
+
+// passed is the highest share of the time, in percent, at which an owner is warned and
+// that has passed; 0: none has.
+func passed(failing, after time.Duration) int {
+	for _, percent := range warnAt {
+		if float64(failing) >= float64(after)*float64(percent)/100 {
+			return percent
+		}
+	}
+	return 0
+}

@@ -1,0 +1,249 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// Subscriptions that hang, crawl, refuse, flap or pile up do not delay another: the
+// healthy one's median and 99th percentile, from the commit to the POST, stay within
+// 1.2 times what they are alone. A step that the others keep the dispatcher at work with
+// may be under way at the commit, and is waited for.
+func TestIsolationInVirtualTime(t *testing.T) {
+	hang := sendertest.Hang()
+	crawl := sendertest.Delay(9*time.Second, sendertest.Status(200))
+	fast := sendertest.Delay(20*time.Millisecond, sendertest.Status(200))
+	up := sendertest.Delay(200*time.Millisecond, sendertest.Status(200))
+	for _, c := range []struct {
+		name        string
+		subscribers int
+		each        int // subscriptions
+		events      int // for each subscriber, at once, as the measurement begins
+		before      sendertest.Step
+		step        sendertest.Step
+		busy        bool // there is work all the time
+	}{
+		{"three hundred hanging endpoints of one subscriber", 1, 300, 20, hang, hang, false},
+		{"a thousand subscribers with one hanging endpoint each", 1000, 1, 20, hang, hang, false},
+		{"a thousand that answer 200 after nine seconds", 1000, 1, 5, crawl, crawl, false},
+		{"a hundred proven ones that begin to hang together", 100, 1, 20, fast, hang, false},
+		{"twenty with a backlog that hang for five seconds of every ten", 20, 1, 3000, up, flapping(up, hang), true},
+		{"twenty with a backlog that fail for five seconds of every ten", 20, 1, 3000, up, flapping(up, sendertest.Delay(900*time.Millisecond, sendertest.Status(500))), true},
+		{"a backlog of twenty thousand", 1, 1, 20_000, up, up, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var alone, beside [2]time.Duration // the median and the 99th percentile
+			for _, others := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					b := bedtest.New(t)
+					world := newHosts()
+					world.set("healthy", fast)
+					b.Subscribe("sub_healthy", "http://healthy/")
+					b.Start(b.DispatcherOn(costly{b.Store}, dispatch.Config{UnguardedTransport: world}))
+					for range 10 { // earns its places
+						b.Publish("sub_healthy")
+						time.Sleep(time.Second)
+					}
+					if others {
+						world.set("other", c.before)
+						for i := range c.subscribers {
+							for range c.each {
+								b.Subscribe(fmt.Sprintf("sub_%d", i), "http://other/")
+							}
+							b.Publish(fmt.Sprintf("sub_%d", i))
+						}
+						time.Sleep(10 * time.Second)
+						world.set("other", c.step)
+						for i := range c.subscribers {
+							for range c.events {
+								b.Publish(fmt.Sprintf("sub_%d", i))
+							}
+						}
+					}
+					if c.busy && others { // who flaps was found out
+						time.Sleep(time.Minute)
+					}
+					var took []time.Duration
+					for i := range 300 {
+						took = append(took, world.latency("healthy", func() { b.Publish("sub_healthy") }))
+						time.Sleep(100*time.Millisecond + time.Duration(i%59)*3271*time.Microsecond) // at any moment of a step, and between two
+					}
+					slices.Sort(took)
+					if of := [...]time.Duration{took[len(took)/2], took[len(took)*99/100]}; others {
+						beside = of
+					} else {
+						alone = of
+					}
+				})
+			}
+			t.Logf("from the commit to the POST, median and p99: %v alone, %v beside them", alone, beside)
+			require.LessOrEqual(t, beside[0], alone[0]*12/10, "median")
+			require.LessOrEqual(t, beside[1], alone[1]*12/10+stepCost, "99th percentile")
+		})
+	}
+}
+
+// Many first attempts do not begin at once where others are at work, whom they would
+// delay; where nobody is they do.
+func TestFirstAttemptsAreSpread(t *testing.T) {
+	most := func(t *testing.T, beside bool) (most int) {
+		synctest.Test(t, func(t *testing.T) {
+			b := bedtest.New(t)
+			world := newHosts()
+			world.set("healthy", sendertest.Status(200))
+			world.set("other", sendertest.Hang())
+			b.Subscribe("sub_healthy", "http://healthy/")
+			claims := &claimSizes{Store: b.Store}
+			b.Start(b.DispatcherOn(claims, dispatch.Config{UnguardedTransport: world}))
+			for range 2 { // the first one proves it
+				if beside {
+					b.Publish("sub_healthy")
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+			claims.most.Store(0)
+			var events []sender.Event
+			for i := range 32 {
+				to := fmt.Sprintf("sub_%d", i)
+				b.Subscribe(to, "http://other/")
+				events = append(events, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: to}, Subscriber: to})
+			}
+			_, err := b.Pub.PublishMany(t.Context(), events)
+			require.NoError(t, err)
+			time.Sleep(100 * time.Millisecond)
+			require.Len(t, world.came["other"], 32, "all have begun soon")
+			most = int(claims.most.Load())
+		})
+		return most
+	}
+	require.Equal(t, 32, most(t, false))
+	require.LessOrEqual(t, most(t, true), 12)
+}
+
+// claimSizes notes the largest claim.
+type claimSizes struct {
+	dispatch.Store
+	most atomic.Int64
+}
+
+func (c *claimSizes) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	out, err := c.Store.RecordAndClaim(ctx, b)
+	c.most.Store(max(c.most.Load(), int64(len(out.Claimed))))
+	return out, err
+}
+
+// The first delivery of a new subscriber does not wait for those who fail.
+func TestNewSubscriptionsDoNotWaitForFailingOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		world := newHosts()
+		world.set("other", sendertest.Hang())
+		for i := range 500 {
+			b.Subscribe(fmt.Sprintf("sub_%d", i), "http://other/")
+			b.Publish(fmt.Sprintf("sub_%d", i))
+		}
+		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: world}))
+		time.Sleep(5 * time.Minute) // each has had its first timeout, and is on probation now
+		world.set("new", sendertest.Status(200))
+		b.Subscribe("sub_new", "http://new/")
+		require.Less(t, world.latency("new", func() { b.Publish("sub_new") }), 100*time.Millisecond)
+	})
+}
+
+// flapping plays one step for five seconds, then another one, by turns.
+func flapping(up, down sendertest.Step) sendertest.Step {
+	return sendertest.Func(func(w http.ResponseWriter, r *http.Request) {
+		step := up
+		if time.Now().Unix()%10 >= 5 {
+			step = down
+		}
+		answer, err := sendertest.NewRoundTripper(step).RoundTrip(r)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(answer.StatusCode)
+	})
+}
+
+// costly is a store whose transactions take their time, as those of a database do.
+type costly struct{ dispatch.Store }
+
+const (
+	expandCost = time.Millisecond
+	recordCost = 2 * time.Millisecond
+	stepCost   = expandCost + recordCost
+)
+
+func (c costly) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
+	time.Sleep(expandCost)
+	return c.Store.Expand(ctx, p)
+}
+
+func (c costly) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	time.Sleep(recordCost)
+	return c.Store.RecordAndClaim(ctx, b)
+}
+
+func (c costly) Release(ctx context.Context, rs []dispatch.Release) error {
+	time.Sleep(time.Millisecond)
+	return c.Store.Release(ctx, rs)
+}
+
+// hosts plays a step for each host.
+type hosts struct {
+	mu     sync.Mutex
+	played map[string]*sendertest.RoundTripper
+	came   map[string]chan time.Time
+}
+
+func newHosts() *hosts {
+	return &hosts{played: map[string]*sendertest.RoundTripper{}, came: map[string]chan time.Time{}}
+}
+
+func (h *hosts) set(host string, step sendertest.Step) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.came[host] == nil {
+		h.came[host] = make(chan time.Time, 1_000_000)
+		h.played[host] = sendertest.NewRoundTripper(step)
+		return
+	}
+	h.played[host].Set(step)
+}
+
+// latency is how long it takes from a publish to the host's next request.
+func (h *hosts) latency(host string, publish func()) time.Duration {
+	h.mu.Lock()
+	came := h.came[host]
+	h.mu.Unlock()
+	for len(came) > 0 { // those of before
+		<-came
+	}
+	began := time.Now()
+	publish()
+	return (<-came).Sub(began)
+}
+
+func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
+	host := strings.TrimSuffix(r.URL.Host, ":80")
+	h.mu.Lock()
+	came, played := h.came[host], h.played[host]
+	h.mu.Unlock()
+	came <- time.Now()
+	return played.RoundTrip(r)
+}

@@ -1,0 +1,82 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// lostAnswerStore commits a claim, and loses the answer, when it is asked to.
+type lostAnswerStore struct {
+	dispatch.Store
+	lose func(c dispatch.Claims) bool
+}
+
+func (s *lostAnswerStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	c, err := s.Store.RecordAndClaim(ctx, b)
+	if err == nil && s.lose(c) {
+		return dispatch.Claims{}, errors.New("the connection is gone")
+	}
+	return c, err
+}
+
+// What a process has claimed without knowing it does not wait for the end of the lease,
+// and no attempt of it is counted: where there is no other process, if the process was
+// known before, and if it holds something else all the time.
+func TestClaimWhoseAnswerWasLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		nth  int64
+		busy bool
+	}{"the first": {1, false}, "a later one": {2, false}, "of one that is busy": {2, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := bedtest.New(t)
+				b.Subscribe("sub_a", "http://endpoint/")
+				b.Subscribe("sub_slow", "http://slow/")
+				var claims atomic.Int64
+				store := &lostAnswerStore{b.Store, func(claimed dispatch.Claims) bool {
+					return len(claimed.Claimed) > 0 && claims.Add(int64(len(claimed.Claimed))) == c.nth
+				}}
+				fast, slow := sendertest.NewRoundTripper(), sendertest.NewRoundTripper(sendertest.Delay(9*time.Second, sendertest.Status(200)))
+				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Host == "slow" {
+						return slow.RoundTrip(r)
+					}
+					return fast.RoundTrip(r)
+				})}))
+				published := c.nth
+				if c.busy {
+					b.Publish("sub_slow")
+					time.Sleep(200 * time.Millisecond)
+					published--
+				}
+				for range published {
+					b.Publish("sub_a")
+					time.Sleep(200 * time.Millisecond)
+				}
+				time.Sleep(3 * time.Second)
+				list, _, err := b.Store.Deliveries(t.Context(), history.DeliveryQuery{Status: sender.StatusDelivered})
+				require.NoError(t, err)
+				require.Len(t, list, int(published))
+				for _, d := range list {
+					d, err := b.Store.Delivery(t.Context(), d.ID)
+					require.NoError(t, err)
+					require.Len(t, d.Attempts, 1)
+				}
+				require.EqualValues(t, c.nth+1, claims.Load())
+			})
+		})
+	}
+}

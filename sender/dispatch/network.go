@@ -1,0 +1,92 @@
+package dispatch
+
+import "time"
+
+const (
+	// Our own network is taken to be down when so many hosts of so many subscribers
+	// failed at connecting within networkWindow and nobody answered meanwhile.
+	networkHosts       = 5
+	networkSubscribers = 3
+	networkWindow      = time.Minute
+
+	// networkForget is how long nothing may have failed at connecting until that
+	// the network was down is no longer believed: dispatchers can rest for hours.
+	networkForget = 15 * time.Minute
+)
+
+// networkWatch tells from what attempts meet whether our own network is down.
+// It is plain bookkeeping: no clock, no locks. It remembers the last few hosts and
+// subscribers only.
+type networkWatch struct {
+	hosts, subscribers recent
+	first              time.Time // failure at connecting since which nobody has answered; zero: none
+	last               time.Time // failure at connecting; zero: none
+	answered           time.Time // the last failure at connecting that an answer followed
+	isDown             bool
+}
+
+// observe takes in how an attempt ended: it failed at connecting, or somebody
+// answered, or neither.
+func (w *networkWatch) observe(host, subscriber string, failed, answered bool, now time.Time) {
+	switch {
+	case answered:
+		*w = networkWatch{hosts: w.hosts[:0], subscribers: w.subscribers[:0], last: w.last, answered: w.last}
+	case failed:
+		w.expire(now)
+		if w.first.IsZero() || !w.isDown && now.Sub(w.last) > networkWindow {
+			w.first = now
+		}
+		w.last = now
+		w.hosts = w.hosts.add(host, networkHosts, now)
+		w.subscribers = w.subscribers.add(subscriber, networkSubscribers, now)
+		// Who fails all the time while others answer is no evidence, however often it
+		// does so between two answers.
+		alone := w.answered.IsZero() || now.Sub(w.answered) > networkWindow
+		w.isDown = w.isDown || alone && w.hosts.within(networkHosts, now) && w.subscribers.within(networkSubscribers, now)
+	}
+}
+
+// down reports whether the network is down. Once it is, one answer ends it.
+func (w *networkWatch) down(now time.Time) bool {
+	w.expire(now)
+	return w.isDown
+}
+
+// since is the first failure of those that made the network be down.
+func (w *networkWatch) since() time.Time { return w.first }
+
+func (w *networkWatch) expire(now time.Time) {
+	if w.isDown && now.Sub(w.last) > networkForget {
+		*w = networkWatch{}
+	}
+}
+
+// recent lists different names, the one seen last first.
+type recent []seen
+
+type seen struct {
+	name string
+	at   time.Time
+}
+
+// add notes that a name was seen, and keeps at most the last most ones.
+func (r recent) add(name string, most int, now time.Time) recent {
+	for i := range r {
+		if r[i].name == name {
+			r = append(r[:i], r[i+1:]...)
+			break
+		}
+	}
+	if len(r) == most {
+		r = r[:most-1]
+	}
+	r = append(r, seen{})
+	copy(r[1:], r)
+	r[0] = seen{name, now}
+	return r
+}
+
+// within reports whether n names were seen within the window.
+func (r recent) within(n int, now time.Time) bool {
+	return len(r) >= n && now.Sub(r[n-1].at) <= networkWindow
+}

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package dispatch_test
+
+const withCgo = false

@@ -1,0 +1,126 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// shortLife dead-letters after one retry.
+func shortLife(t *testing.T) dispatch.Policy {
+	t.Helper()
+	schedule, err := backoff.Fixed(time.Minute)
+	require.NoError(t, err)
+	return dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: time.Minute, Jitter: backoff.None()}}
+}
+
+func TestNotifierIsToldUntilItAccepts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		s, _ := b.Subscribe("sub_a", "http://dead/")
+		var noticed bedtest.Noted[sender.Notice]
+		var when bedtest.Noted[time.Time]
+		stop := b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t),
+			Notifier: func(_ context.Context, n sender.Notice) error {
+				noticed.Add(n)
+				when.Add(time.Now())
+				switch len(noticed.List()) {
+				case 1:
+					return errors.New("the mail server is down")
+				case 2:
+					panic("it is broken")
+				}
+				return nil
+			},
+		}))
+		b.Publish("sub_a")
+		time.Sleep(time.Hour)
+		told, at := noticed.List(), when.List()
+		require.Len(t, told, 3, "until it accepts, and not after")
+		require.Equal(t, []time.Duration{10 * time.Second, 20 * time.Second},
+			[]time.Duration{at[1].Sub(at[0]).Truncate(10 * time.Second), at[2].Sub(at[1]).Truncate(10 * time.Second)}, "with growing pauses")
+		require.Equal(t, []any{sender.NoticeDeadLettered, "sub_a", s.ID, b.Delivery().ID}, []any{told[0].Kind, told[0].Subscriber, told[0].Subscription, told[0].Delivery})
+
+		list, _, err := b.History.Notices(t.Context(), history.NoticeQuery{Unread: true})
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.False(t, list[0].NotifiedAt.IsZero())
+		_, err = b.History.Acknowledge(t.Context(), list[0].ID, "sub_other")
+		require.ErrorIs(t, err, sender.ErrNotFound, "another's")
+		_, err = b.History.Acknowledge(t.Context(), list[0].ID, "sub_a")
+		require.NoError(t, err)
+		list, _, err = b.History.Notices(t.Context(), history.NoticeQuery{Unread: true})
+		require.NoError(t, err)
+		require.Empty(t, list)
+		require.NoError(t, stop())
+	})
+}
+
+// A dead letter is announced to its owner and to the operator, who ask for it, and to
+// nobody else; and the deliveries of that, which fail, too, raise no more of it.
+func TestNoticesAreEventsAndDoNotBreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://dead/")
+		asks := func(subscriber, url string) {
+			if _, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: subscriber}); err != nil {
+				require.ErrorIs(t, err, sender.ErrExists)
+			}
+			_, err := b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url, EventTypes: []string{"delivery.*", "subscription.*"}})
+			require.NoError(t, err)
+		}
+		asks("sub_a", "http://owner/")
+		asks("sub_b", "http://stranger/")
+		asks(sender.Operator, "http://operator/")
+		endpoint := sendertest.NewRoundTripper(sendertest.Answer(500, nil, ""))
+		var noticed bedtest.Noted[sender.Notice]
+		stop := b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: endpoint, Policy: shortLife(t),
+			Hooks: dispatch.Hooks{Noticed: func(_ context.Context, n sender.Notice) { noticed.Add(n) }},
+		}))
+		b.Publish("sub_a")
+		time.Sleep(24 * time.Hour)
+
+		hooked := noticed.List()
+		to := map[string]int{}
+		for _, r := range endpoint.Requests() {
+			to[r.URL.Host]++
+			if r.URL.Host == "dead" {
+				continue
+			}
+			var event struct {
+				Type   string
+				Object struct{ Type, ID string }
+				Data   struct {
+					Notice   string `json:"notice_id"`
+					Delivery string `json:"delivery_id"`
+					Detail   string
+				}
+			}
+			require.NoError(t, json.Unmarshal(r.Body, &event))
+			require.Equal(t, "delivery.dead_lettered", event.Type)
+			require.Equal(t, []string{"surehook.delivery", event.Data.Delivery}, []string{event.Object.Type, event.Object.ID})
+			require.Equal(t, hooked[0].ID, event.Data.Notice)
+			require.Equal(t, hooked[0].Detail, event.Data.Detail)
+		}
+		require.Equal(t, map[string]int{"dead": 2, "owner": 2, "operator": 2}, to)
+		require.Len(t, hooked, 1, "one notice of one dead letter")
+		list, _, err := b.History.Notices(t.Context(), history.NoticeQuery{})
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.NoError(t, stop())
+	})
+}

@@ -1,0 +1,92 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	noticesAtOnce = 20
+	notifyTimeout = time.Minute
+	// A notice of a process that was lost is given to another after this.
+	notifyLease = noticesAtOnce*notifyTimeout + time.Minute
+	notifyIdle  = 5 * time.Second
+)
+
+// notifying gives notices to the Notifier until ctx ends. It looks for new ones
+// when it is kicked, and now and then.
+func (d *Dispatcher) notifying(ctx context.Context, kicked <-chan struct{}) {
+	for ctx.Err() == nil {
+		n, err := d.notify(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.cfg.Logger.ErrorContext(ctx, "notices could not be read; they are tried again", "error", err)
+		}
+		if n == noticesAtOnce {
+			continue
+		}
+		timer := time.NewTimer(notifyIdle)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-kicked:
+		}
+		timer.Stop()
+	}
+}
+
+// notify gives one batch of notices to the Notifier, and returns how many there
+// were.
+func (d *Dispatcher) notify(ctx context.Context) (int, error) {
+	claimed, err := d.store.ClaimNotices(ctx, notifyLease, noticesAtOnce)
+	if err != nil {
+		return 0, err
+	}
+	for i := range claimed {
+		n := &claimed[i]
+		if err := d.tell(ctx, n.Notice); err != nil {
+			pause := notifyPause(n.Tries)
+			d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", pause)
+			err = d.store.PutOffNotice(ctx, n.ID, pause)
+			if err != nil {
+				return i, err
+			}
+			continue
+		}
+		// If this is lost it is told again when the lease ends.
+		if err := d.store.Notified(ctx, n.ID); err != nil {
+			return i, err
+		}
+	}
+	return len(claimed), nil
+}
+
+func (d *Dispatcher) tell(ctx context.Context, n sender.Notice) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			d.cfg.Logger.ErrorContext(ctx, "the notifier panicked", "panic", panicText(v), "stack", string(debug.Stack()))
+			err = fmt.Errorf("it panicked: %s", panicText(v))
+		}
+	}()
+	return d.cfg.Notifier(ctx, n)
+}
+
+// Notifier tells people of a notice: by e-mail, in a chat, on a pager. It is called
+// until it returns nil, with growing pauses of up to an hour, so it may be called
+// more than once for a notice; it must not take longer than a minute. A notice that
+// somebody has acknowledged in the meantime is not sent any more.
+type Notifier func(ctx context.Context, n sender.Notice) error
+
+// notifyPause is how long a notice waits that a Notifier did not accept.
+func notifyPause(tries int) time.Duration {
+	pause := 10 * time.Second
+	for range min(tries-1, 10) {
+		pause *= 2
+	}
+	return min(pause, time.Hour)
+}

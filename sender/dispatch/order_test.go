@@ -1,0 +1,58 @@
+package dispatch_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// orderRun delivers events about some objects in turn to an endpoint that takes its time.
+func orderRun(t *testing.T, events, objects int, took time.Duration) (stats dispatch.Stats, lasted time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		for i := range events {
+			b.PublishOn(sender.Object{Type: "thing", ID: strconv.Itoa(i % objects)}, "sub_a")
+		}
+		endpoint := sendertest.NewRoundTripper(sendertest.Func(func(http.ResponseWriter, *http.Request) { time.Sleep(took) }))
+		began := time.Now()
+		var err error
+		stats, err = b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
+		require.NoError(t, err)
+		lasted = time.Since(began)
+	})
+	return stats, lasted
+}
+
+// One object is served one delivery at a time, as the package's comment says, and several
+// are side by side.
+func TestOneObjectsRate(t *testing.T) {
+	stats, one := orderRun(t, 200, 1, 50*time.Millisecond)
+	require.Equal(t, 200, stats.Delivered)
+	require.GreaterOrEqual(t, one, 200*50*time.Millisecond)
+	require.Less(t, one, 201*50*time.Millisecond)
+	stats, many := orderRun(t, 200, 20, 50*time.Millisecond)
+	require.Equal(t, 200, stats.Delivered)
+	require.Less(t, many, one/8)
+	t.Logf("200 events at an endpoint that takes 50 ms: about one object %v, about twenty %v", one, many)
+}
+
+// What waits behind one object at a slow endpoint goes back before its lease ends, and is
+// attempted once.
+func TestOneObjectAtASlowEndpoint(t *testing.T) {
+	for _, took := range []time.Duration{900 * time.Millisecond, 5 * time.Second} {
+		stats, lasted := orderRun(t, 150, 1, took)
+		require.Equal(t, 150, stats.Delivered)
+		require.Equal(t, 150, stats.Attempted, "none was lost with its lease")
+		require.Less(t, lasted, 160*took)
+	}
+}

@@ -1,0 +1,115 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/post"
+)
+
+// What follows is what the pump does about networkWatch: an outage of our own
+// network is not charged to the endpoints, is probed by few attempts, and is told.
+
+// An operator is not told of outages more often than this.
+const networkNoticeEvery = 10 * time.Minute
+
+// turn is that the network went down or came back.
+type turn struct {
+	down  bool
+	since time.Time // when it went down
+	at    time.Time
+}
+
+// observe takes in what an attempt met, and returns whether it failed at
+// connecting.
+func (p *pump) observe(a *attempt, r *Result) (failed bool) {
+	if a.url == nil { // it panicked before it needed one
+		return false
+	}
+	settings := a.Target.Settings
+	failed, answered := met(&a.dial, r, settings != nil && settings.Proxy != "")
+	p.d.network.observe(a.url.Host, a.Target.Subscriber, failed, answered, p.d.now())
+	p.watchNetwork()
+	return failed
+}
+
+// met is what an attempt tells of our own network: that it failed at connecting,
+// that somebody answered, or neither, as when a request was sent and nothing came
+// back.
+//
+// A proxy's failure tells of the proxy alone, and that a tunnel was closed tells of
+// nobody. A host that a proxy tried in vain counts like one that was dialled in vain: if
+// nobody answers any more, one way or the other, our side is cut off.
+func met(d *post.Dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
+	switch {
+	case r.ProxyFailed:
+		return false, false
+	case r.StatusCode != 0 || d.Connected.Load():
+		return false, true
+	case r.Class == sender.ClassDNS || r.Class == sender.ClassConnect:
+		return true, false
+	case r.Class == sender.ClassTimeout:
+		return d.Begun.Load(), false
+	case r.Class == sender.ClassTLS || r.Class == sender.ClassReset && !proxied || r.Class == sender.ClassProtocol:
+		return false, true
+	}
+	return false, false
+}
+
+// watchNetwork acts on a change of the network's state.
+func (p *pump) watchNetwork() {
+	now := p.d.now()
+	down := p.d.network.down(now)
+	if down == p.slots.probing {
+		return
+	}
+	if p.slots.probing = down; down {
+		p.outage = p.d.network.since()
+		p.returned(p.slots.takeQueues(true), time.Time{})
+	}
+	p.turns = append(p.turns, turn{down: down, since: p.outage, at: now})
+	p.signal()
+}
+
+// excuse marks the attempts that our own network is to blame for.
+func (p *pump) excuse(done []*attempt) {
+	for _, a := range done {
+		if a.failed && p.slots.probing {
+			a.excused = true
+		}
+	}
+}
+
+// reportNetwork tells of what watchNetwork found.
+func (p *pump) reportNetwork(ctx context.Context) {
+	p.mu.Lock()
+	p.watchNetwork()
+	turns := p.turns
+	p.turns = nil
+	for _, t := range turns {
+		if t.down && t.at.Sub(p.d.networkTold) >= networkNoticeEvery {
+			p.d.networkTold = t.at
+			p.notices = append(p.notices, sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator, Detail: networkDetail(t.since)})
+		}
+	}
+	p.mu.Unlock()
+	for _, t := range turns {
+		hook, name := p.d.cfg.Hooks.NetworkUp, "NetworkUp"
+		if t.down {
+			hook, name = p.d.cfg.Hooks.NetworkDown, "NetworkDown"
+			p.d.cfg.Logger.ErrorContext(ctx, networkDetail(t.since))
+		} else {
+			p.d.cfg.Logger.InfoContext(ctx, "our own network is back", "down_for", t.at.Sub(t.since))
+		}
+		if hook != nil {
+			p.d.guarded(ctx, name, func() { hook(ctx, t.since) })
+		}
+	}
+}
+
+func networkDetail(since time.Time) string {
+	return fmt.Sprintf("our own network seems to be down since %s: hosts of several subscribers failed at connecting, and nobody answered; their failures are not counted until somebody does",
+		since.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,58 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// An operator is not told of the failures of one proxy more often than this.
+const proxyNoticeEvery = networkNoticeEvery
+
+// proxyTold is what was told of a proxy.
+type proxyTold struct {
+	since   time.Time // when it began to fail, if that was told; zero: that it is well
+	noticed time.Time // when a notice was made last
+}
+
+// reportProxies tells of the proxies that have begun to fail, or work again.
+func (p *pump) reportProxies(ctx context.Context) {
+	now := p.d.now()
+	for _, x := range p.d.post.Proxies(now) {
+		told := p.d.proxies[x.Name]
+		switch {
+		case x.Failing && told.since.IsZero():
+			told.since = x.Since
+			detail := proxyDetail(x.Name, x.Since, x.Why)
+			if now.Sub(told.noticed) >= proxyNoticeEvery {
+				told.noticed = now
+				p.mu.Lock()
+				p.notices = append(p.notices, sender.Notice{Kind: sender.NoticeProxy, Subscriber: sender.Operator, Detail: detail})
+				p.mu.Unlock()
+			}
+			p.d.proxies[x.Name] = told
+			p.d.cfg.Logger.ErrorContext(ctx, detail)
+			p.turned(ctx, "ProxyDown", p.d.cfg.Hooks.ProxyDown, x.Name, x.Since)
+		case !x.Failing && !told.since.IsZero():
+			since := told.since
+			told.since = time.Time{}
+			p.d.proxies[x.Name] = told
+			p.d.cfg.Logger.InfoContext(ctx, fmt.Sprintf("the proxy %q is not failing any more", x.Name), "failed_for", now.Sub(since))
+			p.turned(ctx, "ProxyUp", p.d.cfg.Hooks.ProxyUp, x.Name, since)
+		}
+	}
+}
+
+// turned calls a hook about a proxy, if there is one.
+func (p *pump) turned(ctx context.Context, name string, hook func(ctx context.Context, proxy string, since time.Time), proxy string, since time.Time) {
+	if hook != nil {
+		p.d.guarded(ctx, name, func() { hook(ctx, proxy, since) })
+	}
+}
+
+func proxyDetail(name string, since time.Time, why string) string {
+	return fmt.Sprintf("the proxy %q has been failing since %s: %s. Its failures are not charged to the endpoints, and few attempts go through it, until it connects one again",
+		name, since.UTC().Format(time.RFC3339), why)
+}

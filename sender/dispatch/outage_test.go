@@ -1,0 +1,182 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+)
+
+// cable is a network that can be pulled out.
+type cable struct {
+	mu     sync.Mutex
+	out    bool
+	dead   map[string]bool // hosts that nobody can connect to
+	wire   int
+	most   int // on the wire at once, since it was pulled
+	posts  int // that arrived
+	pulled time.Time
+	took   time.Duration // to fail or to answer
+}
+
+func (c *cable) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	c.wire++
+	if c.out && time.Since(c.pulled) > time.Minute {
+		c.most = max(c.most, c.wire)
+	}
+	c.mu.Unlock()
+	time.Sleep(c.took)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wire--
+	if c.out || c.dead[r.URL.Host] {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ENETUNREACH}
+	}
+	c.posts++
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// pull pulls the cable out, or puts it in again with some hosts dead.
+func (c *cable) pull(out bool, dead ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = map[string]bool{}
+	for _, host := range dead {
+		c.dead[host] = true
+	}
+	c.out, c.pulled = out, time.Now()
+}
+
+// told keeps what the hooks tell.
+type told struct {
+	mu       sync.Mutex
+	down, up []time.Time
+	own      int // results that our own network was to blame for
+	other    int // failures that counted
+	status   map[sender.Status]int
+	stands   map[dispatch.DeliveryKey]time.Duration
+	streak   int // the highest
+}
+
+func (o *told) hooks() dispatch.Hooks {
+	o.status, o.stands = map[sender.Status]int{}, map[dispatch.DeliveryKey]time.Duration{}
+	return dispatch.Hooks{
+		NetworkDown: func(_ context.Context, since time.Time) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.down = append(o.down, since)
+		},
+		NetworkUp: func(_ context.Context, since time.Time) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.up = append(o.up, since)
+		},
+		Recorded: func(_ context.Context, r *dispatch.Recorded) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.status[r.Decision.Status]++
+			o.stands[r.Result.Key] += r.Decision.Stands
+			o.streak = max(o.streak, r.Decision.Health.Streak)
+			switch {
+			case r.Result.OwnNetwork:
+				o.own++
+			case r.Result.Class != sender.ClassNone:
+				o.other++
+			}
+		},
+	}
+}
+
+// Our own network is down for an hour, with a thousand deliveries on their way:
+// nothing is charged to the endpoints, and all is delivered soon after it is back.
+func TestOwnNetworkIsDownForAnHour(t *testing.T) {
+	const subscribers, each = 50, 20
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		world := &cable{took: 5 * time.Millisecond}
+		var o told
+		var log bedtest.LockedLog
+		look := func() (unlock func()) {
+			synctest.Wait()
+			world.mu.Lock()
+			o.mu.Lock()
+			return func() { o.mu.Unlock(); world.mu.Unlock() }
+		}
+		for i := range subscribers {
+			b.Subscribe(fmt.Sprintf("sub_%d", i), fmt.Sprintf("http://host%d/", i))
+		}
+		b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: world, Hooks: o.hooks(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			// An hour of failures would be past this horizon.
+			Policy: dispatch.Policy{Backoff: backoff.Policy{Horizon: 40 * time.Minute}},
+		}))
+		for i := range subscribers { // all are proven
+			b.Publish(fmt.Sprintf("sub_%d", i))
+		}
+		time.Sleep(time.Minute)
+		unlock := look()
+		require.Equal(t, subscribers, world.posts)
+		unlock()
+
+		world.pull(true)
+		pulled := time.Now()
+		// At once: what fails before the fifth host has is charged like any failure.
+		events := make([]sender.Event, subscribers*each)
+		for i := range events {
+			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprint(i)}, Subscriber: fmt.Sprintf("sub_%d", i%subscribers)}
+		}
+		_, err := b.Pub.PublishMany(t.Context(), events)
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		unlock = look()
+		require.Equal(t, subscribers, world.posts)
+		require.LessOrEqual(t, world.most, 4, "it is not hammered at")
+		require.Greater(t, o.own, subscribers*each)
+		require.Zero(t, o.other, "no failure is charged to an endpoint")
+		require.Zero(t, o.streak)
+		require.Len(t, o.down, 1)
+		require.WithinRange(t, o.down[0], pulled, pulled.Add(time.Second))
+		require.Empty(t, o.up)
+		require.Len(t, o.stands, subscribers*(each+1))
+		for key, stood := range o.stands {
+			if key.Event > subscribers {
+				require.Greater(t, stood, 50*time.Minute, "the horizon stands still but for what is spent waiting for a probe")
+			}
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), log.String())
+		require.Contains(t, log.String(), "our own network seems to be down since")
+		unlock()
+
+		world.pull(false, "host7", "host8")
+		time.Sleep(80 * time.Second)
+		unlock = look()
+		require.Equal(t, subscribers+(subscribers-2)*each, world.posts)
+		require.Equal(t, world.posts, o.status[sender.StatusDelivered])
+		require.Zero(t, o.status[sender.StatusDeadLettered])
+		require.Equal(t, o.down, o.up)
+		require.Contains(t, log.String(), "our own network is back")
+
+		// Of the two that stay away each delivery has its horizon before it still.
+		require.GreaterOrEqual(t, o.other, 2*each, "and their failures count again")
+		unlock()
+		time.Sleep(40 * time.Minute)
+		unlock = look()
+		defer unlock()
+		require.Equal(t, 2*each, o.status[sender.StatusDeadLettered], "%v", o.status)
+	})
+}

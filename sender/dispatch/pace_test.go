@@ -1,0 +1,284 @@
+package dispatch_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// stepsStore notes when steps were made that changed something, and when it was asked for
+// anything else.
+type stepsStore struct {
+	dispatch.Store
+	silent  bool // it never says that something may be due
+	mu      sync.Mutex
+	begins  time.Time
+	wrote   []time.Duration
+	records []time.Duration
+	looked  int
+	swept   int
+	replays int
+}
+
+func (s *stepsStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	c, err := s.Store.RecordAndClaim(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Since(s.begins)
+	if len(b.Results) > 0 {
+		s.records = append(s.records, at)
+	}
+	if len(b.Results)+len(c.Claimed) > 0 {
+		s.wrote = append(s.wrote, at)
+	} else {
+		s.looked++
+	}
+	return c, err
+}
+
+func (s *stepsStore) Sweep(ctx context.Context, limit int) (int, error) {
+	s.mu.Lock()
+	s.swept++
+	s.mu.Unlock()
+	return s.Store.Sweep(ctx, limit)
+}
+
+func (s *stepsStore) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (dispatch.ReplayStep, error) {
+	s.mu.Lock()
+	s.replays++
+	s.mu.Unlock()
+	return s.Store.StepReplays(ctx, limit, announce)
+}
+
+// begin forgets what was noted.
+func (s *stepsStore) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begins, s.wrote, s.records, s.looked, s.swept, s.replays = time.Now(), nil, nil, 0, 0, 0
+}
+
+// noted are the counts.
+func (s *stepsStore) noted() (records, looked, swept, replays int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.records), s.looked, s.swept, s.replays
+}
+
+// steps returns when steps were made that changed something.
+func (s *stepsStore) steps() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.wrote)
+}
+
+func (s *stepsStore) Woken() <-chan struct{} {
+	if s.silent {
+		return nil
+	}
+	return s.Store.Woken()
+}
+
+// paced runs a dispatcher that rests, in virtual time.
+func paced(t *testing.T, cfg dispatch.Config, fn func(t *testing.T, b *bedtest.Bed, s *stepsStore)) {
+	pacedOn(t, &stepsStore{}, cfg, fn)
+}
+
+func pacedOn(t *testing.T, s *stepsStore, cfg dispatch.Config, fn func(t *testing.T, b *bedtest.Bed, s *stepsStore)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		s.Store = b.Store
+		if cfg.UnguardedTransport == nil {
+			cfg.UnguardedTransport = sendertest.NewRoundTripper()
+		}
+		stop := b.Start(b.DispatcherOn(s, cfg))
+		time.Sleep(10 * time.Second)
+		s.begin()
+		fn(t, b, s)
+		require.NoError(t, stop())
+	})
+}
+
+// An event alone is claimed at once, and its result is recorded a little later. While
+// others follow, each one's step records the one before.
+func TestResultsWaitForTheNextStep(t *testing.T) {
+	paced(t, dispatch.Config{}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		b.Subscribe("sub_a", "http://endpoint/")
+		time.Sleep(10 * time.Second)
+		s.begin()
+		b.Publish("sub_a")
+		time.Sleep(time.Second + 5*time.Millisecond) // beside the looks, which are each 100 ms
+		require.Equal(t, []time.Duration{0, 200 * time.Millisecond}, s.steps())
+		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
+
+		s.begin()
+		const events = 50
+		for range events {
+			b.Publish("sub_a")
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		require.Len(t, s.steps(), events+1, "one step for each event, which records the one before, and the last result's")
+	})
+}
+
+// Hints that come in a burst make one step for each MaxDelay, the first of them at once.
+func TestMaxDelay(t *testing.T) {
+	paced(t, dispatch.Config{MaxDelay: 50 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		b.Subscribe("sub_a", "http://endpoint/")
+		b.Publish("sub_a") // and so it is proven
+		time.Sleep(10 * time.Second)
+		s.begin()
+		for range 85 {
+			b.Publish("sub_a")
+			time.Sleep(2200 * time.Microsecond)
+		}
+		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond}, s.steps())
+	})
+}
+
+// A result of a subscription with a cap of its own makes room for its other deliveries.
+func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
+	paced(t, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(sendertest.Delay(3*time.Millisecond, sendertest.Status(200)))}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		sub, _ := b.Subscribe("sub_a", "http://endpoint/")
+		_, err := b.Reg.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &sender.Settings{MaxInFlight: 1}})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		s.begin()
+		for range 10 {
+			b.Publish("sub_a")
+		}
+		time.Sleep(100 * time.Millisecond)
+		records, _, _, _ := s.noted()
+		require.Equal(t, 10, records)
+	})
+}
+
+// Events that are committed without a hint are found by looking, soon while there are some.
+func TestEventsWithoutHints(t *testing.T) {
+	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		b.Subscribe("sub_a", "http://endpoint/")
+		var late time.Duration
+		for i := range 20 {
+			s.begin()
+			b.Publish("sub_a")
+			time.Sleep(200 * time.Millisecond)
+			require.NotEmpty(t, s.steps(), "within MaxIdle")
+			if i > 0 {
+				late = max(late, s.steps()[0])
+			}
+		}
+		require.LessOrEqual(t, late, 10*time.Millisecond)
+	})
+}
+
+// One that has nothing to do looks five times a second for events, and once for the rest.
+func TestIdleLooks(t *testing.T) {
+	paced(t, dispatch.Config{}, func(t *testing.T, _ *bedtest.Bed, s *stepsStore) {
+		time.Sleep(10 * time.Second)
+		require.Empty(t, s.steps())
+		_, looked, swept, replays := s.noted()
+		require.InDelta(t, 50, looked, 2)
+		require.InDelta(t, 10, swept, 1)
+		require.InDelta(t, 10, replays, 1)
+	})
+}
+
+// heldStore keeps one of its calls until it is let go.
+type heldStore struct {
+	dispatch.Store
+	sweep, claim chan struct{} // nil: not held
+	claiming     chan struct{} // closed when a claim is held
+	ended        error         // of the context of a held claim
+}
+
+func (s *heldStore) Sweep(ctx context.Context, limit int) (int, error) {
+	if s.sweep != nil {
+		<-s.sweep
+	}
+	return s.Store.Sweep(ctx, limit)
+}
+
+func (s *heldStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	c, err := s.Store.RecordAndClaim(ctx, b)
+	if len(c.Claimed) > 0 && s.claim != nil { // upkeep, which claims nothing, is another goroutine
+		close(s.claiming)
+		<-s.claim
+		s.ended = ctx.Err()
+		s.claim = nil
+	}
+	return c, err
+}
+
+// A sweep that takes long holds up no delivery.
+func TestUpkeepHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		s := &heldStore{Store: b.Store, sweep: make(chan struct{})}
+		endpoint := sendertest.NewRoundTripper()
+		stop := b.Start(b.DispatcherOn(s, dispatch.Config{UnguardedTransport: endpoint}))
+		synctest.Wait()
+		b.Publish("sub_a")
+		time.Sleep(time.Second)
+		require.Len(t, endpoint.Requests(), 1)
+		close(s.sweep)
+		require.NoError(t, stop())
+	})
+}
+
+// A run that is told to end while a claim commits waits for it: what was claimed is given
+// back, or sent.
+func TestStopWaitsForItsStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		s := &heldStore{Store: b.Store, claim: make(chan struct{}), claiming: make(chan struct{})}
+		let := s.claim
+		stop := b.Start(b.DispatcherOn(s, dispatch.Config{UnguardedTransport: bedtest.TransportFunc(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+		})}))
+		for range 40 {
+			b.Publish("sub_a")
+		}
+		<-s.claiming
+		stopped := make(chan error)
+		go func() { stopped <- stop() }()
+		time.Sleep(time.Second)
+		close(let)
+		require.NoError(t, <-stopped)
+		require.NoError(t, s.ended)
+		list, _, err := b.History.Deliveries(t.Context(), history.DeliveryQuery{Limit: 100})
+		require.NoError(t, err)
+		for _, d := range list {
+			require.Contains(t, []sender.Status{sender.StatusPending, sender.StatusDelivered}, d.Status, "nothing is left in flight")
+		}
+	})
+}
+
+// A look that finds nothing is no step that a distance is kept from.
+func TestMaxDelayAfterARest(t *testing.T) {
+	paced(t, dispatch.Config{MaxDelay: 100 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		b.Subscribe("sub_a", "http://endpoint/")
+		b.Publish("sub_a")
+		for range 10 {
+			time.Sleep(10*time.Second + 17*time.Millisecond)
+			s.begin()
+			b.Publish("sub_a")
+			time.Sleep(time.Second)
+			require.NotEmpty(t, s.steps())
+			require.Zero(t, s.steps()[0])
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package dispatch
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+)
+
+// Policy decides what an attempt's outcome does to its delivery and to its
+// subscription. It is a value; its decisions depend on their arguments alone.
+//
+// An attempt whose server closed an idle connection just then (Result.ClosedIdle) is
+// made again after about a second, and does not count. No two in a row are spared.
+//
+// A single attempt (Live.Single) leaves its delivery delivered, whatever came of it. One
+// that was lost with its process is made again, since nobody knows whether it was made.
+type Policy struct {
+	// Backoff says when to try again and when to give up. Its zero
+	// value is backoff.Reference.
+	Backoff backoff.Policy
+
+	// FastAnswer is how soon an endpoint must answer to be proven. Zero: 1 s.
+	FastAnswer time.Duration
+
+	// DisableAfter is for how long a subscription must have been failing, without
+	// one success, with at least 5 failures and no silence of more than 24 h between
+	// them, to be disabled. Its owner and the operator are warned by the first failure
+	// after half, after three quarters and after nine tenths of that time, and it is
+	// disabled no sooner than a tenth of it after the last warning: one that had
+	// nothing to fail with for a while is warned first. Zero: 120 h. Negative: never,
+	// and nobody is warned.
+	DisableAfter time.Duration
+}
+
+const (
+	defaultFastAnswer   = time.Second
+	defaultDisableAfter = 120 * time.Hour
+)
+
+// A schedule stands still for at most so many times its horizon.
+const mostHorizonsStood = 2
+
+// Decide is the function that a Batch carries. now is the database's time.
+func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decision {
+	if r.OwnNetwork || r.ProxyFailed {
+		if d, ok := p.standStill(l, h, r, now); ok {
+			return d
+		}
+	}
+	if spared(l.Spared, &r) {
+		return spare(h, r, now)
+	}
+	d := p.deliver(l, r, now)
+	d.Health = h
+	if !r.ProxyFailed || r.Class == sender.ClassNone {
+		d.Health = p.health(h, r, now)
+	}
+	// Or the failure to tell of a dead letter would be told by another one's notice,
+	// without an end. Warnings have one.
+	if d.Status == sender.StatusDeadLettered && !l.Notice {
+		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDeadLettered, Detail: fmt.Sprintf(
+			"it is not attempted any more: %d attempts without a success, the last one: %s", l.Number, failure(r))})
+	}
+	if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted && !r.ProxyFailed {
+		p.warn(&d, r, now)
+	}
+	return d
+}
+
+// deliver decides on the delivery.
+func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
+	if r.Class == sender.ClassNone || l.Single && r.Class != sender.ClassInterrupted {
+		return Decision{Status: sender.StatusDelivered}
+	}
+	delay, again := p.Backoff.Next(backoff.State{
+		Attempt: l.Tries, Age: now.Sub(l.First) - l.Stood, Outcome: outcome(r), RetryAfter: r.RetryAfter,
+	}, r.Chance)
+	switch {
+	case again:
+		return Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(delay)}
+	case l.Single:
+		return Decision{Status: sender.StatusDelivered}
+	}
+	return Decision{Status: sender.StatusDeadLettered}
+}
+
+// standStill decides on an attempt that failed because our own network or the proxy
+// does: as if it had not been made, for as long as a schedule may stand still. If ok is
+// false it counts in the schedule like any other.
+func (p Policy) standStill(l Live, h sender.Health, r Result, now time.Time) (d Decision, ok bool) {
+	if r.Class == sender.ClassNone || r.Class == sender.ClassInterrupted {
+		return Decision{}, false
+	}
+	if l.Single {
+		return Decision{Status: sender.StatusDelivered, Health: h}, true
+	}
+	// The age does not matter, since it stands still: not even that of an attempt
+	// that would have been the last. The delay is one of the first two, so that
+	// deliveries go out soon after the network or the proxy is back.
+	delay, _ := p.Backoff.Next(backoff.State{Attempt: min(l.Tries, 2)}, r.Chance)
+	due := now.Add(delay)
+	stands := max(0, due.Sub(r.StartedAt))
+	if l.Stood+stands > mostHorizonsStood*p.Backoff.WithDefaults().Horizon {
+		return Decision{}, false
+	}
+	return Decision{Status: sender.StatusAwaitingRetry, Due: due, Health: h, Uncounted: true, Stands: stands}, true
+}
+
+func outcome(r Result) backoff.Outcome {
+	switch {
+	case r.Class == sender.ClassInterrupted:
+		return backoff.Interrupted
+	case r.StatusCode == 429 || r.StatusCode == 503:
+		return backoff.Throttled
+	}
+	return backoff.Failed
+}
+
+// failure says for people how an attempt failed.
+func failure(r Result) string {
+	switch {
+	case r.StatusCode != 0:
+		return fmt.Sprintf("%s, answered %d", r.Class, r.StatusCode)
+	case r.ProxyFailed:
+		return fmt.Sprintf("%s, %s", r.Class, r.Error)
+	}
+	return string(r.Class)
+}
+
+func (p Policy) fastAnswer() time.Duration { return cmp.Or(p.FastAnswer, defaultFastAnswer) }

@@ -1,0 +1,291 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// A process says so often that it lives, while it holds leases; and looks so often
+	// who else does, or each MaxIdle if that is longer and nobody else is known.
+	beatEvery = time.Second
+	// A claim says it too, unless that was done so lately.
+	beatFresh = beatEvery / 2
+	// Nothing is begun so long after the process has said that it lives: others may have
+	// taken over what it holds.
+	beatStale = 3 * time.Second
+	// A process that holds nothing for so long leaves. That is sooner than it would be taken for gone.
+	beatRest = 3 * time.Second
+
+	// A process is gone whose beat was the same for so long, and at so many looks after
+	// the first.
+	goneAfter = 5 * time.Second
+	goneLooks = 4
+	// Looks further apart than this do not count together: it was perhaps who looks, or
+	// the database, that stood still.
+	watchGap = 2 * time.Second
+)
+
+// presence says that a run lives while it holds leases, watches who else does, and takes
+// over what those held that are gone. It has a goroutine of its own, and a connection:
+// in a step that waits for the database it would stop with it.
+type presence struct {
+	p       *pump
+	timeout time.Duration // of a call of the store; zero: none
+	watch   watch
+	claims  chan struct{} // capacity 1: something was claimed
+	aside   atomic.Bool   // the run holds claims whose events it could not read
+
+	mu       sync.Mutex
+	process  int64
+	doubts   []doubt
+	beat     int64     // the last one that was given to the store
+	stored   int64     // the last one that it is known to have stored; 0: others do not know the process
+	beaten   time.Time // when that was asked for,
+	since    time.Time // and since when without a gap in which nothing may be begun
+	claiming time.Time // since when a step is under way; zero: none is
+}
+
+func newPresence(p *pump) *presence {
+	return &presence{p: p, process: p.d.cfg.Fence(), timeout: p.d.cfg.Timeout, claims: make(chan struct{}, 1)}
+}
+
+// by is who claims, in a step that is about to begin.
+func (x *presence) by(now time.Time) Presence {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.claiming = now
+	if x.stored != 0 && now.Sub(x.beaten) < beatFresh {
+		return Presence{Process: x.process}
+	}
+	x.beat++
+	return Presence{Process: x.process, Beat: x.beat}
+}
+
+// claimed ends what by began. any: something was claimed, and the beat stored with it.
+func (x *presence) claimed(c *ClaimParams, asked time.Time, any bool, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.claiming = time.Time{}
+	if err != nil {
+		x.doubt(c.Token)
+	}
+	if any && c.By.Beat != 0 {
+		x.keep(c.By.Beat, asked)
+		select {
+		case x.claims <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keep notes that a beat was stored. Under mu.
+func (x *presence) keep(beat int64, asked time.Time) {
+	if x.stored == 0 || asked.Sub(x.beaten) > beatStale {
+		x.since = asked
+	}
+	x.stored = max(x.stored, beat)
+	if asked.After(x.beaten) {
+		x.beaten = asked
+	}
+}
+
+// vouches tells whether what was asked for at a time is still the process's own, as far
+// as it can know: it has said ever since that it lives.
+func (x *presence) vouches(asked, now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !asked.Before(x.since) && now.Sub(x.beaten) <= beatStale
+}
+
+// live starts the goroutine, and returns what ends it. ctx may end before.
+func (x *presence) live(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+				timer.Reset(x.round(ctx))
+			case <-x.claims: // it may have been resting for longer
+				timer.Reset(beatFresh)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		ended.Wait()
+		if x.resolve(context.WithoutCancel(ctx)) {
+			x.p.settle(context.WithoutCancel(ctx))
+		}
+		if !x.p.holds() {
+			x.leave(context.WithoutCancel(ctx))
+		}
+	}
+}
+
+// round says that the process lives, if it is to, and looks who else does. It returns
+// how long to wait for the next one.
+func (x *presence) round(ctx context.Context) (wait time.Duration) {
+	d := x.p.d
+	idle := max(beatEvery, d.cfg.MaxIdle)
+	asked := d.now()
+	known, err := x.look(ctx, asked)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.cfg.Logger.ErrorContext(ctx, "the process could not tell the others that it lives, or who of them does; it begins nothing until it can", "error", err)
+		}
+		return idle
+	}
+	x.mu.Lock()
+	own := x.process
+	x.mu.Unlock()
+	gone := x.watch.look(own, known, asked, d.now())
+	for _, p := range gone {
+		x.takeOver(ctx, p)
+	}
+	x.resolve(ctx)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.watch.seen) == 0 && x.stored == 0 && len(x.doubts) == 0 {
+		return idle
+	}
+	return beatEvery
+}
+
+// look is one call of the store, or two if the process has nothing to live for.
+func (x *presence) look(ctx context.Context, asked time.Time) ([]Presence, error) {
+	ctx, cancel := x.within(ctx)
+	defer cancel()
+	holds := x.p.holds()
+	x.mu.Lock()
+	claims := !x.claiming.IsZero() && asked.Sub(x.claiming) >= beatEvery
+	young := x.stored != 0 && asked.Sub(x.beaten) < beatFresh
+	rests := x.stored != 0 && asked.Sub(x.beaten) >= beatRest
+	says := (holds || claims) && !young
+	if says {
+		x.beat++
+	}
+	p := Presence{Process: x.process, Beat: x.beat}
+	x.mu.Unlock()
+	switch {
+	case says:
+		known, err := x.p.d.store.Beat(ctx, p)
+		if err == nil {
+			x.said(p, asked, known)
+		}
+		return known, err
+	case rests && !holds:
+		x.leave(ctx)
+	}
+	return x.p.d.store.Present(ctx)
+}
+
+// said notes that a beat was stored, before which these processes were known.
+func (x *presence) said(p Presence, asked time.Time, known []Presence) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p.Process != x.process {
+		return
+	}
+	there := false
+	for _, other := range known {
+		there = there || other.Process == x.process
+	}
+	if !there && x.stored != 0 { // somebody has taken it over: its clock has stood still, perhaps
+		x.stored = 0
+	}
+	x.keep(p.Beat, asked)
+}
+
+// leave has the others know the process no more.
+func (x *presence) leave(ctx context.Context) {
+	ctx, cancel := x.within(ctx)
+	defer cancel()
+	x.mu.Lock()
+	p, doubtful := Presence{Process: x.process, Beat: x.stored}, len(x.doubts) > 0
+	x.mu.Unlock()
+	if p.Beat == 0 || doubtful {
+		return
+	}
+	if err := x.p.d.store.Leave(ctx, p); err != nil {
+		return // it will be taken over, and holds nothing
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.process == p.Process && x.stored == p.Beat {
+		x.stored = 0
+	}
+}
+
+func (x *presence) takeOver(ctx context.Context, p Presence) {
+	ctx, cancel := x.within(ctx)
+	defer cancel()
+	ended, err := x.p.d.store.TakeOver(ctx, p)
+	switch log := x.p.d.cfg.Logger; {
+	case err != nil && ctx.Err() == nil:
+		log.ErrorContext(ctx, "a process that is gone could not be taken over; it is tried again", "process", p.Process, "leases", ended, "error", err)
+	case ended > 0:
+		log.WarnContext(ctx, "a process is gone; what it had claimed is attempted again", "process", p.Process, "leases", ended)
+	}
+}
+
+func (x *presence) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if x.timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, x.timeout)
+}
+
+// holds reports whether the run holds leases.
+func (p *pump) holds() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots.held+len(p.done)+len(p.back) > 0 || p.present.aside.Load()
+}
+
+// watch judges by what a process has seen itself, with its own clock, who of the others
+// is gone.
+type watch struct {
+	last time.Time
+	seen map[int64]sighting
+}
+
+// sighting is of a process that has said nothing since.
+type sighting struct {
+	beat  int64
+	at    time.Time // when the beat was seen first
+	looks int       // since then
+}
+
+// look is given who is known, in an answer that was asked for at a time, and returns who
+// of them is gone.
+func (w *watch) look(own int64, known []Presence, asked, answered time.Time) (gone []Presence) {
+	before := w.seen
+	if answered.Sub(w.last) > watchGap {
+		before = nil
+	}
+	w.last, w.seen = answered, make(map[int64]sighting, len(known))
+	for _, p := range known {
+		if p.Process == own {
+			continue
+		}
+		s, ok := before[p.Process]
+		if ok && s.beat == p.Beat {
+			s.looks++
+		} else {
+			s = sighting{beat: p.Beat, at: answered}
+		}
+		w.seen[p.Process] = s
+		if s.looks >= goneLooks && asked.Sub(s.at) >= goneAfter {
+			gone = append(gone, p)
+		}
+	}
+	return gone
+}

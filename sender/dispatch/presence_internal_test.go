@@ -1,0 +1,45 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Who is gone is judged by looks of one's own, one after the other.
+func TestWatch(t *testing.T) {
+	const s = time.Second
+	type look struct {
+		at    time.Duration
+		beat  int64 // of process 7; 0: it is not known
+		gone  bool
+		takes time.Duration // the answer
+	}
+	for name, looks := range map[string][]look{
+		"it says that it lives":      {{0, 1, false, 0}, {s, 2, false, 0}, {2 * s, 3, false, 0}, {3 * s, 4, false, 0}, {4 * s, 5, false, 0}, {5 * s, 6, false, 0}, {6 * s, 7, false, 0}},
+		"it is gone":                 {{0, 1, false, 0}, {s, 1, false, 0}, {2 * s, 1, false, 0}, {3 * s, 1, false, 0}, {4 * s, 1, false, 0}, {5 * s, 1, true, 0}, {6 * s, 1, true, 0}},
+		"it comes back":              {{0, 1, false, 0}, {s, 1, false, 0}, {2 * s, 1, false, 0}, {3 * s, 1, false, 0}, {4 * s, 1, false, 0}, {5 * s, 2, false, 0}, {6 * s, 2, false, 0}},
+		"it has left, and comes":     {{0, 1, false, 0}, {s, 1, false, 0}, {2 * s, 1, false, 0}, {3 * s, 0, false, 0}, {4 * s, 1, false, 0}, {5 * s, 1, false, 0}, {6 * s, 1, false, 0}},
+		"too few looks":              {{0, 1, false, 0}, {2 * s, 1, false, 0}, {4 * s, 1, false, 0}, {6 * s, 1, false, 0}, {8 * s, 1, true, 0}},
+		"who looks has stood still":  {{0, 1, false, 0}, {s, 1, false, 0}, {2 * s, 1, false, 0}, {3 * s, 1, false, 0}, {10 * s, 1, false, 0}, {11 * s, 1, false, 0}, {14500 * time.Millisecond, 1, false, 0}},
+		"the database stood still":   {{0, 1, false, 0}, {s, 1, false, 0}, {2 * s, 1, false, 0}, {3 * s, 1, false, 4 * s}, {8 * s, 1, false, 0}, {9 * s, 1, false, 0}},
+		"an answer that is too slow": {{0, 1, false, s}, {2 * s, 1, false, s}, {4 * s, 1, false, s}, {6 * s, 1, false, s}, {8 * s, 1, true, s}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w watch
+			begin := time.Now()
+			for _, l := range looks {
+				known := []Presence{{Process: 1, Beat: 1}} // who looks: never gone
+				if l.beat != 0 {
+					known = append(known, Presence{Process: 7, Beat: l.beat})
+				}
+				var want []Presence
+				if l.gone {
+					want = known[1:]
+				}
+				require.Equal(t, want, w.look(1, known, begin.Add(l.at), begin.Add(l.at+l.takes)), "at %v", l.at)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// A batch is a few milliseconds' work, for which the application's own commits
+	// wait where there is one writer.
+	pruneBatch = 100
+	// Between two of them a dispatcher leaves the database alone for so many times as
+	// long as the first took.
+	prunePause = 4
+	// A dispatcher passes over everything so often.
+	pruneEvery = time.Hour
+	// After an error it begins anew.
+	pruneAgain = time.Minute
+)
+
+// Prune removes all that is past its time by DispatcherConfig.Retention, in short
+// transactions between which others have the database for half of the time, and
+// returns how much it was, also beside an error. Run does the same now and then:
+// Prune is for schedulers, and for those who use RunOnce. Both may run at once.
+func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
+	defer open(d.store)()
+	if err := d.store.Check(ctx); err != nil {
+		return Pruned{}, err
+	}
+	var pass pruning
+	for {
+		began := time.Now()
+		over, err := pass.batch(ctx, d)
+		if err != nil || over {
+			return pass.sum, err
+		}
+		sleep(ctx, time.Since(began))
+		if err := ctx.Err(); err != nil {
+			return pass.sum, err
+		}
+	}
+}
+
+// pruning is a pass, and when to go on with it.
+type pruning struct {
+	params PruneParams
+	sum    Pruned
+	began  bool
+	next   time.Time // when to go on, or to begin the next pass
+}
+
+// batch does a part of a pass, which it begins if there is none.
+func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err error) {
+	if !g.began {
+		claims, err := d.store.RecordAndClaim(ctx, Batch{}) // for the database's time
+		if err != nil {
+			return false, err
+		}
+		g.params, g.sum, g.began = past(d.cfg.Retention, claims.Now), Pruned{}, true
+		g.params.Limit = pruneBatch
+	}
+	done, err := d.store.Prune(ctx, g.params)
+	if err != nil {
+		return false, err
+	}
+	g.sum, g.params.Cursor = g.sum.plus(done), done.Cursor
+	if done.Cursor != "" {
+		return false, nil
+	}
+	g.began = false
+	d.cfg.Logger.DebugContext(ctx, "pruned", "deliveries", g.sum.Deliveries, "dead_letters", g.sum.DeadLetters,
+		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscriptions", g.sum.Subscriptions, "objects", g.sum.Objects)
+	if hook := d.cfg.Hooks.Pruned; hook != nil {
+		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
+	}
+	return true, nil
+}
+
+// past is what goes now by a retention.
+func past(r sender.Retention, now time.Time) PruneParams {
+	p := PruneParams{
+		Delivered: now.Add(-r.Delivered), Events: now.Add(-r.Events), Notices: now.Add(-r.Notices), Rollups: now.Add(-r.Rollups),
+	}
+	if r.DeadLetters >= 0 {
+		p.DeadLetters = now.Add(-r.DeadLetters)
+	}
+	if r.Objects > 0 {
+		p.Objects = now.Add(-r.Objects)
+	}
+	return p
+}
+
+// PruneParams says what goes, by times of the database's clock, and bounds one
+// batch.
+type PruneParams struct {
+	Delivered   time.Time
+	DeadLetters time.Time
+	Events      time.Time
+	Notices     time.Time
+	Rollups     time.Time
+	Objects     time.Time
+
+	Cursor string // of the batch before; "": a pass begins
+	Limit  int    // at least 1
+}
+
+// Pruned counts what was removed.
+type Pruned struct {
+	Deliveries  int // records of delivered and cancelled ones
+	DeadLetters int
+	Events      int
+	Notices     int
+	Rollups     int // minutes, each once for every process that did something in it
+
+	Subscriptions int
+	Objects       int // whose last versions are forgotten
+
+	Cursor string // of the batch that follows; "": the pass is over
+}
+
+func (p Pruned) plus(q Pruned) Pruned {
+	return Pruned{
+		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
+		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Subscriptions: p.Subscriptions + q.Subscriptions,
+		Objects: p.Objects + q.Objects, Cursor: q.Cursor,
+	}
+}

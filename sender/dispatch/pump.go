@@ -1,0 +1,464 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// While endpoints that answer fast are at work, a step claims no more than so much
+	// in each of the other lanes, or a share of what it records: thirty first attempts
+	// that begin at once delay all that is on its way. With fewer of them in a step it is
+	// their steps that do.
+	unprovenClaims = 12
+	unprovenShare  = 4
+	// They are at work for so long after their last answer.
+	provenRest = time.Second
+
+	// One step expands, records and claims at most so much of each, so that its
+	// transactions are short: the application's own commits wait for them where there
+	// is one writer. See LargeSteps.
+	stepSize = 256
+
+	// An event with more deliveries is expanded in parts, so that the next one does not wait
+	// for a long step, nor behind all of its deliveries. A part is no more than the wire
+	// could take soon, and leastPart if it takes none.
+	largestWhole = 256
+	leastPart    = 64
+
+	slowScanEvery = 100 * time.Millisecond
+	trimEvery     = 10 * time.Second
+
+	// A delivery whose secret cannot be opened is looked at again after this.
+	secretPause = time.Minute
+)
+
+// pump is one run of a dispatcher. Its goroutine alone expands, claims and records;
+// attempts run on goroutines of their own, and hand their results over under mu.
+type pump struct {
+	d       *Dispatcher
+	upkeep  *upkeep
+	present *presence
+	stats   Stats
+	launch  func(a *attempt) // has somebody make an attempt, and finish it
+	results chan struct{}    // capacity 1: there is something to record, or to give back
+	noticed chan struct{}    // capacity 1: there are new notices
+	resting chan *attempt    // to workers that have nothing to do
+	workers sync.WaitGroup
+	drained chan struct{}   // closed once nothing more is begun
+	wire    context.Context // the attempts'
+	giveUp  context.CancelFunc
+
+	stepSize, claimSize          int  // how much a step records, and claims
+	toTheEnd                     bool // it ends when nothing is left to do
+	pace                         pacing
+	unread                       unread
+	recording                    []Result // the array of those that a step records
+	behind                       bool     // the last step has left something that is due
+	lastStep, lastScan, lastTrim time.Time
+	pause                        time.Duration
+
+	mu        sync.Mutex
+	slots     *slots
+	onWire    []*attempt
+	done      []*attempt // their results are to be recorded
+	firstDone time.Time
+	restful   time.Time // the pump rests until then, and results wait for a step that is made anyway
+	keptBack  bool      // other deliveries of their subscriptions wait for some of them
+	proven    bool      // a proven endpoint's is among them,
+	answered  time.Time // and when the last one of these came
+	back      []givenBack
+	draining  bool
+	outage    time.Time       // since when our own network is or was down
+	turns     []turn          // of its state, to be reported
+	notices   []sender.Notice // to be stored with the next batch
+
+	// What upkeep may admit, and what it has.
+	spare      int
+	clock      databaseClock
+	wantsSpare bool
+	admitted   bool
+}
+
+type givenBack struct {
+	a   *attempt
+	due time.Time
+}
+
+func newPump(d *Dispatcher) *pump {
+	eighth := max(1, d.cfg.Slots/8)
+	proven := d.cfg.Slots - 2*eighth
+	p := &pump{
+		d: d, results: make(chan struct{}, 1), noticed: make(chan struct{}, 1), resting: make(chan *attempt), drained: make(chan struct{}),
+		slots: newSlots(slotsConfig{
+			places:          [sender.Lanes]int{sender.LaneNew: eighth, sender.LaneProven: proven, sender.LaneProbation: eighth},
+			perSubscription: min(d.cfg.PerSubscription, proven),
+			prefetch:        16,
+			hardLimit:       2 * d.cfg.Slots,
+			bodyBytes:       d.cfg.BodyBytes,
+		}),
+		outage: d.network.since(),
+	}
+	p.launch = p.toWorker
+	p.upkeep = newUpkeep(p)
+	p.present = newPresence(p)
+	p.resize()
+	p.slots.probing = d.network.down(d.now()) // as another run found it
+	return p
+}
+
+// resize says how large the next step is.
+func (p *pump) resize() {
+	p.stepSize, p.claimSize = stepSize, stepSize
+	if large, ok := p.d.store.(LargeSteps); ok {
+		if size := large.StepSize(); size > 0 {
+			p.stepSize, p.claimSize = size, 2*size
+		}
+	}
+}
+
+// begin gives the attempts a context that outlives ctx, so that they are not cut
+// off when a drain begins.
+func (p *pump) begin(ctx context.Context) {
+	p.wire, p.giveUp = context.WithCancel(context.WithoutCancel(ctx))
+}
+
+func (p *pump) run(ctx context.Context) {
+	p.begin(ctx)
+	working, end := p.outliving(ctx)
+	defer end()
+	for ctx.Err() == nil {
+		switch wait, whatever := p.round(working); {
+		case whatever:
+			sleep(ctx, wait)
+		case wait > 0:
+			p.rest(ctx, wait)
+		}
+	}
+}
+
+// outliving returns a context for steps, which ends DispatcherConfig.Timeout after ctx. A
+// step that is cut off in its commit may have claimed what nobody knows of, and recorded
+// what would be recorded again.
+func (p *pump) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		sleep(working, p.d.cfg.Timeout)
+		cancel()
+	})
+	return working, func() {
+		stop()
+		cancel()
+	}
+}
+
+// round makes a step, and says how long to wait before the next one: at most, or,
+// after a failure of the database, whatever happens.
+func (p *pump) round(ctx context.Context) (wait time.Duration, whatever bool) {
+	s, err := p.step(ctx)
+	if err != nil && ctx.Err() == nil {
+		p.pause = longerPause(p.pause)
+		p.d.cfg.Logger.ErrorContext(ctx, "the database failed; the dispatcher tries again", "error", err, "in", p.pause)
+		return p.pause, true
+	}
+	p.pause = 0
+	if s.hinted && !s.busy() { // it was perhaps upkeep that was meant
+		p.upkeep.nudge()
+	}
+	if s.goOn {
+		return 0, false
+	}
+	return p.after(&s), false
+}
+
+// once steps until nothing more is due.
+func (p *pump) once(ctx context.Context) error {
+	p.begin(ctx)
+	p.toTheEnd = true
+	working, end := p.outliving(ctx)
+	defer end()
+	for {
+		s, err := p.step(working)
+		if err != nil {
+			return err
+		}
+		p.upkeep.look()
+		more, err := p.upkeep.work(ctx)
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		left := p.slots.held + len(p.done)
+		p.mu.Unlock()
+		if left == 0 && !s.busy() && !more {
+			return nil
+		}
+		if left > 0 && !s.goOn && !more {
+			p.rest(ctx, p.d.cfg.MaxIdle)
+		}
+	}
+}
+
+// stepped is what a step did.
+type stepped struct {
+	expanded int
+	recorded int
+	claimed  int
+	hinted   bool // it was asked for
+	caughtUp bool // it has claimed all that was due, and there is room for more
+	goOn     bool // there is more to do at once
+	now, due time.Time
+}
+
+func (s *stepped) busy() bool { return s.expanded+s.recorded+s.claimed > 0 }
+
+// step expands, records what has ended, and claims and starts as much as there
+// is room for.
+func (p *pump) step(ctx context.Context) (stepped, error) {
+	p.reportNetwork(ctx)
+	p.reportProxies(ctx)
+	if err := p.giveBack(ctx); err != nil {
+		return stepped{}, err
+	}
+	p.resize()
+	asked := p.d.now()
+	s := stepped{hinted: p.pace.hinted}
+	by := p.present.by(asked)
+	p.mu.Lock()
+	done, more := p.takeDone(asked)
+	params := p.slots.claim()
+	if asked.Sub(p.answered) < provenRest {
+		paceUnproven(&params, len(done))
+	}
+	p.admitted = false
+	p.mu.Unlock()
+	p.pace.hinted, p.pace.caughtUp = false, false
+	most := p.claimSize
+	if len(p.unread.claims) > 0 {
+		most = 0 // these first
+	}
+	slots := limitClaim(&params, most)
+	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
+	params.By, params.Token = by, p.d.cfg.Fence()
+	expand := ExpandParams{Events: events, Deliveries: 2 * events, Whole: largestWhole, Part: p.part()}
+	expanded, claims, err := p.exchange(ctx, expand, done, params)
+	p.present.claimed(&params, asked, err == nil && len(claims.Claimed) > 0, err)
+	if err != nil {
+		p.lastStep, p.pace.hinted = asked, s.hinted
+		return s, err
+	}
+	s.expanded = expanded.Events + expanded.Deliveries
+	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
+	s.now, s.due = claims.Now, claims.NextDue
+	p.behind = !s.due.IsZero() && !s.due.After(s.now)
+	s.caughtUp = !expanded.More && !more && len(claims.Claimed) < slots && hasRoom(&params) && (s.due.IsZero() || s.due.After(s.now))
+	if s.hinted || s.busy() { // else it was a mere look, after which a step may follow at once
+		p.lastStep = asked
+	}
+	p.accept(p.withoutUnread(claims.Claimed, asked), asked)
+	if err := p.readUnread(ctx); err != nil {
+		return s, err
+	}
+	now := p.d.now()
+	p.pace.look(&s, now)
+	p.leave(slots-len(claims.Claimed), databaseClock{there: s.now, here: now})
+	// More to expand is gone on with at once only while the wire could take it.
+	s.goOn = more || len(claims.Claimed) == slots && slots >= flushResults || expanded.More && p.hungry()
+	return s, nil
+}
+
+// part is how many deliveries of large events the next step makes. What is made and not
+// claimed at once stands before what comes later.
+func (p *pump) part() int {
+	if p.behind {
+		return leastPart
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(leastPart, min(largestWhole, p.d.cfg.Slots-p.slots.held))
+}
+
+// hasRoom reports whether a claim had room in each lane.
+func hasRoom(p *ClaimParams) bool {
+	for _, l := range p.Lanes {
+		if l.Slots <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// takeDone returns the results to record next, and whether it leaves some that are due
+// to be recorded. It takes no fewer than a step claims, so that they do not pile up; but
+// none if the step is a mere look, which costs less than one that records.
+func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
+	if p.pace.looks(now) && !p.admitted && len(p.done) > 0 && p.dueToRecord(now).After(now) {
+		return nil, false
+	}
+	n := min(len(p.done), p.claimSize)
+	done, p.done = p.done[:n:n], p.done[n:]
+	p.proven, p.keptBack = p.proven && len(p.done) > 0, p.keptBack && len(p.done) > 0
+	return done, len(p.done) >= flushResults
+}
+
+// limitClaim bounds a claim as a whole, and returns how much it may claim. What is
+// proven has the most places by far, and takes what the others leave.
+func limitClaim(p *ClaimParams, most int) (slots int) {
+	for _, l := range [...]sender.Lane{sender.LaneNew, sender.LaneProbation, sender.LaneProven} {
+		p.Lanes[l].Slots = min(p.Lanes[l].Slots, most-slots)
+		slots += p.Lanes[l].Slots
+	}
+	return slots
+}
+
+// paceUnproven spreads what is claimed of the lanes that are not proven over several
+// steps, of which this one records so many results.
+func paceUnproven(p *ClaimParams, recorded int) {
+	for _, l := range [...]sender.Lane{sender.LaneNew, sender.LaneProbation} {
+		p.Lanes[l].Slots = min(p.Lanes[l].Slots, max(unprovenClaims, recorded/unprovenShare))
+	}
+}
+
+// exchange expands, records and claims, and reports what was expanded and recorded.
+func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attempt, params ClaimParams) (Expanded, Claims, error) {
+	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
+	p.recording = slices.Grow(p.recording[:0], len(done))[:len(done)]
+	defer clear(p.recording)
+	b := Batch{Decide: p.d.cfg.Policy.Decide, Announce: sender.Notice.Draft, Claim: params, Results: p.recording}
+	p.mu.Lock()
+	p.excuse(done)
+	b.Notices = p.notices
+	p.mu.Unlock()
+	for i, a := range done {
+		b.Results[i] = a.result // a hook may have kept the result itself
+		b.Results[i].Published, b.Results[i].OwnNetwork = a.Event.CreatedAt, a.excused
+	}
+	expanded, claims, err := p.stepStore(ctx, expand, b)
+	p.expanded(ctx, expanded)
+	p.mu.Lock()
+	if err != nil {
+		p.done = append(done[:len(done):len(done)], p.done...)
+		p.mu.Unlock()
+		return Expanded{}, Claims{}, err
+	}
+	p.notices = p.notices[len(b.Notices):]
+	for _, a := range done {
+		p.slots.recorded(a)
+	}
+	p.mu.Unlock()
+	for i, a := range done {
+		p.report(ctx, &Recorded{Outcome: claims.Recorded[i], Target: a.Target, Event: a.Event, Result: b.Results[i]})
+	}
+	for i := range claims.Interrupted {
+		p.report(ctx, &claims.Interrupted[i])
+	}
+	for _, n := range claims.Notices {
+		p.notice(ctx, n)
+	}
+	return expanded, claims, nil
+}
+
+// stepStore expands, then records and claims: in one transaction, if the store can.
+func (p *pump) stepStore(ctx context.Context, params ExpandParams, b Batch) (expanded Expanded, claims Claims, err error) {
+	if s, ok := p.d.store.(Stepper); ok {
+		return s.Step(ctx, params, b)
+	}
+	if params != (ExpandParams{}) {
+		if expanded, err = p.d.store.Expand(ctx, params); err != nil {
+			return expanded, claims, err
+		}
+	}
+	claims, err = p.d.store.RecordAndClaim(ctx, b)
+	return expanded, claims, err
+}
+
+// expanded reports what was expanded.
+func (p *pump) expanded(ctx context.Context, x Expanded) {
+	p.stats.Expanded += x.Events
+	if hook := p.d.cfg.Hooks.Expanded; hook != nil && x.Events+x.Deliveries > 0 {
+		p.d.guarded(ctx, "Expanded", func() { hook(ctx, x) })
+	}
+}
+
+func (p *pump) report(ctx context.Context, r *Recorded) {
+	log := p.d.cfg.Logger
+	switch {
+	case r.Lost:
+		log.WarnContext(ctx, "a result came after its lease was lost and was dropped",
+			"event_id", r.Event.ID, "subscription_id", r.Target.Subscription, "attempt", r.Result.Number)
+	case r.Decision.Status == sender.StatusDeadLettered:
+		p.stats.DeadLettered++
+		log.WarnContext(ctx, "a delivery was dead-lettered", "event_id", r.Event.ID, "event_type", r.Event.Type,
+			"subscription_id", r.Target.Subscription, "attempt", r.Result.Number, "error_class", string(r.Result.Class))
+	case r.Result.Class == sender.ClassNone:
+		p.stats.Delivered++
+	default:
+		p.stats.Failed++
+	}
+	if hook := p.d.cfg.Hooks.Recorded; hook != nil {
+		kept := *r // by the hook, perhaps: without one nothing is allocated
+		p.d.guarded(ctx, "Recorded", func() { hook(ctx, &kept) })
+	}
+}
+
+// notice reports a notice that was stored.
+func (p *pump) notice(ctx context.Context, n sender.Notice) {
+	p.d.cfg.Logger.WarnContext(ctx, "a notice: "+n.Detail, "notice_id", n.ID, "kind", string(n.Kind), "subscriber_id", n.Subscriber,
+		"subscription_id", n.Subscription, "delivery_id", n.Delivery)
+	if hook := p.d.cfg.Hooks.Noticed; hook != nil {
+		p.d.guarded(ctx, "Noticed", func() { hook(ctx, n) })
+	}
+	select {
+	case p.noticed <- struct{}{}:
+	default:
+	}
+}
+
+// giveBack returns claims whose attempts will not be made.
+func (p *pump) giveBack(ctx context.Context) error {
+	p.mu.Lock()
+	back := p.back
+	p.back = nil
+	p.mu.Unlock()
+	if len(back) == 0 {
+		return nil
+	}
+	rs := make([]Release, len(back))
+	for i, b := range back {
+		rs[i] = Release{Key: b.a.Key, Token: b.a.Token, Due: b.due}
+	}
+	err := p.d.store.Release(ctx, rs)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.back = append(back, p.back...) // to release twice what was released changes nothing
+		return err
+	}
+	for _, b := range back {
+		if b.a.sub != nil { // its event was read
+			p.slots.forget(b.a)
+		}
+	}
+	return nil
+}
+
+// hungry reports whether the wire could soon idle for want of claims.
+func (p *pump) hungry() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots.held < p.d.cfg.Slots
+}
+
+// wired reports whether anything is on the wire.
+func (p *pump) wired() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots.wire > 0
+}

@@ -1,0 +1,485 @@
+package dispatch
+
+import (
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/post"
+)
+
+// slots shares the attempts in flight of one dispatcher between subscriptions.
+// It is plain bookkeeping over values: no clock, no locks, no I/O, so that its
+// rules can be read and tested by themselves. The dispatcher guards it.
+//
+// A delivery that was claimed waits in its subscription's queue, then is on the
+// wire; it is "held" all the while. Then its result waits to be recorded: what is
+// claimed meanwhile keeps the wire busy.
+//
+//   - Each lane has places on the wire of its own, so that new subscriptions, and
+//     slow and failing ones, leave room for the rest.
+//   - A subscriber gets at most half of a lane's places, so that one whose
+//     endpoints all stall leaves room for the others.
+//   - A subscription starts with few places, and earns one more with each fast
+//     answer while it could use it, up to a maximum; failures and slow answers
+//     halve them.
+//   - A subscription's own Settings.MaxInFlight bounds its places further.
+//   - One that fails several times in a row is on probation until it answers fast
+//     again; and one that keeps losing what it earned stays there for longer each
+//     time (see parole).
+//   - An attempt that has been on the wire for longer than a fast answer takes
+//     moves to the probation lane's account while it is still there: a proven
+//     endpoint that begins to hang gives its places back after that time and not
+//     only after the attempt's timeout.
+//   - The last eighth of the proven lane's places, and of what may be held for them, is
+//     for subscriptions that have nothing there: those that are at work may all become
+//     slow together.
+//   - For proven subscriptions more is claimed than there are places, so that
+//     the wire does not idle while the database works.
+//   - First attempts about one object are made one after the other, in the order in which
+//     they were claimed (see chain).
+type slots struct {
+	cfg  slotsConfig
+	lane [sender.Lanes]laneSlots
+	subs map[int64]*subSlots // by subscription number
+	wire int
+	held int
+	body bodies // of what is held
+	age  int64  // counts the calls of trim
+
+	chains map[chain]*attempt // the first of each: it is queued, or on the wire
+	claims int64              // counts the calls of add
+
+	crowded bool // some that were moved to probation have more queued than places
+	probing bool // our own network is down: probePlaces hold in place of places
+}
+
+type slotsConfig struct {
+	places          [sender.Lanes]int // on the wire, by lane
+	perSubscription int               // places that a subscription can earn
+	prefetch        int               // what a proven subscription may hold, for each place
+	hardLimit       int               // on the wire in all, those that take long included
+	bodyBytes       int64             // of the bodies of what is held; 0: as many as there are
+}
+
+type laneSlots struct {
+	wire  int
+	held  int
+	bytes int64                     // of the bodies of what is held, each as often as it is
+	by    map[int64]subscriberSlots // by subscriber number
+	ready []*subSlots               // subscriptions that have something queued, in turn
+}
+
+type subscriberSlots struct{ wire, held int }
+
+type subSlots struct {
+	number     int64
+	subscriber int64
+	lane       sender.Lane
+	places     int
+	most       int // the places that it can earn
+	wire       int
+	held       int
+	unrecorded int        // what the database says of its lane is older than these results
+	queue      []*attempt // in the order of the claims
+	behind     int        // held, and neither queued nor on the wire: see chain
+	ready      bool       // in its lane's ready list
+	used       int64      // the age at which it was given something last
+	failures   int        // in a row
+	parole     parole
+}
+
+// attempt is a claimed delivery in the hands of the dispatcher.
+type attempt struct {
+	Claimed
+	url     *url.URL // nil if it cannot be parsed
+	sub     *subSlots
+	account sender.Lane // the lane whose places it takes
+	dial    post.Dialing
+	asked   time.Time // for it: its lease began no earlier; on the local clock
+	claimed time.Time // on the local clock
+	started time.Time // on the local clock; zero while it is queued
+	nth     int       // among those that are on the wire
+	slow    bool
+	order   int64    // among all that were claimed
+	next    *attempt // of its chain
+	last    *attempt // of the chain that it is the first of; nil: it is not
+	held    *heldBody
+	shares  bool // its body is that of the other deliveries of its event
+
+	result  Result // once it was made
+	failed  bool   // at connecting,
+	excused bool   // for which our own network is to blame
+}
+
+// firstPlaces is how many places a subscription has that this dispatcher does
+// not know.
+var firstPlaces = [sender.Lanes]int{sender.LaneNew: 1, sender.LaneProven: 4, sender.LaneProbation: 1}
+
+// While our own network is down a few attempts find out when it is back: most of
+// them at endpoints that used to answer.
+var probePlaces = [sender.Lanes]int{sender.LaneNew: 1, sender.LaneProven: 2, sender.LaneProbation: 1}
+
+const mostProbes = 4
+
+// idleShare is what part of the proven lane is for subscriptions that have nothing there.
+const idleShare = 8
+
+// mostHolding is how many subscriptions may hold something where that is done with claims.
+const mostHolding = 256
+
+func newSlots(cfg slotsConfig) *slots {
+	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}, chains: map[chain]*attempt{}}
+	for l := range s.lane {
+		s.lane[l].by = map[int64]subscriberSlots{}
+	}
+	return s
+}
+
+// add takes a claimed delivery into its subscription's queue, or behind those about its
+// object.
+func (s *slots) add(a *attempt) {
+	s.take(a)
+	if !s.follows(a) {
+		s.enqueue(a)
+	}
+}
+
+// take begins the account of a delivery that was claimed. It is held until it ends, or
+// until forget.
+func (s *slots) take(a *attempt) {
+	t := a.Target
+	sub := s.subs[t.SubscriptionNo]
+	if sub == nil {
+		sub = &subSlots{number: t.SubscriptionNo, subscriber: t.SubscriberNumber, lane: t.Lane, places: s.first(t.Lane)}
+		s.subs[t.SubscriptionNo] = sub
+	}
+	if sub.held+sub.unrecorded == 0 && !sub.parole.holds(s.age) {
+		sub.lane = t.Lane // the database knows what other processes saw
+	}
+	sub.most = s.mostOf(t.Settings)
+	sub.places = min(sub.places, sub.most)
+	sub.used = s.age
+	a.sub, a.account = sub, sub.lane
+	s.count(a, 0, 1)
+	s.claims++
+	a.order = s.claims
+}
+
+// next puts a queued delivery on the wire and returns it, or nil if nothing may
+// go now. Subscriptions take turns.
+func (s *slots) next() *attempt {
+	if s.full() {
+		return nil
+	}
+	for _, l := range [...]sender.Lane{sender.LaneProven, sender.LaneNew, sender.LaneProbation} {
+		lane := &s.lane[l]
+		if lane.wire >= s.places(l) {
+			continue
+		}
+		idleOnly := lane.wire >= s.shared(l, s.places(l))
+		for i, sub := range lane.ready {
+			if sub.wire > 0 && idleOnly || sub.wire >= sub.places || lane.by[sub.subscriber].wire >= s.perSubscriber(l) {
+				continue // it keeps its turn
+			}
+			a := sub.queue[0]
+			sub.queue = sub.queue[1:]
+			lane.ready = slices.Delete(lane.ready, i, i+1)
+			sub.ready = false
+			s.offer(sub)
+			s.count(a, 0, -1)
+			a.account = l
+			s.count(a, 1, 1)
+			return a
+		}
+	}
+	return nil
+}
+
+// finished takes an attempt that was made off the wire.
+func (s *slots) finished(a *attempt, class sender.Class, took, fast time.Duration) {
+	sub := a.sub
+	wanted := sub.wire >= sub.places || len(sub.queue) > 0
+	s.count(a, -1, -1)
+	s.passOn(a)
+	sub.unrecorded++
+	switch {
+	case class == sender.ClassNone && took <= fast:
+		sub.failures = 0
+		if wanted {
+			sub.places = min(sub.places+1, sub.most)
+		}
+		if !a.slow && sub.wire < sub.places && !sub.parole.holds(s.age) { // no other one takes long
+			s.move(sub, sender.LaneProven)
+		}
+	case took > fast:
+		s.demote(sub)
+	default:
+		sub.places = max(1, sub.places/2)
+		if sub.failures++; sub.lane == sender.LaneNew || sub.failures >= probationStreak {
+			s.demote(sub)
+		}
+	}
+}
+
+// spared takes an attempt off the wire that was made, and says nothing of its endpoint.
+func (s *slots) spared(a *attempt) {
+	s.count(a, -1, -1)
+	s.passOn(a)
+	a.sub.unrecorded++
+}
+
+// offWire takes an attempt off the wire that was not made, and returns it and what goes
+// back with it: its chain. They are held until forget.
+func (s *slots) offWire(a *attempt) []*attempt {
+	s.count(a, -1, 0)
+	return s.cut([]*attempt{a}, a)
+}
+
+// slowed moves an attempt that has been on the wire for too long, and its
+// subscription, to the probation lane.
+func (s *slots) slowed(a *attempt) {
+	a.slow = true
+	s.count(a, -1, -1)
+	a.account = sender.LaneProbation
+	s.count(a, 1, 1)
+	s.demote(a.sub)
+}
+
+// demote leaves a subscription one place, on probation.
+func (s *slots) demote(sub *subSlots) {
+	sub.places = 1
+	if sub.lane == sender.LaneProven {
+		sub.parole.begin(s.age)
+	}
+	s.move(sub, sender.LaneProbation)
+	s.crowded = s.crowded || sub.waiting() > sub.places
+}
+
+// waiting is how many are held that are not on the wire.
+func (sub *subSlots) waiting() int { return len(sub.queue) + sub.behind }
+
+// forget ends the account of a delivery that was given back.
+func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
+
+// recorded ends the account of an attempt whose result was.
+func (s *slots) recorded(a *attempt) { a.sub.unrecorded-- }
+
+// takeQueues takes what the subscriptions that are on probation have waiting but for what
+// they have places for, or what all subscriptions have, and returns it, to be given back.
+// Where not everything can stay, nothing stays behind another one.
+func (s *slots) takeQueues(all bool) []*attempt {
+	var taken []*attempt
+	s.crowded = false
+	for _, sub := range s.subs {
+		keep := s.keeps(sub, all)
+		if sub.waiting() <= keep {
+			continue
+		}
+		keep = min(keep, len(sub.queue))
+		for _, a := range sub.queue[keep:] {
+			taken = s.cut(append(taken, a), a)
+		}
+		sub.queue = sub.queue[:keep:keep]
+		if keep == 0 {
+			s.withdraw(sub)
+		}
+		taken = s.cutBehind(taken, sub)
+	}
+	slices.SortFunc(taken, byOrder)
+	return taken
+}
+
+// keeps is how much of what waits takeQueues leaves to a subscription.
+func (*slots) keeps(sub *subSlots, all bool) int {
+	switch {
+	case all:
+		return 0
+	case sub.lane == sender.LaneProbation:
+		return sub.places
+	}
+	return sub.waiting()
+}
+
+// claim says how much may be claimed now, and of whom how much.
+func (s *slots) claim() ClaimParams {
+	p := ClaimParams{SubscriptionRoom: map[int64]int{}}
+	for i := range p.Lanes {
+		l, lane := sender.Lane(i), &s.lane[i]
+		p.Lanes[l] = LaneParams{
+			Slots:           max(0, s.hold(l, s.places(l))-lane.held),
+			PerSubscriber:   s.hold(l, s.perSubscriber(l)),
+			PerSubscription: s.hold(l, s.first(l)),
+			SubscriberRoom:  make(map[int64]int, len(lane.by)),
+		}
+		if s.full() {
+			p.Lanes[l].Slots = 0
+		}
+		for subscriber, n := range lane.by {
+			p.Lanes[l].SubscriberRoom[subscriber] = p.Lanes[l].PerSubscriber - n.held
+		}
+	}
+	var holding [sender.Lanes]int
+	for _, sub := range s.subs {
+		if sub.held+sub.unrecorded > 0 || sub.parole.holds(s.age) {
+			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.usable()) - sub.held
+			holding[sub.lane]++
+		}
+	}
+	s.share(&p, &holding)
+	s.boundBytes(&p)
+	return p
+}
+
+// trim forgets what was learned of the subscriptions that were given nothing
+// since the last call but one, so that memory follows the work.
+func (s *slots) trim() {
+	for number, sub := range s.subs {
+		if sub.held+sub.unrecorded == 0 && sub.used < s.age && !sub.parole.remembered(s.age) {
+			delete(s.subs, number)
+		}
+	}
+	s.age++
+}
+
+// perSubscriber is how many of a lane's places one subscriber may take.
+func (s *slots) perSubscriber(l sender.Lane) int { return (s.places(l) + 1) / 2 }
+
+// share leaves the last slots of the proven lane to subscriptions that hold nothing. Where
+// very many hold something none holds much, and it would only make the claim longer.
+func (s *slots) share(p *ClaimParams, holding *[sender.Lanes]int) {
+	for i := range p.Lanes {
+		l, held := sender.Lane(i), s.lane[i].held
+		shared := s.shared(l, s.hold(l, s.places(l)))
+		switch {
+		case held < shared:
+			p.Lanes[l].Slots = min(p.Lanes[l].Slots, shared-held)
+		case holding[l] <= mostHolding:
+			for _, sub := range s.subs {
+				if sub.lane == l && sub.held > 0 {
+					p.SubscriptionRoom[sub.number] = min(0, p.SubscriptionRoom[sub.number])
+				}
+			}
+		}
+	}
+}
+
+// shared is how many of so many places of a lane all of its subscriptions may take. The
+// rest is for those that have none: however many the others have earned, and however
+// long they keep them, one that has been idle goes at once.
+func (s *slots) shared(l sender.Lane, all int) int {
+	if l != sender.LaneProven || s.probing {
+		return all
+	}
+	return all - all/idleShare
+}
+
+// places is how many attempts of a lane may be on the wire.
+func (s *slots) places(l sender.Lane) int {
+	if s.probing {
+		return probePlaces[l]
+	}
+	return s.cfg.places[l]
+}
+
+func (s *slots) full() bool {
+	return s.wire >= s.cfg.hardLimit || s.probing && s.wire >= mostProbes
+}
+
+// mostOf is how many places a subscription with such settings can earn.
+func (s *slots) mostOf(settings *sender.Settings) int {
+	if settings == nil || settings.MaxInFlight <= 0 {
+		return s.cfg.perSubscription
+	}
+	return min(s.cfg.perSubscription, settings.MaxInFlight)
+}
+
+// boundBytes leaves what there is no memory for in the database. What is not proven, and
+// may keep its bodies for long, takes no more than half of it beside others.
+func (s *slots) boundBytes(p *ClaimParams) {
+	if s.cfg.bodyBytes <= 0 {
+		return
+	}
+	p.Bytes = s.cfg.bodyBytes - s.body.bytes
+	for l := range p.Lanes {
+		if p.Bytes <= 0 || sender.Lane(l) != sender.LaneProven && s.lane[l].bytes > s.cfg.bodyBytes/2 {
+			p.Lanes[l].Slots = 0
+		}
+	}
+}
+
+func (s *slots) first(l sender.Lane) int { return min(firstPlaces[l], s.cfg.perSubscription) }
+
+// hold is how many deliveries may be held for so many places.
+func (s *slots) hold(l sender.Lane, places int) int {
+	if l == sender.LaneProven && !s.probing {
+		return places * s.cfg.prefetch
+	}
+	return places
+}
+
+// count adds to what an attempt's account has on the wire and holds.
+func (s *slots) count(a *attempt, wire, held int) {
+	lane, sub := &s.lane[a.account], a.sub
+	s.wire, s.held = s.wire+wire, s.held+held
+	lane.wire, lane.held = lane.wire+wire, lane.held+held
+	lane.bytes += int64(held) * int64(len(a.Body))
+	switch {
+	case held > 0:
+		// Once: who makes the attempt reads it, and it can be moved to another lane meanwhile.
+		a.held = s.body.hold(a.Key.Event, a.Body)
+		if !a.shares {
+			a.Body, a.shares = a.held.body, true
+		}
+	case held < 0:
+		s.body.release(a.Key.Event, a.held)
+		a.held = nil // its result may wait for a while
+	}
+	sub.wire, sub.held = sub.wire+wire, sub.held+held
+	by := lane.by[sub.subscriber]
+	by.wire, by.held = by.wire+wire, by.held+held
+	if by == (subscriberSlots{}) {
+		delete(lane.by, sub.subscriber)
+	} else {
+		lane.by[sub.subscriber] = by
+	}
+}
+
+// enqueue puts a delivery among those of its subscription that may go.
+func (s *slots) enqueue(a *attempt) {
+	sub := a.sub
+	i, _ := slices.BinarySearchFunc(sub.queue, a, byOrder)
+	sub.queue = slices.Insert(sub.queue, i, a)
+	s.offer(sub)
+}
+
+func (s *slots) offer(sub *subSlots) {
+	if !sub.ready && len(sub.queue) > 0 {
+		sub.ready = true
+		lane := &s.lane[sub.lane]
+		lane.ready = append(lane.ready, sub)
+	}
+}
+
+func (s *slots) withdraw(sub *subSlots) {
+	if !sub.ready {
+		return
+	}
+	sub.ready = false
+	lane := &s.lane[sub.lane]
+	for i, r := range lane.ready {
+		if r == sub {
+			lane.ready = append(lane.ready[:i], lane.ready[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *slots) move(sub *subSlots, to sender.Lane) {
+	if sub.lane != to {
+		s.withdraw(sub)
+		sub.lane = to
+		s.offer(sub)
+	}
+}

@@ -1,0 +1,429 @@
+package dispatch
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func testSlots() *slots {
+	return newSlots(slotsConfig{places: [sender.Lanes]int{sender.LaneNew: 2, sender.LaneProven: 24, sender.LaneProbation: 8}, perSubscription: 6, prefetch: 4, hardLimit: 64})
+}
+
+func claimed(subscription, subscriber int64, lane sender.Lane) *attempt {
+	return &attempt{Claimed: Claimed{Target: &Target{SubscriptionNo: subscription, SubscriberNumber: subscriber, Lane: lane}}}
+}
+
+// drive starts what may start and returns it.
+func drive(s *slots) (started []*attempt) {
+	for a := s.next(); a != nil; a = s.next() {
+		started = append(started, a)
+	}
+	return started
+}
+
+func TestSlotsProbationIsBounded(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 100; sub++ { // a hundred subscribers with one failing subscription each
+		s.add(claimed(sub, sub, sender.LaneProbation))
+	}
+	require.Len(t, drive(s), 8)
+	require.Zero(t, s.claim().Lanes[sender.LaneProbation].Slots)
+
+	for range 6 {
+		s.add(claimed(1000, 1000, sender.LaneProven))
+	}
+	require.Len(t, drive(s), 4, "a proven subscription has places of its own, and starts with four")
+	s.add(claimed(2000, 2000, sender.LaneNew))
+	require.Len(t, drive(s), 1, "and so has a new one")
+}
+
+func TestSlotsSubscriberTakesHalfOfALane(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 300; sub++ { // one subscriber with three hundred proven subscriptions
+		s.add(claimed(sub, 1, sender.LaneProven))
+	}
+	require.Len(t, drive(s), 12)
+	p := s.claim().Lanes[sender.LaneProven]
+	require.LessOrEqual(t, p.SubscriberRoom[1], 0)
+	require.Equal(t, 48, p.PerSubscriber, "the places it may have, times what is claimed ahead")
+
+	s.add(claimed(999, 2, sender.LaneProven))
+	require.Len(t, drive(s), 1, "another subscriber finds a place")
+}
+
+func TestSlotsSubscriptionsTakeTurns(t *testing.T) {
+	s := testSlots()
+	s.cfg.places[sender.LaneProven] = 4
+	for range 10 {
+		s.add(claimed(1, 1, sender.LaneProven))
+	}
+	s.add(claimed(2, 2, sender.LaneProven))
+	s.add(claimed(3, 3, sender.LaneProven))
+	var order []int64
+	for _, a := range drive(s) {
+		order = append(order, a.sub.number)
+	}
+	require.Equal(t, []int64{1, 2, 3, 1}, order)
+}
+
+func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
+	s := testSlots()
+	const fast = time.Second
+	for range 40 {
+		s.add(claimed(1, 1, sender.LaneNew))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 1, "a new subscription starts with one")
+	grown := []int{}
+	for range 8 {
+		a := wire[0]
+		wire = wire[1:]
+		s.finished(a, sender.ClassNone, time.Millisecond, fast)
+		s.recorded(a)
+		wire = append(wire, drive(s)...)
+		grown = append(grown, len(wire))
+	}
+	require.Equal(t, []int{2, 3, 4, 5, 6, 6, 6, 6}, grown, "one more with each fast answer, up to the maximum")
+	require.Equal(t, sender.LaneProven, s.subs[1].lane)
+
+	s.finished(wire[0], sender.ClassStatus, time.Millisecond, fast)
+	require.Equal(t, 3, s.subs[1].places, "a failure that comes fast halves them")
+	require.Equal(t, sender.LaneProven, s.subs[1].lane)
+
+	s.finished(wire[1], sender.ClassTimeout, 10*time.Second, fast)
+	require.Equal(t, 1, s.subs[1].places, "one that takes long leaves one")
+	require.Equal(t, sender.LaneProbation, s.subs[1].lane)
+
+	s.finished(wire[2], sender.ClassNone, time.Millisecond, fast)
+	require.Equal(t, sender.LaneProbation, s.subs[1].lane, "a fast answer while others are on the wire beyond its places proves nothing")
+}
+
+// Many kept connections that are closed together cost a subscription neither places nor
+// its lane.
+func TestSlotsSparedSaysNothing(t *testing.T) {
+	s := testSlots()
+	for range 2 * probationStreak {
+		s.add(claimed(1, 1, sender.LaneProven))
+	}
+	made := 0
+	for wire := drive(s); len(wire) > 0; wire = drive(s) {
+		for _, a := range wire {
+			s.spared(a)
+			s.recorded(a)
+			made++
+		}
+	}
+	require.Equal(t, 2*probationStreak, made)
+	require.Equal(t, sender.LaneProven, s.subs[1].lane)
+	require.Equal(t, firstPlaces[sender.LaneProven], s.subs[1].places)
+	require.Zero(t, s.subs[1].failures)
+	require.Zero(t, s.wire)
+	require.Zero(t, s.subs[1].unrecorded)
+}
+
+// However much those at work have earned and hold, one that was idle is claimed, and goes
+// at once.
+func TestSlotsIdleOnesHaveRoom(t *testing.T) {
+	s := testSlots()
+	const shared = 4 * 24 * 7 / 8
+	for i := range shared {
+		sub := int64(1 + i%8)
+		s.add(claimed(sub, sub, sender.LaneProven))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 24-24/idleShare, "the last places are for others")
+	idle := claimed(9, 9, sender.LaneProven)
+	s.add(idle)
+	require.Equal(t, []*attempt{idle}, drive(s))
+	s.finished(idle, sender.ClassNone, time.Millisecond, time.Second)
+	s.recorded(idle)
+
+	p := s.claim()
+	require.Equal(t, 4*24-shared, p.Lanes[sender.LaneProven].Slots)
+	for sub := int64(1); sub <= 8; sub++ {
+		require.Equal(t, 0, p.SubscriptionRoom[sub], "it holds something")
+	}
+	require.NotContains(t, p.SubscriptionRoom, int64(9))
+
+	s.finished(wire[0], sender.ClassNone, time.Millisecond, time.Second)
+	require.Len(t, drive(s), 1, "those at work go on with what is theirs")
+}
+
+func TestSlotsWhatHangsGivesItsPlacesBack(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 7; sub++ {
+		for range 4 {
+			s.add(claimed(sub, sub, sender.LaneProven))
+		}
+	}
+	hanging := drive(s)
+	for sub := int64(8); sub <= 10; sub++ {
+		s.add(claimed(sub, sub, sender.LaneProven))
+	}
+	hanging = append(hanging, drive(s)...)
+	require.Len(t, hanging, 24)
+	s.add(claimed(100, 100, sender.LaneProven))
+	require.Empty(t, drive(s), "the lane is full")
+
+	for _, a := range hanging {
+		s.slowed(a)
+	}
+	require.Len(t, drive(s), 1, "its places are free again while the others hang")
+	require.Equal(t, 1, s.lane[sender.LaneProven].wire)
+	require.Equal(t, 24, s.lane[sender.LaneProbation].wire)
+	require.Zero(t, s.claim().Lanes[sender.LaneProbation].Slots, "probation is over its bound until they end")
+
+	back := s.takeQueues(false)
+	require.Len(t, back, 0, "each keeps what it has a place for")
+	for range 5 {
+		s.add(claimed(1, 1, sender.LaneProven))
+	}
+	require.Len(t, s.takeQueues(false), 5-1+1, "what it has queued beyond is given back")
+}
+
+func TestSlotsOwnMaxInFlight(t *testing.T) {
+	s := testSlots()
+	bounded := func(most int) *attempt {
+		a := claimed(1, 1, sender.LaneProven)
+		a.Target.Settings = &sender.Settings{MaxInFlight: most}
+		return a
+	}
+	for range 20 {
+		s.add(bounded(2))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 2, "fewer than a proven one starts with")
+	require.Equal(t, 2*4-20, s.claim().SubscriptionRoom[1], "no more is claimed ahead than for its places")
+	for range 5 {
+		a := wire[0]
+		s.finished(a, sender.ClassNone, time.Millisecond, time.Second)
+		s.recorded(a)
+		wire = append(wire[1:], drive(s)...)
+		require.Len(t, wire, 2, "fast answers earn no more")
+	}
+
+	s.add(bounded(1)) // its owner has changed it
+	s.finished(wire[0], sender.ClassNone, time.Millisecond, time.Second)
+	require.Empty(t, drive(s), "the one on the wire is as many as it may have")
+	s.add(bounded(0))
+	s.finished(wire[1], sender.ClassNone, time.Millisecond, time.Second)
+	require.Len(t, drive(s), 2, "without the bound it earns again")
+
+	s.add(bounded(1000))
+	require.Equal(t, 6, s.subs[1].most, "it cannot be more than any may have")
+	s.add(claimed(2, 2, sender.LaneNew))
+	require.Len(t, drive(s), 1, "others are not bounded by it")
+}
+
+// What fails fast does not go on failing in a place of its own among the proven.
+func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
+	s := testSlots()
+	for range 40 {
+		s.add(claimed(1, 1, sender.LaneProven))
+	}
+	for i := range probationStreak {
+		require.Equal(t, sender.LaneProven, s.subs[1].lane)
+		wire := drive(s)
+		if i == 0 {
+			require.Len(t, wire, 4)
+		}
+		for _, a := range wire[1:] { // what it held beyond
+			s.offWire(a)
+		}
+		s.finished(wire[0], sender.ClassStatus, time.Millisecond, time.Second)
+	}
+	require.Equal(t, sender.LaneProbation, s.subs[1].lane)
+	require.Equal(t, 1, s.subs[1].places)
+	require.True(t, s.crowded)
+	queued := len(s.subs[1].queue)
+	require.Len(t, s.takeQueues(false), queued-1, "what it has queued is given back")
+	require.False(t, s.crowded)
+
+	wire := drive(s)
+	s.finished(wire[0], sender.ClassNone, time.Millisecond, time.Second)
+	require.Equal(t, sender.LaneProven, s.subs[1].lane, "once, it is believed at once")
+}
+
+// One that flaps stays on probation for longer each time.
+func TestSlotsParole(t *testing.T) {
+	s := testSlots()
+	prove := func() sender.Lane {
+		a := claimed(1, 1, sender.LaneProven)
+		s.add(a)
+		require.Len(t, drive(s), 1)
+		s.finished(a, sender.ClassNone, time.Millisecond, time.Second)
+		s.recorded(a)
+		return s.subs[1].lane
+	}
+	fall := func() {
+		a := claimed(1, 1, sender.LaneProven)
+		s.add(a)
+		require.Len(t, drive(s), 1)
+		s.slowed(a)
+		s.finished(a, sender.ClassTimeout, 10*time.Second, time.Second)
+		s.recorded(a)
+		require.Equal(t, sender.LaneProbation, s.subs[1].lane)
+	}
+	for _, ages := range []int{0, 3, 6, 12, 24, 48, 60, 60} {
+		require.Equal(t, sender.LaneProven, prove())
+		fall()
+		for range ages {
+			require.Equal(t, sender.LaneProbation, prove(), "parole of %d", ages)
+			require.Contains(t, s.claim().SubscriptionRoom, int64(1))
+			require.Equal(t, 0, s.lane[sender.LaneProven].held)
+			s.trim()
+		}
+	}
+	require.Equal(t, sender.LaneProven, prove())
+	for range paroleMost + paroleSoon + 1 {
+		require.Equal(t, sender.LaneProven, prove())
+		s.trim()
+	}
+	fall()
+	require.Equal(t, sender.LaneProven, prove(), "it was long ago")
+}
+
+// While our own network is down a few attempts at a time find out when it is back.
+func TestSlotsProbing(t *testing.T) {
+	s := testSlots()
+	for sub := int64(1); sub <= 30; sub++ {
+		s.add(claimed(sub, sub, sender.Lane(sub%sender.Lanes)))
+	}
+	s.probing = true
+	wire := drive(s)
+	count := map[sender.Lane]int{}
+	for _, a := range wire {
+		count[a.account]++
+	}
+	require.Equal(t, map[sender.Lane]int{sender.LaneNew: 1, sender.LaneProven: 2, sender.LaneProbation: 1}, count, "of all, and most of those that used to answer")
+	for _, a := range wire {
+		s.slowed(a)
+	}
+	require.Empty(t, drive(s), "four in all, though they hang")
+	for _, l := range s.claim().Lanes {
+		require.Zero(t, l.Slots)
+	}
+	s.probing = false
+	require.NotEmpty(t, drive(s))
+}
+
+func TestSlotsHardLimit(t *testing.T) {
+	s := testSlots()
+	s.cfg.hardLimit = 10
+	for sub := int64(1); sub <= 30; sub++ {
+		s.add(claimed(sub, sub, sender.LaneProven))
+	}
+	require.Len(t, drive(s), 10)
+	for _, l := range s.claim().Lanes {
+		require.Zero(t, l.Slots)
+	}
+}
+
+// The accounts are sums over what is held, whatever happens in whatever order.
+func TestSlotsAccountsAddUp(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := testSlots()
+		var wire, done []*attempt
+		for range 1000 {
+			switch r.IntN(7) {
+			case 0, 1:
+				sub := r.Int64N(30)
+				s.add(claimed(sub, sub%7, sender.Lane(r.IntN(sender.Lanes))))
+			case 2:
+				wire = append(wire, drive(s)...)
+			case 3, 4:
+				if len(wire) > 0 {
+					i := r.IntN(len(wire))
+					class, took := sender.ClassNone, time.Duration(r.IntN(2))*2*time.Second
+					if r.IntN(3) == 0 {
+						class = sender.ClassStatus
+					}
+					s.finished(wire[i], class, took, time.Second)
+					done = append(done, wire[i])
+					wire = append(wire[:i], wire[i+1:]...)
+				}
+			case 5:
+				for _, a := range done {
+					s.recorded(a)
+				}
+				done = done[:0]
+				for _, a := range s.takeQueues(r.IntN(10) == 0) {
+					s.forget(a)
+				}
+			case 6:
+				if len(wire) > 0 {
+					if a := wire[r.IntN(len(wire))]; !a.slow {
+						s.slowed(a)
+					}
+				}
+				s.trim()
+			}
+			held, onWire, queued := 0, 0, 0
+			for _, sub := range s.subs {
+				require.GreaterOrEqual(t, sub.wire, 0)
+				require.GreaterOrEqual(t, sub.places, 1)
+				require.LessOrEqual(t, sub.places, s.cfg.perSubscription)
+				held, onWire, queued = held+sub.held, onWire+sub.wire, queued+len(sub.queue)
+			}
+			require.Equal(t, len(wire), onWire)
+			require.Equal(t, len(wire), s.wire)
+			require.Equal(t, s.lane[0].wire+s.lane[1].wire+s.lane[2].wire, s.wire)
+			require.Equal(t, s.lane[0].held+s.lane[1].held+s.lane[2].held, s.held)
+			require.Equal(t, held, s.held)
+			require.Equal(t, len(wire)+queued, s.held)
+			require.LessOrEqual(t, s.lane[sender.LaneProven].wire, s.cfg.places[sender.LaneProven])
+		}
+		for _, a := range append(wire, done...) {
+			if a.started.IsZero() && len(wire) > 0 && contains(wire, a) {
+				s.finished(a, sender.ClassNone, 0, time.Second)
+			}
+			s.recorded(a)
+		}
+		for _, a := range s.takeQueues(true) {
+			s.forget(a)
+		}
+		require.Zero(t, s.held)
+		require.Zero(t, s.wire)
+		for l := range s.lane {
+			require.Empty(t, s.lane[l].by)
+		}
+		for range paroleMost + paroleSoon + 2 {
+			s.trim()
+		}
+		require.Empty(t, s.subs, "nothing is remembered of those with nothing to do")
+	}
+}
+
+func contains(list []*attempt, a *attempt) bool {
+	for _, b := range list {
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
+
+// BenchmarkSlotsNext finds nothing that may go: what all proven subscriptions may share
+// of the lane is taken, and each of them has more queued.
+func BenchmarkSlotsNext(b *testing.B) {
+	s := newSlots(slotsConfig{places: [sender.Lanes]int{sender.LaneNew: 32, sender.LaneProven: 384, sender.LaneProbation: 96}, perSubscription: 64, prefetch: 4, hardLimit: 1024})
+	for range 2 {
+		for sub := range int64(336) {
+			s.add(claimed(sub, sub, sender.LaneProven))
+		}
+		drive(s)
+	}
+	require.Equal(b, 336, s.wire)
+	require.Len(b, s.lane[sender.LaneProven].ready, 336)
+	for b.Loop() {
+		if s.next() != nil {
+			b.Fatal("there was none")
+		}
+	}
+}

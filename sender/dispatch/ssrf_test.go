@@ -1,0 +1,209 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/ssrftest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/memory"
+)
+
+// outside is where packets go in a test of what may be called: nowhere, but for
+// loopback, while what would have been called is written down; or, in a network of
+// the test's own, wherever they are sent to, because all addresses are there.
+type outside struct {
+	resolver *net.Resolver // nil: that of production
+	real     bool          // a network of its own
+	foreign  bool          // names are resolved by servers that are not the test's
+
+	mu      sync.Mutex
+	arrived []string // address and port
+}
+
+// errNowhere takes the place of a connection that the guard has let through.
+var errNowhere = syscall.ECONNREFUSED
+
+func (o *outside) note(address string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.arrived = append(o.arrived, address)
+}
+
+// watch is for Dispatcher.Dial.
+func (o *outside) watch(address string) error {
+	if o.real {
+		return nil // it arrives or it does not
+	}
+	o.note(address)
+	if a, err := netip.ParseAddrPort(address); err == nil && a.Addr().IsLoopback() {
+		return nil
+	}
+	return errNowhere
+}
+
+// take returns what arrived since it was called last.
+func (o *outside) take() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	arrived := o.arrived
+	o.arrived = nil
+	return arrived
+}
+
+// misled is a store whose subscriptions have another URL than the registry took,
+// as if an older release or another program had written it.
+type misled struct {
+	*memory.Store
+	url string
+}
+
+func (m misled) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	claims, err := m.Store.RecordAndClaim(ctx, b)
+	for _, c := range claims.Claimed {
+		c.Target.URL = m.url
+	}
+	return claims, err
+}
+
+// attempt makes one attempt at a URL with a dispatcher that was configured by
+// default, but for what network and settings say.
+func (o *outside) attempt(t *testing.T, rawURL string, cfg dispatch.Config, settings sender.Settings) (dispatch.Result, bool) {
+	t.Helper()
+	b := bedtest.New(t)
+	reg, err := sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{Network: bedtest.Private, Proxies: []string{"eu"}})
+	require.NoError(t, err)
+	_, _, err = reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	_, err = reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://elsewhere.example/", Settings: settings})
+	require.NoError(t, err)
+	b.Publish("sub_a")
+	return o.run(t, misled{b.Store, rawURL}, b.Keys, cfg)
+}
+
+func (o *outside) run(t *testing.T, store dispatch.Store, keys *sender.Keys, cfg dispatch.Config) (result dispatch.Result, made bool) {
+	t.Helper()
+	cfg.Hooks.AttemptEnd = func(_ context.Context, _ *dispatch.Claimed, r *dispatch.Result) { result, made = *r, true }
+	cfg.Logger = quiet()
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	d, err := dispatch.New(store, keys, &cfg)
+	require.NoError(t, err)
+	d.Dial(o.resolver, o.watch)
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	d.CloseIdle()
+	return result, made
+}
+
+// nothingBut requires that what arrived is among what may be called.
+func (o *outside) nothingBut(t *testing.T, allowed ...string) {
+	t.Helper()
+	for _, address := range o.take() {
+		require.True(t, slices.Contains(allowed, address), "%s was called", address)
+	}
+}
+
+// A registry takes none of the URLs, neither to subscribe nor to change to nor to
+// call back, and no name that cannot be one.
+func TestForbiddenURLsAreNotRegistered(t *testing.T) {
+	t.Parallel()
+	reg, err := sender.NewRegistry(bedtest.New(t).Store, bedtest.NewKeys(t, "1"), nil)
+	require.NoError(t, err)
+	_, _, err = reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	kept, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/"})
+	require.NoError(t, err)
+	refused := func(raw string) {
+		t.Helper()
+		_, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: raw})
+		require.ErrorIs(t, err, sender.ErrInvalid, raw)
+		_, err = reg.Callback(t.Context(), "sub_a", raw)
+		require.ErrorIs(t, err, sender.ErrInvalid, raw)
+		_, err = reg.Update(t.Context(), kept.ID, sender.SubscriptionChange{URL: &raw})
+		require.ErrorIs(t, err, sender.ErrInvalid, raw)
+	}
+	for _, tt := range ssrftest.URLs {
+		refused(tt.URL)
+		if rest, ok := strings.CutPrefix(tt.URL, "http:"); ok && tt.Problem != "" {
+			refused("https:" + rest)
+		}
+	}
+	long := strings.Repeat("a", 63)
+	for name, ok := range map[string]bool{
+		strings.Repeat(long+".", 3) + long[:61]: true, strings.Repeat(long+".", 3) + long[:62]: false,
+		long + ".example": true, long + "a.example": false, "a..example": false, ".example": false, "example.": false,
+		"-a.example": false, "a-.example": false, "a_b.example": true, "_a.example": true, "db": false, "a b.example": false, "bücher.example": false,
+	} {
+		if !ok {
+			refused("https://" + name + "/")
+			continue
+		}
+		_, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "https://" + name + "/"})
+		require.NoError(t, err, name)
+	}
+}
+
+// unnamed are the numbers of the URLs for which a name server is asked.
+var unnamed = []int{12, 15, 16, 80}
+
+// testURLs posts to the URLs, which are in the store all the same.
+func (o *outside) testURLs(t *testing.T) {
+	for i, tt := range ssrftest.URLs {
+		if o.foreign && slices.Contains(unnamed, i+1) {
+			continue
+		}
+		t.Run(fmt.Sprintf("%d %s", i+1, tt.URL), func(t *testing.T) {
+			result, made := o.attempt(t, tt.URL, dispatch.Config{}, sender.Settings{})
+			if slices.Contains(tt.Dials, ssrftest.Harmless) {
+				o.nothingBut(t, ssrftest.Harmless)
+				return
+			}
+			o.nothingBut(t)
+			require.False(t, made && result.Class == sender.ClassNone, "delivered")
+		})
+	}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// newProxy starts a proxy that makes no tunnel, and notes what it is asked for.
+func (o *outside) newProxy(t *testing.T) *url.URL {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.note(r.Host)
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	return u
+}
+
+// Nothing forbidden is called, whatever a URL says and whatever its name resolves
+// to, by Go's resolver, which is the one that is used.
+func TestNothingForbiddenIsCalled(t *testing.T) {
+	t.Parallel()
+	o := &outside{resolver: newZone().Resolver()}
+	t.Run("URL", o.testURLs)
+	t.Run("name", o.testNames)
+	t.Run("rebinding", o.testRebinding)
+}

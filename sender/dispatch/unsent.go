@@ -1,0 +1,57 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/post"
+)
+
+// maxUnsent bounds how many subscribers are remembered. Then all are forgotten,
+// and told once more.
+const maxUnsent = 10_000
+
+// probedPause is how soon a delivery is looked at again whose proxy was failing.
+const probedPause = time.Minute
+
+// unreadPause is how soon a secret is looked at again that could not be read.
+const unreadPause = time.Second
+
+// errProxyProbed is why an attempt is not made now through a failing proxy.
+var errProxyProbed = fmt.Errorf("%w: %w", sender.ErrProxy, post.ErrProbed)
+
+// unsent remembers of which subscribers it was told that nothing can be sent to
+// them: once in secretPause, however many deliveries wait.
+type unsent struct {
+	mu   sync.Mutex
+	told map[int64]time.Time // by the subscriber's number
+}
+
+// tell reports whether to tell it now.
+func (u *unsent) tell(subscriber int64, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if last, ok := u.told[subscriber]; ok && now.Sub(last) < secretPause {
+		return false
+	}
+	if len(u.told) >= maxUnsent {
+		clear(u.told)
+	}
+	u.told[subscriber] = now
+	return true
+}
+
+// pauseAfter is how long a delivery waits that could not be sent, for want of its
+// secret above all. A database that was away is back soon.
+func pauseAfter(err error) time.Duration {
+	switch {
+	case errors.Is(err, errKeyringUnread):
+		return unreadPause
+	case errors.Is(err, errProxyProbed):
+		return probedPause
+	}
+	return secretPause
+}

@@ -1,0 +1,217 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
+)
+
+const (
+	// A batch takes some ten milliseconds, for which the application's own commits wait
+	// where there is one writer.
+	sweepBatch = 2000
+	// Between two of them others have the database for so many times as long.
+	sweepPause = 4
+	// Upkeep looks so often whether there is something to sweep, or a replay to go on
+	// with, unless it is nudged; or each MaxIdle if that is longer.
+	upkeepEvery = time.Second
+)
+
+// upkeep is what a run does beside delivering: it sweeps, admits what replays send, and
+// prunes. No delivery waits for it: Run has it on a goroutine of its own. A replay gives
+// way all the same, since it is admitted only what the pump has found nothing else for.
+type upkeep struct {
+	p       *pump
+	nudged  chan struct{} // capacity 1: there may be something to do
+	pruning pruning
+
+	sweepAt, replaysAt time.Time
+	pause              time.Duration
+}
+
+func newUpkeep(p *pump) *upkeep { return &upkeep{p: p, nudged: make(chan struct{}, 1)} }
+
+// nudge has it look at once.
+func (u *upkeep) nudge() {
+	select {
+	case u.nudged <- struct{}{}:
+	default:
+	}
+}
+
+func (u *upkeep) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-u.nudged:
+			u.look()
+		case <-timer.C:
+		}
+		timer.Reset(u.round(ctx))
+	}
+}
+
+func (u *upkeep) every() time.Duration { return max(upkeepEvery, u.p.d.cfg.MaxIdle) }
+
+// look has the next round look at everything.
+func (u *upkeep) look() { u.sweepAt, u.replaysAt = time.Time{}, time.Time{} }
+
+// round does what is due, and says how long to wait for more.
+func (u *upkeep) round(ctx context.Context) (wait time.Duration) {
+	_, err := u.work(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		u.pause = longerPause(u.pause)
+		u.p.d.cfg.Logger.ErrorContext(ctx, "upkeep failed; the dispatcher tries it again", "error", err, "in", u.pause)
+		return u.pause
+	case err == nil:
+		u.pause = 0
+	}
+	now := u.p.d.now()
+	pruneAt := u.prune(ctx, now)
+	next := earliest(u.sweepAt, u.replaysAt, pruneAt)
+	return max(0, next.Sub(u.p.d.now()))
+}
+
+// work sweeps and admits, and reports whether it has found something to do.
+func (u *upkeep) work(ctx context.Context) (busy bool, err error) {
+	if began := u.p.d.now(); !began.Before(u.sweepAt) {
+		n, err := u.p.d.store.Sweep(ctx, sweepBatch)
+		if err != nil {
+			return false, err
+		}
+		now := u.p.d.now()
+		u.sweepAt = now.Add(u.every())
+		if n >= sweepBatch {
+			u.sweepAt = now.Add(sweepPause * now.Sub(began))
+		}
+		busy = n > 0
+	}
+	replayed, err := u.stepReplays(ctx)
+	return busy || replayed, err
+}
+
+// stepReplays admits what replays have to send, as far as the pump's last claim has left
+// slots. It reports whether it has got on.
+func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
+	if u.p.d.now().Before(u.replaysAt) {
+		return false, nil
+	}
+	spare, clock := u.p.takeSpare()
+	if spare <= 0 { // the pump nudges when it has some
+		u.replaysAt = u.p.d.now().Add(u.every())
+		return false, nil
+	}
+	step, err := u.p.d.store.StepReplays(ctx, spare, sender.Notice.Draft)
+	if err != nil {
+		return false, err
+	}
+	now := u.p.d.now()
+	u.replaysAt = now.Add(u.every())
+	if step.More {
+		u.replaysAt = now
+	} else if !step.Next.IsZero() {
+		u.replaysAt = now.Add(max(stepGap, min(step.Next.Sub(clock.at(now)), u.every())))
+	}
+	if step.Admitted > 0 {
+		u.p.admit()
+	}
+	for _, r := range step.Finished {
+		u.p.reportReplay(ctx, r)
+	}
+	for _, n := range step.Notices {
+		u.p.notice(ctx, n)
+	}
+	return step.More || step.Admitted > 0 || len(step.Finished) > 0, nil
+}
+
+// prune does a part of a pass if it is time for it, and says when to come back.
+func (u *upkeep) prune(ctx context.Context, now time.Time) (at time.Time) {
+	g := &u.pruning
+	if now.Before(g.next) || ctx.Err() != nil {
+		return g.next
+	}
+	over, err := g.batch(ctx, u.p.d)
+	last := u.p.d.now()
+	switch {
+	case err != nil && ctx.Err() == nil:
+		u.p.d.cfg.Logger.ErrorContext(ctx, "pruning failed; it is tried again", "error", err, "in", pruneAgain)
+		g.began, g.next = false, last.Add(pruneAgain)
+	case over:
+		g.next = last.Add(pruneEvery)
+	default: // others have the database meanwhile
+		g.next = last.Add(prunePause * last.Sub(now))
+	}
+	return g.next
+}
+
+func earliest(times ...time.Time) time.Time {
+	least := times[0]
+	for _, t := range times[1:] {
+		if t.Before(least) {
+			least = t
+		}
+	}
+	return least
+}
+
+// databaseClock is what time it was in the database, and here.
+type databaseClock struct{ there, here time.Time }
+
+// at is the database's time at a time of the local clock.
+func (c databaseClock) at(local time.Time) time.Time { return c.there.Add(local.Sub(c.here)) }
+
+// leave tells upkeep how many slots a step has left that has claimed all that was due.
+func (p *pump) leave(spare int, clock databaseClock) {
+	p.mu.Lock()
+	wanted := p.wantsSpare && spare > 0
+	p.spare, p.clock, p.wantsSpare = spare, clock, p.wantsSpare && !wanted
+	p.mu.Unlock()
+	if wanted {
+		p.upkeep.nudge()
+	}
+}
+
+// takeSpare returns these slots, once: what is admitted for them is claimed by the next
+// step, which leaves others.
+func (p *pump) takeSpare() (spare int, clock databaseClock) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	spare, p.spare = p.spare, 0
+	p.wantsSpare = spare <= 0
+	return spare, p.clock
+}
+
+// admit has the next step made at once: there is something to claim.
+func (p *pump) admit() {
+	p.mu.Lock()
+	p.admitted = true
+	p.mu.Unlock()
+	p.signal()
+}
+
+func (p *pump) reportReplay(ctx context.Context, r replay.Replay) {
+	p.d.cfg.Logger.InfoContext(ctx, "a replay is finished", "replay_id", r.ID,
+		"matched", r.Matched, "admitted", r.Admitted, "skipped", r.Skipped)
+	if hook := p.d.cfg.Hooks.ReplayFinished; hook != nil {
+		p.d.guarded(ctx, "ReplayFinished", func() { hook(ctx, r) })
+	}
+}
+
+// ReplayStep is what StepReplays did.
+type ReplayStep struct {
+	Admitted int
+	Skipped  int
+	Finished []replay.Replay
+	Notices  []sender.Notice // that were stored
+	// More: another step would get on at once.
+	More bool
+	// Next is when another step may get on, if More is not set; zero: no replay is
+	// running.
+	Next time.Time
+}

@@ -1,0 +1,279 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"runtime/debug"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/post"
+)
+
+// accept queues what was claimed, by a call that began at asked, and starts what may
+// start.
+func (p *pump) accept(claimed []Claimed, asked time.Time) {
+	now := p.d.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	parsed := map[*Target]*url.URL{}
+	for i := range claimed {
+		t := claimed[i].Target
+		u, ok := parsed[t]
+		if !ok {
+			u, _ = url.Parse(t.URL)
+			parsed[t] = u
+		}
+		if own := claimed[i].Event.URL; own != "" {
+			u, _ = url.Parse(own)
+		}
+		a := &attempt{Claimed: claimed[i], url: u, asked: asked, claimed: now}
+		if due, ok := p.overtakes(a); ok {
+			p.slots.take(a)
+			p.back = append(p.back, givenBack{a, due})
+		} else {
+			p.slots.add(a)
+		}
+	}
+	p.start()
+	p.scan(now)
+}
+
+// overtakes reports whether a delivery was claimed while others of its chain wait to be
+// given back. Then it goes with them, due when they are.
+func (p *pump) overtakes(a *attempt) (due time.Time, ok bool) {
+	for i := range p.back {
+		if p.back[i].a.precedes(a) {
+			return p.back[i].due, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// start puts on the wire what may go there.
+func (p *pump) start() {
+	for a := p.take(); a != nil; a = p.take() {
+		p.launch(a)
+	}
+}
+
+// toWorker makes an attempt on a goroutine of its own: one that rests if there is
+// one, since its stack has grown already.
+func (p *pump) toWorker(a *attempt) {
+	select {
+	case p.resting <- a:
+	default:
+		p.workers.Go(func() { p.work(a) })
+	}
+}
+
+// take returns an attempt to make now, or nil. One whose lease would not outlast
+// it is given back instead.
+func (p *pump) take() *attempt {
+	if p.draining {
+		return nil
+	}
+	for {
+		a := p.slots.next()
+		if a == nil {
+			return nil
+		}
+		if now := p.d.now(); p.inTime(a, now) {
+			a.started = now
+			a.nth, p.onWire = len(p.onWire), append(p.onWire, a)
+			return a
+		}
+		p.returned(p.slots.offWire(a), time.Time{})
+		p.signal()
+	}
+}
+
+// returned notes attempts that are to be given back, due at due.
+func (p *pump) returned(all []*attempt, due time.Time) {
+	for _, a := range all {
+		p.back = append(p.back, givenBack{a, due})
+	}
+}
+
+// inTime tells whether an attempt that begins now ends, and is recorded, while its
+// lease lasts, and nobody has taken it over.
+func (p *pump) inTime(a *attempt, now time.Time) bool {
+	return now.Sub(a.asked) <= p.d.cfg.Lease-p.d.cfg.Timeout-p.d.cfg.Lease/6 && p.present.vouches(a.asked, now)
+}
+
+// scan looks, now and then, for attempts that take long, and gives back what
+// their subscriptions have queued.
+func (p *pump) scan(now time.Time) {
+	if now.Sub(p.lastTrim) >= trimEvery {
+		p.lastTrim = now
+		p.slots.trim()
+	}
+	if now.Sub(p.lastScan) < slowScanEvery {
+		return
+	}
+	p.lastScan = now
+	found := false
+	for _, a := range p.onWire {
+		if !a.slow && now.Sub(a.started) > p.d.cfg.Policy.FastAnswer {
+			p.slots.slowed(a)
+			found = true
+		}
+	}
+	if found || p.slots.crowded {
+		p.returned(p.slots.takeQueues(false), time.Time{})
+		p.start()
+		p.signal()
+	}
+}
+
+// work makes attempts until the run ends.
+func (p *pump) work(a *attempt) {
+	for {
+		due, made := p.attempt(a)
+		if !made && p.wire.Err() != nil {
+			return // given up by a drain: the lease ends by itself
+		}
+		if a = p.finish(a, due, made); a != nil {
+			continue
+		}
+		select {
+		case a = <-p.resting:
+		case <-p.drained:
+			return
+		}
+	}
+}
+
+// attempt makes one attempt, and leaves its result in it. If made is false nothing was
+// sent, and the delivery is given back, due at due.
+func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
+	d := p.d
+	defer func() {
+		if v := recover(); v != nil {
+			d.cfg.Logger.ErrorContext(p.wire, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
+			a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: a.timeAt(a.started), Duration: d.now().Sub(a.started),
+				Class: sender.ClassProtocol, Error: "the attempt panicked", Chance: d.cfg.Chance()}
+			made = true
+		}
+	}()
+	ctx, x, due, ok := p.prepare(a)
+	if !ok {
+		return due, false
+	}
+	a.ended(x.Send(ctx, nil))
+	return time.Time{}, p.made(ctx, a)
+}
+
+// ended makes the attempt's result of what came of its request.
+func (a *attempt) ended(w post.Answer) {
+	a.result = Result{
+		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: sender.Class(w.Class), StatusCode: w.StatusCode,
+		Error: w.Error, Snippet: w.Snippet, RetryAfter: w.RetryAfter, ProxyFailed: w.ProxyFailed, ClosedIdle: w.ClosedIdle,
+	}
+}
+
+// timeAt is the database's time at a time of the local clock.
+func (a *attempt) timeAt(local time.Time) time.Time { return a.At.Add(local.Sub(a.claimed)) }
+
+// prepare makes the request of an attempt. If ok is false it cannot be sent, and is to
+// be given back, due at due.
+func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due time.Time, ok bool) {
+	ctx, d := p.wire, p.d
+	keyring, err := d.secrets.of(ctx, a.Target)
+	local := d.now() // after the database was asked for the secret, which can have taken long
+	if err == nil && !p.inTime(a, local) {
+		return ctx, x, time.Time{}, false
+	}
+	now := a.timeAt(local)
+	if err == nil && a.url == nil {
+		err = errors.New("sender: the subscription's URL cannot be parsed")
+	}
+	if err == nil {
+		x, err = prepare(d.secrets.keys, d.post, post.Request{
+			Subscription: a.Target.Subscription, URL: a.url, Event: a.Event.ID, Attempt: a.Number, At: now, Body: a.Body, Keyring: keyring,
+			Anew: a.Spared,
+		}, a.Target.Settings)
+	}
+	if err == nil {
+		ctx = post.WithDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
+	}
+	if err != nil && !errors.Is(err, errProxyProbed) && ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, d.now()) {
+		d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
+			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
+	}
+	return ctx, x, now.Add(pauseAfter(err)), err == nil
+}
+
+// made reports whether what is in a.result came of an attempt, rather than of its
+// being given up by a drain.
+func (p *pump) made(ctx context.Context, a *attempt) bool {
+	if p.wire.Err() != nil && a.result.Class != sender.ClassNone {
+		return false
+	}
+	a.result.Chance = p.d.cfg.Chance()
+	if hook := p.d.cfg.Hooks.AttemptEnd; hook != nil {
+		p.d.guarded(ctx, "AttemptEnd", func() { hook(ctx, &a.Claimed, &a.result) })
+	}
+	return true
+}
+
+// attemptStart calls the hook, and returns the attempt's context.
+func (d *Dispatcher) attemptStart(ctx context.Context, c *Claimed) context.Context {
+	hook := d.cfg.Hooks.AttemptStart
+	if hook == nil {
+		return ctx
+	}
+	own := ctx
+	d.guarded(ctx, "AttemptStart", func() {
+		if given := hook(ctx, c); given != nil {
+			own = given
+		}
+	})
+	return own
+}
+
+// finish hands a result over and returns the next attempt for the goroutine.
+func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.onWire) - 1
+	p.onWire[a.nth], p.onWire[last].nth = p.onWire[last], a.nth
+	p.onWire[last], p.onWire = nil, p.onWire[:last]
+	if made {
+		if spared(a.Spared, &a.result) {
+			p.slots.spared(a)
+		} else {
+			p.slots.finished(a, a.result.Class, a.result.Duration, p.d.cfg.Policy.FastAnswer)
+		}
+		now := p.d.now()
+		if len(p.done) == 0 {
+			p.firstDone = now
+		}
+		if a.account == sender.LaneProven {
+			p.proven, p.answered = true, now
+		}
+		p.keptBack = p.keptBack || a.Target.Settings != nil && a.Target.Settings.MaxInFlight > 0
+		a.failed = p.observe(a, &a.result)
+		a.Body = nil // it takes memory that is no longer counted
+		p.done = append(p.done, a)
+		p.stats.Attempted++
+	} else {
+		p.returned(p.slots.offWire(a), due)
+	}
+	next := p.take()
+	if next != nil {
+		p.start()
+	}
+	if n := len(p.done); !made || (n == 1 || n == flushResults || p.nothingNears()) && !p.mayRest() {
+		p.signal()
+	}
+	return next
+}
+
+func (p *pump) signal() {
+	select {
+	case p.results <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,35 @@
+package history
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Counts are how many there are of what at one time.
+type Counts struct {
+	At time.Time // the database's
+
+	// Live is how many deliveries of active and closing subscriptions have not
+	// ended; Held, of paused and disabled ones. What a resume has left behind
+	// counts until it is swept.
+	Live int64
+	Held int64
+	// DeadLettered is how many deliveries are, those of deleted subscriptions too.
+	DeadLettered int64
+
+	// Subscriptions that are not deleted, by status. A status of none is left out.
+	Subscriptions map[sender.SubscriptionStatus]int64
+
+	// Unexpanded is how many committed events are not expanded whole.
+	Unexpanded int64
+
+	// Notices is how many nobody has acknowledged.
+	Notices int64
+
+	// OldestDue is since when the oldest delivery is due that may be attempted now,
+	// and is not in flight; zero if there is none. If more than a few hundred
+	// subscriptions have some, it is the oldest of those that have waited longest
+	// for a turn.
+	OldestDue time.Time
+}

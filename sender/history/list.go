@@ -1,0 +1,97 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender"
+)
+
+// maxRollups bounds the time that one call of Rollups asks about.
+const maxRollups = 7 * 24 * time.Hour
+
+// check refuses a query that is not of the form that is asked for.
+func (q *DeliveryQuery) check() error {
+	errs := append(checkEventFilter(q.EventType, q.Object, q.Since, q.Until),
+		ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "event", Text: q.Event}, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
+	switch q.Status {
+	case "", sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled:
+	default:
+		errs = append(errs, fmt.Errorf("%w status %q: it must be pending, awaiting_retry, held, delivered, dead_lettered or cancelled", sender.ErrInvalid, q.Status))
+	}
+	switch q.Class {
+	case sender.ClassNone, sender.ClassDNS, sender.ClassConnect, sender.ClassTLS, sender.ClassTimeout, sender.ClassReset, sender.ClassStatus, sender.ClassRedirect, sender.ClassBlocked, sender.ClassInterrupted, sender.ClassProtocol:
+	default:
+		errs = append(errs, fmt.Errorf("%w error class %q: it must be dns, connect, tls, timeout, reset, status, redirect, blocked, interrupted or protocol", sender.ErrInvalid, q.Class))
+	}
+	var err error
+	if q.Limit, err = sender.PageSize(q.Limit); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Events lists events without bodies, the newest first, and returns the cursor of
+// the following page, "" after the last. A page can be short, or empty, before
+// that: see MaxExamined. ErrInvalid: a filter, the limit or the cursor is not one.
+func (h *History) Events(ctx context.Context, q EventQuery) ([]sender.StoredEvent, string, error) {
+	errs := append(checkEventFilter(q.Type, q.Object, q.Since, q.Until), ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
+	limit, err := sender.PageSize(q.Limit)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, "", err
+	}
+	q.Limit = limit
+	return h.store.Events(ctx, q)
+}
+
+// Event returns an event with its body, or ErrNotFound. Its deliveries are those
+// that Deliveries lists of it.
+func (h *History) Event(ctx context.Context, id string) (sender.StoredEvent, error) {
+	return h.store.Event(ctx, id)
+}
+
+// Subscriptions lists subscriptions that are not deleted, oldest first, and returns
+// the cursor of the following page, "" after the last. A page can be short, or
+// empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or the
+// cursor is not one.
+func (h *History) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
+	limit, err := sender.PageSize(q.Limit)
+	switch q.Status {
+	case "", sender.SubscriptionActive, sender.SubscriptionPaused, sender.SubscriptionDisabled, sender.SubscriptionClosing:
+	default:
+		err = errors.Join(err, fmt.Errorf("%w status %q: it must be active, paused, disabled or closing", sender.ErrInvalid, q.Status))
+	}
+	if err := errors.Join(append(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}), err)...); err != nil {
+		return nil, "", err
+	}
+	q.Limit = limit
+	return h.store.Subscriptions(ctx, q)
+}
+
+// Counts returns how many there are of what, from rows that are kept up with
+// every change: however large the backlog is, it costs the same.
+func (h *History) Counts(ctx context.Context) (Counts, error) { return h.store.Counts(ctx) }
+
+// Rollups returns those of the minutes that began at from or later and before to,
+// oldest first; minutes in which nothing happened are left out. On PostgreSQL what other
+// processes count is among them a second later. ErrInvalid: to is not after from, or more
+// than seven days after it.
+func (h *History) Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error) {
+	if d := to.Sub(from); d <= 0 || d > maxRollups {
+		return nil, fmt.Errorf("%w times: from %s to %s: to must be the later one, by at most %v", sender.ErrInvalid,
+			from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), maxRollups)
+	}
+	return h.store.Rollups(ctx, from, to)
+}
+
+// Why explains the state of a delivery, or returns ErrNotFound.
+func (h *History) Why(ctx context.Context, id string) (Why, error) {
+	f, err := h.store.Facts(ctx, id)
+	if err != nil {
+		return Why{}, err
+	}
+	return explain(&f), nil
+}

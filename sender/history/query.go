@@ -1,0 +1,87 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender"
+)
+
+// MaxExamined is about how many candidates one call of a list looks at. A list
+// whose filter few of them match comes in short, even empty, pages then: the end is
+// an empty cursor, never a short page.
+const MaxExamined = 5000
+
+// DeliveryQuery selects deliveries. Empty fields select all.
+type DeliveryQuery struct {
+	Status       sender.Status
+	Subscription string        // id
+	Subscriber   string        // id of the subscription's owner
+	Event        string        // id
+	EventType    string        // exact, "prefix.*" or "*"
+	Object       sender.Object // type and id, or the type alone
+	Since        time.Time     // of the event's publishing: at it or later
+	Until        time.Time     // of the event's publishing: before it
+	Class        sender.Class  // of the last attempt
+	Cursor       string        // of the page before
+	Limit        int           // 1 to 200; 0 means 50
+}
+
+// EventQuery selects events. Empty fields select all.
+type EventQuery struct {
+	Type       string        // exact, "prefix.*" or "*"
+	Object     sender.Object // type and id, or the type alone
+	Subscriber string        // id of the one that it is addressed to
+	Since      time.Time     // published at it or later
+	Until      time.Time     // published before it
+	Cursor     string        // of the page before
+	Limit      int           // 1 to 200; 0 means 50
+}
+
+// MatchesEvent tells whether the query's conditions on events hold for one. Stores
+// call it.
+func (q *DeliveryQuery) MatchesEvent(e sender.EventInfo) bool {
+	return eventMatches(q.EventType, q.Object, q.Since, q.Until, e)
+}
+
+// Matches tells whether the query's conditions hold for an event that is addressed
+// to a subscriber. Stores call it.
+func (q *EventQuery) Matches(e sender.EventInfo, subscriber string) bool {
+	return (q.Subscriber == "" || q.Subscriber == subscriber) && eventMatches(q.Type, q.Object, q.Since, q.Until, e)
+}
+
+func eventMatches(eventType string, object sender.Object, since, until time.Time, e sender.EventInfo) bool {
+	return (eventType == "" || sender.TypeMatches(eventType, e.Type)) &&
+		(object.Type == "" || object.Type == e.Object.Type) &&
+		(object.ID == "" || object.ID == e.Object.ID) &&
+		!e.CreatedAt.Before(since) && (until.IsZero() || e.CreatedAt.Before(until))
+}
+
+func checkEventFilter(eventType string, object sender.Object, since, until time.Time) (errs []error) {
+	if eventType != "" && eventType != "*" {
+		if err := ident.Type(strings.TrimSuffix(eventType, ".*")); err != nil {
+			errs = append(errs, fmt.Errorf("%w event type %q: it must be an exact type, \"prefix.*\" or \"*\"", sender.ErrInvalid, eventType))
+		}
+	}
+	errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "object type", Text: object.Type}, ident.Text{Name: "object id", Text: object.ID})...)
+	if object.ID != "" && object.Type == "" {
+		errs = append(errs, fmt.Errorf("%w object: its id %q is given without its type", sender.ErrInvalid, object.ID))
+	}
+	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
+		errs = append(errs, fmt.Errorf("%w times: nothing is published since %s and before %s: since must be the earlier one",
+			sender.ErrInvalid, since.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339)))
+	}
+	return errs
+}
+
+// NoticeQuery selects notices. Empty fields select all.
+type NoticeQuery struct {
+	Subscriber   string // the id of whom they are for
+	Subscription string
+	Kind         sender.NoticeKind
+	Unread       bool   // only those that nobody has acknowledged
+	Cursor       string // of the page before
+	Limit        int    // 1 to 200; 0 means 50
+}

@@ -1,0 +1,76 @@
+package history
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Rollup is what happened in a minute. It is a figure to watch, not an account: on
+// PostgreSQL a process writes what it has counted once a second, so what one counted that
+// was killed, or whose connection broke while it committed, can be missing. The attempts
+// themselves are all there.
+type Rollup struct {
+	Minute time.Time // when it began, UTC
+
+	Published  int64 // events that were expanded
+	Deliveries int64 // made of them
+
+	// Attempts that ended, each counted once. A result that came after its lease was
+	// lost is not counted.
+	Delivered    int64 // answered with 2xx in time
+	DeadLettered int64 // the delivery was dead-lettered by it
+	Interrupted  int64 // it was lost, and the delivery was not dead-lettered
+	Failed       int64 // failed otherwise: the delivery mostly awaits a retry
+
+	// Failures are the attempts that failed, by class.
+	Failures map[sender.Class]int64 `json:",omitempty"`
+
+	// FirstAttempt is from publishing an event to the beginning of the first attempt
+	// of each delivery; Success, to the end of the attempt that delivered it.
+	FirstAttempt Latency
+	Success      Latency
+
+	// Backlog and OldestDue are Counts.Live and Counts.OldestDue as they were at the
+	// end of the minute, or as the minute began if it has not ended.
+	Backlog   int64
+	OldestDue time.Time
+}
+
+// Merge adds what happened in another minute, or what another process has done in
+// this one. Minute becomes the earlier of the two, Backlog the larger, and
+// OldestDue the earlier.
+func (r *Rollup) Merge(other *Rollup) {
+	r.Minute = earlier(r.Minute, other.Minute)
+	r.Published += other.Published
+	r.Deliveries += other.Deliveries
+	r.Delivered += other.Delivered
+	r.DeadLettered += other.DeadLettered
+	r.Interrupted += other.Interrupted
+	r.Failed += other.Failed
+	for class, n := range other.Failures {
+		r.fail(class, n)
+	}
+	r.FirstAttempt.Merge(&other.FirstAttempt)
+	r.Success.Merge(&other.Success)
+	r.Backlog = max(r.Backlog, other.Backlog)
+	r.OldestDue = earlier(r.OldestDue, other.OldestDue)
+}
+
+// Attempts is how many ended.
+func (r *Rollup) Attempts() int64 { return r.Delivered + r.DeadLettered + r.Interrupted + r.Failed }
+
+func (r *Rollup) fail(class sender.Class, n int64) {
+	if r.Failures == nil {
+		r.Failures = map[sender.Class]int64{}
+	}
+	r.Failures[class] += n
+}
+
+// earlier of two times, of which the zero one does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,98 @@
+package history
+
+import (
+	"context"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// HistoryStore answers questions about deliveries and events, and redacts. History uses it.
+// A list looks at up to about MaxExamined candidates; then it returns what it has found,
+// if anything, and a cursor to go on from. A malformed cursor is ErrInvalid.
+type Store interface {
+	// Delivery returns a delivery with its event's body and all its attempts, or
+	// ErrNotFound.
+	Delivery(ctx context.Context, id string) (sender.Delivery, error)
+
+	// Deliveries lists deliveries, without bodies and attempts, those of the
+	// newest events first, and the cursor of the page that follows ("" if none
+	// does). A malformed cursor is ErrInvalid.
+	Deliveries(ctx context.Context, q DeliveryQuery) ([]sender.Delivery, string, error)
+
+	// Redeliver makes a delivery due at once. One that is live or dead-lettered
+	// starts its schedule anew: its horizon, its number of tries and what was spared,
+	// while the attempt numbers go on. One that is delivered gets a single attempt
+	// (Live.Single); if that is spared or lost, the one in its place is a single one too.
+	// While an attempt is in flight no second one is started.
+	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if
+	// notBefore is not zero and its event was published before it.
+	Redeliver(ctx context.Context, id string, notBefore time.Time) error
+
+	// Redact removes, in one batch of up to about p.Limit events and of one or a few short
+	// transactions, beside any number of other processes, the bodies of the
+	// events that p names and the snippets of their attempts. Only events that were
+	// committed before the first batch count, expanded or not. What else there is of
+	// them stays; their deliveries read as Redacted. Those that are live read as
+	// cancelled from the commit on, held ones too, but for an attempt in flight that
+	// succeeds, and are not claimed; one that was delivered before it was sent again
+	// stays delivered. An event that was not expanded gets no more deliveries. An
+	// event that was redacted before is not counted.
+	//
+	// It begins with an empty p.Cursor and goes on with Redacted.Cursor until that is
+	// empty; if it is broken off it can begin anew. ErrNotFound: p.Subscriber never
+	// was one's id. A malformed cursor is ErrInvalid.
+	Redact(ctx context.Context, p RedactParams) (Redacted, error)
+
+	// Notices lists notices, the newest first, and the cursor of the page that
+	// follows ("" if none does). A malformed cursor is ErrInvalid.
+	Notices(ctx context.Context, q NoticeQuery) ([]sender.Notice, string, error)
+
+	// AcknowledgeNotice marks a notice as read by somebody, at the database's time,
+	// and returns it. One that is acknowledged already stays as it is. ErrNotFound:
+	// there is none of that id, or, if subscriber is not empty, it is for another.
+	AcknowledgeNotice(ctx context.Context, id, subscriber string) (sender.Notice, error)
+
+	// Events lists events without bodies, the newest first, and the cursor of the
+	// page that follows ("" if none does).
+	Events(ctx context.Context, q EventQuery) ([]sender.StoredEvent, string, error)
+
+	// Event returns an event with its body, or ErrNotFound.
+	Event(ctx context.Context, id string) (sender.StoredEvent, error)
+
+	// Subscriptions lists subscriptions that are not deleted, oldest first, and the
+	// cursor of the page that follows ("" if none does).
+	Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error)
+
+	// Counts returns how many there are of what. Its cost depends neither on the
+	// backlog nor on the history.
+	Counts(ctx context.Context) (Counts, error)
+
+	// Rollups returns those of the minutes that began at from or later and before
+	// to, oldest first, and leaves out those in which nothing happened. What was
+	// committed through this store is among them at once, and what other processes have
+	// committed once that is written: with the transaction, or by their next Sweep.
+	Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
+
+	// Facts returns what explains the state of a delivery, or ErrNotFound. Its cost
+	// does not grow with the backlog.
+	Facts(ctx context.Context, id string) (Facts, error)
+}
+
+// RedactParams names events: those about an object, or those that are addressed to
+// a subscriber, registered or deleted. One of the two is given.
+type RedactParams struct {
+	Object     sender.Object
+	Subscriber string
+
+	Cursor string // of the batch before; "": it begins
+	Limit  int    // at least 1
+}
+
+// Redacted counts what a batch has redacted.
+type Redacted struct {
+	Events     int
+	Deliveries int // that were live
+
+	Cursor string // of the batch that follows; "": it is done
+}

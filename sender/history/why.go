@@ -1,0 +1,247 @@
+package history
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Reason is why a delivery is in the state that it is in.
+type Reason string
+
+// The reasons.
+const (
+	WhyDelivered     Reason = "delivered"
+	WhyInFlight      Reason = "in_flight"      // an attempt is under way
+	WhyDue           Reason = "due"            // it waits for its turn
+	WhyAwaitingRetry Reason = "awaiting_retry" // it waits for the time of its next attempt
+	WhyRateLimited   Reason = "rate_limited"   // its subscription's rate allows no attempt now
+	WhyPaused        Reason = "paused"         // held: its subscription is
+	WhyDisabled      Reason = "disabled"       // held: its subscription is
+	WhyCancelled     Reason = "cancelled"
+	WhyDeadLettered  Reason = "dead_lettered"
+	WhySentAgain     Reason = "sent_again" // it was delivered, and is sent a single time more
+)
+
+// Why explains the state of a delivery.
+type Why struct {
+	Reason Reason
+	// Sentence says it in English: what it waits for, since when, and what can be
+	// done. It is for people, and its wording changes.
+	Sentence string
+	// Until is when the reason is over if nothing else happens: of the next attempt,
+	// or of the end of the lease. Zero: not known, or never.
+	Until time.Time
+	// Subscription is the status of its subscription; "" if that is deleted.
+	Subscription sender.SubscriptionStatus
+}
+
+// MaxAhead is how many deliveries are counted at most that go before one.
+const MaxAhead = 1000
+
+// Facts are what explains the state of a delivery.
+type Facts struct {
+	Now      time.Time       // the database's
+	Delivery sender.Delivery // with its attempts
+
+	// Of one that has not ended:
+
+	Tries  int       // attempts of its present schedule, the one in hand included
+	Single bool      // it was delivered, and is sent a single time more
+	Spared bool      // its last attempt was forgiven: see Decision.Spared
+	Leased time.Time // when the attempt in flight was claimed; zero: none is
+	Lease  time.Time // when its lease ends
+	// Ahead is about how many deliveries of its subscription go before it, if it is
+	// due; MaxAhead + 1 if they are more.
+	Ahead int
+
+	// Of its subscription:
+
+	Status    sender.SubscriptionStatus // "": it is deleted
+	HeldSince time.Time                 // when it was paused or disabled
+	Reason    string                    // why it was disabled
+	Health    sender.Health
+	Settings  sender.Settings
+	InFlight  int       // its attempts in flight
+	RateAgain time.Time // when its rate allows an attempt; zero: now
+}
+
+// explain is a pure function of the facts.
+func explain(f *Facts) Why {
+	w := Why{Subscription: f.Status}
+	d := &f.Delivery
+	say := func(reason Reason, until time.Time, format string, args ...any) Why {
+		w.Reason, w.Until, w.Sentence = reason, until, fmt.Sprintf(format, args...)
+		return w
+	}
+	switch {
+	case d.InFlight:
+		return say(WhyInFlight, f.Lease, "Attempt %d has been in flight since %s%s.", d.AttemptCount+1, at(f.Leased), f.afterFlight())
+	case d.Status == sender.StatusDelivered:
+		return say(WhyDelivered, time.Time{}, "%s", delivered(d))
+	case d.Status == sender.StatusCancelled:
+		return say(WhyCancelled, time.Time{}, "%s", f.cancelled())
+	case d.Status == sender.StatusDeadLettered:
+		return say(WhyDeadLettered, time.Time{}, "%s", deadLettered(d))
+	case d.Status == sender.StatusHeld && f.Status == sender.SubscriptionPaused:
+		return say(WhyPaused, time.Time{}, "Held: its subscription was paused at %s. Resume the subscription to send it.", at(f.HeldSince))
+	case d.Status == sender.StatusHeld:
+		return say(WhyDisabled, time.Time{}, "Held: its subscription was disabled at %s%s. Resume the subscription to send it.", at(f.HeldSince), because(f.Reason))
+	}
+	again := ""
+	if f.Single {
+		again = "It was delivered before, and is sent a single time more, whose failure leaves it delivered. "
+	}
+	due := d.NextAttemptAt
+	switch {
+	case due.After(f.Now) && f.Single && f.Spared:
+		return say(WhySentAgain, due, "%s%s", again, f.awaiting())
+	case due.After(f.Now) && f.Single:
+		return say(WhySentAgain, due, "%sThe attempt is due at %s.", again, at(due))
+	case due.After(f.Now):
+		return say(WhyAwaitingRetry, due, "%s", f.awaiting())
+	case f.RateAgain.After(f.Now):
+		return say(WhyRateLimited, f.RateAgain, "%sDue since %s, and kept back by its subscription's rate of %s attempts a second, which allows the next at %s%s.",
+			again, at(due), strconv.FormatFloat(f.Settings.Rate, 'g', -1, 64), at(f.RateAgain), f.behind())
+	}
+	reason := WhyDue
+	if f.Single {
+		reason = WhySentAgain
+	}
+	return say(reason, time.Time{}, "%sDue since %s, and waiting for its turn%s.%s", again, at(due), f.behind(), f.places())
+}
+
+func at(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// delivered tells of the attempt that first succeeded.
+func delivered(d *sender.Delivery) string {
+	for _, a := range d.Attempts {
+		if a.Class == sender.ClassNone {
+			return fmt.Sprintf("Delivered at %s by attempt %d, which was answered with %d.", at(a.StartedAt.Add(a.Duration)), a.Number, a.StatusCode)
+		}
+	}
+	return "Delivered."
+}
+
+func (f *Facts) cancelled() string {
+	if f.Status == "" {
+		return "Cancelled: its subscription was deleted before it was delivered."
+	}
+	if f.Delivery.Redacted {
+		return "Cancelled: its event was redacted, or its subscription was resumed without it before."
+	}
+	return "Cancelled: its subscription was resumed without it."
+}
+
+func deadLettered(d *sender.Delivery) string {
+	advice := "Redeliver it to start its schedule anew."
+	if d.Redacted {
+		advice = "Its event was redacted, so it cannot be sent again."
+	}
+	if len(d.Attempts) == 0 {
+		return "Dead-lettered without an attempt. " + advice
+	}
+	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
+	return fmt.Sprintf("Dead-lettered at %s after %s over %s; the last one failed: %s. %s",
+		at(last.StartedAt.Add(last.Duration)), counted(len(d.Attempts), "attempt"),
+		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failed(&last), advice)
+}
+
+// awaiting tells of a delivery whose next attempt is not due yet.
+func (f *Facts) awaiting() string {
+	d := &f.Delivery
+	next := fmt.Sprintf("Attempt %d, the %s of its schedule, is due at %s.", d.AttemptCount+1, ordinal(f.Tries+1), at(d.NextAttemptAt))
+	if len(d.Attempts) == 0 {
+		return "No attempt has ended yet. " + next
+	}
+	last := &d.Attempts[len(d.Attempts)-1]
+	if f.Spared {
+		next = fmt.Sprintf("It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt %d is made in its place, and is due at %s.",
+			d.AttemptCount+1, at(d.NextAttemptAt))
+	}
+	return fmt.Sprintf("Attempt %d failed at %s: %s. %s", last.Number, at(last.StartedAt.Add(last.Duration)), failed(last), next)
+}
+
+func (f *Facts) afterFlight() string {
+	switch {
+	case f.Status == "":
+		return "; its subscription was deleted, so it is cancelled unless this attempt succeeds"
+	case f.Delivery.Status == sender.StatusCancelled && f.Delivery.Redacted:
+		return "; its event was redacted, so it is cancelled unless this attempt succeeds"
+	case f.Delivery.Status == sender.StatusCancelled:
+		return "; its subscription was resumed without it, so it is cancelled unless this attempt succeeds"
+	case f.Delivery.Status == sender.StatusHeld:
+		return "; if it fails the delivery is held, because its subscription is " + string(f.Status)
+	case f.Single:
+		return "; it was delivered before, and stays so whatever comes of it"
+	}
+	return ""
+}
+
+func (f *Facts) behind() string {
+	switch {
+	case f.Ahead <= 0:
+		return ", as the first of its subscription"
+	case f.Ahead > MaxAhead:
+		return ", behind more than 1,000 others of its subscription"
+	}
+	return ", behind " + counted(f.Ahead, "other") + " of its subscription"
+}
+
+// places tells why a subscription has few.
+func (f *Facts) places() string {
+	switch {
+	case f.Settings.MaxInFlight > 0 && f.InFlight >= f.Settings.MaxInFlight:
+		return fmt.Sprintf(" The subscription has %s in flight, as many as it may have.", counted(f.InFlight, "attempt"))
+	case f.Health.Streak > 0:
+		return fmt.Sprintf(" The endpoint is failing (%s in a row since %s), so it has few places.", counted(f.Health.Streak, "failure"), at(f.Health.FailingSince))
+	case f.Health.Lane == sender.LaneProbation:
+		return " The endpoint answers slowly, so it has few places."
+	case f.Health.Lane == sender.LaneNew:
+		return " The endpoint is new: it has few places until it has answered."
+	}
+	return ""
+}
+
+func failed(a *sender.Attempt) string {
+	if a.Error == "" {
+		return string(a.Class)
+	}
+	return string(a.Class) + ", " + a.Error
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}

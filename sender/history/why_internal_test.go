@@ -1,0 +1,191 @@
+package history
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func TestExplain(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	timeout := sender.Attempt{Number: 1, StartedAt: ago(time.Minute), Duration: 10 * time.Second, Class: sender.ClassTimeout, Error: "no whole answer within the attempt's time"}
+	reset := sender.Attempt{Number: 3, StartedAt: ago(time.Second), Class: sender.ClassReset, Error: "the connection was closed before the answer was whole"}
+	refused := sender.Attempt{Number: 2, StartedAt: ago(30 * time.Second), Class: sender.ClassConnect}
+	ok := sender.Attempt{Number: 2, StartedAt: ago(20 * time.Second), Duration: time.Second, StatusCode: 204}
+	proven := sender.Health{Lane: sender.LaneProven}
+	due := func(since time.Duration) sender.Delivery {
+		return sender.Delivery{Status: sender.StatusPending, NextAttemptAt: ago(since)}
+	}
+	for name, c := range map[string]struct {
+		facts    Facts
+		reason   Reason
+		sentence string
+		until    time.Time
+	}{
+		"delivered": {
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDelivered, Attempts: []sender.Attempt{timeout, ok}}},
+			reason:   WhyDelivered,
+			sentence: "Delivered at 2026-11-20T11:59:41Z by attempt 2, which was answered with 204.",
+		},
+		"delivered, and its subscription is deleted": {
+			facts:    Facts{Delivery: sender.Delivery{Status: sender.StatusDelivered, Attempts: []sender.Attempt{ok}}},
+			reason:   WhyDelivered,
+			sentence: "Delivered at 2026-11-20T11:59:41Z by attempt 2, which was answered with 204.",
+		},
+		"in flight": {
+			facts: Facts{Status: sender.SubscriptionActive, Leased: ago(3 * time.Second), Lease: now.Add(57 * time.Second),
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, InFlight: true, AttemptCount: 1}},
+			reason: WhyInFlight, until: now.Add(57 * time.Second),
+			sentence: "Attempt 2 has been in flight since 2026-11-20T11:59:57Z.",
+		},
+		"in flight, while it is paused": {
+			facts:  Facts{Status: sender.SubscriptionPaused, Leased: now, Lease: now.Add(time.Minute), Delivery: sender.Delivery{Status: sender.StatusHeld, InFlight: true}},
+			reason: WhyInFlight, until: now.Add(time.Minute),
+			sentence: "Attempt 1 has been in flight since 2026-11-20T12:00:00Z; if it fails the delivery is held, because its subscription is paused.",
+		},
+		"in flight, while it was deleted": {
+			facts:  Facts{Leased: now, Lease: now.Add(time.Minute), Delivery: sender.Delivery{Status: sender.StatusCancelled, InFlight: true}},
+			reason: WhyInFlight, until: now.Add(time.Minute),
+			sentence: "Attempt 1 has been in flight since 2026-11-20T12:00:00Z; its subscription was deleted, so it is cancelled unless this attempt succeeds.",
+		},
+		"in flight, while it was resumed without it": {
+			facts:  Facts{Status: sender.SubscriptionActive, Leased: now, Lease: now.Add(time.Minute), Delivery: sender.Delivery{Status: sender.StatusCancelled, InFlight: true}},
+			reason: WhyInFlight, until: now.Add(time.Minute),
+			sentence: "Attempt 1 has been in flight since 2026-11-20T12:00:00Z; its subscription was resumed without it, so it is cancelled unless this attempt succeeds.",
+		},
+		"in flight, a single time more": {
+			facts: Facts{Status: sender.SubscriptionActive, Single: true, Leased: now, Lease: now.Add(time.Minute),
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, InFlight: true, AttemptCount: 2}},
+			reason: WhyInFlight, until: now.Add(time.Minute),
+			sentence: "Attempt 3 has been in flight since 2026-11-20T12:00:00Z; it was delivered before, and stays so whatever comes of it.",
+		},
+		"due, the first of a proven endpoint": {
+			facts:    Facts{Status: sender.SubscriptionActive, Health: proven, Delivery: due(time.Second)},
+			reason:   WhyDue,
+			sentence: "Due since 2026-11-20T11:59:59Z, and waiting for its turn, as the first of its subscription.",
+		},
+		"due, of a new endpoint": {
+			facts:    Facts{Status: sender.SubscriptionClosing, Ahead: 1, Delivery: due(time.Second)},
+			reason:   WhyDue,
+			sentence: "Due since 2026-11-20T11:59:59Z, and waiting for its turn, behind 1 other of its subscription. The endpoint is new: it has few places until it has answered.",
+		},
+		"due, of a slow endpoint": {
+			facts:    Facts{Status: sender.SubscriptionActive, Health: sender.Health{Lane: sender.LaneProbation}, Ahead: MaxAhead, Delivery: due(time.Second)},
+			reason:   WhyDue,
+			sentence: "Due since 2026-11-20T11:59:59Z, and waiting for its turn, behind 1000 others of its subscription. The endpoint answers slowly, so it has few places.",
+		},
+		"due, of a failing endpoint": {
+			facts: Facts{Status: sender.SubscriptionActive, Health: sender.Health{Lane: sender.LaneProbation, Streak: 7, FailingSince: ago(time.Hour)}, Ahead: MaxAhead + 1,
+				Delivery: due(time.Second)},
+			reason:   WhyDue,
+			sentence: "Due since 2026-11-20T11:59:59Z, and waiting for its turn, behind more than 1,000 others of its subscription. The endpoint is failing (7 failures in a row since 2026-11-20T11:00:00Z), so it has few places.",
+		},
+		"due, and as many are in flight as may be": {
+			facts:    Facts{Status: sender.SubscriptionActive, Health: proven, Settings: sender.Settings{MaxInFlight: 2}, InFlight: 2, Delivery: due(time.Second)},
+			reason:   WhyDue,
+			sentence: "Due since 2026-11-20T11:59:59Z, and waiting for its turn, as the first of its subscription. The subscription has 2 attempts in flight, as many as it may have.",
+		},
+		"awaiting a retry": {
+			facts: Facts{Status: sender.SubscriptionActive, Tries: 2,
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 1, Attempts: []sender.Attempt{timeout}, NextAttemptAt: now.Add(time.Minute)}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
+			sentence: "Attempt 1 failed at 2026-11-20T11:59:10Z: timeout, no whole answer within the attempt's time. Attempt 2, the 3rd of its schedule, is due at 2026-11-20T12:01:00Z.",
+		},
+		"awaiting a repetition": {
+			facts: Facts{Status: sender.SubscriptionActive, Tries: 1, Spared: true,
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 3, Attempts: []sender.Attempt{timeout, refused, reset}, NextAttemptAt: now.Add(time.Second)}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Second),
+			sentence: "Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
+		},
+		"given back before its first attempt": {
+			facts:  Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusPending, NextAttemptAt: now.Add(time.Minute)}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
+			sentence: "No attempt has ended yet. Attempt 1, the 1st of its schedule, is due at 2026-11-20T12:01:00Z.",
+		},
+		"rate-limited": {
+			facts: Facts{Status: sender.SubscriptionActive, Health: proven, Settings: sender.Settings{Rate: 0.5}, RateAgain: now.Add(2 * time.Second), Ahead: 12,
+				Delivery: due(time.Minute)},
+			reason: WhyRateLimited, until: now.Add(2 * time.Second),
+			sentence: "Due since 2026-11-20T11:59:00Z, and kept back by its subscription's rate of 0.5 attempts a second, which allows the next at 2026-11-20T12:00:02Z, behind 12 others of its subscription.",
+		},
+		"paused": {
+			facts:    Facts{Status: sender.SubscriptionPaused, HeldSince: ago(time.Hour), Delivery: sender.Delivery{Status: sender.StatusHeld}},
+			reason:   WhyPaused,
+			sentence: "Held: its subscription was paused at 2026-11-20T11:00:00Z. Resume the subscription to send it.",
+		},
+		"disabled": {
+			facts:    Facts{Status: sender.SubscriptionDisabled, HeldSince: ago(time.Hour), Reason: "failing for 5 days", Delivery: sender.Delivery{Status: sender.StatusHeld}},
+			reason:   WhyDisabled,
+			sentence: "Held: its subscription was disabled at 2026-11-20T11:00:00Z (failing for 5 days). Resume the subscription to send it.",
+		},
+		"disabled without a reason": {
+			facts:    Facts{Status: sender.SubscriptionDisabled, Delivery: sender.Delivery{Status: sender.StatusHeld}},
+			reason:   WhyDisabled,
+			sentence: "Held: its subscription was disabled at an unknown time. Resume the subscription to send it.",
+		},
+		"cancelled with its subscription": {
+			facts:    Facts{Delivery: sender.Delivery{Status: sender.StatusCancelled}},
+			reason:   WhyCancelled,
+			sentence: "Cancelled: its subscription was deleted before it was delivered.",
+		},
+		"cancelled by a redaction": {
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusCancelled, Redacted: true}},
+			reason:   WhyCancelled,
+			sentence: "Cancelled: its event was redacted, or its subscription was resumed without it before.",
+		},
+		"in flight, while it was redacted": {
+			facts:  Facts{Status: sender.SubscriptionActive, Leased: now, Lease: now.Add(time.Minute), Delivery: sender.Delivery{Status: sender.StatusCancelled, InFlight: true, Redacted: true}},
+			reason: WhyInFlight, until: now.Add(time.Minute),
+			sentence: "Attempt 1 has been in flight since 2026-11-20T12:00:00Z; its event was redacted, so it is cancelled unless this attempt succeeds.",
+		},
+		"dead-lettered and redacted": {
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, Redacted: true}},
+			reason:   WhyDeadLettered,
+			sentence: "Dead-lettered without an attempt. Its event was redacted, so it cannot be sent again.",
+		},
+		"cancelled by a resume": {
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusCancelled}},
+			reason:   WhyCancelled,
+			sentence: "Cancelled: its subscription was resumed without it.",
+		},
+		"dead-lettered": {
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, Attempts: []sender.Attempt{timeout, refused}}},
+			reason:   WhyDeadLettered,
+			sentence: "Dead-lettered at 2026-11-20T11:59:30Z after 2 attempts over 30s; the last one failed: connect. Redeliver it to start its schedule anew.",
+		},
+		"sent again, due": {
+			facts: Facts{Status: sender.SubscriptionActive, Health: proven, Single: true,
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 2, Attempts: []sender.Attempt{timeout, ok}, NextAttemptAt: now}},
+			reason:   WhySentAgain,
+			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. Due since 2026-11-20T12:00:00Z, and waiting for its turn, as the first of its subscription.",
+		},
+		"sent again, and awaiting a repetition": {
+			facts: Facts{Status: sender.SubscriptionActive, Single: true, Spared: true,
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 3, Attempts: []sender.Attempt{timeout, ok, reset}, NextAttemptAt: now.Add(time.Second)}},
+			reason: WhySentAgain, until: now.Add(time.Second),
+			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
+		},
+		"sent again, later": {
+			facts: Facts{Status: sender.SubscriptionActive, Single: true,
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 2, Attempts: []sender.Attempt{timeout, ok}, NextAttemptAt: now.Add(time.Minute)}},
+			reason: WhySentAgain, until: now.Add(time.Minute),
+			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. The attempt is due at 2026-11-20T12:01:00Z.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.facts.Now = now
+			got := explain(&c.facts)
+			require.Equal(t, Why{Reason: c.reason, Sentence: c.sentence, Until: c.until, Subscription: c.facts.Status}, got)
+		})
+	}
+}
+
+func TestOrdinal(t *testing.T) {
+	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 102: "102nd", 111: "111th"} {
+		require.Equal(t, want, ordinal(n))
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package sender_test
-
-const withCgo = false

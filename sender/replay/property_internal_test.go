@@ -1,0 +1,71 @@
+package replay
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/surehook/surehook/sender"
+)
+
+var propertyTime = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// A replay selects what passes each of its conditions, one by one.
+func TestPropertyReplaySelection(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.SampledFrom([]string{"", "x", "y"})
+		at := rapid.Custom(func(t *rapid.T) time.Time {
+			n := rapid.IntRange(0, 4).Draw(t, "n")
+			if n == 0 {
+				return time.Time{}
+			}
+			return propertyTime.Add(time.Duration(n) * time.Hour)
+		})
+		class := rapid.SampledFrom([]sender.Class{sender.ClassNone, sender.ClassDNS, sender.ClassTimeout})
+		pattern := rapid.SampledFrom([]string{"", "*", "a", "a.*", "a.b.*", "ab", "a.b"})
+		f := Filter{
+			Subscription: id.Draw(t, "subscription"), Subscriber: id.Draw(t, "subscriber"), EventType: pattern.Draw(t, "pattern"),
+			Since: at.Draw(t, "since"), Until: at.Draw(t, "until"), ErrorClass: class.Draw(t, "class"),
+		}
+		c := Candidate{
+			Subscription: id.Draw(t, "its subscription"), Subscriber: id.Draw(t, "its subscriber"), EventType: someTypes.Draw(t, "its type"),
+			Published: propertyTime.Add(time.Duration(rapid.IntRange(1, 4).Draw(t, "published")) * time.Hour), ErrorClass: class.Draw(t, "its class"),
+		}
+		want := true
+		want = want && (f.Subscription == "" || f.Subscription == c.Subscription)
+		want = want && (f.Subscriber == "" || f.Subscriber == c.Subscriber)
+		want = want && (f.EventType == "" || f.EventType == "*" || f.EventType == c.EventType ||
+			strings.HasSuffix(f.EventType, ".*") && strings.HasPrefix(c.EventType, strings.TrimSuffix(f.EventType, "*")))
+		want = want && (f.Since.IsZero() || f.Since.Compare(c.Published) <= 0)
+		want = want && (f.Until.IsZero() || f.Until.Compare(c.Published) > 0)
+		want = want && (f.ErrorClass == sender.ClassNone || f.ErrorClass == c.ErrorClass)
+		require.Equal(t, want, f.Selects(c))
+	})
+}
+
+// A replay that has ended stays as it ended, to ask for what it is changes nothing, and
+// all else is a change.
+func TestPropertyReplayTurns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		status := rapid.SampledFrom([]Status{Running, Paused, Cancelled, Finished})
+		is := Running
+		for range 10 {
+			to := status.Draw(t, "to")
+			ended := is == Cancelled || is == Finished
+			changes, err := is.Turn(to)
+			if ended && to != is {
+				require.ErrorIs(t, err, sender.ErrStatus)
+				require.False(t, changes)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, to != is, changes)
+			is = to
+		}
+	})
+}
+
+var someTypes = rapid.SampledFrom([]string{"a", "b", "a.b", "a.c", "a.b.c", "ab", "ab.c", "a.b.c.d"})

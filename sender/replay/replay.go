@@ -1,0 +1,132 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// ReplayFilter says which deliveries a replay sends again. Empty fields select
+// all.
+type Filter struct {
+	// Status is StatusDeadLettered, which is the default, or StatusDelivered.
+	Status       sender.Status
+	Subscription string // id
+	Subscriber   string // the id of the subscriptions' owner
+	EventType    string // exact, "prefix.*" or "*"
+	// Since and Until bound when the event was published: at Since or later, and
+	// before Until.
+	Since, Until time.Time
+	ErrorClass   sender.Class // of the last attempt
+}
+
+// ReplayCandidate is what a filter looks at: a delivery that has the status and has
+// it since the replay was created, at least.
+type Candidate struct {
+	Subscription string
+	Subscriber   string
+	EventType    string
+	Published    time.Time
+	ErrorClass   sender.Class
+}
+
+// Selects is the one rule of what a filter selects, but for the status.
+func (f *Filter) Selects(c Candidate) bool {
+	return (f.Subscription == "" || f.Subscription == c.Subscription) &&
+		(f.Subscriber == "" || f.Subscriber == c.Subscriber) &&
+		(f.EventType == "" || slices.Contains(sender.Patterns(c.EventType), f.EventType)) &&
+		!c.Published.Before(f.Since) &&
+		(f.Until.IsZero() || c.Published.Before(f.Until)) &&
+		(f.ErrorClass == sender.ClassNone || f.ErrorClass == c.ErrorClass)
+}
+
+// ReplayStatus is a replay's.
+type Status string
+
+const (
+	// ReplayRunning: deliveries are admitted while the dispatchers have room.
+	Running Status = "running"
+	// ReplayPaused: no more are admitted until it is continued.
+	Paused Status = "paused"
+	// ReplayCancelled: no more are admitted, ever. Those that were go on.
+	Cancelled Status = "cancelled"
+	// ReplayFinished: all have been admitted or skipped. Their attempts may still
+	// be under way.
+	Finished Status = "finished"
+)
+
+// Turn reports whether a replay changes when it is asked to turn to another status,
+// or an error that matches ErrStatus if it cannot.
+func (s Status) Turn(to Status) (changes bool, err error) {
+	switch s {
+	case to:
+		return false, nil
+	case Running, Paused:
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: the replay is %s already: create another one", sender.ErrStatus, s)
+}
+
+// Replay sends the deliveries again that matched a filter when it was created.
+type Replay struct {
+	ID     string
+	Filter Filter
+	Rate   float64 // deliveries a second; 0: as fast as the dispatchers have room
+	By     string  // who asked for it, for people
+	Reason string  // and why
+	Status Status
+
+	// Matched is how many deliveries it had to send when it was created. Admitted
+	// are those that were made due again, and Skipped those that could not be:
+	// their subscription was deleted meanwhile, or they were redelivered by somebody
+	// else, redacted or pruned. At the end the two make up Matched; before, only
+	// those of deleted subscriptions are counted as skipped.
+	Matched, Admitted, Skipped int64
+
+	CreatedAt  time.Time
+	FinishedAt time.Time // zero: it is not finished
+}
+
+// Owner is who is told that a replay is finished: the subscriber that its filter
+// names, or Operator.
+func (r *Replay) Owner() string { return cmp.Or(r.Filter.Subscriber, sender.Operator) }
+
+// FinishedNotice is the notice of a replay's end.
+func (r *Replay) FinishedNotice() sender.Notice {
+	return sender.Notice{
+		Kind: sender.NoticeReplayFinished, Replay: r.ID, Subscriber: r.Owner(),
+		Detail: fmt.Sprintf("%d of %d deliveries were sent again, %d were skipped", r.Admitted, r.Matched, r.Skipped),
+	}
+}
+
+// Finish makes a replay finished. What it had to send, and did neither admit nor
+// skip, is not there any more: that is skipped too.
+func (r *Replay) Finish(now time.Time) {
+	r.Status, r.FinishedAt = Finished, now
+	r.Matched = max(r.Matched, r.Admitted+r.Skipped)
+	r.Skipped = r.Matched - r.Admitted
+}
+
+// ReplayQuery selects replays. Empty fields select all.
+type Query struct {
+	Subscriber string // that their filters name
+	After      string // the id of the last one of the page before
+	Limit      int    // 1 to 200; 0 means 50
+}
+
+// ReplayPreview tells what a replay would do.
+type Preview struct {
+	Count          int64
+	Oldest, Newest time.Time // when the events were published; zero: there are none
+	// Subscriptions are the up to ten with the most of them, those with more first.
+	Subscriptions []Share
+}
+
+// ReplayShare is a subscription's part of a replay.
+type Share struct {
+	Subscription string
+	Count        int64
+}

@@ -1,0 +1,180 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender"
+)
+
+// maxReplayText bounds By and Reason, in bytes.
+const maxReplayText = 1024
+
+// ReplaysConfig adjusts Replays. A nil config and zero fields mean the defaults.
+type Config struct {
+	// Retention says, by its Reach, how long ago an event may have been published that
+	// is replayed without NewReplay.Force. Give the Dispatcher the same.
+	Retention sender.Retention
+
+	// Now is the clock that the reach is counted by. The default is time.Now.
+	Now func() time.Time
+}
+
+// NewReplay asks for a replay.
+type Request struct {
+	Filter Filter
+	// Rate bounds how many deliveries are sent again, a second. 0: as fast as the
+	// dispatchers have room.
+	Rate float64
+	// Force replays what is beyond the reach, too.
+	Force bool
+	// By and Reason are kept for people: who asks for it, and why. Up to 1024 bytes
+	// each, of UTF-8 without NUL.
+	By, Reason string
+}
+
+// Replays sends many deliveries again. A replay's set is fixed when it is created;
+// the dispatchers work through it when they have nothing else to do, and go on
+// after a restart where they were. It is safe for concurrent use.
+type Replays struct {
+	store Store
+	keeps sender.Retention
+	now   func() time.Time
+}
+
+// NewReplays returns Replays on a store.
+func New(store Store, cfg *Config) (*Replays, error) {
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	c.Retention = c.Retention.WithDefaults()
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	err := errors.Join(c.Retention.Problems(0)...)
+	if store == nil {
+		err = errors.Join(errors.New("sender: NewReplays needs a store"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Replays{store: store, keeps: c.Retention, now: c.Now}, nil
+}
+
+// Create begins a replay of the deliveries that match now. What was dead-lettered
+// starts its schedule anew; what was delivered gets a single attempt, whose failure
+// leaves it delivered; what belongs to a paused or disabled subscription is held;
+// what belongs to a deleted one is skipped. What is redacted is left out. Create counts what matches, which takes
+// as long as Preview.
+//
+// ErrInvalid: the filter or the rate is not one. ErrNotFound: the filter names a
+// subscription or a subscriber that never was. A *RetentionError, unless it is
+// forced: some of the events were published longer ago than Retention.Reach.
+func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) {
+	if err := n.validate(); err != nil {
+		return Replay{}, err
+	}
+	n.Filter = n.Filter.withDefaults()
+	var notBefore time.Time // zero: of any age
+	if !n.Force {
+		notBefore = r.keeps.NotBefore(r.now())
+	}
+	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, notBefore)
+}
+
+// Preview tells what a replay with a filter would send, and changes nothing. It
+// reads all that has the filter's status. Errors are as Create's.
+func (r *Replays) Preview(ctx context.Context, f Filter) (Preview, error) {
+	if err := f.validate(); err != nil {
+		return Preview{}, err
+	}
+	return r.store.PreviewReplay(ctx, f.withDefaults())
+}
+
+// Get returns a replay, or ErrNotFound.
+func (r *Replays) Get(ctx context.Context, id string) (Replay, error) { return r.store.Replay(ctx, id) }
+
+// List lists replays, newest first. ErrInvalid: the subscriber or the limit is not one. ErrNotFound:
+// there is none with the id q.After.
+func (r *Replays) List(ctx context.Context, q Query) ([]Replay, error) {
+	limit, err := sender.PageSize(q.Limit)
+	if err := errors.Join(append(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}), err)...); err != nil {
+		return nil, err
+	}
+	q.Limit = limit
+	return r.store.Replays(ctx, q)
+}
+
+// Pause stops a running replay until Continue. What it has admitted goes on.
+// ErrNotFound; ErrStatus: it is at its end.
+func (r *Replays) Pause(ctx context.Context, id string) (Replay, error) {
+	return r.store.SetReplayStatus(ctx, id, Paused)
+}
+
+// Continue lets a paused replay go on where it was. ErrNotFound; ErrStatus: it is
+// at its end.
+func (r *Replays) Continue(ctx context.Context, id string) (Replay, error) {
+	return r.store.SetReplayStatus(ctx, id, Running)
+}
+
+// Cancel ends a replay. What it has admitted goes on, and the rest stays as it is.
+// ErrNotFound; ErrStatus: it is finished.
+func (r *Replays) Cancel(ctx context.Context, id string) (Replay, error) {
+	return r.store.SetReplayStatus(ctx, id, Cancelled)
+}
+
+func (f Filter) withDefaults() Filter {
+	if f.Status == "" {
+		f.Status = sender.StatusDeadLettered
+	}
+	return f
+}
+
+var errorClasses = []sender.Class{
+	sender.ClassNone, sender.ClassDNS, sender.ClassConnect, sender.ClassTLS, sender.ClassTimeout, sender.ClassReset, sender.ClassStatus, sender.ClassRedirect, sender.ClassBlocked, sender.ClassInterrupted, sender.ClassProtocol,
+}
+
+func (f *Filter) validate() error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("%w filter: "+format, append([]any{sender.ErrInvalid}, args...)...))
+		}
+	}
+	switch f.Status {
+	case "", sender.StatusDeadLettered, sender.StatusDelivered:
+	case sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld:
+		bad(true, "status %q: those that wait are sent by themselves; pausing and resuming a subscription sends all of its own at once. It must be dead_lettered or delivered", f.Status)
+	default:
+		bad(true, "status %q: it must be dead_lettered or delivered", f.Status)
+	}
+	if f.EventType != "" && f.EventType != "*" {
+		err := ident.Type(strings.TrimSuffix(f.EventType, ".*"))
+		bad(err != nil, "event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", f.EventType, err)
+	}
+	errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "filter: subscription", Text: f.Subscription}, ident.Text{Name: "filter: subscriber", Text: f.Subscriber})...)
+	bad(!f.Until.IsZero() && !f.Since.Before(f.Until), "until %s: it must be later than since, %s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
+	bad(!slices.Contains(errorClasses, f.ErrorClass), "error class %q: there is none of that name", f.ErrorClass)
+	return errors.Join(errs...)
+}
+
+func (n *Request) validate() error {
+	errs := []error{n.Filter.validate()}
+	if !(n.Rate >= 0) || math.IsInf(n.Rate, 0) {
+		errs = append(errs, fmt.Errorf("%w rate %v: it must be a number of deliveries a second, or 0 for no bound", sender.ErrInvalid, n.Rate))
+	}
+	errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "by", Text: n.By}, ident.Text{Name: "reason", Text: n.Reason})...)
+	for _, text := range []ident.Text{{Name: "by", Text: n.By}, {Name: "reason", Text: n.Reason}} {
+		if len(text.Text) > maxReplayText {
+			errs = append(errs, fmt.Errorf("%w %s: it has %d bytes, at most %d are allowed", sender.ErrInvalid, text.Name, len(text.Text), maxReplayText))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,41 @@
+package replay
+
+import (
+	"context"
+	"time"
+)
+
+// ReplayStore keeps replays. Replays uses it. Filters have been validated by the
+// caller.
+//
+// A replay has a set of members: the deliveries that its filter selects (see
+// ReplayFilter.Selects) and that had its status when it was created, for as long
+// as they keep it. One that is made live meanwhile, by whomever, has left the set,
+// and does not come back when it ends again; so has one that is pruned. What is
+// redacted is in no set, and leaves those that it is in.
+type Store interface {
+	// CreateReplay stores a replay, which is running, and fixes its set, in a
+	// transaction that writes one row, however large the set is. It fills in ID,
+	// Status, CreatedAt and Matched, and ignores what the replay has there. Matched
+	// is counted on a snapshot that may be read before the transaction: a delivery
+	// that becomes delivered between the two can be a member without being counted.
+	// ErrNotFound: the filter names a subscription or a subscriber that never was;
+	// a *RetentionError, and nothing is stored, if notBefore is not zero and a
+	// member's event was published before it.
+	CreateReplay(ctx context.Context, r Replay, notBefore time.Time) (Replay, error)
+
+	// PreviewReplay tells what the set of a replay would be. It changes nothing,
+	// and may read in several transactions.
+	PreviewReplay(ctx context.Context, f Filter) (Preview, error)
+
+	// Replay returns a replay, or ErrNotFound.
+	Replay(ctx context.Context, id string) (Replay, error)
+
+	// Replays lists replays, newest first. ErrNotFound: there is none with the id
+	// q.After.
+	Replays(ctx context.Context, q Query) ([]Replay, error)
+
+	// SetReplayStatus makes a replay running, paused or cancelled, if
+	// ReplayStatus.Turn lets it. What was admitted goes on. ErrNotFound; ErrStatus.
+	SetReplayStatus(ctx context.Context, id string, to Status) (Replay, error)
+}
