@@ -57,7 +57,7 @@ type SenderConfig struct {
 	Timeout time.Duration
 
 	// Proxies are the HTTP proxies that a subscription's Settings.Proxy can name: see
-	// [sender.DispatcherConfig].
+	// [dispatch.Config].
 	Proxies map[string]*url.URL
 
 	// Schemes sign deliveries and challenges. The default is signing.DefaultSchemes.
@@ -127,7 +127,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 }
 
 // Run delivers until ctx ends, then drains. It returns at once if a key or a migration is
-// missing: see [sender.Dispatcher.Run]. Any number of processes may run; one that only
+// missing: see [dispatch.Dispatcher.Run]. Any number of processes may run; one that only
 // publishes does not call it.
 func (s *Sender[Tx]) Run(ctx context.Context) error { return s.Dispatcher.Run(ctx) }
 

@@ -32,8 +32,8 @@
 // process as soon as that long after its start. A process that cannot say that it lives
 // begins nothing after three seconds; one that was stopped, and goes on, has lost what it
 // held, and works on with what is new. It takes longer while nobody looks, for want of
-// another process or of the database, and where DispatcherConfig.MaxIdle is more than a
-// second. A lease ends by itself after DispatcherConfig.Lease.
+// another process or of the database, and where dispatch.Config.MaxIdle is more than a
+// second. A lease ends by itself after dispatch.Config.Lease.
 //
 // # Order
 //

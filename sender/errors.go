@@ -51,7 +51,7 @@ var (
 	ErrConflict = errors.New("sender: changed by somebody else in between")
 
 	// ErrChallenge: a callback URL did not answer its challenge. The error is a
-	// *ChallengeError. Nothing was changed.
+	// *challenge.Error. Nothing was changed.
 	ErrChallenge = errors.New("sender: the challenge was not answered")
 
 	// ErrProxy: the operator's proxy failed, through which a callback URL was to be

@@ -32,7 +32,7 @@ type RegistryConfig struct {
 	Proxies []string
 
 	// Challenger, if set, makes sure of every callback URL before it is registered:
-	// see NewChallenger, and Challenger for one of your own.
+	// see challenge.New, and Challenger for one of your own.
 	Challenger Challenger
 
 	// Retention says how far back events may be sent again without force: see Resume.

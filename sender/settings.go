@@ -35,7 +35,7 @@ type Settings struct {
 	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000. What
 	// was claimed and waits for its turn counts, too: behind another one about its object,
 	// for instance. 0: as many as it earns by answering fast, up to
-	// DispatcherConfig.PerSubscription in each process.
+	// dispatch.Config.PerSubscription in each process.
 	MaxInFlight int
 
 	// Rate bounds the attempts a second, across all processes: 0.001 to 10000. 0:
@@ -46,7 +46,7 @@ type Settings struct {
 	// be shorter than the dispatcher's.
 	Timeout time.Duration
 
-	// Proxy is the name of one of DispatcherConfig.Proxies, to post through.
+	// Proxy is the name of one of dispatch.Config.Proxies, to post through.
 	Proxy string
 
 	// SealedCertificate is the client certificate and its private key, as a

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 var testLimits = settingsLimits{timeout: 10 * time.Second, proxies: []string{"eu", "us"}}

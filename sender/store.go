@@ -12,7 +12,7 @@ type Outbox[Tx any] interface {
 	// durable.
 	//
 	// A draft without a version gets the object's last version + 1, or more: see
-	// DispatchStore.Prune. One with a
+	// dispatch.Store.Prune. One with a
 	// version that does not exceed the last is refused with a *VersionError. A
 	// draft whose (KeyScope, Key) is stored already changes nothing, the version
 	// included: with the same KeyHash its Ref is the first one's with Duplicate

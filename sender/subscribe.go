@@ -46,7 +46,7 @@ type NewSubscription struct {
 // outside of any transaction, and registered only if it answers. ErrInvalid: the
 // URL, the filter, the settings or the certificate are refused, and why;
 // ErrNotFound: no such subscriber; ErrChallenge: it did not answer as it must (see
-// ChallengeError); ErrProxy: it could not be asked.
+// challenge.Error); ErrProxy: it could not be asked.
 func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (Subscription, error) {
 	s, err := r.subscription(n)
 	if err != nil {

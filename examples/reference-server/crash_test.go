@@ -9,12 +9,15 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/killtest"
 )
 
 // ledger is what a server has acknowledged.
@@ -24,13 +27,16 @@ type ledger struct {
 	versions map[string]float64 // of subscribers
 	jobs     []string
 	answers  int
+	until    int           // how many answers are to be there
+	enough   chan struct{} // signalled when they are
 }
 
-// has is whether there were so many answers, and something of each kind ever.
-func (l *ledger) has(answers int) bool {
+// begin signals when there are n answers more, and something of each kind ever.
+func (l *ledger) begin(n int) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.answers >= answers && len(l.events) > 0 && len(l.versions) > 0 && len(l.jobs) > 0
+	l.until, l.enough = l.answers+n, make(chan struct{}, 1)
+	return l.enough
 }
 
 // load makes changes, publishes events and submits jobs until ctx ends, and notes
@@ -83,6 +89,12 @@ func (l *ledger) ask(ctx context.Context, method, url string, body object, ackno
 	defer l.mu.Unlock()
 	l.answers++
 	acknowledged(o)
+	if l.answers >= l.until && len(l.events) > 0 && len(l.versions) > 0 && len(l.jobs) > 0 {
+		select {
+		case l.enough <- struct{}{}:
+		default: // it was signalled
+		}
+	}
 }
 
 // Killed at any time under mixed load, the server has kept all that it acknowledged:
@@ -101,23 +113,42 @@ func TestKilled(t *testing.T) {
 		flags := []string{"-schedule", "100ms"}
 		s := start(t, p, flags...)
 		id := s.subscribe(operatorToken, e.URL)
-		for n := range kills {
-			ctx, cancel := context.WithCancel(t.Context())
-			var wg sync.WaitGroup
-			enough := l.answers + 1 + rand.IntN(100) // not time: a busy machine answers less in it
-			for w := range 4 {
-				wg.Go(func() { l.load(ctx, s.base, w, told.URL) })
-			}
-			require.Eventually(t, func() bool { return l.has(enough) }, time.Minute, time.Millisecond, "the server answers")
-			<-time.After(rand.N(20 * time.Millisecond))
-			s.kill()
-			cancel()
-			wg.Wait()
-			if n == kills-1 {
-				away(t, p, time.Minute)
-			}
-			s = start(t, p, flags...)
-		}
+		s.stop()
+		var mu sync.Mutex
+		var base string // of the server that runs
+		var wg sync.WaitGroup
+		unload := func() {}
+		killtest.Run(t, killtest.Case{
+			Child:  func(int) *exec.Cmd { return command(p, flags...) },
+			Rounds: kills,
+			Heard: func(line string) {
+				if url, ok := strings.CutPrefix(line, "listening on "); ok {
+					mu.Lock()
+					base = url
+					mu.Unlock()
+				}
+			},
+			Point: func(r *killtest.Running) {
+				r.Lines(1)
+				mu.Lock()
+				at := base
+				mu.Unlock()
+				ctx, cancel := context.WithCancel(t.Context())
+				unload = cancel
+				enough := l.begin(1 + rand.IntN(100)) // not time: a busy machine answers less in it
+				for w := range 4 {
+					wg.Go(func() { l.load(ctx, at, w, told.URL) })
+				}
+				r.Await(enough)
+			},
+			Within: 20 * time.Millisecond,
+			Check: func() {
+				unload()
+				wg.Wait()
+			},
+		})
+		away(t, p, time.Minute)
+		s = start(t, p, flags...)
 		t.Logf("acknowledged: %d events, %d subscribers, %d jobs", len(l.events), len(l.versions), len(l.jobs))
 
 		for _, job := range l.jobs {

@@ -270,3 +270,10 @@ func (s *process) kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
 }
+
+// command starts the program on a database, as start does.
+func command(p place, flags ...string) *exec.Cmd {
+	return exec.Command(binary, append([]string{
+		"-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key", sealingKey, "-allow-private-networks",
+	}, flags...)...)
+}

@@ -3,7 +3,7 @@
 // events, the operator's acts, which process crashes where, which call of the database
 // fails before or after its effect, which answer is lost, late or a lie.
 //
-// It runs the shipped code: the dispatcher's rounds (sender.Loop), a store with its
+// It runs the shipped code: the dispatcher's rounds (dispatch.Loop), a store with its
 // transactions, and for each subscription a receiver with its verifier, markers,
 // versions and an effect in the same transaction. It has no further goroutines, no
 // timers and no connections: one goroutine takes one event after another from a queue

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// ChallengeType is the type of the event that a challenge posts.
+	// Type is the type of the event that a challenge posts.
 	Type = "webhook.challenge"
 	// maxChallengeAnswer bounds the answer to a challenge, in bytes.
 	maxChallengeAnswer = 1 << 10
 )
 
-// ClassChallenge: a challenge was answered with 2xx, and not with its token.
+// Class: a challenge was answered with 2xx, and not with its token.
 const Class sender.Class = "challenge"
 
-// ChallengeError tells how a challenge failed. It matches ErrChallenge.
+// Error tells how a challenge failed. It matches ErrChallenge.
 type Error struct {
 	Class      sender.Class
 	StatusCode int    // 0: no answer
@@ -43,8 +43,8 @@ func (e *Error) Error() string { return sender.ErrChallenge.Error() + ": " + e.T
 // Is makes errors.Is(err, ErrChallenge) true.
 func (e *Error) Is(target error) bool { return target == sender.ErrChallenge }
 
-// ChallengerConfig adjusts a Challenger. A nil config and zero fields mean the
-// defaults. What is as in DispatcherConfig should be what the Dispatcher has.
+// Config adjusts a Challenger. A nil config and zero fields mean the
+// defaults. What is as in dispatch.Config should be what the Dispatcher has.
 type Config struct {
 	// Network says which addresses may be called.
 	Network sender.Network
@@ -53,7 +53,7 @@ type Config struct {
 	// default is 10 s, and at most 30 s are allowed.
 	Timeout time.Duration
 
-	// Proxies and UnguardedTransport are as in DispatcherConfig.
+	// Proxies and UnguardedTransport are as in dispatch.Config.
 	Proxies            map[string]*url.URL
 	UnguardedTransport http.RoundTripper
 
@@ -85,7 +85,7 @@ type Challenger struct {
 	post    *post.Poster
 }
 
-// NewChallenger returns a Challenger, which goes into RegistryConfig.Challenger.
+// New returns a Challenger, which goes into RegistryConfig.Challenger.
 func New(cfg *Config) (*Challenger, error) {
 	var c Config
 	if cfg != nil {
@@ -136,7 +136,7 @@ func (c Config) problems() []error {
 }
 
 // Challenge challenges a URL once. It returns nil if the token came back in time, and a
-// *ChallengeError if the endpoint is to blame. ErrProxy: the operator's proxy is;
+// *Error if the endpoint is to blame. ErrProxy: the operator's proxy is;
 // ErrInvalid: the URL is refused. It must not be called inside a transaction.
 func (c *Challenger) Challenge(ctx context.Context, ask sender.Challenge) error {
 	u, err := c.network.CheckURL(ask.URL)

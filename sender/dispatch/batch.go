@@ -54,7 +54,7 @@ type Batch struct {
 // other one claims of that subscription. It is free once everything that was held of it is
 // recorded or released, or all leases of it have ended, by themselves or because the
 // process is taken over. What others hold uses none of a claim's slots; and to a process
-// that knows of them by its last DispatchStore.Beat or Present it is not due, as Claims
+// that knows of them by its last Store.Beat or Present it is not due, as Claims
 // says it.
 type ClaimParams struct {
 	Lease time.Duration
@@ -62,10 +62,10 @@ type ClaimParams struct {
 	// drawn at random for each claim. Attempt numbers are given out again, after a release
 	// or a failover that has lost commits; a token is not.
 	Token int64
-	// By is the process that claims: see DispatchStore.Beat. Zero is no process: nobody takes
+	// By is the process that claims: see Store.Beat. Zero is no process: nobody takes
 	// over what it claims, and no other one is kept away by it, but it is kept away by them.
 	// If its Beat is not zero and anything is claimed, the transaction stores it
-	// as DispatchStore.Beat does.
+	// as Store.Beat does.
 	By Presence
 	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
 	Chance float64

@@ -22,7 +22,7 @@ import (
 
 const defaultMaxDelay = 10 * time.Millisecond
 
-// DispatcherConfig adjusts a Dispatcher. A nil config and zero fields mean the
+// Config adjusts a Dispatcher. A nil config and zero fields mean the
 // defaults.
 type Config struct {
 	// Policy decides when to try again and when to give up. The default is
@@ -150,7 +150,7 @@ type Dispatcher struct {
 	proxies     map[string]proxyTold // by name
 }
 
-// NewDispatcher returns a Dispatcher on a store, which opens the secrets that
+// New returns a Dispatcher on a store, which opens the secrets that
 // were sealed with keys.
 func New(store Store, keys *sender.Keys, cfg *Config) (*Dispatcher, error) {
 	return newDispatcher(store, keys, cfg, time.Now)

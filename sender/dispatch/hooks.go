@@ -45,7 +45,7 @@ type Hooks struct {
 	// NetworkDown.
 	NetworkUp func(ctx context.Context, since time.Time)
 
-	// ProxyDown is called when one of DispatcherConfig.Proxies, by its name, seems to be
+	// ProxyDown is called when one of Config.Proxies, by its name, seems to be
 	// failing: two attempts or more have failed by its fault since then, and it has made no
 	// tunnel meanwhile. Such failures are not charged to the endpoints, and only a few
 	// attempts at a time go through it, until ProxyUp. since is a time of this process's

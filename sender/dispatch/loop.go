@@ -13,7 +13,7 @@ import (
 // on, and what came of each attempt: for simulations, in which nothing may happen
 // by itself. Between the driver's calls it is the same code that Run runs, but it
 // starts no goroutine, sets no timer and opens no connection, so with the same
-// calls, the same answers of the store and the same DispatcherConfig.Chance it does
+// calls, the same answers of the store and the same Config.Chance it does
 // the same. A store that does not answer is waited for. It is for one goroutine at a
 // time.
 //
@@ -31,7 +31,7 @@ type Loop struct {
 	swept   bool // for the last time
 }
 
-// NewLoop returns a Loop on a store, as NewDispatcher would return a Dispatcher, by
+// NewLoop returns a Loop on a store, as New would return a Dispatcher, by
 // the local clock now. Deliveries are not sent by the configuration's transports, and
 // neither Notifier nor Listener are used.
 func NewLoop(store Store, keys *sender.Keys, cfg *Config, now func() time.Time) (*Loop, error) {
@@ -118,7 +118,7 @@ func (l *Loop) NextBeat() time.Time {
 	return l.beat
 }
 
-// Woken is the store's hint (DispatchStore.Woken).
+// Woken is the store's hint (Store.Woken).
 func (l *Loop) Woken() {
 	if !l.ignores && !l.p.draining {
 		l.next = l.p.hint(l.next)

@@ -84,7 +84,7 @@ func TestGuardThroughProxy(t *testing.T) {
 		b := bedtest.New(t)
 		b.Subscribe("sub_a", to)
 		b.Publish("sub_a")
-		d, err := dispatch.New(bedtest.Settled{b.Store, t, &sender.Settings{Proxy: "eu"}}, b.Keys, &dispatch.Config{
+		d, err := dispatch.New(bedtest.Settled{Store: b.Store, T: t, Given: &sender.Settings{Proxy: "eu"}}, b.Keys, &dispatch.Config{
 			Proxies: map[string]*url.URL{"eu": proxy.Url(t)}, // itself on loopback
 		})
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ const (
 	pruneAgain = time.Minute
 )
 
-// Prune removes all that is past its time by DispatcherConfig.Retention, in short
+// Prune removes all that is past its time by Config.Retention, in short
 // transactions between which others have the database for half of the time, and
 // returns how much it was, also beside an error. Run does the same now and then:
 // Prune is for schedulers, and for those who use RunOnce. Both may run at once.

@@ -141,7 +141,7 @@ func (p *pump) run(ctx context.Context) {
 	}
 }
 
-// outliving returns a context for steps, which ends DispatcherConfig.Timeout after ctx. A
+// outliving returns a context for steps, which ends Config.Timeout after ctx. A
 // step that is cut off in its commit may have claimed what nobody knows of, and recorded
 // what would be recorded again.
 func (p *pump) outliving(ctx context.Context) (context.Context, context.CancelFunc) {

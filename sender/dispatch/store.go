@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// DispatchStore is the dispatcher's side: it expands, claims, records, and does what is to be
+// Store is the dispatcher's side: it expands, claims, records, and does what is to be
 // done in the background.
 type Store interface {
 	sender.SealingStore
@@ -193,7 +193,7 @@ type Store interface {
 	Leave(ctx context.Context, p Presence) error
 }
 
-// Listener is an optional part of a DispatchStore: one that learns of what other
+// Listener is an optional part of a Store: one that learns of what other
 // processes have committed. A dispatcher that runs has Listen run beside it.
 type Listener interface {
 	// Listen signals Woken for hints of other processes until ctx ends. It gets over
@@ -201,7 +201,7 @@ type Listener interface {
 	Listen(ctx context.Context)
 }
 
-// Opener is an optional part of a DispatchStore: one that holds something, such as
+// Opener is an optional part of a Store: one that holds something, such as
 // connections, for the dispatchers of this process alone.
 type Opener interface {
 	// Open is called before a dispatcher's first call of the store, and done after its
@@ -210,7 +210,7 @@ type Opener interface {
 	Open() (done func())
 }
 
-// Stepper is an optional interface of a DispatchStore, which a Dispatcher uses
+// Stepper is an optional interface of a Store, which a Dispatcher uses
 // instead of Expand and RecordAndClaim: one commit costs less than two, and what is
 // expanded can be claimed at once.
 type Stepper interface {
@@ -219,7 +219,7 @@ type Stepper interface {
 	Step(ctx context.Context, p ExpandParams, b Batch) (Expanded, Claims, error)
 }
 
-// LargeSteps is an optional interface of a DispatchStore on which larger steps cost less:
+// LargeSteps is an optional interface of a Store on which larger steps cost less:
 // each has its round trips and its commit, however much is in it. Small ones are for a
 // database with a single writer at a time, where others wait for their end.
 type LargeSteps interface {

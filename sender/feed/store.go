@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// FeedStore reads the events in the order in which they became visible. Package
+// Store reads the events in the order in which they became visible. Package
 // feed uses it.
 //
 // In that order each event has a position, from 1. Positions are given after the
@@ -18,8 +18,8 @@ import (
 type Store interface {
 	// Feed returns events that q.Viewer may see, the lowest position first, and how
 	// far it has looked. All that it returns is of one snapshot. It looks at up to
-	// about MaxExamined events, so a page can be short, or empty, before the end:
-	// the end is FeedPage.Last = FeedPage.Head, never a short page. ErrNotFound:
+	// about history.MaxExamined events, so a page can be short, or empty, before the end:
+	// the end is StorePage.Last = StorePage.Head, never a short page. ErrNotFound:
 	// there is no such subscriber, or it was deleted; ErrInvalid: an empty viewer, a
 	// negative position, or a limit that is not from 1 to 200.
 	Feed(ctx context.Context, q StoreQuery) (StorePage, error)
@@ -30,7 +30,7 @@ type Store interface {
 	FeedEvent(ctx context.Context, viewer, id string) (sender.StoredEvent, error)
 }
 
-// FeedQuery asks for a part of the feed.
+// StoreQuery asks for a part of the feed.
 type StoreQuery struct {
 	// Viewer is the id of the subscriber who reads: they see the events that are
 	// addressed to them, or to nobody in particular. Operator sees all.
@@ -44,17 +44,17 @@ type StoreQuery struct {
 	Heads bool
 }
 
-// FeedEvent is an event with its position.
+// Item is an event with its position.
 type Item struct {
 	sender.StoredEvent
 	Position int64
 }
 
-// FeedPage is a part of the feed.
+// StorePage is a part of the feed.
 type StorePage struct {
 	Events []Item
-	// Last is how far was looked: of what is up to it, and after FeedQuery.After, the
-	// viewer may see Events and nothing else. It is at least FeedQuery.After.
+	// Last is how far was looked: of what is up to it, and after StoreQuery.After, the
+	// viewer may see Events and nothing else. It is at least StoreQuery.After.
 	Last int64
 	// Head is the last position that was given; 0: none was.
 	Head int64
@@ -63,7 +63,7 @@ type StorePage struct {
 	Pruned int64
 }
 
-// MaxFeedPage is the most that FeedQuery.Limit may be.
+// MaxPage is the most that StoreQuery.Limit may be.
 const MaxPage = 200
 
 // Check refuses a query that is not of the form that is asked for. Stores call it.

@@ -17,7 +17,7 @@ type History struct {
 	now   func() time.Time
 }
 
-// HistoryConfig adjusts a History. A nil config and zero fields mean the defaults.
+// Config adjusts a History. A nil config and zero fields mean the defaults.
 type Config struct {
 	// Retention says, by its Reach, how long ago an event may have been published that
 	// Redeliver sends again. Give the Dispatcher the same.
@@ -27,7 +27,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// NewHistory returns a History on a store.
+// New returns a History on a store.
 func New(store Store, cfg *Config) (*History, error) {
 	var c Config
 	if cfg != nil {

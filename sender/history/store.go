@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// HistoryStore answers questions about deliveries and events, and redacts. History uses it.
+// Store answers questions about deliveries and events, and redacts. History uses it.
 // A list looks at up to about MaxExamined candidates; then it returns what it has found,
 // if anything, and a cursor to go on from. A malformed cursor is ErrInvalid.
 type Store interface {

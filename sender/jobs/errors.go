@@ -43,10 +43,10 @@ var (
 	// ErrPermanent matches errors that were made by Permanent.
 	ErrPermanent = errors.New("jobs: permanent")
 
-	// ErrRunning: Run is under way already.
+	// dispatch.ErrRunning: Run is under way already.
 	ErrRunning = errors.New("jobs: running already")
 
-	// ErrDrainTimeout: Run gave up waiting for functions that ignore the end of
+	// dispatch.ErrDrainTimeout: Run gave up waiting for functions that ignore the end of
 	// their contexts. Their jobs become due again when their leases end.
 	ErrDrainTimeout = errors.New("jobs: functions were still running when the drain timeout was over")
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Payloads implements sender.DispatchStore.
+// Payloads implements dispatch.Store.
 func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
 	all := make(map[int64]dispatch.Payload, len(events))
 	err := s.inTx(ctx, func(*Tx) error {

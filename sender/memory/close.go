@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// CloseSubscriptionTx implements sender.RegistryStore.
+// CloseSubscriptionTx implements sender.Store.
 func (s *Store) CloseSubscriptionTx(ctx context.Context, tx *Tx, id string) error {
 	return s.in(ctx, tx, func() error {
 		sub, err := s.find(id)
@@ -43,7 +43,7 @@ func (s *Store) closed(sub *subscription) bool {
 	return !sub.waits() && len(sub.leased) == 0
 }
 
-// DeleteSubscriptionTx implements sender.RegistryStore.
+// DeleteSubscriptionTx implements sender.Store.
 func (s *Store) DeleteSubscriptionTx(ctx context.Context, tx *Tx, id string) error {
 	return s.in(ctx, tx, func() error {
 		sub, err := s.find(id)
@@ -64,7 +64,7 @@ func (tx *Tx) remove(sub *subscription) {
 	tx.bury(sub.owner)
 }
 
-// DeleteSubscriberTx implements sender.RegistryStore.
+// DeleteSubscriberTx implements sender.Store.
 func (s *Store) DeleteSubscriberTx(ctx context.Context, tx *Tx, id string) error {
 	return s.in(ctx, tx, func() error {
 		sr, err := s.findSubscriber(id)

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-// Counts implements sender.HistoryStore. It looks at every subscription and at every
+// Counts implements history.Store. It looks at every subscription and at every
 // notice.
 func (s *Store) Counts(ctx context.Context) (c history.Counts, err error) {
 	err = s.inTx(ctx, func(*Tx) error {

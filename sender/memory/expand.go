@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Expand implements sender.DispatchStore. It compares each event with each
+// Expand implements dispatch.Store. It compares each event with each
 // subscription that is older than it.
 func (s *Store) Expand(ctx context.Context, p dispatch.ExpandParams) (x dispatch.Expanded, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {

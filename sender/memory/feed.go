@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-// Feed implements sender.FeedStore. A position is an event's number: one transaction
+// Feed implements feed.Store. A position is an event's number: one transaction
 // is open at a time.
 func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, err error) {
 	if err := q.Check(); err != nil {
@@ -48,7 +48,7 @@ func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, 
 	return p, nil
 }
 
-// FeedEvent implements sender.FeedStore.
+// feed.Item implements feed.Store.
 func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (out sender.StoredEvent, err error) {
 	if err := feed.CheckViewer(viewer); err != nil {
 		return out, err

@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Delivery implements sender.HistoryStore.
+// Delivery implements history.Store.
 func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		d := s.deliveryByID(id)
@@ -25,7 +25,7 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 	return out, err
 }
 
-// Deliveries implements sender.HistoryStore. It looks at every delivery of the
+// Deliveries implements history.Store. It looks at every delivery of the
 // subscription, of the event, or of all, until the page is full.
 func (s *Store) Deliveries(ctx context.Context, q history.DeliveryQuery) (page []sender.Delivery, next string, err error) {
 	limit, after, err := rules.Delivery(q.Limit, q.Cursor, dispatch.DeliveryKey{})

@@ -14,7 +14,7 @@ func (sub *subscription) holds() bool {
 	return sub.Status == sender.SubscriptionPaused || sub.Status == sender.SubscriptionDisabled
 }
 
-// HoldSubscriptionTx implements sender.RegistryStore.
+// HoldSubscriptionTx implements sender.Store.
 func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *Tx, id string, status sender.SubscriptionStatus, reason string) error {
 	return s.in(ctx, tx, func() error {
 		sub, err := s.find(id)
@@ -55,7 +55,7 @@ func takes(r sender.Resume, e *event) bool {
 	return !r.None && !e.info.CreatedAt.Before(r.Since)
 }
 
-// ResumeSubscriptionTx implements sender.RegistryStore. It looks at every live
+// ResumeSubscriptionTx implements sender.Store. It looks at every live
 // delivery of the subscription.
 func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r sender.Resume) error {
 	return s.in(ctx, tx, func() error {

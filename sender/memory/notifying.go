@@ -19,7 +19,7 @@ type notifying struct {
 	tries int
 }
 
-// Notices implements sender.HistoryStore.
+// Notices implements history.Store.
 func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []sender.Notice, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []send
 	return page, next, nil
 }
 
-// AcknowledgeNotice implements sender.HistoryStore.
+// AcknowledgeNotice implements history.Store.
 func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (out sender.Notice, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		n := s.notice(id)
@@ -73,7 +73,7 @@ func (s *Store) notice(id string) *notice {
 	return nil
 }
 
-// ClaimNotices implements sender.DispatchStore.
+// ClaimNotices implements dispatch.Store.
 func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []dispatch.ClaimedNotice, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
@@ -97,7 +97,7 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 	return claimed, nil
 }
 
-// Notified implements sender.DispatchStore.
+// Notified implements dispatch.Store.
 func (s *Store) Notified(ctx context.Context, id string) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		if n := s.notice(id); n != nil && n.NotifiedAt.IsZero() {
@@ -107,7 +107,7 @@ func (s *Store) Notified(ctx context.Context, id string) error {
 	})
 }
 
-// PutOffNotice implements sender.DispatchStore.
+// PutOffNotice implements dispatch.Store.
 func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		at := s.notifying[id]

@@ -38,7 +38,7 @@ type published struct {
 	ref  sender.Ref
 }
 
-// PublishTx implements sender.OutboxStore. On an error nothing was written.
+// PublishTx implements sender.Outbox. On an error nothing was written.
 func (s *Store) PublishTx(ctx context.Context, tx *Tx, drafts []sender.Draft) ([]sender.Ref, error) {
 	refs := make([]sender.Ref, len(drafts))
 	err := s.in(ctx, tx, func() (err error) {

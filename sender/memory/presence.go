@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// Beat implements sender.DispatchStore.
+// Beat implements dispatch.Store.
 func (s *Store) Beat(ctx context.Context, p dispatch.Presence) (present []dispatch.Presence, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		present = s.present()
@@ -18,7 +18,7 @@ func (s *Store) Beat(ctx context.Context, p dispatch.Presence) (present []dispat
 	return present, err
 }
 
-// Present implements sender.DispatchStore.
+// Present implements dispatch.Store.
 func (s *Store) Present(ctx context.Context) (present []dispatch.Presence, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		present = s.present()
@@ -36,7 +36,7 @@ func (s *Store) present() (present []dispatch.Presence) {
 	return present
 }
 
-// TakeOver implements sender.DispatchStore.
+// TakeOver implements dispatch.Store.
 func (s *Store) TakeOver(ctx context.Context, p dispatch.Presence) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		ended = 0
@@ -64,7 +64,7 @@ func (s *Store) TakeOver(ctx context.Context, p dispatch.Presence) (ended int, e
 	return ended, nil
 }
 
-// Leave implements sender.DispatchStore.
+// Leave implements dispatch.Store.
 func (s *Store) Leave(ctx context.Context, p dispatch.Presence) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		if s.processes[p.Process] == p.Beat {

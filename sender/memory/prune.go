@@ -15,7 +15,7 @@ import (
 // lookAtMost is how many deliveries and events a batch looks at, in limits.
 const lookAtMost = 4
 
-// Prune implements sender.DispatchStore. A pass goes over the events, then over the
+// Prune implements dispatch.Store. A pass goes over the events, then over the
 // notices and the rollups; its cursor is the number of the event to go on with.
 func (s *Store) Prune(ctx context.Context, p dispatch.PruneParams) (out dispatch.Pruned, err error) {
 	from, err := parsePassCursor(p.Cursor, p.Limit)

@@ -16,7 +16,7 @@ func (e *event) stored() sender.StoredEvent {
 	return sender.StoredEvent{EventInfo: e.info, Version: e.version, Redacted: e.redacted, Subscriber: e.to.subscriber, Subscription: e.to.subscription}
 }
 
-// Event implements sender.HistoryStore.
+// Event implements history.Store.
 func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		e := s.eventByID[id]
@@ -30,7 +30,7 @@ func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, e
 	return out, err
 }
 
-// Events implements sender.HistoryStore.
+// Events implements history.Store.
 func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -63,7 +63,7 @@ func backward[T any](list []T) func(yield func(int, T) bool) {
 	}
 }
 
-// Subscriptions implements sender.HistoryStore.
+// Subscriptions implements history.Store.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {

@@ -24,7 +24,7 @@ type batch struct {
 	aside   aside            // the subscriptions that other processes hold
 }
 
-// RecordAndClaim implements sender.DispatchStore.
+// RecordAndClaim implements dispatch.Store.
 func (s *Store) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
 	var c dispatch.Claims
 	err := s.inTx(ctx, func(tx *Tx) error {

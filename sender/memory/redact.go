@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Redact implements sender.HistoryStore.
+// Redact implements history.Store.
 func (s *Store) Redact(ctx context.Context, p history.RedactParams) (out history.Redacted, err error) {
 	from, upTo, err := rules.RedactPass(&p)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Redeliver implements sender.HistoryStore.
+// Redeliver implements history.Store.
 func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		d := s.deliveryByID(id)

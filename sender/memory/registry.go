@@ -41,7 +41,7 @@ type subscription struct {
 	in *head // where it stands in line; nil: nothing is to be done for it
 }
 
-// CreateSubscriberTx implements sender.RegistryStore.
+// CreateSubscriberTx implements sender.Store.
 func (s *Store) CreateSubscriberTx(ctx context.Context, tx *Tx, n sender.Subscriber, secrets []sender.SealedSecret) error {
 	return s.in(ctx, tx, func() error {
 		if s.subscriber[n.ID] != nil {
@@ -60,7 +60,7 @@ func (s *Store) CreateSubscriberTx(ctx context.Context, tx *Tx, n sender.Subscri
 	})
 }
 
-// SubscriberTx implements sender.RegistryStore.
+// SubscriberTx implements sender.Store.
 func (s *Store) SubscriberTx(ctx context.Context, tx *Tx, id string) (n sender.Subscriber, err error) {
 	err = s.in(ctx, tx, func() error {
 		sr, err := s.findSubscriber(id)
@@ -72,7 +72,7 @@ func (s *Store) SubscriberTx(ctx context.Context, tx *Tx, id string) (n sender.S
 	return n, err
 }
 
-// SubscriberKeyringTx implements sender.RegistryStore.
+// SubscriberKeyringTx implements sender.Store.
 func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *Tx, id string) (k sender.SealedKeyring, err error) {
 	err = s.in(ctx, tx, func() error {
 		sr, err := s.findSubscriber(id)
@@ -84,7 +84,7 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *Tx, id string) (k s
 	return k, err
 }
 
-// Keyrings implements sender.DispatchStore.
+// Keyrings implements dispatch.Store.
 func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
 	found = make(map[int64]sender.SealedKeyring, len(subscribers))
 	err = s.inTx(ctx, func(*Tx) error {
@@ -98,7 +98,7 @@ func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[in
 	return found, err
 }
 
-// CreateSubscriptionTx implements sender.RegistryStore.
+// CreateSubscriptionTx implements sender.Store.
 func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subscription) error {
 	return s.in(ctx, tx, func() error {
 		owner, err := s.findSubscriber(n.Subscriber)
@@ -125,7 +125,7 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 	})
 }
 
-// SubscriptionTx implements sender.RegistryStore.
+// SubscriptionTx implements sender.Store.
 func (s *Store) SubscriptionTx(ctx context.Context, tx *Tx, id string) (n sender.Subscription, err error) {
 	err = s.in(ctx, tx, func() error {
 		sub, err := s.find(id)
@@ -137,7 +137,7 @@ func (s *Store) SubscriptionTx(ctx context.Context, tx *Tx, id string) (n sender
 	return n, err
 }
 
-// ImplicitSubscriptionTx implements sender.RegistryStore.
+// ImplicitSubscriptionTx implements sender.Store.
 func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *Tx, subscriber, url string) (n sender.Subscription, err error) {
 	err = s.in(ctx, tx, func() error {
 		if owner := s.subscriber[subscriber]; owner != nil {
@@ -161,7 +161,7 @@ func (sr *subscriber) implicit(url string) *subscription {
 	return nil
 }
 
-// SubscriptionsTx implements sender.RegistryStore. The subscription after may be
+// SubscriptionsTx implements sender.Store. The subscription after may be
 // a deleted one; ErrNotFound if there never was one.
 func (s *Store) SubscriptionsTx(ctx context.Context, tx *Tx, subscriber, after string, limit int) (list []sender.Subscription, err error) {
 	err = s.in(ctx, tx, func() error {

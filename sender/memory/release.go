@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// LeasedUnder implements sender.DispatchStore.
+// LeasedUnder implements dispatch.Store.
 func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []dispatch.Release, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		for _, sub := range s.subscriptions {
@@ -29,7 +29,7 @@ func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (fou
 	return found, err
 }
 
-// Release implements sender.DispatchStore.
+// Release implements dispatch.Store.
 func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()

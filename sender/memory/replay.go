@@ -24,7 +24,7 @@ type replayRow struct {
 	turn    int64       // when it was served last
 }
 
-// CreateReplay implements sender.ReplayStore. It looks at every delivery.
+// CreateReplay implements replay.Store. It looks at every delivery.
 func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore time.Time) (out replay.Replay, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		members, survey, err := s.selected(n.Filter)
@@ -50,7 +50,7 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore tim
 	return out, err
 }
 
-// PreviewReplay implements sender.ReplayStore.
+// PreviewReplay implements replay.Store.
 func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (p replay.Preview, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		_, survey, err := s.selected(f)
@@ -94,7 +94,7 @@ func (d *delivery) candidate() replay.Candidate {
 	return c
 }
 
-// Replay implements sender.ReplayStore.
+// Replay implements replay.Store.
 func (s *Store) Replay(ctx context.Context, id string) (out replay.Replay, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		r, err := s.replay(id)
@@ -115,7 +115,7 @@ func (s *Store) replay(id string) (*replayRow, error) {
 	return nil, fmt.Errorf("%w: replay %q", sender.ErrNotFound, id)
 }
 
-// Replays implements sender.ReplayStore.
+// Replays implements replay.Store.
 func (s *Store) Replays(ctx context.Context, q replay.Query) (page []replay.Replay, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		older := s.replays
@@ -136,7 +136,7 @@ func (s *Store) Replays(ctx context.Context, q replay.Query) (page []replay.Repl
 	return page, err
 }
 
-// SetReplayStatus implements sender.ReplayStore.
+// SetReplayStatus implements replay.Store.
 func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status) (out replay.Replay, err error) {
 	switch to {
 	case replay.Running, replay.Paused, replay.Cancelled:

@@ -19,7 +19,7 @@ const (
 	replayLook = 1000
 )
 
-// StepReplays implements sender.DispatchStore.
+// StepReplays implements dispatch.Store.
 func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out dispatch.ReplayStep, err error) {
 	if limit <= 0 {
 		return out, nil

@@ -42,7 +42,7 @@ func (tx *Tx) changeRollup(minute time.Time, change func(*history.Rollup)) {
 	setKey(tx, tx.store.rollups, minute, &r)
 }
 
-// Rollups implements sender.HistoryStore.
+// Rollups implements history.Store.
 func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		for minute, r := range s.rollups {

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// SetSecretsTx implements sender.SecretStore.
+// SetSecretsTx implements sender.Store.
 func (s *Store) SetSecretsTx(ctx context.Context, tx *Tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
 	return s.in(ctx, tx, func() error {
 		sr, err := s.findSubscriber(subscriber)
@@ -24,7 +24,7 @@ func (s *Store) SetSecretsTx(ctx context.Context, tx *Tx, subscriber string, ver
 	})
 }
 
-// KeyringsTx implements sender.SecretStore. It looks at every subscriber.
+// KeyringsTx implements sender.Store. It looks at every subscriber.
 func (s *Store) KeyringsTx(ctx context.Context, tx *Tx, key, after string, limit int) (list []sender.SealedKeyring, err error) {
 	err = s.in(ctx, tx, func() error {
 		from := int64(0)
@@ -48,7 +48,7 @@ func (s *Store) KeyringsTx(ctx context.Context, tx *Tx, key, after string, limit
 	return list, err
 }
 
-// RewrapTx implements sender.SecretStore.
+// RewrapTx implements sender.Store.
 func (s *Store) RewrapTx(ctx context.Context, tx *Tx, subscriber string, old []byte, sealed sender.SealedSecret) (done bool, err error) {
 	err = s.in(ctx, tx, func() error {
 		sr := s.subscriber[subscriber]

@@ -110,10 +110,10 @@ func New(cfg *Config) (*Store, error) {
 // values.
 func (s *Store) now() time.Time { return s.clock().UTC() }
 
-// Check implements sender.DispatchStore. A store in memory is always fit.
+// Check implements dispatch.Store. A store in memory is always fit.
 func (s *Store) Check(ctx context.Context) error { return ctx.Err() }
 
-// Wake implements sender.OutboxStore.
+// Wake implements sender.Outbox.
 func (s *Store) Wake() {
 	select {
 	case s.woken <- struct{}{}:
@@ -121,5 +121,5 @@ func (s *Store) Wake() {
 	}
 }
 
-// Woken implements sender.DispatchStore.
+// Woken implements dispatch.Store.
 func (s *Store) Woken() <-chan struct{} { return s.woken }

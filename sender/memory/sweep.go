@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Sweep implements sender.DispatchStore. Attempts in flight are not touched: they end
+// Sweep implements dispatch.Store. Attempts in flight are not touched: they end
 // with their results, or with their leases.
 func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {

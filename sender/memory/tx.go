@@ -58,7 +58,7 @@ func (tx *Tx) Rollback() error {
 	return nil
 }
 
-// InTx implements sender.OutboxStore. A function that returns an error that
+// InTx implements sender.Outbox. A function that returns an error that
 // matches sender.ErrRetryTx is run up to five times in all.
 func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 	var err error

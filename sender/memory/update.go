@@ -14,7 +14,7 @@ type patterns struct {
 	since map[string]int64 // for each pattern that was there before that: the transaction that asked for it first
 }
 
-// UpdateSubscriptionTx implements sender.RegistryStore.
+// UpdateSubscriptionTx implements sender.Store.
 func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subscription) error {
 	return s.in(ctx, tx, func() error {
 		sub, err := s.find(n.ID)

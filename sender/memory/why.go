@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Facts implements sender.HistoryStore. It looks at every live delivery of the
+// Facts implements history.Store. It looks at every live delivery of the
 // subscription.
 func (s *Store) Facts(ctx context.Context, id string) (f history.Facts, err error) {
 	err = s.inTx(ctx, func(*Tx) error {

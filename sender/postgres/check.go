@@ -15,7 +15,7 @@ import (
 // oldest is the first supported version of PostgreSQL, as server_version_num.
 const oldest = 150000
 
-// Check implements sender.DispatchStore.
+// Check implements dispatch.Store.
 func (c *core) Check(ctx context.Context) error {
 	err := c.dispatching().read(ctx, c.check)
 	if refused(err) {

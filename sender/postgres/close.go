@@ -38,7 +38,7 @@ const (
 		DELETE FROM surehook_secrets USING o WHERE subscriber = o.no AND o.deleted = 2`
 )
 
-// CloseSubscriptionTx implements sender.RegistryStore.
+// CloseSubscriptionTx implements sender.Store.
 func (s *Store[Tx]) CloseSubscriptionTx(ctx context.Context, tx Tx, id string) error {
 	w, no, present, err := s.lockSubscription(ctx, tx, id)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Store[Tx]) CloseSubscriptionTx(ctx context.Context, tx Tx, id string) e
 	return fail("closing a subscription", err)
 }
 
-// DeleteSubscriptionTx implements sender.RegistryStore.
+// DeleteSubscriptionTx implements sender.Store.
 func (s *Store[Tx]) DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) error {
 	w, no, _, err := s.lockSubscription(ctx, tx, id)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Store[Tx]) DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) 
 	return fail("deleting a subscription", w.execs(dropOne, no))
 }
 
-// DeleteSubscriberTx implements sender.RegistryStore.
+// DeleteSubscriberTx implements sender.Store.
 func (s *Store[Tx]) DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error {
 	w, err := s.callers(ctx, tx)
 	if err != nil {

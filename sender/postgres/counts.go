@@ -47,7 +47,7 @@ const (
 		WHERE ` + opened + ` AND (h.next_due <= $1 OR h.epoch < s.epoch OR NOT h.open)`
 )
 
-// Counts implements sender.HistoryStore. Its cost grows with the subscriptions. If more
+// Counts implements history.Store. Its cost grows with the subscriptions. If more
 // than 10 000 events are not expanded, it estimates them by their numbers, and so counts
 // events whose publishing was rolled back, if there are any.
 func (c *core) Counts(ctx context.Context) (history.Counts, error) { return side{core: c}.counts(ctx) }

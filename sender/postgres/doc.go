@@ -63,7 +63,7 @@
 // max_prepared_statements); describe_exec never works, and [New] refuses it. Dispatchers
 // then use the pool's mode, and give their settings to each transaction, which costs some
 // of the database's processor time. They hear no hints of other processes: the events of
-// these wait for the next poll, up to sender.DispatcherConfig.MaxIdle. PgBouncer's
+// these wait for the next poll, up to dispatch.Config.MaxIdle. PgBouncer's
 // session mode refuses the settings of a connection, too, and needs Pooler, with any
 // query mode. A dispatcher that meets a pooler without Pooler does not begin, and says so
 // ([sender.ErrUnfit]). Migrate needs one connection throughout: run it past the pooler.
@@ -78,7 +78,7 @@
 // # Hints
 //
 // Dispatchers poll: every few milliseconds while there is work, and every
-// sender.DispatcherConfig.MaxIdle when there is none. A process that publishes and
+// dispatch.Config.MaxIdle when there is none. A process that publishes and
 // has no dispatcher sends a NOTIFY after [Store.InTx] or Wake, at most a hundred times
 // a second and in a transaction of its own, because PostgreSQL lets transactions that
 // notify commit one at a time. A running dispatcher LISTENs on a connection beside the

@@ -29,7 +29,7 @@ func scanEvent(r interface{ Scan(to ...any) error }, more ...any) (no int64, e s
 	return no, e, err
 }
 
-// Event implements sender.HistoryStore.
+// Event implements history.Store.
 func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err error) {
 	err = sql.ErrNoRows
 	if storable(id) {
@@ -48,7 +48,7 @@ func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err 
 	return e, fail("reading an event", err)
 }
 
-// Events implements sender.HistoryStore.
+// Events implements history.Store.
 func (c *core) Events(ctx context.Context, q history.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *core) Events(ctx context.Context, q history.EventQuery) (page []sender.
 	return page, next, nil
 }
 
-// Subscriptions implements sender.HistoryStore.
+// Subscriptions implements history.Store.
 func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {

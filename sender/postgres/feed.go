@@ -26,7 +26,7 @@ const (
 	selectFeedEvent  = storedEvent + `, e.body FROM surehook_events e` + addressees + ` WHERE e.id = $1 AND ($2::bigint IS NULL OR e.subscriber IN (0, $2))`
 )
 
-// Feed implements sender.FeedStore. An event gets its position when it is expanded, after
+// Feed implements feed.Store. An event gets its position when it is expanded, after
 // its commit, by one expander at a time. So a dispatcher must run, in any process.
 func (c *core) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, err error) {
 	if err := q.Check(); err != nil {
@@ -115,7 +115,7 @@ func (w *work) bodies(numbers []int64, events []feed.Item) error {
 	}, selectBodies, numbers)
 }
 
-// FeedEvent implements sender.FeedStore.
+// feed.Item implements feed.Store.
 func (c *core) FeedEvent(ctx context.Context, viewer, id string) (e sender.StoredEvent, err error) {
 	if err := feed.CheckViewer(viewer); err != nil {
 		return e, err

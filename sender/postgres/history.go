@@ -20,7 +20,7 @@ const (
 	lookMax = 1000
 )
 
-// Delivery implements sender.HistoryStore.
+// Delivery implements history.Store.
 func (c *core) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
 	err = c.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
@@ -49,7 +49,7 @@ func aboutDelivery(id string, err error) error {
 	return fail("reading a delivery", err)
 }
 
-// Deliveries implements sender.HistoryStore: by event, newest first, then by
+// Deliveries implements history.Store: by event, newest first, then by
 // subscription, oldest first.
 func (c *core) Deliveries(ctx context.Context, q history.DeliveryQuery) (page []sender.Delivery, next string, err error) {
 	limit, after, err := rules.Delivery(q.Limit, q.Cursor, dispatch.DeliveryKey{Event: math.MaxInt64})

@@ -64,7 +64,7 @@ const (
 		FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber, leaves WHERE s.no = $1`
 )
 
-// HoldSubscriptionTx implements sender.RegistryStore.
+// HoldSubscriptionTx implements sender.Store.
 func (s *Store[Tx]) HoldSubscriptionTx(ctx context.Context, tx Tx, id string, status sender.SubscriptionStatus, reason string) error {
 	w, no, present, err := s.lockSubscription(ctx, tx, id)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Store[Tx]) HoldSubscriptionTx(ctx context.Context, tx Tx, id string, st
 	return fail("holding a subscription", w.execs(holdSubscription, no, string(status), reason))
 }
 
-// ResumeSubscriptionTx implements sender.RegistryStore. It writes a row of the
+// ResumeSubscriptionTx implements sender.Store. It writes a row of the
 // subscription, and one of surehook_left. The deliveries are looked at when they are
 // claimed, and when they are swept.
 func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, r sender.Resume) error {

@@ -35,7 +35,7 @@ type hints struct {
 	listening int // how many Listens run; above 0, this process has dispatchers itself
 }
 
-// Wake implements sender.OutboxStore. In a process without a dispatcher it hints to
+// Wake implements sender.Outbox. In a process without a dispatcher it hints to
 // those of the others, a little later, and at most a hundred times a second.
 func (c *core) Wake() {
 	c.wakeHere()
@@ -87,7 +87,7 @@ func (c *core) sendHints() {
 	}
 }
 
-// Listen implements sender.Listener, on a connection of its own beside the pools. If it
+// Listen implements dispatch.Listener, on a connection of its own beside the pools. If it
 // cannot listen, it logs why, once until it can again. Through a pooler it does not:
 // see Config.Pooler.
 func (c *core) Listen(ctx context.Context) {

@@ -42,7 +42,7 @@ func scanNotice(r interface{ Scan(...any) error }) (n noticeRow, err error) {
 	return n, err
 }
 
-// Notices implements sender.HistoryStore.
+// Notices implements history.Store.
 func (c *core) Notices(ctx context.Context, q history.NoticeQuery) (page []sender.Notice, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -89,7 +89,7 @@ func noticePage(q history.NoticeQuery, before int64, limit int) (query string, a
 	return query + fmt.Sprintf(` ORDER BY no DESC LIMIT $%d`, len(args)), args
 }
 
-// AcknowledgeNotice implements sender.HistoryStore.
+// AcknowledgeNotice implements history.Store.
 func (c *core) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n sender.Notice, err error) {
 	if !storable(id) || !storable(subscriber) {
 		return sender.Notice{}, fmt.Errorf("%w: notice %q", sender.ErrNotFound, id)
@@ -108,7 +108,7 @@ func (c *core) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n 
 	return n, nil
 }
 
-// ClaimNotices implements sender.DispatchStore. With nothing to claim it only reads.
+// ClaimNotices implements dispatch.Store. With nothing to claim it only reads.
 func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []dispatch.ClaimedNotice, err error) {
 	const doing = "claiming notices"
 	some := false
@@ -129,14 +129,14 @@ func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int)
 	return claimed, nil
 }
 
-// Notified implements sender.DispatchStore.
+// Notified implements dispatch.Store.
 func (c *core) Notified(ctx context.Context, id string) error {
 	return c.dispatching().write(ctx, func(w *work) error {
 		return fail("marking a notice", w.execs(markNotified, soughtID(id), w.now))
 	})
 }
 
-// PutOffNotice implements sender.DispatchStore.
+// PutOffNotice implements dispatch.Store.
 func (c *core) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
 	return c.dispatching().write(ctx, func(w *work) error {
 		return fail("putting a notice off", w.execs(putOffNotice, soughtID(id), w.now.plus(after)))

@@ -56,7 +56,7 @@ func (p *payloads) add(position int64, e *dispatch.Payload) {
 	p.list = append(p.list, *e)
 }
 
-// Payloads implements sender.DispatchStore.
+// Payloads implements dispatch.Store.
 func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
 	var read *payloads
 	err := c.dispatching().read(ctx, func(w *work) error {

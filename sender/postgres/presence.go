@@ -27,7 +27,7 @@ const (
 // taken over.
 const takeOverBatch = 256
 
-// Beat implements sender.DispatchStore. It is one statement, on a connection of its own.
+// Beat implements dispatch.Store. It is one statement, on a connection of its own.
 func (c *core) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error {
@@ -39,7 +39,7 @@ func (c *core) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presen
 	return known, fail("storing that the process lives", err)
 }
 
-// Present implements sender.DispatchStore.
+// Present implements dispatch.Store.
 func (c *core) Present(ctx context.Context) ([]dispatch.Presence, error) {
 	var nos, beats []int64
 	err := c.dispatching().readOne(ctx, present, nil, &nos, &beats)
@@ -56,7 +56,7 @@ func presences(nos, beats []int64) []dispatch.Presence {
 	return known
 }
 
-// TakeOver implements sender.DispatchStore.
+// TakeOver implements dispatch.Store.
 func (c *core) TakeOver(ctx context.Context, p dispatch.Presence) (ended int, err error) {
 	for over := false; !over && err == nil; {
 		var n int
@@ -115,7 +115,7 @@ func (b *batch) takeOver(p dispatch.Presence) (ended int, over bool, err error) 
 	return int(n), false, nil
 }
 
-// Leave implements sender.DispatchStore.
+// Leave implements dispatch.Store.
 func (c *core) Leave(ctx context.Context, p dispatch.Presence) error {
 	return fail("leaving", c.dispatching().writeLater(ctx, func(w *work) error { return w.execs(deleteProcess, p.Process, p.Beat) }))
 }

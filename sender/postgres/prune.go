@@ -24,7 +24,7 @@ type pruning struct {
 	*rules.PrunePass
 }
 
-// Prune implements sender.DispatchStore. It looks for what can go in a transaction that
+// Prune implements dispatch.Store. It looks for what can go in a transaction that
 // only reads and locks nothing, and removes it in another one. The space that it frees is
 // used again after a vacuum; the tables do not shrink.
 func (c *core) Prune(ctx context.Context, params dispatch.PruneParams) (dispatch.Pruned, error) {

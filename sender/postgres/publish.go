@@ -130,7 +130,7 @@ const (
 	selectVersion = `SELECT version FROM surehook_objects WHERE type = $1 AND id = $2`
 )
 
-// PublishTx implements sender.OutboxStore. With a pgx.Tx it is one round trip, however many
+// PublishTx implements sender.Outbox. With a pgx.Tx it is one round trip, however many
 // drafts there are; with database/sql, which cannot pipeline, it is one for each draft. If
 // synchronous_commit is off, it is set to on for the transaction.
 func (s *Store[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft) ([]sender.Ref, error) {

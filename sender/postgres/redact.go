@@ -48,7 +48,7 @@ const (
 	selectEverSubscriber = `SELECT no FROM surehook_subscribers WHERE id = $1`
 )
 
-// Redact implements sender.HistoryStore. It reads all kept events once. The removed bytes
+// Redact implements history.Store. It reads all kept events once. The removed bytes
 // stay in the tables until a vacuum, and in the WAL and its archives as long as these are
 // kept.
 func (c *core) Redact(ctx context.Context, p history.RedactParams) (out history.Redacted, err error) {

@@ -17,7 +17,7 @@ const (
 	lastNumber     = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = $1 AND subscription = $2`
 )
 
-// Redeliver implements sender.HistoryStore.
+// Redeliver implements history.Store.
 func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
 	err := c.batch(ctx, dispatch.Batch{}, func(b *batch) error {
 		k, err := b.keyOf(id)

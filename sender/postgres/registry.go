@@ -17,7 +17,7 @@ const (
 	selectSubscriberNo = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0`
 )
 
-// CreateSubscriberTx implements sender.RegistryStore.
+// CreateSubscriberTx implements sender.Store.
 func (s *Store[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n sender.Subscriber, secrets []sender.SealedSecret) error {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n sender.Subs
 	return fail(doing, err)
 }
 
-// SubscriberTx implements sender.RegistryStore.
+// SubscriberTx implements sender.Store.
 func (s *Store[Tx]) SubscriberTx(ctx context.Context, tx Tx, id string) (sender.Subscriber, error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store[Tx]) SubscriberTx(ctx context.Context, tx Tx, id string) (sender.
 	return sender.Subscriber{ID: id, CreatedAt: at.time()}, nil
 }
 
-// SubscriberKeyringTx implements sender.RegistryStore.
+// SubscriberKeyringTx implements sender.Store.
 func (s *Store[Tx]) SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (sender.SealedKeyring, error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Store[Tx]) SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (
 	return found[0], nil
 }
 
-// Keyrings implements sender.DispatchStore.
+// Keyrings implements dispatch.Store.
 func (c *core) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
 	err = c.dispatching().read(ctx, func(w *work) error {
 		list, numbers, err := w.keyrings(keyringsOf, subscribers)

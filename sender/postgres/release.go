@@ -12,7 +12,7 @@ import (
 const selectLeasedUnder = `SELECT coalesce(array_agg(subscription), '{}'), coalesce(array_agg(event), '{}'), coalesce(array_agg(token), '{}')
 	FROM (SELECT subscription, event, token FROM surehook_leases WHERE token = ANY($1) ORDER BY subscription, event LIMIT $2) l`
 
-// LeasedUnder implements sender.DispatchStore.
+// LeasedUnder implements dispatch.Store.
 func (c *core) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]dispatch.Release, error) {
 	var subscriptions, events, under []int64
 	err := c.dispatching().readOne(ctx, selectLeasedUnder, []any{tokens, limit}, &subscriptions, &events, &under)
@@ -23,7 +23,7 @@ func (c *core) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]di
 	return found, fail("reading leases", err)
 }
 
-// Release implements sender.DispatchStore.
+// Release implements dispatch.Store.
 func (c *core) Release(ctx context.Context, rs []dispatch.Release) error {
 	if len(rs) == 0 {
 		return nil

@@ -64,7 +64,7 @@ func (w *work) replayOf(id, locking string) (r replayRow, err error) {
 	return r, fail("reading a replay", err)
 }
 
-// CreateReplay implements sender.ReplayStore. For dead letters lockEnded fixes the set,
+// CreateReplay implements replay.Store. For dead letters lockEnded fixes the set,
 // then its members are counted, and then the replay is stored. For delivered deliveries
 // lockLate fixes the set when the replay is stored.
 func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
@@ -117,7 +117,7 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 	return r, nil
 }
 
-// PreviewReplay implements sender.ReplayStore.
+// PreviewReplay implements replay.Store.
 func (c *core) PreviewReplay(ctx context.Context, f replay.Filter) (replay.Preview, error) {
 	set := replaySet{filter: f}
 	err := c.read(ctx, func(w *work) error { return w.resolve(&set) })
@@ -143,7 +143,7 @@ func (c *core) survey(ctx context.Context, set replaySet) (survey rules.Survey, 
 	return survey, err
 }
 
-// Replay implements sender.ReplayStore.
+// Replay implements replay.Store.
 func (c *core) Replay(ctx context.Context, id string) (out replay.Replay, err error) {
 	err = c.read(ctx, func(w *work) error {
 		r, err := w.replayOf(id, "")
@@ -153,7 +153,7 @@ func (c *core) Replay(ctx context.Context, id string) (out replay.Replay, err er
 	return out, err
 }
 
-// Replays implements sender.ReplayStore.
+// Replays implements replay.Store.
 func (c *core) Replays(ctx context.Context, q replay.Query) (page []replay.Replay, err error) {
 	err = c.read(ctx, func(w *work) error {
 		before := int64(math.MaxInt64)
@@ -177,7 +177,7 @@ func (c *core) Replays(ctx context.Context, q replay.Query) (page []replay.Repla
 	return page, err
 }
 
-// SetReplayStatus implements sender.ReplayStore.
+// SetReplayStatus implements replay.Store.
 func (c *core) SetReplayStatus(ctx context.Context, id string, to replay.Status) (out replay.Replay, err error) {
 	switch to {
 	case replay.Running, replay.Paused, replay.Cancelled:

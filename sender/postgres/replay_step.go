@@ -36,7 +36,7 @@ const (
 		AS u(no, at, at_subscription, rate_at, next_at, blocked_at, turn, status, matched, admitted, skipped, finished_at) WHERE r.no = u.no`
 )
 
-// StepReplays implements sender.DispatchStore. A replay that another process is
+// StepReplays implements dispatch.Store. A replay that another process is
 // stepping is left to it.
 func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out dispatch.ReplayStep, err error) {
 	if limit <= 0 {

@@ -192,7 +192,7 @@ func (r *rollups) here(from, to time.Time) map[rollupKey]history.Rollup {
 	return all
 }
 
-// Rollups implements sender.HistoryStore. Counts of this process are in them at once, and
+// Rollups implements history.Store. Counts of this process are in them at once, and
 // those of others within a second.
 func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	here := c.rollups.here(from, to)

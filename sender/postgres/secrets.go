@@ -31,7 +31,7 @@ const (
 		SELECT key FROM k WHERE key IS NOT NULL`
 )
 
-// SetSecretsTx implements sender.SecretStore.
+// SetSecretsTx implements sender.Store.
 func (s *Store[Tx]) SetSecretsTx(ctx context.Context, tx Tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *work) keyrings(query string, args ...any) (list []sender.SealedKeyring,
 	return list, numbers, err
 }
 
-// KeyringsTx implements sender.SecretStore.
+// KeyringsTx implements sender.Store.
 func (s *Store[Tx]) KeyringsTx(ctx context.Context, tx Tx, key, after string, limit int) (list []sender.SealedKeyring, err error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Store[Tx]) KeyringsTx(ctx context.Context, tx Tx, key, after string, li
 	return list, fail("listing keyrings", err)
 }
 
-// RewrapTx implements sender.SecretStore.
+// RewrapTx implements sender.Store.
 func (s *Store[Tx]) RewrapTx(ctx context.Context, tx Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {

@@ -26,7 +26,7 @@ type dispatcherPool struct {
 	pool  *pgxpool.Pool // nil until its first use
 }
 
-// Open implements sender.Opener: until done is called, what dispatchers do is done on
+// Open implements dispatch.Opener: until done is called, what dispatchers do is done on
 // connections of their own, at most four, which are made when they are needed. They are
 // closed when the last one is done.
 func (c *core) Open() (done func()) {

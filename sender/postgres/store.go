@@ -40,7 +40,7 @@ type Config struct {
 	// transaction, or that refuses settings at the beginning of a connection, as PgBouncer
 	// does in any mode. Then dispatchers give their settings to each of their
 	// transactions, and hear no hints of other processes: what these publish or make due
-	// is found within sender.DispatcherConfig.MaxIdle. The query mode of the pool must
+	// is found within dispatch.Config.MaxIdle. The query mode of the pool must
 	// suit the pooler: exec and simple_protocol suit all of them. See the package's
 	// documentation.
 	Pooler bool
@@ -180,5 +180,5 @@ func (c *core) text(query string) string {
 	return t
 }
 
-// Woken implements sender.DispatchStore.
+// Woken implements dispatch.Store.
 func (c *core) Woken() <-chan struct{} { return c.woken }

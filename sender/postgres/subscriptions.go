@@ -55,7 +55,7 @@ const (
 		WHERE id = $1 AND status IN ('active', 'paused', 'disabled', 'closing') FOR NO KEY UPDATE`
 )
 
-// CreateSubscriptionTx implements sender.RegistryStore. The subscription gets the events
+// CreateSubscriptionTx implements sender.Store. The subscription gets the events
 // that are committed after the statement. Under a stricter isolation level than READ
 // COMMITTED it gets those after the snapshot of the transaction, unless they are expanded
 // before the commit.
@@ -122,7 +122,7 @@ func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n 
 	return no, n, nil
 }
 
-// SubscriptionTx implements sender.RegistryStore.
+// SubscriptionTx implements sender.Store.
 func (s *Store[Tx]) SubscriptionTx(ctx context.Context, tx Tx, id string) (sender.Subscription, error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Store[Tx]) SubscriptionTx(ctx context.Context, tx Tx, id string) (sende
 	return n, nil
 }
 
-// ImplicitSubscriptionTx implements sender.RegistryStore.
+// ImplicitSubscriptionTx implements sender.Store.
 func (s *Store[Tx]) ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscriber, url string) (sender.Subscription, error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Store[Tx]) ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscribe
 	return n, fail("reading a subscription", err)
 }
 
-// SubscriptionsTx implements sender.RegistryStore. The subscription after may be
+// SubscriptionsTx implements sender.Store. The subscription after may be
 // a deleted one; ErrNotFound if there never was one.
 func (s *Store[Tx]) SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) (page []sender.Subscription, err error) {
 	w, err := s.callers(ctx, tx)
@@ -193,7 +193,7 @@ func (s *Store[Tx]) SubscriptionsTx(ctx context.Context, tx Tx, subscriber, afte
 	return page, nil
 }
 
-// UpdateSubscriptionTx implements sender.RegistryStore.
+// UpdateSubscriptionTx implements sender.Store.
 func (s *Store[Tx]) UpdateSubscriptionTx(ctx context.Context, tx Tx, n sender.Subscription) error {
 	w, no, _, err := s.lockSubscription(ctx, tx, n.ID)
 	if err != nil {

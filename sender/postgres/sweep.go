@@ -77,7 +77,7 @@ type sweepable struct {
 	clearBelow *int64  // snapshot marks below this seq exclude nothing any more; nil: there are none
 }
 
-// Sweep implements sender.DispatchStore. It leaves to another time what somebody else has
+// Sweep implements dispatch.Store. It leaves to another time what somebody else has
 // locked. It also writes the counts since the last time.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable

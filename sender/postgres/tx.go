@@ -15,7 +15,7 @@ import (
 // maxRuns is how often a transaction of the store is run if it loses against others.
 const maxRuns = 5
 
-// InTx implements sender.OutboxStore. The transaction has the database's default isolation
+// InTx implements sender.Outbox. The transaction has the database's default isolation
 // level. With pgx it begins with its first statement, on one trip to the server, unless
 // that is an Exec without arguments. If PostgreSQL aborts it because of other transactions,
 // it is run again, up to fifty times in all, within some seconds.

@@ -26,7 +26,7 @@ const (
 	resumedBefore = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting WHERE subscription = $1 AND epoch < $4 AND event > $5 AND event < $2 LIMIT $3) x`
 )
 
-// Facts implements sender.HistoryStore.
+// Facts implements history.Store.
 func (c *core) Facts(ctx context.Context, id string) (f history.Facts, err error) {
 	err = c.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)

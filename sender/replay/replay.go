@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// ReplayFilter says which deliveries a replay sends again. Empty fields select
+// Filter says which deliveries a replay sends again. Empty fields select
 // all.
 type Filter struct {
 	// Status is StatusDeadLettered, which is the default, or StatusDelivered.
@@ -23,7 +23,7 @@ type Filter struct {
 	ErrorClass   sender.Class // of the last attempt
 }
 
-// ReplayCandidate is what a filter looks at: a delivery that has the status and has
+// Candidate is what a filter looks at: a delivery that has the status and has
 // it since the replay was created, at least.
 type Candidate struct {
 	Subscription string
@@ -43,17 +43,17 @@ func (f *Filter) Selects(c Candidate) bool {
 		(f.ErrorClass == sender.ClassNone || f.ErrorClass == c.ErrorClass)
 }
 
-// ReplayStatus is a replay's.
+// Status is a replay's.
 type Status string
 
 const (
-	// ReplayRunning: deliveries are admitted while the dispatchers have room.
+	// Running: deliveries are admitted while the dispatchers have room.
 	Running Status = "running"
-	// ReplayPaused: no more are admitted until it is continued.
+	// Paused: no more are admitted until it is continued.
 	Paused Status = "paused"
-	// ReplayCancelled: no more are admitted, ever. Those that were go on.
+	// Cancelled: no more are admitted, ever. Those that were go on.
 	Cancelled Status = "cancelled"
-	// ReplayFinished: all have been admitted or skipped. Their attempts may still
+	// Finished: all have been admitted or skipped. Their attempts may still
 	// be under way.
 	Finished Status = "finished"
 )
@@ -110,14 +110,14 @@ func (r *Replay) Finish(now time.Time) {
 	r.Skipped = r.Matched - r.Admitted
 }
 
-// ReplayQuery selects replays. Empty fields select all.
+// Query selects replays. Empty fields select all.
 type Query struct {
 	Subscriber string // that their filters name
 	After      string // the id of the last one of the page before
 	Limit      int    // 1 to 200; 0 means 50
 }
 
-// ReplayPreview tells what a replay would do.
+// Preview tells what a replay would do.
 type Preview struct {
 	Count          int64
 	Oldest, Newest time.Time // when the events were published; zero: there are none
@@ -125,7 +125,7 @@ type Preview struct {
 	Subscriptions []Share
 }
 
-// ReplayShare is a subscription's part of a replay.
+// Share is a subscription's part of a replay.
 type Share struct {
 	Subscription string
 	Count        int64

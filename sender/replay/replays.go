@@ -16,17 +16,17 @@ import (
 // maxReplayText bounds By and Reason, in bytes.
 const maxReplayText = 1024
 
-// ReplaysConfig adjusts Replays. A nil config and zero fields mean the defaults.
+// Config adjusts Replays. A nil config and zero fields mean the defaults.
 type Config struct {
 	// Retention says, by its Reach, how long ago an event may have been published that
-	// is replayed without NewReplay.Force. Give the Dispatcher the same.
+	// is replayed without Request.Force. Give the Dispatcher the same.
 	Retention sender.Retention
 
 	// Now is the clock that the reach is counted by. The default is time.Now.
 	Now func() time.Time
 }
 
-// NewReplay asks for a replay.
+// Request asks for a replay.
 type Request struct {
 	Filter Filter
 	// Rate bounds how many deliveries are sent again, a second. 0: as fast as the
@@ -48,7 +48,7 @@ type Replays struct {
 	now   func() time.Time
 }
 
-// NewReplays returns Replays on a store.
+// New returns Replays on a store.
 func New(store Store, cfg *Config) (*Replays, error) {
 	var c Config
 	if cfg != nil {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ReplayStore keeps replays. Replays uses it. Filters have been validated by the
+// Store keeps replays. Replays uses it. Filters have been validated by the
 // caller.
 //
 // A replay has a set of members: the deliveries that its filter selects (see
-// ReplayFilter.Selects) and that had its status when it was created, for as long
+// Filter.Selects) and that had its status when it was created, for as long
 // as they keep it. One that is made live meanwhile, by whomever, has left the set,
 // and does not come back when it ends again; so has one that is pruned. What is
 // redacted is in no set, and leaves those that it is in.
@@ -36,6 +36,6 @@ type Store interface {
 	Replays(ctx context.Context, q Query) ([]Replay, error)
 
 	// SetReplayStatus makes a replay running, paused or cancelled, if
-	// ReplayStatus.Turn lets it. What was admitted goes on. ErrNotFound; ErrStatus.
+	// Status.Turn lets it. What was admitted goes on. ErrNotFound; ErrStatus.
 	SetReplayStatus(ctx context.Context, id string, to Status) (Replay, error)
 }

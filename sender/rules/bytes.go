@@ -1,6 +1,6 @@
 package rules
 
-// Bytes bounds the bodies of what one claim takes: see ClaimParams.Bytes. The deliveries of
+// Bytes bounds the bodies of what one claim takes: see dispatch.ClaimParams.Bytes. The deliveries of
 // an event share its body. It is for one goroutine.
 type Bytes struct {
 	bounded bool

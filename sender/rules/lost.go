@@ -13,7 +13,7 @@ import (
 // more than attempts (I3).
 //
 // token and claimed are of its lease. published is when its event was, or zero if its
-// latency is not to be counted. chance is ClaimParams.Chance; a Sweep has none.
+// latency is not to be counted. chance is dispatch.ClaimParams.Chance; a Sweep has none.
 func Lost(l dispatch.Live, token int64, claimed, published time.Time, chance float64) dispatch.Result {
 	return dispatch.Result{
 		Key: l.Key, Token: token, Number: l.Number, StartedAt: claimed, Published: published, Class: sender.ClassInterrupted,

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// PrunePass is one batch of a pass that removes what is old: see DispatchStore.Prune. The
+// PrunePass is one batch of a pass that removes what is old: see dispatch.Store.Prune. The
 // steps of a pass have an order, and the cursor of a batch leads to the next. It is for one
 // goroutine.
 type PrunePass struct {

@@ -21,7 +21,7 @@ func AtOnce(slots int) int { return max(min(slots, few), (slots+perTurn-1)/perTu
 func Share(slots, of int) int { return (slots + max(of, 1) - 1) / max(of, 1) }
 
 // Room is how many more deliveries a subscriber or a subscription may be given, by its
-// number: what the rooms say, as in ClaimParams.SubscriptionRoom, or otherwise.
+// number: what the rooms say, as in dispatch.ClaimParams.SubscriptionRoom, or otherwise.
 func Room(no int64, rooms map[int64]int, otherwise int) int {
 	if room, ok := rooms[no]; ok {
 		return room

@@ -6,7 +6,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// TakeBack undoes a claim whose attempt did not begin: see DispatchStore.Release. It returns
+// TakeBack undoes a claim whose attempt did not begin: see dispatch.Store.Release. It returns
 // what the row remembers then, and when the delivery is due. The attempt's number is free
 // again (I7); what was the first attempt of a schedule is so again, and the horizon does not
 // run; what was spared before stays so. claimed is when the claim was, and resumed is as

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Check implements sender.DispatchStore.
+// Check implements dispatch.Store.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.read(ctx, func(w *work) error {
 		l, err := migrate.ReadSQLite(migrationSet, func(query string, args ...any) migrate.Row { return w.row(query, args...) })

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// CloseSubscriptionTx implements sender.RegistryStore.
+// CloseSubscriptionTx implements sender.Store.
 func (s *Store) CloseSubscriptionTx(ctx context.Context, tx *sql.Tx, id string) error {
 	w, no, n, err := s.subscriptionIn(ctx, tx, id)
 	if err != nil {
@@ -38,7 +38,7 @@ func (w *work) close(no int64) error {
 	return w.execs(`UPDATE surehook_patterns SET until = (`+lastEvent+`) WHERE subscription = ?`, no)
 }
 
-// DeleteSubscriptionTx implements sender.RegistryStore.
+// DeleteSubscriptionTx implements sender.Store.
 func (s *Store) DeleteSubscriptionTx(ctx context.Context, tx *sql.Tx, id string) error {
 	w, no, _, err := s.subscriptionIn(ctx, tx, id)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *work) drop(no int64) error {
 	return w.execs(deletePattern, no)
 }
 
-// DeleteSubscriberTx implements sender.RegistryStore.
+// DeleteSubscriberTx implements sender.Store.
 func (s *Store) DeleteSubscriberTx(ctx context.Context, tx *sql.Tx, id string) error {
 	w, err := s.in(ctx, tx)
 	if err != nil {

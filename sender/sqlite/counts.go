@@ -34,7 +34,7 @@ const (
 			WHERE t.lane = ?1 AND t.next_due <= ?2 AND h.next_due <= ?2 ORDER BY t.next_due LIMIT 300) h)`
 )
 
-// Counts implements sender.HistoryStore.
+// Counts implements history.Store.
 func (s *Store) Counts(ctx context.Context) (c history.Counts, err error) {
 	err = s.read(ctx, func(w *work) (err error) {
 		c, err = w.counts(s.now())

@@ -27,7 +27,7 @@ func scanEvent(rows interface{ Scan(...any) error }, more ...any) (seq int64, e 
 	return seq, e, err
 }
 
-// Event implements sender.HistoryStore.
+// Event implements history.Store.
 func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err error) {
 	err = s.read(ctx, func(w *work) error {
 		var body []byte
@@ -43,7 +43,7 @@ func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err
 	return e, fail("reading an event", err)
 }
 
-// Events implements sender.HistoryStore.
+// Events implements history.Store.
 func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender.StoredEvent, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender
 	return page, next, nil
 }
 
-// Subscriptions implements sender.HistoryStore.
+// Subscriptions implements history.Store.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {

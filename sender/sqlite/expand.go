@@ -43,7 +43,7 @@ type expansion struct {
 	touched map[int64]int // how many each subscription gets
 }
 
-// Expand implements sender.DispatchStore.
+// Expand implements dispatch.Store.
 func (s *Store) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
 	x, _, err := s.Step(ctx, p, dispatch.Batch{})
 	return x, err

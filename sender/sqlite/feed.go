@@ -22,7 +22,7 @@ const (
 	selectFeedEvent = storedEvent + `, e.body FROM surehook_events e WHERE ` + seen + ` AND e.id = ?2`
 )
 
-// Feed implements sender.FeedStore. A position is an event's seq: there is one writer,
+// Feed implements feed.Store. A position is an event's seq: there is one writer,
 // and a number that a roll-back gives back was never seen.
 func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, err error) {
 	if err := q.Check(); err != nil {
@@ -78,7 +78,7 @@ func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, 
 	return p, nil
 }
 
-// FeedEvent implements sender.FeedStore.
+// feed.Item implements feed.Store.
 func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (e sender.StoredEvent, err error) {
 	if err := feed.CheckViewer(viewer); err != nil {
 		return e, err

@@ -17,7 +17,7 @@ import (
 
 const selectBody = `SELECT body FROM surehook_events WHERE seq = ?`
 
-// Delivery implements sender.HistoryStore.
+// Delivery implements history.Store.
 func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
 	err = s.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
@@ -47,7 +47,7 @@ func aboutDelivery(id string, err error) error {
 	return fail("reading a delivery", err)
 }
 
-// Deliveries implements sender.HistoryStore. It lists by event, newest first, then by
+// Deliveries implements history.Store. It lists by event, newest first, then by
 // subscription, oldest first.
 func (s *Store) Deliveries(ctx context.Context, q history.DeliveryQuery) (page []sender.Delivery, next string, err error) {
 	limit, after, err := rules.Delivery(q.Limit, q.Cursor, dispatch.DeliveryKey{Event: math.MaxInt64})

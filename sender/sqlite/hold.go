@@ -40,7 +40,7 @@ func (b *batch) disable(h *head, sub *subscription, reason string) error {
 	return b.changed()
 }
 
-// HoldSubscriptionTx implements sender.RegistryStore.
+// HoldSubscriptionTx implements sender.Store.
 func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, status sender.SubscriptionStatus, reason string) error {
 	w, no, n, err := s.subscriptionIn(ctx, tx, id)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Store) HoldSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, s
 	return fail("holding a subscription", err)
 }
 
-// ResumeSubscriptionTx implements sender.RegistryStore. It changes the head, and adds a
+// ResumeSubscriptionTx implements sender.Store. It changes the head, and adds a
 // row to surehook_left. The deliveries are looked at when they are claimed, and when they
 // are swept.
 func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *sql.Tx, id string, r sender.Resume) error {

@@ -62,7 +62,7 @@ func scanNotice(row interface{ Scan(...any) error }) (n noticeRow, err error) {
 	return n, err
 }
 
-// Notices implements sender.HistoryStore.
+// Notices implements history.Store.
 func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []sender.Notice, next string, err error) {
 	limit, before, err := rules.Number(q.Limit, q.Cursor, math.MaxInt64)
 	if err != nil {
@@ -104,7 +104,7 @@ func noticePage(q history.NoticeQuery, before int64, limit int) (query string, a
 	return query + ` ORDER BY no DESC LIMIT ?`, append(args, limit)
 }
 
-// AcknowledgeNotice implements sender.HistoryStore.
+// AcknowledgeNotice implements history.Store.
 func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n sender.Notice, err error) {
 	err = s.write(ctx, func(w *work) error {
 		row, err := scanNotice(w.row(selectNoticeByID, id))
@@ -125,7 +125,7 @@ func (s *Store) AcknowledgeNotice(ctx context.Context, id, subscriber string) (n
 	return n, err
 }
 
-// ClaimNotices implements sender.DispatchStore. With nothing to claim it only reads.
+// ClaimNotices implements dispatch.Store. With nothing to claim it only reads.
 func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []dispatch.ClaimedNotice, err error) {
 	const doing = "claiming notices"
 	some := false
@@ -161,14 +161,14 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 	return claimed, err
 }
 
-// Notified implements sender.DispatchStore.
+// Notified implements dispatch.Store.
 func (s *Store) Notified(ctx context.Context, id string) error {
 	return s.write(ctx, func(w *work) error {
 		return fail("marking a notice", w.execs(markNotified, s.now(), id))
 	})
 }
 
-// PutOffNotice implements sender.DispatchStore.
+// PutOffNotice implements dispatch.Store.
 func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
 	return s.write(ctx, func(w *work) error {
 		return fail("putting a notice off", w.execs(putOffNotice, s.now()+after.Microseconds(), id))

@@ -12,7 +12,7 @@ const (
 	selectPayloads = `SELECT e.seq, ` + eventText + `, length(e.body), e.body FROM surehook_events e WHERE e.seq IN (SELECT value FROM json_each(?))`
 )
 
-// Payloads implements sender.DispatchStore.
+// Payloads implements dispatch.Store.
 func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
 	all := make(map[int64]dispatch.Payload, len(events))
 	err := s.read(ctx, func(w *work) error {

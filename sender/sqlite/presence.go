@@ -18,7 +18,7 @@ const (
 	endLeasesOf  = `UPDATE surehook_leases SET until = ?2 WHERE owner = ?1 AND until > ?2`
 )
 
-// Beat implements sender.DispatchStore.
+// Beat implements dispatch.Store.
 func (s *Store) Beat(ctx context.Context, p dispatch.Presence) (present []dispatch.Presence, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
 		if present, err = w.present(); err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Beat(ctx context.Context, p dispatch.Presence) (present []dispat
 	return present, err
 }
 
-// Present implements sender.DispatchStore.
+// Present implements dispatch.Store.
 func (s *Store) Present(ctx context.Context) (present []dispatch.Presence, err error) {
 	err = s.read(ctx, func(w *work) error {
 		present, err = w.present()
@@ -50,7 +50,7 @@ func (w *work) present() (present []dispatch.Presence, err error) {
 	return present, err
 }
 
-// TakeOver implements sender.DispatchStore. It is one transaction: with a single writer
+// TakeOver implements dispatch.Store. It is one transaction: with a single writer
 // there are not many leases.
 func (s *Store) TakeOver(ctx context.Context, p dispatch.Presence) (ended int, err error) {
 	err = s.write(ctx, func(w *work) (err error) {
@@ -105,7 +105,7 @@ func (b *batch) takeOver(p dispatch.Presence) (ended int, err error) {
 	return int(n), b.execs(deleteProcess, p.Process, p.Beat)
 }
 
-// Leave implements sender.DispatchStore.
+// Leave implements dispatch.Store.
 func (s *Store) Leave(ctx context.Context, p dispatch.Presence) error {
 	return s.write(ctx, func(w *work) error { return fail("leaving", w.execs(deleteProcess, p.Process, p.Beat)) })
 }

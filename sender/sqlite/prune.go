@@ -59,7 +59,7 @@ type pruning struct {
 	*rules.PrunePass
 }
 
-// Prune implements sender.DispatchStore. It looks for old rows in a transaction that only
+// Prune implements dispatch.Store. It looks for old rows in a transaction that only
 // reads, and takes the write lock to remove them. The pages that it frees are used again;
 // the file does not shrink.
 func (s *Store) Prune(ctx context.Context, params dispatch.PruneParams) (dispatch.Pruned, error) {

@@ -29,7 +29,7 @@ const (
 	selectSubscriptionNo = `SELECT no FROM surehook_subscriptions WHERE id = ? AND subscriber = ? AND status IN ('active', 'paused', 'disabled')`
 )
 
-// PublishTx implements sender.OutboxStore. It checks PRAGMA synchronous on tx's
+// PublishTx implements sender.Outbox. It checks PRAGMA synchronous on tx's
 // connection each time.
 func (s *Store) PublishTx(ctx context.Context, tx *sql.Tx, drafts []sender.Draft) ([]sender.Ref, error) {
 	w, err := s.in(ctx, tx)

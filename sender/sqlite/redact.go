@@ -36,7 +36,7 @@ const (
 		UNION ALL SELECT number, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
 )
 
-// Redact implements sender.HistoryStore. It reads all events that are kept, once.
+// Redact implements history.Store. It reads all events that are kept, once.
 // The bytes that it removes are in the file, and in its WAL, until their pages are
 // used again: PRAGMA secure_delete overwrites them, and VACUUM leaves them out.
 func (s *Store) Redact(ctx context.Context, p history.RedactParams) (out history.Redacted, err error) {

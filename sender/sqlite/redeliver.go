@@ -17,7 +17,7 @@ const (
 	lastNumber       = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 )
 
-// Redeliver implements sender.HistoryStore.
+// Redeliver implements history.Store.
 func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
 	err := s.write(ctx, func(w *work) error {
 		k, err := w.keyOf(id)

@@ -14,7 +14,7 @@ func (w *work) changed() error {
 	return w.execs(`UPDATE surehook_registry SET version = version + 1`)
 }
 
-// CreateSubscriberTx implements sender.RegistryStore.
+// CreateSubscriberTx implements sender.Store.
 func (s *Store) CreateSubscriberTx(ctx context.Context, tx *sql.Tx, n sender.Subscriber, secrets []sender.SealedSecret) error {
 	w, err := s.in(ctx, tx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Store) CreateSubscriberTx(ctx context.Context, tx *sql.Tx, n sender.Sub
 	return fail(doing, w.changed())
 }
 
-// SubscriberTx implements sender.RegistryStore.
+// SubscriberTx implements sender.Store.
 func (s *Store) SubscriberTx(ctx context.Context, tx *sql.Tx, id string) (sender.Subscriber, error) {
 	w, err := s.in(ctx, tx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Store) SubscriberTx(ctx context.Context, tx *sql.Tx, id string) (sender
 	return sender.Subscriber{ID: id, CreatedAt: timeOf(at)}, nil
 }
 
-// SubscriberKeyringTx implements sender.RegistryStore.
+// SubscriberKeyringTx implements sender.Store.
 func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *sql.Tx, id string) (sender.SealedKeyring, error) {
 	w, err := s.in(ctx, tx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *sql.Tx, id string) 
 	return w.keyring(no)
 }
 
-// Keyrings implements sender.DispatchStore.
+// Keyrings implements dispatch.Store.
 func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[int64]sender.SealedKeyring, err error) {
 	found = make(map[int64]sender.SealedKeyring, len(subscribers))
 	err = s.read(ctx, func(w *work) error {

@@ -13,7 +13,7 @@ import (
 // selectLeasedUnder reads all leases: they are as many as there are attempts in flight.
 const selectLeasedUnder = `SELECT subscription, event, token FROM surehook_leases WHERE token IN (SELECT value FROM json_each(?)) ORDER BY subscription, event LIMIT ?`
 
-// LeasedUnder implements sender.DispatchStore.
+// LeasedUnder implements dispatch.Store.
 func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []dispatch.Release, err error) {
 	err = s.read(ctx, func(w *work) error {
 		return fail("reading leases", w.each(func(rows *sql.Rows) (bool, error) {
@@ -26,7 +26,7 @@ func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (fou
 	return found, err
 }
 
-// Release implements sender.DispatchStore.
+// Release implements dispatch.Store.
 func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 	return s.write(ctx, func(w *work) error {
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}

@@ -58,7 +58,7 @@ func (w *work) replay(id string) (replayRow, error) {
 	return r, fail("reading a replay", err)
 }
 
-// CreateReplay implements sender.ReplayStore. It reads where the set of dead letters
+// CreateReplay implements replay.Store. It reads where the set of dead letters
 // ends, then counts the set, then stores the replay. A set of delivered deliveries is
 // fixed when the replay is stored.
 func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
@@ -92,7 +92,7 @@ func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore tim
 	return r, nil
 }
 
-// PreviewReplay implements sender.ReplayStore.
+// PreviewReplay implements replay.Store.
 func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (replay.Preview, error) {
 	_, survey, err := s.survey(ctx, f)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Store) survey(ctx context.Context, f replay.Filter) (set replaySet, sur
 	return set, survey, err
 }
 
-// Replay implements sender.ReplayStore.
+// Replay implements replay.Store.
 func (s *Store) Replay(ctx context.Context, id string) (out replay.Replay, err error) {
 	err = s.read(ctx, func(w *work) error {
 		r, err := w.replay(id)
@@ -127,7 +127,7 @@ func (s *Store) Replay(ctx context.Context, id string) (out replay.Replay, err e
 	return out, err
 }
 
-// Replays implements sender.ReplayStore.
+// Replays implements replay.Store.
 func (s *Store) Replays(ctx context.Context, q replay.Query) (page []replay.Replay, err error) {
 	err = s.read(ctx, func(w *work) error {
 		before := int64(never)
@@ -160,7 +160,7 @@ func (w *work) replays(query string, args ...any) (all []replayRow, err error) {
 	return all, err
 }
 
-// SetReplayStatus implements sender.ReplayStore.
+// SetReplayStatus implements replay.Store.
 func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status) (out replay.Replay, err error) {
 	switch to {
 	case replay.Running, replay.Paused, replay.Cancelled:

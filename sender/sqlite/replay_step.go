@@ -35,7 +35,7 @@ const (
 	deleteLate = `DELETE FROM surehook_replay_late WHERE replay = ? AND (event, subscription) <= (?, ?)`
 )
 
-// StepReplays implements sender.DispatchStore.
+// StepReplays implements dispatch.Store.
 func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (out dispatch.ReplayStep, err error) {
 	if limit <= 0 {
 		return out, nil

@@ -70,7 +70,7 @@ func (s *Store) writeRollup(w *work, r *history.Rollup) error {
 	return w.execs(upsertRollup, micros(r.Minute), s.shard, string(text))
 }
 
-// Rollups implements sender.HistoryStore.
+// Rollups implements history.Store.
 func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	err = s.read(ctx, func(w *work) error {
 		return w.each(func(rows *sql.Rows) (bool, error) {

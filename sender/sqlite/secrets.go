@@ -22,7 +22,7 @@ const (
 	selectNextKey  = `SELECT min(sealing_key) FROM surehook_secrets WHERE sealing_key > ?`
 )
 
-// SetSecretsTx implements sender.SecretStore.
+// SetSecretsTx implements sender.Store.
 func (s *Store) SetSecretsTx(ctx context.Context, tx *sql.Tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
 	w, err := s.in(ctx, tx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *work) insertSecrets(subscriber int64, secrets []sender.SealedSecret) er
 	return nil
 }
 
-// KeyringsTx implements sender.SecretStore.
+// KeyringsTx implements sender.Store.
 func (s *Store) KeyringsTx(ctx context.Context, tx *sql.Tx, key, after string, limit int) (list []sender.SealedKeyring, err error) {
 	w, err := s.in(ctx, tx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) KeyringsTx(ctx context.Context, tx *sql.Tx, key, after string, l
 	return list, nil
 }
 
-// RewrapTx implements sender.SecretStore.
+// RewrapTx implements sender.Store.
 func (s *Store) RewrapTx(ctx context.Context, tx *sql.Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
 	w, err := s.in(ctx, tx)
 	if err != nil {

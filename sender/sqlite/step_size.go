@@ -18,9 +18,9 @@ const (
 	aloneAfter = time.Second
 )
 
-// StepSize implements sender.LargeSteps. While others write through this store (in InTx,
+// StepSize implements dispatch.LargeSteps. While others write through this store (in InTx,
 // after WaitToWrite, or in a transaction of their own), a dispatcher's steps are as small
-// as sender.LargeSteps says: the others wait for each to end. Other processes, and
+// as dispatch.LargeSteps says: the others wait for each to end. Other processes, and
 // writers that go past the store, are not seen. They poll for the lock, and wait for
 // larger steps.
 func (s *Store) StepSize() int {

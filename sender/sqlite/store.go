@@ -108,7 +108,7 @@ func (s *Store) waitToWrite(ctx context.Context) (done func(), err error) {
 	}, nil
 }
 
-// Wake implements sender.OutboxStore.
+// Wake implements sender.Outbox.
 func (s *Store) Wake() {
 	select {
 	case s.woken <- struct{}{}:
@@ -116,7 +116,7 @@ func (s *Store) Wake() {
 	}
 }
 
-// Woken implements sender.DispatchStore.
+// Woken implements dispatch.Store.
 func (s *Store) Woken() <-chan struct{} { return s.woken }
 
 // now is in microseconds since 1970, as are all times in the tables.

@@ -21,7 +21,7 @@ const (
 
 const lastEvent = `SELECT coalesce(max(seq), 0) FROM surehook_events`
 
-// CreateSubscriptionTx implements sender.RegistryStore. It reads the last event under the
+// CreateSubscriptionTx implements sender.Store. It reads the last event under the
 // write lock, so that no event can come in between.
 func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.Subscription) error {
 	w, err := s.in(ctx, tx)
@@ -119,7 +119,7 @@ func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, 
 	return no, n, nil
 }
 
-// SubscriptionTx implements sender.RegistryStore.
+// SubscriptionTx implements sender.Store.
 func (s *Store) SubscriptionTx(ctx context.Context, tx *sql.Tx, id string) (sender.Subscription, error) {
 	w, err := s.in(ctx, tx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (w *work) subscription(id string) (no int64, n sender.Subscription, err err
 const selectImplicit = selectSubscriptions + ` AND s.implicit = 1 AND s.status IN ('active', 'paused', 'disabled')
 	AND s.subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?) AND s.url = ?`
 
-// ImplicitSubscriptionTx implements sender.RegistryStore. It takes the write lock: a
+// ImplicitSubscriptionTx implements sender.Store. It takes the write lock: a
 // deferred transaction that reads first may find that it may not write any more.
 func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *sql.Tx, subscriber, url string) (sender.Subscription, error) {
 	w, err := s.in(ctx, tx)
@@ -160,7 +160,7 @@ func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *sql.Tx, subscrib
 	return n, fail("reading a subscription", err)
 }
 
-// SubscriptionsTx implements sender.RegistryStore. The subscription after may be
+// SubscriptionsTx implements sender.Store. The subscription after may be
 // a deleted one; ErrNotFound if there never was one.
 func (s *Store) SubscriptionsTx(ctx context.Context, tx *sql.Tx, subscriber, after string, limit int) (page []sender.Subscription, err error) {
 	w, err := s.in(ctx, tx)
@@ -202,7 +202,7 @@ func (s *Store) SubscriptionsTx(ctx context.Context, tx *sql.Tx, subscriber, aft
 	return page, nil
 }
 
-// UpdateSubscriptionTx implements sender.RegistryStore.
+// UpdateSubscriptionTx implements sender.Store.
 func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.Subscription) error {
 	w, no, _, err := s.subscriptionIn(ctx, tx, n.ID)
 	if err != nil {

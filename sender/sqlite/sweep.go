@@ -49,7 +49,7 @@ const (
 // everything is beyond all events.
 const everything = never
 
-// Sweep implements sender.DispatchStore.
+// Sweep implements dispatch.Store.
 func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var ending, skipped, forgotten []int64
 	err = s.read(ctx, func(w *work) (err error) {

@@ -26,7 +26,7 @@ const (
 // lockQuery takes SQLite's write lock, and writes nothing.
 const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 
-// InTx implements sender.OutboxStore. The transaction waits for its turn to write, as
+// InTx implements sender.Outbox. The transaction waits for its turn to write, as
 // with [Store.WaitToWrite]. It has the write lock from its beginning, so it cannot fail
 // because it read first. A function that returns an error that matches sender.ErrRetryTx
 // is run up to five times in all.

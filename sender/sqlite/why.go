@@ -24,7 +24,7 @@ const (
 	pendingOne    = `SELECT due, 0 FROM surehook_pending WHERE subscription = ? AND event = ?`
 )
 
-// Facts implements sender.HistoryStore.
+// Facts implements history.Store.
 func (s *Store) Facts(ctx context.Context, id string) (f history.Facts, err error) {
 	err = s.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)

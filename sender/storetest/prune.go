@@ -40,7 +40,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 	return rules
 }
 
-// ages has the times of PruneParams as ages; zero: nothing of the kind is pruned.
+// ages has the times of dispatch.PruneParams as ages; zero: nothing of the kind is pruned.
 type ages struct{ delivered, dead, events, notices, objects time.Duration }
 
 // never: nothing of a kind is pruned.

@@ -111,7 +111,7 @@ func (w *world[Tx]) step(limit int) dispatch.ReplayStep {
 	return s
 }
 
-// steps makes steps until ReplayStep.More is false, and sums them up.
+// steps makes steps until dispatch.ReplayStep.More is false, and sums them up.
 func (w *world[Tx]) steps(limit int) (all dispatch.ReplayStep) {
 	w.Helper()
 	for range plenty {
@@ -220,7 +220,7 @@ func (w *world[Tx]) pauseReplay(id string) {
 	w.setReplay(id, replay.Paused)
 }
 
-// stepsAtOnce makes steps from several goroutines until ReplayStep.More is false.
+// stepsAtOnce makes steps from several goroutines until dispatch.ReplayStep.More is false.
 func (w *world[Tx]) stepsAtOnce(goroutines, limit int) (admitted int, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

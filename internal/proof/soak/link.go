@@ -85,13 +85,13 @@ func (l *link) through(ctx context.Context, call func() error) error {
 	return nil
 }
 
-// Expand implements sender.DispatchStore.
+// Expand implements dispatch.Store.
 func (l *link) Expand(ctx context.Context, p dispatch.ExpandParams) (x dispatch.Expanded, err error) {
 	err = l.through(ctx, func() (err error) { x, err = l.Store.Expand(ctx, p); return err })
 	return x, err
 }
 
-// RecordAndClaim implements sender.DispatchStore.
+// RecordAndClaim implements dispatch.Store.
 func (l *link) RecordAndClaim(ctx context.Context, b dispatch.Batch) (c dispatch.Claims, err error) {
 	err = l.through(ctx, func() (err error) { c, err = l.Store.RecordAndClaim(ctx, b); return err })
 	if err != nil {
@@ -100,12 +100,12 @@ func (l *link) RecordAndClaim(ctx context.Context, b dispatch.Batch) (c dispatch
 	return c, err
 }
 
-// Release implements sender.DispatchStore.
+// Release implements dispatch.Store.
 func (l *link) Release(ctx context.Context, rs []dispatch.Release) error {
 	return l.through(ctx, func() error { return l.Store.Release(ctx, rs) })
 }
 
-// Sweep implements sender.DispatchStore.
+// Sweep implements dispatch.Store.
 func (l *link) Sweep(ctx context.Context, limit int) (n int, err error) {
 	err = l.through(ctx, func() (err error) { n, err = l.Store.Sweep(ctx, limit); return err })
 	return n, err

@@ -22,7 +22,7 @@ const (
 	// whole.
 	Waiting = 1024
 
-	// minimum: large events get at least one minimum-th of ExpandParams.Part,
+	// minimum: large events get at least one minimum-th of dispatch.ExpandParams.Part,
 	// however many deliveries the small ones make. Else the large ones might never
 	// end.
 	minimum = 4
