@@ -31,7 +31,7 @@ var (
 		"modernc.org/sqlite/...", "github.com/mattn/go-sqlite3/...", "github.com/ncruces/go-sqlite3/...",
 		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...",
 	}
-	programs = []string{"examples/...", "internal/bench/...", "internal/crash", "internal/proof/...", "internal/simulation"}
+	programs = []string{"examples/...", "internal/proof/bench/...", "internal/proof/crash", "internal/proof/...", "internal/proof/simulation"}
 	kits     = []string{"dedup/deduptest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/internal/takeovertest", "sender/jobs/jobstest", "sender/postgres/postgrestest"}
 )
 
@@ -301,7 +301,7 @@ func TestWhatRulesLeaveAlone(t *testing.T) {
 		"examples/quickstart":   "modernc.org/sqlite",
 		"dedup/deduptest":       "testing",
 		"sender/testdata/x":     "github.com/rs/zerolog",
-		"internal/bench/peers":  "github.com/jackc/pgx/v5",
+		"internal/proof/bench/peers":  "github.com/jackc/pgx/v5",
 		"examples/other/nested": "github.com/stretchr/testify",
 	})
 	tree["receiver/receiver_test.go"] = &fstest.MapFile{Data: []byte("package receiver_test\nimport _ \"modernc.org/sqlite\"\n")}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/surehook/surehook/internal/crash"
+	"github.com/surehook/surehook/internal/proof/crash"
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
@@ -26,7 +26,7 @@ func crashes(o options) func(ctx context.Context, b *bench, during time.Duration
 				cfg := crash.Config{Seed: rng.Uint64(), Kills: min(len(crash.Points()), o.kills-survived)}
 				report, err := crashOnce(ctx, b, store, cfg)
 				if err != nil {
-					r.fail(fmt.Sprintf("%s, seed %d: %v", store, cfg.Seed, err), "go test -run TestKilledAtEveryPoint/"+store+" ./internal/crash")
+					r.fail(fmt.Sprintf("%s, seed %d: %v", store, cfg.Seed, err), "go test -run TestKilledAtEveryPoint/"+store+" ./internal/proof/crash")
 					failed++
 					continue
 				}
@@ -92,7 +92,7 @@ func database(o options) func(ctx context.Context, b *bench, during time.Duratio
 			cfg := crash.Config{Seed: rng.Uint64(), Kills: min(atOnce, o.databaseKills-survived)}
 			report, err := databaseOnce(ctx, cfg)
 			if err != nil {
-				r.fail(fmt.Sprintf("seed %d: %v", cfg.Seed, err), "go test -run TestDatabaseKilled ./internal/crash")
+				r.fail(fmt.Sprintf("seed %d: %v", cfg.Seed, err), "go test -run TestDatabaseKilled ./internal/proof/crash")
 				failed++
 				continue
 			}

@@ -25,7 +25,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/surehook/surehook/internal/crash"
+	"github.com/surehook/surehook/internal/proof/crash"
 )
 
 type options struct {

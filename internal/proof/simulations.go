@@ -18,7 +18,7 @@ import (
 
 	"github.com/surehook/surehook/internal/cputime"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/simulation"
+	"github.com/surehook/surehook/internal/proof/simulation"
 )
 
 // databaseEvents is how many events a seed publishes on a database: fewer than in
@@ -136,7 +136,7 @@ func (s *simulated) simulate(ctx context.Context, b *bench, during time.Duration
 
 // again is the command that repeats a seed, bit for bit.
 func (s *simulated) again(seed uint64) string {
-	return fmt.Sprintf("go test ./internal/simulation -run TestSeed -seed %d%s -v", seed, s.repeat)
+	return fmt.Sprintf("go test ./internal/proof/simulation -run TestSeed -seed %d%s -v", seed, s.repeat)
 }
 
 func inMemory() simulated {
