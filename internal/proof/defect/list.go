@@ -154,58 +154,58 @@ var ofDecisions = []Defect{
 	},
 	{
 		Name: "the schedule starts anew with each attempt",
-		File: "sender/policy.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
 		Old: "Attempt: l.Tries, Age:", New: "Attempt: 1, Age:",
 	},
 	{
 		Name: "a redelivery that fails makes a delivered one a dead letter",
-		File: "sender/policy.go", Tests: []string{"./sender"},
-		Old: "r.Class == ClassNone || l.Single && r.Class != ClassInterrupted {", New: "r.Class == ClassNone {",
+		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
+		Old: "r.Class == sender.ClassNone || l.Single && r.Class != sender.ClassInterrupted {", New: "r.Class == sender.ClassNone {",
 	},
 	{
 		Name: "a redelivery ends with a process that was lost",
-		File: "sender/policy.go", Tests: []string{"./sender"},
-		Old: "r.Class == ClassNone || l.Single && r.Class != ClassInterrupted {", New: "r.Class == ClassNone || l.Single {",
+		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
+		Old: "r.Class == sender.ClassNone || l.Single && r.Class != sender.ClassInterrupted {", New: "r.Class == sender.ClassNone || l.Single {",
 	},
 	{
 		Name: "notices are raised about notices",
-		File: "sender/policy.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
 		Old: " && !l.Notice {", New: " {",
 	},
 	{
 		Name: "failures of notices' deliveries warn nobody",
-		File: "sender/policy.go", Tests: []string{"./sender"},
-		Old: "if r.Class != ClassNone && r.Class != ClassInterrupted &&", New: "if !l.Notice && r.Class != ClassNone && r.Class != ClassInterrupted &&",
+		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
+		Old: "if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted &&", New: "if !l.Notice && r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted &&",
 	},
 	{
 		Name: "a subscription is disabled as soon as its owner was warned",
-		File: "sender/disable.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/disable.go", Tests: []string{"./sender/dispatch"},
 		Old: "now.Sub(h.WarnedAt) >= chance", New: "true",
 	},
 	{
 		Name: "a success does not end the streak",
-		File: "sender/health.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/health.go", Tests: []string{"./sender/dispatch"},
 		Old: "h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, time.Time{}, 0, time.Time{}\n", New: "",
 	},
 	{
 		Name: "the first failure can disable",
-		File: "sender/disable.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/disable.go", Tests: []string{"./sender/dispatch"},
 		Old: " || h.Streak < disableStreak", New: "",
 	},
 	{
 		Name: "an outage of our own network counts against the endpoints",
-		File: "sender/policy.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
 		Old: "if r.OwnNetwork || r.ProxyFailed {", New: "if r.ProxyFailed {",
 	},
 	{
 		Name: "a closed idle connection counts against the endpoint",
-		File: "sender/policy.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
 		Old: "if spared(l.Spared, &r) {", New: "if spared(l.Spared, &r) && l.Number < 0 {",
 	},
 	{
 		Name: "closed idle connections are spared twice in a row",
-		File: "sender/spare.go", Tests: []string{"./sender"},
-		Old: "r.Class == ClassReset && !before", New: "r.Class == ClassReset && (!before || r.ClosedIdle)",
+		File: "sender/dispatch/spare.go", Tests: []string{"./sender/dispatch"},
+		Old: "r.Class == sender.ClassReset && !before", New: "r.Class == sender.ClassReset && (!before || r.ClosedIdle)",
 	},
 }
 
@@ -295,12 +295,12 @@ var ofStores = []Defect{
 var ofWire = []Defect{
 	{
 		Name: "two versions of an object are begun at a time",
-		File: "sender/slots_order.go", Tests: []string{"./sender"}, Run: "Slots",
+		File: "sender/dispatch/slots_order.go", Tests: []string{"./sender/dispatch"}, Run: "Slots",
 		Old: "\tif a.Number != 1 {\n\t\treturn false\n\t}\n", New: "\tif a != nil {\n\t\treturn false\n\t}\n",
 	},
 	{
 		Name: "results are dropped that could not be recorded",
-		File: "sender/pump.go", Tests: []string{"./sender"},
+		File: "sender/dispatch/pump.go", Tests: []string{"./sender/dispatch"},
 		Old: "p.done = append(done[:len(done):len(done)], p.done...)", New: "done = append(done[:len(done):len(done)], p.done...)",
 	},
 	{
@@ -310,32 +310,32 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a redirect is a success",
-		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "case answer.StatusCode >= 300 && answer.StatusCode < 400:", New: "case answer.StatusCode == 399:",
 	},
 	{
 		Name: "an answer is read without an end",
-		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "for total := 0; total < maxAnswer; {", New: "for total := 0; total >= 0; {",
 	},
 	{
 		Name: "an attempt may take for ever",
-		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "time.Now().Add(x.timeout)", New: "time.Now().Add(20*x.timeout)",
 	},
 	{
 		Name: "a proxy's failure counts against the endpoint",
-		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "r.ProxyFailed = byProxy(err)\n", New: "r.ProxyFailed = byProxy(err) && x.timeout < 0\n",
 	},
 	{
 		Name: "an endpoint that swallows all is taken for a proxy that hangs",
-		File: "sender/internal/post/proxy_doubt.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/proxy_doubt.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "return p.heard.Load() == heard", New: "return p.heard.Load() >= heard",
 	},
 	{
 		Name: "the dialled address is not looked at",
-		File: "sender/internal/post/transport.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/transport.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "if err := policy.Control(ctx, network, address, conn); err != nil {", New: "if err := policy.Control(ctx, network, address, conn); err != nil && address == \"\" {",
 	},
 	{
@@ -365,12 +365,12 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a spared attempt is made on a connection that was used before",
-		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "if r.Anew {\n", New: "if r.Anew && r.Attempt == 0 {\n",
 	},
 	{
 		Name: "an origin of HTTP/2 alone is asked for HTTP/1.1 each time",
-		File: "sender/internal/post/protocol.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/protocol.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "\t\t\tc.origins.remember(to, true)\n", New: "\t\t\t_ = to\n",
 	},
 	{
@@ -380,7 +380,7 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a timeout is a success",
-		File: "sender/internal/post/classify.go", Tests: []string{"./sender/internal/post", "./sender"},
+		File: "sender/internal/post/classify.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: `return ClassTimeout, "no whole answer within the attempt's time"`, New: `return ClassNone, ""`,
 	},
 	{
@@ -395,32 +395,32 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a run that ends cuts its step off in the commit",
-		File: "sender/pump.go", Tests: []string{"./sender"}, Run: "TestStop",
+		File: "sender/dispatch/pump.go", Tests: []string{"./sender/dispatch"}, Run: "TestStop",
 		Old: "working, cancel := context.WithCancel(context.WithoutCancel(ctx))", New: "working, cancel := context.WithCancel(ctx)",
 	},
 	{
 		Name: "steps that new events cause keep no distance",
-		File: "sender/pace.go", Tests: []string{"./sender"}, Run: "TestMaxDelay",
+		File: "sender/dispatch/pace.go", Tests: []string{"./sender/dispatch"}, Run: "TestMaxDelay",
 		Old: "if at := p.lastStep.Add(p.d.cfg.MaxDelay); at.Before(until) {", New: "if at := p.lastStep; at.Before(until) {",
 	},
 	{
 		Name: "results are recorded at once though everything due was claimed",
-		File: "sender/pace.go", Tests: []string{"./sender"}, Run: "TestResults",
+		File: "sender/dispatch/pace.go", Tests: []string{"./sender/dispatch"}, Run: "TestResults",
 		Old: "case p.pace.caughtUp && !p.keptBack && !p.toTheEnd:", New: "case p.pace.caughtUp && p.keptBack && !p.toTheEnd:",
 	},
 	{
 		Name: "a process begins attempts although others may have taken them over",
-		File: "sender/presence.go", Tests: []string{"./sender/sqlite"}, Run: "TestStoppedIsTakenOver",
+		File: "sender/dispatch/presence.go", Tests: []string{"./sender/sqlite"}, Run: "TestStoppedIsTakenOver",
 		Old: "return !asked.Before(x.since) && now.Sub(x.beaten) <= beatStale", New: "return !asked.Before(x.since)",
 	},
 	{
 		Name: "a process is taken for gone after too few looks",
-		File: "sender/presence.go", Tests: []string{"./sender"}, Run: "TestWatch",
+		File: "sender/dispatch/presence.go", Tests: []string{"./sender/dispatch"}, Run: "TestWatch",
 		Old: "if s.looks >= goneLooks && asked.Sub(s.at) >= goneAfter {", New: "if asked.Sub(s.at) >= goneAfter {",
 	},
 	{
 		Name: "what a commit claimed whose answer was lost is left to its lease",
-		File: "sender/doubt.go", Tests: []string{"./sender"}, Run: "TestClaimWhoseAnswerWasLost",
+		File: "sender/dispatch/doubt.go", Tests: []string{"./sender/dispatch"}, Run: "TestClaimWhoseAnswerWasLost",
 		Old: "x.doubts = append(x.doubts, doubt{token, x.p.d.now().Add(x.p.d.cfg.Lease)})", New: "x.doubts = nil",
 	},
 	{
