@@ -141,14 +141,19 @@ func TestChallengeNotAnswered(t *testing.T) {
 	}
 }
 
-func TestChallengeBlocked(t *testing.T) {
-	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+// challengeOf is what a registry hands to its challenger.
+func challengeOf(t *testing.T, rawURL string, s sender.Settings) sender.Challenge {
+	t.Helper()
+	keyring, err := signing.NewKeyring(signing.Key{Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
+	return sender.Challenge{Subscriber: "sub_a", Subscription: "wsub_1", URL: rawURL, Settings: s, Keyring: keyring}
+}
+
+func TestChallengeBlocked(t *testing.T) {
 	ep := sendertest.NewEndpoint(t)
 	strict, err := challenge.New(nil)
 	require.NoError(t, err)
-	require.ErrorIs(t, strict.Challenge(t.Context(), b.ChallengeOf("sub_a", ep.URL(), sender.Settings{})), sender.ErrInvalid)
+	require.ErrorIs(t, strict.Challenge(t.Context(), challengeOf(t, ep.URL(), sender.Settings{})), sender.ErrInvalid)
 
 	// A name that leads inside, which only the dial can tell.
 	proxy := bedtest.NewConnectProxy(t, nil)
@@ -157,7 +162,7 @@ func TestChallengeBlocked(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, s := range []sender.Settings{{}, {Proxy: "eu"}} {
-		err = challenger.Challenge(t.Context(), b.ChallengeOf("sub_a", bedtest.AtLocalhost(ep.URL()), s))
+		err = challenger.Challenge(t.Context(), challengeOf(t, bedtest.AtLocalhost(ep.URL()), s))
 		var failed *challenge.Error
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, sender.ClassBlocked, failed.Class)

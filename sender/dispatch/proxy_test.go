@@ -182,7 +182,7 @@ func TestProxyThatCannotBeFound(t *testing.T) {
 		d := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, dispatch.Config{
 			Proxies: map[string]*url.URL{"eu": u}, Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
 		})
-		d.Dial((&ssrftest.Zone{Answers: map[string][][]netip.Addr{"localhost": {one("127.0.0.1")}}}).Resolver(), func(string) error { return nil })
+		d.Dial((&ssrftest.Zone{Answers: map[string][][]netip.Addr{"localhost": {ssrftest.Addresses("127.0.0.1")}}}).Resolver(), func(string) error { return nil })
 		d.Trust(a.Pool)
 		_, err := d.RunOnce(t.Context())
 		require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 			d := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, dispatch.Config{
 				Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}, Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
 			})
-			zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {one("11.0.0.1", "11.0.0.2")}}}
+			zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {ssrftest.Addresses("11.0.0.1", "11.0.0.2")}}}
 			d.Dial(zone.Resolver(), func(string) error { return nil })
 			_, err := d.RunOnce(t.Context())
 			require.NoError(t, err)

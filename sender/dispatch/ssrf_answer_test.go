@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/porttest"
+	"github.com/surehook/surehook/internal/ssrftest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/challenge"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -21,8 +22,6 @@ import (
 // onlyLoopback allows 127.0.0.1 and, of what is not public, nothing else.
 var onlyLoopback = sender.Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 
-func locals() *outside { return &outside{resolver: newZone().Resolver()} }
-
 func at(ep *sendertest.Endpoint) string { return strings.TrimPrefix(ep.URL(), "http://") }
 
 // Whatever an answer names, only the endpoint itself is called: 101, 104.
@@ -31,11 +30,11 @@ func TestAnswersLeadNowhereElse(t *testing.T) {
 	elsewhere := []string{"http://169.254.169.254/latest/meta-data/", "file:///etc/passwd", "//10.0.0.1/", "gopher://127.0.0.1:6379/", trap.URL() + "/"}
 	for _, location := range elsewhere {
 		for _, status := range []int{300, 301, 302, 303, 305, 307, 308} {
-			o, ep := locals(), sendertest.NewEndpoint(t, sendertest.Redirect(status, location))
+			o, ep := outside{ssrftest.NewOutside()}, sendertest.NewEndpoint(t, sendertest.Redirect(status, location))
 			result, made := o.attempt(t, ep.URL()+"/", dispatch.Config{Network: onlyLoopback}, sender.Settings{})
 			require.True(t, made)
 			require.Equal(t, sender.ClassRedirect, result.Class)
-			require.Equal(t, []string{at(ep)}, o.take())
+			require.Equal(t, []string{at(ep)}, o.Take())
 			require.Len(t, ep.Requests(), 1)
 			ep.Close()
 		}
@@ -44,14 +43,14 @@ func TestAnswersLeadNowhereElse(t *testing.T) {
 		"Alt-Svc": {`h2="` + at(trap) + `"; ma=86400, h3=":443"`}, "Refresh": {"0; url=" + trap.URL()},
 		"Link": {"<" + trap.URL() + ">; rel=preconnect"}, "Location": {trap.URL()}, "Content-Location": {trap.URL()},
 	}
-	o, ep := locals(), sendertest.NewEndpoint(t)
+	o, ep := outside{ssrftest.NewOutside()}, sendertest.NewEndpoint(t)
 	ep.Set(sendertest.Answer(http.StatusNoContent, header, ""), sendertest.Answer(http.StatusNoContent, header, ""))
 	for range 2 {
 		result, made := o.attempt(t, ep.URL()+"/", dispatch.Config{Network: onlyLoopback}, sender.Settings{})
 		require.True(t, made)
 		require.Equal(t, sender.ClassNone, result.Class)
 	}
-	require.Equal(t, []string{at(ep), at(ep)}, o.take())
+	require.Equal(t, []string{at(ep), at(ep)}, o.Take())
 	require.Empty(t, trap.Requests())
 }
 
@@ -76,7 +75,7 @@ func TestOneFieldReplacesTheGuardedTransport(t *testing.T) {
 // A connection that was made while more was allowed is not used any more by who
 // allows less: 105.
 func TestNarrowedNetworkFindsNoConnection(t *testing.T) {
-	o, ep := locals(), sendertest.NewEndpoint(t)
+	o, ep := outside{ssrftest.NewOutside()}, sendertest.NewEndpoint(t)
 	b := bedtest.New(t)
 	b.Subscribe("sub_a", ep.URL()+"/")
 	wide := b.Dispatcher(dispatch.Config{}) // its connection stays open
@@ -91,7 +90,7 @@ func TestNarrowedNetworkFindsNoConnection(t *testing.T) {
 	require.True(t, made)
 	require.Equal(t, sender.ClassBlocked, result.Class)
 	require.Len(t, ep.Requests(), 1)
-	require.Empty(t, o.take())
+	require.Empty(t, o.Take())
 }
 
 // Who chose the URL learns nothing of the network behind it, neither whether
@@ -100,7 +99,7 @@ func TestBlockedTellsNothing(t *testing.T) {
 	listens := sendertest.NewEndpoint(t, sendertest.Answer(http.StatusForbidden, nil, "the secret of the inner service"))
 	var texts []string
 	for _, raw := range []string{listens.URL(), "http://" + porttest.Refusing(t), "http://169.254.169.254/", "http://a.example.com/", "http://j.example.com/", "http://10.255.255.255:1/"} {
-		o := locals()
+		o := outside{ssrftest.NewOutside()}
 		b := bedtest.New(t)
 		b.Subscribe("sub_a", "http://elsewhere.example/")
 		b.Publish("sub_a")

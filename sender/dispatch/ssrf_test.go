@@ -5,15 +5,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,47 +22,8 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// outside is where packets go in a test of what may be called: nowhere, but for
-// loopback, while what would have been called is written down; or, in a network of
-// the test's own, wherever they are sent to, because all addresses are there.
-type outside struct {
-	resolver *net.Resolver // nil: that of production
-	real     bool          // a network of its own
-	foreign  bool          // names are resolved by servers that are not the test's
-
-	mu      sync.Mutex
-	arrived []string // address and port
-}
-
-// errNowhere takes the place of a connection that the guard has let through.
-var errNowhere = syscall.ECONNREFUSED
-
-func (o *outside) note(address string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.arrived = append(o.arrived, address)
-}
-
-// watch is for Dispatcher.Dial.
-func (o *outside) watch(address string) error {
-	if o.real {
-		return nil // it arrives or it does not
-	}
-	o.note(address)
-	if a, err := netip.ParseAddrPort(address); err == nil && a.Addr().IsLoopback() {
-		return nil
-	}
-	return errNowhere
-}
-
-// take returns what arrived since it was called last.
-func (o *outside) take() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	arrived := o.arrived
-	o.arrived = nil
-	return arrived
-}
+// outside is where a dispatcher's packets go.
+type outside struct{ *ssrftest.Outside }
 
 // misled is a store whose subscriptions have another URL than the registry took,
 // as if an older release or another program had written it.
@@ -83,9 +40,8 @@ func (m misled) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.
 	return claims, err
 }
 
-// attempt makes one attempt at a URL with a dispatcher that was configured by
-// default, but for what network and settings say.
-func (o *outside) attempt(t *testing.T, rawURL string, cfg dispatch.Config, settings sender.Settings) (dispatch.Result, bool) {
+// attempt makes one attempt at a URL, for a subscription with settings.
+func (o outside) attempt(t *testing.T, rawURL string, cfg dispatch.Config, settings sender.Settings) (dispatch.Result, bool) {
 	t.Helper()
 	b := bedtest.New(t)
 	reg, err := sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{Network: bedtest.Private, Proxies: []string{"eu"}})
@@ -98,7 +54,7 @@ func (o *outside) attempt(t *testing.T, rawURL string, cfg dispatch.Config, sett
 	return o.run(t, misled{b.Store, rawURL}, b.Keys, cfg)
 }
 
-func (o *outside) run(t *testing.T, store dispatch.Store, keys *sender.Keys, cfg dispatch.Config) (result dispatch.Result, made bool) {
+func (o outside) run(t *testing.T, store dispatch.Store, keys *sender.Keys, cfg dispatch.Config) (result dispatch.Result, made bool) {
 	t.Helper()
 	cfg.Hooks.AttemptEnd = func(_ context.Context, _ *dispatch.Claimed, r *dispatch.Result) { result, made = *r, true }
 	cfg.Logger = quiet()
@@ -107,7 +63,7 @@ func (o *outside) run(t *testing.T, store dispatch.Store, keys *sender.Keys, cfg
 	}
 	d, err := dispatch.New(store, keys, &cfg)
 	require.NoError(t, err)
-	d.Dial(o.resolver, o.watch)
+	d.Dial(o.Resolver, o.Watch)
 	_, err = d.RunOnce(t.Context())
 	require.NoError(t, err)
 	d.CloseIdle()
@@ -115,9 +71,9 @@ func (o *outside) run(t *testing.T, store dispatch.Store, keys *sender.Keys, cfg
 }
 
 // nothingBut requires that what arrived is among what may be called.
-func (o *outside) nothingBut(t *testing.T, allowed ...string) {
+func (o outside) nothingBut(t *testing.T, allowed ...string) {
 	t.Helper()
-	for _, address := range o.take() {
+	for _, address := range o.Take() {
 		require.True(t, slices.Contains(allowed, address), "%s was called", address)
 	}
 }
@@ -166,9 +122,9 @@ func TestForbiddenURLsAreNotRegistered(t *testing.T) {
 var unnamed = []int{12, 15, 16, 80}
 
 // testURLs posts to the URLs, which are in the store all the same.
-func (o *outside) testURLs(t *testing.T) {
+func (o outside) testURLs(t *testing.T) {
 	for i, tt := range ssrftest.URLs {
-		if o.foreign && slices.Contains(unnamed, i+1) {
+		if o.Foreign && slices.Contains(unnamed, i+1) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d %s", i+1, tt.URL), func(t *testing.T) {
@@ -186,10 +142,10 @@ func (o *outside) testURLs(t *testing.T) {
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // newProxy starts a proxy that makes no tunnel, and notes what it is asked for.
-func (o *outside) newProxy(t *testing.T) *url.URL {
+func (o outside) newProxy(t *testing.T) *url.URL {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		o.note(r.Host)
+		o.Note(r.Host)
 		w.WriteHeader(http.StatusBadGateway)
 	}))
 	t.Cleanup(server.Close)
@@ -202,7 +158,7 @@ func (o *outside) newProxy(t *testing.T) *url.URL {
 // to, by Go's resolver, which is the one that is used.
 func TestNothingForbiddenIsCalled(t *testing.T) {
 	t.Parallel()
-	o := &outside{resolver: newZone().Resolver()}
+	o := outside{ssrftest.NewOutside()}
 	t.Run("URL", o.testURLs)
 	t.Run("name", o.testNames)
 	t.Run("rebinding", o.testRebinding)

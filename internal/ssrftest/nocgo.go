@@ -1,5 +1,5 @@
 //go:build !cgo
 
-package dispatch_test
+package ssrftest
 
 const withCgo = false

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package dispatch_test
+package ssrftest
 
 // withCgo: names can be resolved by the C library.
 const withCgo = true

@@ -1,4 +1,4 @@
-package dispatch_test
+package ssrftest
 
 import (
 	"bytes"
@@ -9,26 +9,25 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
-// In a network of its own, in which all addresses are this machine and every
-// connection arrives, nothing forbidden is called: neither by Go's resolver nor by the
-// C library's, which read the machine's files and ask a name server by datagrams. What
-// runs is what runs in production.
-func TestNothingForbiddenIsCalledInANetworkOfItsOwn(t *testing.T) {
-	t.Parallel()
+// InOwnNetwork runs the test of a name in a network of its own, in which all addresses are
+// this machine and every connection arrives: once with Go's resolver, and once with the C
+// library's, which read the machine's files and ask a name server by datagrams. The code
+// is that of production. The test asks Child where its packets go.
+func InOwnNetwork(t *testing.T, test string) {
+	t.Helper()
 	for _, resolver := range []string{"go", "cgo"} {
 		t.Run(resolver, func(t *testing.T) {
-			if resolver == "cgo" && !withCgo {
-				required(t, "cgo", "built without cgo: the C library's resolver is not there")
+			if resolver == "cgo" {
+				requireCgo(t)
 			}
-			cmd := newChild(t, "network", resolver)
+			cmd := newChild(t, test, network, resolver)
 			cmd.SysProcAttr = &syscall.SysProcAttr{
 				Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 				UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -36,10 +35,9 @@ func TestNothingForbiddenIsCalledInANetworkOfItsOwn(t *testing.T) {
 			}
 			output, err := cmd.CombinedOutput()
 			if cmd.Process == nil || strings.Contains(string(output), noNetwork) {
-				required(t, "namespaces", fmt.Sprintf("a process cannot have a network of its own here: %v %s", err, output))
+				skip(t, "namespaces", fmt.Sprintf("a process cannot have a network of its own here: %v %s", err, output))
 			}
-			require.NoError(t, err, "%s", output)
-			requireResolver(t, string(output), resolver)
+			checkChild(t, output, err, resolver)
 		})
 	}
 }
@@ -48,7 +46,7 @@ const noNetwork = "no network of its own: "
 
 // ownNetwork makes all addresses those of this process's own network, listens on
 // them, and gives it a name server and the files that say so.
-func ownNetwork(t *testing.T, o *outside) {
+func ownNetwork(t *testing.T, o *Outside) {
 	t.Helper()
 	for _, err := range []error{linkUp(1), allLocal(syscall.AF_INET), allLocal(syscall.AF_INET6)} {
 		if err != nil {
@@ -64,21 +62,25 @@ func ownNetwork(t *testing.T, o *outside) {
 		"/etc/nsswitch.conf": "hosts: files dns\n",
 	} {
 		own := filepath.Join(t.TempDir(), "file")
-		require.NoError(t, os.WriteFile(own, []byte(text), 0o644))
+		if err := os.WriteFile(own, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		if err := syscall.Mount(own, path, "", syscall.MS_BIND, ""); err != nil && path != "/etc/nsswitch.conf" {
 			t.Fatal(noNetwork, err)
 		}
 	}
-	newZone().Listen(t, "127.0.0.1:53")
+	NewZone().Listen(t, "127.0.0.1:53")
 	for _, port := range []int{22, 80, 443, 3128} {
 		l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
-		require.NoError(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		server := &http.Server{
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
 			ConnState: func(c net.Conn, state http.ConnState) {
 				if state == http.StateNew {
 					at := c.LocalAddr().(*net.TCPAddr).AddrPort()
-					o.note(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String())
+					o.Note(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String())
 				}
 			},
 		}
@@ -86,16 +88,28 @@ func ownNetwork(t *testing.T, o *outside) {
 		t.Cleanup(func() { _ = server.Close() })
 	}
 	// The tests rely on it that packets arrive wherever they are sent to.
-	for _, address := range []string{"10.0.0.1:80", "169.254.169.254:80", google + ":443", "127.0.0.1:22", "[fd00:ec2::254]:80", "[" + cloudflare6 + "]:443"} {
-		conn, err := net.Dial("tcp", address)
-		require.NoError(t, err)
-		_, err = conn.Write([]byte("GET / HTTP/1.0\r\n\r\n"))
-		require.NoError(t, err)
-		_, err = conn.Read(make([]byte, 1)) // somebody has noted it
-		require.NoError(t, err)
-		require.NoError(t, conn.Close())
-		require.Equal(t, []string{address}, o.take())
+	for _, address := range []string{"10.0.0.1:80", "169.254.169.254:80", Google + ":443", "127.0.0.1:22", "[fd00:ec2::254]:80", "[" + cloudflare + "]:443"} {
+		if err := call(address); err != nil {
+			t.Fatal(err)
+		}
+		if called := o.Take(); !slices.Equal(called, []string{address}) {
+			t.Fatalf("%s was called, and %v noted", address, called)
+		}
 	}
+}
+
+// call makes a request, and returns when it was answered: so somebody has noted it.
+func call(address string) error {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err
 }
 
 // linkUp is ip link set (rtnetlink(7)).
