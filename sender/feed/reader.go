@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -163,9 +164,17 @@ func (r *Reader) take(ctx context.Context, q StoreQuery) (StorePage, error) {
 }
 
 // Event returns an event with its body if the viewer may see it, and else
-// sender.ErrNotFound.
+// sender.ErrNotFound. An empty viewer is sender.ErrInvalid.
 func (r *Reader) Event(ctx context.Context, viewer, id string) (sender.StoredEvent, error) {
-	return r.store.FeedEvent(ctx, viewer, id)
+	// A page after all that there can be reads no event. It shows that the viewer is there.
+	if _, err := r.store.Feed(ctx, StoreQuery{Viewer: viewer, After: math.MaxInt64, Limit: 1, Heads: true}); err != nil {
+		return sender.StoredEvent{}, err
+	}
+	e, err := r.store.Event(ctx, id)
+	if err == nil && viewer != sender.Operator && e.Subscriber != "" && e.Subscriber != viewer {
+		return sender.StoredEvent{}, fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
+	}
+	return e, err
 }
 
 // Drain ends all waits with empty pages, and from then on nobody waits. The clients

@@ -149,6 +149,11 @@ func TestEvent(t *testing.T) {
 	require.Contains(t, string(e.Body), id)
 	_, err = b.reader.Event(t.Context(), "sub_b", id)
 	require.ErrorIs(t, err, sender.ErrNotFound)
+	everyones := b.publish("")
+	for viewer, want := range map[string]error{"sub_b": nil, "sub_unknown": sender.ErrNotFound, "": sender.ErrInvalid} {
+		_, err = b.reader.Event(t.Context(), viewer, everyones)
+		require.ErrorIs(t, err, want, viewer)
+	}
 }
 
 func TestConstructors(t *testing.T) {

@@ -24,10 +24,9 @@ type Store interface {
 	// negative position, or a limit that is not from 1 to 200.
 	Feed(ctx context.Context, q StoreQuery) (StorePage, error)
 
-	// FeedEvent returns an event with its body if the viewer may see it. ErrNotFound:
-	// there is none of that id, or the viewer may not see it, or is not there;
-	// ErrInvalid: an empty viewer.
-	FeedEvent(ctx context.Context, viewer, id string) (sender.StoredEvent, error)
+	// Event returns an event with its body and its addressees, or ErrNotFound, as
+	// history.Store does. It knows no viewer.
+	Event(ctx context.Context, id string) (sender.StoredEvent, error)
 }
 
 // StoreQuery asks for a part of the feed.
@@ -81,7 +80,7 @@ func (q *StoreQuery) Check() error {
 }
 
 // CheckViewer refuses the empty viewer, so that a caller whose id was forgotten does
-// not pass for one who sees all. Stores call it.
+// not pass for one who sees all.
 func CheckViewer(viewer string) error {
 	if viewer == "" {
 		return fmt.Errorf("%w viewer: it is empty; give a subscriber's id, or %q for all", sender.ErrInvalid, sender.Operator)

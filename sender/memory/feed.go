@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
@@ -46,26 +45,6 @@ func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, 
 		return feed.StorePage{}, err
 	}
 	return p, nil
-}
-
-// feed.Item implements feed.Store.
-func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (out sender.StoredEvent, err error) {
-	if err := feed.CheckViewer(viewer); err != nil {
-		return out, err
-	}
-	err = s.inTx(ctx, func(*Tx) error {
-		if err := s.checkViewer(viewer); err != nil {
-			return err
-		}
-		e := s.eventByID[id]
-		if e == nil || !e.seenBy(viewer) {
-			return fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
-		}
-		out = e.stored()
-		out.Body = bytes.Clone(e.body)
-		return nil
-	})
-	return out, err
 }
 
 func (s *Store) checkViewer(viewer string) error {

@@ -16,7 +16,7 @@ func (e *event) stored() sender.StoredEvent {
 	return sender.StoredEvent{EventInfo: e.info, Version: e.version, Redacted: e.redacted, Subscriber: e.to.subscriber, Subscription: e.to.subscription}
 }
 
-// Event implements history.Store.
+// Event implements history.Store and feed.Store.
 func (s *Store) Event(ctx context.Context, id string) (out sender.StoredEvent, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		e := s.eventByID[id]

@@ -29,7 +29,7 @@ func scanEvent(r interface{ Scan(to ...any) error }, more ...any) (no int64, e s
 	return no, e, err
 }
 
-// Event implements history.Store.
+// Event implements history.Store and feed.Store.
 func (c *core) Event(ctx context.Context, id string) (e sender.StoredEvent, err error) {
 	err = sql.ErrNoRows
 	if storable(id) {

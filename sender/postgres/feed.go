@@ -23,7 +23,6 @@ const (
 	// selectFeedLooked counts the next $2 events, and returns the last of their positions.
 	selectFeedLooked = `SELECT count(*), coalesce(max(position), 0) FROM (SELECT position FROM surehook_feed WHERE position > $1 ORDER BY position LIMIT $2) f`
 	selectBodies     = `SELECT no, body FROM surehook_events WHERE no = ANY($1)`
-	selectFeedEvent  = storedEvent + `, e.body FROM surehook_events e` + addressees + ` WHERE e.id = $1 AND ($2::bigint IS NULL OR e.subscriber IN (0, $2))`
 )
 
 // Feed implements feed.Store. An event gets its position when it is expanded, after
@@ -113,35 +112,6 @@ func (w *work) bodies(numbers []int64, events []feed.Item) error {
 		}
 		return true, err
 	}, selectBodies, numbers)
-}
-
-// feed.Item implements feed.Store.
-func (c *core) FeedEvent(ctx context.Context, viewer, id string) (e sender.StoredEvent, err error) {
-	if err := feed.CheckViewer(viewer); err != nil {
-		return e, err
-	}
-	err = c.read(ctx, func(w *work) error {
-		no, err := w.viewer(viewer)
-		if err != nil {
-			return err
-		}
-		err = sql.ErrNoRows
-		var body []byte
-		if storable(id) {
-			_, e, err = scanEvent(w.row(selectFeedEvent, id, no), &body)
-		}
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
-		}
-		if !e.Redacted {
-			e.Body = body
-		}
-		return err
-	})
-	if err != nil {
-		return sender.StoredEvent{}, aboutFeed("reading an event of the feed", err)
-	}
-	return e, nil
 }
 
 // viewer returns the number of the subscriber who reads, or nil for the operator, who sees

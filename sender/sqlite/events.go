@@ -27,7 +27,7 @@ func scanEvent(rows interface{ Scan(...any) error }, more ...any) (seq int64, e 
 	return seq, e, err
 }
 
-// Event implements history.Store.
+// Event implements history.Store and feed.Store.
 func (s *Store) Event(ctx context.Context, id string) (e sender.StoredEvent, err error) {
 	err = s.read(ctx, func(w *work) error {
 		var body []byte

@@ -19,7 +19,6 @@ const (
 	// selectFeed reads no body of an event that the viewer may not see.
 	selectFeed = storedEvent + `, length(e.body), CASE WHEN ` + seen + ` AND ?4 THEN e.body END, ` + seen + `
 		FROM surehook_events e WHERE e.seq > ?2 ORDER BY e.seq LIMIT ?3 + 0`
-	selectFeedEvent = storedEvent + `, e.body FROM surehook_events e WHERE ` + seen + ` AND e.id = ?2`
 )
 
 // Feed implements feed.Store. A position is an event's seq: there is one writer,
@@ -76,32 +75,6 @@ func (s *Store) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, 
 		return feed.StorePage{}, aboutFeed("reading the feed", err)
 	}
 	return p, nil
-}
-
-// feed.Item implements feed.Store.
-func (s *Store) FeedEvent(ctx context.Context, viewer, id string) (e sender.StoredEvent, err error) {
-	if err := feed.CheckViewer(viewer); err != nil {
-		return e, err
-	}
-	err = s.read(ctx, func(w *work) error {
-		no, err := w.viewer(viewer)
-		if err != nil {
-			return err
-		}
-		var body []byte
-		_, e, err = scanEvent(w.row(selectFeedEvent, no, id), &body)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: event %q", sender.ErrNotFound, id)
-		}
-		if !e.Redacted {
-			e.Body = body
-		}
-		return err
-	})
-	if err != nil {
-		return sender.StoredEvent{}, aboutFeed("reading an event of the feed", err)
-	}
-	return e, nil
 }
 
 // viewer returns the number of the subscriber who reads, or nil for the operator, who

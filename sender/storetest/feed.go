@@ -20,7 +20,7 @@ func feedRules[Tx any]() []rule[Tx] {
 		{"many candidates", "A page that has looked at many events that the viewer may not see says how far it has looked; going on finds the one behind them.", feedMany[Tx]},
 		{"pruned", "Pruned is the highest position of an event that was pruned; what is kept below it is still there, and Head stays.", feedPruned[Tx]},
 		{"redacted", "A redacted event is in the feed, without a body; one that was redacted before it was expanded, too.", feedRedacted[Tx]},
-		{"event", "An event is read by id by those who may see it; to others it is ErrNotFound.", feedOneEvent[Tx]},
+		{"event", "Event and Feed tell a feed.Reader who may see an event: it is read by id by them; to others it is ErrNotFound.", feedOneEvent[Tx]},
 		{"refused", "An empty viewer, a negative position and a limit out of bounds are ErrInvalid; an unknown or deleted viewer is ErrNotFound.", feedRefused[Tx]},
 	}
 }
@@ -250,31 +250,33 @@ func feedRedacted[Tx any](w *world[Tx]) {
 	for _, e := range all {
 		w.check(e.Redacted && e.Body == nil, "event %s: Redacted %t with a body of %d bytes", e.ID, e.Redacted, len(e.Body))
 	}
-	e, err := w.Store.FeedEvent(w.ctx, viewer, before.ID)
+	e, err := w.Store.Event(w.ctx, before.ID)
 	w.noError(err, "reading a redacted event")
 	w.check(e.Redacted && e.Body == nil, "by its id: Redacted %t with a body of %d bytes", e.Redacted, len(e.Body))
 }
 
 func feedOneEvent[Tx any](w *world[Tx]) {
+	reader, err := feed.NewReader(w.Store, nil)
+	w.noError(err, "making a reader")
 	one, two := w.subscriber(), w.subscriber()
 	everyone, toOne := w.draft("a.b"), w.draft("a.b")
 	toOne.Subscriber, toOne.Version = one, 7
 	at := w.now()
 	w.publish(everyone, toOne)
 	for _, viewer := range []string{one, sender.Operator} {
-		e, err := w.Store.FeedEvent(w.ctx, viewer, toOne.ID)
+		e, err := reader.Event(w.ctx, viewer, toOne.ID)
 		w.noError(err, "reading an event")
 		w.sameEvent(e.EventInfo, toOne, at)
 		w.sameBody(e.Body, toOne, 7)
 		w.equal([]any{e.Version, e.Subscriber}, []any{int64(7), one}, "version and addressee")
 	}
-	_, err := w.Store.FeedEvent(w.ctx, two, everyone.ID)
+	_, err = reader.Event(w.ctx, two, everyone.ID)
 	w.noError(err, "reading an event that is for everyone")
 	for viewer, id := range map[string]string{two: toOne.ID, one: "evt_", sender.Operator: "\x00", "sub_unknown": everyone.ID} {
-		_, err := w.Store.FeedEvent(w.ctx, viewer, id)
+		_, err := reader.Event(w.ctx, viewer, id)
 		w.errorIs(err, sender.ErrNotFound, "reading event %q as %s", id, viewer)
 	}
-	_, err = w.Store.FeedEvent(w.ctx, "", everyone.ID)
+	_, err = reader.Event(w.ctx, "", everyone.ID)
 	w.errorIs(err, sender.ErrInvalid, "reading an event as nobody")
 }
 

@@ -30,14 +30,17 @@ var feedBreakages = []breakage{
 			q.Viewer = sender.Operator
 		}
 	}), checks{"feed/refused"}},
-	{"any event by its id", func(s store) store { return anyEvent{s} }, checks{"feed/event"}},
+	{"event for everyone", func(s store) store { return forEveryone{s} }, checks{"feed/event", "query/event"}},
 	{"feed up to what was written", func(s store) store { return &fedAhead{store: s} }, checks{"feed/rolled back"}},
 }
 
-type anyEvent struct{ store }
+// forEveryone does not say to whom an event is addressed.
+type forEveryone struct{ store }
 
-func (b anyEvent) FeedEvent(ctx context.Context, _, id string) (sender.StoredEvent, error) {
-	return b.store.Event(ctx, id)
+func (b forEveryone) Event(ctx context.Context, id string) (sender.StoredEvent, error) {
+	e, err := b.store.Event(ctx, id)
+	e.Subscriber = ""
+	return e, err
 }
 
 // fedAhead numbers events as a sequence does: it also counts those that are rolled back or
