@@ -15,7 +15,7 @@ const (
 	// slots is how many deliveries one step claims, about as many as a busy
 	// dispatcher's.
 	slots = 200
-	// perSubscription is the default of DispatcherConfig.
+	// perSubscription is the default of dispatch.Config.
 	perSubscription = 32
 
 	steps       = "claimed and recorded/s"
