@@ -17,11 +17,11 @@ import (
 func TestCallback(t *testing.T) {
 	b := bedtest.New(t)
 	for _, id := range []string{"sub_a", "sub_b"} {
-		_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: id})
+		_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: id})
 		require.NoError(t, err)
 	}
 	callback := func(subscriber, url string) sender.Callback {
-		c, err := b.Reg.Callback(t.Context(), subscriber, url)
+		c, err := b.Registry.Callback(t.Context(), subscriber, url)
 		require.NoError(t, err)
 		return c
 	}
@@ -40,47 +40,47 @@ func TestCallback(t *testing.T) {
 		subscriber, url string
 		is              error
 	}{{"sub_a", "ftp://example.com/", sender.ErrInvalid}, {"sub_a", "https://u:p@example.com/", sender.ErrInvalid}, {"sub_x", "https://example.com/", sender.ErrNotFound}} {
-		_, err := b.Reg.Callback(t.Context(), c.subscriber, c.url)
+		_, err := b.Registry.Callback(t.Context(), c.subscriber, c.url)
 		require.ErrorIs(t, err, c.is, c.url)
 	}
 
-	s, err := b.Reg.Subscription(t.Context(), one.Subscription)
+	s, err := b.Registry.Subscription(t.Context(), one.Subscription)
 	require.NoError(t, err)
 	require.True(t, s.Implicit)
 	require.Equal(t, "https://example.com/", s.URL)
 	other, description := "https://example.org/", "callbacks"
 	for _, c := range []sender.SubscriptionChange{{URL: &other}, {EventTypes: []string{"*"}}} {
-		_, err = b.Reg.Update(t.Context(), s.ID, c)
+		_, err = b.Registry.Update(t.Context(), s.ID, c)
 		require.ErrorIs(t, err, sender.ErrInvalid)
 		require.ErrorContains(t, err, "is implicit")
 	}
-	s, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Description: &description})
+	s, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Description: &description})
 	require.NoError(t, err)
 	require.Empty(t, s.EventTypes, "it still asks for nothing")
 
 	explicit, _ := b.Subscribe("sub_a", "https://example.com/")
 	for _, limit := range []int{1, 2, 50} {
-		list, err := b.Reg.Subscriptions(t.Context(), "sub_a", "", limit)
+		list, err := b.Registry.Subscriptions(t.Context(), "sub_a", "", limit)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		require.Equal(t, explicit.ID, list[0].ID)
 	}
 
-	require.NoError(t, b.Reg.Unsubscribe(t.Context(), one.Subscription))
+	require.NoError(t, b.Registry.Unsubscribe(t.Context(), one.Subscription))
 	require.NotEqual(t, one.Subscription, callback("sub_a", one.URL).Subscription, "a new one in the place of the deleted")
 }
 
 // Two URLs of one origin are both posted to, by one subscription.
 func TestCallbackIsPostedToItsURL(t *testing.T) {
 	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	want := []string{"https://example.com/one?job=1", "https://example.com/two"}
 	require.NoError(t, b.Store.InTx(t.Context(), func(tx *memory.Tx) error {
 		for _, url := range want {
-			c, err := b.Reg.CallbackTx(t.Context(), tx, "sub_a", url)
+			c, err := b.Registry.CallbackTx(t.Context(), tx, "sub_a", url)
 			require.NoError(t, err)
-			_, err = b.Pub.PublishTx(t.Context(), tx, c.Event(event()))
+			_, err = b.Publisher.PublishTx(t.Context(), tx, c.Event(event()))
 			require.NoError(t, err)
 		}
 		return nil
@@ -114,18 +114,18 @@ func TestPublishRefusesURLs(t *testing.T) {
 	s, _ := b.Subscribe("sub_a", "https://example.com/")
 	for _, url := range []string{"example.com", "ftp://example.com/", "https:///path", "https://u@example.com/", "https://example.com/#f", "https://example.com/a b"} {
 		e := sender.Callback{Subscriber: "sub_a", Subscription: s.ID, URL: url}.Event(event())
-		_, err := b.Pub.Publish(t.Context(), e)
+		_, err := b.Publisher.Publish(t.Context(), e)
 		require.ErrorIs(t, err, sender.ErrInvalidEvent, url)
 		require.ErrorContains(t, err, "url is not one that can be posted to")
 	}
-	_, err := b.Pub.Publish(t.Context(), sender.Callback{Subscriber: "sub_a", URL: "https://example.com/"}.Event(event()))
+	_, err := b.Publisher.Publish(t.Context(), sender.Callback{Subscriber: "sub_a", URL: "https://example.com/"}.Event(event()))
 	require.ErrorContains(t, err, "without a subscription")
 
 	e := sender.Callback{Subscriber: "sub_a", Subscription: s.ID, URL: "https://example.com/1"}.Event(event())
 	e.IdempotencyKey = "k"
-	_, err = b.Pub.Publish(t.Context(), e)
+	_, err = b.Publisher.Publish(t.Context(), e)
 	require.NoError(t, err)
 	e.URL = "https://example.com/2"
-	_, err = b.Pub.Publish(t.Context(), e)
+	_, err = b.Publisher.Publish(t.Context(), e)
 	require.ErrorIs(t, err, sender.ErrIdempotencyKey)
 }

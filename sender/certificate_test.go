@@ -32,7 +32,7 @@ func TestClientCertificate(t *testing.T) {
 	good, other := a.Client("good"), a.Client("other")
 
 	subscribe := func(url string, c *sender.ClientCertificate) (sender.Subscription, error) {
-		return b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: url, ClientCertificate: c})
+		return b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: url, ClientCertificate: c})
 	}
 	for name, c := range map[string]*sender.ClientCertificate{
 		"ECDSA": good, "RSA": a.Issue("rsa", rsaKey(2048), time.Hour), "Ed25519": a.Issue("ed", edKey, time.Hour),
@@ -52,9 +52,9 @@ func TestClientCertificate(t *testing.T) {
 		"no key":           {"https://endpoint/", &sender.ClientCertificate{CertificatePEM: good.CertificatePEM}, "KeyPEM has no PEM block"},
 		"no certificate":   {"https://endpoint/", &sender.ClientCertificate{KeyPEM: good.KeyPEM}, "CertificatePEM has no PEM block"},
 		"the wrong way":    {"https://endpoint/", &sender.ClientCertificate{CertificatePEM: good.KeyPEM, KeyPEM: good.CertificatePEM}, "cannot be read"},
-		"expired":          {"https://endpoint/", a.Issue("old", bedtest.EcdsaKey(t, elliptic.P256()), -time.Minute), "it expired at"},
+		"expired":          {"https://endpoint/", a.Issue("old", bedtest.NewECDSAKey(t, elliptic.P256()), -time.Minute), "it expired at"},
 		"a short RSA key":  {"https://endpoint/", a.Issue("rsa", rsaKey(1024), time.Hour), "1024 bits: it must have 2048 to 8192"},
-		"a curve not used": {"https://endpoint/", a.Issue("p224", bedtest.EcdsaKey(t, elliptic.P224()), time.Hour), "P-224"},
+		"a curve not used": {"https://endpoint/", a.Issue("p224", bedtest.NewECDSAKey(t, elliptic.P224()), time.Hour), "P-224"},
 		"too large":        {"https://endpoint/", &sender.ClientCertificate{CertificatePEM: bytes.Repeat(good.CertificatePEM, 50), KeyPEM: good.KeyPEM}, "at most 16384"},
 		"without TLS":      {"http://endpoint/", good, "the URL must be https"},
 	} {
@@ -67,7 +67,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 	s, err := subscribe("https://endpoint/", good)
 	require.NoError(t, err)
-	_, err = b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "https://endpoint/", Settings: s.Settings})
+	_, err = b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "https://endpoint/", Settings: s.Settings})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.ErrorContains(t, err, "give ClientCertificate", "another subscription's sealed certificate would never open")
 }

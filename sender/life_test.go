@@ -24,7 +24,7 @@ func TestUpdate(t *testing.T) {
 	b.Publish("sub_a") // goes to where it is asked to when it is sent
 
 	url, description := "http://AFTER/hooks", "new"
-	got, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{
+	got, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{
 		URL: &url, Description: &description, Settings: &sender.Settings{Headers: map[string]string{"authorization": "Bearer x"}},
 	})
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestUpdate(t *testing.T) {
 	require.Len(t, posts, 1)
 	require.Equal(t, "Bearer x", posts[0].Header.Get("Authorization"))
 
-	got, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"other.*"}})
+	got, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"other.*"}})
 	require.NoError(t, err)
 	require.Contains(t, got.Settings.Headers, "Authorization")
 	b.Publish("sub_a")
@@ -45,25 +45,25 @@ func TestUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, endpoint.Requests(), 1, "it asks for others now")
 
-	_, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{}})
+	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{}})
 	require.ErrorIs(t, err, sender.ErrInvalid, "who takes the last one out does not ask for all")
 	require.ErrorContains(t, err, `event types: the list is empty: name one or more, or "*" for all`)
-	kept, err := b.Reg.Subscription(t.Context(), s.ID)
+	kept, err := b.Registry.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, []string{"other.*"}, kept.EventTypes)
-	got, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"*"}})
+	got, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{EventTypes: []string{"*"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"*"}, got.EventTypes)
 
 	bad := "ftp://after/"
-	_, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &bad, Settings: &sender.Settings{Rate: -1}})
+	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &bad, Settings: &sender.Settings{Rate: -1}})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.ErrorContains(t, err, "url")
 	require.ErrorContains(t, err, "rate", "all that is wrong is said at once")
-	kept, err = b.Reg.Subscription(t.Context(), s.ID)
+	kept, err = b.Registry.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, got.URL, kept.URL)
-	_, err = b.Reg.Update(t.Context(), "wsub_none", sender.SubscriptionChange{})
+	_, err = b.Registry.Update(t.Context(), "wsub_none", sender.SubscriptionChange{})
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
@@ -71,9 +71,9 @@ func TestUpdateClientCertificate(t *testing.T) {
 	b := bedtest.New(t)
 	ca := bedtest.NewAuthority(t)
 	s, _ := b.Subscribe("sub_a", "https://endpoint/")
-	first, second := ca.Issue("a", bedtest.EcdsaKey(t, elliptic.P256()), time.Hour), ca.Issue("b", bedtest.EcdsaKey(t, elliptic.P256()), time.Hour)
+	first, second := ca.Issue("a", bedtest.NewECDSAKey(t, elliptic.P256()), time.Hour), ca.Issue("b", bedtest.NewECDSAKey(t, elliptic.P256()), time.Hour)
 	sealed := func(c sender.SubscriptionChange) []byte {
-		got, err := b.Reg.Update(t.Context(), s.ID, c)
+		got, err := b.Registry.Update(t.Context(), s.ID, c)
 		require.NoError(t, err)
 		return got.Settings.SealedCertificate
 	}
@@ -83,9 +83,9 @@ func TestUpdateClientCertificate(t *testing.T) {
 	require.NotEqual(t, one, sealed(sender.SubscriptionChange{ClientCertificate: second}))
 
 	plain := "http://endpoint/"
-	_, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &plain})
+	_, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &plain})
 	require.ErrorIs(t, err, sender.ErrInvalid, "it would not be used")
-	_, err = b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{ClientCertificate: first, RemoveClientCertificate: true})
+	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{ClientCertificate: first, RemoveClientCertificate: true})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.Empty(t, sealed(sender.SubscriptionChange{RemoveClientCertificate: true}))
 
@@ -112,7 +112,7 @@ func TestTestEvent(t *testing.T) {
 	d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
 	s, secret := b.Subscribe("sub_a", "http://one/")
 	b.Subscribe("sub_a", "http://other/")
-	ref, err := b.Reg.SendTest(t.Context(), s.ID)
+	ref, err := b.Registry.SendTest(t.Context(), s.ID)
 	require.NoError(t, err)
 	_, err = d.RunOnce(t.Context())
 	require.NoError(t, err)
@@ -124,11 +124,11 @@ func TestTestEvent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{ref.ID, s.ID, sender.StatusDelivered}, []any{got.Event.ID, got.Subscription, got.Status})
 
-	require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
-	_, err = b.Reg.SendTest(t.Context(), s.ID)
+	require.NoError(t, b.Registry.Pause(t.Context(), s.ID))
+	_, err = b.Registry.SendTest(t.Context(), s.ID)
 	require.ErrorIs(t, err, sender.ErrStatus)
 	require.ErrorContains(t, err, "paused")
-	_, err = b.Reg.SendTest(t.Context(), "wsub_none")
+	_, err = b.Registry.SendTest(t.Context(), "wsub_none")
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
@@ -138,20 +138,20 @@ func TestHoldAndResume(t *testing.T) {
 		endpoint := sendertest.NewRoundTripper()
 		stop := b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}))
 		s, _ := b.Subscribe("sub_a", "http://one/")
-		require.NoError(t, b.Reg.Disable(t.Context(), s.ID, "it is being moved"))
-		got, err := b.Reg.Subscription(t.Context(), s.ID)
+		require.NoError(t, b.Registry.Disable(t.Context(), s.ID, "it is being moved"))
+		got, err := b.Registry.Subscription(t.Context(), s.ID)
 		require.NoError(t, err)
 		require.Equal(t, []any{sender.SubscriptionDisabled, "it is being moved"}, []any{got.Status, got.DisabledReason})
-		require.ErrorIs(t, b.Reg.Pause(t.Context(), s.ID), sender.ErrStatus)
-		require.ErrorIs(t, b.Reg.Disable(t.Context(), s.ID, ""), sender.ErrInvalid)
+		require.ErrorIs(t, b.Registry.Pause(t.Context(), s.ID), sender.ErrStatus)
+		require.ErrorIs(t, b.Registry.Disable(t.Context(), s.ID, ""), sender.ErrInvalid)
 
 		b.Publish("sub_a")
 		time.Sleep(time.Hour)
 		require.Equal(t, sender.StatusHeld, b.Delivery().Status)
 		require.Empty(t, endpoint.Requests())
-		err = b.Reg.Resume(t.Context(), s.ID, sender.Resume{None: true, Since: time.Now()})
+		err = b.Registry.Resume(t.Context(), s.ID, sender.Resume{None: true, Since: time.Now()})
 		require.ErrorIs(t, err, sender.ErrInvalid)
-		require.NoError(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{}))
+		require.NoError(t, b.Registry.Resume(t.Context(), s.ID, sender.Resume{}))
 		time.Sleep(time.Second)
 		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 		require.NoError(t, stop())
@@ -165,10 +165,10 @@ func TestDeleteSubscriber(t *testing.T) {
 	d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
 	s, secret := b.Subscribe("sub_a", "http://one/")
 	b.Publish("sub_a")
-	require.NoError(t, b.Reg.DeleteSubscriber(t.Context(), "sub_a"))
-	_, err := b.Pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: "sub_a"})
+	require.NoError(t, b.Registry.DeleteSubscriber(t.Context(), "sub_a"))
+	_, err := b.Publisher.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: "sub_a"})
 	require.ErrorIs(t, err, sender.ErrNotFound)
-	_, err = b.Pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}})
+	_, err = b.Publisher.Publish(t.Context(), sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}})
 	require.NoError(t, err)
 	_, err = d.RunOnce(t.Context())
 	require.NoError(t, err)
@@ -177,9 +177,9 @@ func TestDeleteSubscriber(t *testing.T) {
 	require.NoError(t, posts[0].Verify(secret))
 	_, err = d.RunOnce(t.Context()) // sweeps
 	require.NoError(t, err)
-	_, err = b.Reg.Subscription(t.Context(), s.ID)
+	_, err = b.Registry.Subscription(t.Context(), s.ID)
 	require.ErrorIs(t, err, sender.ErrNotFound)
-	_, err = b.Reg.Keyring(t.Context(), "sub_a")
+	_, err = b.Registry.Keyring(t.Context(), "sub_a")
 	require.True(t, errors.Is(err, sender.ErrNotFound), "its secrets are gone: %v", err)
 }
 
@@ -190,10 +190,10 @@ func TestSweptWhileBusy(t *testing.T) {
 		stop := b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
 		s, _ := b.Subscribe("sub_a", "http://leaves/")
 		b.Subscribe("sub_b", "http://stays/")
-		require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
+		require.NoError(t, b.Registry.Pause(t.Context(), s.ID))
 		b.Publish("sub_a")
 		time.Sleep(time.Second)
-		require.NoError(t, b.Reg.Unsubscribe(t.Context(), s.ID))
+		require.NoError(t, b.Registry.Unsubscribe(t.Context(), s.ID))
 		b.Store.Wake()
 		for range 2500 { // never idle for longer than the dispatcher rests
 			b.Publish("sub_b")

@@ -62,10 +62,10 @@ func TestPublishRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := event()
 			c.change(&e)
-			_, err := b.Pub.PublishMany(t.Context(), []sender.Event{event(), e})
+			_, err := b.Publisher.PublishMany(t.Context(), []sender.Event{event(), e})
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
-			ref, err := b.Pub.Publish(t.Context(), event())
+			ref, err := b.Publisher.Publish(t.Context(), event())
 			require.NoError(t, err)
 			require.Equal(t, int64(1), ref.Version, "nothing was written, not even the good event beside it")
 			b = bedtest.New(t)
@@ -74,7 +74,7 @@ func TestPublishRefuses(t *testing.T) {
 	}
 	bad := event()
 	bad.Type, bad.Object = "", sender.Object{}
-	_, err := b.Pub.Publish(t.Context(), bad)
+	_, err := b.Publisher.Publish(t.Context(), bad)
 	for _, part := range []string{"event type", "object type", "object id"} {
 		require.ErrorContains(t, err, part, "all problems at once")
 	}
@@ -85,7 +85,7 @@ func TestPublishVersions(t *testing.T) {
 	publish := func(version int64, key string) (sender.Ref, error) {
 		e := event()
 		e.Version, e.IdempotencyKey = version, key
-		return b.Pub.Publish(t.Context(), e)
+		return b.Publisher.Publish(t.Context(), e)
 	}
 	first, err := publish(0, "k")
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestPublishVersions(t *testing.T) {
 		e := event()
 		e.IdempotencyKey = "k"
 		change(&e)
-		_, err := b.Pub.Publish(t.Context(), e)
+		_, err := b.Publisher.Publish(t.Context(), e)
 		require.ErrorIs(t, err, sender.ErrIdempotencyKey, name)
 	}
 	next, err = publish(0, "")
@@ -126,7 +126,7 @@ func TestPublishVersions(t *testing.T) {
 	require.Equal(t, int64(12), next.Version, "none of them moved the version")
 	other := event()
 	other.IdempotencyKey, other.KeyScope = "k", "another caller"
-	ref, err := b.Pub.Publish(t.Context(), other)
+	ref, err := b.Publisher.Publish(t.Context(), other)
 	require.NoError(t, err)
 	require.False(t, ref.Duplicate, "scopes keep the keys of callers apart")
 }
@@ -136,14 +136,14 @@ func TestPublishTx(t *testing.T) {
 	endpoint := sendertest.NewRoundTripper()
 	b.Subscribe("sub_a", "http://endpoint/")
 	undo := errors.New("undo")
-	require.ErrorIs(t, b.Pub.InTx(t.Context(), func(tx *memory.Tx) error {
-		_, err := b.Pub.PublishTx(t.Context(), tx, event())
+	require.ErrorIs(t, b.Publisher.InTx(t.Context(), func(tx *memory.Tx) error {
+		_, err := b.Publisher.PublishTx(t.Context(), tx, event())
 		require.NoError(t, err)
 		return undo
 	}), undo)
 	var ref sender.Ref
-	require.NoError(t, b.Pub.InTx(t.Context(), func(tx *memory.Tx) (err error) {
-		ref, err = b.Pub.PublishTx(t.Context(), tx, event())
+	require.NoError(t, b.Publisher.InTx(t.Context(), func(tx *memory.Tx) (err error) {
+		ref, err = b.Publisher.PublishTx(t.Context(), tx, event())
 		return err
 	}))
 	_, err := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
@@ -153,7 +153,7 @@ func TestPublishTx(t *testing.T) {
 	require.Equal(t, ref.ID, posts[0].Header.Get("Webhook-Id"))
 	require.Equal(t, int64(1), ref.Version)
 
-	none, err := b.Pub.PublishMany(t.Context(), nil)
+	none, err := b.Publisher.PublishMany(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
@@ -166,15 +166,15 @@ func FuzzBodyIsWhatTheReceiverReads(f *testing.F) {
 	secret := signing.GenerateSecret()
 	f.Fuzz(func(t *testing.T, typ, objectType, objectID, data string, version int64) {
 		b := bedtest.New(t)
-		_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a", Secret: secret})
+		_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a", Secret: secret})
 		require.NoError(t, err)
-		_, err = b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
+		_, err = b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
 		require.NoError(t, err)
 		e := sender.Event{Type: typ, Object: sender.Object{Type: objectType, ID: objectID}, Version: version}
 		if data != "" {
 			e.Data = json.RawMessage(data)
 		}
-		ref, err := b.Pub.Publish(t.Context(), e)
+		ref, err := b.Publisher.Publish(t.Context(), e)
 		if err != nil {
 			require.ErrorIs(t, err, sender.ErrInvalidEvent)
 			return

@@ -15,7 +15,7 @@ import (
 
 func TestSubscribe(t *testing.T) {
 	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	strict, err := sender.NewRegistry(b.Store, b.Keys, nil)
 	require.NoError(t, err)
@@ -67,10 +67,10 @@ func TestSubscribe(t *testing.T) {
 // Where subscribers are inside, the services that hand out credentials stay closed.
 func TestSubscribeToMetadataService(t *testing.T) {
 	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	n := sender.NewSubscription{Subscriber: "sub_a", URL: "http://169.254.169.254/latest/meta-data/"}
-	_, err = b.Reg.Subscribe(t.Context(), n)
+	_, err = b.Registry.Subscribe(t.Context(), n)
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.ErrorContains(t, err, "no metadata service")
 	named := bedtest.Private
@@ -84,26 +84,26 @@ func TestSubscribeToMetadataService(t *testing.T) {
 func TestCreateSubscriber(t *testing.T) {
 	b := bedtest.New(t)
 	own := signing.GenerateSecret()
-	s, secret, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator, Secret: own})
+	s, secret, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator, Secret: own})
 	require.NoError(t, err)
 	require.Equal(t, own, secret)
-	got, err := b.Reg.Subscriber(t.Context(), sender.Operator)
+	got, err := b.Registry.Subscriber(t.Context(), sender.Operator)
 	require.NoError(t, err)
 	require.Equal(t, s, got)
-	_, _, err = b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator})
+	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: sender.Operator})
 	require.ErrorIs(t, err, sender.ErrExists)
-	_, _, err = b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "a b"})
+	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "a b"})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	public, err := signing.ParseSecret("whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=")
 	require.NoError(t, err)
-	_, _, err = b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{Secret: public})
+	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{Secret: public})
 	require.ErrorIs(t, err, sender.ErrInvalid, "a public key signs nothing")
-	made, generated, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	made, generated, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
 	require.NoError(t, err)
 	require.Regexp(t, "^sub_[0-9a-v]{26}$", made.ID)
 	require.NotEqual(t, own, generated)
 
-	keyring, err := b.Reg.Keyring(t.Context(), sender.Operator)
+	keyring, err := b.Registry.Keyring(t.Context(), sender.Operator)
 	require.NoError(t, err)
 	require.NotNil(t, keyring)
 	other, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), nil)

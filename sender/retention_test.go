@@ -62,19 +62,19 @@ func TestResumeReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
 		s, _ := b.Subscribe("sub_1", "https://endpoint.test/")
-		require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
+		require.NoError(t, b.Registry.Pause(t.Context(), s.ID))
 		b.Publish("sub_1")
 		_, err := b.Dispatcher(dispatch.Config{}).RunOnce(t.Context())
 		require.NoError(t, err)
 		time.Sleep(28*day - time.Second)
-		require.NoError(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{}))
-		require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
+		require.NoError(t, b.Registry.Resume(t.Context(), s.ID, sender.Resume{}))
+		require.NoError(t, b.Registry.Pause(t.Context(), s.ID))
 		time.Sleep(2 * time.Second)
 		var refused *sender.RetentionError
-		require.ErrorAs(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{}), &refused)
+		require.ErrorAs(t, b.Registry.Resume(t.Context(), s.ID, sender.Resume{}), &refused)
 		require.WithinDuration(t, time.Now().Add(-28*day), refused.NotBefore, time.Microsecond)
 		require.Equal(t, sender.StatusHeld, b.Delivery().Status)
-		require.NoError(t, b.Reg.Resume(t.Context(), s.ID, sender.Resume{Force: true}))
+		require.NoError(t, b.Registry.Resume(t.Context(), s.ID, sender.Resume{Force: true}))
 		require.Equal(t, sender.StatusPending, b.Delivery().Status)
 	})
 }
@@ -217,7 +217,7 @@ func TestDispatcherPrune(t *testing.T) {
 func TestRedact(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_1", "https://endpoint.test/")
-	require.NoError(t, b.Reg.Pause(t.Context(), s.ID))
+	require.NoError(t, b.Registry.Pause(t.Context(), s.ID))
 	const n = 250 // several batches
 	for range n {
 		b.PublishOn(sender.Object{Type: "thing", ID: "1"}, "sub_1")

@@ -23,11 +23,11 @@ func many(b *bedtest.Bed, n int) (secrets int) {
 	b.T.Helper()
 	for i := range n {
 		id := fmt.Sprintf("sub_%03d", i)
-		_, _, err := b.Reg.CreateSubscriber(b.T.Context(), sender.NewSubscriber{ID: id})
+		_, _, err := b.Registry.CreateSubscriber(b.T.Context(), sender.NewSubscriber{ID: id})
 		require.NoError(b.T, err)
 		secrets++
 		if i%5 == 0 {
-			_, _, err := b.Reg.RotateSecret(b.T.Context(), id, nil)
+			_, _, err := b.Registry.RotateSecret(b.T.Context(), id, nil)
 			require.NoError(b.T, err)
 			secrets++
 		}
@@ -70,17 +70,19 @@ func TestRewrap(t *testing.T) {
 	const n = 120
 	secrets := many(b, n)
 	versions := versions(b, n)
-	reg, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), nil)
+	reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), nil)
 	require.NoError(t, err)
 	rewrapped, err := reg.Rewrap(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, secrets, rewrapped)
 	require.Equal(t, []string{"2"}, sealingKeys(b))
-	opens(b, bedtest.KeysOf(t, "2"), n, versions)
+	opens(b, bedtest.NewKeys(t, "2"), n, versions)
 	rewrapped, err = reg.Rewrap(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, rewrapped)
 }
+
+var errAway = errors.New("the database is away")
 
 // interruptedStore fails at the nth secret that is sealed anew.
 type interruptedStore struct {
@@ -90,7 +92,7 @@ type interruptedStore struct {
 
 func (s *interruptedStore) RewrapTx(ctx context.Context, tx *memory.Tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
 	if s.left--; s.left < 0 {
-		return false, bedtest.ErrAway
+		return false, errAway
 	}
 	return s.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
 }
@@ -104,18 +106,18 @@ func TestRewrapInterrupted(t *testing.T) {
 		secrets := many(b, n)
 		versions := versions(b, n)
 		store := &interruptedStore{Store: b.Store, left: at}
-		reg, err := sender.NewRegistry(store, bedtest.KeysOf(t, "2", "1"), nil)
+		reg, err := sender.NewRegistry(store, bedtest.NewKeys(t, "2", "1"), nil)
 		require.NoError(t, err)
 		done, err := reg.Rewrap(t.Context())
-		require.ErrorIs(t, err, bedtest.ErrAway)
+		require.ErrorIs(t, err, errAway)
 		require.LessOrEqual(t, done, at)
 		require.Greater(t, done, at-100, "it works in small transactions")
-		opens(b, bedtest.KeysOf(t, "2", "1"), n, versions)
+		opens(b, bedtest.NewKeys(t, "2", "1"), n, versions)
 		store.left = secrets
 		rest, err := reg.Rewrap(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, secrets, done+rest)
-		opens(b, bedtest.KeysOf(t, "2"), n, versions)
+		opens(b, bedtest.NewKeys(t, "2"), n, versions)
 	}
 }
 
@@ -139,7 +141,7 @@ func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
 			sealedBy(fmt.Sprintf("sub_%03d", i), sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("another"), 5)[:32]})
 		}
 	}
-	reg, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), nil)
+	reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), nil)
 	require.NoError(t, err)
 	for _, left := range []int{secrets - 17, 0} {
 		done, err := reg.Rewrap(t.Context())
@@ -175,10 +177,10 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	many(b, n)
 	var fresh signing.Secret
 	store := &racing{Store: b.Store, rotate: func(tx *memory.Tx, subscriber string) (err error) {
-		fresh, err = b.Reg.RevokeSecretTx(t.Context(), tx, subscriber, signing.Secret{})
+		fresh, err = b.Registry.RevokeSecretTx(t.Context(), tx, subscriber, signing.Secret{})
 		return err
 	}}
-	reg, err := sender.NewRegistry(store, bedtest.KeysOf(t, "2", "1"), nil)
+	reg, err := sender.NewRegistry(store, bedtest.NewKeys(t, "2", "1"), nil)
 	require.NoError(t, err)
 	done, err := reg.Rewrap(t.Context())
 	require.NoError(t, err)

@@ -59,46 +59,46 @@ func TestSecretsOverTheWire(t *testing.T) {
 	signedBy(t, post("sub_a"), first)
 
 	began := time.Now()
-	second, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+	second, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	require.WithinRange(t, until, began.Add(24*time.Hour-time.Microsecond), time.Now().Add(24*time.Hour))
 	signedBy(t, post("sub_a"), second, first)
 
 	own := signing.GenerateSecret()
-	third, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour, Secret: own})
+	third, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour, Secret: own})
 	require.NoError(t, err)
 	require.Equal(t, own, third)
 	require.WithinRange(t, until, began.Add(time.Hour-time.Microsecond), time.Now().Add(time.Hour))
 	signedBy(t, post("sub_a"), third, second, first)
 
 	// As many as are ever signed with; one more would drop one that was promised.
-	fourth, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+	fourth, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	signedBy(t, post("sub_a"), fourth, third, second, first)
 	for _, overlap := range []time.Duration{0, 1} {
-		_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: overlap})
+		_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: overlap})
 		require.ErrorIs(t, err, sender.ErrInvalid)
 		require.ErrorContains(t, err, "retire the older ones, or replace all of them without an overlap")
 	}
 	signedBy(t, post("sub_a"), fourth, third, second, first)
 
-	require.NoError(t, b.Reg.RetireSecret(t.Context(), "sub_a"))
+	require.NoError(t, b.Registry.RetireSecret(t.Context(), "sub_a"))
 	signedBy(t, post("sub_a"), fourth)
-	require.NoError(t, b.Reg.RetireSecret(t.Context(), "sub_a"), "nothing is left to end")
+	require.NoError(t, b.Registry.RetireSecret(t.Context(), "sub_a"), "nothing is left to end")
 	signedBy(t, post("sub_a"), fourth)
 
-	fifth, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+	fifth, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	signedBy(t, post("sub_a"), fifth, fourth)
 	for range 2 {
-		_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+		_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 		require.NoError(t, err)
 	}
-	fresh, err := b.Reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+	fresh, err := b.Registry.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
 	require.NoError(t, err, "four are valid, and none is to stay so")
 	signedBy(t, post("sub_a"), fresh)
 	own = signing.GenerateSecret()
-	fresh, err = b.Reg.RevokeSecret(t.Context(), "sub_a", own)
+	fresh, err = b.Registry.RevokeSecret(t.Context(), "sub_a", own)
 	require.NoError(t, err)
 	require.Equal(t, own, fresh)
 	signedBy(t, post("sub_a"), fresh)
@@ -122,10 +122,10 @@ func TestOverlapEnds(t *testing.T) {
 			return posts[len(posts)-1]
 		}
 		began := time.Now()
-		second, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour})
+		second, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour})
 		require.NoError(t, err)
 		require.Equal(t, began.Add(time.Hour).UTC(), until)
-		third, until, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+		third, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 		require.NoError(t, err)
 		require.Equal(t, began.Add(24*time.Hour).UTC(), until)
 		time.Sleep(time.Hour)
@@ -171,9 +171,9 @@ func TestRotateUnderAnotherClock(t *testing.T) {
 
 func TestRotateRefuses(t *testing.T) {
 	b := bedtest.New(t)
-	_, secret, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, secret, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	second, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+	second, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	parse := func(text string) signing.Secret {
 		s, err := signing.ParseSecret(text)
@@ -197,22 +197,22 @@ func TestRotateRefuses(t *testing.T) {
 		{"the secret before", "sub_a", sender.Rotation{Secret: parse(secret.Reveal())}, sender.ErrInvalid, "has it already"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, err := b.Reg.RotateSecret(t.Context(), c.subscriber, &c.r)
+			_, _, err := b.Registry.RotateSecret(t.Context(), c.subscriber, &c.r)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
 			if c.r.Secret != (signing.Secret{}) {
 				require.NotContains(t, err.Error(), c.r.Secret.Reveal())
-				_, err = b.Reg.RevokeSecret(t.Context(), c.subscriber, c.r.Secret)
+				_, err = b.Registry.RevokeSecret(t.Context(), c.subscriber, c.r.Secret)
 				require.ErrorIs(t, err, c.is)
 			}
 			require.Equal(t, before, sealed(b, "sub_a"), "nothing was changed")
 		})
 	}
-	_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public})
+	_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public})
 	require.ErrorContains(t, err, "the overlap is -1ns")
 	require.ErrorContains(t, err, "sender: invalid secret", "all problems at once")
-	require.ErrorIs(t, b.Reg.RetireSecret(t.Context(), "sub_x"), sender.ErrNotFound)
-	_, err = b.Reg.RevokeSecret(t.Context(), "sub_x", signing.Secret{})
+	require.ErrorIs(t, b.Registry.RetireSecret(t.Context(), "sub_x"), sender.ErrNotFound)
+	_, err = b.Registry.RevokeSecret(t.Context(), "sub_x", signing.Secret{})
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
@@ -228,20 +228,20 @@ func sealed(b *bedtest.Bed, subscriber string) (k sender.SealedKeyring) {
 
 func TestSecretsInTheCallersTransaction(t *testing.T) {
 	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	_, _, err = b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+	_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	before := sealed(b, "sub_a")
 	failed := errors.New("the caller failed")
 	for name, change := range map[string]func(tx *memory.Tx) error{
 		"rotate": func(tx *memory.Tx) error {
-			_, _, err := b.Reg.RotateSecretTx(t.Context(), tx, "sub_a", nil)
+			_, _, err := b.Registry.RotateSecretTx(t.Context(), tx, "sub_a", nil)
 			return err
 		},
-		"retire": func(tx *memory.Tx) error { return b.Reg.RetireSecretTx(t.Context(), tx, "sub_a") },
+		"retire": func(tx *memory.Tx) error { return b.Registry.RetireSecretTx(t.Context(), tx, "sub_a") },
 		"revoke": func(tx *memory.Tx) error {
-			_, err := b.Reg.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
+			_, err := b.Registry.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
 			return err
 		},
 	} {
@@ -271,7 +271,7 @@ func (s *conflicting) SetSecretsTx(ctx context.Context, tx *memory.Tx, subscribe
 
 func TestSecretsChangedInBetween(t *testing.T) {
 	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	store := &conflicting{Store: b.Store}
 	reg, err := sender.NewRegistry(store, b.Keys, nil)
@@ -339,7 +339,7 @@ func TestRevokeUnderLoad(t *testing.T) {
 			b.Publish("sub_a")
 			time.Sleep(time.Millisecond)
 			if i%20 == 10 || i%20 == 13 || i%20 == 17 { // some while a keyring is being loaded
-				secret, err := b.Reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+				secret, err := b.Registry.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
 				require.NoError(t, err)
 				secrets = append(secrets, secret)
 				store.revoked.Add(1)
@@ -367,10 +367,10 @@ func TestNewestSecretIsTheOneThatSigns(t *testing.T) {
 	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t)
 	b.Subscribe("sub_a", ep.URL())
-	_, _, err := b.Reg.RotateSecret(t.Context(), "sub_a", nil)
+	_, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 
-	newest, err := b.Reg.NewestSecret(t.Context(), "sub_a")
+	newest, err := b.Registry.NewestSecret(t.Context(), "sub_a")
 	require.NoError(t, err)
 	b.Publish("sub_a")
 	_, err = b.Dispatcher(dispatch.Config{}).RunOnce(t.Context())
@@ -378,6 +378,6 @@ func TestNewestSecretIsTheOneThatSigns(t *testing.T) {
 	require.Len(t, ep.Requests(), 1)
 	require.NoError(t, ep.Requests()[0].Verify(newest, signing.TimestampBody{}))
 
-	_, err = b.Reg.NewestSecret(t.Context(), "sub_nobody")
+	_, err = b.Registry.NewestSecret(t.Context(), "sub_nobody")
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }

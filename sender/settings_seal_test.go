@@ -60,9 +60,9 @@ func TestHeadersAreSealed(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")
 	set := sender.Settings{Headers: map[string]string{"authorization": "Bearer hunter2", "X-Tenant": "hunter2", "X-Empty": ""}}
-	updated, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
+	updated, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
 	require.NoError(t, err)
-	read, err := b.Reg.Subscription(t.Context(), s.ID)
+	read, err := b.Registry.Subscription(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Equal(t, "Bearer hunter2", set.Headers["authorization"], "the caller's map is the caller's")
 	for _, got := range []sender.Settings{updated.Settings, read.Settings, stored(b, s.ID)} {
@@ -74,7 +74,7 @@ func TestHeadersAreSealed(t *testing.T) {
 	}
 	require.Equal(t, "Bearer hunter2", posted(b, b.Keys, "Authorization"))
 
-	other, err := b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: set})
+	other, err := b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: set})
 	require.NoError(t, err)
 	require.NotEqual(t, other.Settings.Headers["X-Tenant"], read.Settings.Headers["X-Tenant"], "nobody sees that they are equal")
 }
@@ -84,26 +84,26 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")
 	set := sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}}
-	first, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
+	first, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &set})
 	require.NoError(t, err)
 
 	change := first.Settings
 	change.Headers = maps.Clone(change.Headers)
 	change.Headers["X-New"], change.MaxInFlight = "new", 3
-	second, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &change})
+	second, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &change})
 	require.NoError(t, err)
 	require.Equal(t, first.Settings.Headers["Authorization"], second.Settings.Headers["Authorization"])
 	require.Equal(t, "Bearer hunter2", posted(b, b.Keys, "Authorization"))
 	require.Equal(t, "new", posted(b, b.Keys, "X-New"))
 
 	// What was read before it was sealed anew is still its own.
-	renewing, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
+	renewing, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	_, err = renewing.Rewrap(t.Context())
 	require.NoError(t, err)
 	_, err = renewing.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &first.Settings})
 	require.NoError(t, err)
-	require.Equal(t, "Bearer hunter2", posted(b, bedtest.KeysOf(t, "2", "1"), "Authorization"))
+	require.Equal(t, "Bearer hunter2", posted(b, bedtest.NewKeys(t, "2", "1"), "Authorization"))
 
 	for name, headers := range map[string]map[string]string{
 		"another header":  {"X-Other": first.Settings.Headers["Authorization"]},
@@ -124,7 +124,7 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")
-	subscribed, err := b.Reg.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: map[string]string{"Authorization": "a", "X-B": "b"}}})
+	subscribed, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: map[string]string{"Authorization": "a", "X-B": "b"}}})
 	require.NoError(t, err)
 	sealed := subscribed.Settings.Headers
 	for name, headers := range map[string]map[string]string{
@@ -137,11 +137,11 @@ func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 	}
 
 	overwrite(b, s.ID, subscribed.Settings)
-	rotated, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
+	rotated, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	_, _, err = rotated.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
-	lost, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2"), &sender.RegistryConfig{Network: bedtest.Private})
+	lost, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	description := "new"
 	after, err := lost.Update(t.Context(), s.ID, sender.SubscriptionChange{Description: &description})
@@ -159,7 +159,7 @@ func TestRewrapSealsHeaders(t *testing.T) {
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")
 	overwrite(b, s.ID, sender.Settings{Headers: map[string]string{"Authorization": "Bearer hunter2"}, MaxInFlight: 3})
 	require.Equal(t, "Bearer hunter2", posted(b, b.Keys, "Authorization"))
-	for _, keys := range []*sender.Keys{b.Keys, bedtest.KeysOf(t, "2", "1")} {
+	for _, keys := range []*sender.Keys{b.Keys, bedtest.NewKeys(t, "2", "1")} {
 		before := stored(b, s.ID)
 		reg, err := sender.NewRegistry(b.Store, keys, &sender.RegistryConfig{Network: bedtest.Private})
 		require.NoError(t, err)
@@ -175,5 +175,5 @@ func TestRewrapSealsHeaders(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, n)
 	}
-	require.Equal(t, "Bearer hunter2", posted(b, bedtest.KeysOf(t, "2"), "Authorization"), "the first key can be done without")
+	require.Equal(t, "Bearer hunter2", posted(b, bedtest.NewKeys(t, "2"), "Authorization"), "the first key can be done without")
 }

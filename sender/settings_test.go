@@ -40,7 +40,7 @@ func TestSettingsAreStoredInOneForm(t *testing.T) {
 		})
 		require.ErrorIs(t, err, sender.ErrInvalid)
 	}
-	_, err = b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: sender.Settings{Timeout: 11 * time.Second}})
+	_, err = b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: sender.Settings{Timeout: 11 * time.Second}})
 	require.ErrorIs(t, err, sender.ErrInvalid, "the default is 10 s")
 
 	_, err = sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{MaxTimeout: 31 * time.Second, Proxies: []string{"a b", ""}})
@@ -56,7 +56,7 @@ func TestOwnHeaders(t *testing.T) {
 	ep := sendertest.NewEndpoint(t)
 	_, secret := b.Subscribe("sub_a", ep.URL())
 	ref := b.Publish("sub_a")
-	_, err := b.SettledDispatcher(&sender.Settings{Headers: map[string]string{
+	_, err := b.DispatcherWith(sender.Settings{Headers: map[string]string{
 		"Authorization": "Bearer hunter2", "x-lower": "1", "Cookie": "a=b",
 		"Content-Type": "text/plain", "User-Agent": "theirs", "Webhook-Attempt": "9", "webhook-id": "theirs", "Webhook-Anything": "theirs",
 		"Idempotency-Key": "k", "X-Idempotency-Key": "k", "Content-Length": "1", "Transfer-Encoding": "chunked", "Connection": "close",
@@ -83,7 +83,7 @@ func TestOwnTimeoutIsTheShorterOne(t *testing.T) {
 			b := bedtest.New(t)
 			b.Subscribe("sub_a", "http://endpoint/")
 			b.Publish("sub_a")
-			_, err := b.SettledDispatcher(&sender.Settings{Timeout: own}, dispatch.Config{
+			_, err := b.DispatcherWith(sender.Settings{Timeout: own}, dispatch.Config{
 				Timeout: 5 * time.Second, UnguardedTransport: sendertest.NewRoundTripper(sendertest.Hang()),
 			}).RunOnce(t.Context())
 			require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestMaxInFlight(t *testing.T) {
 			defer count(-1)
 			time.Sleep(10 * time.Millisecond)
 		}))
-		stats, err := b.SettledDispatcher(&sender.Settings{MaxInFlight: 3}, dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
+		stats, err := b.DispatcherWith(sender.Settings{MaxInFlight: 3}, dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 40, stats.Delivered)
 		require.Equal(t, 3, most)

@@ -71,14 +71,14 @@ func TestChallengeAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bedtest.New(t)
-			_, secret, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+			_, secret, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 			require.NoError(t, err)
 			ep := sendertest.NewEndpoint(t, step)
 			s, err := challenged(b, &challenge.Config{UserAgent: "me"}).Subscribe(t.Context(), sender.NewSubscription{
 				Subscriber: "sub_a", URL: ep.URL() + "/hook", Settings: sender.Settings{Headers: map[string]string{"X-Api-Key": "k"}},
 			})
 			require.NoError(t, err)
-			_, err = b.Reg.Subscription(t.Context(), s.ID)
+			_, err = b.Registry.Subscription(t.Context(), s.ID)
 			require.NoError(t, err)
 
 			require.Len(t, ep.Requests(), 1)
@@ -121,7 +121,7 @@ func TestChallengeNotAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := bedtest.New(t)
-			_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+			_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 			require.NoError(t, err)
 			ep := sendertest.NewEndpoint(t, c.step)
 			_, err = challenged(b, &challenge.Config{Timeout: 300 * time.Millisecond}).Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: ep.URL()})
@@ -134,7 +134,7 @@ func TestChallengeNotAnswered(t *testing.T) {
 			require.Contains(t, err.Error(), failed.Text)
 			require.NotContains(t, err.Error(), "127.0.0.1")
 			require.Len(t, ep.Requests(), 1)
-			list, err := b.Reg.Subscriptions(t.Context(), "", "", 0)
+			list, err := b.Registry.Subscriptions(t.Context(), "", "", 0)
 			require.NoError(t, err)
 			require.Empty(t, list)
 		})
@@ -158,7 +158,7 @@ func TestChallengeBlocked(t *testing.T) {
 	// A name that leads inside, which only the dial can tell.
 	proxy := bedtest.NewConnectProxy(t, nil)
 	challenger, err := challenge.New(&challenge.Config{
-		Network: sender.Network{AllowPrivateNetworks: true, Deny: loopback}, Proxies: map[string]*url.URL{"eu": proxy.Url(t)},
+		Network: sender.Network{AllowPrivateNetworks: true, Deny: loopback}, Proxies: map[string]*url.URL{"eu": proxy.URL(t)},
 	})
 	require.NoError(t, err)
 	for _, s := range []sender.Settings{{}, {Proxy: "eu"}} {
@@ -204,7 +204,7 @@ func TestChallengeWithClientCertificate(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	srv := bedtest.NewCertServer(t, a)
 	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	challenger, err := challenge.New(&challenge.Config{Network: bedtest.Private})
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestChallengeComesAfterChecksAndBeforeTheTransaction(t *testing.T) {
 		// The memory store has one transaction at a time.
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 		defer cancel()
-		_, err := b.Reg.Subscriber(ctx, "sub_a")
+		_, err := b.Registry.Subscriber(ctx, "sub_a")
 		return nil, errors.Join(errors.New("not reachable"), err)
 	})
 	reg := challenged(b, &challenge.Config{UnguardedTransport: endpoint})

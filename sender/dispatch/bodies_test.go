@@ -44,7 +44,7 @@ func (s *blindStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (disp
 func (s *blindStore) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {
 	s.calls.Add(1)
 	if s.fail.Add(-1) >= 0 {
-		return nil, bedtest.ErrAway
+		return nil, errAway
 	}
 	all, err := s.Store.Payloads(ctx, events)
 	for no := range all {
@@ -144,7 +144,7 @@ func TestBodiesAreBounded(t *testing.T) {
 						event.Subscriber = ""
 					}
 					if !c.everyone || i == 0 {
-						_, err := b.Pub.Publish(t.Context(), event)
+						_, err := b.Publisher.Publish(t.Context(), event)
 						require.NoError(t, err)
 					}
 				}

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,8 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
+var errAway = errors.New("the database is away")
+
 // brokenStore fails as told.
 type brokenStore struct {
 	dispatch.Store
@@ -25,7 +28,7 @@ type brokenStore struct {
 
 func (s *brokenStore) Check(ctx context.Context) error {
 	if s.failChecks.Add(-1) >= 0 {
-		return bedtest.ErrAway
+		return errAway
 	}
 	return s.Store.Check(ctx)
 }
@@ -37,7 +40,7 @@ func (s *brokenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dis
 				return dispatch.Claims{}, err
 			}
 		}
-		return dispatch.Claims{}, bedtest.ErrAway
+		return dispatch.Claims{}, errAway
 	}
 	return s.Store.RecordAndClaim(ctx, b)
 }
@@ -75,7 +78,7 @@ func TestDatabaseAwayAtTheStart(t *testing.T) {
 		store.failChecks.Store(1)
 		d := b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()})
 		_, err := d.RunOnce(t.Context())
-		require.ErrorIs(t, err, bedtest.ErrAway, "one that is to do what is due now does not wait")
+		require.ErrorIs(t, err, errAway, "one that is to do what is due now does not wait")
 
 		store.failChecks.Store(10)
 		stop := b.Start(d)

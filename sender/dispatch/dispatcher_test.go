@@ -30,7 +30,7 @@ func TestDeliverOverTheWire(t *testing.T) {
 	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t)
 	sub, secret := b.Subscribe("sub_a", ep.URL()+"/hooks?x=1")
-	ref, err := b.Pub.Publish(t.Context(), sender.Event{
+	ref, err := b.Publisher.Publish(t.Context(), sender.Event{
 		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: `a"<é>`}, Data: json.RawMessage(`{"n": 1.0}`),
 		OccurredAt: time.Date(2026, 1, 2, 3, 4, 5, 600, time.FixedZone("", 3600)),
 	})

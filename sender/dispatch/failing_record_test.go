@@ -28,7 +28,7 @@ type failingStore struct {
 func (s *failingStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
 	if len(b.Results) > 0 && s.failures.Add(-1) >= 0 {
 		s.failed.Add(1)
-		return dispatch.Claims{}, bedtest.ErrAway
+		return dispatch.Claims{}, errAway
 	}
 	return s.Store.RecordAndClaim(ctx, b)
 }

@@ -33,7 +33,7 @@ func (s *failingRelease) Release(ctx context.Context, rs []dispatch.Release) err
 			return err
 		}
 	}
-	return bedtest.ErrAway
+	return errAway
 }
 
 // What a dispatcher that stops has not begun is given back, although the database failed

@@ -123,7 +123,7 @@ func TestFirstAttemptsAreSpread(t *testing.T) {
 				b.Subscribe(to, "http://other/")
 				events = append(events, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: to}, Subscriber: to})
 			}
-			_, err := b.Pub.PublishMany(t.Context(), events)
+			_, err := b.Publisher.PublishMany(t.Context(), events)
 			require.NoError(t, err)
 			time.Sleep(100 * time.Millisecond)
 			require.Len(t, world.came["other"], 32, "all have begun soon")

@@ -114,7 +114,7 @@ func (r *keepAliveRace) phase(subscriptions, rounds int, closes time.Duration) {
 	for i := range subscriptions {
 		publishing.Go(func() {
 			for range rounds {
-				ref, err := r.bed.Pub.Publish(r.t.Context(), sender.Event{
+				ref, err := r.bed.Publisher.Publish(r.t.Context(), sender.Event{
 					Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: fmt.Sprintf("sub_%d", i),
 				})
 				if err != nil {

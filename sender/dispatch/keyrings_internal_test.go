@@ -181,14 +181,14 @@ func TestKeyringsForgetTheOldest(t *testing.T) {
 }
 
 func TestUnsent(t *testing.T) {
-	u := unsent{told: map[int64]time.Time{}}
-	require.True(t, u.tell(1, noon))
-	require.False(t, u.tell(1, noon.Add(secretPause-1)))
-	require.True(t, u.tell(2, noon.Add(time.Second)))
-	require.True(t, u.tell(1, noon.Add(secretPause)))
+	u := unsentLog{logged: map[int64]time.Time{}}
+	require.True(t, u.due(1, noon))
+	require.False(t, u.due(1, noon.Add(secretPause-1)))
+	require.True(t, u.due(2, noon.Add(time.Second)))
+	require.True(t, u.due(1, noon.Add(secretPause)))
 	for i := range int64(3 * maxUnsent) {
-		u.tell(i, noon.Add(time.Hour))
-		require.LessOrEqual(t, len(u.told), maxUnsent)
+		u.due(i, noon.Add(time.Hour))
+		require.LessOrEqual(t, len(u.logged), maxUnsent)
 	}
 }
 

@@ -76,10 +76,10 @@ func TestNoticesAreEventsAndDoNotBreed(t *testing.T) {
 		b := bedtest.New(t)
 		b.Subscribe("sub_a", "http://dead/")
 		asks := func(subscriber, url string) {
-			if _, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: subscriber}); err != nil {
+			if _, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: subscriber}); err != nil {
 				require.ErrorIs(t, err, sender.ErrExists)
 			}
-			_, err := b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url, EventTypes: []string{"delivery.*", "subscription.*"}})
+			_, err := b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url, EventTypes: []string{"delivery.*", "subscription.*"}})
 			require.NoError(t, err)
 		}
 		asks("sub_a", "http://owner/")

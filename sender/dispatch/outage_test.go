@@ -140,7 +140,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		for i := range events {
 			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprint(i)}, Subscriber: fmt.Sprintf("sub_%d", i%subscribers)}
 		}
-		_, err := b.Pub.PublishMany(t.Context(), events)
+		_, err := b.Publisher.PublishMany(t.Context(), events)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		unlock = look()

@@ -152,7 +152,7 @@ func TestMaxDelay(t *testing.T) {
 func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
 	paced(t, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(sendertest.Delay(3*time.Millisecond, sendertest.Status(200)))}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
 		sub, _ := b.Subscribe("sub_a", "http://endpoint/")
-		_, err := b.Reg.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &sender.Settings{MaxInFlight: 1}})
+		_, err := b.Registry.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &sender.Settings{MaxInFlight: 1}})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
 		s.begin()

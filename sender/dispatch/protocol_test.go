@@ -99,13 +99,12 @@ func (s *protocolServer) requests() []string {
 // test's own is trusted.
 func protocolBed(t *testing.T, a *bedtest.Authority, srv *protocolServer, proxy *bedtest.ConnectProxy, timeout time.Duration) (publish func() sender.Attempt, d *dispatch.Dispatcher) {
 	b := bedtest.New(t)
-	b.SubscribeWith("sub_a", bedtest.AtLocalhost(srv.URL), a.Client("alice"))
-	var settings *sender.Settings
-	cfg := dispatch.Config{Timeout: timeout}
+	subscribeWithCertificate(b, "sub_a", bedtest.AtLocalhost(srv.URL), a.Client("alice"))
 	if proxy != nil {
-		settings, cfg.Proxies = &sender.Settings{Proxy: "eu"}, map[string]*url.URL{"eu": proxy.Url(t)}
+		d = b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{Timeout: timeout, Proxies: map[string]*url.URL{"eu": proxy.URL(t)}})
+	} else {
+		d = b.Dispatcher(dispatch.Config{Timeout: timeout})
 	}
-	d = b.SettledDispatcher(settings, cfg)
 	d.Trust(a.Pool)
 	t.Cleanup(func() { d.CloseIdle() })
 	return func() sender.Attempt {
@@ -274,7 +273,7 @@ func TestServerThatClosesKeptConnections(t *testing.T) {
 			require.Equal(t, sender.ClassReset, one.Attempts[0].Class)
 			require.Equal(t, "the server closed a connection that was kept from an earlier attempt", one.Attempts[0].Error)
 			require.InDelta(t, time.Second, one.NextAttemptAt.Sub(now), float64(250*time.Millisecond))
-			healthy, err := b.Reg.Subscription(t.Context(), sub.ID)
+			healthy, err := b.Registry.Subscription(t.Context(), sub.ID)
 			require.NoError(t, err)
 			require.Zero(t, healthy.Health.Streak)
 
@@ -289,7 +288,7 @@ func TestServerThatClosesKeptConnections(t *testing.T) {
 			}
 			require.Equal(t, sender.ClassReset, two.Attempts[1].Class)
 			require.Greater(t, two.NextAttemptAt.Sub(now), 40*time.Second, "the first delay of the schedule")
-			charged, err := b.Reg.Subscription(t.Context(), sub.ID)
+			charged, err := b.Registry.Subscription(t.Context(), sub.ID)
 			require.NoError(t, err)
 			require.Equal(t, 1, charged.Health.Streak)
 		})

@@ -88,7 +88,7 @@ func TestSilenceThroughProxy(t *testing.T) {
 				var recorded bedtest.Noted[dispatch.Recorded]
 				cfg := proxied("eu")
 				cfg.Hooks.Recorded = func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }
-				d := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, cfg)
+				d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, cfg)
 				var proxy far
 				defer proxy.serving.Wait()
 				d.Connect("eu", proxy.dial)
@@ -142,7 +142,7 @@ func TestProxyIsAskedOnce(t *testing.T) {
 			b.Subscribe(fmt.Sprintf("sub_%d", i), "http://127.0.0.1:9/")
 			b.Publish(fmt.Sprintf("sub_%d", i))
 		}
-		d := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, cfg)
+		d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, cfg)
 		var proxy far
 		defer proxy.serving.Wait()
 		d.Connect("eu", proxy.dial)
@@ -239,7 +239,7 @@ func TestFailingProxyIsTold(t *testing.T) {
 		subs, _, err := b.History.Subscriptions(t.Context(), sender.SubscriptionQuery{})
 		require.NoError(t, err)
 		for _, s := range subs { // nothing is sent through it any more
-			require.NoError(t, b.Reg.Unsubscribe(t.Context(), s.ID))
+			require.NoError(t, b.Registry.Unsubscribe(t.Context(), s.ID))
 		}
 		time.Sleep(16 * time.Minute)
 		require.Len(t, up.List(), 3, "it is not believed for ever")

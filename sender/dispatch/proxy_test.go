@@ -46,7 +46,7 @@ func TestPostThroughProxy(t *testing.T) {
 			b := bedtest.New(t)
 			_, secret := b.Subscribe("sub_plain", bedtest.AtLocalhost(plain.URL()))
 			b.Subscribe("sub_secure", bedtest.AtLocalhost(secure.URL))
-			d := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, dispatch.Config{Proxies: map[string]*url.URL{"eu": proxy.Url(t)}})
+			d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{Proxies: map[string]*url.URL{"eu": proxy.URL(t)}})
 			d.Trust(a.Pool)
 			defer d.CloseIdle()
 			const posts = 10
@@ -84,8 +84,8 @@ func TestGuardThroughProxy(t *testing.T) {
 		b := bedtest.New(t)
 		b.Subscribe("sub_a", to)
 		b.Publish("sub_a")
-		d, err := dispatch.New(bedtest.Settled{Store: b.Store, T: t, Given: &sender.Settings{Proxy: "eu"}}, b.Keys, &dispatch.Config{
-			Proxies: map[string]*url.URL{"eu": proxy.Url(t)}, // itself on loopback
+		d, err := dispatch.New(b.StoreWith(sender.Settings{Proxy: "eu"}), b.Keys, &dispatch.Config{
+			Proxies: map[string]*url.URL{"eu": proxy.URL(t)}, // itself on loopback
 		})
 		require.NoError(t, err)
 		_, err = d.RunOnce(t.Context())
@@ -149,7 +149,7 @@ func TestProxyThatFails(t *testing.T) {
 			b.Subscribe("sub_a", "http://127.0.0.1:9/")
 			b.Publish("sub_a")
 			var recorded bedtest.Noted[dispatch.Recorded]
-			_, err := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, dispatch.Config{
+			_, err := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{
 				Timeout: 400 * time.Millisecond, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}},
 				Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
 			}).RunOnce(t.Context())
@@ -173,13 +173,13 @@ func TestProxyThatCannotBeFound(t *testing.T) {
 	secure := bedtest.NewConnectProxy(t, &certificate)
 	for says, u := range map[string]*url.URL{
 		"the proxy cannot be reached":             {Scheme: "http", Host: "proxy.example.com:3128"},
-		"the TLS handshake with the proxy failed": secure.Url(t),
+		"the TLS handshake with the proxy failed": secure.URL(t),
 	} {
 		b := bedtest.New(t)
 		b.Subscribe("sub_a", "http://127.0.0.1:9/")
 		b.Publish("sub_a")
 		var recorded bedtest.Noted[dispatch.Recorded]
-		d := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, dispatch.Config{
+		d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{
 			Proxies: map[string]*url.URL{"eu": u}, Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
 		})
 		d.Dial((&ssrftest.Zone{Answers: map[string][][]netip.Addr{"localhost": {ssrftest.Addresses("127.0.0.1")}}}).Resolver(), func(string) error { return nil })
@@ -226,7 +226,7 @@ func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 			b.Subscribe("sub_a", "http://host.example.com/")
 			b.Publish("sub_a")
 			var recorded bedtest.Noted[dispatch.Recorded]
-			d := b.SettledDispatcher(&sender.Settings{Proxy: "eu"}, dispatch.Config{
+			d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{
 				Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}, Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
 			})
 			zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {ssrftest.Addresses("11.0.0.1", "11.0.0.2")}}}
@@ -246,7 +246,7 @@ func TestUnsentRatherThanWithout(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	b := bedtest.New(t)
 	b.Subscribe("sub_other", "https://endpoint/")
-	other, err := b.Reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_other", URL: "https://endpoint/", ClientCertificate: a.Client("other")})
+	other, err := b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_other", URL: "https://endpoint/", ClientCertificate: a.Client("other")})
 	require.NoError(t, err)
 	never := bedtest.TransportFunc(func(*http.Request) (*http.Response, error) {
 		t.Error("it was posted")
@@ -272,7 +272,7 @@ func TestUnsentRatherThanWithout(t *testing.T) {
 			b.Subscribe("sub_a", c.url)
 			b.Publish("sub_a")
 			c.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			stats, err := b.SettledDispatcher(&c.settings, c.cfg).RunOnce(t.Context())
+			stats, err := b.DispatcherWith(c.settings, c.cfg).RunOnce(t.Context())
 			require.NoError(t, err)
 			require.Zero(t, stats.Attempted)
 			d := b.Delivery()

@@ -75,7 +75,7 @@ func TestBacklogIsRampedUpAfterAnOutage(t *testing.T) {
 			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: strconv.Itoa(i)}, Subscriber: "sub_a"}
 		}
 		for range backlog / len(events) {
-			_, err := b.Pub.PublishMany(t.Context(), events)
+			_, err := b.Publisher.PublishMany(t.Context(), events)
 			require.NoError(t, err)
 		}
 		for range 3 {

@@ -28,7 +28,7 @@ func TestKeysLost(t *testing.T) {
 		endpoint := sendertest.NewRoundTripper()
 		b.Subscribe("sub_a", "http://endpoint/")
 		b.Publish("sub_a")
-		b.Keys = bedtest.KeysOf(t, "2")
+		b.Keys = bedtest.NewKeys(t, "2")
 		lost := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
 		_, once := lost.RunOnce(t.Context())
 		reg, err := sender.NewRegistry(b.Store, b.Keys, nil)
@@ -43,7 +43,7 @@ func TestKeysLost(t *testing.T) {
 		require.Equal(t, 1, expanded.Deliveries, "nothing had been done")
 
 		// Given back, beside the new one.
-		b.Keys = bedtest.KeysOf(t, "2", "1")
+		b.Keys = bedtest.NewKeys(t, "2", "1")
 		_, err = b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
@@ -93,7 +93,7 @@ func TestSecretThatCannotBeOpened(t *testing.T) {
 		synctest.Wait()
 
 		// While it runs, another process registers with a key that it has not.
-		elsewhere, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2"), &sender.RegistryConfig{Network: bedtest.Private})
+		elsewhere, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), &sender.RegistryConfig{Network: bedtest.Private})
 		require.NoError(t, err)
 		for _, id := range []string{"sub_locked", "sub_revoked"} {
 			_, _, err := elsewhere.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: id})
@@ -125,7 +125,7 @@ func TestSecretThatCannotBeOpened(t *testing.T) {
 		require.Contains(t, log.String(), `was sealed with the key \"2\"`)
 
 		// A new secret helps, without a restart.
-		_, err = b.Reg.RevokeSecret(t.Context(), "sub_revoked", signing.Secret{})
+		_, err = b.Registry.RevokeSecret(t.Context(), "sub_revoked", signing.Secret{})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		require.Equal(t, 50, to("/sub_revoked"))
@@ -146,7 +146,7 @@ func TestSecretThatCannotBeOpened(t *testing.T) {
 		}
 		require.Equal(t, 50, waiting)
 
-		b.Keys = bedtest.KeysOf(t, "1", "2")
+		b.Keys = bedtest.NewKeys(t, "1", "2")
 		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}))
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, 50, to("/sub_locked"), "the key was given back")
@@ -211,9 +211,9 @@ func TestReadOfASecretHangs(t *testing.T) {
 // be replaced.
 func TestChangesOfASecretThatCannotBeOpened(t *testing.T) {
 	b := bedtest.New(t)
-	_, _, err := b.Reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	reg, err := sender.NewRegistry(b.Store, bedtest.KeysOf(t, "2"), nil)
+	reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), nil)
 	require.NoError(t, err)
 	_, _, err = reg.RotateSecret(t.Context(), "sub_a", nil)
 	require.ErrorIs(t, err, sender.ErrSealed)

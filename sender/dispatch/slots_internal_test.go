@@ -273,14 +273,14 @@ func TestSlotsParole(t *testing.T) {
 		require.Equal(t, sender.LaneProven, prove())
 		fall()
 		for range ages {
-			require.Equal(t, sender.LaneProbation, prove(), "parole of %d", ages)
+			require.Equal(t, sender.LaneProbation, prove(), "probation of %d", ages)
 			require.Contains(t, s.claim().SubscriptionRoom, int64(1))
 			require.Equal(t, 0, s.lane[sender.LaneProven].held)
 			s.trim()
 		}
 	}
 	require.Equal(t, sender.LaneProven, prove())
-	for range paroleMost + paroleSoon + 1 {
+	for range probationMost + probationSoon + 1 {
 		require.Equal(t, sender.LaneProven, prove())
 		s.trim()
 	}
@@ -393,7 +393,7 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 		for l := range s.lane {
 			require.Empty(t, s.lane[l].by)
 		}
-		for range paroleMost + paroleSoon + 2 {
+		for range probationMost + probationSoon + 2 {
 			s.trim()
 		}
 		require.Empty(t, s.subs, "nothing is remembered of those with nothing to do")

@@ -133,7 +133,7 @@ func TestStoredHeadersInjectNothing(t *testing.T) {
 		ep := sendertest.NewEndpoint(t)
 		b := bedtest.New(t)
 		_, secret := b.Subscribe("sub_a", ep.URL()+"/")
-		d := b.SettledDispatcher(&sender.Settings{Headers: map[string]string{name: value}}, dispatch.Config{})
+		d := b.DispatcherWith(sender.Settings{Headers: map[string]string{name: value}}, dispatch.Config{})
 		b.Publish("sub_a")
 		stats, err := d.RunOnce(t.Context())
 		require.NoError(t, err, name)

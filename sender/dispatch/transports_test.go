@@ -18,14 +18,31 @@ import (
 	"github.com/surehook/surehook/sender/internal/bedtest"
 )
 
+// subscribeWithCertificate makes a subscriber and a subscription.
+func subscribeWithCertificate(b *bedtest.Bed, subscriber, url string, c *sender.ClientCertificate) {
+	b.T.Helper()
+	_, _, err := b.Registry.CreateSubscriber(b.T.Context(), sender.NewSubscriber{ID: subscriber})
+	require.NoError(b.T, err)
+	_, err = b.Registry.Subscribe(b.T.Context(), sender.NewSubscription{Subscriber: subscriber, URL: url, ClientCertificate: c})
+	require.NoError(b.T, err)
+}
+
+// until waits for other goroutines, which are about to do something.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+		require.True(t, time.Now().Before(deadline), what)
+	}
+}
+
 func TestPostWithClientCertificate(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	srv := bedtest.NewCertServer(t, a)
 	b := bedtest.New(t)
-	b.SubscribeWith("sub_a", bedtest.AtLocalhost(srv.URL), a.Client("alice"))
-	b.SubscribeWith("sub_b", bedtest.AtLocalhost(srv.URL), a.Client("bob"))
-	b.SubscribeWith("sub_stranger", bedtest.AtLocalhost(srv.URL), bedtest.NewAuthority(t).Client("stranger"))
-	d := b.SettledDispatcher(nil, dispatch.Config{})
+	subscribeWithCertificate(b, "sub_a", bedtest.AtLocalhost(srv.URL), a.Client("alice"))
+	subscribeWithCertificate(b, "sub_b", bedtest.AtLocalhost(srv.URL), a.Client("bob"))
+	subscribeWithCertificate(b, "sub_stranger", bedtest.AtLocalhost(srv.URL), bedtest.NewAuthority(t).Client("stranger"))
+	d := b.Dispatcher(dispatch.Config{})
 	d.Trust(a.Pool)
 	defer d.CloseIdle()
 	const posts = 20
@@ -57,9 +74,9 @@ func TestTransportsAreBounded(t *testing.T) {
 	b := bedtest.New(t)
 	const subscriptions, kept = 7, 2
 	for i := range subscriptions {
-		b.SubscribeWith(fmt.Sprintf("sub_%d", i), bedtest.AtLocalhost(srv.URL), a.Client(fmt.Sprint(i)))
+		subscribeWithCertificate(b, fmt.Sprintf("sub_%d", i), bedtest.AtLocalhost(srv.URL), a.Client(fmt.Sprint(i)))
 	}
-	d := b.SettledDispatcher(nil, dispatch.Config{})
+	d := b.Dispatcher(dispatch.Config{})
 	d.Trust(a.Pool)
 	d.KeepTransports(kept)
 	runtime.GC()
@@ -70,7 +87,7 @@ func TestTransportsAreBounded(t *testing.T) {
 		_, err := d.RunOnce(t.Context())
 		require.NoError(t, err)
 	}
-	bedtest.Until(t, "evicted transports keep connections open", func() bool { open, _, _ := srv.Count(); return open <= kept })
+	until(t, "evicted transports keep connections open", func() bool { open, _, _ := srv.Count(); return open <= kept })
 	// All at once: transports are evicted while attempts are under way on them.
 	srv.Hold = make(chan struct{})
 	for i := range subscriptions {
@@ -82,13 +99,13 @@ func TestTransportsAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		ran <- stats
 	}()
-	bedtest.Until(t, "all are under way", func() bool { _, _, names := srv.Count(); return len(names) == 2*subscriptions })
+	until(t, "all are under way", func() bool { _, _, names := srv.Count(); return len(names) == 2*subscriptions })
 	close(srv.Hold)
 	require.Equal(t, subscriptions, (<-ran).Delivered, "what is under way on an evicted one ends well")
-	bedtest.Until(t, "evicted transports keep connections open", func() bool { open, _, _ := srv.Count(); return open <= kept })
+	until(t, "evicted transports keep connections open", func() bool { open, _, _ := srv.Count(); return open <= kept })
 
 	require.Equal(t, kept, d.CloseIdle())
-	bedtest.Until(t, "goroutines are left", func() bool { open, _, _ := srv.Count(); return open == 0 && runtime.NumGoroutine() <= before })
+	until(t, "goroutines are left", func() bool { open, _, _ := srv.Count(); return open == 0 && runtime.NumGoroutine() <= before })
 }
 
 // A dispatcher that was stopped holds nothing open, whichever transport it was.
@@ -96,9 +113,7 @@ func TestRunClosesIdleConnections(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	srv, b := bedtest.NewCertServer(t, a), bedtest.New(t)
 	closed := make(chan struct{}, 100)
-	srv.Mu.Lock()
-	srv.Closed = closed
-	srv.Mu.Unlock()
+	srv.NotifyClosed(closed)
 	plain := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	plain.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateClosed {
@@ -107,7 +122,7 @@ func TestRunClosesIdleConnections(t *testing.T) {
 	}
 	plain.Start()
 	t.Cleanup(plain.Close)
-	b.SubscribeWith("sub_a", bedtest.AtLocalhost(srv.URL), a.Client("alice"))
+	subscribeWithCertificate(b, "sub_a", bedtest.AtLocalhost(srv.URL), a.Client("alice"))
 	b.Subscribe("sub_b", plain.URL)
 	delivered := make(chan struct{}, 2)
 	d := b.Dispatcher(dispatch.Config{Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) {

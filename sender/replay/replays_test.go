@@ -94,7 +94,7 @@ func TestReplayIsWorkedThroughByRunOnce(t *testing.T) {
 		})
 		const dead = 1500 // more than a step looks at
 		deadLetters(b, d, dead)
-		_, err := b.Reg.Subscribe(t.Context(), sender.NewSubscription{
+		_, err := b.Registry.Subscribe(t.Context(), sender.NewSubscription{
 			Subscriber: "sub_a", URL: "https://example.com/", EventTypes: []string{string(sender.NoticeReplayFinished)},
 		})
 		require.NoError(t, err)

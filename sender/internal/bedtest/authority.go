@@ -18,51 +18,24 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// authority issues certificates for tests.
+// Authority issues certificates. Its own is the only one in Pool.
 type Authority struct {
-	T    *testing.T
 	Cert *x509.Certificate
-	Key  crypto.Signer
 	Pool *x509.CertPool
+
+	t   *testing.T
+	key crypto.Signer
 }
 
-// issue returns a certificate for a name, which ends after a time.
-func (a *Authority) Issue(name string, key crypto.Signer, valid time.Duration) *sender.ClientCertificate {
-	a.T.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}, a.Cert, key.Public(), a.Key)
-	require.NoError(a.T, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(a.T, err)
-	return &sender.ClientCertificate{
-		CertificatePEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		KeyPEM:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-	}
-}
-
-func (a *Authority) Client(name string) *sender.ClientCertificate {
-	return a.Issue(name, EcdsaKey(a.T, elliptic.P256()), time.Hour)
-}
-
-func (a *Authority) Server(name string) tls.Certificate {
-	a.T.Helper()
-	c := a.Client(name)
-	pair, err := tls.X509KeyPair(c.CertificatePEM, c.KeyPEM)
-	require.NoError(a.T, err)
-	return pair
-}
-
+// NewAuthority returns an authority whose own certificate is valid for an hour.
 func NewAuthority(t *testing.T) *Authority {
 	t.Helper()
-	a := &Authority{T: t, Key: EcdsaKey(t, elliptic.P256()), Pool: x509.NewCertPool()}
+	a := &Authority{t: t, key: NewECDSAKey(t, elliptic.P256()), Pool: x509.NewCertPool()}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.Key.Public(), a.Key)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	require.NoError(t, err)
 	a.Cert, err = x509.ParseCertificate(der)
 	require.NoError(t, err)
@@ -70,7 +43,42 @@ func NewAuthority(t *testing.T) *Authority {
 	return a
 }
 
-func EcdsaKey(t *testing.T, curve elliptic.Curve) crypto.Signer {
+// Issue returns the certificate of a name, for clients and servers. It ends after valid,
+// which may be negative.
+func (a *Authority) Issue(name string, key crypto.Signer, valid time.Duration) *sender.ClientCertificate {
+	a.t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}, a.Cert, key.Public(), a.key)
+	require.NoError(a.t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(a.t, err)
+	return &sender.ClientCertificate{
+		CertificatePEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		KeyPEM:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}
+}
+
+// Client returns the certificate of a client, valid for an hour.
+func (a *Authority) Client(name string) *sender.ClientCertificate {
+	a.t.Helper()
+	return a.Issue(name, NewECDSAKey(a.t, elliptic.P256()), time.Hour)
+}
+
+// Server returns the certificate of a host, valid for an hour.
+func (a *Authority) Server(host string) tls.Certificate {
+	a.t.Helper()
+	c := a.Client(host)
+	pair, err := tls.X509KeyPair(c.CertificatePEM, c.KeyPEM)
+	require.NoError(a.t, err)
+	return pair
+}
+
+// NewECDSAKey returns a new key on a curve.
+func NewECDSAKey(t *testing.T, curve elliptic.Curve) crypto.Signer {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	require.NoError(t, err)
 	return key

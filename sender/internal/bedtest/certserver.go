@@ -7,48 +7,46 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
-// certServer demands client certificates, and counts its connections.
+// CertServer demands client certificates, and counts its connections.
 type CertServer struct {
 	*httptest.Server
-	Hold chan struct{} // if not nil, requests wait for it
+	Hold chan struct{} // if not nil, answers wait until it is closed
 
-	Mu     sync.Mutex
-	Names  []string // whose certificates came, in order
-	Open   map[net.Conn]bool
-	Opened int
-	Closed chan struct{} // if not nil, each connection that ends is told
+	mu     sync.Mutex
+	names  []string
+	open   map[net.Conn]bool
+	opened int
+	closed chan<- struct{}
 }
 
+// NewCertServer starts a server at localhost, until the test ends, for the clients that an
+// authority has certified.
 func NewCertServer(t *testing.T, a *Authority) *CertServer {
 	t.Helper()
-	s := &CertServer{Open: map[net.Conn]bool{}}
+	s := &CertServer{open: map[net.Conn]bool{}}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		s.Mu.Lock()
-		s.Names = append(s.Names, r.TLS.PeerCertificates[0].Subject.CommonName)
-		s.Mu.Unlock()
+		s.mu.Lock()
+		s.names = append(s.names, r.TLS.PeerCertificates[0].Subject.CommonName)
+		s.mu.Unlock()
 		if s.Hold != nil {
 			<-s.Hold
 		}
 	}))
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.Server("localhost")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool}
 	s.Config.ConnState = func(conn net.Conn, state http.ConnState) {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		switch state {
 		case http.StateNew:
-			s.Open[conn], s.Opened = true, s.Opened+1
+			s.open[conn], s.opened = true, s.opened+1
 		case http.StateClosed, http.StateHijacked:
-			delete(s.Open, conn)
-			if s.Closed != nil {
-				s.Closed <- struct{}{}
+			delete(s.open, conn)
+			if s.closed != nil {
+				s.closed <- struct{}{}
 			}
 		}
 	}
@@ -58,16 +56,17 @@ func NewCertServer(t *testing.T, a *Authority) *CertServer {
 	return s
 }
 
+// Count returns how many connections are open, how many have been opened, and whose
+// certificates came, in the order of the requests.
 func (s *CertServer) Count() (open, opened int, names []string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return len(s.Open), s.Opened, s.Names
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open), s.opened, s.names
 }
 
-// until waits for what other goroutines are about to do.
-func Until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
-		require.True(t, time.Now().Before(deadline), what)
-	}
+// NotifyClosed sends to a channel for each connection that ends from now on.
+func (s *CertServer) NotifyClosed(closed chan<- struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = closed
 }

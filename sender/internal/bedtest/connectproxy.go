@@ -7,44 +7,62 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/surehook/surehook/internal/porttest"
 )
 
-// connectProxy is an HTTP proxy that makes tunnels.
+// ConnectProxy is an HTTP proxy that makes tunnels and does nothing else.
 type ConnectProxy struct {
-	Server  *httptest.Server
-	Tunnels sync.WaitGroup
+	server  *httptest.Server
+	tunnels sync.WaitGroup
 
-	Mu    sync.Mutex
-	Asked []string // what CONNECT named
-	Auth  []string
+	mu    sync.Mutex
+	asked []string
+	auth  []string
 }
 
-// url is the proxy's, with credentials.
-func (p *ConnectProxy) Url(t *testing.T) *url.URL {
-	u, err := url.Parse(p.Server.URL)
+// NewConnectProxy starts a proxy until the test ends. It speaks TLS if it has a
+// certificate.
+func NewConnectProxy(t *testing.T, certificate *tls.Certificate) *ConnectProxy {
+	t.Helper()
+	p := &ConnectProxy{}
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
+	if certificate != nil {
+		p.server.TLS = &tls.Config{Certificates: []tls.Certificate{*certificate}}
+		p.server.StartTLS()
+	} else {
+		p.server.Start()
+	}
+	t.Cleanup(func() {
+		p.server.Close()
+		p.tunnels.Wait()
+	})
+	return p
+}
+
+// URL returns the proxy's, with credentials.
+func (p *ConnectProxy) URL(t *testing.T) *url.URL {
+	t.Helper()
+	u, err := url.Parse(p.server.URL)
 	require.NoError(t, err)
-	u.Host = "localhost:" + u.Port() // for which the certificate is
+	u.Host = "localhost:" + u.Port() // the certificate is for this name
 	u.User = url.UserPassword("operator", "hunter2")
 	return u
 }
 
+// Requests returns the method and the target of each request, and its credentials.
 func (p *ConnectProxy) Requests() (asked, auth []string) {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
-	return p.Asked, p.Auth
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked, p.auth
 }
 
-func (p *ConnectProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.Mu.Lock()
-	p.Asked, p.Auth = append(p.Asked, r.Method+" "+r.Host), append(p.Auth, r.Header.Get("Proxy-Authorization"))
-	p.Mu.Unlock()
+func (p *ConnectProxy) serve(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.asked, p.auth = append(p.asked, r.Method+" "+r.Host), append(p.auth, r.Header.Get("Proxy-Authorization"))
+	p.mu.Unlock()
 	if r.Method != http.MethodConnect {
 		http.Error(w, "tunnels only", http.StatusMethodNotAllowed)
 		return
@@ -58,9 +76,9 @@ func (p *ConnectProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
-	p.Tunnels.Add(2)
+	p.tunnels.Add(2)
 	pipe := func(to, from net.Conn) {
-		defer p.Tunnels.Done()
+		defer p.tunnels.Done()
 		_, _ = io.Copy(to, from)
 		to.Close()
 		from.Close()
@@ -68,51 +86,4 @@ func (p *ConnectProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n")
 	go pipe(out, in)
 	go pipe(in, out)
-}
-
-func NewConnectProxy(t *testing.T, certificate *tls.Certificate) *ConnectProxy {
-	t.Helper()
-	p := &ConnectProxy{}
-	p.Server = httptest.NewUnstartedServer(p)
-	if certificate != nil {
-		p.Server.TLS = &tls.Config{Certificates: []tls.Certificate{*certificate}}
-		p.Server.StartTLS()
-	} else {
-		p.Server.Start()
-	}
-	t.Cleanup(func() {
-		p.Server.Close()
-		p.Tunnels.Wait()
-	})
-	return p
-}
-
-// atLocalhost is a loopback URL by name, so that it must be resolved.
-func AtLocalhost(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
-
-// listen serves every connection with a function, or refuses all if it is nil.
-func Listen(t *testing.T, serve func(net.Conn)) (address string, stop func()) {
-	t.Helper()
-	if serve == nil {
-		return porttest.Refusing(t), func() {}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer conn.Close()
-				serve(conn)
-			})
-		}
-	})
-	return l.Addr().String(), func() {
-		_ = l.Close()
-		serving.Wait()
-	}
 }

@@ -1,0 +1,34 @@
+package bedtest
+
+import (
+	"context"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/memory"
+)
+
+// StoreWith returns the Bed's store with settings for all subscriptions, which no registry
+// has checked: as if an older release or another program had written them.
+func (b *Bed) StoreWith(settings sender.Settings) dispatch.Store {
+	return storeWith{b.Store, settings}
+}
+
+// DispatcherWith is Dispatcher on StoreWith.
+func (b *Bed) DispatcherWith(settings sender.Settings, cfg dispatch.Config) *dispatch.Dispatcher {
+	b.T.Helper()
+	return b.DispatcherOn(b.StoreWith(settings), cfg)
+}
+
+type storeWith struct {
+	*memory.Store
+	settings sender.Settings
+}
+
+func (s storeWith) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+	claims, err := s.Store.RecordAndClaim(ctx, b)
+	for _, c := range claims.Claimed {
+		c.Target.Settings = &s.settings
+	}
+	return claims, err
+}
