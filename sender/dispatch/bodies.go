@@ -108,7 +108,7 @@ func (p *pump) setAside(ctx context.Context, c Claimed, asked time.Time, err err
 		err = fmt.Errorf("sender: event number %d is not in the database", c.Key.Event)
 	}
 	now := p.d.now()
-	if p.d.unsent.tell(c.Target.SubscriberNumber, now) {
+	if p.d.unsent.due(c.Target.SubscriberNumber, now) {
 		p.d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, since its event cannot be read; it is looked at again later",
 			"subscription_id", c.Target.Subscription, "subscriber_id", c.Target.Subscriber, "error", err, "in", secretPause)
 	}

@@ -12,7 +12,7 @@ import (
 const disableStreak = 5
 
 // Shares of Policy.DisableAfter, in percent, at which an owner is warned. The
-// highest comes first: of those passed at once, it alone is told.
+// highest comes first: of those passed at once, it alone is given.
 var warnAt = [...]int{90, 75, 50}
 
 // warn adds to the decision on a failure that its subscription is disabled, or
@@ -23,7 +23,7 @@ func (p Policy) warn(d *Decision, r Result, now time.Time) {
 		return
 	}
 	failing, chance := now.Sub(h.FailingSince), after/10 // chance is what its owner has after the last warning
-	told := fmt.Sprintf("it has been failing for %v: %d attempts without a success, the last one: %s",
+	reason := fmt.Sprintf("it has been failing for %v: %d attempts without a success, the last one: %s",
 		failing.Truncate(time.Second), h.Streak, failure(r))
 	percent := passed(failing, after)
 	switch {
@@ -33,11 +33,11 @@ func (p Policy) warn(d *Decision, r Result, now time.Time) {
 		if failing+chance > after {
 			ends = fmt.Sprintf("If that goes on for %v it is disabled", chance)
 		}
-		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeFailing, Percent: percent, Detail: told + ". " + ends})
+		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeFailing, Percent: percent, Detail: reason + ". " + ends})
 	case failing >= after && now.Sub(h.WarnedAt) >= chance:
 		// A store drops both if the subscription is not active any more.
-		d.Disable = told
-		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDisabled, Detail: told})
+		d.Disable = reason
+		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDisabled, Detail: reason})
 	}
 }
 

@@ -141,13 +141,13 @@ type Dispatcher struct {
 	now     func() time.Time // how long things take, and have to wait
 	post    *post.Poster
 	secrets *keyrings
-	unsent  unsent
+	unsent  unsentLog
 	running atomic.Bool
 
 	// These outlast a run, and are guarded by the one that is under way.
-	network     networkWatch
-	networkTold time.Time            // when the operator was told last
-	proxies     map[string]proxyTold // by name
+	network         networkWatch
+	networkNotified time.Time               // when the operator was notified last
+	proxies         map[string]proxyNoticed // by name
 }
 
 // New returns a Dispatcher on a store, which opens the secrets that
@@ -179,8 +179,8 @@ func newDispatcher(store Store, keys *sender.Keys, cfg *Config, now func() time.
 			Schemes: c.Schemes, UserAgent: c.UserAgent, Now: now,
 		}),
 		secrets: newKeyrings(store, keys, now, c.Timeout),
-		unsent:  unsent{told: map[int64]time.Time{}},
-		proxies: map[string]proxyTold{},
+		unsent:  unsentLog{logged: map[int64]time.Time{}},
+		proxies: map[string]proxyNoticed{},
 	}, nil
 }
 

@@ -72,8 +72,8 @@ func (l *Loop) Step(ctx context.Context) {
 	case <-l.p.results:
 	default:
 	}
-	wait, whatever := l.p.round(ctx)
-	l.next, l.ignores = l.p.d.now().Add(wait), whatever
+	wait, deaf := l.p.round(ctx)
+	l.next, l.ignores = l.p.d.now().Add(wait), deaf
 }
 
 // Next is when to call Step, unless Woken or an End brings it forward.

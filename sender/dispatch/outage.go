@@ -10,13 +10,13 @@ import (
 )
 
 // What follows is what the pump does about networkWatch: an outage of our own
-// network is not charged to the endpoints, is probed by few attempts, and is told.
+// network is not charged to the endpoints, is probed by few attempts, and is reported.
 
-// An operator is not told of outages more often than this.
+// An operator is not notified of outages more often than this.
 const networkNoticeEvery = 10 * time.Minute
 
-// turn is that the network went down or came back.
-type turn struct {
+// networkChange says that the network went down or came back.
+type networkChange struct {
 	down  bool
 	since time.Time // when it went down
 	at    time.Time
@@ -69,7 +69,7 @@ func (p *pump) watchNetwork() {
 		p.outage = p.d.network.since()
 		p.returned(p.slots.takeQueues(true), time.Time{})
 	}
-	p.turns = append(p.turns, turn{down: down, since: p.outage, at: now})
+	p.changes = append(p.changes, networkChange{down: down, since: p.outage, at: now})
 	p.signal()
 }
 
@@ -86,16 +86,16 @@ func (p *pump) excuse(done []*attempt) {
 func (p *pump) reportNetwork(ctx context.Context) {
 	p.mu.Lock()
 	p.watchNetwork()
-	turns := p.turns
-	p.turns = nil
-	for _, t := range turns {
-		if t.down && t.at.Sub(p.d.networkTold) >= networkNoticeEvery {
-			p.d.networkTold = t.at
+	changes := p.changes
+	p.changes = nil
+	for _, t := range changes {
+		if t.down && t.at.Sub(p.d.networkNotified) >= networkNoticeEvery {
+			p.d.networkNotified = t.at
 			p.notices = append(p.notices, sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator, Detail: networkDetail(t.since)})
 		}
 	}
 	p.mu.Unlock()
-	for _, t := range turns {
+	for _, t := range changes {
 		hook, name := p.d.cfg.Hooks.NetworkUp, "NetworkUp"
 		if t.down {
 			hook, name = p.d.cfg.Hooks.NetworkDown, "NetworkDown"

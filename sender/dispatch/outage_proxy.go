@@ -8,12 +8,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// An operator is not told of the failures of one proxy more often than this.
+// An operator is not notified of the failures of one proxy more often than this.
 const proxyNoticeEvery = networkNoticeEvery
 
-// proxyTold is what was told of a proxy.
-type proxyTold struct {
-	since   time.Time // when it began to fail, if that was told; zero: that it is well
+// proxyNoticed is what was noticed of a proxy.
+type proxyNoticed struct {
+	since   time.Time // when it began to fail, if that was reported; zero: it is well
 	noticed time.Time // when a notice was made last
 }
 
@@ -21,24 +21,24 @@ type proxyTold struct {
 func (p *pump) reportProxies(ctx context.Context) {
 	now := p.d.now()
 	for _, x := range p.d.post.Proxies(now) {
-		told := p.d.proxies[x.Name]
+		state := p.d.proxies[x.Name]
 		switch {
-		case x.Failing && told.since.IsZero():
-			told.since = x.Since
+		case x.Failing && state.since.IsZero():
+			state.since = x.Since
 			detail := proxyDetail(x.Name, x.Since, x.Why)
-			if now.Sub(told.noticed) >= proxyNoticeEvery {
-				told.noticed = now
+			if now.Sub(state.noticed) >= proxyNoticeEvery {
+				state.noticed = now
 				p.mu.Lock()
 				p.notices = append(p.notices, sender.Notice{Kind: sender.NoticeProxy, Subscriber: sender.Operator, Detail: detail})
 				p.mu.Unlock()
 			}
-			p.d.proxies[x.Name] = told
+			p.d.proxies[x.Name] = state
 			p.d.cfg.Logger.ErrorContext(ctx, detail)
 			p.turned(ctx, "ProxyDown", p.d.cfg.Hooks.ProxyDown, x.Name, x.Since)
-		case !x.Failing && !told.since.IsZero():
-			since := told.since
-			told.since = time.Time{}
-			p.d.proxies[x.Name] = told
+		case !x.Failing && !state.since.IsZero():
+			since := state.since
+			state.since = time.Time{}
+			p.d.proxies[x.Name] = state
 			p.d.cfg.Logger.InfoContext(ctx, fmt.Sprintf("the proxy %q is not failing any more", x.Name), "failed_for", now.Sub(since))
 			p.turned(ctx, "ProxyUp", p.d.cfg.Hooks.ProxyUp, x.Name, since)
 		}

@@ -8,23 +8,23 @@ package dispatch
 
 // In ages of slots, of about trimEvery each.
 const (
-	paroleSoon  = 6 // after its end
-	paroleFirst = 3
-	paroleMost  = 60
+	probationSoon  = 6 // after its end
+	probationFirst = 3
+	probationMost  = 60
 )
 
-// parole is a subscription's. Its zero value is that of one that was never sent
+// probation is a subscription's. Its zero value is that of one that was never sent
 // back.
-type parole struct {
+type probation struct {
 	began  int64
 	length int64
 	sent   bool // back to probation, at least once
 }
 
-// begin is that the subscription is sent back to probation.
-func (p *parole) begin(age int64) {
+// restart notes that the subscription is sent back to probation.
+func (p *probation) restart(age int64) {
 	if p.remembered(age) {
-		p.length = min(max(2*p.length, paroleFirst), paroleMost)
+		p.length = min(max(2*p.length, probationFirst), probationMost)
 	} else {
 		p.length = 0
 	}
@@ -32,8 +32,10 @@ func (p *parole) begin(age int64) {
 }
 
 // holds reports whether the subscription must stay on probation.
-func (p *parole) holds(age int64) bool { return p.sent && age-p.began < p.length }
+func (p *probation) holds(age int64) bool { return p.sent && age-p.began < p.length }
 
 // remembered reports whether being sent back now would be soon after the last
 // time.
-func (p *parole) remembered(age int64) bool { return p.sent && age-p.began <= p.length+paroleSoon }
+func (p *probation) remembered(age int64) bool {
+	return p.sent && age-p.began <= p.length+probationSoon
+}

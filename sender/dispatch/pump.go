@@ -74,7 +74,7 @@ type pump struct {
 	back      []givenBack
 	draining  bool
 	outage    time.Time       // since when our own network is or was down
-	turns     []turn          // of its state, to be reported
+	changes   []networkChange // of its state, to be reported
 	notices   []sender.Notice // to be stored with the next batch
 
 	// What upkeep may admit, and what it has.
@@ -132,8 +132,8 @@ func (p *pump) run(ctx context.Context) {
 	working, end := p.outliving(ctx)
 	defer end()
 	for ctx.Err() == nil {
-		switch wait, whatever := p.round(working); {
-		case whatever:
+		switch wait, deaf := p.round(working); {
+		case deaf:
 			sleep(ctx, wait)
 		case wait > 0:
 			p.rest(ctx, wait)
@@ -158,7 +158,7 @@ func (p *pump) outliving(ctx context.Context) (context.Context, context.CancelFu
 
 // round makes a step, and says how long to wait before the next one: at most, or,
 // after a failure of the database, whatever happens.
-func (p *pump) round(ctx context.Context) (wait time.Duration, whatever bool) {
+func (p *pump) round(ctx context.Context) (wait time.Duration, deaf bool) {
 	s, err := p.step(ctx)
 	if err != nil && ctx.Err() == nil {
 		p.pause = longerPause(p.pause)

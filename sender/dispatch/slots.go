@@ -27,7 +27,7 @@ import (
 //   - A subscription's own Settings.MaxInFlight bounds its places further.
 //   - One that fails several times in a row is on probation until it answers fast
 //     again; and one that keeps losing what it earned stays there for longer each
-//     time (see parole).
+//     time (see probation).
 //   - An attempt that has been on the wire for longer than a fast answer takes
 //     moves to the probation lane's account while it is still there: a proven
 //     endpoint that begins to hang gives its places back after that time and not
@@ -87,7 +87,7 @@ type subSlots struct {
 	ready      bool       // in its lane's ready list
 	used       int64      // the age at which it was given something last
 	failures   int        // in a row
-	parole     parole
+	probation  probation
 }
 
 // attempt is a claimed delivery in the hands of the dispatcher.
@@ -155,7 +155,7 @@ func (s *slots) take(a *attempt) {
 		sub = &subSlots{number: t.SubscriptionNo, subscriber: t.SubscriberNumber, lane: t.Lane, places: s.first(t.Lane)}
 		s.subs[t.SubscriptionNo] = sub
 	}
-	if sub.held+sub.unrecorded == 0 && !sub.parole.holds(s.age) {
+	if sub.held+sub.unrecorded == 0 && !sub.probation.holds(s.age) {
 		sub.lane = t.Lane // the database knows what other processes saw
 	}
 	sub.most = s.mostOf(t.Settings)
@@ -210,7 +210,7 @@ func (s *slots) finished(a *attempt, class sender.Class, took, fast time.Duratio
 		if wanted {
 			sub.places = min(sub.places+1, sub.most)
 		}
-		if !a.slow && sub.wire < sub.places && !sub.parole.holds(s.age) { // no other one takes long
+		if !a.slow && sub.wire < sub.places && !sub.probation.holds(s.age) { // no other one takes long
 			s.move(sub, sender.LaneProven)
 		}
 	case took > fast:
@@ -251,7 +251,7 @@ func (s *slots) slowed(a *attempt) {
 func (s *slots) demote(sub *subSlots) {
 	sub.places = 1
 	if sub.lane == sender.LaneProven {
-		sub.parole.begin(s.age)
+		sub.probation.restart(s.age)
 	}
 	s.move(sub, sender.LaneProbation)
 	s.crowded = s.crowded || sub.waiting() > sub.places
@@ -322,7 +322,7 @@ func (s *slots) claim() ClaimParams {
 	}
 	var holding [sender.Lanes]int
 	for _, sub := range s.subs {
-		if sub.held+sub.unrecorded > 0 || sub.parole.holds(s.age) {
+		if sub.held+sub.unrecorded > 0 || sub.probation.holds(s.age) {
 			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.usable()) - sub.held
 			holding[sub.lane]++
 		}
@@ -336,7 +336,7 @@ func (s *slots) claim() ClaimParams {
 // since the last call but one, so that memory follows the work.
 func (s *slots) trim() {
 	for number, sub := range s.subs {
-		if sub.held+sub.unrecorded == 0 && sub.used < s.age && !sub.parole.remembered(s.age) {
+		if sub.held+sub.unrecorded == 0 && sub.used < s.age && !sub.probation.remembered(s.age) {
 			delete(s.subs, number)
 		}
 	}

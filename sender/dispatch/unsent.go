@@ -11,7 +11,7 @@ import (
 )
 
 // maxUnsent bounds how many subscribers are remembered. Then all are forgotten,
-// and told once more.
+// and logged once more.
 const maxUnsent = 10_000
 
 // probedPause is how soon a delivery is looked at again whose proxy was failing.
@@ -23,24 +23,24 @@ const unreadPause = time.Second
 // errProxyProbed is why an attempt is not made now through a failing proxy.
 var errProxyProbed = fmt.Errorf("%w: %w", sender.ErrProxy, post.ErrProbed)
 
-// unsent remembers of which subscribers it was told that nothing can be sent to
+// unsentLog remembers of which subscribers it was logged that nothing can be sent to
 // them: once in secretPause, however many deliveries wait.
-type unsent struct {
-	mu   sync.Mutex
-	told map[int64]time.Time // by the subscriber's number
+type unsentLog struct {
+	mu     sync.Mutex
+	logged map[int64]time.Time // by the subscriber's number
 }
 
-// tell reports whether to tell it now.
-func (u *unsent) tell(subscriber int64, now time.Time) bool {
+// due reports whether to log it now.
+func (u *unsentLog) due(subscriber int64, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if last, ok := u.told[subscriber]; ok && now.Sub(last) < secretPause {
+	if last, ok := u.logged[subscriber]; ok && now.Sub(last) < secretPause {
 		return false
 	}
-	if len(u.told) >= maxUnsent {
-		clear(u.told)
+	if len(u.logged) >= maxUnsent {
+		clear(u.logged)
 	}
-	u.told[subscriber] = now
+	u.logged[subscriber] = now
 	return true
 }
 

@@ -198,7 +198,7 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 	if err == nil {
 		ctx = post.WithDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
 	}
-	if err != nil && !errors.Is(err, errProxyProbed) && ctx.Err() == nil && d.unsent.tell(a.Target.SubscriberNumber, d.now()) {
+	if err != nil && !errors.Is(err, errProxyProbed) && ctx.Err() == nil && d.unsent.due(a.Target.SubscriberNumber, d.now()) {
 		d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
 			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
 	}
