@@ -84,7 +84,7 @@ type Ref struct {
 	Delivery  string
 }
 
-// Draft is an event on its way into a store: validated and rendered, but for its
+// Draft is an event on its way into a store: validated and rendered, except for its
 // version where the store assigns it.
 type Draft struct {
 	ID           string

@@ -34,7 +34,7 @@ const (
 type Notice struct {
 	ID           string
 	Kind         NoticeKind
-	Subscriber   string // who is told: the owner's id, or Operator. The operator is told of all
+	Subscriber   string // the addressee: the owner's id, or Operator, who is told of all
 	Subscription string // the ids of what it is about; "" if it is about none
 	Delivery     string
 	Replay       string

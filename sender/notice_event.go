@@ -14,7 +14,7 @@ type announcement struct {
 	Detail       string `json:"detail"`
 }
 
-// Draft makes the event of a notice, for the subscriptions of whom it is for
+// Draft makes the event of a notice, for those subscriptions of its addressee
 // and of the operator that ask for its type, or returns false if there can be none. It is about what the notice is about,
 // so that its versions order the notices of one delivery or subscription. Callers
 // publish nothing about these objects, so that none of their transactions, however

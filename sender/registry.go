@@ -48,7 +48,7 @@ type RegistryConfig struct {
 type Network struct {
 	// AllowPrivateNetworks lets callback URLs lead to loopback, private and all
 	// other addresses, and use http: for development, and for services whose
-	// subscribers are inside. Whoever may register a URL can then make this
+	// subscribers are inside. Anyone who may register a URL can then make this
 	// process send requests into its own network. The addresses of clouds' metadata
 	// services, such as 169.254.169.254 and fd00:ec2::254, stay closed, unless Allow
 	// has them.
@@ -198,7 +198,7 @@ func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscript
 	return s, err
 }
 
-// Subscriptions lists subscriptions, but for implicit ones, oldest first: up to
+// Subscriptions lists subscriptions, except implicit ones, oldest first: up to
 // limit (1 to 200; 0 means 50) after the one with the id after. If subscriber is not
 // empty, its own only. History.Subscriptions lists implicit ones too. ErrInvalid: the
 // limit, or a text that can be no id.

@@ -14,7 +14,7 @@ import (
 // (Horizon of package receiver's Config), which they check against how long they
 // remember (Retention of the same Config; here Receivers).
 //
-// What must hold is: the policy's horizon ≤ Reach ≤ Receivers less
+// This must hold: the policy's horizon ≤ Reach ≤ Receivers less
 // dedup.RetentionMargin; Reach ≤ Delivered ≤ Events; and Reach ≤ DeadLetters.
 type Retention struct {
 	// Reach is how far back one redelivers, replays and resumes without force: events

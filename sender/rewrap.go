@@ -22,7 +22,7 @@ const (
 // small transactions: interrupted, it goes on where it was when it is called
 // again. It disturbs neither deliveries nor rotations.
 //
-// What cannot be opened stays as it is, and does not keep it from the rest: the
+// A secret that cannot be opened stays as it is, and does not keep it from the rest: the
 // error then matches ErrSealed and says what. Any other error ends it.
 func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 	ids, err := r.store.SealingKeys(ctx)

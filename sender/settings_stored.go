@@ -15,7 +15,7 @@ type storedSettings Settings
 // ReadSettings returns settings as json.Marshal has encoded them. Stores call it, and
 // give it what a row has, whatever that is: another release may have written it, or a
 // hand. Members that this release does not know are kept, so that it does not lose them
-// when it writes the settings back. Settings that cannot be read are empty, but for
+// when it writes the settings back. Settings that cannot be read are empty, except for
 // Unreadable: nothing is posted with them, and nobody else's deliveries wait for them.
 func ReadSettings(stored []byte) Settings {
 	var s storedSettings

@@ -28,7 +28,7 @@ const (
 	SubscriptionClosing SubscriptionStatus = "closing"
 )
 
-// Subscriber is who is told: the owner of subscriptions and of one signing
+// Subscriber is an addressee of events: the owner of subscriptions and of one signing
 // secret.
 type Subscriber struct {
 	ID        string
@@ -53,7 +53,7 @@ type Subscription struct {
 	// Registry.Callback. Lists leave it out unless they are asked for it.
 	Implicit bool
 
-	// What follows is the store's to say.
+	// The store fills in the fields below.
 
 	Status         SubscriptionStatus
 	DisabledAt     time.Time // zero unless it is disabled
@@ -115,13 +115,13 @@ type Health struct {
 type Lane uint8
 
 const (
-	// LaneNew is that of subscriptions that have not answered yet. It is a lane
+	// LaneNew has the subscriptions that have not answered yet. It is a lane
 	// of its own so that the first delivery of a new subscriber does not wait for
 	// the timeouts of those that fail.
 	LaneNew Lane = iota
-	// LaneProven is that of subscriptions whose endpoints answer fast.
+	// LaneProven has the subscriptions whose endpoints answer fast.
 	LaneProven
-	// LaneProbation is that of slow and failing subscriptions.
+	// LaneProbation has the slow and failing subscriptions.
 	LaneProbation
 	// Lanes is their number.
 	Lanes = 3

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// SubscriptionChange says what of a subscription is to be another. What is nil stays
+// SubscriptionChange lists the fields to change. A nil field stays
 // as it is.
 type SubscriptionChange struct {
 	URL         *string

@@ -101,7 +101,7 @@ type Claims struct {
 	Claimed []Claimed
 	// Interrupted are the attempts that a claim found lost.
 	Interrupted []Recorded
-	// Notices are those that were stored.
+	// Notices were stored.
 	Notices []sender.Notice
 	// NextDue is when something is due next that was not claimed; zero if
 	// nothing is. It may be in the past, if bounds kept it from being claimed.

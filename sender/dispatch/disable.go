@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A subscription is neither warned of nor disabled before it has failed so often.
+// A subscription is neither warned of nor disabled before it has failed this often.
 const disableStreak = 5
 
 // Shares of Policy.DisableAfter, in percent, at which an owner is warned. The

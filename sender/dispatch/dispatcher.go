@@ -47,7 +47,7 @@ type Config struct {
 
 	// BodyBytes is how much memory the bodies of events may take that wait for their
 	// attempt or are on the wire, in bytes. The deliveries of an event share its body.
-	// What is over that is left in the database until there is room; to a body that is
+	// More than that is left in the database until there is room; to a body that is
 	// larger than what is left it is exceeded by that one. The default is 64 MiB.
 	BodyBytes int64
 

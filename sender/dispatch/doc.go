@@ -45,7 +45,7 @@
 //
 // The price is that one object at one endpoint is served one delivery at a time, however
 // many places the subscription has: at most 1/latency in a second, 20 at an endpoint that
-// takes 50 ms. Whoever needs more gives events that are independent objects of their own.
+// takes 50 ms. If you need more, give independent events objects of their own.
 //
 // An event that very many subscriptions get holds up only those about its own object: it is
 // expanded in parts, beside all others, and a subscription may get it after later ones.

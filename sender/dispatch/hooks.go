@@ -41,8 +41,8 @@ type Hooks struct {
 	// are made, until NetworkUp. since is a time of this process's clock.
 	NetworkDown func(ctx context.Context, since time.Time)
 
-	// NetworkUp is called when somebody answered again. since is that of
-	// NetworkDown.
+	// NetworkUp is called when somebody answered again. since is the same as
+	// at NetworkDown.
 	NetworkUp func(ctx context.Context, since time.Time)
 
 	// ProxyDown is called when one of Config.Proxies, by its name, seems to be
@@ -53,7 +53,7 @@ type Hooks struct {
 	ProxyDown func(ctx context.Context, proxy string, since time.Time)
 
 	// ProxyUp is called when it has made a tunnel again, or when nothing has failed by its
-	// fault for 15 minutes. since is that of ProxyDown.
+	// fault for 15 minutes. since is the same as at ProxyDown.
 	ProxyUp func(ctx context.Context, proxy string, since time.Time)
 
 	// Pruned is called at the end of each pass of pruning, with what it has removed

@@ -3,7 +3,7 @@ package dispatch
 import "time"
 
 const (
-	// Our own network is taken to be down when so many hosts of so many subscribers
+	// Our own network is taken to be down when this many hosts of this many subscribers
 	// failed at connecting within networkWindow and nobody answered meanwhile.
 	networkHosts       = 5
 	networkSubscribers = 3
@@ -39,7 +39,7 @@ func (w *networkWatch) observe(host, subscriber string, failed, answered bool, n
 		w.last = now
 		w.hosts = w.hosts.add(host, networkHosts, now)
 		w.subscribers = w.subscribers.add(subscriber, networkSubscribers, now)
-		// Who fails all the time while others answer is no evidence, however often it
+		// An endpoint that fails all the time while others answer is no evidence, however often it
 		// does so between two answers.
 		alone := w.answered.IsZero() || now.Sub(w.answered) > networkWindow
 		w.isDown = w.isDown || alone && w.hosts.within(networkHosts, now) && w.subscribers.within(networkSubscribers, now)

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/internal/post"
 )
 
-// What follows is what the pump does about networkWatch: an outage of our own
+// The pump acts on networkWatch by the functions below: an outage of our own
 // network is not charged to the endpoints, is probed by few attempts, and is reported.
 
 // An operator is not notified of outages more often than this.

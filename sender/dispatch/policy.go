@@ -40,7 +40,7 @@ const (
 	defaultDisableAfter = 120 * time.Hour
 )
 
-// A schedule stands still for at most so many times its horizon.
+// A schedule stands still for at most this many times its horizon.
 const mostHorizonsStood = 2
 
 // Decide is the function that a Batch carries. now is the database's time.

@@ -2,7 +2,7 @@ package dispatch
 
 // An endpoint that answers fast for a while, hangs or fails for a while, and so on,
 // would earn many proven places each time and keep them from the others until that
-// is noticed. Whoever is sent back to probation again soon after the last time
+// is noticed. A subscription that is sent back to probation soon after the last time
 // therefore stays there, however fast it answers: the longer, the more often it
 // happens.
 
@@ -13,8 +13,8 @@ const (
 	probationMost  = 60
 )
 
-// probation is a subscription's. Its zero value is that of one that was never sent
-// back.
+// probation is what is remembered of a subscription's times on probation. The zero value
+// says that it was never sent back.
 type probation struct {
 	began  int64
 	length int64

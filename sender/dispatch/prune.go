@@ -11,10 +11,10 @@ const (
 	// A batch is a few milliseconds' work, for which the application's own commits
 	// wait where there is one writer.
 	pruneBatch = 100
-	// Between two of them a dispatcher leaves the database alone for so many times as
+	// Between two of them a dispatcher leaves the database alone for this many times as
 	// long as the first took.
 	prunePause = 4
-	// A dispatcher passes over everything so often.
+	// A dispatcher passes over everything this often.
 	pruneEvery = time.Hour
 	// After an error it begins anew.
 	pruneAgain = time.Minute

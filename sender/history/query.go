@@ -78,7 +78,7 @@ func checkEventFilter(eventType string, object sender.Object, since, until time.
 
 // NoticeQuery selects notices. Empty fields select all.
 type NoticeQuery struct {
-	Subscriber   string // the id of whom they are for
+	Subscriber   string // the id of their addressee
 	Subscription string
 	Kind         sender.NoticeKind
 	Unread       bool   // only those that nobody has acknowledged

@@ -28,7 +28,7 @@ type Redaction struct {
 // kept under its type and id for ever. So an id that says something of a person, as an
 // address does, is not for an object: use one that says nothing without your own data.
 //
-// What is live of them is cancelled at once: only an attempt in flight is left to end.
+// Their live deliveries are cancelled at once: only an attempt in flight is left to end.
 // No delivery of them can be sent again (ErrRedacted).
 //
 // It works in batches, so that it delays nobody, and returns how many events it has

@@ -33,7 +33,7 @@ type Candidate struct {
 	ErrorClass   sender.Class
 }
 
-// Selects is the one rule of what a filter selects, but for the status.
+// Selects is the one rule of what a filter selects, except by status.
 func (f *Filter) Selects(c Candidate) bool {
 	return (f.Subscription == "" || f.Subscription == c.Subscription) &&
 		(f.Subscriber == "" || f.Subscriber == c.Subscriber) &&
@@ -90,7 +90,7 @@ type Replay struct {
 	FinishedAt time.Time // zero: it is not finished
 }
 
-// Owner is who is told that a replay is finished: the subscriber that its filter
+// Owner is told that a replay is finished: the subscriber that its filter
 // names, or Operator.
 func (r *Replay) Owner() string { return cmp.Or(r.Filter.Subscriber, sender.Operator) }
 
