@@ -90,8 +90,8 @@ type Replay struct {
 	FinishedAt time.Time // zero: it is not finished
 }
 
-// Owner is told that a replay is finished: the subscriber that its filter
-// names, or Operator.
+// Owner returns the id of the subscriber who is told that the replay is finished: the one
+// that its filter names, or Operator.
 func (r *Replay) Owner() string { return cmp.Or(r.Filter.Subscriber, sender.Operator) }
 
 // FinishedNotice is the notice of a replay's end.
