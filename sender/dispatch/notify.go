@@ -47,17 +47,13 @@ func (d *Dispatcher) notify(ctx context.Context) (int, error) {
 	}
 	for i := range claimed {
 		n := &claimed[i]
+		var again time.Duration
 		if err := d.tell(ctx, n.Notice); err != nil {
-			pause := notifyPause(n.Tries)
-			d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", pause)
-			err = d.store.PutOffNotice(ctx, n.ID, pause)
-			if err != nil {
-				return i, err
-			}
-			continue
+			again = notifyPause(n.Tries)
+			d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", again)
 		}
 		// If this is lost it is told again when the lease ends.
-		if err := d.store.Notified(ctx, n.ID); err != nil {
+		if err := d.store.SettleNotice(ctx, n.ID, again); err != nil {
 			return i, err
 		}
 	}

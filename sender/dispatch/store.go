@@ -29,7 +29,7 @@ type Store interface {
 	// p.Deliveries deliveries. Each is made exactly once, however many processes expand at
 	// a time; those that find another one at it return a zero Expanded.
 	//
-	// Events come in the order of their commits, but for large ones, of which a call makes
+	// Events come in the order of their commits, except for large ones, of which a call makes
 	// only a part: see ExpandParams.Whole. What is behind a large one does not wait for it,
 	// unless it is about the same object: nothing about an object is begun before all that
 	// was committed before about it is whole. So a delivery can be made after one of a
@@ -104,11 +104,10 @@ type Store interface {
 	// still runs, nor put off.
 	ClaimNotices(ctx context.Context, lease time.Duration, limit int) ([]ClaimedNotice, error)
 
-	// Notified marks a notice as accepted, at the database's time.
-	Notified(ctx context.Context, id string) error
-
-	// PutOffNotice has a notice claimed again after a while, and not before.
-	PutOffNotice(ctx context.Context, id string, after time.Duration) error
+	// SettleNotice stores how telling of a notice has ended. Again is zero if it was
+	// accepted: that is marked, at the database's time. Otherwise the notice is claimed
+	// again after that while, and not before, unless it is accepted already.
+	SettleNotice(ctx context.Context, id string, again time.Duration) error
 
 	// StepReplays admits up to limit members of replays that are running, in one
 	// transaction. Replays take turns. Each member is looked at once, and then is

@@ -97,22 +97,19 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 	return claimed, nil
 }
 
-// Notified implements dispatch.Store.
-func (s *Store) Notified(ctx context.Context, id string) error {
+// SettleNotice implements dispatch.Store.
+func (s *Store) SettleNotice(ctx context.Context, id string, again time.Duration) error {
 	return s.inTx(ctx, func(tx *Tx) error {
-		if n := s.notice(id); n != nil && n.NotifiedAt.IsZero() {
+		n := s.notice(id)
+		switch {
+		case n == nil || !n.NotifiedAt.IsZero():
+		case again == 0:
 			set(tx, &n.NotifiedAt, s.now())
+		default:
+			at := s.notifying[id]
+			at.due = s.now().Add(again)
+			setKey(tx, s.notifying, id, at)
 		}
-		return nil
-	})
-}
-
-// PutOffNotice implements dispatch.Store.
-func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
-	return s.inTx(ctx, func(tx *Tx) error {
-		at := s.notifying[id]
-		at.due = s.now().Add(after)
-		setKey(tx, s.notifying, id, at)
 		return nil
 	})
 }

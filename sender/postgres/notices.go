@@ -129,17 +129,13 @@ func (c *core) ClaimNotices(ctx context.Context, lease time.Duration, limit int)
 	return claimed, nil
 }
 
-// Notified implements dispatch.Store.
-func (c *core) Notified(ctx context.Context, id string) error {
+// SettleNotice implements dispatch.Store.
+func (c *core) SettleNotice(ctx context.Context, id string, again time.Duration) error {
 	return c.dispatching().write(ctx, func(w *work) error {
-		return fail("marking a notice", w.execs(markNotified, soughtID(id), w.now))
-	})
-}
-
-// PutOffNotice implements dispatch.Store.
-func (c *core) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
-	return c.dispatching().write(ctx, func(w *work) error {
-		return fail("putting a notice off", w.execs(putOffNotice, soughtID(id), w.now.plus(after)))
+		if again == 0 {
+			return fail("marking a notice", w.execs(markNotified, soughtID(id), w.now))
+		}
+		return fail("putting a notice off", w.execs(putOffNotice, soughtID(id), w.now.plus(again)))
 	})
 }
 

@@ -161,16 +161,12 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 	return claimed, err
 }
 
-// Notified implements dispatch.Store.
-func (s *Store) Notified(ctx context.Context, id string) error {
+// SettleNotice implements dispatch.Store.
+func (s *Store) SettleNotice(ctx context.Context, id string, again time.Duration) error {
 	return s.write(ctx, func(w *work) error {
-		return fail("marking a notice", w.execs(markNotified, s.now(), id))
-	})
-}
-
-// PutOffNotice implements dispatch.Store.
-func (s *Store) PutOffNotice(ctx context.Context, id string, after time.Duration) error {
-	return s.write(ctx, func(w *work) error {
-		return fail("putting a notice off", w.execs(putOffNotice, s.now()+after.Microseconds(), id))
+		if again == 0 {
+			return fail("marking a notice", w.execs(markNotified, s.now(), id))
+		}
+		return fail("putting a notice off", w.execs(putOffNotice, s.now()+again.Microseconds(), id))
 	})
 }

@@ -53,7 +53,7 @@ func breakages() []breakage {
 	return slices.Concat(publishBreakages, transactionBreakages, registryBreakages, secretsBreakages, callbackBreakages,
 		largeBreakages, claimBreakages, bodyBreakages, orderBreakages, processBreakages, recordBreakages, spareBreakages,
 		lifeBreakages, redeliverBreakages, replayBreakages, presenceBreakages, queryBreakages, feedBreakages,
-		retentionBreakages)
+		retentionBreakages, noticeBreakages)
 }
 
 // TestBrokenStores runs, for each way to break a store, the checks that must bite, in a
