@@ -99,7 +99,7 @@ func (p *program) stop() {
 	<-p.done
 }
 
-// says waits until it has said a line so often.
+// says waits until it has said a line a number of times.
 func (p *program) says(line string, times int) {
 	p.t.Helper()
 	eventually(p.t, fmt.Sprintf("%q, %d times", line, times), func() bool { return strings.Count(p.text(), line) >= times })

@@ -44,7 +44,7 @@ func TestRestoredFlag(t *testing.T) {
 	}
 }
 
-// What cannot be is refused before anything is made, all of it at once, without its
+// Flags that cannot be are refused before anything is made, all at once, without their
 // secrets.
 func TestBadFlags(t *testing.T) {
 	t.Parallel()

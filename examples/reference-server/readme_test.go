@@ -17,8 +17,8 @@ import (
 	"github.com/surehook/surehook/internal/porttest"
 )
 
-// The walk-through of the README runs as it is printed, but for the ports, which
-// could be taken here, and "go run", which the programs are built instead of.
+// The walk-through of the README runs as it is printed, with two exceptions: other ports,
+// since these could be taken here, and programs that are built in place of "go run".
 func TestReadmeWalkThrough(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("README.md")

@@ -73,7 +73,7 @@ func typeAndVersion(t *testing.T, body []byte) string {
 	return e.Type + " " + e.Version.String()
 }
 
-// What is posted is what the contract says, byte for byte where it does.
+// The posts are those of the contract, byte for byte where it says the bytes.
 func TestWhatIsPosted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
