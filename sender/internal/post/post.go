@@ -114,7 +114,7 @@ type Exchange struct {
 	header    http.Header
 	body      []byte
 	transport http.RoundTripper
-	own       *ownTransport
+	own       *dedicatedTransport
 	timeout   time.Duration
 	at        time.Time
 	began     time.Time // on the local clock

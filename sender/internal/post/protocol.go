@@ -44,14 +44,14 @@ func onNewConnection(t http.RoundTripper) http.RoundTripper {
 	switch t := t.(type) {
 	case *client:
 		return anew{t}
-	case *ownTransport:
+	case *dedicatedTransport:
 		return anewThrough{t}
 	}
 	return t
 }
 
 // anewThrough is anew for a transport with a proxy or a certificate.
-type anewThrough struct{ *ownTransport }
+type anewThrough struct{ *dedicatedTransport }
 
 // RoundTrip implements http.RoundTripper.
 func (a anewThrough) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -10,13 +10,13 @@ import (
 )
 
 // RoundTrip implements http.RoundTripper.
-func (o *ownTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (o *dedicatedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.through(r, o.client)
 }
 
 // through makes an attempt by the transport's client, and finds out whether the proxy is to
 // blame if it fails.
-func (o *ownTransport) through(r *http.Request, by http.RoundTripper) (*http.Response, error) {
+func (o *dedicatedTransport) through(r *http.Request, by http.RoundTripper) (*http.Response, error) {
 	if o.proxy == nil {
 		return by.RoundTrip(r)
 	}

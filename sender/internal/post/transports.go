@@ -30,7 +30,7 @@ type transports struct {
 
 	mu   sync.Mutex
 	own  map[transportKey]*list.Element
-	used list.List         // of *ownTransport, the one used last in front
+	used list.List         // of *dedicatedTransport, the one used last in front
 	made map[string]*proxy // those of proxies that were used, by name
 }
 
@@ -43,7 +43,7 @@ type transportKey struct {
 	certificate  [sha256.Size]byte // of what is sealed
 }
 
-type ownTransport struct {
+type dedicatedTransport struct {
 	*client
 	proxy    *proxy // nil: none
 	key      transportKey
@@ -62,7 +62,7 @@ func newTransports(c Config) *transports {
 // of returns the transport for a request, and what to release after the attempt.
 // An error says why nothing can be sent as the request asks; then nothing may be
 // sent at all.
-func (ts *transports) of(r *Request, certificate func() (*tls.Certificate, error)) (http.RoundTripper, *ownTransport, error) {
+func (ts *transports) of(r *Request, certificate func() (*tls.Certificate, error)) (http.RoundTripper, *dedicatedTransport, error) {
 	if r.Proxy == "" && len(r.SealedCertificate) == 0 {
 		return ts.plain, nil, nil
 	}
@@ -88,7 +88,7 @@ func (ts *transports) of(r *Request, certificate func() (*tls.Certificate, error
 
 // admit returns a transport for an attempt, unless that must not be made now, because
 // the transport's proxy is failing.
-func (ts *transports) admit(o *ownTransport) (http.RoundTripper, *ownTransport, error) {
+func (ts *transports) admit(o *dedicatedTransport) (http.RoundTripper, *dedicatedTransport, error) {
 	if o.proxy != nil && !o.proxy.enter() {
 		ts.release(o)
 		return nil, nil, ErrProbed
@@ -97,7 +97,7 @@ func (ts *transports) admit(o *ownTransport) (http.RoundTripper, *ownTransport, 
 }
 
 // take returns the transport of a key, if it is kept, for one attempt.
-func (ts *transports) take(key transportKey) *ownTransport {
+func (ts *transports) take(key transportKey) *dedicatedTransport {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	e := ts.own[key]
@@ -105,13 +105,13 @@ func (ts *transports) take(key transportKey) *ownTransport {
 		return nil
 	}
 	ts.used.MoveToFront(e)
-	o := e.Value.(*ownTransport)
+	o := e.Value.(*dedicatedTransport)
 	o.attempts++
 	return o
 }
 
-func (ts *transports) make(r *Request, key transportKey, certificate func() (*tls.Certificate, error)) (*ownTransport, error) {
-	o := &ownTransport{key: key, client: newTransport(ts.dialer, ts.Places, ts.origins)}
+func (ts *transports) make(r *Request, key transportKey, certificate func() (*tls.Certificate, error)) (*dedicatedTransport, error) {
+	o := &dedicatedTransport{key: key, client: newTransport(ts.dialer, ts.Places, ts.origins)}
 	o.TLS.RootCAs = ts.roots
 	if r.Proxy != "" {
 		if o.proxy = ts.proxyOf(r.Proxy); o.proxy == nil {
@@ -162,18 +162,18 @@ func (ts *transports) proxyStates(now time.Time) []ProxyState {
 
 // keep puts a transport in front, or the one that somebody else has made of the
 // same key meanwhile, for one attempt, and evicts what is beyond the bound.
-func (ts *transports) keep(made *ownTransport) *ownTransport {
+func (ts *transports) keep(made *dedicatedTransport) *dedicatedTransport {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if e := ts.own[made.key]; e != nil {
-		made = e.Value.(*ownTransport)
+		made = e.Value.(*dedicatedTransport)
 		ts.used.MoveToFront(e)
 	} else {
 		ts.own[made.key] = ts.used.PushFront(made)
 	}
 	made.attempts++
 	for ts.used.Len() > ts.most {
-		o := ts.used.Remove(ts.used.Back()).(*ownTransport)
+		o := ts.used.Remove(ts.used.Back()).(*dedicatedTransport)
 		delete(ts.own, o.key)
 		o.evicted = true
 		if o.attempts == 0 {
@@ -186,7 +186,7 @@ func (ts *transports) keep(made *ownTransport) *ownTransport {
 // release ends an attempt's use of what of returned. Closing the idle connections
 // of a transport also closes those that become idle later, as long as nothing is
 // begun on it.
-func (ts *transports) release(o *ownTransport) {
+func (ts *transports) release(o *dedicatedTransport) {
 	if o == nil {
 		return
 	}
@@ -209,7 +209,7 @@ func (ts *transports) closeIdle() (kept int) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, e := range ts.own {
-		e.Value.(*ownTransport).CloseIdleConnections()
+		e.Value.(*dedicatedTransport).CloseIdleConnections()
 	}
 	return len(ts.own)
 }

@@ -22,7 +22,7 @@ func TestTransportsUsedLastAreKept(t *testing.T) {
 	}})
 	ts.most = 2
 	target := &url.URL{Scheme: "http", Host: "target"}
-	of := func(proxy string) *ownTransport {
+	of := func(proxy string) *dedicatedTransport {
 		t.Helper()
 		transport, own, err := ts.of(&Request{Proxy: proxy, URL: target}, nil)
 		require.NoError(t, err)
