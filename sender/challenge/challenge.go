@@ -167,16 +167,16 @@ func (c *Challenger) Challenge(ctx context.Context, ask sender.Challenge) error 
 		return err
 	})
 	switch {
-	case answer.Class == post.ClassNone && said != "":
+	case answer.Class == sender.ClassNone && said != "":
 		return &Error{Class: Class, StatusCode: answer.StatusCode, Text: said}
-	case answer.Class == post.ClassNone:
+	case answer.Class == sender.ClassNone:
 		return nil
 	case ctx.Err() != nil: // the caller's time was over, and not the endpoint's
 		return fmt.Errorf("sender: the challenge was given up: %w", ctx.Err())
 	case answer.ProxyFailed:
 		return fmt.Errorf("%w: %s", sender.ErrProxy, answer.Error)
 	}
-	return &Error{Class: sender.Class(answer.Class), StatusCode: answer.StatusCode, Text: answer.Error}
+	return &Error{Class: answer.Class, StatusCode: answer.StatusCode, Text: answer.Error}
 }
 
 // newToken returns 256 random bits in base64url.

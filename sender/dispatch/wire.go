@@ -168,7 +168,7 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 // ended makes the attempt's result of what came of its request.
 func (a *attempt) ended(w post.Answer) {
 	a.result = Result{
-		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: sender.Class(w.Class), StatusCode: w.StatusCode,
+		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: w.Class, StatusCode: w.StatusCode,
 		Error: w.Error, Snippet: w.Snippet, RetryAfter: w.RetryAfter, ProxyFailed: w.ProxyFailed, ClosedIdle: w.ClosedIdle,
 	}
 }

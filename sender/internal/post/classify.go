@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/http1"
 	"github.com/surehook/surehook/sender/internal/http2"
 )
@@ -19,7 +20,7 @@ import (
 // classify names how an attempt that got no whole answer failed. The text is for
 // the subscription's owner and holds nothing of the URL, which may carry a
 // token, nor of addresses, which would tell a subscriber about our network.
-func classify(ctx context.Context, err error) (Class, string) {
+func classify(ctx context.Context, err error) (sender.Class, string) {
 	var (
 		dns        *net.DNSError
 		op         *net.OpError
@@ -36,33 +37,33 @@ func classify(ctx context.Context, err error) (Class, string) {
 	)
 	switch {
 	case errors.Is(err, http1.ErrClosedIdle):
-		return ClassReset, "the server closed a connection that was kept from an earlier attempt"
+		return sender.ClassReset, "the server closed a connection that was kept from an earlier attempt"
 	case errors.Is(err, http1.ErrHeader):
-		return ClassProtocol, fmt.Sprintf("the answer's headers are longer than %d KiB", maxHeader>>10)
+		return sender.ClassProtocol, fmt.Sprintf("the answer's headers are longer than %d KiB", maxHeader>>10)
 	case errors.Is(err, errNeither):
-		return ClassTLS, "the server offers neither HTTP/1.1 nor HTTP/2"
+		return sender.ClassTLS, "the server offers neither HTTP/1.1 nor HTTP/2"
 	case errors.Is(err, guard.ErrBlocked):
-		return ClassBlocked, "the address may not be called"
+		return sender.ClassBlocked, "the address may not be called"
 	case errors.As(err, &proxy) && (isDeadline || isTimeout):
-		return ClassTimeout, proxy.text
+		return sender.ClassTimeout, proxy.text
 	case errors.As(err, &proxy):
-		return ClassConnect, proxy.text
+		return sender.ClassConnect, proxy.text
 	case errors.As(err, &dns) && !isDeadline:
-		return ClassDNS, "the host's name could not be resolved"
+		return sender.ClassDNS, "the host's name could not be resolved"
 	case isDeadline || isTimeout:
-		return ClassTimeout, "no whole answer within the attempt's time"
+		return sender.ClassTimeout, "no whole answer within the attempt's time"
 	case errors.As(err, &verify), errors.As(err, &hostname), errors.As(err, &unknown), errors.As(err, &invalid):
-		return ClassTLS, "the server's certificate is not valid for this host"
+		return sender.ClassTLS, "the server's certificate is not valid for this host"
 	case errors.As(err, &record), errors.As(err, &alert), strings.Contains(err.Error(), "tls: "):
-		return ClassTLS, "the TLS handshake failed"
+		return sender.ClassTLS, "the TLS handshake failed"
 	case errors.As(err, &op) && op.Op == "dial",
 		// These reach a kept-alive connection too, when our own network goes.
 		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN):
-		return ClassConnect, connectText(err)
+		return sender.ClassConnect, connectText(err)
 	case http1.ClosedByPeer(err), errors.Is(err, http2.ErrReset), errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
-		return ClassReset, "the connection was closed before the answer was whole"
+		return sender.ClassReset, "the connection was closed before the answer was whole"
 	}
-	return ClassProtocol, notHTTP(err)
+	return sender.ClassProtocol, notHTTP(err)
 }
 
 func connectText(err error) string {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/internal/porttest"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -69,32 +70,32 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		url     string
-		class   Class
+		class   sender.Class
 		timeout time.Duration // 0: it does not come to that
 		trusts  *httptest.Server
 		proxy   string
 		public  bool // private networks may not be called
 		unnamed bool // names are not resolved
 	}{
-		"status":             {url: plain.URL + "/status", class: ClassStatus},
-		"redirect":           {url: plain.URL + "/redirect", class: ClassRedirect},
-		"breaks off":         {url: plain.URL + "/", class: ClassReset},
-		"hangs":              {url: plain.URL + "/hangs", class: ClassTimeout, timeout: 20 * time.Millisecond},
-		"crawls":             {url: plain.URL + "/crawls", class: ClassTimeout, timeout: 20 * time.Millisecond},
-		"headers":            {url: plain.URL + "/headers", class: ClassProtocol},
-		"no HTTP":            {url: "http://" + garbage, class: ClassProtocol},
-		"no TLS":             {url: https(plain.URL), class: ClassTLS},
-		"handshake hangs":    {url: "https://" + silent, class: ClassTimeout, timeout: 20 * time.Millisecond},
-		"untrusted":          {url: second.URL, class: ClassTLS},
-		"refuses":            {url: "http://" + refused, class: ClassConnect},
-		"no name":            {url: "http://endpoint.example/", class: ClassDNS, unnamed: true},
-		"blocked":            {url: plain.URL, class: ClassBlocked, public: true},
-		"HTTP/2, status":     {url: second.URL + "/status", class: ClassStatus, trusts: second},
-		"HTTP/2, breaks off": {url: second.URL + "/", class: ClassReset, trusts: second},
-		"HTTP/2, hangs":      {url: second.URL + "/hangs", class: ClassTimeout, timeout: 50 * time.Millisecond, trusts: second},
-		"no proxy there":     {url: plain.URL, class: ClassConnect, proxy: refused},
-		"proxy refuses":      {url: plain.URL, class: ClassConnect, proxy: refuses},
-		"proxy hangs":        {url: plain.URL, class: ClassTimeout, timeout: 20 * time.Millisecond, proxy: silent},
+		"status":             {url: plain.URL + "/status", class: sender.ClassStatus},
+		"redirect":           {url: plain.URL + "/redirect", class: sender.ClassRedirect},
+		"breaks off":         {url: plain.URL + "/", class: sender.ClassReset},
+		"hangs":              {url: plain.URL + "/hangs", class: sender.ClassTimeout, timeout: 20 * time.Millisecond},
+		"crawls":             {url: plain.URL + "/crawls", class: sender.ClassTimeout, timeout: 20 * time.Millisecond},
+		"headers":            {url: plain.URL + "/headers", class: sender.ClassProtocol},
+		"no HTTP":            {url: "http://" + garbage, class: sender.ClassProtocol},
+		"no TLS":             {url: https(plain.URL), class: sender.ClassTLS},
+		"handshake hangs":    {url: "https://" + silent, class: sender.ClassTimeout, timeout: 20 * time.Millisecond},
+		"untrusted":          {url: second.URL, class: sender.ClassTLS},
+		"refuses":            {url: "http://" + refused, class: sender.ClassConnect},
+		"no name":            {url: "http://endpoint.example/", class: sender.ClassDNS, unnamed: true},
+		"blocked":            {url: plain.URL, class: sender.ClassBlocked, public: true},
+		"HTTP/2, status":     {url: second.URL + "/status", class: sender.ClassStatus, trusts: second},
+		"HTTP/2, breaks off": {url: second.URL + "/", class: sender.ClassReset, trusts: second},
+		"HTTP/2, hangs":      {url: second.URL + "/hangs", class: sender.ClassTimeout, timeout: 50 * time.Millisecond, trusts: second},
+		"no proxy there":     {url: plain.URL, class: sender.ClassConnect, proxy: refused},
+		"proxy refuses":      {url: plain.URL, class: sender.ClassConnect, proxy: refuses},
+		"proxy hangs":        {url: plain.URL, class: sender.ClassTimeout, timeout: 20 * time.Millisecond, proxy: silent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})

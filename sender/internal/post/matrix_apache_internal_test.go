@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/servertest"
+	"github.com/surehook/surehook/sender"
 )
 
 func apacheRows(m *matrix) {
@@ -39,17 +40,17 @@ func apacheRows(m *matrix) {
 		of := func(what string) string { return what + ", " + name }
 		m.exact(
 			row{name: of("200"), url: base + "/ok", record: seen, posts: 6, status: 200, connections: 1},
-			row{name: of("301"), url: base + "/moved", record: seen, status: 301, class: ClassRedirect, connections: 1},
+			row{name: of("301"), url: base + "/moved", record: seen, status: 301, class: sender.ClassRedirect, connections: 1},
 			row{name: of("200 to 900 KB"), url: base + "/ok", body: 900 << 10, record: seen, posts: 5, status: 200, connections: 1},
-			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
-			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
+			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: sender.ClassStatus, peerRaces: true},
+			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: sender.ClassStatus, peerRaces: true},
 		)
 	}
 	m.exact(
 		row{name: "MaxKeepAliveRequests", url: loopback("https", few) + "/ok", record: seen, posts: 9, status: 200, connections: 3},
 		// Go's TLS does neither renegotiate nor authenticate itself after the handshake.
-		row{name: "renegotiation for a client certificate", url: loopback("https", tls12) + "/asks", way: way{certificate: true}, class: ClassTLS},
-		row{name: "a client certificate asked for after the handshake", url: loopback("https", tls13) + "/asks", record: seen, way: way{certificate: true}, status: 403, class: ClassStatus},
+		row{name: "renegotiation for a client certificate", url: loopback("https", tls12) + "/asks", way: way{certificate: true}, class: sender.ClassTLS},
+		row{name: "a client certificate asked for after the handshake", url: loopback("https", tls13) + "/asks", record: seen, way: way{certificate: true}, status: 403, class: sender.ClassStatus},
 	)
 	m.races(race{name: "KeepAliveTimeout", url: loopback("http", short) + "/ok", record: seen, callers: 25, posts: 9, pause: around(time.Second, 5*time.Millisecond)})
 }

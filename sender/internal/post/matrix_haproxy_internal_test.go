@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/servertest"
+	"github.com/surehook/surehook/sender"
 )
 
 func haproxyRows(m *matrix) {
@@ -39,8 +40,8 @@ func haproxyRows(m *matrix) {
 		m.exact(
 			row{name: of("200"), url: base + "/", record: reached.read, posts: 6, status: 200, connections: 1},
 			row{name: of("200 to 900 KB"), url: base + "/", body: 900 << 10, record: reached.read, posts: 5, status: 200, connections: 1},
-			row{name: of("503 without a server"), url: base + "/none", record: answered, status: 503, class: ClassStatus},
-			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: ClassStatus, peerRaces: true},
+			row{name: of("503 without a server"), url: base + "/none", record: answered, status: 503, class: sender.ClassStatus},
+			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: sender.ClassStatus, peerRaces: true},
 		)
 	}
 	m.races(race{name: "timeout http-keep-alive", url: loopback("http", short) + "/", record: reached.read, callers: 25, posts: 9, pause: around(time.Second, 5*time.Millisecond)})

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
 )
 
 func http2Rows(m *matrix) {
@@ -57,7 +59,7 @@ func http2Rows(m *matrix) {
 		of := func(what string) string { return what + ", " + name }
 		m.exact(
 			row{name: of("200"), url: base + "/", record: reached.read, posts: 6, status: 200},
-			row{name: of("500"), url: base + "/failing", record: reached.read, posts: 6, status: 500, class: ClassStatus},
+			row{name: of("500"), url: base + "/failing", record: reached.read, posts: 6, status: 500, class: sender.ClassStatus},
 			row{name: of("200 to 900 KB"), url: base + "/", body: 900 << 10, record: reached.read, posts: 5, status: 200},
 		)
 		m.races(race{name: of("GOAWAY after each"), url: base + "/closes", record: reached.read, callers: 4, posts: 50, pause: around(time.Millisecond, time.Millisecond)})

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/servertest"
+	"github.com/surehook/surehook/sender"
 )
 
 //go:embed testdata/matrix
@@ -81,11 +82,11 @@ type row struct {
 	pause  time.Duration // before each
 	way    way
 
-	status int    // 0: no answer
-	class  Class  // ours
-	or     Class  // another that ours may have; "": none
-	text   string // part of our Error
-	proxy  bool   // our ProxyFailed
+	status int          // 0: no answer
+	class  sender.Class // ours
+	or     sender.Class // another that ours may have; "": none
+	text   string       // part of our Error
+	proxy  bool         // our ProxyFailed
 	// connections is on how many ours posts, in all; 0: it is not looked at.
 	connections int
 	// untouched: nothing reaches the server.
@@ -143,7 +144,7 @@ func (r *row) check(t *testing.T, isOurs bool, got Answer) {
 		require.Contains(t, got.Error, r.text)
 		require.Equal(t, r.proxy, got.ProxyFailed, "the proxy has failed: %s", got.Error)
 	case r.status == 0:
-		require.NotEqual(t, ClassNone, got.Class, "net/http's got an answer: %d", got.StatusCode)
+		require.NotEqual(t, sender.ClassNone, got.Class, "net/http's got an answer: %d", got.StatusCode)
 	default:
 		require.Equal(t, r.status, got.StatusCode, "net/http's: %s %s", got.Class, got.Error)
 		require.Equal(t, r.class, got.Class, got.Error)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/servertest"
+	"github.com/surehook/surehook/sender"
 )
 
 // webServer is a port of a server with what holds for it alone.
@@ -49,15 +50,15 @@ func nginxRows(m *matrix) {
 		m.exact(
 			row{name: of("200"), url: base + "/ok", record: seen, posts: 6, status: 200, connections: 1},
 			row{name: of("204"), url: base + "/none", record: seen, posts: 6, status: 204, connections: 1},
-			row{name: of("301"), url: base + "/moved", record: seen, status: 301, class: ClassRedirect, connections: 1},
-			row{name: of("444"), url: base + "/broken", record: seen, class: ClassReset, connections: 3},
-			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
-			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
+			row{name: of("301"), url: base + "/moved", record: seen, status: 301, class: sender.ClassRedirect, connections: 1},
+			row{name: of("444"), url: base + "/broken", record: seen, class: sender.ClassReset, connections: 3},
+			row{name: of("413 to 20 KB"), url: base + "/small", body: 20 << 10, record: seen, status: 413, class: sender.ClassStatus, peerRaces: true},
+			row{name: of("413 to 900 KB"), url: base + "/small", body: 900 << 10, record: seen, status: 413, class: sender.ClassStatus, peerRaces: true},
 			row{name: of("900 KB proxied"), url: base + "/proxied", body: 900 << 10, record: seen, posts: 5, status: 200, connections: 1},
 		)
 	}
 	m.exact(
-		row{name: "a client certificate is asked for and not given", url: loopback("https", asks) + "/ok", record: seen, status: 400, class: ClassStatus},
+		row{name: "a client certificate is asked for and not given", url: loopback("https", asks) + "/ok", record: seen, status: 400, class: sender.ClassStatus},
 		row{name: "a client certificate is given", url: loopback("https", asks) + "/ok", record: seen, way: way{certificate: true}, posts: 6, status: 200, connections: 1},
 	)
 	m.races(race{name: "keepalive_timeout", url: loopback("http", short) + "/ok", record: seen, callers: 25, posts: 9, pause: around(time.Second, 5*time.Millisecond)})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/servertest"
+	"github.com/surehook/surehook/sender"
 )
 
 // script starts a server of testdata, with a configuration and a certificate.
@@ -41,15 +42,15 @@ func nodeRows(m *matrix) {
 			row{name: of("204"), url: base + "/none", record: seen, posts: 6, status: 204, connections: 1},
 			row{name: of("200 to 900 KB"), url: base + "/length", body: 900 << 10, record: seen, posts: 5, status: 200, connections: 1},
 			row{name: of("early 200 to 900 KB"), url: base + "/early200", body: 900 << 10, record: seen, posts: 5, status: 200},
-			row{name: of("early 413 to 900 KB"), url: base + "/early413", body: 900 << 10, record: seen, posts: 5, status: 413, class: ClassStatus},
-			row{name: of("broken off"), url: base + "/broken", record: seen, class: ClassReset},
+			row{name: of("early 413 to 900 KB"), url: base + "/early413", body: 900 << 10, record: seen, posts: 5, status: 413, class: sender.ClassStatus},
+			row{name: of("broken off"), url: base + "/broken", record: seen, class: sender.ClassReset},
 		)
 		if base == loopback("https", both) {
 			continue // net/http's speaks HTTP/2 to it, which knows nothing of the following
 		}
 		m.exact(
 			row{name: of("102 and 103 before"), url: base + "/interim", record: seen, posts: 6, status: 200, connections: 1},
-			row{name: of("a header of 70,000 bytes"), url: base + "/largeheader", record: seen, class: ClassProtocol, text: "header"},
+			row{name: of("a header of 70,000 bytes"), url: base + "/largeheader", record: seen, class: sender.ClassProtocol, text: "header"},
 			row{name: of("trailers"), url: base + "/trailers", record: seen, posts: 6, status: 200, connections: 1},
 			row{name: of("until it is closed"), url: base + "/untilclosed", record: seen, status: 200, connections: 3},
 		)
@@ -59,9 +60,9 @@ func nodeRows(m *matrix) {
 		row{name: "200, http2 alone", url: base + "/length", record: seen, posts: 6, status: 200},
 		row{name: "204, http2 alone", url: base + "/none", record: seen, posts: 6, status: 204},
 		row{name: "200 to 900 KB, http2 alone", url: base + "/length", body: 900 << 10, record: seen, status: 200},
-		row{name: "early 413 to 900 KB, http2 alone", url: base + "/early413", body: 900 << 10, record: seen, status: 413, class: ClassStatus, peerRaces: true},
+		row{name: "early 413 to 900 KB, http2 alone", url: base + "/early413", body: 900 << 10, record: seen, status: 413, class: sender.ClassStatus, peerRaces: true},
 	)
-	m.exact(row{name: "http2 in clear", url: loopback("http", h2c) + "/length", record: seen, untouched: true, class: ClassProtocol})
+	m.exact(row{name: "http2 in clear", url: loopback("http", h2c) + "/length", record: seen, untouched: true, class: sender.ClassProtocol})
 	// It says keepAliveTimeout and means a second more.
 	m.races(race{name: "keepAliveTimeout", url: loopback("http", short) + "/length", record: seen, callers: 45, posts: 6, pause: around(keepAlive+time.Second, 10*time.Millisecond)})
 }

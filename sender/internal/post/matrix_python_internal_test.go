@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/servertest"
+	"github.com/surehook/surehook/sender"
 )
 
 func pythonRows(m *matrix) {
@@ -25,7 +26,7 @@ func pythonRows(m *matrix) {
 			row{name: of("Content-Length"), url: c.base + "/length", record: seen, posts: 6, status: 200, connections: c.connections},
 			row{name: of("no body"), url: c.base + "/empty", record: seen, posts: 6, status: 200, connections: c.connections},
 			row{name: of("204"), url: c.base + "/none", record: seen, posts: 6, status: 204, connections: c.connections},
-			row{name: of("500"), url: c.base + "/failing", record: seen, posts: 6, status: 500, class: ClassStatus, connections: c.connections},
+			row{name: of("500"), url: c.base + "/failing", record: seen, posts: 6, status: 500, class: sender.ClassStatus, connections: c.connections},
 			row{name: of("until it is closed"), url: c.base + "/untilclosed", record: seen, posts: 6, status: 200, connections: 6},
 			row{name: of("200 to 900 KB"), url: c.base + "/length", body: 900 << 10, record: seen, posts: 6, status: 200, connections: c.connections},
 		)

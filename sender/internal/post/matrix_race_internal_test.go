@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // unlucky is the chance of a row to fail although ours is not worse than net/http's. There
@@ -70,7 +72,7 @@ func (y *tally) add(isOurs bool, id string, r Answer) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.results[id] = r
-	if r.Class == ClassNone {
+	if r.Class == sender.ClassNone {
 		return
 	}
 	who := "net/http"

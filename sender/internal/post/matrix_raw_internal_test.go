@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // rawRows are servers that say what no library says.
@@ -27,9 +29,9 @@ func rawRows(m *matrix) {
 		}
 		of := func(what string) string { return what + ", " + name }
 		for _, status := range []int{200, 500} {
-			class := ClassNone
+			class := sender.ClassNone
 			if status != 200 {
-				class = ClassStatus
+				class = sender.ClassStatus
 			}
 			for what, pause := range map[string]time.Duration{"": 0, ", with pauses": 20 * time.Millisecond} {
 				var reached ledger
@@ -38,7 +40,7 @@ func rawRows(m *matrix) {
 					way: way{timeout: 2 * time.Second}, status: status, class: class, connections: 4, peerRaces: true})
 			}
 		}
-		m.exact(row{name: of("101"), status: 101, class: ClassStatus, connections: 3, url: serveRaw(m.T, config, func(c net.Conn, r *bufio.Reader) {
+		m.exact(row{name: of("101"), status: 101, class: sender.ClassStatus, connections: 3, url: serveRaw(m.T, config, func(c net.Conn, r *bufio.Reader) {
 			if _, err := readRequest(r); err == nil {
 				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 			}
@@ -166,13 +168,13 @@ func certificateRows(m *matrix) {
 		asks.StartTLS()
 		m.Cleanup(asks.Close)
 		for _, body := range []int{0, 30 << 10, 200 << 10} {
-			var or Class
+			var or sender.Class
 			if version == tls.VersionTLS13 && body > 0 {
-				or = ClassReset // the server's reset can come before its alert was read
+				or = sender.ClassReset // the server's reset can come before its alert was read
 			}
 			of := func(what string) string { return fmt.Sprintf("%s, %d bytes, %s", what, body, name) }
 			m.exact(
-				row{name: of("a client certificate is demanded and not given"), url: asks.URL, body: body, record: reached.read, posts: 10, untouched: true, class: ClassTLS, or: or},
+				row{name: of("a client certificate is demanded and not given"), url: asks.URL, body: body, record: reached.read, posts: 10, untouched: true, class: sender.ClassTLS, or: or},
 				row{name: of("a client certificate is given"), url: asks.URL, body: body, record: reached.read, way: way{certificate: true}, posts: 6, status: 200, connections: 1},
 			)
 		}

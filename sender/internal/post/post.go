@@ -15,6 +15,7 @@ import (
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/http1"
 	"github.com/surehook/surehook/signing"
 )
@@ -70,7 +71,7 @@ type Request struct {
 type Answer struct {
 	StartedAt  time.Time // the request's At
 	Duration   time.Duration
-	Class      Class
+	Class      sender.Class
 	StatusCode int           // 0: no answer
 	Error      string        // what went wrong, for the owner of the URL; "" for success
 	Snippet    []byte        // the beginning of a failure's body
@@ -209,9 +210,9 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), r.StartedAt.Add(r.Duration))
 	switch {
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
-		r.Class, r.Error = ClassRedirect, fmt.Sprintf("answered %d: redirects are not followed", answer.StatusCode)
+		r.Class, r.Error = sender.ClassRedirect, fmt.Sprintf("answered %d: redirects are not followed", answer.StatusCode)
 	case answer.StatusCode < 200 || answer.StatusCode >= 400:
-		r.Class, r.Error = ClassStatus, fmt.Sprintf("answered %d", answer.StatusCode)
+		r.Class, r.Error = sender.ClassStatus, fmt.Sprintf("answered %d", answer.StatusCode)
 	case err != nil:
 		r.Class, r.Error = classify(ctx, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/guard"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -81,7 +82,7 @@ func TestSparedAttemptIsMadeOnANewConnection(t *testing.T) {
 				x, err := p.Prepare(&Request{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte("{}"), Keyring: keyring, Proxy: through, Anew: n == 2}, nil)
 				require.NoError(t, err)
 				r := x.Send(t.Context(), nil)
-				require.Equal(t, ClassNone, r.Class, r.Error)
+				require.Equal(t, sender.ClassNone, r.Class, r.Error)
 				require.Equal(t, want, opened.Load())
 			}
 		})
