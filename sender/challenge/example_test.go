@@ -7,56 +7,63 @@ import (
 	"fmt"
 	"log"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/challenge"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// A callback URL is registered once its endpoint has sent the challenge's token
-// back. Package receiver does that by itself; this endpoint does it by hand, after
-// verifying the signature, which is left out here.
-func ExampleNew() {
+// A callback URL is registered once its endpoint has sent the challenge's token back.
+// Package receiver does that by itself.
+func Example() {
 	ctx := context.Background()
-	var ready atomic.Bool // the endpoint's owner has not deployed it yet
-	s := newService(func(w http.ResponseWriter, r *http.Request) {
-		var event struct {
-			Type string
-			Data struct{ Token string }
-		}
-		if err := json.NewDecoder(r.Body).Decode(&event); err != nil {
-			http.Error(w, "not an event", http.StatusBadRequest)
-			return
-		}
-		if event.Type == challenge.Type && ready.Load() {
-			fmt.Fprint(w, event.Data.Token)
-		}
-	})
-	defer s.close()
+	endpoint := sendertest.NewRoundTripper( // stands in for the network
+		sendertest.Status(http.StatusOK), // its owner has not deployed it yet
+		sendertest.Func(sendTokenBack),
+	)
+	challenger, err := challenge.New(&challenge.Config{UnguardedTransport: endpoint})
+	check(err)
+	store, err := memory.New(nil)
+	check(err)
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "2026-11", Key: []byte("0123456789abcdef0123456789abcdef")})
+	check(err)
+	reg, err := sender.NewRegistry(store, keys, &sender.RegistryConfig{Challenger: challenger})
+	check(err)
 
-	challenger, err := challenge.New(&challenge.Config{Network: s.network})
-	if err != nil {
-		log.Fatal(err)
-	}
-	reg, err := sender.NewRegistry(s.store, s.keys, &sender.RegistryConfig{Network: s.network, Challenger: challenger})
-	if err != nil {
-		log.Fatal(err)
-	}
 	owner, _, err := reg.CreateSubscriber(ctx, sender.NewSubscriber{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	for range 2 {
-		sub, err := reg.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: s.endpoint.URL})
-		var failed *challenge.Error
-		if errors.As(err, &failed) {
+		s, err := reg.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: "https://customer.example/webhooks"})
+		if failed := (*challenge.Error)(nil); errors.As(err, &failed) {
 			fmt.Println(failed.Class, failed.StatusCode, failed.Text)
-			ready.Store(true)
 			continue
 		}
-		fmt.Println(sub.Status, err)
+		check(err)
+		fmt.Println(s.Status)
 	}
 	// Output:
 	// challenge 200 the answer is not the token: answer data.token as {"token":"…"} or as it is
-	// active <nil>
+	// active
+}
+
+// sendTokenBack is the endpoint. It has verified the signature before.
+func sendTokenBack(w http.ResponseWriter, r *http.Request) {
+	var event struct {
+		Type string
+		Data struct{ Token string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&event); err != nil {
+		http.Error(w, "not an event", http.StatusBadRequest)
+		return
+	}
+	if event.Type == challenge.Type {
+		fmt.Fprint(w, event.Data.Token)
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }

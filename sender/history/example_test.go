@@ -7,119 +7,92 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// publishThree publishes events of three invoices.
-func (s *service) publishThree(ctx context.Context) {
-	pub, err := sender.NewPublisher(s.store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+// newService has published events about three invoices and attempted to deliver them to a
+// customer. Her endpoint, which stands in for the network, plays steps, the last one again
+// and again.
+func newService(ctx context.Context, steps ...sendertest.Step) *surehook.Sender[*memory.Tx] {
+	store, err := memory.New(nil)
+	check(err)
+	key := sender.SealingKey{ID: "2026-11", Key: []byte("0123456789abcdef0123456789abcdef")}
+	hooks, err := surehook.NewSender(store, key, &surehook.SenderConfig{
+		Dispatch: dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(steps...)},
+	})
+	check(err)
+	customer, _, err := hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
+	check(err)
+	_, err = hooks.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: customer.ID, URL: "https://customer.example/webhooks"})
+	check(err)
 	for _, id := range []string{"inv_1", "inv_2", "inv_3"} {
-		if _, err := pub.Publish(ctx, sender.Event{Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: id}}); err != nil {
-			log.Fatal(err)
-		}
+		_, err := hooks.Publish(ctx, sender.Event{Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: id}})
+		check(err)
+	}
+	_, err = hooks.Dispatcher.RunOnce(ctx)
+	check(err)
+	return hooks
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
 	}
 }
 
-// How the last minutes went: rollups are merged, and asked for quantiles.
-func ExampleHistory_Rollups() {
+// A delivery that failed is looked at, and sent again.
+func Example() {
 	ctx := context.Background()
-	s := newService(func(http.ResponseWriter, *http.Request) {})
-	defer s.close()
-	s.subscribe(ctx)
-	s.publishThree(ctx)
-	s.dispatch(ctx)
+	hooks := newService(ctx, sendertest.Answer(500, nil, "no database"), sendertest.Status(204)) // one of the three fails
 
-	past, err := history.New(s.store, nil)
-	if err != nil {
-		log.Fatal(err)
+	page, _, err := hooks.History.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusAwaitingRetry})
+	check(err)
+	d, err := hooks.History.Delivery(ctx, page[0].ID)
+	check(err)
+	for _, a := range d.Attempts {
+		fmt.Printf("attempt %d: %s, %q\n", a.Number, a.Error, a.Snippet)
 	}
-	now := time.Now()
-	minutes, err := past.Rollups(ctx, now.Add(-5*time.Minute), now.Add(time.Minute))
-	if err != nil {
-		log.Fatal(err)
-	}
-	var last history.Rollup
-	for i := range minutes {
-		last.Merge(&minutes[i])
-	}
-	fmt.Println("published", last.Published, "delivered", last.Delivered, "failed", last.Failed)
-	fmt.Println("99 % within 10 s:", last.Success.Quantile(0.99) <= 10*time.Second)
+
+	check(hooks.History.Redeliver(ctx, d.ID))
+	did, err := hooks.Dispatcher.RunOnce(ctx) // a service has hooks.Run going
+	check(err)
+	fmt.Println("delivered", did.Delivered)
 	// Output:
-	// published 3 delivered 3 failed 0
-	// 99 % within 10 s: true
+	// attempt 1: answered 500, "no database"
+	// delivered 1
 }
 
-// How much there is to do, at a cost that does not depend on how much it is.
-func ExampleHistory_Counts() {
-	ctx := context.Background()
-	s := newService(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
-	defer s.close()
-	s.subscribe(ctx)
-	s.publishThree(ctx)
-	s.dispatch(ctx)
-
-	history, err := history.New(s.store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	c, err := history.Counts(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("live", c.Live, "held", c.Held, "dead-lettered", c.DeadLettered)
-	fmt.Println("active subscriptions", c.Subscriptions[sender.SubscriptionActive])
-	// Output:
-	// live 3 held 0 dead-lettered 0
-	// active subscriptions 1
-}
-
-// Why an event has not arrived.
+// Why has an event not arrived?
 func ExampleHistory_Why() {
 	ctx := context.Background()
-	s := newService(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
-	defer s.close()
-	s.subscribe(ctx)
-	s.publishThree(ctx)
-	s.dispatch(ctx)
+	hooks := newService(ctx, sendertest.Status(http.StatusBadGateway))
 
-	past, err := history.New(s.store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	page, _, err := past.Deliveries(ctx, history.DeliveryQuery{EventType: "invoice.*", Object: sender.Object{Type: "invoice", ID: "inv_2"}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	why, err := past.Why(ctx, page[0].ID)
-	if err != nil {
-		log.Fatal(err)
-	}
+	page, _, err := hooks.History.Deliveries(ctx, history.DeliveryQuery{
+		EventType: "invoice.*", Object: sender.Object{Type: "invoice", ID: "inv_2"},
+	})
+	check(err)
+	why, err := hooks.History.Why(ctx, page[0].ID)
+	check(err)
 	// why.Sentence says: Attempt 1 failed at 2026-11-20T12:00:01Z: status, answered
 	// 502. Attempt 2, the 2nd of its schedule, is due at 2026-11-20T12:01:03Z.
 	fmt.Println(why.Reason, why.Until.After(time.Now()))
 	// Output: awaiting_retry true
 }
 
-// An event is looked up by what it is about.
+// Events are looked up by what they are about.
 func ExampleHistory_Events() {
 	ctx := context.Background()
-	s := newService(nil)
-	defer s.close()
-	s.publishThree(ctx)
-	past, err := history.New(s.store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	hooks := newService(ctx)
+
 	q := history.EventQuery{Type: "invoice.*", Object: sender.Object{Type: "invoice"}}
 	for {
-		page, next, err := past.Events(ctx, q)
-		if err != nil {
-			log.Fatal(err)
-		}
+		page, next, err := hooks.History.Events(ctx, q)
+		check(err)
 		for _, e := range page {
 			fmt.Println(e.Type, e.Object.ID, e.Version)
 		}
@@ -134,6 +107,54 @@ func ExampleHistory_Events() {
 	// invoice.paid inv_1 1
 }
 
+// How much there is to do, at a cost that does not depend on how much it is.
+func ExampleHistory_Counts() {
+	ctx := context.Background()
+	hooks := newService(ctx, sendertest.Status(http.StatusBadGateway))
+
+	c, err := hooks.History.Counts(ctx)
+	check(err)
+	fmt.Println("live", c.Live, "held", c.Held, "dead-lettered", c.DeadLettered)
+	fmt.Println("active subscriptions", c.Subscriptions[sender.SubscriptionActive])
+	// Output:
+	// live 3 held 0 dead-lettered 0
+	// active subscriptions 1
+}
+
+// How the last minutes went: rollups are merged, and asked for quantiles.
+func ExampleHistory_Rollups() {
+	ctx := context.Background()
+	hooks := newService(ctx)
+
+	now := time.Now()
+	minutes, err := hooks.History.Rollups(ctx, now.Add(-5*time.Minute), now.Add(time.Minute))
+	check(err)
+	var last history.Rollup
+	for i := range minutes {
+		last.Merge(&minutes[i])
+	}
+	fmt.Println("published", last.Published, "delivered", last.Delivered, "failed", last.Failed)
+	fmt.Println("99 % within 10 s:", last.Success.Quantile(0.99) <= 10*time.Second)
+	// Output:
+	// published 3 delivered 3 failed 0
+	// 99 % within 10 s: true
+}
+
+// Somebody asks to be forgotten: the bodies that tell of her go, the records stay.
+func ExampleHistory_Redact() {
+	ctx := context.Background()
+	hooks := newService(ctx)
+	person := sender.Object{Type: "person", ID: "ada"}
+	_, err := hooks.Publish(ctx, sender.Event{Type: "person.updated", Object: person, Data: []byte(`{"email":"ada@example.com"}`)})
+	check(err)
+
+	events, err := hooks.History.Redact(ctx, history.Redaction{Object: person})
+	check(err)
+	fmt.Println(events, "event redacted")
+	// Output:
+	// 1 event redacted
+}
+
 func ExampleLatency() {
 	var l history.Latency
 	for i := range 100 {
@@ -144,75 +165,4 @@ func ExampleLatency() {
 	// Output:
 	// 100 1s
 	// true true
-}
-
-// What could not be delivered is looked at, and sent again.
-func ExampleHistory() {
-	ctx := context.Background()
-	broken := true
-	s := newService(func(w http.ResponseWriter, _ *http.Request) {
-		if broken {
-			http.Error(w, "no database", http.StatusInternalServerError)
-		}
-	})
-	defer s.close()
-	s.subscribe(ctx)
-	pub, err := sender.NewPublisher(s.store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := pub.Publish(ctx, sender.Event{Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "inv_1"}}); err != nil {
-		log.Fatal(err)
-	}
-	s.dispatch(ctx)
-
-	past, err := history.New(s.store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	page, _, err := past.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusAwaitingRetry})
-	if err != nil {
-		log.Fatal(err)
-	}
-	d, err := past.Delivery(ctx, page[0].ID)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, a := range d.Attempts {
-		fmt.Printf("attempt %d: %s, %q\n", a.Number, a.Error, a.Snippet)
-	}
-
-	broken = false
-	if err := past.Redeliver(ctx, d.ID); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("delivered", s.dispatch(ctx).Delivered)
-	// Output:
-	// attempt 1: answered 500, "no database\n"
-	// delivered 1
-}
-
-// Somebody asks to be forgotten: the bodies that tell of her go, the records stay.
-func ExampleHistory_Redact() {
-	ctx := context.Background()
-	store, _ := inMemory(time.Now)
-	pub, err := sender.NewPublisher(store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	past, err := history.New(store, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	person := sender.Object{Type: "person", ID: "ada"}
-	if _, err := pub.Publish(ctx, sender.Event{Type: "person.updated", Object: person, Data: []byte(`{"email":"ada@example.com"}`)}); err != nil {
-		log.Fatal(err)
-	}
-	events, err := past.Redact(ctx, history.Redaction{Object: person})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(events, "event redacted")
-	// Output:
-	// 1 event redacted
 }
