@@ -1,13 +1,5 @@
 package sender
 
-// A store's Restored goes this far beyond what the database knows: further than anything
-// that was lost can have come, if fewer than LostPositions events were lost, and fewer than
-// LostVersions about one object.
-const (
-	LostPositions = 1_000_000_000
-	LostVersions  = 1_000_000
-)
-
 // Restoration is what a store's Restored has done. A database that was brought back to an
 // earlier state, from a backup or by a failover to a standby that lacked the last commits,
 // would give out again what receivers have seen: they take what comes with a version that

@@ -8,6 +8,7 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -39,14 +40,14 @@ func (s *Store[Tx]) Restored(ctx context.Context) (r sender.Restoration, err err
 		return sender.Restoration{}, err
 	}
 	err = s.write(ctx, func(w *work) error {
-		if err := w.execs(raiseKeyrings, sender.LostVersions); err != nil {
+		if err := w.execs(raiseKeyrings, rules.LostVersions); err != nil {
 			return fail("raising the versions of keyrings", err)
 		}
-		if err := w.row(raisePosition, sender.LostPositions).Scan(&r.Position); err != nil {
+		if err := w.row(raisePosition, rules.LostPositions).Scan(&r.Position); err != nil {
 			return fail("raising the feed's positions", err)
 		}
 		return fail("raising the objects' versions",
-			w.row(raiseFloor, sender.LostVersions, int64(ident.MaxVersion-sender.LostVersions)).Scan(&r.Version))
+			w.row(raiseFloor, rules.LostVersions, int64(ident.MaxVersion-rules.LostVersions)).Scan(&r.Version))
 	})
 	if err != nil {
 		return sender.Restoration{}, err

@@ -6,6 +6,7 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -44,21 +45,21 @@ func (s *Store) Restored(ctx context.Context) (r sender.Restoration, err error) 
 	}
 	err = s.write(ctx, func(w *work) error {
 		for _, query := range []string{raiseKeyrings, raiseRegistry} {
-			if err := w.execs(query, int64(sender.LostVersions)); err != nil {
+			if err := w.execs(query, int64(rules.LostVersions)); err != nil {
 				return fail("raising what processes remember", err)
 			}
 		}
 		if err := w.execs(beginEvents); err != nil {
 			return fail("raising the events' positions", err)
 		}
-		if err := w.row(raiseEvents, int64(sender.LostPositions)).Scan(&r.Position); err != nil {
+		if err := w.row(raiseEvents, int64(rules.LostPositions)).Scan(&r.Position); err != nil {
 			return fail("raising the events' positions", err)
 		}
 		if err := w.execs(skipLost, r.Position); err != nil {
 			return fail("raising the events' positions", err)
 		}
 		return fail("raising the objects' versions",
-			w.row(raiseFloor, int64(sender.LostVersions), int64(ident.MaxVersion-sender.LostVersions)).Scan(&r.Version))
+			w.row(raiseFloor, int64(rules.LostVersions), int64(ident.MaxVersion-rules.LostVersions)).Scan(&r.Version))
 	})
 	if err != nil {
 		return sender.Restoration{}, err

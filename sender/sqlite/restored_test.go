@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/rules"
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
@@ -79,12 +80,12 @@ func TestRestoredCopyOfNothing(t *testing.T) {
 	s := newStore(t, open(t, path(t), fit), time.Now)
 	done, err := s.Restored(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, sender.Restoration{Version: sender.LostVersions, Position: sender.LostPositions}, done)
+	require.Equal(t, sender.Restoration{Version: rules.LostVersions, Position: rules.LostPositions}, done)
 	owners := register(t, s, 1)
 	publish(t, s, 1, 0, owners)
 	expandAll(t, s)
 	c, err := s.RecordAndClaim(t.Context(), batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, 1)
-	require.Equal(t, int64(sender.LostPositions+1), c.Claimed[0].Key.Event)
+	require.Equal(t, int64(rules.LostPositions+1), c.Claimed[0].Key.Event)
 }
