@@ -16,7 +16,7 @@ import (
 // there is no time for all of them. With SUREHOOK_EVERY=1 it returns all.
 func every(t *testing.T, n int64) (all []int64) {
 	t.Helper()
-	step := int64(10)
+	step := int64(20)
 	if race.Enabled {
 		step = 40
 	}
