@@ -54,7 +54,7 @@ func (r *Registry[Tx]) CallbackTx(ctx context.Context, tx Tx, subscriber, rawURL
 	c := Callback{Subscriber: subscriber, URL: u.String()}
 	// Another one can be made, or closed, between the two.
 	for range 3 {
-		s, err := r.store.ImplicitSubscriptionTx(ctx, tx, subscriber, origin)
+		s, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{Subscriber: subscriber, Origin: origin})
 		if errors.Is(err, ErrNotFound) {
 			now := r.now()
 			s = Subscription{

@@ -108,7 +108,7 @@ func (r *Registry[Tx]) SendTest(ctx context.Context, id string) (ref Ref, err er
 
 // SendTestTx is SendTest in the caller's transaction.
 func (r *Registry[Tx]) SendTestTx(ctx context.Context, tx Tx, id string) (Ref, error) {
-	s, err := r.store.SubscriptionTx(ctx, tx, id)
+	s, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id})
 	if err != nil {
 		return Ref{}, err
 	}

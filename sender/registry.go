@@ -192,7 +192,7 @@ func (r *Registry[Tx]) Keyring(ctx context.Context, subscriber string) (*signing
 // Subscription returns a subscription, or ErrNotFound.
 func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscription, err error) {
 	err = r.store.InTx(ctx, func(tx Tx) error {
-		s, err = r.store.SubscriptionTx(ctx, tx, id)
+		s, err = r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id})
 		return err
 	})
 	return s, err

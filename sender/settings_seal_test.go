@@ -20,7 +20,7 @@ func stored(b *bedtest.Bed, id string) sender.Settings {
 	b.T.Helper()
 	var s sender.Subscription
 	require.NoError(b.T, b.Store.InTx(b.T.Context(), func(tx *memory.Tx) (err error) {
-		s, err = b.Store.SubscriptionTx(b.T.Context(), tx, id)
+		s, err = b.Store.SubscriptionTx(b.T.Context(), tx, sender.SubscriptionKey{ID: id})
 		return err
 	}))
 	return s.Settings
@@ -30,7 +30,7 @@ func stored(b *bedtest.Bed, id string) sender.Settings {
 func overwrite(b *bedtest.Bed, id string, set sender.Settings) {
 	b.T.Helper()
 	require.NoError(b.T, b.Store.InTx(b.T.Context(), func(tx *memory.Tx) error {
-		s, err := b.Store.SubscriptionTx(b.T.Context(), tx, id)
+		s, err := b.Store.SubscriptionTx(b.T.Context(), tx, sender.SubscriptionKey{ID: id})
 		s.Settings = set
 		return errors.Join(err, b.Store.UpdateSubscriptionTx(b.T.Context(), tx, s))
 	}))

@@ -67,12 +67,9 @@ type Store[Tx any] interface {
 	// deleted. Of concurrent calls one creates it; the others wait for its end.
 	CreateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
 
-	// SubscriptionTx returns a subscription that is not deleted, or ErrNotFound.
-	SubscriptionTx(ctx context.Context, tx Tx, id string) (Subscription, error)
-
-	// ImplicitSubscriptionTx returns a subscriber's implicit subscription of a URL that
-	// is neither closing nor deleted, or ErrNotFound.
-	ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscriber, url string) (Subscription, error)
+	// SubscriptionTx returns a subscription that is not deleted, or ErrNotFound. An implicit
+	// one that is closing is found by its ID alone.
+	SubscriptionTx(ctx context.Context, tx Tx, key SubscriptionKey) (Subscription, error)
 
 	// SubscriptionsTx lists subscriptions that are not deleted, implicit ones too,
 	// oldest first: up to limit of them after the one with the id after ("" for the first),
@@ -98,8 +95,8 @@ type Store[Tx any] interface {
 	// ResumeSubscriptionTx makes a paused or disabled subscription active. Its live
 	// deliveries of events that Resume takes are due at once, and start their
 	// schedules anew, while their attempt numbers go on. The others read as
-	// cancelled from the commit on, but for an attempt in flight that succeeds.
-	// What is committed, and not expanded yet, counts among the held ones. The
+	// cancelled from the commit on, except for an attempt in flight that succeeds.
+	// Events that are committed, and not expanded yet, count among the held ones. The
 	// failing time of a disabled one ends (Streak, FailingSince, Warned, WarnedAt). If it is
 	// active already nothing is changed. ErrNotFound; ErrStatus: it is closing; a
 	// *RetentionError, and nothing is changed, if r.NotBefore is not zero and an
@@ -116,7 +113,7 @@ type Store[Tx any] interface {
 
 	// DeleteSubscriptionTx ends a subscription, at a cost that does not depend on
 	// its backlog: it gets no new deliveries, and its live ones read as cancelled
-	// from the commit on, but for an attempt in flight that succeeds, which makes
+	// from the commit on, except for an attempt in flight that succeeds, which makes
 	// its delivery delivered. ErrNotFound: no such subscription.
 	DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) error
 
@@ -143,4 +140,13 @@ type Store[Tx any] interface {
 	// and its sealed bytes are still old. The keyring's version stays, since the
 	// secret is the same.
 	RewrapTx(ctx context.Context, tx Tx, subscriber string, old []byte, sealed SealedSecret) (bool, error)
+}
+
+// SubscriptionKey names a subscription by its ID, or the implicit one of a subscriber by
+// its origin.
+type SubscriptionKey struct {
+	ID string
+
+	Subscriber string
+	Origin     string // the URL of the implicit subscription; if it is given ID is not
 }

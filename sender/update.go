@@ -50,7 +50,7 @@ func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChan
 // UpdateTx is Update in the caller's transaction. It challenges nobody, even if the
 // configuration has a Challenger.
 func (r *Registry[Tx]) UpdateTx(ctx context.Context, tx Tx, id string, c SubscriptionChange) (Subscription, error) {
-	was, err := r.store.SubscriptionTx(ctx, tx, id)
+	was, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id})
 	if err != nil {
 		return Subscription{}, err
 	}

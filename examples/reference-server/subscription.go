@@ -153,7 +153,7 @@ func (s *server) listSubscriptions(ctx context.Context, c caller, in *listSubscr
 // own reads a subscription in the transaction that uses it, so that nobody can touch
 // another's.
 func (s *service) own(ctx context.Context, tx *sql.Tx, c caller, id string) (sender.Subscription, error) {
-	sub, err := s.db.sender.SubscriptionTx(ctx, tx, id)
+	sub, err := s.db.sender.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: id})
 	if err == nil && !c.owns(sub.Subscriber) {
 		err = sender.ErrNotFound
 	}

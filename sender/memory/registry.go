@@ -126,9 +126,9 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 }
 
 // SubscriptionTx implements sender.Store.
-func (s *Store) SubscriptionTx(ctx context.Context, tx *Tx, id string) (n sender.Subscription, err error) {
+func (s *Store) SubscriptionTx(ctx context.Context, tx *Tx, key sender.SubscriptionKey) (n sender.Subscription, err error) {
 	err = s.in(ctx, tx, func() error {
-		sub, err := s.find(id)
+		sub, err := s.findByKey(key)
 		if err == nil {
 			n = sub.shown()
 		}
@@ -137,18 +137,16 @@ func (s *Store) SubscriptionTx(ctx context.Context, tx *Tx, id string) (n sender
 	return n, err
 }
 
-// ImplicitSubscriptionTx implements sender.Store.
-func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *Tx, subscriber, url string) (n sender.Subscription, err error) {
-	err = s.in(ctx, tx, func() error {
-		if owner := s.subscriber[subscriber]; owner != nil {
-			if sub := owner.implicit(url); sub != nil {
-				n = sub.shown()
-				return nil
-			}
+func (s *Store) findByKey(key sender.SubscriptionKey) (*subscription, error) {
+	if key.Origin == "" {
+		return s.find(key.ID)
+	}
+	if owner := s.subscriber[key.Subscriber]; owner != nil {
+		if sub := owner.implicit(key.Origin); sub != nil {
+			return sub, nil
 		}
-		return fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, subscriber, url)
-	})
-	return n, err
+	}
+	return nil, fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, key.Subscriber, key.Origin)
 }
 
 // implicit returns the subscriber's implicit subscription of a URL, or nil.

@@ -248,7 +248,7 @@ func TestAClosingSubscriptionGetsWhatWasCommittedBefore(t *testing.T) {
 			require.ElementsMatch(t, []string{before, farewell}, got(t, s, id, ""), "not %v", []string{open, addressed.ID, tooLate, after})
 			p.settled(t)
 			require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
-				_, err := s.SubscriptionTx(t.Context(), tx, id)
+				_, err := s.SubscriptionTx(t.Context(), tx, sender.SubscriptionKey{ID: id})
 				require.ErrorIs(t, err, sender.ErrNotFound, "it is deleted once all has ended")
 				return nil
 			}))
@@ -302,7 +302,7 @@ func TestUnderStricterLevelsTheSnapshotSaysWhatWasBefore(t *testing.T) {
 			s := p.store(t)
 			register(t, s, 1, 1, sender.Settings{})
 			tx := p.begin(t, level)
-			_, err := s.SubscriptionTx(t.Context(), tx, subscriptionID(0, 0))
+			_, err := s.SubscriptionTx(t.Context(), tx, sender.SubscriptionKey{ID: subscriptionID(0, 0)})
 			require.NoError(t, err)
 			var between string
 			p.committed(t, level, func(tx pgx.Tx) { between = to(t, s, tx, 0) })

@@ -103,7 +103,7 @@ func TestChangesOfOneSubscriptionTakeTurns(t *testing.T) {
 			s := p.frozen(t)
 			register(t, s, 1, 1, sender.Settings{})
 			first, second := p.begin(t, level), p.begin(t, level)
-			_, err := s.SubscriptionTx(t.Context(), second, "wsub_0_0") // it has its snapshot
+			_, err := s.SubscriptionTx(t.Context(), second, sender.SubscriptionKey{ID: "wsub_0_0"}) // it has its snapshot
 			require.NoError(t, err)
 			require.NoError(t, s.HoldSubscriptionTx(t.Context(), first, "wsub_0_0", sender.SubscriptionDisabled, "by hand"))
 			end := beside(func() error {
@@ -195,7 +195,7 @@ func TestWhatCanBeNoIDIsNotFound(t *testing.T) {
 			_, subscriber := s.SubscriberTx(ctx, tx, id)
 			_, keyring := s.SubscriberKeyringTx(ctx, tx, id)
 			_, keyrings := s.KeyringsTx(ctx, tx, "", id, 1)
-			_, subscription := s.SubscriptionTx(ctx, tx, id)
+			_, subscription := s.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: id})
 			_, subscriptions := s.SubscriptionsTx(ctx, tx, "", id, 1)
 			for i, err := range []error{
 				subscriber, keyring, keyrings, subscription, subscriptions,

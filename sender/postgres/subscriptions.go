@@ -123,32 +123,25 @@ func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n 
 }
 
 // SubscriptionTx implements sender.Store.
-func (s *Store[Tx]) SubscriptionTx(ctx context.Context, tx Tx, id string) (sender.Subscription, error) {
+func (s *Store[Tx]) SubscriptionTx(ctx context.Context, tx Tx, key sender.SubscriptionKey) (sender.Subscription, error) {
 	w, err := s.callers(ctx, tx)
 	if err != nil {
 		return sender.Subscription{}, err
 	}
-	_, n, err := w.readSubscription(w.row(selectSubscription, soughtID(id)))
+	query, args := selectSubscription, []any{soughtID(key.ID)}
+	if key.Origin != "" {
+		query, args = selectImplicit, []any{soughtID(key.Subscriber), key.Origin}
+	}
+	_, n, err := w.readSubscription(w.row(query, args...))
 	switch {
+	case errors.Is(err, sql.ErrNoRows) && key.Origin != "":
+		return sender.Subscription{}, fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, key.Subscriber, key.Origin)
 	case errors.Is(err, sql.ErrNoRows):
-		return sender.Subscription{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
+		return sender.Subscription{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, key.ID)
 	case err != nil:
 		return sender.Subscription{}, fail("reading a subscription", err)
 	}
 	return n, nil
-}
-
-// ImplicitSubscriptionTx implements sender.Store.
-func (s *Store[Tx]) ImplicitSubscriptionTx(ctx context.Context, tx Tx, subscriber, url string) (sender.Subscription, error) {
-	w, err := s.callers(ctx, tx)
-	if err != nil {
-		return sender.Subscription{}, err
-	}
-	_, n, err := w.readSubscription(w.row(selectImplicit, soughtID(subscriber), url))
-	if errors.Is(err, sql.ErrNoRows) {
-		return sender.Subscription{}, fmt.Errorf("%w: an implicit subscription of %q for %s", sender.ErrNotFound, subscriber, url)
-	}
-	return n, fail("reading a subscription", err)
 }
 
 // SubscriptionsTx implements sender.Store. The subscription after may be

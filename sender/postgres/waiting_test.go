@@ -76,7 +76,7 @@ func TestOpenTransactionsStallNobody(t *testing.T) {
 			return s.ResumeSubscriptionTx(ctx, tx, id(1), sender.Resume{})
 		},
 		"update": func(s *pgxStore, tx pgx.Tx) error {
-			sub, err := s.SubscriptionTx(ctx, tx, id(0))
+			sub, err := s.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: id(0)})
 			if err != nil {
 				return err
 			}

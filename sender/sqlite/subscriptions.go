@@ -120,12 +120,15 @@ func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, 
 }
 
 // SubscriptionTx implements sender.Store.
-func (s *Store) SubscriptionTx(ctx context.Context, tx *sql.Tx, id string) (sender.Subscription, error) {
+func (s *Store) SubscriptionTx(ctx context.Context, tx *sql.Tx, key sender.SubscriptionKey) (sender.Subscription, error) {
 	w, err := s.in(ctx, tx)
 	if err != nil {
 		return sender.Subscription{}, err
 	}
-	_, n, err := w.subscription(id)
+	if key.Origin != "" {
+		return w.implicit(key.Subscriber, key.Origin)
+	}
+	_, n, err := w.subscription(key.ID)
 	return n, err
 }
 
@@ -143,13 +146,9 @@ func (w *work) subscription(id string) (no int64, n sender.Subscription, err err
 const selectImplicit = selectSubscriptions + ` AND s.implicit = 1 AND s.status IN ('active', 'paused', 'disabled')
 	AND s.subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?) AND s.url = ?`
 
-// ImplicitSubscriptionTx implements sender.Store. It takes the write lock: a
-// deferred transaction that reads first may find that it may not write any more.
-func (s *Store) ImplicitSubscriptionTx(ctx context.Context, tx *sql.Tx, subscriber, url string) (sender.Subscription, error) {
-	w, err := s.in(ctx, tx)
-	if err != nil {
-		return sender.Subscription{}, err
-	}
+// implicit takes the write lock, since its caller makes a subscription that it does not
+// find: a deferred transaction that reads first may find that it may not write any more.
+func (w *work) implicit(subscriber, url string) (sender.Subscription, error) {
 	if err := w.execs(lockQuery); err != nil {
 		return sender.Subscription{}, fail("locking", err)
 	}

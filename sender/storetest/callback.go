@@ -31,7 +31,7 @@ func (w *world[Tx]) create(s sender.Subscription) error {
 
 func (w *world[Tx]) findImplicit(owner, url string) (s sender.Subscription, err error) {
 	err = w.Store.InTx(w.ctx, func(tx Tx) error {
-		s, err = w.Store.ImplicitSubscriptionTx(w.ctx, tx, owner, url)
+		s, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{Subscriber: owner, Origin: url})
 		return err
 	})
 	return s, err

@@ -22,10 +22,13 @@ func (b severalImplicit) CreateSubscriptionTx(ctx context.Context, tx tx, s send
 	return b.store.CreateSubscriptionTx(ctx, tx, s)
 }
 
-func (b severalImplicit) ImplicitSubscriptionTx(ctx context.Context, tx tx, subscriber, url string) (sender.Subscription, error) {
-	list, err := b.store.SubscriptionsTx(ctx, tx, subscriber, "", 200)
+func (b severalImplicit) SubscriptionTx(ctx context.Context, tx tx, key sender.SubscriptionKey) (sender.Subscription, error) {
+	if key.Origin == "" {
+		return b.store.SubscriptionTx(ctx, tx, key)
+	}
+	list, err := b.store.SubscriptionsTx(ctx, tx, key.Subscriber, "", 200)
 	for _, s := range list {
-		if s.URL == url {
+		if s.URL == key.Origin {
 			s.Implicit = true
 			return s, nil
 		}
@@ -35,10 +38,13 @@ func (b severalImplicit) ImplicitSubscriptionTx(ctx context.Context, tx tx, subs
 
 type implicitOfAnybody struct{ store }
 
-func (b implicitOfAnybody) ImplicitSubscriptionTx(ctx context.Context, tx tx, subscriber, url string) (sender.Subscription, error) {
+func (b implicitOfAnybody) SubscriptionTx(ctx context.Context, tx tx, key sender.SubscriptionKey) (sender.Subscription, error) {
+	if key.Origin == "" {
+		return b.store.SubscriptionTx(ctx, tx, key)
+	}
 	list, err := b.store.SubscriptionsTx(ctx, tx, "", "", 200)
 	for _, s := range list {
-		if s.Implicit && s.URL == url {
+		if s.Implicit && s.URL == key.Origin {
 			return s, nil
 		}
 	}

@@ -83,7 +83,7 @@ var lifeBreakages = []breakage{
 type filterKept struct{ store }
 
 func (b filterKept) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
-	if old, err := b.store.SubscriptionTx(ctx, tx, s.ID); err == nil {
+	if old, err := b.store.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: s.ID}); err == nil {
 		s.EventTypes = old.EventTypes
 	}
 	return b.store.UpdateSubscriptionTx(ctx, tx, s)
@@ -100,7 +100,7 @@ func (b *filterReachesBack) PublishTx(ctx context.Context, tx tx, drafts []sende
 }
 
 func (b *filterReachesBack) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
-	old, err := b.store.SubscriptionTx(ctx, tx, s.ID)
+	old, err := b.store.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: s.ID})
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (b *filterReachesBack) UpdateSubscriptionTx(ctx context.Context, tx tx, s s
 type settingsKept struct{ store }
 
 func (b settingsKept) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
-	if old, err := b.store.SubscriptionTx(ctx, tx, s.ID); err == nil {
+	if old, err := b.store.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: s.ID}); err == nil {
 		s.Settings = old.Settings
 	}
 	return b.store.UpdateSubscriptionTx(ctx, tx, s)
@@ -129,8 +129,8 @@ func (b settingsKept) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.
 
 type noFigures struct{ store }
 
-func (b noFigures) SubscriptionTx(ctx context.Context, tx tx, id string) (sender.Subscription, error) {
-	s, err := b.store.SubscriptionTx(ctx, tx, id)
+func (b noFigures) SubscriptionTx(ctx context.Context, tx tx, key sender.SubscriptionKey) (sender.Subscription, error) {
+	s, err := b.store.SubscriptionTx(ctx, tx, key)
 	s.Backlog, s.DeadLettered = 0, 0
 	return s, err
 }
@@ -203,7 +203,7 @@ func (b *resumedTwice) Step(ctx context.Context, p dispatch.ExpandParams, batch 
 }
 
 func (b *resumedTwice) ResumeSubscriptionTx(ctx context.Context, tx tx, id string, r sender.Resume) error {
-	s, err := b.store.SubscriptionTx(ctx, tx, id)
+	s, err := b.store.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: id})
 	again := copies(b.waiting)
 	for i := range again {
 		again[i].Subscriber, again[i].Subscription = s.Subscriber, s.ID
@@ -225,7 +225,7 @@ func (b resumesActive) ResumeSubscriptionTx(ctx context.Context, tx tx, id strin
 type resumeHeals struct{ store }
 
 func (b resumeHeals) ResumeSubscriptionTx(ctx context.Context, tx tx, id string, r sender.Resume) error {
-	if s, err := b.store.SubscriptionTx(ctx, tx, id); err == nil && s.Status == sender.SubscriptionPaused {
+	if s, err := b.store.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: id}); err == nil && s.Status == sender.SubscriptionPaused {
 		_ = b.store.HoldSubscriptionTx(ctx, tx, id, sender.SubscriptionDisabled, "")
 	}
 	return b.store.ResumeSubscriptionTx(ctx, tx, id, r)

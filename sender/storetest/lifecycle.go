@@ -31,7 +31,7 @@ func (w *world[Tx]) undone(fn func(tx Tx) error) {
 func (w *world[Tx]) read(id string) (s sender.Subscription) {
 	w.Helper()
 	w.inTx(func(tx Tx) (err error) {
-		s, err = w.Store.SubscriptionTx(w.ctx, tx, id)
+		s, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})
 		return err
 	})
 	return s
@@ -41,7 +41,7 @@ func (w *world[Tx]) read(id string) (s sender.Subscription) {
 func (w *world[Tx]) gone(id, when string) {
 	w.Helper()
 	w.inTx(func(tx Tx) error {
-		_, err := w.Store.SubscriptionTx(w.ctx, tx, id)
+		_, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})
 		w.errorIs(err, sender.ErrNotFound, "reading a subscription %s", when)
 		all, err := w.Store.SubscriptionsTx(w.ctx, tx, "", "", plenty)
 		w.noError(err, "listing subscriptions")

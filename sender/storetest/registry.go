@@ -96,7 +96,7 @@ func registrySubscription[Tx any](w *world[Tx]) {
 	}
 	read := func(id string) (got sender.Subscription, err error) {
 		err = w.Store.InTx(w.ctx, func(tx Tx) error {
-			got, err = w.Store.SubscriptionTx(w.ctx, tx, id)
+			got, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})
 			return err
 		})
 		return got, err
@@ -181,9 +181,9 @@ func registryRolledBack[Tx any](w *world[Tx]) {
 		w.noError(w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_dropped"}, nil), "creating a subscriber")
 		w.noError(w.Store.CreateSubscriptionTx(w.ctx, tx, dropped), "creating a subscription")
 		w.noError(w.Store.DeleteSubscriptionTx(w.ctx, tx, kept), "deleting a subscription")
-		_, err := w.Store.SubscriptionTx(w.ctx, tx, dropped.ID)
+		_, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: dropped.ID})
 		w.noError(err, "reading a subscription in the transaction that created it")
-		_, err = w.Store.SubscriptionTx(w.ctx, tx, kept)
+		_, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: kept})
 		w.errorIs(err, sender.ErrNotFound, "reading a subscription in the transaction that deleted it")
 		return failed
 	})
@@ -191,9 +191,9 @@ func registryRolledBack[Tx any](w *world[Tx]) {
 	w.inTx(func(tx Tx) error {
 		_, err := w.Store.SubscriberTx(w.ctx, tx, "sub_dropped")
 		w.errorIs(err, sender.ErrNotFound, "reading a subscriber whose creation was rolled back")
-		_, err = w.Store.SubscriptionTx(w.ctx, tx, dropped.ID)
+		_, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: dropped.ID})
 		w.errorIs(err, sender.ErrNotFound, "reading a subscription whose creation was rolled back")
-		_, err = w.Store.SubscriptionTx(w.ctx, tx, kept)
+		_, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: kept})
 		w.noError(err, "reading a subscription whose deletion was rolled back")
 		w.noError(w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_dropped"}, nil), "creating a subscriber under an id whose use was rolled back")
 		w.noError(w.Store.CreateSubscriptionTx(w.ctx, tx, dropped), "creating a subscription under an id whose use was rolled back")
@@ -210,7 +210,7 @@ func registryOddStrings[Tx any](w *world[Tx]) {
 		s.Description = "a'b\"c\\d%_*?$1 ключ 🔑\n\u2028\u00a0e\u0301"
 		w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 		w.inTx(func(tx Tx) error {
-			got, err := w.Store.SubscriptionTx(w.ctx, tx, s.ID)
+			got, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: s.ID})
 			w.noError(err, "reading a subscription")
 			w.sameSubscription(got, s)
 			own, err := w.Store.SubscriptionsTx(w.ctx, tx, id, "", 100)
@@ -228,7 +228,7 @@ func registryNoText[Tx any](w *world[Tx]) {
 		w.inTx(func(tx Tx) error {
 			_, err := w.Store.SubscriberTx(w.ctx, tx, id)
 			w.errorIs(err, sender.ErrNotFound, "reading a subscriber %q", id)
-			_, err = w.Store.SubscriptionTx(w.ctx, tx, id)
+			_, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})
 			w.errorIs(err, sender.ErrNotFound, "reading a subscription %q", id)
 			w.errorIs(w.Store.CloseSubscriptionTx(w.ctx, tx, id), sender.ErrNotFound, "closing a subscription %q", id)
 			_, err = w.Store.SubscriberTx(w.ctx, tx, "sub_a")
