@@ -3,9 +3,13 @@ package sender
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/surehook/surehook/signing"
 )
@@ -101,4 +105,91 @@ func TestNewKeysRefuses(t *testing.T) {
 	for _, part := range []string{`sealing key id ""`, `two sealing keys have the id "a"`, `"b" has 5 bytes: AES-256 takes 32`, `id "c|d"`} {
 		require.ErrorContains(t, err, part)
 	}
+}
+
+// What was not sealed here does not open, and what was opens where it belongs and
+// nowhere else.
+func FuzzSealed(f *testing.F) {
+	keys, err := NewKeys(SealingKey{ID: "new", Key: bytes.Repeat([]byte{1}, 32)}, SealingKey{ID: "old", Key: bytes.Repeat([]byte{2}, 32)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte{}, []byte{}, "", uint16(0), byte(0))
+	f.Add([]byte{}, []byte("x"), "", uint16(0), byte(3))
+	f.Add([]byte{sealedFormat, 3, 'n', 'e', 'w'}, []byte("whsec_x"), "surehook secret|sub_a|key_1", uint16(1), byte(1))
+	f.Add([]byte{sealedFormat, 255}, bytes.Repeat([]byte{0}, 200), "surehook certificate|wsub_a", uint16(5), byte(0x80))
+	f.Add([]byte{2, 3, 'o', 'l', 'd'}, []byte("x"), "|", uint16(200), byte(3))
+	f.Fuzz(func(t *testing.T, stranger, plain []byte, bound string, where uint16, flip byte) {
+		if _, err := keys.openFor(bound, stranger); err == nil || !errors.Is(err, ErrSealed) {
+			t.Fatalf("opening what nobody sealed: %v", err)
+		}
+		sealed := keys.sealFor(bound, plain)
+		if got, err := keys.openFor(bound, sealed); err != nil || !bytes.Equal(got, plain) {
+			t.Fatalf("%q came back as %q: %v", plain, got, err)
+		}
+		if len(plain) > 8 && bytes.Contains(sealed, plain) {
+			t.Fatal("what is sealed can be read")
+		}
+		if _, err := keys.openFor(bound+"x", sealed); !errors.Is(err, ErrSealed) {
+			t.Fatalf("moved to another row it opens: %v", err)
+		}
+		if flip != 0 {
+			changed := bytes.Clone(sealed)
+			changed[int(where)%len(changed)] ^= flip
+			if _, err := keys.openFor(bound, changed); !errors.Is(err, ErrSealed) {
+				t.Fatalf("changed it opens: %v", err)
+			}
+		}
+		if cut := sealed[:int(where)%len(sealed)]; len(cut) < len(sealed) {
+			if _, err := keys.openFor(bound, cut); !errors.Is(err, ErrSealed) {
+				t.Fatalf("cut off it opens: %v", err)
+			}
+		}
+	})
+}
+
+// Through any number of rotations, what is sealed opens as long as its key is there,
+// in its row and in no other; and sealed anew it needs the new key alone.
+func TestPropertySealedSurvivesRotation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := func(i int) SealingKey {
+			return SealingKey{ID: fmt.Sprint("key-", i), Key: bytes.Repeat([]byte{byte(i + 1)}, 32)}
+		}
+		bound := rapid.StringMatching(`[a-z_|]{1,20}`).Draw(t, "bound")
+		plain := rapid.SliceOf(rapid.Byte()).Draw(t, "plain")
+		rotations := rapid.IntRange(1, 6).Draw(t, "rotations")
+		keys, err := NewKeys(key(0))
+		require.NoError(t, err)
+		sealed, sealedWith := keys.sealFor(bound, plain), 0
+		for i := 1; i <= rotations; i++ {
+			var older []SealingKey
+			for j := range i {
+				if rapid.Bool().Draw(t, "kept") {
+					older = append(older, key(j))
+				}
+			}
+			keys, err := NewKeys(key(i), older...)
+			require.NoError(t, err)
+			has := slices.ContainsFunc(older, func(k SealingKey) bool { return k.ID == fmt.Sprint("key-", sealedWith) })
+			got, err := keys.openFor(bound, sealed)
+			if !has {
+				require.ErrorIs(t, err, ErrSealed)
+				require.ErrorContains(t, err, fmt.Sprint("key-", sealedWith), "it says which key is asked for")
+				require.ErrorIs(t, keys.missing([]string{fmt.Sprint("key-", sealedWith)}), ErrSealed)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, string(plain), string(got))
+			_, err = keys.openFor(bound+"'", sealed)
+			require.ErrorIs(t, err, ErrSealed)
+			if rapid.Bool().Draw(t, "renewed") {
+				sealed, err = keys.renewFor(bound, sealed)
+				require.NoError(t, err)
+				id, err := keyOf(sealed)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint("key-", i), id)
+				sealedWith = i
+			}
+		}
+	})
 }

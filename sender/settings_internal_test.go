@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,4 +152,43 @@ func TestSettingsAndCertificatesKeepSecrets(t *testing.T) {
 	var back Settings
 	require.NoError(t, json.Unmarshal(stored, &back))
 	require.Equal(t, s, back, "stores can encode them")
+}
+
+// Headers that are taken arrive as they were given, each once and beside no other;
+// what net/http would not send is refused.
+func FuzzHeaders(f *testing.F) {
+	f.Add("Authorization", "Bearer x")
+	f.Add("X-A", "b\r\nWebhook-Id: c")
+	f.Add("webhook_ID", "x")
+	f.Add("Transfer-Encoding", "chunked")
+	f.Add("user-agent", "x")
+	f.Add("HOST", "x")
+	f.Add("x-\u00e9", "k")
+	f.Add("X-\u212a", "k")
+	f.Add("x-tab", "a\tb\u0085")
+	f.Add("Content-Length:", "0")
+	f.Add("X-Sealed", "\x01AQ")
+	keys, err := NewKeys(SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, name, value string) {
+		s := Settings{Headers: map[string]string{name: value}}
+		if s.check(settingsLimits{timeout: time.Second}) != nil || isSealed(value) {
+			return
+		}
+		keys.sealHeaders("wsub_a", s.Headers)
+		r := httptest.NewRequest(http.MethodPost, "http://endpoint/", nil)
+		if r.Header, err = keys.Headers("wsub_a", s.Headers); err != nil {
+			t.Fatal(err)
+		}
+		r.Header["User-Agent"] = []string{"surehook"}
+		var wire bytes.Buffer
+		if err := r.Write(&wire); err != nil {
+			t.Fatalf("%q: %q is taken and cannot be sent: %v", name, value, err)
+		}
+		lines := strings.Split(strings.TrimSuffix(wire.String(), "\r\n\r\n"), "\r\n")
+		want := http.CanonicalHeaderKey(name) + ": " + trimmed(value)
+		if len(lines) != 5 || !slices.Contains(lines, want) && !slices.Contains(lines, strings.TrimSuffix(want, " ")) {
+			t.Fatalf("%q: %q is sent as %q", name, value, lines)
+		}
+	})
 }

@@ -1,0 +1,44 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/sender"
+)
+
+// A retention that is accepted keeps the contract: what gave up can be sent again, the
+// receivers remember whatever is sent, and a record never outlives its event.
+func TestPropertyRetentionIsOneContract(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		days := func(label string, some ...int) time.Duration {
+			return time.Duration(rapid.SampledFrom(some).Draw(t, label)) * 24 * time.Hour
+		}
+		// Mostly of what is right, so that what is wrong is so in one place.
+		r := sender.Retention{
+			Reach: days("reach", 0, 7, 27, 29), Receivers: days("receivers", 0, 27, 28, 29, 60), Delivered: days("delivered", 0, 20, 60, 90),
+			Events: days("events", 0, 30, 60, 90), DeadLetters: days("dead letters", 0, 20, 28, 365),
+		}
+		if rapid.Bool().Draw(t, "for ever") {
+			r.DeadLetters = -1
+		}
+		horizon := days("horizon", 0, 3, 7, 28)
+		full := r.WithDefaults()
+		want := full.Reach >= horizon && full.Receivers >= full.Reach+dedup.RetentionMargin &&
+			full.Delivered >= full.Reach && full.Events >= full.Delivered && (full.DeadLetters < 0 || full.DeadLetters >= full.Reach)
+		require.Equal(t, want, len(full.Problems(horizon)) == 0, "%+v, horizon %v: %v", full, horizon, full.Problems(horizon))
+		if !want {
+			return
+		}
+		oldest, goes := full.NotBefore(propertyTime), past(full, propertyTime)
+		require.False(t, goes.Events.After(oldest), "an event is gone that may be redelivered")
+		require.False(t, goes.Delivered.After(oldest), "a record is gone that may be redelivered")
+		require.False(t, goes.Events.After(goes.Delivered), "a record outlives its event")
+		require.False(t, goes.DeadLetters.After(oldest), "a dead letter is gone that may be replayed")
+		require.Equal(t, full.DeadLetters < 0, goes.DeadLetters.IsZero())
+	})
+}
