@@ -45,7 +45,7 @@ func (c Child[A]) Command(arg A) *exec.Cmd {
 	if err != nil {
 		panic(err)
 	}
-	cmd := exec.Command(program)
+	cmd := exec.Command(program) //nolint:noctx // it is killed, or ends with its case
 	cmd.Env = append(os.Environ(), childName+"="+c.name, childArg+"="+string(text))
 	return cmd
 }

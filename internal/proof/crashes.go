@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/surehook/surehook/internal/proof/crash"
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/proof/crash"
 )
 
 var stores = []string{"sqlite", "postgres"}

@@ -71,7 +71,7 @@ func ownNetwork(t *testing.T, o *Outside) {
 	}
 	NewZone().Listen(t, "127.0.0.1:53")
 	for _, port := range []int{22, 80, 443, 3128} {
-		l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+		l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // it waits for nothing
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func ownNetwork(t *testing.T, o *Outside) {
 
 // call makes a request, and returns when it was answered: so somebody has noted it.
 func call(address string) error {
-	conn, err := net.Dial("tcp", address)
+	conn, err := net.Dial("tcp", address) //nolint:noctx // in this network it is there or not
 	if err != nil {
 		return err
 	}

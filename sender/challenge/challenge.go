@@ -67,7 +67,7 @@ type Config struct {
 	UserAgent string
 }
 
-// URLChallenger asks callback URLs for a proof that whoever answers there has the
+// Challenger asks callback URLs for a proof that whoever answers there has the
 // subscriber's secret and wants its events, so that nobody can have events sent
 // to somebody else. It is safe for concurrent use.
 //

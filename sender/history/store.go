@@ -34,7 +34,7 @@ type Store interface {
 	// events that p names and the snippets of their attempts. Only events that were
 	// committed before the first batch count, expanded or not. What else there is of
 	// them stays; their deliveries read as Redacted. Those that are live read as
-	// cancelled from the commit on, held ones too, but for an attempt in flight that
+	// cancelled from the commit on, held ones too, except for an attempt in flight that
 	// succeeds, and are not claimed; one that was delivered before it was sent again
 	// stays delivered. An event that was not expanded gets no more deliveries. An
 	// event that was redacted before is not counted.

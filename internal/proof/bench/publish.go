@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/proof/bench/child"
 	"github.com/surehook/surehook/internal/proof/bench/post"
 	"github.com/surehook/surehook/internal/proof/bench/steady"
-	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/internal/proof/crash"
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/proof/crash"
 )
 
 func TestMain(m *testing.M) {

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	deduppostgres "github.com/surehook/surehook/dedup/postgres"
-	"github.com/surehook/surehook/internal/proof/faultdriver"
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/proof/faultdriver"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender/postgres"
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/internal/proof/simulation"
+	"github.com/surehook/surehook/internal/race"
 )
 
 // onPostgres simulates one seed in a schema of its own.

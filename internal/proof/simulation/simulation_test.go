@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/internal/proof/simulation"
+	"github.com/surehook/surehook/internal/race"
 )
 
 var (

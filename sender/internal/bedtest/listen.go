@@ -17,7 +17,7 @@ func Listen(t *testing.T, serve func(net.Conn)) (address string, stop func()) {
 	if serve == nil {
 		return porttest.Refusing(t), func() {}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it waits for nothing
 	require.NoError(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
