@@ -381,7 +381,7 @@ var ofWire = []Defect{
 	{
 		Name: "a timeout is a success",
 		File: "sender/internal/post/classify.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
-		Old: `return ClassTimeout, "no whole answer within the attempt's time"`, New: `return ClassNone, ""`,
+		Old: `return sender.ClassTimeout, "no whole answer within the attempt's time"`, New: `return sender.ClassNone, ""`,
 	},
 	{
 		Name: "an address embedded in an IPv6 one is not looked at",
