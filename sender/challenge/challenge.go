@@ -124,15 +124,15 @@ func (c Config) withDefaults() Config {
 func (c Config) problems() []error {
 	var errs []error
 	if c.Timeout < 0 || c.Timeout > sender.MaxTimeout {
-		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Timeout is %v: it must be positive and at most %v", c.Timeout, sender.MaxTimeout))
+		errs = append(errs, fmt.Errorf("challenge: Config.Timeout is %v: it must be positive and at most %v", c.Timeout, sender.MaxTimeout))
 	}
 	if len(c.Schemes) == 0 {
-		errs = append(errs, errors.New("sender: ChallengerConfig.Schemes is empty: nothing is ever sent unsigned"))
+		errs = append(errs, errors.New("challenge: Config.Schemes is empty: nothing is ever sent unsigned"))
 	}
 	if err := guard.Policy(c.Network).Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("sender: ChallengerConfig.Network: %w", err))
+		errs = append(errs, fmt.Errorf("challenge: Config.Network: %w", err))
 	}
-	return append(errs, post.CheckProxies("ChallengerConfig", c.Proxies)...)
+	return append(errs, post.CheckProxies("challenge: Config", c.Proxies)...)
 }
 
 // Challenge challenges a URL once. It returns nil if the token came back in time, and a

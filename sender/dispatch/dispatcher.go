@@ -164,10 +164,10 @@ func newDispatcher(store Store, keys *sender.Keys, cfg *Config, now func() time.
 	c = c.withDefaults()
 	errs := c.problems()
 	if store == nil {
-		errs = append(errs, errors.New("sender: NewDispatcher needs a store"))
+		errs = append(errs, errors.New("dispatch: New needs a store"))
 	}
 	if keys == nil {
-		errs = append(errs, errors.New("sender: NewDispatcher needs the keys that the secrets are sealed with: nothing is ever sent unsigned"))
+		errs = append(errs, errors.New("dispatch: New needs the keys that the secrets are sealed with: nothing is ever sent unsigned"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (c Config) problems() []error {
 	var errs []error
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
-			errs = append(errs, fmt.Errorf("sender: DispatcherConfig."+format, args...))
+			errs = append(errs, fmt.Errorf("dispatch: Config."+format, args...))
 		}
 	}
 	bad(c.Timeout < 0 || c.Timeout > sender.MaxTimeout, "Timeout is %v: it must be positive and at most %v", c.Timeout, sender.MaxTimeout)
@@ -249,13 +249,13 @@ func (c Config) problems() []error {
 	bad(c.Policy.FastAnswer < 0, "Policy.FastAnswer is %v: it must be positive", c.Policy.FastAnswer)
 	bad(len(c.Schemes) == 0, "Schemes is empty: nothing is ever sent unsigned")
 	if err := c.Policy.Backoff.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Policy: %w", err))
+		errs = append(errs, fmt.Errorf("dispatch: Config.Policy: %w", err))
 	}
 	errs = append(errs, c.Retention.Problems(c.Policy.Backoff.WithDefaults().Horizon)...)
 	if err := guard.Policy(c.Network).Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("sender: DispatcherConfig.Network: %w", err))
+		errs = append(errs, fmt.Errorf("dispatch: Config.Network: %w", err))
 	}
-	return append(errs, post.CheckProxies("DispatcherConfig", c.Proxies)...)
+	return append(errs, post.CheckProxies("dispatch: Config", c.Proxies)...)
 }
 
 // Run dispatches until ctx ends, then drains: it claims nothing more, gives back

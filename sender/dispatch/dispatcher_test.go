@@ -448,13 +448,13 @@ func TestRunTwice(t *testing.T) {
 	})
 }
 
-func TestNewDispatcherRefuses(t *testing.T) {
+func TestNewRefuses(t *testing.T) {
 	_, err := dispatch.New(nil, nil, &dispatch.Config{
 		Timeout: time.Minute, Slots: 1, PerSubscription: -1, Lease: time.Second, MaxIdle: time.Microsecond, DrainTimeout: -1,
 		Policy:  dispatch.Policy{FastAnswer: -1, Backoff: backoff.Policy{Horizon: -1}},
 		Network: sender.Network{Deny: []netip.Prefix{{}}},
 	})
-	for _, part := range []string{"needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon", "DispatcherConfig.Network"} {
+	for _, part := range []string{"needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon", "dispatch: Config.Network"} {
 		require.ErrorContains(t, err, part, "all problems at once")
 	}
 }

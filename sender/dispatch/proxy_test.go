@@ -292,7 +292,7 @@ func TestProxiesThatCannotBe(t *testing.T) {
 		proxies := map[string]*url.URL{"eu": u, "": {Scheme: "http", Host: "proxy"}, "nil": nil}
 		_, err = dispatch.New(b.Store, b.Keys, &dispatch.Config{Proxies: proxies})
 		_, err2 := challenge.New(&challenge.Config{Proxies: proxies})
-		for config, err := range map[string]error{"DispatcherConfig": err, "ChallengerConfig": err2} {
+		for config, err := range map[string]error{"dispatch: Config": err, "challenge: Config": err2} {
 			for _, part := range []string{`the URL of "eu"`, `the name ""`, `the URL of "nil"`} {
 				require.ErrorContains(t, err, fmt.Sprintf("%s.Proxies: %s", config, part), bad)
 			}

@@ -39,7 +39,7 @@ func New(store Store, cfg *Config) (*History, error) {
 	}
 	err := errors.Join(c.Retention.Problems(0)...)
 	if store == nil {
-		err = errors.Join(errors.New("sender: NewHistory needs a store"), err)
+		err = errors.Join(errors.New("history: New needs a store"), err)
 	}
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func New(store Store, cfg *Config) (*Replays, error) {
 	}
 	err := errors.Join(c.Retention.Problems(0)...)
 	if store == nil {
-		err = errors.Join(errors.New("sender: NewReplays needs a store"), err)
+		err = errors.Join(errors.New("replay: New needs a store"), err)
 	}
 	if err != nil {
 		return nil, err

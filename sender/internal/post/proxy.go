@@ -115,17 +115,18 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-// CheckProxies reports everything that is wrong with a configuration's proxies.
+// CheckProxies reports everything that is wrong with the proxies of config, such as
+// "dispatch: Config".
 // Nothing of their URLs is in the errors: they may hold credentials.
 func CheckProxies(config string, proxies map[string]*url.URL) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(proxies)) {
 		u := proxies[name]
 		if err := ident.ProxyName(name); err != nil {
-			errs = append(errs, fmt.Errorf("sender: %s.Proxies: %w", config, err))
+			errs = append(errs, fmt.Errorf("%s.Proxies: %w", config, err))
 		}
 		if u == nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			errs = append(errs, fmt.Errorf("sender: %s.Proxies: the URL of %q: it must be http or https, with a host, and a port and credentials if need be, and nothing else", config, name))
+			errs = append(errs, fmt.Errorf("%s.Proxies: the URL of %q: it must be http or https, with a host, and a port and credentials if need be, and nothing else", config, name))
 		}
 	}
 	return errs
