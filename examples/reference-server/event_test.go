@@ -97,6 +97,9 @@ func TestExpiredCursor(t *testing.T) {
 		_, cursor := s.pull(operatorToken, "", 50)
 		lost := publish(s)
 		s.pulled(operatorToken, cursor, 50, 1)
+		// Events are kept until they are expanded, and the next pass of pruning is an hour later.
+		eventually(t, "it is expanded", func() string { return s.get(operatorToken, "/metrics").text },
+			func(text string) bool { return strings.Contains(text, "surehook_unexpanded_events 0\n") })
 		s.stop()
 		older := []string{"UPDATE surehook_events SET created_at = created_at - interval '10 years'", "UPDATE surehook_feed SET newest = newest - interval '10 years'"}
 		if p.driver == "sqlite" {
