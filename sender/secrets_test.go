@@ -305,15 +305,15 @@ type generations struct {
 	of      map[string]int64
 }
 
-func (s *generations) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+func (s *generations) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	revoked := s.revoked.Load()
-	c, err := s.Store.RecordAndClaim(ctx, b)
+	x, c, err := s.Store.Step(ctx, p, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range c.Claimed {
 		s.of[d.Event.ID] = revoked
 	}
-	return c, err
+	return x, c, err
 }
 
 func (s *generations) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {

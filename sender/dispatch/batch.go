@@ -7,7 +7,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// ExpandParams bounds one call of Expand.
+// ExpandParams bounds what one step expands.
 type ExpandParams struct {
 	Events     int
 	Deliveries int
@@ -19,14 +19,14 @@ type ExpandParams struct {
 	Part int
 }
 
-// Expanded tells what a call of Expand did, and whether it left work.
+// Expanded tells what a step has expanded, and whether it left work.
 type Expanded struct {
 	Events     int
 	Deliveries int
 	More       bool
 }
 
-// Batch is the work of one RecordAndClaim.
+// Batch lists what one step records, and says what it may claim.
 type Batch struct {
 	// Results are read only until the call returns: the next one's take their place.
 	Results []Result
@@ -91,7 +91,7 @@ type LaneParams struct {
 	SubscriberRoom map[int64]int
 }
 
-// Claims is what RecordAndClaim returns.
+// Claims is what a step has recorded and claimed.
 type Claims struct {
 	Now time.Time // the database's
 	// Recorded has one entry for each of the batch's results, in their order.

@@ -31,14 +31,14 @@ type blindStore struct {
 	calls   atomic.Int64
 }
 
-func (s *blindStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	c, err := s.Store.RecordAndClaim(ctx, b)
+func (s *blindStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := s.Store.Step(ctx, p, b)
 	for i := range c.Claimed {
 		cl := &c.Claimed[i]
 		s.ids.Store(cl.Key.Event, cl.Event.ID)
 		cl.Body, cl.Event = nil, sender.EventInfo{}
 	}
-	return c, err
+	return x, c, err
 }
 
 func (s *blindStore) Payloads(ctx context.Context, events []int64) (map[int64]dispatch.Payload, error) {

@@ -33,16 +33,16 @@ func (s *brokenStore) Check(ctx context.Context) error {
 	return s.Store.Check(ctx)
 }
 
-func (s *brokenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+func (s *brokenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	if len(b.Results) > 0 && s.failRecords.Add(-1) >= 0 {
 		if s.after {
-			if _, err := s.Store.RecordAndClaim(ctx, b); err != nil {
-				return dispatch.Claims{}, err
+			if _, _, err := s.Store.Step(ctx, p, b); err != nil {
+				return dispatch.Expanded{}, dispatch.Claims{}, err
 			}
 		}
-		return dispatch.Claims{}, errAway
+		return dispatch.Expanded{}, dispatch.Claims{}, errAway
 	}
-	return s.Store.RecordAndClaim(ctx, b)
+	return s.Store.Step(ctx, p, b)
 }
 
 // A database that fails loses no result, and costs no second POST while the

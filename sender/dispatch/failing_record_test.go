@@ -25,12 +25,12 @@ type failingStore struct {
 	failed   atomic.Int64
 }
 
-func (s *failingStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+func (s *failingStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	if len(b.Results) > 0 && s.failures.Add(-1) >= 0 {
 		s.failed.Add(1)
-		return dispatch.Claims{}, errAway
+		return dispatch.Expanded{}, dispatch.Claims{}, errAway
 	}
-	return s.Store.RecordAndClaim(ctx, b)
+	return s.Store.Step(ctx, p, b)
 }
 
 // A result that could not be recorded is kept, and recorded once the database is back:

@@ -141,10 +141,10 @@ type claimSizes struct {
 	most atomic.Int64
 }
 
-func (c *claimSizes) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	out, err := c.Store.RecordAndClaim(ctx, b)
+func (c *claimSizes) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, out, err := c.Store.Step(ctx, p, b)
 	c.most.Store(max(c.most.Load(), int64(len(out.Claimed))))
-	return out, err
+	return x, out, err
 }
 
 // The first delivery of a new subscriber does not wait for those who fail.
@@ -184,19 +184,12 @@ func flapping(up, down sendertest.Step) sendertest.Step {
 type costly struct{ dispatch.Store }
 
 const (
-	expandCost = time.Millisecond
-	recordCost = 2 * time.Millisecond
-	stepCost   = expandCost + recordCost
+	stepCost = 3 * time.Millisecond
 )
 
-func (c costly) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
-	time.Sleep(expandCost)
-	return c.Store.Expand(ctx, p)
-}
-
-func (c costly) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	time.Sleep(recordCost)
-	return c.Store.RecordAndClaim(ctx, b)
+func (c costly) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	time.Sleep(stepCost)
+	return c.Store.Step(ctx, p, b)
 }
 
 func (c costly) Release(ctx context.Context, rs []dispatch.Release) error {

@@ -24,12 +24,12 @@ type lostAnswerStore struct {
 	lose func(c dispatch.Claims) bool
 }
 
-func (s *lostAnswerStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	c, err := s.Store.RecordAndClaim(ctx, b)
+func (s *lostAnswerStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := s.Store.Step(ctx, p, b)
 	if err == nil && s.lose(c) {
-		return dispatch.Claims{}, errors.New("the connection is gone")
+		return dispatch.Expanded{}, dispatch.Claims{}, errors.New("the connection is gone")
 	}
-	return c, err
+	return x, c, err
 }
 
 // What a process has claimed without knowing it does not wait for the end of the lease,

@@ -32,8 +32,8 @@ type stepsStore struct {
 	replays int
 }
 
-func (s *stepsStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	c, err := s.Store.RecordAndClaim(ctx, b)
+func (s *stepsStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := s.Store.Step(ctx, p, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := time.Since(s.begins)
@@ -45,7 +45,7 @@ func (s *stepsStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (disp
 	} else {
 		s.looked++
 	}
-	return c, err
+	return x, c, err
 }
 
 func (s *stepsStore) Sweep(ctx context.Context, limit int) (int, error) {
@@ -210,15 +210,15 @@ func (s *heldStore) Sweep(ctx context.Context, limit int) (int, error) {
 	return s.Store.Sweep(ctx, limit)
 }
 
-func (s *heldStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	c, err := s.Store.RecordAndClaim(ctx, b)
+func (s *heldStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := s.Store.Step(ctx, p, b)
 	if len(c.Claimed) > 0 && s.claim != nil { // upkeep, which claims nothing, is another goroutine
 		close(s.claiming)
 		<-s.claim
 		s.ended = ctx.Err()
 		s.claim = nil
 	}
-	return c, err
+	return x, c, err
 }
 
 // A sweep that takes long holds up no delivery.

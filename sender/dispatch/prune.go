@@ -54,7 +54,7 @@ type pruning struct {
 // batch does a part of a pass, which it begins if there is none.
 func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err error) {
 	if !g.began {
-		claims, err := d.store.RecordAndClaim(ctx, Batch{}) // for the database's time
+		_, claims, err := d.store.Step(ctx, ExpandParams{}, Batch{}) // for the database's time
 		if err != nil {
 			return false, err
 		}

@@ -340,7 +340,7 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 		b.Results[i] = a.result // a hook may have kept the result itself
 		b.Results[i].Published, b.Results[i].OwnNetwork = a.Event.CreatedAt, a.excused
 	}
-	expanded, claims, err := p.stepStore(ctx, expand, b)
+	expanded, claims, err := p.d.store.Step(ctx, expand, b)
 	p.expanded(ctx, expanded)
 	p.mu.Lock()
 	if err != nil {
@@ -363,20 +363,6 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 		p.notice(ctx, n)
 	}
 	return expanded, claims, nil
-}
-
-// stepStore expands, then records and claims: in one transaction, if the store can.
-func (p *pump) stepStore(ctx context.Context, params ExpandParams, b Batch) (expanded Expanded, claims Claims, err error) {
-	if s, ok := p.d.store.(Stepper); ok {
-		return s.Step(ctx, params, b)
-	}
-	if params != (ExpandParams{}) {
-		if expanded, err = p.d.store.Expand(ctx, params); err != nil {
-			return expanded, claims, err
-		}
-	}
-	claims, err = p.d.store.RecordAndClaim(ctx, b)
-	return expanded, claims, err
 }
 
 // expanded reports what was expanded.

@@ -38,7 +38,7 @@ func TestKeysLost(t *testing.T) {
 			require.ErrorIs(t, err, sender.ErrSealed)
 			require.ErrorContains(t, err, `not among those given: "1"; give them to NewKeys`)
 		}
-		expanded, err := b.Store.Expand(t.Context(), dispatch.ExpandParams{Events: 9, Deliveries: 9})
+		expanded, _, err := b.Store.Step(t.Context(), dispatch.ExpandParams{Events: 9, Deliveries: 9}, dispatch.Batch{})
 		require.NoError(t, err)
 		require.Equal(t, 1, expanded.Deliveries, "nothing had been done")
 

@@ -28,13 +28,13 @@ func (s *slowStore) Release(ctx context.Context, rs []dispatch.Release) error {
 	return s.Store.Release(ctx, rs)
 }
 
-func (s *slowStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	c, err := s.Store.RecordAndClaim(ctx, b)
+func (s *slowStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := s.Store.Step(ctx, p, b)
 	if len(c.Claimed) > 0 {
 		time.Sleep(s.claim)
 		s.claim = 0
 	}
-	return c, err
+	return x, c, err
 }
 
 func (s *slowStore) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {

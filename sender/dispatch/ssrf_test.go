@@ -32,12 +32,12 @@ type misled struct {
 	url string
 }
 
-func (m misled) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	claims, err := m.Store.RecordAndClaim(ctx, b)
+func (m misled) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, claims, err := m.Store.Step(ctx, p, b)
 	for _, c := range claims.Claimed {
 		c.Target.URL = m.url
 	}
-	return claims, err
+	return x, claims, err
 }
 
 // attempt makes one attempt at a URL, for a subscription with settings.

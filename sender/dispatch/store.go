@@ -20,26 +20,27 @@ type Store interface {
 	// after a commit of this process that may have made something due.
 	Woken() <-chan struct{}
 
-	// Expand makes the deliveries of events that have been committed: for each
-	// event and each subscription that was there when it was committed, has not
-	// been deleted since, and matches (see Matches and Draft.About), one pending delivery. It is due
-	// at once, unless the subscription is paused or disabled: then it is held, and
-	// one row of the subscription says so. A subscription that is closing gets only
-	// what was committed before. It handles up to p.Events events and makes up to about
-	// p.Deliveries deliveries. Each is made exactly once, however many processes expand at
-	// a time; those that find another one at it return a zero Expanded.
+	// Step expands events, records results, then claims deliveries, in one transaction:
+	// what is expanded can be claimed at once. A zero part does nothing. With nothing to
+	// do it only reads.
 	//
-	// Events come in the order of their commits, except for large ones, of which a call makes
-	// only a part: see ExpandParams.Whole. What is behind a large one does not wait for it,
-	// unless it is about the same object: nothing about an object is begun before all that
-	// was committed before about it is whole. So a delivery can be made after one of a
-	// later event to the same subscription; it is claimed before that if neither is. A few
-	// large events go on side by side; further ones wait, and up to 1024 events that wait
-	// are passed over.
-	Expand(ctx context.Context, p ExpandParams) (Expanded, error)
-
-	// RecordAndClaim records results, then claims deliveries, in one transaction.
-	// Either part may be empty.
+	// Expanding makes the deliveries of events that have been committed: for each event
+	// and each subscription that was there when it was committed, has not been deleted
+	// since, and matches (see Matches and Draft.About), one pending delivery. It is due
+	// at once, unless the subscription is paused or disabled: then it is held, and one
+	// row of the subscription says so. A subscription that is closing gets only what was
+	// committed before. A step handles up to p.Events events and makes up to about
+	// p.Deliveries deliveries; with no p.Events it expands nothing. Each delivery is made
+	// exactly once, however many processes expand at a time; those that find another one
+	// at it return a zero Expanded.
+	//
+	// Events come in the order of their commits, except for large ones, of which a step
+	// makes only a part: see ExpandParams.Whole. What is behind a large one does not wait
+	// for it, unless it is about the same object: nothing about an object is begun before
+	// all that was committed before about it is whole. So a delivery can be made after one
+	// of a later event to the same subscription; it is claimed before that if neither is.
+	// A few large events go on side by side; further ones wait, and up to 1024 events that
+	// wait are passed over.
 	//
 	// Recording: a result whose Token is not the present lease's, or whose delivery
 	// is not leased, changes nothing (Outcome.Lost). Otherwise
@@ -59,7 +60,7 @@ type Store interface {
 	// closing, as ClaimParams says, never more of one than its Settings.MaxInFlight
 	// less what is leased of it (a lease that has ended takes no room), nor more than
 	// rules.TakeRate grants under its Settings.Rate. A claimed delivery is leased until the database's now +
-	// p.Lease under p.Token, gets the next attempt number, and is not claimed
+	// Lease under Token, gets the next attempt number, and is not claimed
 	// again before the lease ends. If it has a lease that has ended, that
 	// attempt is stored with ClassInterrupted first and b.Decide is called for
 	// it: it may end the delivery. The claim's cost does not grow with the
@@ -68,7 +69,7 @@ type Store interface {
 	// Events are read after the commit, so that nobody waits for locks while bodies are on
 	// their way; what turns out to be redacted then is cancelled, and not returned. If they
 	// cannot be read the claims stand, without: see Claimed.
-	RecordAndClaim(ctx context.Context, b Batch) (Claims, error)
+	Step(ctx context.Context, p ExpandParams, b Batch) (Expanded, Claims, error)
 
 	// Payloads returns events by their numbers, as in DeliveryKey.Event, each once. The
 	// Body of one that was redacted is empty; who has claimed a delivery of it gives it
@@ -128,7 +129,7 @@ type Store interface {
 	//
 	// A replay that has nothing left is finished (see Replay.Finish), and its
 	// FinishedNotice is stored in the same transaction, as the notices of
-	// RecordAndClaim are; announce is as Batch.Announce.
+	// Step are; announce is as Batch.Announce.
 	//
 	// Without a replay that is running it only reads.
 	StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (ReplayStep, error)
@@ -207,15 +208,6 @@ type Opener interface {
 	// last. Neither fails, or waits for the database to answer. The store may be open any
 	// number of times at once, and again after it was done.
 	Open() (done func())
-}
-
-// Stepper is an optional interface of a Store, which a Dispatcher uses
-// instead of Expand and RecordAndClaim: one commit costs less than two, and what is
-// expanded can be claimed at once.
-type Stepper interface {
-	// Step is Expand, then RecordAndClaim, in one transaction. It expands nothing if p
-	// is zero.
-	Step(ctx context.Context, p ExpandParams, b Batch) (Expanded, Claims, error)
 }
 
 // LargeSteps is an optional interface of a Store on which larger steps cost less:

@@ -35,9 +35,9 @@ func (s *frozenStore) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch
 	return s.Store.Beat(ctx, p)
 }
 
-func (s *frozenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+func (s *frozenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	s.wait()
-	return s.Store.RecordAndClaim(ctx, b)
+	return s.Store.Step(ctx, p, b)
 }
 
 // What a process holds that stands still is attempted again by another one within ten

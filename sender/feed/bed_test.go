@@ -85,7 +85,7 @@ func (b *bed) publish(subscriber string) string {
 // prune removes all events that are there.
 func (b *bed) prune() {
 	b.t.Helper()
-	_, err := b.store.Expand(b.t.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+	_, _, err := b.store.Step(b.t.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 	require.NoError(b.t, err)
 	_, err = b.store.Prune(b.t.Context(), dispatch.PruneParams{Events: time.Now().Add(time.Hour), Limit: 1000})
 	require.NoError(b.t, err)

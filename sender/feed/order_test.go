@@ -176,7 +176,7 @@ func expandUntil(ctx context.Context, store dispatch.Store, over <-chan struct{}
 
 func expandAll(ctx context.Context, store dispatch.Store) error {
 	for more := true; more; {
-		x, err := store.Expand(ctx, dispatch.ExpandParams{Events: 1 + rand.IntN(20), Deliveries: 100})
+		x, _, err := store.Step(ctx, dispatch.ExpandParams{Events: 1 + rand.IntN(20), Deliveries: 100}, dispatch.Batch{})
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func TestPropertyFeedShowsEachOnceInOneOrder(t *testing.T) {
 				require.ErrorIs(t, err, errBroken)
 			},
 			"sequence": func(t *rapid.T) {
-				_, err := b.store.Expand(outer.Context(), dispatch.ExpandParams{Events: rapid.IntRange(1, 5).Draw(t, "events"), Deliveries: 10})
+				_, _, err := b.store.Step(outer.Context(), dispatch.ExpandParams{Events: rapid.IntRange(1, 5).Draw(t, "events"), Deliveries: 10}, dispatch.Batch{})
 				require.NoError(t, err)
 			},
 			"read": func(t *rapid.T) {
@@ -57,7 +57,7 @@ func TestPropertyFeedShowsEachOnceInOneOrder(t *testing.T) {
 			},
 		})
 		for range len(may[sender.Operator]) + 1 {
-			_, err := b.store.Expand(outer.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100})
+			_, _, err := b.store.Step(outer.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
 			require.NoError(t, err)
 		}
 		for _, viewer := range viewers {

@@ -56,7 +56,7 @@ func TestPropertyPagesListEachOnce(t *testing.T) {
 			}
 		}
 		for {
-			x, err := store.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
+			x, _, err := store.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 			require.NoError(t, err)
 			if x == (dispatch.Expanded{}) {
 				break

@@ -39,7 +39,7 @@ func BenchmarkBatch(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := store.Expand(b.Context(), dispatch.ExpandParams{Events: backlog, Deliveries: backlog}); err != nil {
+			if _, _, err := store.Step(b.Context(), dispatch.ExpandParams{Events: backlog, Deliveries: backlog}, dispatch.Batch{}); err != nil {
 				b.Fatal(err)
 			}
 			batch := dispatch.Batch{
@@ -51,7 +51,7 @@ func BenchmarkBatch(b *testing.B) {
 			}
 			for b.Loop() {
 				now = now.Add(time.Millisecond)
-				c, err := store.RecordAndClaim(b.Context(), batch)
+				_, c, err := store.Step(b.Context(), dispatch.ExpandParams{}, batch)
 				if err != nil || len(c.Claimed) != 100 {
 					b.Fatal(len(c.Claimed), err)
 				}

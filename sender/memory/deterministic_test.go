@@ -42,7 +42,7 @@ func TestTheOrderOfClaimsFollowsFromTheCalls(t *testing.T) {
 				return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: sender.Health{Lane: sender.Lane(n % sender.Lanes)}}
 			}}
 			batch.Claim.Lease = 0 // what it claims is lost at once
-			_, _ = store.RecordAndClaim(t.Context(), batch)
+			_, _, _ = store.Step(t.Context(), dispatch.ExpandParams{}, batch)
 		}()
 	})
 	require.Empty(t, cmp.Diff(quiet, noisy))
@@ -69,11 +69,11 @@ func claimOrder(t *testing.T, between func(*memory.Store)) (order []dispatch.Del
 		return err
 	})
 	require.NoError(t, err)
-	_, err = store.Expand(t.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100})
+	_, _, err = store.Step(t.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
 	require.NoError(t, err)
 	for {
 		between(store)
-		c, err := store.RecordAndClaim(t.Context(), dispatch.Batch{Claim: dispatch.ClaimParams{
+		_, c, err := store.Step(t.Context(), dispatch.ExpandParams{}, dispatch.Batch{Claim: dispatch.ClaimParams{
 			Lease: time.Minute, Lanes: [sender.Lanes]dispatch.LaneParams{{Slots: 5, PerSubscriber: 4, PerSubscription: 2}},
 		}})
 		require.NoError(t, err)

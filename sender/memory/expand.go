@@ -1,37 +1,16 @@
 package memory
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
-	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/fanout"
-	"github.com/surehook/surehook/sender/rules"
 )
 
-// Expand implements dispatch.Store. It compares each event with each
+// expand makes the deliveries of new events. It compares each event with each
 // subscription that is older than it.
-func (s *Store) Expand(ctx context.Context, p dispatch.ExpandParams) (x dispatch.Expanded, err error) {
-	err = s.inTx(ctx, func(tx *Tx) error {
-		now := s.now()
-		tx.beginMinute(now)
-		x = tx.expand(p, now)
-		if x.Events+x.Deliveries > 0 {
-			var done history.Rollup
-			rules.CountExpanded(&done, x)
-			tx.tally(&done)
-		}
-		return nil
-	})
-	if err != nil {
-		return dispatch.Expanded{}, err
-	}
-	return x, nil
-}
-
 func (tx *Tx) expand(p dispatch.ExpandParams, now time.Time) (x dispatch.Expanded) {
 	s := tx.store
 	plan := fanout.New(p)

@@ -24,14 +24,17 @@ type batch struct {
 	aside   aside            // the subscriptions that other processes hold
 }
 
-// RecordAndClaim implements dispatch.Store.
-func (s *Store) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	var c dispatch.Claims
-	err := s.inTx(ctx, func(tx *Tx) error {
+// Step implements dispatch.Store.
+func (s *Store) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (x dispatch.Expanded, c dispatch.Claims, err error) {
+	err = s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &b, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}, bytes: rules.NewBytes(b.Claim.Bytes), bodies: map[int64][]byte{}, aside: aside{store: s}}
 		c.Now = w.now
 		defer w.aside.comeBack()
 		tx.beginMinute(w.now)
+		if p.Events > 0 {
+			x = tx.expand(p, w.now)
+			rules.CountExpanded(&w.rollup, x)
+		}
 		for _, r := range b.Results {
 			outcome, err := w.record(r)
 			if err != nil {
@@ -53,15 +56,15 @@ func (s *Store) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.
 			}
 		}
 		c.Notices, c.NextDue = w.notices, s.nextDue()
-		if w.rollup.Attempts() > 0 {
+		if w.rollup.Attempts() > 0 || x.Events+x.Deliveries > 0 {
 			tx.tally(&w.rollup)
 		}
 		return nil
 	})
 	if err != nil {
-		return dispatch.Claims{}, err
+		return dispatch.Expanded{}, dispatch.Claims{}, err
 	}
-	return c, nil
+	return x, c, nil
 }
 
 // record stores the result of an attempt, unless its lease was lost.

@@ -116,7 +116,7 @@ func TestInTxRollsBackWhenItsGoroutineEnds(t *testing.T) {
 		})
 	}()
 	<-done
-	x, err := store.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
+	x, _, err := store.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	require.NoError(t, err)
 	require.Zero(t, x)
 }
@@ -151,9 +151,9 @@ func claimed(t *testing.T, store *memory.Store, n int) []dispatch.Claimed {
 		return errors.Join(err, err2)
 	})
 	require.NoError(t, err)
-	_, err = store.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
+	_, _, err = store.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	require.NoError(t, err)
-	c, err := store.RecordAndClaim(t.Context(), dispatch.Batch{Claim: all})
+	_, c, err := store.Step(t.Context(), dispatch.ExpandParams{}, dispatch.Batch{Claim: all})
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, n)
 	return c.Claimed
@@ -200,7 +200,7 @@ func TestABatchThatFailsChangesNothing(t *testing.T) {
 			}
 			func() {
 				defer func() { _ = recover() }()
-				_, err := store.RecordAndClaim(t.Context(), batch)
+				_, _, err := store.Step(t.Context(), dispatch.ExpandParams{}, batch)
 				require.ErrorIs(t, err, sender.ErrInvalid)
 			}()
 			require.Equal(t, 3, calls)
@@ -212,7 +212,7 @@ func TestABatchThatFailsChangesNothing(t *testing.T) {
 			batch.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, at time.Time) dispatch.Decision {
 				return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: at, Health: h}
 			}
-			again, err := store.RecordAndClaim(t.Context(), batch)
+			_, again, err := store.Step(t.Context(), dispatch.ExpandParams{}, batch)
 			require.NoError(t, err)
 			require.Len(t, again.Claimed, 4)
 			require.Len(t, again.Interrupted, 4)
@@ -223,7 +223,7 @@ func TestABatchThatFailsChangesNothing(t *testing.T) {
 func TestABatchNeedsDecide(t *testing.T) {
 	store := newStore(t, nil)
 	c := claimed(t, store, 1)
-	_, err := store.RecordAndClaim(t.Context(), dispatch.Batch{Results: []dispatch.Result{{Key: c[0].Key, Token: 1}}})
+	_, _, err := store.Step(t.Context(), dispatch.ExpandParams{}, dispatch.Batch{Results: []dispatch.Result{{Key: c[0].Key, Token: 1}}})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 }
 
@@ -235,7 +235,7 @@ func TestTheStoreKeepsItsOwnCopies(t *testing.T) {
 	require.NotEmpty(t, c.Body)
 	c.Body[0] ^= 0xff
 	snippet := []byte("snippet")
-	_, err := store.RecordAndClaim(t.Context(), dispatch.Batch{
+	_, _, err := store.Step(t.Context(), dispatch.ExpandParams{}, dispatch.Batch{
 		Results: []dispatch.Result{{Key: c.Key, Token: 1, Snippet: snippet}},
 		Decide: func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision {
 			return dispatch.Decision{Status: sender.StatusDelivered}
@@ -296,7 +296,7 @@ func TestAClosingSubscriptionIsNotAddressed(t *testing.T) {
 // Equal times are equal values, so that users can compare with ==.
 func TestTimesAreUTCWithoutMonotonicReading(t *testing.T) {
 	store := newStore(t, &memory.Config{Now: func() time.Time { return time.Now().In(time.FixedZone("", 3600)) }})
-	c, err := store.RecordAndClaim(t.Context(), dispatch.Batch{})
+	_, c, err := store.Step(t.Context(), dispatch.ExpandParams{}, dispatch.Batch{})
 	require.NoError(t, err)
 	require.Equal(t, c.Now.Round(0).UTC(), c.Now)
 	require.Equal(t, time.UTC, c.Now.Location())

@@ -328,7 +328,7 @@ func TestWhatAnExpansionLeftOffAtComesFirst(t *testing.T) {
 	_, err := s.PublishTx(ctx, late, []sender.Draft{draft(subscriberID(0))})
 	require.NoError(t, err)
 	publish(t, s, 1, 1)
-	x, err := s.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 1})
+	x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 1}, dispatch.Batch{})
 	require.NoError(t, err)
 	require.Equal(t, dispatch.Expanded{Deliveries: 1, More: true}, x)
 	require.NoError(t, late.Commit(ctx))
@@ -337,7 +337,7 @@ func TestWhatAnExpansionLeftOffAtComesFirst(t *testing.T) {
 	for range 8 {
 		// Not in one step: that leases what it expands, whatever was claimed
 		// before.
-		_, err := s.Expand(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 2})
+		_, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 2}, dispatch.Batch{})
 		require.NoError(t, err)
 		claimed = exchange(t, s, batchOf(claimed, 10)).Claimed
 	}

@@ -110,7 +110,7 @@ func TestLostAttemptOfNoEvent(t *testing.T) {
 	b.Decide = func(l dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
 	}
-	out, err := s.RecordAndClaim(context.Background(), b)
+	_, out, err := s.Step(context.Background(), dispatch.ExpandParams{}, b)
 	require.NoError(t, err)
 	require.Len(t, out.Interrupted, 2)
 	require.Len(t, out.Notices, 2)

@@ -37,7 +37,7 @@ func (c *crowd) addressed(subscriber string, n int) sender.Object {
 func (c *crowd) expandAll() {
 	c.t.Helper()
 	for more := true; more; {
-		x, err := c.Expand(context.Background(), dispatch.ExpandParams{Events: 100, Deliveries: 1000})
+		x, _, err := c.Step(context.Background(), dispatch.ExpandParams{Events: 100, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(c.t, err)
 		more = x.More
 	}

@@ -102,7 +102,7 @@ func (f *forgetting) publish(drafts ...sender.Draft) error {
 func (f *forgetting) expand() {
 	f.Helper()
 	for more := true; more; {
-		x, err := f.Expand(f.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, _, err := f.Step(f.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(f, err)
 		more = x.More
 	}
@@ -118,7 +118,7 @@ func (f *forgetting) sweep() (n int) {
 // claim claims everything.
 func (f *forgetting) claim() []dispatch.Claimed {
 	f.Helper()
-	c, err := f.RecordAndClaim(f.Context(), recordAs(nil, sender.ClassNone))
+	_, c, err := f.Step(f.Context(), dispatch.ExpandParams{}, recordAs(nil, sender.ClassNone))
 	require.NoError(f, err)
 	return c.Claimed
 }

@@ -137,7 +137,7 @@ func publishInTx(ctx context.Context, s *pgxStore, drafts ...sender.Draft) error
 func expandAll(t testing.TB, s *pgxStore) (made int) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, _, err := s.Step(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(t, err)
 		made, more = made+x.Deliveries, x.More
 	}
@@ -166,7 +166,7 @@ func batchOf(claimed []dispatch.Claimed, slots int) dispatch.Batch {
 
 func exchange(t testing.TB, s *pgxStore, b dispatch.Batch) dispatch.Claims {
 	t.Helper()
-	c, err := s.RecordAndClaim(context.Background(), b)
+	_, c, err := s.Step(context.Background(), dispatch.ExpandParams{}, b)
 	require.NoError(t, err)
 	return c
 }

@@ -83,7 +83,7 @@ func (c *crowd) fill() {
 		return err
 	}))
 	for more := true; more; {
-		x, err := c.Expand(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 1000})
+		x, _, err := c.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(t, err)
 		more = x.More
 	}
@@ -233,7 +233,7 @@ func TestCostOfAClaimDoesNotDependOnWhatIsParked(t *testing.T) {
 			b.Results = append(b.Results, dispatch.Result{Key: claimed[i].Key, Token: claimed[i].Token, Number: claimed[i].Number, StartedAt: claimed[i].At, StatusCode: 204})
 		}
 		before := c.blocks()
-		got, err := c.RecordAndClaim(context.Background(), b)
+		_, got, err := c.Step(context.Background(), dispatch.ExpandParams{}, b)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(got.Claimed), 100)
 		claimed = got.Claimed

@@ -42,11 +42,11 @@ func TestProcessesClaimEachDeliveryOnce(t *testing.T) {
 	loops(t, []*pgxStore{first, p.store(t)}, func(ctx context.Context, s *pgxStore) error {
 		var claimed []dispatch.Claimed
 		for done := false; !done; {
-			x, err := s.Expand(ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64})
+			x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64}, dispatch.Batch{})
 			if err != nil {
 				return err
 			}
-			c, err := s.RecordAndClaim(ctx, batchOf(claimed, 50))
+			_, c, err := s.Step(ctx, dispatch.ExpandParams{}, batchOf(claimed, 50))
 			if err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func TestMaxInFlightHoldsAcrossProcesses(t *testing.T) {
 		var mu sync.Mutex
 		var inFlight []dispatch.Claimed
 		loops(t, stores, func(ctx context.Context, s *pgxStore) error {
-			c, err := s.RecordAndClaim(ctx, batchOf(nil, 2))
+			_, c, err := s.Step(ctx, dispatch.ExpandParams{}, batchOf(nil, 2))
 			mu.Lock()
 			defer mu.Unlock()
 			inFlight = append(inFlight, c.Claimed...)
@@ -202,7 +202,7 @@ func TestRateHoldsAcrossProcesses(t *testing.T) {
 	for at := range seconds * 10 {
 		loops(t, stores, func(ctx context.Context, s *pgxStore) error {
 			for range 3 {
-				c, err := s.RecordAndClaim(ctx, batchOf(nil, 2))
+				_, c, err := s.Step(ctx, dispatch.ExpandParams{}, batchOf(nil, 2))
 				if err != nil {
 					return err
 				}

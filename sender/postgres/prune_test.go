@@ -129,7 +129,7 @@ func TestPruneBesideEverything(t *testing.T) {
 		var claimed []dispatch.Claimed
 		var n int
 		g.Go(until(func() error {
-			if _, err := f.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+			if _, _, err := f.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{}); err != nil {
 				return err
 			}
 			b := recordAs(claimed, sender.ClassNone)
@@ -138,7 +138,7 @@ func TestPruneBesideEverything(t *testing.T) {
 					b.Results[i].Class = sender.ClassStatus
 				}
 			}
-			c, err := f.RecordAndClaim(ctx, b)
+			_, c, err := f.Step(ctx, dispatch.ExpandParams{}, b)
 			claimed = c.Claimed
 			mu.Lock()
 			defer mu.Unlock()
@@ -199,7 +199,7 @@ func TestPruneBesideEverything(t *testing.T) {
 		f.expand()
 		f.advance(24 * time.Hour)
 		f.sweep()
-		c, err := f.RecordAndClaim(t.Context(), recordAs(claimed, sender.ClassNone))
+		_, c, err := f.Step(t.Context(), dispatch.ExpandParams{}, recordAs(claimed, sender.ClassNone))
 		require.NoError(t, err)
 		if claimed = c.Claimed; len(claimed) == 0 {
 			break
@@ -223,9 +223,9 @@ func TestPruneBesideExpansion(t *testing.T) {
 	f := newForgetting(t)
 	f.subscribe(3)
 	require.NoError(t, f.publish(eventTo("")))
-	_, err := f.Expand(t.Context(), dispatch.ExpandParams{Events: 1, Deliveries: 1})
+	_, _, err := f.Step(t.Context(), dispatch.ExpandParams{Events: 1, Deliveries: 1}, dispatch.Batch{})
 	require.NoError(t, err)
-	_, err = f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
+	_, _, err = f.Step(t.Context(), dispatch.ExpandParams{}, recordAs(f.claim(), sender.ClassNone))
 	require.NoError(t, err)
 	f.advance(100 * time.Hour)
 	require.NoError(t, f.pruneAll(f.now(), 10))
@@ -242,7 +242,7 @@ func TestPruneBesideRedelivery(t *testing.T) {
 	owners, _ := f.subscribe(1)
 	require.NoError(t, f.publish(eventTo(owners[0])))
 	f.expand()
-	_, err := f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
+	_, _, err := f.Step(t.Context(), dispatch.ExpandParams{}, recordAs(f.claim(), sender.ClassNone))
 	require.NoError(t, err)
 	f.advance(100 * time.Hour)
 	page, _, err := f.Deliveries(t.Context(), history.DeliveryQuery{})
@@ -270,7 +270,7 @@ func TestPruneOfSubscriptionsLeavesNothing(t *testing.T) {
 	require.NoError(t, f.publish(eventTo(owners[0])))
 	f.expand()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error { return f.DeleteSubscriberTx(ctx, tx, owners[0]) })
-	_, err := f.RecordAndClaim(t.Context(), recordAs(f.claim(), sender.ClassNone))
+	_, _, err := f.Step(t.Context(), dispatch.ExpandParams{}, recordAs(f.claim(), sender.ClassNone))
 	require.NoError(t, err)
 	f.sweep()
 	f.advance(time.Hour)

@@ -83,7 +83,7 @@ func (a *asking) publishDrafts(drafts ...sender.Draft) {
 func (a *asking) expand(s *postgres.Store[pgx.Tx]) {
 	a.Helper()
 	for more := true; more; {
-		x, err := s.Expand(a.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, _, err := s.Step(a.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(a, err)
 		more = x.More
 	}
@@ -174,14 +174,14 @@ func TestAheadAfterResume(t *testing.T) {
 	a.publish(3)
 	a.expand(s)
 	b := batchOf(nil, 10)
-	claims, err := s.RecordAndClaim(t.Context(), b)
+	_, claims, err := s.Step(t.Context(), dispatch.ExpandParams{}, b)
 	require.NoError(t, err)
 	require.Len(t, claims.Claimed, 3)
 	b = batchOf(claims.Claimed, 0)
 	b.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, now time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(time.Hour), Health: h}
 	}
-	_, err = s.RecordAndClaim(t.Context(), b)
+	_, _, err = s.Step(t.Context(), dispatch.ExpandParams{}, b)
 	require.NoError(t, err)
 	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
 		if err := s.HoldSubscriptionTx(t.Context(), tx, "wsub_0", sender.SubscriptionPaused, ""); err != nil {
@@ -200,7 +200,7 @@ func TestAheadAfterResume(t *testing.T) {
 		return facts.Ahead
 	}
 	require.Equal(t, 3, pending())
-	claims, err = s.RecordAndClaim(t.Context(), batchOf(nil, 1))
+	_, claims, err = s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 1))
 	require.NoError(t, err)
 	require.Len(t, claims.Claimed, 1)
 	require.Equal(t, 2, pending(), "one of them was claimed")
@@ -285,7 +285,7 @@ func TestRollupsOfSeveralDispatchers(t *testing.T) {
 				for lane := range b.Claim.Lanes {
 					b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: 3, PerSubscriber: 3, PerSubscription: 3}
 				}
-				out, err := s.RecordAndClaim(t.Context(), b)
+				_, out, err := s.Step(t.Context(), dispatch.ExpandParams{}, b)
 				if err != nil {
 					t.Error(err)
 					return

@@ -27,7 +27,7 @@ func TestRedactBesideExpansion(t *testing.T) {
 	require.NoError(t, f.publish(eventTo(""), eventTo(owners[0])))
 	release := f.hold("surehook_pending")
 	expanded := f.begun(func(ctx context.Context) error {
-		_, err := f.Expand(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 2})
+		_, _, err := f.Step(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 2}, dispatch.Batch{})
 		return err
 	})
 	f.waits(1)
@@ -67,7 +67,7 @@ func TestRedactBesideRecording(t *testing.T) {
 	require.Len(t, claimed, 3)
 	release := f.hold("surehook_attempts")
 	recorded := f.begun(func(ctx context.Context) error {
-		_, err := f.RecordAndClaim(ctx, recordAs(claimed[:1], sender.ClassNone))
+		_, _, err := f.Step(ctx, dispatch.ExpandParams{}, recordAs(claimed[:1], sender.ClassNone))
 		return err
 	})
 	f.waits(1)
@@ -83,7 +83,7 @@ func TestRedactBesideRecording(t *testing.T) {
 	require.Equal(t, history.Redacted{Events: 3}, out)
 	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
 	require.Zero(t, f.count(snippetsLeft))
-	_, err := f.RecordAndClaim(t.Context(), recordAs(claimed[1:2], sender.ClassTimeout))
+	_, _, err := f.Step(t.Context(), dispatch.ExpandParams{}, recordAs(claimed[1:2], sender.ClassTimeout))
 	require.NoError(t, err)
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_attempts`))
 	require.Zero(t, f.count(snippetsLeft))

@@ -49,7 +49,7 @@ func TestDisablingLeavesWhatSomebodyIsChanging(t *testing.T) {
 			d.Disable = "it fails"
 			return d
 		}
-		out, err := s.RecordAndClaim(soon(t), b)
+		_, out, err := s.Step(soon(t), dispatch.ExpandParams{}, b)
 		require.NoError(t, err)
 		return out.Recorded[0]
 	}

@@ -118,7 +118,7 @@ func (b *replaying) claimed(n int) []dispatch.Claimed {
 		return nil
 	}))
 	expandEvents(b.t, b.one)
-	c, err := b.one.RecordAndClaim(ctx, dispatch.Batch{Decide: endNow, Claim: claims(n)})
+	_, c, err := b.one.Step(ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: endNow, Claim: claims(n)})
 	require.NoError(b.t, err)
 	require.Len(b.t, c.Claimed, n)
 	return c.Claimed
@@ -143,7 +143,7 @@ func replayDraft(subscriber string) sender.Draft {
 func expandEvents(t testing.TB, s *postgres.Store[pgx.Tx]) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, _, err := s.Step(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(t, err)
 		more = x.More || x.Events > 0
 	}
@@ -159,7 +159,7 @@ func endNow(_ dispatch.Live, h sender.Health, r dispatch.Result, _ time.Time) di
 
 // record records a result with an error's text.
 func (b *replaying) record(s *postgres.Store[pgx.Tx], c dispatch.Claimed, class sender.Class, says string) error {
-	out, err := s.RecordAndClaim(b.t.Context(), dispatch.Batch{Decide: endNow, Results: []dispatch.Result{{
+	_, out, err := s.Step(b.t.Context(), dispatch.ExpandParams{}, dispatch.Batch{Decide: endNow, Results: []dispatch.Result{{
 		Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, Class: class, Error: says,
 	}}})
 	if err == nil && (len(out.Recorded) != 1 || out.Recorded[0].Lost) {

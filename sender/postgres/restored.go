@@ -63,7 +63,7 @@ func (c *core) expandWhole(ctx context.Context) (events int, err error) {
 		return 0, fail("looking for what is to be expanded", err)
 	}
 	for {
-		x, err := c.Expand(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000})
+		x, _, err := c.Step(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000}, dispatch.Batch{})
 		if err != nil {
 			return events, err
 		}

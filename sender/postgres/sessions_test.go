@@ -173,7 +173,7 @@ func TestDispatchersLeaveANodeThatIsReadOnly(t *testing.T) {
 
 	// The present connections refuse writes, and new ones accept them.
 	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
-	_, err = s.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
+	_, _, err = s.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	require.ErrorContains(t, err, "25006")
 	require.Equal(t, 1, expandAll(t, s))
 
@@ -181,7 +181,7 @@ func TestDispatchersLeaveANodeThatIsReadOnly(t *testing.T) {
 	require.NoError(t, s.Set(t.Context(), "default_transaction_read_only", "on"))
 	p.exec(t, `ALTER ROLE "`+role+`" SET default_transaction_read_only = on`)
 	publish(t, s, 1, 1)
-	_, err = s.Expand(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10})
+	_, _, err = s.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	require.ErrorContains(t, err, "25006")
 	err = s.Check(t.Context())
 	require.Error(t, err)

@@ -7,26 +7,13 @@ import (
 )
 
 var (
-	_ dispatch.Stepper    = (*core)(nil)
 	_ dispatch.LargeSteps = (*core)(nil)
 )
 
 // StepSize implements dispatch.LargeSteps.
 func (c *core) StepSize() int { return 1024 }
 
-// Expand implements dispatch.Store.
-func (c *core) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
-	x, _, err := c.Step(ctx, p, dispatch.Batch{})
-	return x, err
-}
-
-// RecordAndClaim implements dispatch.Store.
-func (c *core) RecordAndClaim(ctx context.Context, in dispatch.Batch) (dispatch.Claims, error) {
-	_, out, err := c.Step(ctx, dispatch.ExpandParams{}, in)
-	return out, err
-}
-
-// Step implements dispatch.Stepper. With nothing to do it only reads. It takes a few round
+// Step implements dispatch.Store. With nothing to do it only reads. It takes a few round
 // trips, however much is done: one finds new events; one finds who gets them, unless they
 // are few; one locks, and reads the subscriptions; one or two move deliveries; and the last
 // one commits.

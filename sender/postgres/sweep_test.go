@@ -22,7 +22,7 @@ func TestSweepBesideExpansion(t *testing.T) {
 	require.NoError(t, f.publish(eventTo(owners[0])))
 	release := f.hold("surehook_pending")
 	expanded := f.begun(func(ctx context.Context) error {
-		_, err := f.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
+		_, _, err := f.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 		return err
 	})
 	f.waits(1)

@@ -40,10 +40,10 @@ func TestClaimNeverWaitsForALockedHead(t *testing.T) {
 		return s.ResumeSubscriptionTx(t.Context(), tx, subscriptionID(1, 0), sender.Resume{})
 	}))
 
-	c, err := s.RecordAndClaim(soon(t), batchOf(nil, 10))
+	_, c, err := s.Step(soon(t), dispatch.ExpandParams{}, batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{subscriptionID(0, 0): 1, subscriptionID(2, 0): 1}, claimedOf(c.Claimed))
-	_, err = s.RecordAndClaim(soon(t), batchOf(c.Claimed, 10))
+	_, _, err = s.Step(soon(t), dispatch.ExpandParams{}, batchOf(c.Claimed, 10))
 	require.NoError(t, err)
 
 	require.NoError(t, tx.Rollback(t.Context()))
@@ -107,10 +107,10 @@ func TestOpenTransactionsStallNobody(t *testing.T) {
 			of := map[string]int{}
 			for range 5 {
 				publish(t, s, owners, owners)
-				x, err := s.Expand(soon(t), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+				x, _, err := s.Step(soon(t), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 				require.NoError(t, err)
 				require.Equal(t, dispatch.Expanded{Events: owners, Deliveries: owners}, x)
-				c, err := s.RecordAndClaim(soon(t), batchOf(claimed, 1000))
+				_, c, err := s.Step(soon(t), dispatch.ExpandParams{}, batchOf(claimed, 1000))
 				require.NoError(t, err)
 				require.Len(t, c.Recorded, len(claimed))
 				for _, r := range c.Recorded {
@@ -155,7 +155,7 @@ func TestDisablingNeverWaitsForACaller(t *testing.T) {
 	b.Decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusDelivered, Health: h, Disable: "it fails"}
 	}
-	c, err := s.RecordAndClaim(soon(t), b)
+	_, c, err := s.Step(soon(t), dispatch.ExpandParams{}, b)
 	require.NoError(t, err)
 	require.Len(t, c.Recorded, 2)
 	for i, r := range c.Recorded {

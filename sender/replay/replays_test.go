@@ -147,13 +147,13 @@ type spared struct {
 	asked int
 }
 
-func (s *spared) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	c, err := s.Store.RecordAndClaim(ctx, b)
+func (s *spared) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := s.Store.Step(ctx, p, b)
 	s.left = -len(c.Claimed)
 	for _, l := range b.Claim.Lanes {
 		s.left += l.Slots
 	}
-	return c, err
+	return x, c, err
 }
 
 func (s *spared) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (dispatch.ReplayStep, error) {

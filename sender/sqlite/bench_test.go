@@ -95,7 +95,7 @@ func park(t testing.TB, s *sqlite.Store, owners []string, n int) {
 	b.Claim.Lease = time.Minute
 	b.Claim.Lanes[0] = dispatch.LaneParams{Slots: 1000, PerSubscriber: 1000, PerSubscription: 1000}
 	for n > 0 {
-		c, err := s.RecordAndClaim(context.Background(), b)
+		_, c, err := s.Step(context.Background(), dispatch.ExpandParams{}, b)
 		require.NoError(t, err)
 		n -= len(b.Results)
 		b.Results = b.Results[:0]

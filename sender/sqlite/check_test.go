@@ -69,7 +69,7 @@ func TestUnfitConnectionsWriteNothing(t *testing.T) {
 			owners := register(t, fine, 1)
 			publish(t, fine, 1, 0, owners)
 			expandAll(t, fine)
-			c, err := fine.RecordAndClaim(ctx, batchOf(nil, 1))
+			_, c, err := fine.Step(ctx, dispatch.ExpandParams{}, batchOf(nil, 1))
 			require.NoError(t, err)
 			require.Len(t, c.Claimed, 1)
 			publish(t, fine, 1, 0, owners)
@@ -93,9 +93,9 @@ func TestUnfitConnectionsWriteNothing(t *testing.T) {
 				t.Error("the function ran in a transaction that would not be durable")
 				return nil
 			}))
-			_, err = s.Expand(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
+			_, _, err = s.Step(ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1}, dispatch.Batch{})
 			unfit(err)
-			_, err = s.RecordAndClaim(ctx, batchOf(c.Claimed, 1))
+			_, _, err = s.Step(ctx, dispatch.ExpandParams{}, batchOf(c.Claimed, 1))
 			unfit(err)
 			unfit(s.Release(ctx, []dispatch.Release{{Key: c.Claimed[0].Key, Token: c.Claimed[0].Token}}))
 

@@ -44,7 +44,7 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 			subscribers := register(t, s, 2)
 			publish(t, s, 8, 0, subscribers)
 			expandAll(t, s)
-			first, err := s.RecordAndClaim(t.Context(), batchOf(nil, 1000))
+			_, first, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 1000))
 			require.NoError(t, err)
 			require.Len(t, first.Claimed, 8)
 
@@ -77,7 +77,7 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 			require.NoError(t, s.Release(t.Context(), released))
 			require.Equal(t, 6, got["wsub_1"], "the other one's")
 			if c.delivered {
-				out, err := s.RecordAndClaim(t.Context(), batchOf(nil, 100))
+				_, out, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 100))
 				require.NoError(t, err)
 				require.Equal(t, 7, got[mine]+len(out.Claimed))
 			} else {
@@ -102,13 +102,13 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	publish(t, s, 9, 0, subscribers)
 	expandAll(t, s)
 	b := batchOf(nil, 10)
-	claimed, err := s.RecordAndClaim(t.Context(), b)
+	_, claimed, err := s.Step(t.Context(), dispatch.ExpandParams{}, b)
 	require.NoError(t, err)
 	dead := batchOf(claimed.Claimed, 0)
 	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
 	}
-	_, err = s.RecordAndClaim(t.Context(), dead)
+	_, _, err = s.Step(t.Context(), dispatch.ExpandParams{}, dead)
 	require.NoError(t, err)
 	publish(t, s, 9, 0, subscribers)
 	expandAll(t, s)
@@ -154,7 +154,7 @@ func TestDeliveriesOfNoEvent(t *testing.T) {
 	step := func(interrupted, claimed, bodies int) []dispatch.Claimed {
 		t.Helper()
 		b := batchOf(nil, 10)
-		out, err := s.RecordAndClaim(t.Context(), b)
+		_, out, err := s.Step(t.Context(), dispatch.ExpandParams{}, b)
 		require.NoError(t, err)
 		require.Len(t, out.Interrupted, interrupted)
 		require.Len(t, out.Claimed, claimed)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"maps"
 	"math"
@@ -41,12 +40,6 @@ type expansion struct {
 	made    []any         // rows of newPending
 	due     any           // when all of them are due
 	touched map[int64]int // how many each subscription gets
-}
-
-// Expand implements dispatch.Store.
-func (s *Store) Expand(ctx context.Context, p dispatch.ExpandParams) (dispatch.Expanded, error) {
-	x, _, err := s.Step(ctx, p, dispatch.Batch{})
-	return x, err
 }
 
 // unexpanded tells whether there is something to expand.

@@ -70,7 +70,7 @@ func publishInTx(ctx context.Context, s *sqlite.Store, drafts ...sender.Draft) e
 func expandAll(t testing.TB, s *sqlite.Store) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, _, err := s.Step(context.Background(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(t, err)
 		more = x.More
 	}

@@ -182,7 +182,7 @@ func (b *heldBacklog) cycle(start time.Time) time.Duration {
 	for lane := range p.Lanes {
 		p.Lanes[lane] = dispatch.LaneParams{Slots: 200, PerSubscriber: 200, PerSubscription: 200}
 	}
-	_, err := b.RecordAndClaim(b.Context(), dispatch.Batch{Claim: p, Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+	_, _, err := b.Step(b.Context(), dispatch.ExpandParams{}, dispatch.Batch{Claim: p, Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 	}})
 	require.NoError(b, err)

@@ -30,11 +30,11 @@ func TestTwoProcessesClaimEachDeliveryOnce(t *testing.T) {
 		g.Go(func() error {
 			var claimed []dispatch.Claimed
 			for {
-				x, err := s.Expand(t.Context(), dispatch.ExpandParams{Events: 64, Deliveries: 64})
+				x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 64, Deliveries: 64}, dispatch.Batch{})
 				if err != nil {
 					return err
 				}
-				c, err := s.RecordAndClaim(t.Context(), batchOf(claimed, 50))
+				_, c, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(claimed, 50))
 				if err != nil {
 					return err
 				}
@@ -71,15 +71,15 @@ func TestLeaseIsTakenOverByAnotherProcess(t *testing.T) {
 	publish(t, slow, 1, 0, register(t, slow, 1))
 	expandAll(t, slow)
 
-	lost, err := slow.RecordAndClaim(ctx, batchOf(nil, 10))
+	_, lost, err := slow.Step(ctx, dispatch.ExpandParams{}, batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Len(t, lost.Claimed, 1)
 	clock.advance(time.Minute - time.Microsecond)
-	c, err := other.RecordAndClaim(ctx, batchOf(nil, 10))
+	_, c, err := other.Step(ctx, dispatch.ExpandParams{}, batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Empty(t, c.Claimed, "before the lease has ended")
 	clock.advance(time.Microsecond)
-	c, err = other.RecordAndClaim(ctx, batchOf(nil, 10))
+	_, c, err = other.Step(ctx, dispatch.ExpandParams{}, batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, 1)
 	require.Equal(t, lost.Claimed[0].Key, c.Claimed[0].Key)
@@ -87,7 +87,7 @@ func TestLeaseIsTakenOverByAnotherProcess(t *testing.T) {
 	require.Len(t, c.Interrupted, 1)
 	require.Equal(t, sender.ClassInterrupted, c.Interrupted[0].Result.Class)
 
-	late, err := slow.RecordAndClaim(ctx, batchOf(lost.Claimed, 10))
+	_, late, err := slow.Step(ctx, dispatch.ExpandParams{}, batchOf(lost.Claimed, 10))
 	require.NoError(t, err)
 	require.Len(t, late.Recorded, 1)
 	require.True(t, late.Recorded[0].Lost, "the late result")
@@ -97,7 +97,7 @@ func TestLeaseIsTakenOverByAnotherProcess(t *testing.T) {
 	require.Len(t, list, 1)
 	require.True(t, list[0].InFlight, "the late result must not end the other's attempt")
 
-	in, err := other.RecordAndClaim(ctx, batchOf(c.Claimed, 10))
+	_, in, err := other.Step(ctx, dispatch.ExpandParams{}, batchOf(c.Claimed, 10))
 	require.NoError(t, err)
 	require.False(t, in.Recorded[0].Lost)
 	d, err := other.Delivery(ctx, list[0].ID)

@@ -76,7 +76,7 @@ func TestPruneBesideEverything(t *testing.T) {
 	g.Go(func() error {
 		var claimed []dispatch.Claimed
 		for range rounds {
-			if _, err := s.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+			if _, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{}); err != nil {
 				return err
 			}
 			b := batchOf(claimed, 20)
@@ -85,7 +85,7 @@ func TestPruneBesideEverything(t *testing.T) {
 					b.Results[i].Class = sender.ClassStatus
 				}
 			}
-			c, err := s.RecordAndClaim(ctx, b)
+			_, c, err := s.Step(ctx, dispatch.ExpandParams{}, b)
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func TestPruneBesideEverything(t *testing.T) {
 	for {
 		expandAll(t, s)
 		clock.advance(24 * time.Hour)
-		c, err := s.RecordAndClaim(ctx, batchOf(claimed, 100))
+		_, c, err := s.Step(ctx, dispatch.ExpandParams{}, batchOf(claimed, 100))
 		require.NoError(t, err)
 		claimed = c.Claimed
 		if len(claimed) == 0 {

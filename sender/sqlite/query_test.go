@@ -68,12 +68,12 @@ func TestRollupsOfSeveralProcesses(t *testing.T) {
 	minute := clock.now().Truncate(time.Minute)
 	for i := range 4 {
 		publish(t, first, 1+i, 0, owners)
-		_, err := stores[i%2].Expand(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100})
+		_, _, err := stores[i%2].Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
 		require.NoError(t, err)
 	}
 	clock.advance(time.Minute)
 	publish(t, first, 5, 0, owners)
-	_, err := stores[0].Expand(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100})
+	_, _, err := stores[0].Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
 	require.NoError(t, err)
 	for _, s := range stores {
 		all, err := s.Rollups(ctx, minute, minute.Add(time.Hour))

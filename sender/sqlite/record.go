@@ -85,16 +85,7 @@ type batch struct {
 	rollup    history.Rollup // what is added to the minute's
 }
 
-var _ dispatch.Stepper = (*Store)(nil)
-
-// RecordAndClaim implements dispatch.Store. With nothing to record and
-// nothing due it only reads.
-func (s *Store) RecordAndClaim(ctx context.Context, in dispatch.Batch) (dispatch.Claims, error) {
-	_, out, err := s.Step(ctx, dispatch.ExpandParams{}, in)
-	return out, err
-}
-
-// Step implements dispatch.Stepper. With nothing to do it only reads.
+// Step implements dispatch.Store. With nothing to do it only reads.
 func (s *Store) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	if len(in.Results)+len(in.Notices) == 0 {
 		next, now := int64(never), s.now()

@@ -37,7 +37,7 @@ const (
 // another gap. After an error, call it again.
 func (s *Store) Restored(ctx context.Context) (r sender.Restoration, err error) {
 	for more := true; more; {
-		x, err := s.Expand(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000})
+		x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000}, dispatch.Batch{})
 		if err != nil {
 			return sender.Restoration{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/rules"
 	"github.com/surehook/surehook/sender/sqlite"
@@ -61,7 +62,7 @@ func TestRestoredCopy(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3, counts.Unexpanded)
 	expandAll(t, after)
-	c, err := after.RecordAndClaim(context.Background(), batchOf(nil, 10))
+	_, c, err := after.Step(context.Background(), dispatch.ExpandParams{}, batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, 5, "the two that the copy has, and the new ones")
 	rest, err := after.Feed(ctx, feed.StoreQuery{Viewer: sender.Operator, After: page.Last, Limit: 100})
@@ -84,7 +85,7 @@ func TestRestoredCopyOfNothing(t *testing.T) {
 	owners := register(t, s, 1)
 	publish(t, s, 1, 0, owners)
 	expandAll(t, s)
-	c, err := s.RecordAndClaim(t.Context(), batchOf(nil, 10))
+	_, c, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 10))
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, 1)
 	require.Equal(t, int64(rules.LostPositions+1), c.Claimed[0].Key.Event)

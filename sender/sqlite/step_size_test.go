@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // A dispatcher makes larger steps on SQLite only while there are no other writers,
@@ -44,7 +45,7 @@ func TestStepsAreLargeWhileNobodyElseWrites(t *testing.T) {
 		now = now.Add(time.Millisecond)
 	}
 	for range 3 { // dispatchers' own writes make them no smaller
-		_, err := s.RecordAndClaim(t.Context(), batchOf(nil, 10))
+		_, _, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 10))
 		require.NoError(t, err)
 		_, err = s.Sweep(t.Context(), 10)
 		require.NoError(t, err)

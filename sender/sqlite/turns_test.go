@@ -20,7 +20,7 @@ func TestTurnsStayWhole(t *testing.T) {
 	var claimed []dispatch.Claimed
 	seen := map[string]bool{}
 	for range 16 {
-		c, err := s.RecordAndClaim(t.Context(), batchOf(claimed, slots))
+		_, c, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(claimed, slots))
 		require.NoError(t, err)
 		claimed = c.Claimed
 		require.GreaterOrEqual(t, len(claimed), slots, "in a lane")
@@ -47,7 +47,7 @@ func TestTurnsWithoutRoomStand(t *testing.T) {
 		if full != nil {
 			b.Claim.SubscriptionRoom = map[int64]int{full.SubscriptionNo: room}
 		}
-		c, err := s.RecordAndClaim(t.Context(), b)
+		_, c, err := s.Step(t.Context(), dispatch.ExpandParams{}, b)
 		require.NoError(t, err)
 		claimed = c.Claimed
 		of := map[string]int{}

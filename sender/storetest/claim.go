@@ -151,7 +151,7 @@ func claimConcurrently[Tx any](w *world[Tx]) {
 	for range claimers {
 		wg.Go(func() {
 			for range subscriptions * events / 4 {
-				c, err := w.Store.RecordAndClaim(w.ctx, batch)
+				_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, batch)
 				if err != nil {
 					w.Errorf("claiming: %v", err)
 					return
@@ -229,7 +229,7 @@ func claimAfterRecord[Tx any](w *world[Tx]) {
 	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now, Health: h}
 	}
-	claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{
+	_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{
 		Results: []dispatch.Result{result(c, sender.ClassReset)}, Decide: w.decide,
 		Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(1)},
 	})
@@ -301,10 +301,10 @@ func claimWakeups[Tx any](w *world[Tx]) {
 		stop                = make(chan struct{})
 	)
 	step := func() error {
-		if _, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 5, Deliveries: 10}); err != nil {
+		if _, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 5, Deliveries: 10}, dispatch.Batch{}); err != nil {
 			return fmt.Errorf("expanding: %w", err)
 		}
-		c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(5)}})
+		_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(5)}})
 		if err != nil {
 			return fmt.Errorf("claiming: %w", err)
 		}

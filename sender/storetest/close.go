@@ -115,7 +115,7 @@ func closeWaits[Tx any](w *world[Tx]) {
 		for _, sub := range []string{first, last} {
 			w.equal(w.read(sub).Status, sender.SubscriptionClosing, "status of a closing subscription before everything is expanded and sent")
 		}
-		x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
+		x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1}, dispatch.Batch{})
 		w.noError(err, "expanding")
 		if !x.More {
 			break

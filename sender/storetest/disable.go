@@ -41,7 +41,7 @@ func disableActive[Tx any](w *world[Tx]) {
 		dec.Due = now // would be claimed at once
 		return dec
 	}
-	claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{
+	_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{
 		Results: []dispatch.Result{result(own[0], sender.ClassReset)}, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
 	})
 	w.noError(err, "recording and claiming")
@@ -64,7 +64,7 @@ func disableBatch[Tx any](w *world[Tx]) {
 	_, subs := w.crowd(1, 3)
 	claimed := w.claim(plenty)
 	w.decide = disabling
-	claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide, Results: []dispatch.Result{
+	_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: w.decide, Results: []dispatch.Result{
 		result(claimed[0], sender.ClassReset), result(claimed[1], sender.ClassReset), result(claimed[2], sender.ClassNone),
 	}})
 	w.noError(err, "recording")
@@ -90,7 +90,7 @@ func disableOthers[Tx any](w *world[Tx]) {
 		change(sub)
 		want := w.read(sub)
 		w.Advance(time.Second)
-		claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: disabling, Results: []dispatch.Result{result(c, sender.ClassReset)}})
+		_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: disabling, Results: []dispatch.Result{result(c, sender.ClassReset)}})
 		w.noError(err, "recording")
 		w.equal(len(claims.Notices), 1, "notices stored, %s", name)
 		w.equal(claims.Notices[0].Kind, sender.NoticeFailing, "kind of the notice stored, %s", name)

@@ -36,7 +36,7 @@ func expandChunks[Tx any](w *world[Tx]) {
 	w.publish(drafts...)
 	made := 0
 	for more := true; more; {
-		x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 2, Deliveries: chunk})
+		x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 2, Deliveries: chunk}, dispatch.Batch{})
 		w.noError(err, "expanding")
 		w.check(x.Deliveries <= 2*chunk, "a call made %d deliveries, about %d were asked for", x.Deliveries, chunk)
 		w.check(x.More || x.Deliveries+made == events*subscriptions, "More is not set after %d of %d deliveries", x.Deliveries+made, events*subscriptions)
@@ -71,7 +71,7 @@ func expandBetween[Tx any](w *world[Tx]) {
 	}
 	first, second := w.draft("a.b"), w.draft("a.b")
 	w.publish(first)
-	x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 3})
+	x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 3}, dispatch.Batch{})
 	w.noError(err, "expanding")
 	w.check(x.More, "More is not set after %d of 10 deliveries", x.Deliveries)
 	had := map[string]bool{}
@@ -111,7 +111,7 @@ func expandConcurrently[Tx any](w *world[Tx]) {
 			// A call that finds another one at work returns zero, so only
 			// the count tells the end.
 			for made.Load() < events*subscriptions && ctx.Err() == nil {
-				x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 3, Deliveries: 7})
+				x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 3, Deliveries: 7}, dispatch.Batch{})
 				if err != nil {
 					w.Errorf("expanding: %v", err)
 					stop()
@@ -159,33 +159,22 @@ func expandInStep[Tx any](w *world[Tx]) {
 	w.equal(len(delivered), 2, "deliveries that are delivered")
 }
 
-// dispatch does what a step of a dispatcher does.
+// dispatch takes a step as a dispatcher does.
 func (w *world[Tx]) dispatch(p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims) {
 	w.Helper()
-	if s, ok := w.Store.(dispatch.Stepper); ok {
-		x, c, err := s.Step(w.ctx, p, b)
-		w.noError(err, "a step")
-		return x, c
-	}
-	var x dispatch.Expanded
-	var err error
-	if p != (dispatch.ExpandParams{}) {
-		x, err = w.Store.Expand(w.ctx, p)
-		w.noError(err, "expanding")
-	}
-	c, err := w.Store.RecordAndClaim(w.ctx, b)
-	w.noError(err, "recording and claiming")
+	x, c, err := w.Store.Step(w.ctx, p, b)
+	w.noError(err, "a step")
 	return x, c
 }
 
 func expandNothing[Tx any](w *world[Tx]) {
-	x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
+	x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	w.noError(err, "expanding")
 	w.equal(x, dispatch.Expanded{}, "expansion of an empty store")
 	w.publish(w.draft("a.b"))
 	w.equal(w.expand(), 0, "deliveries of an event that nobody asked for")
 	w.subscribe(w.subscriber(), "*")
-	x, err = w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
+	x, _, err = w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	w.noError(err, "expanding")
 	w.equal(x, dispatch.Expanded{}, "expansion after all was expanded")
 }

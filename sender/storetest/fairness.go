@@ -211,7 +211,7 @@ func fairLanes[Tx any](w *world[Tx]) {
 	w.equal(given(claim(sender.LaneNew, plenty)), map[string]int{owners[1]: 3, subs[1]: 3}, "deliveries claimed under the new lane's slots")
 
 	w.backlog(owners[1], subs[1], 1)
-	both, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{
+	_, both, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{
 		Results: []dispatch.Result{result(proven[1], sender.ClassNone), result(first[slices.IndexFunc(first, func(c dispatch.Claimed) bool { return c.Target.Subscription == subs[1] })], sender.ClassNone)},
 		Decide:  w.decide, Claim: only(sender.LaneProven, plenty),
 	})

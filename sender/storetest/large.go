@@ -41,7 +41,7 @@ func (w *world[Tx]) many(n int) (subs []string) {
 // expandOnce makes one call.
 func (w *world[Tx]) expandOnce(p dispatch.ExpandParams) dispatch.Expanded {
 	w.Helper()
-	x, err := w.Store.Expand(w.ctx, p)
+	x, _, err := w.Store.Step(w.ctx, p, dispatch.Batch{})
 	w.noError(err, "expanding")
 	return x
 }

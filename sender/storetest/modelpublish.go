@@ -58,7 +58,7 @@ func (m *model[Tx]) publishAndRollBack() {
 }
 
 func (m *model[Tx]) expand(events, deliveries int) {
-	x, err := m.Store.Expand(m.ctx, dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)})
+	x, _, err := m.Store.Step(m.ctx, dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)}, dispatch.Batch{})
 	m.noError(err, "expanding")
 	made := 0
 	var list []sender.Delivery

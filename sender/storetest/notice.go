@@ -38,7 +38,7 @@ func noticing(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time
 // batch records results under a policy.
 func (w *world[Tx]) batch(b dispatch.Batch) dispatch.Claims {
 	w.Helper()
-	claims, err := w.Store.RecordAndClaim(w.ctx, b)
+	_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, b)
 	w.noError(err, "recording and claiming")
 	return claims
 }

@@ -22,7 +22,7 @@ func notifyingRules[Tx any]() []rule[Tx] {
 // note stores notices that concern no subscription.
 func (w *world[Tx]) note(notices ...sender.Notice) []sender.Notice {
 	w.Helper()
-	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide, Notices: notices})
+	_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: w.decide, Notices: notices})
 	w.noError(err, "storing notices")
 	w.equal(len(c.Notices), len(notices), "number of Claims.Notices")
 	return c.Notices

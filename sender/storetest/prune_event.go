@@ -79,7 +79,7 @@ func pruneUnexpanded[Tx any](w *world[Tx]) {
 	subs := []string{w.subscribe(w.subscriber(), "*"), w.subscribe(w.subscriber(), "*")}
 	d, e := w.draft("a.b"), w.draft("a.b")
 	w.publish(d, e)
-	_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1}, dispatch.Batch{})
 	w.noError(err, "expanding half of an event")
 	w.record(result(w.claimOne(), sender.ClassNone))
 	w.Advance(1000 * time.Hour)

@@ -103,7 +103,7 @@ func pruneRandomly[Tx any](w *world[Tx], seed uint64) {
 		case 0, 1:
 			w.publish(w.draft([]string{"a.b", "a.c", "d"}[random.IntN(3)]))
 		case 2:
-			_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1 + random.IntN(3), Deliveries: 1 + random.IntN(4)})
+			_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 1 + random.IntN(3), Deliveries: 1 + random.IntN(4)}, dispatch.Batch{})
 			w.noError(err, "expanding")
 		case 3:
 			claimed = append(claimed, w.claim(1+random.IntN(3))...)

@@ -236,7 +236,7 @@ func redactUnexpanded[Tx any](w *world[Tx]) {
 	obj := sender.Object{Type: "person", ID: "1"}
 	half, whole, other := w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draft("a.b")
 	w.publish(half, whole, other)
-	_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1}, dispatch.Batch{})
 	w.noError(err, "expanding half of an event")
 	w.equal(w.redact(history.RedactParams{Object: obj}).Events, 2, "events redacted")
 	w.expand()

@@ -231,7 +231,7 @@ func resumeTwice[Tx any](w *world[Tx]) {
 func (w *world[Tx]) expandOnly(events int) {
 	w.Helper()
 	for events > 0 {
-		x, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: events, Deliveries: plenty})
+		x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: events, Deliveries: plenty}, dispatch.Batch{})
 		w.noError(err, "expanding")
 		w.check(x.Events > 0, "%d events are left to expand, and none was", events)
 		events -= x.Events

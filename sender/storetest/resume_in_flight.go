@@ -85,7 +85,7 @@ func resumeInFlightFails[Tx any](w *world[Tx]) {
 			return dec
 		}
 		r := result(c, sender.ClassTimeout)
-		claims, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Results: []dispatch.Result{r}, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
+		_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Results: []dispatch.Result{r}, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(10)}})
 		w.noError(err, "recording and claiming")
 		w.equal([]int{len(claims.Claimed), len(claims.Notices)}, []int{0, 0}, "deliveries claimed, and notices stored, when Decide says %s", status)
 		for _, when := range []string{"after the failure", "after a sweep"} {

@@ -94,7 +94,7 @@ func resumeRetentionMiddle[Tx any](w *world[Tx]) {
 		w.subscribe(owner, "*")
 	}
 	w.publish(w.draft("a.b"))
-	_, err := w.Store.Expand(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1})
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1}, dispatch.Batch{})
 	w.noError(err, "expanding")
 	for _, c := range w.claim(plenty) {
 		w.record(result(c, sender.ClassNone))

@@ -81,7 +81,7 @@ func queryRollups[Tx any](w *world[Tx]) {
 
 	w.Advance(3 * time.Minute) // the fourth was lost, and the second is due again
 	w.sweep(10)                // a store may count its backlog here
-	_, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
 		return dispatch.Decision{Health: h} // which is zero
 	}, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}})
 	w.errorIs(err, sender.ErrInvalid, "a decision without a status")

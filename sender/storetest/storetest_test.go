@@ -33,9 +33,9 @@ func TestSuite(t *testing.T) {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		inMemory, err := memory.New(&memory.Config{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})
 		require.NoError(t, err)
-		s := breaking(sound{inMemory})
+		s := breaking(inMemory)
 		return harness{
-			Store:   stepping{s},
+			Store:   s,
 			Advance: func(d time.Duration) { passed.Add(int64(d)) },
 			Begin: func(t *testing.T) (tx, func() error, func() error) {
 				tx, err := inMemory.Begin(t.Context())

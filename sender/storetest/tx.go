@@ -178,12 +178,12 @@ func txContext[Tx any](w *world[Tx]) {
 	full := dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}
 	for name, call := range map[string]func() error{
 		"InTx": func() error { return w.Store.InTx(ctx, func(Tx) error { return nil }) },
-		"Expand": func() error {
-			_, err := w.Store.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
+		"Step, expanding": func() error {
+			_, _, err := w.Store.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 			return err
 		},
-		"RecordAndClaim": func() error {
-			_, err := w.Store.RecordAndClaim(ctx, dispatch.Batch{Results: []dispatch.Result{result(c, sender.ClassNone)}, Decide: decide, Claim: full})
+		"Step, recording and claiming": func() error {
+			_, _, err := w.Store.Step(ctx, dispatch.ExpandParams{}, dispatch.Batch{Results: []dispatch.Result{result(c, sender.ClassNone)}, Decide: decide, Claim: full})
 			return err
 		},
 		"Release":    func() error { return w.Store.Release(ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}) },

@@ -125,8 +125,8 @@ func (w *world[Tx]) inTx(fn func(tx Tx) error) {
 // now is the store's time.
 func (w *world[Tx]) now() time.Time {
 	w.Helper()
-	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide})
-	w.noError(err, "an empty RecordAndClaim")
+	_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: w.decide})
+	w.noError(err, "an empty step")
 	return c.Now
 }
 
@@ -244,7 +244,7 @@ func (w *world[Tx]) expand() int {
 func (w *world[Tx]) expandBy(p dispatch.ExpandParams) (made int) {
 	w.Helper()
 	for range plenty {
-		x, err := w.Store.Expand(w.ctx, p)
+		x, _, err := w.Store.Step(w.ctx, p, dispatch.Batch{})
 		w.noError(err, "expanding")
 		made += x.Deliveries
 		if !x.More {
@@ -286,7 +286,7 @@ func (w *world[Tx]) claimBy(p dispatch.ClaimParams) dispatch.Claims {
 	if p.Token == 0 {
 		p.Token = w.token()
 	}
-	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Decide: w.decide, Claim: p})
+	_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: w.decide, Claim: p})
 	w.noError(err, "claiming")
 	return c
 }
@@ -336,7 +336,7 @@ func (w *world[Tx]) record(results ...dispatch.Result) []dispatch.Outcome {
 
 func (w *world[Tx]) tryRecord(results ...dispatch.Result) []dispatch.Outcome {
 	w.Helper()
-	c, err := w.Store.RecordAndClaim(w.ctx, dispatch.Batch{Results: results, Decide: w.decide})
+	_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Results: results, Decide: w.decide})
 	w.noError(err, "recording")
 	w.equal(len(c.Recorded), len(results), "number of Recorded")
 	return c.Recorded

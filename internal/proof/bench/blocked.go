@@ -140,7 +140,7 @@ func (d *driven[Tx]) fillUp(ctx context.Context, full, roomless registering) err
 	for idle := 0; left > 0; {
 		b := dispatch.Batch{Decide: dispatch.Policy{}.Decide, Claim: dispatch.ClaimParams{Lease: time.Hour, Token: rand.Int64(), SubscriptionRoom: d.room}}
 		b.Claim.Lanes[sender.LaneNew] = dispatch.LaneParams{Slots: slots, PerSubscriber: 1, PerSubscription: 1}
-		claims, err := d.place.store.RecordAndClaim(ctx, b)
+		_, claims, err := d.place.store.Step(ctx, dispatch.ExpandParams{}, b)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (d *driver) step(ctx context.Context) (recorded int, err error) {
 		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: slots, PerSubscriber: slots, PerSubscription: perSubscription}
 	}
 	began := time.Now()
-	claims, err := d.store.RecordAndClaim(ctx, b)
+	_, claims, err := d.store.Step(ctx, dispatch.ExpandParams{}, b)
 	if err != nil {
 		return 0, err
 	}

@@ -125,7 +125,7 @@ func (r registering) inTurn(i int) string { return r.subscriber(i % r.n) }
 // expand makes the deliveries of all published events.
 func (p *place[Tx]) expand(ctx context.Context) error {
 	for {
-		x, err := p.store.Expand(ctx, dispatch.ExpandParams{Events: batch, Deliveries: batch})
+		x, _, err := p.store.Step(ctx, dispatch.ExpandParams{Events: batch, Deliveries: batch}, dispatch.Batch{})
 		if err != nil || !x.More && x.Events == 0 && x.Deliveries == 0 {
 			return err
 		}

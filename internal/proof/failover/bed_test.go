@@ -197,7 +197,7 @@ func (s *service) claim() []dispatch.Claimed {
 	for lane := range b.Claim.Lanes {
 		b.Claim.Lanes[lane] = dispatch.LaneParams{Slots: 100, PerSubscriber: 100, PerSubscription: 100}
 	}
-	c, err := s.store.RecordAndClaim(context.Background(), b)
+	_, c, err := s.store.Step(context.Background(), dispatch.ExpandParams{}, b)
 	require.NoError(s.t, err)
 	return c.Claimed
 }

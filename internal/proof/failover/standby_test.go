@@ -134,7 +134,7 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	before.publish("a")
 	before.drain()
 	kept := before.publish("a")
-	_, err := before.store.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10})
+	_, _, err := before.store.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	require.NoError(t, err)
 	standby := follower(t, primary, "async")
 	other := connect(t, standby.DSN())
@@ -163,7 +163,7 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 
 	result := func(c dispatch.Claimed) dispatch.Outcome {
 		t.Helper()
-		in, err := after.store.RecordAndClaim(ctx, dispatch.Batch{Decide: dispatch.Policy{}.Decide, Results: []dispatch.Result{{
+		_, in, err := after.store.Step(ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: dispatch.Policy{}.Decide, Results: []dispatch.Result{{
 			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: time.Millisecond, StatusCode: 204,
 		}}})
 		require.NoError(t, err)

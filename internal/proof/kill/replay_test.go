@@ -192,7 +192,7 @@ func draft(subscriber string) sender.Draft {
 func expandAll(t *testing.T, s dispatch.Store) {
 	t.Helper()
 	for more := true; more; {
-		x, err := s.Expand(t.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+		x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(t, err)
 		more = x.More || x.Events > 0
 	}

@@ -41,7 +41,7 @@ var stepping = killtest.NewChild("steps on SQLite", func(ctx context.Context, pa
 		}); err != nil {
 			return err
 		}
-		if _, err := s.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}); err != nil {
+		if _, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{}); err != nil {
 			return err
 		}
 		b := batchOf(claimed, token, 10)
@@ -51,7 +51,7 @@ var stepping = killtest.NewChild("steps on SQLite", func(ctx context.Context, pa
 				b.Results[i].StatusCode, b.Results[i].Class = 500, sender.ClassStatus
 			}
 		}
-		c, err := s.RecordAndClaim(ctx, b)
+		_, c, err := s.Step(ctx, dispatch.ExpandParams{}, b)
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func TestSteps(t *testing.T) {
 	var claimed []dispatch.Claimed
 	for token := range 10 * committed {
 		micros.Add(time.Second.Microseconds())
-		c, err := s.RecordAndClaim(t.Context(), batchOf(claimed, int64(1_000_000+token), 100))
+		_, c, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(claimed, int64(1_000_000+token), 100))
 		require.NoError(t, err)
 		if claimed = c.Claimed; len(claimed) == 0 && c.NextDue.IsZero() {
 			break

@@ -135,7 +135,7 @@ type leaseWorker struct {
 func (w *leaseWorker) run(ctx context.Context) error {
 	var have []dispatch.Claimed
 	for range steps {
-		if _, err := w.store.Expand(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 20}); err != nil {
+		if _, _, err := w.store.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 20}, dispatch.Batch{}); err != nil {
 			return err
 		}
 		time.Sleep(rand.N(20 * time.Millisecond)) // the time of an attempt
@@ -188,7 +188,7 @@ func (w *leaseWorker) step(ctx context.Context, have []dispatch.Claimed) ([]disp
 		b.Results = append(b.Results, r)
 	}
 	call := clock()
-	c, err := w.store.RecordAndClaim(ctx, b)
+	_, c, err := w.store.Step(ctx, dispatch.ExpandParams{}, b)
 	returned := clock()
 	if err != nil {
 		return nil, err

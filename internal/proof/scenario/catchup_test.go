@@ -123,7 +123,7 @@ func TestCatchupGap(t *testing.T) {
 	publish := func() string {
 		ref, err := pub.Publish(ctx, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "a"}})
 		require.NoError(t, err)
-		_, err = store.Expand(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
+		_, _, err = store.Step(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(t, err)
 		return ref.ID
 	}

@@ -314,7 +314,7 @@ func (y *year[Tx]) advance() {
 // expand makes the deliveries of all committed events.
 func (y *year[Tx]) expand() {
 	for more := true; more; {
-		x, err := y.store.Expand(y.ctx(), dispatch.ExpandParams{Events: 100, Deliveries: 1000})
+		x, _, err := y.store.Step(y.ctx(), dispatch.ExpandParams{Events: 100, Deliveries: 1000}, dispatch.Batch{})
 		require.NoError(y.t, err)
 		more = x.More
 	}

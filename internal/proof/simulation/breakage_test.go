@@ -152,7 +152,7 @@ type brokenStore struct {
 	released []dispatch.Release
 }
 
-func (s *brokenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+func (s *brokenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	if s.how.batch != nil {
 		s.how.batch(&b)
 	}
@@ -167,11 +167,11 @@ func (s *brokenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dis
 			b.Results[i].Token = s.tokens[numbered{r.Key, r.Token}]
 		}
 	}
-	c, err := s.Store.RecordAndClaim(ctx, b)
+	x, c, err := s.Store.Step(ctx, p, b)
 	if s.how.numbered {
-		for i, x := range c.Claimed {
-			c.Claimed[i].Token = int64(x.Number)
-			s.tokens[numbered{x.Key, int64(x.Number)}] = x.Token
+		for i, cl := range c.Claimed {
+			c.Claimed[i].Token = int64(cl.Number)
+			s.tokens[numbered{cl.Key, int64(cl.Number)}] = cl.Token
 		}
 	}
 	if s.how.claims != nil {
@@ -181,7 +181,7 @@ func (s *brokenStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dis
 		_ = s.Store.Release(ctx, s.present(s.released))
 		s.released = nil
 	}
-	return c, err
+	return x, c, err
 }
 
 func (s *brokenStore) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {

@@ -19,16 +19,11 @@ type processStore struct {
 // newProcessStore keeps all optional interfaces that a dispatcher uses.
 func newProcessStore(p *process, store dispatch.Store) dispatch.Store {
 	s := &processStore{store, p}
-	step, steps := store.(dispatch.Stepper)
-	large, isLarge := store.(dispatch.LargeSteps)
-	switch {
-	case steps && isLarge:
+	if large, ok := store.(dispatch.LargeSteps); ok {
 		return struct {
-			*stepper
+			*processStore
 			dispatch.LargeSteps
-		}{&stepper{s, step}, large}
-	case steps:
-		return &stepper{s, step}
+		}{s, large}
 	}
 	return s
 }
@@ -111,14 +106,22 @@ func (w *world) inParts(x dispatch.ExpandParams) dispatch.ExpandParams {
 	return x
 }
 
-func (s *processStore) Expand(ctx context.Context, x dispatch.ExpandParams) (dispatch.Expanded, error) {
-	x = s.p.w.inParts(x)
-	return call(s, "expand", effects[dispatch.Expanded]{s.p.expanded, func() {}, brokenLink}, func() (dispatch.Expanded, error) { return s.Store.Expand(ctx, x) })
-}
-
-func (s *processStore) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
+func (s *processStore) Step(ctx context.Context, x dispatch.ExpandParams, b dispatch.Batch) (expanded dispatch.Expanded, _ dispatch.Claims, _ error) {
 	of, b := s.p.exchange(b)
-	return call(s, "record and claim", of, func() (dispatch.Claims, error) { return s.Store.RecordAndClaim(ctx, b) })
+	x = s.p.w.inParts(x)
+	exchanged := of.known
+	of.known = func(c dispatch.Claims) {
+		s.p.expanded(expanded)
+		exchanged(c)
+	}
+	claims, err := call(s, "step", of, func() (c dispatch.Claims, err error) {
+		expanded, c, err = s.Store.Step(ctx, x, b)
+		return c, err
+	})
+	if err != nil {
+		return dispatch.Expanded{}, dispatch.Claims{}, err
+	}
+	return expanded, claims, nil
 }
 
 func (s *processStore) Release(ctx context.Context, rs []dispatch.Release) error {
@@ -193,28 +196,4 @@ func (s *processStore) LeasedUnder(ctx context.Context, tokens []int64, limit in
 func (s *processStore) Leave(ctx context.Context, b dispatch.Presence) error {
 	_, err := brief(s, "leave", func(struct{}) {}, func() (struct{}, error) { return struct{}{}, s.Store.Leave(ctx, b) })
 	return err
-}
-
-// stepper is a processStore whose database makes a step in one transaction.
-type stepper struct {
-	*processStore
-	inner dispatch.Stepper
-}
-
-func (s *stepper) Step(ctx context.Context, x dispatch.ExpandParams, b dispatch.Batch) (expanded dispatch.Expanded, _ dispatch.Claims, _ error) {
-	of, b := s.p.exchange(b)
-	x = s.p.w.inParts(x)
-	exchanged := of.known
-	of.known = func(c dispatch.Claims) {
-		s.p.expanded(expanded)
-		exchanged(c)
-	}
-	claims, err := call(s.processStore, "step", of, func() (c dispatch.Claims, err error) {
-		expanded, c, err = s.inner.Step(ctx, x, b)
-		return c, err
-	})
-	if err != nil {
-		return dispatch.Expanded{}, dispatch.Claims{}, err
-	}
-	return expanded, claims, nil
 }

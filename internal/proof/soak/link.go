@@ -85,19 +85,13 @@ func (l *link) through(ctx context.Context, call func() error) error {
 	return nil
 }
 
-// Expand implements dispatch.Store.
-func (l *link) Expand(ctx context.Context, p dispatch.ExpandParams) (x dispatch.Expanded, err error) {
-	err = l.through(ctx, func() (err error) { x, err = l.Store.Expand(ctx, p); return err })
-	return x, err
-}
-
-// RecordAndClaim implements dispatch.Store.
-func (l *link) RecordAndClaim(ctx context.Context, b dispatch.Batch) (c dispatch.Claims, err error) {
-	err = l.through(ctx, func() (err error) { c, err = l.Store.RecordAndClaim(ctx, b); return err })
+// Step implements dispatch.Store.
+func (l *link) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (x dispatch.Expanded, c dispatch.Claims, err error) {
+	err = l.through(ctx, func() (err error) { x, c, err = l.Store.Step(ctx, p, b); return err })
 	if err != nil {
 		l.w.unheard(c.Claimed)
 	}
-	return c, err
+	return x, c, err
 }
 
 // Release implements dispatch.Store.

@@ -25,10 +25,10 @@ type storeWith struct {
 	settings sender.Settings
 }
 
-func (s storeWith) RecordAndClaim(ctx context.Context, b dispatch.Batch) (dispatch.Claims, error) {
-	claims, err := s.Store.RecordAndClaim(ctx, b)
+func (s storeWith) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, claims, err := s.Store.Step(ctx, p, b)
 	for _, c := range claims.Claimed {
 		c.Target.Settings = &s.settings
 	}
-	return claims, err
+	return x, claims, err
 }
