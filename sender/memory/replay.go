@@ -148,7 +148,7 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status
 		if err != nil {
 			return err
 		}
-		if _, err := r.Status.Turn(to); err != nil {
+		if _, err := r.Status.Become(to); err != nil {
 			return err
 		}
 		set(tx, &r.Status, to)

@@ -58,9 +58,9 @@ const (
 	Finished Status = "finished"
 )
 
-// Turn reports whether a replay changes when it is asked to turn to another status,
-// or an error that matches ErrStatus if it cannot.
-func (s Status) Turn(to Status) (changes bool, err error) {
+// Become reports whether a replay changes when it is asked to become running, paused or
+// cancelled. It returns an error that matches sender.ErrStatus if it cannot.
+func (s Status) Become(to Status) (changes bool, err error) {
 	switch s {
 	case to:
 		return false, nil

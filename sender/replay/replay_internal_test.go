@@ -55,7 +55,7 @@ func TestPropertyReplayTurns(t *testing.T) {
 		for range 10 {
 			to := status.Draw(t, "to")
 			ended := is == Cancelled || is == Finished
-			changes, err := is.Turn(to)
+			changes, err := is.Become(to)
 			if ended && to != is {
 				require.ErrorIs(t, err, sender.ErrStatus)
 				require.False(t, changes)

@@ -36,6 +36,6 @@ type Store interface {
 	Replays(ctx context.Context, q Query) ([]Replay, error)
 
 	// SetReplayStatus makes a replay running, paused or cancelled, if
-	// Status.Turn lets it. What was admitted goes on. ErrNotFound; ErrStatus.
+	// Status.Become lets it. What was admitted goes on. ErrNotFound; ErrStatus.
 	SetReplayStatus(ctx context.Context, id string, to Status) (Replay, error)
 }

@@ -172,7 +172,7 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status
 		if err != nil {
 			return err
 		}
-		changes, err := r.Status.Turn(to)
+		changes, err := r.Status.Become(to)
 		if err != nil {
 			return err
 		}

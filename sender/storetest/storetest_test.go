@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,6 +55,11 @@ func breakages() []breakage {
 		largeBreakages, claimBreakages, bodyBreakages, orderBreakages, processBreakages, recordBreakages, spareBreakages,
 		lifeBreakages, redeliverBreakages, replayBreakages, presenceBreakages, queryBreakages, feedBreakages,
 		retentionBreakages, noticeBreakages)
+}
+
+// Everybody who has a store of their own writes each method of the contract.
+func TestContractHasNotGrown(t *testing.T) {
+	require.Equal(t, 53, reflect.TypeFor[store]().NumMethod(), "the methods of storetest.Store: is the new one needed? CHANGELOG names it if it is")
 }
 
 // TestBrokenStores runs, for each way to break a store, the checks that must bite, in a
