@@ -183,9 +183,7 @@ func flapping(up, down sendertest.Step) sendertest.Step {
 // costly is a store whose transactions take their time, as those of a database do.
 type costly struct{ dispatch.Store }
 
-const (
-	stepCost = 3 * time.Millisecond
-)
+const stepCost = 3 * time.Millisecond
 
 func (c costly) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	time.Sleep(stepCost)

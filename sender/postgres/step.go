@@ -6,9 +6,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-var (
-	_ dispatch.LargeSteps = (*core)(nil)
-)
+var _ dispatch.LargeSteps = (*core)(nil)
 
 // StepSize implements dispatch.LargeSteps.
 func (c *core) StepSize() int { return 1024 }

@@ -48,7 +48,7 @@ func TestPropertyReplaySelection(t *testing.T) {
 
 // A replay that has ended stays as it ended, to ask for what it is changes nothing, and
 // all else is a change.
-func TestPropertyReplayTurns(t *testing.T) {
+func TestPropertyStatusBecomes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		status := rapid.SampledFrom([]Status{Running, Paused, Cancelled, Finished})
 		is := Running

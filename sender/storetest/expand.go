@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -19,6 +20,7 @@ func expandRules[Tx any]() []rule[Tx] {
 		{"by several at a time", "However many expand at a time, each delivery is made exactly once.", expandConcurrently[Tx]},
 		{"due at once", "A delivery is due as soon as it is made.", expandDue[Tx]},
 		{"in a step", "A step expands, then records and claims: what it expands can be claimed by it.", expandInStep[Tx]},
+		{"in a step that fails", "A step is one transaction: if it cannot record, it has expanded nothing either.", expandInStepThatFails[Tx]},
 		{"nothing to do", "Without committed events there is nothing to expand, and an event that nobody asked for is not expanded again.", expandNothing[Tx]},
 	}
 }
@@ -157,6 +159,24 @@ func expandInStep[Tx any](w *world[Tx]) {
 	}
 	delivered := w.list(history.DeliveryQuery{Subscription: sub, Status: sender.StatusDelivered})
 	w.equal(len(delivered), 2, "deliveries that are delivered")
+}
+
+func expandInStepThatFails[Tx any](w *world[Tx]) {
+	w.subscribe(w.subscriber(), "*")
+	w.publish(w.draft("a.b"))
+	w.expand()
+	claimed := w.claimOne()
+	w.publish(w.draft("a.b"))
+	failed := result(claimed, sender.ClassNone)
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{
+		Results: []dispatch.Result{failed},
+		Decide: func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision {
+			return dispatch.Decision{Status: sender.StatusHeld}
+		},
+	})
+	w.errorIs(err, sender.ErrInvalid, "recording under a decision that is none")
+	w.equal(w.expand(), 1, "deliveries made by the expansion after it")
+	w.record(failed)
 }
 
 // dispatch takes a step as a dispatcher does.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // transactionBreakages break a store's own transactions, its check and its signal.
@@ -17,7 +18,19 @@ var transactionBreakages = []breakage{
 	{"commits on a panic", func(s store) store { return panicCommits{s} }, checks{"transaction/rolls back on a panic"}},
 	{"busy transactions try again later", func(s store) store { return &busy{store: s} }, checks{"transaction/takes turns"}},
 	{"fails its own check", func(s store) store { return unfit{s} }, checks{"transaction/check"}},
+	{"a step in two transactions", func(s store) store { return stepInTwo{s} }, checks{"expand/in a step that fails"}},
 	{"no signal", func(s store) store { return noSignal{s} }, checks{"transaction/signals"}},
+}
+
+type stepInTwo struct{ store }
+
+func (b stepInTwo) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, _, err := b.store.Step(ctx, p, dispatch.Batch{})
+	if err != nil {
+		return x, dispatch.Claims{}, err
+	}
+	_, c, err := b.store.Step(ctx, dispatch.ExpandParams{}, batch)
+	return x, c, err
 }
 
 type runOnce struct{ store }
