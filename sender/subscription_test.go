@@ -72,6 +72,7 @@ func FuzzMatches(f *testing.F) {
 	f.Add("ab.c", "a*", "operator", "sub_a", "", "wsub_1")
 	f.Add("a", "*", "sub_a", "sub_a", "wsub_2", "wsub_1")
 	f.Add("a.b", "a.", "", "", "", "")
+	f.Add("0", "*", "", "", "", "")
 	f.Fuzz(func(t *testing.T, eventType, asked, owner, toSubscriber, toSubscription, id string) {
 		if ident.Type(eventType) != nil || asked != "*" && ident.Type(strings.TrimSuffix(asked, ".*")) != nil {
 			return
@@ -98,7 +99,7 @@ func FuzzMatches(f *testing.F) {
 		if sender.Matches(s, eventType, toSubscriber, toSubscription, "") != want {
 			t.Fatalf("%q of %q for %q to %q %q: %v", asked, owner, eventType, toSubscriber, toSubscription, !want)
 		}
-		if about := sender.Matches(s, eventType, toSubscriber, toSubscription, id); about != (want && (toSubscription != "" || asked == eventType || eventType == "never.this")) {
+		if about := sender.Matches(s, eventType, toSubscriber, toSubscription, id); about != (want && (id == "" || toSubscription != "" || asked == eventType || eventType == "never.this")) {
 			t.Fatalf("%q of %q for %q, which tells of it: %v", asked, owner, eventType, about)
 		}
 		for _, got := range []bool{(&replay.Filter{EventType: asked}).Selects(replay.Candidate{EventType: eventType}), (&history.DeliveryQuery{EventType: asked}).MatchesEvent(sender.EventInfo{Type: eventType})} {
