@@ -126,6 +126,7 @@ func read(stdout []byte) (failed []string, notBuilt string) {
 	byPackage := map[string]string{}
 	var order []string
 	var panicked []string
+	hung := map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(stdout))
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -134,6 +135,8 @@ func read(stdout []byte) (failed []string, notBuilt string) {
 			continue
 		}
 		switch {
+		case e.Action == "output" && strings.HasPrefix(e.Output, "panic: test timed out after "):
+			hung[e.Package] = ", which did not end"
 		case e.Action == "build-output":
 			said.WriteString(e.Output)
 		case e.FailedBuild != "":
@@ -149,11 +152,11 @@ func read(stdout []byte) (failed []string, notBuilt string) {
 		}
 	}
 	for _, p := range order {
-		failed = append(failed, p+" "+byPackage[p])
+		failed = append(failed, p+" "+byPackage[p]+hung[p])
 	}
-	for _, p := range panicked { // or was timed out
+	for _, p := range panicked {
 		if !slices.Contains(order, p) {
-			failed = append(failed, p+" (the test program ended)")
+			failed = append(failed, p+" (the test program ended"+hung[p]+")")
 		}
 	}
 	return failed, ""

@@ -62,6 +62,12 @@ func TestTry(t *testing.T) {
 	out, err = try("return 2 * n", "panic(n)")
 	require.NoError(t, err)
 	require.True(t, out.Caught)
+	require.Equal(t, []string{"example.com/m TestDouble/two"}, out.By)
+
+	out, err = try("return 2 * n", `panic("test timed out after 1s")`) // in the words of package testing
+	require.NoError(t, err)
+	require.True(t, out.Caught)
+	require.Equal(t, []string{"example.com/m TestDouble/two, which did not end"}, out.By)
 
 	_, err = try("not there", "")
 	require.ErrorContains(t, err, "0 times")
