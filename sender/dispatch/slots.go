@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"hash/maphash"
 	"net/url"
 	"slices"
 	"time"
@@ -49,6 +50,7 @@ type slots struct {
 	age  int64  // counts the calls of trim
 
 	chains map[chain]*attempt // the first of each: it is queued, or on the wire
+	seed   maphash.Seed       // of their hashes
 	claims int64              // counts the calls of add
 
 	crowded bool // some that were moved to probation have more queued than places
@@ -102,7 +104,8 @@ type attempt struct {
 	started time.Time // on the local clock; zero while it is queued
 	nth     int       // among those that are on the wire
 	slow    bool
-	order   int64    // among all that were claimed
+	order   int64 // among all that were claimed
+	chain   chain
 	next    *attempt // of its chain
 	last    *attempt // of the chain that it is the first of; nil: it is not
 	held    *heldBody
@@ -130,7 +133,7 @@ const idleShare = 8
 const mostHolding = 256
 
 func newSlots(cfg slotsConfig) *slots {
-	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}, chains: map[chain]*attempt{}}
+	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}, chains: map[chain]*attempt{}, seed: maphash.MakeSeed()}
 	for l := range s.lane {
 		s.lane[l].by = map[int64]subscriberSlots{}
 	}

@@ -2,22 +2,31 @@ package dispatch
 
 import (
 	"cmp"
+	"hash/maphash"
 
 	"github.com/surehook/surehook/sender"
 )
 
-// chain names the first attempts about one object that are held for one subscription. Only
+// A chain is the first attempts about one object that are held for one subscription. Only
 // the first of them is queued or on the wire: each of the others follows when the one
 // before it has ended, whatever came of it. So versions of an object are begun in their
 // order while the endpoint takes them; one that failed waits for its retry, and retries
 // wait for nobody and hold nobody back. What is given back takes with it what is behind it,
 // so that a claim finds all of it, in order again.
-type chain struct {
-	sub    *subSlots
-	object sender.Object
+//
+// It is known by a hash, since three look-ups of an object's names would cost as much as
+// the rest of this bookkeeping. Where another chain has the same one, an attempt goes
+// without: two in 2^64 names do.
+type chain uint64
+
+func (s *slots) chainOf(a *attempt) chain {
+	return chain(maphash.Comparable(s.seed, chainNames{a.sub.number, a.Event.Object}))
 }
 
-func (a *attempt) chain() chain { return chain{a.sub, a.Event.Object} }
+type chainNames struct {
+	subscription int64
+	object       sender.Object
+}
 
 // precedes reports whether b, which was claimed later, must not be begun before a.
 func (a *attempt) precedes(b *attempt) bool {
@@ -32,9 +41,13 @@ func (s *slots) follows(a *attempt) bool {
 	if a.Number != 1 {
 		return false
 	}
-	first := s.chains[a.chain()]
+	a.chain = s.chainOf(a)
+	first := s.chains[a.chain]
 	if first == nil {
-		s.chains[a.chain()], a.last = a, a
+		s.chains[a.chain], a.last = a, a
+		return false
+	}
+	if !first.precedes(a) {
 		return false
 	}
 	first.last.next, first.last = a, a
@@ -48,11 +61,11 @@ func (s *slots) passOn(a *attempt) {
 		return
 	}
 	if next := a.next; next != nil {
-		s.chains[a.chain()], next.last = next, a.last
+		s.chains[a.chain], next.last = next, a.last
 		a.sub.behind--
 		s.enqueue(next)
 	} else {
-		delete(s.chains, a.chain())
+		delete(s.chains, a.chain)
 	}
 	a.next, a.last = nil, nil
 }
@@ -61,7 +74,7 @@ func (s *slots) passOn(a *attempt) {
 // taken.
 func (s *slots) cut(taken []*attempt, first *attempt) []*attempt {
 	if first.last != nil {
-		delete(s.chains, first.chain())
+		delete(s.chains, first.chain)
 		taken = s.cutAfter(taken, first)
 		first.last = nil
 	}
@@ -84,8 +97,8 @@ func (s *slots) cutBehind(taken []*attempt, sub *subSlots) []*attempt {
 	if sub.behind == 0 {
 		return taken
 	}
-	for c, first := range s.chains {
-		if c.sub == sub {
+	for _, first := range s.chains {
+		if first.sub == sub {
 			taken = s.cutAfter(taken, first)
 		}
 	}
