@@ -143,7 +143,7 @@ func TestDialingMet(t *testing.T) {
 		d.Begun.Store(c.begun)
 		d.Connected.Store(c.connected)
 		got := neither
-		switch f, a := met(&d, &c.result, c.proxied); {
+		switch f, a := reachability(&d, &c.result, c.proxied); {
 		case f && a:
 			got = "both"
 		case f:

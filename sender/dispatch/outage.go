@@ -22,27 +22,26 @@ type networkChange struct {
 	at    time.Time
 }
 
-// observe takes in what an attempt met, and returns whether it failed at
-// connecting.
+// observe takes in what an attempt tells of our own network, and returns whether it failed
+// at connecting.
 func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 	if a.url == nil { // it panicked before it needed one
 		return false
 	}
 	settings := a.Target.Settings
-	failed, answered := met(&a.dial, r, settings != nil && settings.Proxy != "")
+	failed, answered := reachability(&a.dial, r, settings != nil && settings.Proxy != "")
 	p.d.network.observe(a.url.Host, a.Target.Subscriber, failed, answered, p.d.now())
 	p.watchNetwork()
 	return failed
 }
 
-// met is what an attempt tells of our own network: that it failed at connecting,
-// that somebody answered, or neither, as when a request was sent and nothing came
-// back.
+// reachability says what an attempt tells of our own network: that it failed at connecting,
+// that somebody answered, or neither, as when a request was sent and nothing came back.
 //
 // A proxy's failure tells of the proxy alone, and that a tunnel was closed tells of
 // nobody. A host that a proxy tried in vain counts like one that was dialled in vain: if
 // nobody answers any more, one way or the other, our side is cut off.
-func met(d *post.Dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
+func reachability(d *post.Dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
 	switch {
 	case r.ProxyFailed:
 		return false, false

@@ -172,7 +172,7 @@ func (p *pump) mayRest() bool {
 // with those that wait. What proven endpoints have answered does not wait for others
 // that perhaps never answer.
 func (p *pump) nothingNears() bool {
-	return p.slots.wire == 0 || p.proven && p.slots.lane[sender.LaneProven].wire == 0
+	return p.slots.wire == 0 || p.provenDone && p.slots.lane[sender.LaneProven].wire == 0
 }
 
 // longerPause is how long to leave a failing database alone, after one of that long.

@@ -62,20 +62,20 @@ type pump struct {
 	lastStep, lastScan, lastTrim time.Time
 	pause                        time.Duration
 
-	mu        sync.Mutex
-	slots     *slots
-	onWire    []*attempt
-	done      []*attempt // their results are to be recorded
-	firstDone time.Time
-	restful   time.Time // the pump rests until then, and results wait for a step that is made anyway
-	keptBack  bool      // other deliveries of their subscriptions wait for some of them
-	proven    bool      // a proven endpoint's is among them,
-	answered  time.Time // and when the last one of these came
-	back      []givenBack
-	draining  bool
-	outage    time.Time       // since when our own network is or was down
-	changes   []networkChange // of its state, to be reported
-	notices   []sender.Notice // to be stored with the next batch
+	mu             sync.Mutex
+	slots          *slots
+	onWire         []*attempt
+	done           []*attempt // their results are to be recorded
+	firstDone      time.Time
+	restful        time.Time // the pump rests until then, and results wait for a step that is made anyway
+	keptBack       bool      // other deliveries of their subscriptions wait for some of them
+	provenDone     bool      // one of a proven endpoint is among them
+	provenAnswered time.Time // when the last one of these came
+	back           []givenBack
+	draining       bool
+	outage         time.Time       // since when our own network is or was down
+	changes        []networkChange // of its state, to be reported
+	notices        []sender.Notice // to be stored with the next batch
 
 	// What upkeep may admit, and what it has.
 	spare      int
@@ -234,7 +234,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.mu.Lock()
 	done, more := p.takeDone(asked)
 	params := p.slots.claim()
-	if asked.Sub(p.answered) < provenRest {
+	if asked.Sub(p.provenAnswered) < provenRest {
 		paceUnproven(&params, len(done))
 	}
 	p.admitted = false
@@ -304,7 +304,7 @@ func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
 	}
 	n := min(len(p.done), p.claimSize)
 	done, p.done = p.done[:n:n], p.done[n:]
-	p.proven, p.keptBack = p.proven && len(p.done) > 0, p.keptBack && len(p.done) > 0
+	p.provenDone, p.keptBack = p.provenDone && len(p.done) > 0, p.keptBack && len(p.done) > 0
 	return done, len(p.done) >= flushResults
 }
 

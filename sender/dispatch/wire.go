@@ -251,7 +251,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 			p.firstDone = now
 		}
 		if a.account == sender.LaneProven {
-			p.proven, p.answered = true, now
+			p.provenDone, p.provenAnswered = true, now
 		}
 		p.keptBack = p.keptBack || a.Target.Settings != nil && a.Target.Settings.MaxInFlight > 0
 		a.failed = p.observe(a, &a.result)
