@@ -15,7 +15,7 @@ const (
 	failingSilence = 24 * time.Hour
 )
 
-// health is what an attempt makes of what is remembered of its subscription.
+// health returns a subscription's health after an attempt.
 func (p Policy) health(h sender.Health, r Result, now time.Time) sender.Health {
 	fast := r.Duration <= p.fastAnswer()
 	switch r.Class {
@@ -29,7 +29,7 @@ func (p Policy) health(h sender.Health, r Result, now time.Time) sender.Health {
 		if fast {
 			h.Lane = sender.LaneProven
 		}
-	case sender.ClassInterrupted: // says nothing of the endpoint
+	case sender.ClassInterrupted: // it says nothing of the endpoint
 	default:
 		if h.Streak == 0 || now.Sub(h.LastFailure) > failingSilence {
 			h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, now, 0, time.Time{}
