@@ -37,7 +37,7 @@ type Config struct {
 	Timeout time.Duration
 
 	// Slots is how many attempts may be on the wire at a time. The default is
-	// 256. An eighth of them is for new subscriptions and another for slow and
+	// 256. An eighth of them is for new subscriptions, and another eighth is for slow and
 	// failing ones.
 	Slots int
 
