@@ -50,7 +50,7 @@ func TestPagesAreBounded(t *testing.T) {
 	require.Equal(t, []string{second}, ids(b.page(feed.Query{Viewer: sender.Operator, After: p.Next})))
 }
 
-// A viewer who may see none of many events in a row gets past them in one call.
+// If a viewer may see none of many events in a row, one call gets past all of them.
 func TestEmptyPageIsTheEnd(t *testing.T) {
 	b := newBed(t, nil, "sub_a", "sub_b")
 	for range history.MaxExamined + 10 {
