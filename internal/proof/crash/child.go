@@ -96,8 +96,8 @@ func (o *order) send(ctx context.Context) error {
 	return <-ended
 }
 
-// dispatcher returns the process's dispatcher. If the process is to be killed as it
-// gives up or disables, the policy does so soon.
+// dispatcher returns the process's dispatcher. If the process must be killed as it gives up
+// or disables, the policy does so soon.
 func (o *opened) dispatcher(point, name string, hooks dispatch.Hooks) (*dispatch.Dispatcher, error) {
 	schedule, err := backoff.Fixed(retry)
 	if err != nil {

@@ -100,7 +100,7 @@ func (m *marks) add(text string, args any) (fresh []string) {
 	return fresh
 }
 
-// due reports whether the process is to be killed at a stage of the transaction.
+// due reports whether the process must be killed at a stage of the transaction.
 func (m *marks) due(t *trap, stage string) bool {
 	for _, name := range m.names {
 		if t.due(name + " " + stage) {
