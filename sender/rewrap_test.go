@@ -198,7 +198,7 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	verifies(t, keyring, fresh)
 }
 
-// verifies ends the test unless a keyring verifies what is signed with a secret.
+// verifies ends the test unless a keyring verifies signatures with a secret.
 func verifies(t *testing.T, k *signing.Keyring, secret signing.Secret) {
 	t.Helper()
 	one, err := signing.NewKeyring(signing.Key{Secret: secret})
