@@ -97,7 +97,7 @@ type LaneParams struct {
 
 // Claims tells what a step has recorded and claimed.
 type Claims struct {
-	Now time.Time // the database's
+	Now time.Time // the database's time
 	// Recorded has one entry for each of the batch's results, in their order.
 	Recorded []Outcome
 	// Claimed has the deliveries of one subscription in the order in which they must be
@@ -112,7 +112,7 @@ type Claims struct {
 	NextDue time.Time
 }
 
-// Outcome is what became of a result.
+// Outcome tells whether a result was recorded, and the decision about it.
 type Outcome struct {
 	Lost     bool // the lease was lost before, and nothing was changed
 	Decision Decision

@@ -21,7 +21,8 @@ func (p Policy) health(h sender.Health, r Result, now time.Time) sender.Health {
 	switch r.Class {
 	case sender.ClassNone:
 		h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, time.Time{}, 0, time.Time{}
-		// To the minute, so that a healthy subscription's row is hardly written.
+		// LastSuccess is kept to the minute, so that a healthy subscription's row is hardly
+		// written.
 		if now.Sub(h.LastSuccess) >= time.Minute {
 			h.LastSuccess = now
 		}

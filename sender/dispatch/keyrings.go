@@ -56,7 +56,7 @@ type wantedKeyring struct {
 	least int64         // the newest version that a claim named before the load
 	done  chan struct{} // closed once the other fields are set
 	openKeyring
-	unread error // why it was not loaded
+	unread error // the error for which it was not loaded
 }
 
 func newKeyrings(store Store, keys *sender.Keys, now func() time.Time, timeout time.Duration) *keyrings {

@@ -69,7 +69,8 @@ type seen struct {
 	at   time.Time
 }
 
-// add notes that a name was seen, and keeps at most the last names, as many as most says.
+// add notes that a name was seen, and keeps the latest names, but no more of them than
+// most.
 func (r recent) add(name string, most int, now time.Time) recent {
 	for i := range r {
 		if r[i].name == name {

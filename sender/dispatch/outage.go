@@ -36,8 +36,8 @@ func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 }
 
 // reachability returns an attempt's evidence about our own network: the attempt failed at
-// connecting, or somebody answered, or neither. The last is so when a request was sent and
-// no answer came.
+// connecting, or somebody answered, or neither. Neither is the case when a request was sent
+// and no answer came.
 //
 // A proxy's failure is evidence about the proxy alone, and a closed tunnel is evidence
 // about nobody. A host that a proxy tried in vain counts like a host that was dialled in

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// While a process holds leases, it says this often that it lives. It looks this often
+	// While a process holds leases, it says this often that it lives. It checks this often
 	// which other processes live, or each MaxIdle if that is longer and no other process is
 	// known.
 	beatEvery = time.Second
@@ -133,7 +133,7 @@ func (x *presence) live(ctx context.Context) (end func()) {
 	}
 }
 
-// round says that the process lives, if it must, and looks which others live. It returns
+// round says that the process lives, if it must, and checks which others live. It returns
 // how long to wait before the next round.
 func (x *presence) round(ctx context.Context) (wait time.Duration) {
 	d := x.p.d
@@ -207,7 +207,7 @@ func (x *presence) said(p Presence, asked time.Time, known []Presence) {
 	x.keep(p.Beat, asked)
 }
 
-// leave removes the process from those that the others know.
+// leave removes the process from the processes that the others know.
 func (x *presence) leave(ctx context.Context) {
 	ctx, cancel := x.within(ctx)
 	defer cancel()
@@ -268,7 +268,7 @@ type sighting struct {
 }
 
 // look takes the known processes, from an answer of the store and with the times around the
-// call, and returns those that are gone.
+// call, and returns the processes that are gone.
 func (w *watch) look(own int64, known []Presence, asked, answered time.Time) (gone []Presence) {
 	before := w.seen
 	if answered.Sub(w.last) > watchGap {

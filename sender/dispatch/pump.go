@@ -329,7 +329,8 @@ func paceUnproven(p *ClaimParams, recorded int) {
 	}
 }
 
-// exchange expands, records and claims, and reports what was expanded and recorded.
+// exchange expands, records and claims, and reports the expanded events and the recorded
+// results.
 func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attempt, params ClaimParams) (Expanded, Claims, error) {
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
 	p.recording = slices.Grow(p.recording[:0], len(done))[:len(done)]

@@ -91,11 +91,11 @@ type Store interface {
 	// by its token, which no other claim has. It only reads.
 	LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]Release, error)
 
-	// Sweep stores the end of up to limit deliveries that read as cancelled, because
-	// their subscriptions were deleted or resumed without them, and ends the
-	// subscriptions that are closing and have nothing left. It returns how many
-	// deliveries it ended. A store that keeps in memory what it has counted for the
-	// rollups writes it here: a dispatcher calls Sweep about once a second, and at its end.
+	// Sweep stores the end of up to limit deliveries that read as cancelled, because their
+	// subscriptions were deleted or resumed without them, and ends the subscriptions that
+	// are closing and have nothing left. It returns how many deliveries it ended. A store
+	// that keeps its counts for the rollups in memory writes them here: a dispatcher calls
+	// Sweep about once a second, and at its end.
 	Sweep(ctx context.Context, limit int) (int, error)
 
 	// Keyrings returns the sealed secrets of the subscribers with these numbers, as in
