@@ -91,7 +91,7 @@ func TestExpired(t *testing.T) {
 	require.Empty(t, b.page(at(feed.Query{After: p.Next})).Events)
 }
 
-// A reader who knows that events were pruned can read those that were kept between
+// A reader who knows that events were pruned can read the events that were kept between
 // them.
 func TestKeptBelowPruned(t *testing.T) {
 	b := newBed(t, nil)
