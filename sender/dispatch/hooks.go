@@ -35,8 +35,8 @@ type Hooks struct {
 	// Noticed is called once a notice was stored.
 	Noticed func(ctx context.Context, n sender.Notice)
 
-	// NetworkDown is called when our own network seems to be down: hosts of several
-	// subscribers have failed at connecting since the time since, and nobody answered.
+	// NetworkDown is called when our own network seems to be down: from the time since on,
+	// hosts of several subscribers have failed at connecting, and nobody has answered.
 	// Until NetworkUp such failures are not charged to the endpoints, and only a few
 	// attempts at a time are made. since is a time of this process's clock.
 	NetworkDown func(ctx context.Context, since time.Time)
@@ -45,9 +45,9 @@ type Hooks struct {
 	// at NetworkDown.
 	NetworkUp func(ctx context.Context, since time.Time)
 
-	// ProxyDown is called when one of Config.Proxies, by its name, seems to be failing: two
-	// attempts or more have failed by its fault since the time since, and it has made no
-	// tunnel meanwhile. Until ProxyUp such failures are not charged to the endpoints, and
+	// ProxyDown is called when one of Config.Proxies, by its name, seems to be failing:
+	// from the time since on, two attempts or more have failed by its fault, and it has
+	// made no tunnel. Until ProxyUp such failures are not charged to the endpoints, and
 	// only a few attempts at a time go through the proxy. since is a time of this process's
 	// clock.
 	ProxyDown func(ctx context.Context, proxy string, since time.Time)

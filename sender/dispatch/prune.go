@@ -21,9 +21,9 @@ const (
 )
 
 // Prune removes all records that are past their time by Config.Retention. It works in short
-// transactions, and others have the database for half of the time between them. It returns
-// the numbers of removed records, also beside an error. Run does the same now and then:
-// Prune is for schedulers, and for users of RunOnce. Both may run at once.
+// transactions, and leaves the database to others for half of the time. It returns the
+// numbers of removed records, also beside an error. Run does the same now and then: Prune
+// is for schedulers, and for users of RunOnce. Both may run at once.
 func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
 	defer open(d.store)()
 	if err := d.store.Check(ctx); err != nil {
