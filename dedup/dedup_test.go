@@ -105,7 +105,7 @@ func TestPrepare(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got))
 }
 
-// scripted is a transaction runner and a store whose Prune answers one by one.
+// scripted is a transaction runner and a store whose Prune gives its answers one by one.
 type scripted struct {
 	dedup.Store[int]
 	answers []any // an int or an error
@@ -173,7 +173,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Others have the database for half of the time, and a context ends the waiting.
+// Others have the database for half of the time, and a context ends the pauses.
 func TestPrunePauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -183,7 +183,7 @@ func TestPrunePauses(t *testing.T) {
 			return s.inTx(ctx, fn)
 		}
 		go func() {
-			time.Sleep(3500 * time.Millisecond) // in the pause after the second
+			time.Sleep(3500 * time.Millisecond) // in the pause after the second batch
 			cancel()
 		}()
 		got, err := dedup.Prune(ctx, inTx, s, time.Now(), 3)
@@ -214,7 +214,7 @@ func TestAdapt(t *testing.T) {
 	require.False(t, ok, "there are none to carry along")
 }
 
-// oneStep can do in one step what nobody may do in two.
+// oneStep can mark and advance in one step, and its two single steps must not be called.
 type oneStep struct {
 	dedup.Store[*memory.Tx]
 	full *memory.Store
@@ -228,7 +228,7 @@ func (s oneStep) MarkAndAdvance(ctx context.Context, tx *memory.Tx, scope, id st
 	return dedup.MarkAndAdvance(ctx, s.full, tx, scope, id, at, obj, version)
 }
 
-// A store that can do it in one step is asked to, adapted or not.
+// A store that can mark and advance in one step is asked to, adapted or not.
 func TestMarkAndAdvance(t *testing.T) {
 	full := memory.New()
 	s := oneStep{Store: full, full: full}

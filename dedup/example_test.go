@@ -16,7 +16,7 @@ import (
 func ExampleStore() {
 	ctx := context.Background()
 	store := memory.New()
-	plan := "none" // what the events change
+	plan := "none" // the rows that the events change
 
 	receive := func(id string, version int64, newPlan string) {
 		outcome := "applied"

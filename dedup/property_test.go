@@ -24,7 +24,7 @@ import (
 
 var errBack = errors.New("rolled back on purpose")
 
-// model is what a store must be like, in as few words as possible.
+// model is a store's required behaviour, in as little code as possible.
 type model struct {
 	marks    map[string]time.Time
 	versions map[dedup.Object]int64
@@ -41,8 +41,7 @@ func (m model) clone() model {
 	return c
 }
 
-// Transactions of whatever is asked, committed and rolled back, answer on every store as
-// the model does.
+// Random transactions, committed and rolled back, give the model's answers on every store.
 func TestPropertyStoresAnswerAsTheModel(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		s := memory.New()
@@ -144,7 +143,7 @@ func checkModel[Tx any](t *testing.T, store dedup.Store[Tx], inTx func(context.C
 			return err
 		}))
 		require.Equal(t, len(goes), removed)
-		// The rest goes, too, or the next check would find it.
+		// The rest is pruned, too, because the next check would find it.
 		require.NoError(t, inTx(ctx, func(tx Tx) (err error) {
 			removed, err = store.Prune(ctx, tx, before.Add(time.Hour), 1000)
 			return err

@@ -18,8 +18,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Every condition has its status and its constant body, and what is not applied
-// leaves the database as it was.
+// Every condition has its status and its constant body. An event that is not applied leaves
+// the database as it was.
 func TestAnswers(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		b, _ := onSQLite(t)
@@ -196,7 +196,7 @@ func testAnswers[Tx any](t *testing.T, b bed[Tx]) {
 			require.Equal(t, state{Marker: true, Effects: 1, Version: 7}, b.state(t, applied))
 		})
 	}
-	// The requests above were refused for that alone.
+	// The requests above were refused for this reason alone.
 	ev := newEvent(8)
 	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(b.effect)
 	answer := snd.Request(ev).Padded(1000).Chunked().Header("Content-Type", "application/json; charset=UTF-8").Skewed(-298 * time.Second).Serve(h)
@@ -259,7 +259,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// A scheme that cannot find out answers neither 2xx nor 401.
+// If a scheme cannot decide, the answer is neither 2xx nor 401.
 func TestSchemeThatFails(t *testing.T) {
 	b, _ := onSQLite(t)
 	for _, at := range []string{"precheck", "verify"} {
@@ -289,8 +289,8 @@ func (f failingScheme) Verify(signing.Message, *signing.Keyring, time.Time, time
 	return signing.Verified{}, errors.New("the secrets cannot be reached")
 }
 
-// With a scheme that covers the id, the header and the body must agree; with one
-// that does not, nobody believes the header.
+// If a scheme covers the id, the header and the body must agree. If it does not, nobody
+// believes the header.
 func TestSignedID(t *testing.T) {
 	b, _ := onSQLite(t)
 	snd := newSender(t)
@@ -332,8 +332,7 @@ func TestLockWaitOver(t *testing.T) {
 	require.Zero(t, b.rows(t))
 }
 
-// What was wrong goes to the log and nowhere else; neither secrets nor bodies go
-// there.
+// The error goes to the log and nowhere else. Neither secrets nor bodies go to the log.
 func TestLogHasReasonsAndNoPayload(t *testing.T) {
 	b, _ := onSQLite(t)
 	log := new(buffer)

@@ -23,13 +23,13 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// bed is a store with its transactions and an effect that can be counted.
+// bed is a store with its transactions, and with an effect that tests can count.
 type bed[Tx any] struct {
 	inTx    receiver.InTx[Tx]
 	store   letterStore[Tx]
 	effect  receiver.HandlerFunc[Tx]
 	effects func(t testing.TB, id string) int
-	// rows counts all there is in the database.
+	// rows counts all rows in the database.
 	rows   func(t testing.TB) int
 	secret signing.Secret
 }
@@ -92,8 +92,8 @@ func inFile(t testing.TB, path string) (bed[*sql.Tx], *sql.DB) {
 	}, db
 }
 
-// The effect in memory is a marker in a scope of its own: it is rolled back with
-// the transaction like any other.
+// The effect in memory is a marker in a scope of its own. It is rolled back with the
+// transaction like any other marker.
 func onMemory() bed[*memory.Tx] {
 	store := memory.New()
 	return bed[*memory.Tx]{
@@ -130,7 +130,7 @@ func marked[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store[Tx],
 	return found
 }
 
-// state is what the database knows of an event.
+// state is the database's state of an event.
 type state struct {
 	Marker     bool
 	Effects    int
@@ -191,7 +191,7 @@ func newEvent(version int64) receivertest.Event {
 	return receivertest.NewEvent("subscriber", "sub_1", version)
 }
 
-// buffer is a log that several goroutines write.
+// buffer is a log for several goroutines.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -20,10 +20,10 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// BenchmarkGroup compares 64 concurrent deliveries in transactions of their own with
-// the same in shared ones; and the effects alone, which shows what sharing can give.
-// The server of PostgreSQL waits for the disk. All take turns, and the figures are
-// medians over the rounds.
+// BenchmarkGroup compares 64 concurrent deliveries in transactions of their own with the
+// same deliveries in shared transactions. It also measures the effects alone, which shows
+// how much sharing can gain. The PostgreSQL server waits for the disk. All ways take turns,
+// and the figures are medians over the rounds.
 func BenchmarkGroup(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) {
 		bed, _ := onSQLite(b)
@@ -50,7 +50,7 @@ func BenchmarkGroup(b *testing.B) {
 	})
 }
 
-// groupWays does what comes of an event: the effect alone, or all of the receiver's.
+// groupWays handles an event: with the effect alone, or with all of the receiver's work.
 func groupWays[Tx any](b *testing.B, bed bed[Tx], inTx receiver.InTx[Tx], exec receiver.Exec[Tx], transactions int) map[string]func(m signing.Message, id string) error {
 	group, err := receiver.NewGroup(inTx, exec, &receiver.GroupConfig{Transactions: transactions})
 	require.NoError(b, err)
@@ -108,7 +108,7 @@ func benchmarkGroup(b *testing.B, ways map[string]func(m signing.Message, id str
 		slices.Sort(taken[name])
 		return taken[name][len(taken[name])/2]
 	}
-	b.ReportMetric(0, "ns/op") // of all ways together it says nothing
+	b.ReportMetric(0, "ns/op") // a figure of all ways together says nothing
 	for name := range ways {
 		b.ReportMetric(1/median(name), name+"/s")
 	}

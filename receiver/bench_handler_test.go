@@ -22,7 +22,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// benchWriter is what a connection is to a handler, without the connection.
+// benchWriter stands for the connection of a handler, without a connection.
 type benchWriter struct {
 	header http.Header
 	status int
@@ -33,10 +33,10 @@ func (w *benchWriter) WriteHeader(status int)          { w.status = status }
 func (w *benchWriter) Write(p []byte) (int, error)     { return len(p), nil }
 func (w *benchWriter) SetReadDeadline(time.Time) error { return nil }
 
-// BenchmarkHandler compares the whole handler, without a database, with the least that a
-// handler for signed webhooks can do: see bareHandler. Both take turns, so that what
-// else the machine does meets both; the figures are medians over the rounds. In process
-// there is no server around them, whose work over a connection is the same for both.
+// BenchmarkHandler compares the whole handler, without a database, with the least work that
+// a handler for signed webhooks can do: see bareHandler. Both take turns, so that other
+// work of the machine affects both. The figures are medians over the rounds. In process
+// there is no server around them; over a connection the server's work is the same for both.
 func BenchmarkHandler(b *testing.B) {
 	inTx := func(_ context.Context, fn func(struct{}) error) error { return fn(struct{}{}) }
 	rcv := newReceiver(b, inTx, noDatabase{}, nil)
@@ -57,9 +57,9 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// bareHandler reads the body within a bound, computes its HMAC-SHA256 with the
-// timestamp's, compares it in constant time, and answers what the receiver does. It
-// looks neither at the time nor at what the body says.
+// bareHandler reads the body within a bound, computes the HMAC-SHA256 over the timestamp
+// and the body, compares it in constant time, and gives the receiver's answer. It looks
+// neither at the time nor at the content of the body.
 func bareHandler(secret signing.Secret) http.Handler {
 	key := []byte(secret.Reveal())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func bareHandler(secret signing.Secret) http.Handler {
 	})
 }
 
-// inProcess returns what serves the message once.
+// inProcess returns a function that serves the message once.
 func inProcess(b *testing.B, h http.Handler, m signing.Message) func() {
 	body := bytes.NewReader(nil)
 	r, err := http.NewRequest("POST", "/", io.NopCloser(body))
@@ -100,7 +100,7 @@ func inProcess(b *testing.B, h http.Handler, m signing.Message) func() {
 	}
 }
 
-// overConnection is inProcess over one that is kept alive.
+// overConnection is like inProcess, over a connection that is kept alive.
 func overConnection(b *testing.B, h http.Handler, m signing.Message) func() {
 	srv := httptest.NewServer(h)
 	b.Cleanup(srv.Close)
@@ -118,7 +118,7 @@ func overConnection(b *testing.B, h http.Handler, m signing.Message) func() {
 	}
 }
 
-// takeTurns does each so many times in each round, and reports the medians.
+// takeTurns runs each function a number of times in each round, and reports the medians.
 func takeTurns(b *testing.B, times int, bare, receiver func()) {
 	var took [2][]float64
 	for b.Loop() {
@@ -134,7 +134,7 @@ func takeTurns(b *testing.B, times int, bare, receiver func()) {
 		slices.Sort(took[i])
 		return took[i][len(took[i])/2]
 	}
-	b.ReportMetric(0, "ns/op") // of both together it says nothing
+	b.ReportMetric(0, "ns/op") // a figure of both together says nothing
 	b.ReportMetric(median(0), "bare-ns")
 	b.ReportMetric(median(1), "receiver-ns")
 	b.ReportMetric(median(1)/median(0), "receiver:bare")

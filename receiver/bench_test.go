@@ -16,7 +16,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// noDatabase measures the pipeline without a store: everything is fresh and newer.
+// noDatabase serves to measure the pipeline without a store: every event is fresh and
+// newer.
 type noDatabase struct{}
 
 func (noDatabase) Mark(context.Context, struct{}, string, string, time.Time) (bool, error) {

@@ -20,8 +20,8 @@ func newChallenge(data any) receivertest.Event {
 	return ev
 }
 
-// A challenge is answered by every way in, and leaves nothing behind, so that the
-// same one can come again.
+// Every way in answers a challenge, and a challenge leaves nothing behind, so that the same
+// one can come again.
 func TestChallenge(t *testing.T) {
 	b, db := onSQLite(t)
 	log := new(buffer)
@@ -70,7 +70,7 @@ func TestChallenge(t *testing.T) {
 	require.NotContains(t, log.String(), token)
 }
 
-// Only who has the secret is answered, and only a token is sent back.
+// Only a sender with the secret is answered, and only a token is sent back.
 func TestChallengeRefused(t *testing.T) {
 	b, _ := onSQLite(t)
 	h := b.receiver(t, nil).Handler(b.effect)

@@ -43,7 +43,7 @@ func TestNewConfig(t *testing.T) {
 	}
 }
 
-// Events of different keys do not meet, whatever their ids.
+// Events of different keys do not collide, whatever their ids.
 func TestScopeOf(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv := b.receiver(t, &receiver.Config{ScopeOf: func(v signing.Verified) string { return "tenant/" + v.KeyID }})

@@ -59,8 +59,8 @@ func TestPermanent(t *testing.T) {
 	}))
 }
 
-// An error that only looks permanent, or cannot be set aside, is answered so that the
-// sender comes again, and leaves nothing.
+// If an error only looks permanent, or its event cannot be set aside, the answer makes the
+// sender come again, and nothing is left.
 func TestPermanentThatIsNot(t *testing.T) {
 	b, _ := onSQLite(t)
 	ev := newEvent(1)
@@ -97,7 +97,7 @@ func TestPermanentThatIsNot(t *testing.T) {
 	}
 }
 
-// lookAlikes are what others say in the words of a database, with the reason that they
+// lookAlikes are errors of others in the words of a database, with the reason that they
 // have without Permanent.
 var lookAlikes = map[string]struct {
 	err    error
@@ -115,8 +115,8 @@ type httpStatus int
 func (s httpStatus) Error() string { return fmt.Sprintf("status %d", int(s)) }
 func (s httpStatus) Code() int     { return int(s) }
 
-// Permanent is believed unless the database itself says otherwise, whether the handler,
-// a function that fetches or a member of a Group says it.
+// The receiver believes Permanent unless the database itself says otherwise. It believes
+// the handler, a function that fetches and a member of a Group alike.
 func TestPermanentLookAlikes(t *testing.T) {
 	b, _ := onSQLite(t)
 	group, err := receiver.NewGroup(b.inTx, receiver.SQLExec, nil)
@@ -147,7 +147,7 @@ func TestPermanentLookAlikes(t *testing.T) {
 	}
 }
 
-// A database's own word is believed of a function that fetches, too.
+// A database's own error is believed from a function that fetches, too.
 func TestPermanentFetchThatIsNot(t *testing.T) {
 	b, _ := onSQLite(t)
 	_, err := b.receiver(t, nil).ReceiveThin(t.Context(), newSender(t).Request(newEvent(1)).Message(),
@@ -160,7 +160,7 @@ func TestPermanentFetchThatIsNot(t *testing.T) {
 	require.Zero(t, b.rows(t))
 }
 
-// Somebody else took the event between the two transactions.
+// Another process took the event between the two transactions.
 func TestPermanentTakenMeanwhile(t *testing.T) {
 	b, _ := onSQLite(t)
 	ev := newEvent(1)

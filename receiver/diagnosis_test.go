@@ -15,8 +15,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// The probable mistake is in the log and at the hook, never in the answer, without a byte
-// of the secret or of the body, and the answer is the same as for a forgery.
+// The probable mistake goes to the log and the hook, without a byte of the secret or of the
+// body, and never into the answer. The answer is the same as for a forgery.
 func TestDiagnosis(t *testing.T) {
 	b := onMemory()
 	log := new(buffer)
@@ -25,7 +25,7 @@ func TestDiagnosis(t *testing.T) {
 		Rejected: func(_ context.Context, err *receiver.Error) { hooked = append(hooked, err.Diagnosis...) },
 	}}
 	h := b.receiver(t, cfg).Handler(b.effect)
-	spaced := func() *receivertest.Request { // signed as it is, and sent with a newline
+	spaced := func() *receivertest.Request { // the body is signed as it is, and sent with a newline
 		r := newSender(t).Raw("evt_1", []byte(`{"id":"evt_secret"}`))
 		return r.Appended("\n")
 	}
@@ -47,7 +47,7 @@ func TestDiagnosis(t *testing.T) {
 	require.Nil(t, hooked)
 }
 
-// A forger cannot have more than a few.
+// A forger can cause only a few diagnoses.
 func TestDiagnosisIsRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, found := onMemory(), 0
@@ -85,7 +85,7 @@ func TestDiagnosisOfSecrets(t *testing.T) {
 	require.Contains(t, found[0], "time zone")
 }
 
-// A verifier of one's own decides; one that cannot is no verdict.
+// An application's own verifier decides. A verifier that cannot decide gives no verdict.
 func TestOwnVerifier(t *testing.T) {
 	b := onMemory()
 	rcv, err := receiver.New(odd{newVerifier(t, nil)}, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger()})

@@ -41,7 +41,7 @@ func twilio() signing.Scheme {
 	return s
 }
 
-// foreign is a receiver of another sender's events, and that sender.
+// foreign returns a receiver of another sender's events, and this sender.
 func foreign(t testing.TB, b bed[*sql.Tx], scheme signing.Scheme, cfg receiver.Config, contentType string) (*receiver.Receiver[*sql.Tx], *receivertest.Sender) {
 	t.Helper()
 	secret := foreignSecret
@@ -68,7 +68,7 @@ func TestForeignEnvelopes(t *testing.T) {
 		header      map[string]string // not signed
 		id          string            // in a header, signed or not
 		body        string
-		want        receiver.Event // but what every one has
+		want        receiver.Event // without the fields that every event has
 		answer      string
 	}{
 		{
@@ -208,7 +208,7 @@ func storedVersion(t *testing.T, b bed[*sql.Tx], scope string, object dedup.Obje
 	return v, err
 }
 
-// A body that cannot be an event of the sender's is refused, and changes nothing.
+// A body that cannot be an event of the sender is refused, and changes nothing.
 func TestForeignRefused(t *testing.T) {
 	reading := func(read func(ev *receiver.Event) error) *receiver.Envelope { return &receiver.Envelope{Read: read} }
 	for _, c := range []struct {
@@ -250,11 +250,11 @@ func TestEnvelopeIsChecked(t *testing.T) {
 	}
 }
 
-// onlyVerifies hides all else that a verifier can do.
+// onlyVerifies hides all other abilities of a verifier.
 type onlyVerifies struct{ receiver.Verifier }
 
-// Without a version, a dead letter is applied with its marker alone, and is read as it
-// was at first, although there is no header any more.
+// A dead letter without a version is applied with its marker alone. It is read as at first,
+// although the header is gone.
 func TestForeignDeadLetter(t *testing.T) {
 	b, db := onSQLite(t)
 	for name, read := range map[string]func(*receiver.Event) error{
@@ -285,7 +285,7 @@ func TestForeignDeadLetter(t *testing.T) {
 	}
 }
 
-// An object without a version is applied under the version that was fetched.
+// An object without a version is applied under the fetched version.
 func TestForeignThin(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv, snd := foreign(t, b, signing.Stripe(), receiver.Config{Envelope: &receiver.Envelope{
@@ -322,7 +322,7 @@ func TestForeignThin(t *testing.T) {
 	require.Equal(t, receiver.Duplicate, post("evt_6", thin))
 }
 
-// An event that was read from the sender's own list is the event that it posts.
+// An event that is read from the sender's own list equals the event that the sender posts.
 func TestForeignTrusted(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv, snd := foreign(t, b, signing.Stripe(), receiver.Config{Envelope: &receiver.Envelope{DataField: "data.object"}}, "")
@@ -341,7 +341,7 @@ func TestForeignTrusted(t *testing.T) {
 	require.Equal(t, "pushed", got.Type)
 }
 
-// A tenant's own account at the sender: the facts come through Secrets, too.
+// A tenant has its own account at the sender. The facts come through Secrets, too.
 func TestForeignSecrets(t *testing.T) {
 	b, _ := onSQLite(t)
 	keys, err := signing.NewKeyring(signing.Key{Secret: foreignSecret})

@@ -15,8 +15,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// exampleForeign is what each of the examples below begins with: a keyring with the
-// secret that the sender's dashboard shows, and a verifier with the sender's scheme.
+// exampleForeign makes the beginning of each example below: a keyring with the secret that
+// the sender's dashboard shows, and a verifier with the sender's scheme.
 func exampleForeign(scheme signing.Scheme, parse func(string) (signing.Secret, error)) (*signing.Keyring, *signing.Verifier) {
 	secret, err := parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -28,7 +28,7 @@ func exampleForeign(scheme signing.Scheme, parse func(string) (signing.Secret, e
 	}
 	verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{
 		Schemes:      []signing.Scheme{scheme},
-		Deduplicated: true, // by the receiver; asked for where a signature covers no time
+		Deduplicated: true, // by the receiver; required where a signature covers no time
 	})
 	if err != nil {
 		panic(err)
@@ -47,9 +47,9 @@ func exampleDeliver(rcv *receiver.Receiver[*sql.Tx], h receiver.HandlerFunc[*sql
 
 var discard = slog.New(slog.DiscardHandler)
 
-// Stripe's events have their id, type and time in the body, and the object that they
-// are about in data.object. They have no versions: an object's state is fetched
-// (receiver.OnState), or events are applied as they come, each once.
+// Stripe's events have their id, type and time in the body, and their object in
+// data.object. They have no versions: an application fetches an object's state
+// (receiver.OnState), or applies events as they come, each once.
 func ExampleEnvelope_stripe() {
 	db := exampleDatabase()
 	defer db.Close()
@@ -85,9 +85,9 @@ func ExampleEnvelope_stripe() {
 	// duplicate <nil>
 }
 
-// GitHub signs the body alone. An unsigned header has the type of the event, so one has
-// to ask for it. The id in the header is not used at all: events are deduplicated by
-// their bytes.
+// GitHub signs the body alone. An unsigned header has the type of the event, so the
+// receiver must be told to use it. The id in the header is not used at all: events are
+// deduplicated by their bytes.
 func ExampleEnvelope_gitHub() {
 	db := exampleDatabase()
 	defer db.Close()
@@ -166,9 +166,9 @@ func ExampleSlackEnvelope() {
 	// applied <nil>
 }
 
-// A sender that follows Standard Webhooks, whose id is in a signed header. Where the
-// data tell which object and which version of it they are of, Read finds them, and
-// an older event is not applied after a newer one.
+// The sender follows Standard Webhooks, and its id is in a signed header. If the data name
+// an object and its version, Read finds them, and an older event is not applied after a
+// newer one.
 func ExampleEnvelope_standardWebhooks() {
 	db := exampleDatabase()
 	defer db.Close()

@@ -118,7 +118,7 @@ func ExampleReceiver_Wrap() {
 	defer db.Close()
 	rcv, keys := exampleReceiver(db)
 
-	// A handler that was there before.
+	// This handler was there before.
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tx, ev, ok := rcv.From(r.Context())
 		if !ok {
@@ -161,8 +161,8 @@ func ExampleReceiver_Receive() {
 	// 400 {"error":"Bad Request"}
 }
 
-// An event that can never be applied is set aside, and applied by hand once the
-// cause is mended.
+// An event that can never be applied is set aside. It is applied by hand once its cause is
+// mended.
 func ExamplePermanent() {
 	db := exampleDatabase()
 	defer db.Close()
@@ -182,8 +182,8 @@ func ExamplePermanent() {
 	// applied <nil>
 }
 
-// Events from a queue of one's own, where nobody can be answered: one that can never be
-// applied is kept, and does not hold up the others.
+// Events come from the application's own queue, where nobody can be answered. An event that
+// can never be applied is kept, and does not hold up the others.
 func ExampleReceiver_SetAside() {
 	db := exampleDatabase()
 	defer db.Close()
@@ -211,7 +211,7 @@ func ExampleReceiver_SetAside() {
 	// applied <nil>
 }
 
-// The event says only that a customer changed; what it is now, its source says.
+// The event says only that a customer changed. Its source has the present state.
 func ExampleThin() {
 	db := exampleDatabase()
 	defer db.Close()
@@ -258,7 +258,7 @@ func ExampleRouter() {
 		}),
 		receiver.OnState("customer.*",
 			func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[customer], error) {
-				return receiver.Snapshot[customer]{Version: 9, State: customer{Name: "Grace"}}, nil // asks its source
+				return receiver.Snapshot[customer]{Version: 9, State: customer{Name: "Grace"}}, nil // it asks its source
 			},
 			func(ctx context.Context, tx *sql.Tx, ev receiver.Event, now receiver.Snapshot[customer]) error {
 				fmt.Println("fetched:", ev.Object.ID, now.State.Name)

@@ -16,8 +16,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// ownScheme is a scheme of an application's own, with a key of its own: package signing
-// knows nothing of it. It says of an event what its type is, and no id.
+// ownScheme is an application's own scheme, with its own key, and unknown to package
+// signing. It gives the type of an event, and no id.
 type ownScheme struct{ key []byte }
 
 var _ signing.FactReader = ownScheme{}
@@ -56,7 +56,7 @@ func (ownScheme) Facts(signing.Message, signing.Verified) signing.Facts {
 	return signing.Facts{Type: "thing.changed"}
 }
 
-// ownVerifier is a verifier of an application's own, without package signing's.
+// ownVerifier is an application's own verifier, which does not use package signing's.
 type ownVerifier struct{ ownScheme }
 
 func (v ownVerifier) Precheck(h http.Header) error { return v.ownScheme.Precheck(h, time.Time{}, 0) }
@@ -74,7 +74,7 @@ func (v ownVerifier) BodyFacts(body []byte) signing.Facts {
 	return v.Facts(signing.Message{Body: body}, signing.Verified{})
 }
 
-// The verified bytes tell events apart that have no id.
+// The verified bytes tell events without an id apart.
 func TestEventsWithoutIDsOfASchemeOfOnesOwn(t *testing.T) {
 	scheme := ownScheme{[]byte("a key that package signing never sees")}
 	cfg := signing.VerifierConfig{Schemes: []signing.Scheme{scheme}}

@@ -21,8 +21,7 @@ import (
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
-// script is a database that notes what it is told, and refuses what it is told to
-// refuse.
+// script is a database that notes its commands, and refuses the commands that a test names.
 type script struct {
 	mu     sync.Mutex
 	log    []string
@@ -78,8 +77,8 @@ func (s *script) group(t *testing.T, cfg *receiver.GroupConfig) *receiver.Group[
 	return g
 }
 
-// crowd lets n functions come while the first one is being run, and returns what
-// became of them. Function 0 runs first, the others in their order.
+// crowd lets n functions come while the first one runs, and returns their results. Function
+// 0 runs first, and the others run in their order.
 func crowd(t *testing.T, g *receiver.Group[*script], fns ...func(*script) error) []error {
 	t.Helper()
 	go1 := make(chan struct{})
@@ -169,7 +168,7 @@ func TestGroup(t *testing.T) {
 		},
 		"who breaks it fails, the others are run again": {
 			refuse: map[string]error{"ROLLBACK TO SAVEPOINT surehook": lost},
-			// c had not joined yet, and leads the next one. a comes meanwhile.
+			// c had not joined yet, and leads the next transaction. a comes meanwhile.
 			fns: []func(*script) error{says("a", nil), says("b", errOwn), func(s *script) error {
 				synctest.Wait()
 				return s.say("c")
@@ -200,7 +199,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// Nobody is told before the commit, and who leaves the queue is not run.
+// No function gets its result before the commit. A function that leaves the queue is not
+// run.
 func TestGroupWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(script)
@@ -226,8 +226,8 @@ func TestGroupWaits(t *testing.T) {
 		require.NoError(t, <-errs)
 		require.Equal(t, "begin, savepoint, next, stays, release, commit", s.take())
 	})
-	// A request whose time ends between its own work and the commit does not know how it
-	// ended.
+	// A request whose time ends between its own work and the commit does not know the
+	// outcome.
 	synctest.Test(t, func(t *testing.T) {
 		s := new(script)
 		g := s.group(t, nil)
@@ -254,7 +254,7 @@ func TestGroupWaits(t *testing.T) {
 	})
 }
 
-// A function that ends its goroutine takes nobody with it.
+// A function that ends its goroutine does not affect the others.
 func TestGroupGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(script)
@@ -263,8 +263,8 @@ func TestGroupGoexit(t *testing.T) {
 		require.NoError(t, errs[3])
 		require.Contains(t, s.take(), "commit")
 	})
-	// The leader, when the InTx runs it all again: then nothing is committed, and the
-	// other is run in a transaction of its own.
+	// The leader ends its goroutine when the InTx runs everything again. Then nothing is
+	// committed, and the other function is run in a transaction of its own.
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{reruns: 1}
 		runs := 0
@@ -279,8 +279,8 @@ func TestGroupGoexit(t *testing.T) {
 	})
 }
 
-// The time of the one who began ends neither the work of the others nor the commit;
-// whose time is over already is not run.
+// The end of the first request's time ends neither the work of the others nor the commit. A
+// request whose time is over already is not run.
 func TestGroupOutlivesItsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(script)
@@ -332,8 +332,8 @@ func TestNewGroupReportsEverything(t *testing.T) {
 	require.ErrorContains(t, g.InTx(t.Context(), nil), "without having run")
 }
 
-// Deliveries that fail in every way share transactions with others: each of the
-// others is applied once, and of those that fail nothing is left.
+// Deliveries that fail in every way share transactions with others. Each of the others is
+// applied once, and nothing is left of the failing ones.
 func TestGroupOnSQLite(t *testing.T) {
 	b, db := onSQLite(t)
 	var commits atomic.Int32

@@ -54,7 +54,7 @@ func TestEventIsWhatTheBodySays(t *testing.T) {
 	}
 }
 
-// Of 64 requests at once for one event exactly one has an effect.
+// Exactly one of 64 concurrent requests for one event has an effect.
 func TestSameEventAtOnce(t *testing.T) {
 	b, _ := onSQLite(t)
 	srv := httptest.NewServer(b.receiver(t, nil).Handler(b.effect))
@@ -94,8 +94,8 @@ func TestSameEventAtOnce(t *testing.T) {
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 }
 
-// A second request for an event in work does not wait, here for one that would
-// never end; another event is not held up.
+// A second request for an event in work does not wait. Here the first would never end.
+// Another event is not held up.
 func TestInWorkHere(t *testing.T) {
 	b := onMemory()
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -120,7 +120,7 @@ func TestInWorkHere(t *testing.T) {
 	require.Equal(t, receiver.Duplicate, snd.Request(ev).Serve(h).Result)
 }
 
-// What at-least-once delivery may do at its worst, in parallel.
+// At-least-once delivery does its worst here, in parallel.
 func TestShuffledDuplicates(t *testing.T) {
 	b, _ := onSQLite(t)
 	srv := httptest.NewServer(b.receiver(t, nil).Handler(b.effect))
@@ -268,8 +268,8 @@ func TestStalledBody(t *testing.T) {
 	require.Zero(t, b.rows(t))
 }
 
-// Who is refused for the header alone is answered at once, however slow the body,
-// and does not keep the connection for longer than the body's time.
+// A request that is refused for its header alone is answered at once, however slow the
+// body, and does not keep the connection for longer than the body's time.
 func TestStalledBodyOfARefusedRequest(t *testing.T) {
 	b, _ := onSQLite(t)
 	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(b.effect))
@@ -285,7 +285,8 @@ func TestStalledBodyOfARefusedRequest(t *testing.T) {
 	}
 	srv.Start()
 	t.Cleanup(srv.Close)
-	// By hand, since an http.Client would close the connection itself.
+	// The request is written by hand, because an http.Client would close the connection
+	// itself.
 	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
@@ -337,8 +338,8 @@ func TestServersReadTimeoutStays(t *testing.T) {
 	require.Equal(t, 408, a.Status)
 }
 
-// The deadline of one request does not end the next one on its connection, nor
-// the work on the same request.
+// The deadline of one request ends neither the next request on its connection nor the work
+// on the same request.
 func TestDeadlineIsCleared(t *testing.T) {
 	b, _ := onSQLite(t)
 	const timeout = 100 * time.Millisecond
@@ -410,7 +411,8 @@ func TestSlowBodyWithoutDeadline(t *testing.T) {
 	})
 }
 
-// A body that something in front has read is our own mistake, and is called so.
+// If something in front of the handler has read the body, the mistake is our own, and the
+// log says so.
 func TestBodyConsumed(t *testing.T) {
 	b, _ := onSQLite(t)
 	log := new(buffer)

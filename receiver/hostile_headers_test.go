@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// However many signatures a request has, in one header or in thousands, it is refused
-// without its body being read, and costs no more memory than it brought.
+// A request with too many signatures, in one header or in thousands, is refused without a
+// read of its body, and costs no more memory than it brought.
 func TestThousandsOfSignatures(t *testing.T) {
 	b := onMemory()
 	verifier := newVerifier(t, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.StandardWebhooks{}}})

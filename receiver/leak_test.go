@@ -17,7 +17,7 @@ import (
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
-// Goroutines and connections are as many after every kind of request as before.
+// After every kind of request there are as many goroutines and connections as before.
 func TestNothingIsLeft(t *testing.T) {
 	b, db := onSQLite(t)
 	runtime.GC()

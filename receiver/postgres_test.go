@@ -65,8 +65,9 @@ func pgxExec(ctx context.Context, tx pgx.Tx, statements string) error {
 	return err
 }
 
-// An error in a statement makes a transaction of PostgreSQL unusable up to the
-// savepoint: also one that the function keeps quiet about costs it alone its work.
+// An error in a statement makes a transaction of PostgreSQL unusable up to the savepoint.
+// An error that a function does not report also undoes the work of this function, and of no
+// other.
 func TestGroupOnPostgres(t *testing.T) {
 	for _, level := range []string{"read committed", "serializable"} {
 		for _, later := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startProcess starts the test binary and waits until it says where it listens.
+// startProcess starts the test binary and waits until it tells its address.
 func startProcess(t *testing.T, env string, args ...string) (kill func(), url string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)

@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/receiver"
 )
 
-// An event goes to the route of its very type, else to the one of the longest
-// beginning, else to the one for all, else nowhere.
+// An event goes to the route of its exact type, otherwise to the route of the longest
+// prefix, otherwise to the route for all types, and otherwise nowhere.
 func TestPropertyRouterFindsTheNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "ab"})

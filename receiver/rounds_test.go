@@ -26,11 +26,11 @@ import (
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
-// 64 requests for one event at once, 500 times, at receivers that know nothing of each
-// other, one of them in a process that is killed now and then, while applying succeeds,
-// fails, panics or outlives its client: at most one effect, a marker if and only if
-// there is one, and each loser is answered with 200 or 503 unless its own work failed.
-// With the race detector there are fewer rounds of fewer requests.
+// 64 requests for one event come at once, 500 times, at receivers that know nothing of each
+// other. One of the receivers is in a process that is killed now and then. Applying
+// succeeds, fails, panics or outlives its client. There is at most one effect, and a marker
+// if and only if there is an effect. Each loser is answered with 200 or 503 unless its own
+// work failed. With the race detector there are fewer rounds of fewer requests.
 func TestRoundsOnSQLite(t *testing.T) {
 	for _, way := range []string{"immediate", "deferred", "group"} {
 		t.Run(way, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestRoundsOnPostgres(t *testing.T) {
 	}
 }
 
-// sqliteRounds also returns what makes the InTx of a receiver.
+// sqliteRounds also returns a function that makes the InTx of a receiver.
 func sqliteRounds(t *testing.T, way, path string) (bed[*sql.Tx], func() receiver.InTx[*sql.Tx]) {
 	b, _ := inFile(t, path)
 	if way == "group" {
@@ -103,7 +103,7 @@ func fickle[Tx any](t *testing.T, b bed[Tx], inTx receiver.InTx[Tx]) http.Handle
 
 const roundsChild = "RECEIVER_TEST_ROUNDS_CHILD"
 
-// TestRoundsChild is the process that is killed; by itself it does nothing.
+// TestRoundsChild is the process that is killed. By itself it does nothing.
 func TestRoundsChild(t *testing.T) {
 	spec := strings.SplitN(os.Getenv(roundsChild), "\n", 3)
 	if len(spec) < 3 {
@@ -120,14 +120,14 @@ func TestRoundsChild(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is that of the parent
+		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the parent
 		os.Exit(0)
 	}()
 	fmt.Println("http://" + listener.Addr().String())
 	_ = http.Serve(listener, handler)
 }
 
-// rounds are deliveries to several receivers, of which the last one is a process.
+// rounds are deliveries to several receivers. The last receiver is a process.
 type rounds struct {
 	handlers []http.Handler
 	url      string
@@ -161,7 +161,8 @@ func testRounds[Tx any](t *testing.T, b bed[Tx], inTx func() receiver.InTx[Tx], 
 		applied := r.deliver(t, snd, ev, atOnce, kills)
 		if kills {
 			start()
-			// What the process had begun is over, or is waited for: as a sender does.
+			// The work that the process had begun is over, or the test waits for it as a
+			// sender does.
 			for what := ""; !strings.HasPrefix(what, "200"); {
 				what = r.inProcess(t, snd, ev, 0)
 			}
@@ -186,8 +187,8 @@ func testRounds[Tx any](t *testing.T, b bed[Tx], inTx func() receiver.InTx[Tx], 
 	require.NotZero(t, r.got[""], "no kill hit anything")
 }
 
-// deliver sends an event from all sides at once, and returns how often the answer was
-// that it has been applied.
+// deliver sends an event from all sides at once, and returns how many answers said that it
+// was applied.
 func (r *rounds) deliver(t *testing.T, snd *receivertest.Sender, ev receivertest.Event, atOnce int, kills bool) (applied int) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -215,7 +216,7 @@ func (r *rounds) deliver(t *testing.T, snd *receivertest.Sender, ev receivertest
 	}
 	close(start)
 	if kills {
-		time.Sleep(rand.N(5 * time.Millisecond)) // when it dies is the test's random input
+		time.Sleep(rand.N(5 * time.Millisecond)) // the time of its death is the test's random input
 		r.kill()
 	}
 	wg.Wait()

@@ -28,7 +28,7 @@ func typedEvent(eventType string, version int64, data any) receivertest.Event {
 	return ev
 }
 
-// The exact pattern counts before prefixes, the longer prefix before the shorter.
+// The exact pattern comes before prefixes, and a longer prefix before a shorter one.
 func TestRouterPatterns(t *testing.T) {
 	b := onMemory()
 	var took string
@@ -87,8 +87,8 @@ func TestRouterReportsEverything(t *testing.T) {
 	require.ErrorContains(t, err, "no routes")
 }
 
-// An ignored event leaves neither a marker nor a version. A version would make an older
-// event stale that is wanted.
+// An ignored event leaves neither a marker nor a version. A version would make an older,
+// wanted event stale.
 func TestUnknownTypes(t *testing.T) {
 	b, db := onSQLite(t)
 	var hooked []string
@@ -123,7 +123,7 @@ func TestUnknownTypes(t *testing.T) {
 	require.Equal(t, state{Marker: true, Version: 7, DeadLetter: true}, b.state(t, other))
 	require.Equal(t, []string{"ignored sub.renamed", "unknown_type", "kept sub.renamed"}, hooked)
 
-	// By hand, too, it is applied only by a router that knows it.
+	// By hand, too, only a router that knows the event applies it.
 	routes, err := receiver.Router(route)
 	require.NoError(t, err)
 	res, err := rcv.ApplyDeadLetter(t.Context(), "default", other.ID, routes)
@@ -140,7 +140,8 @@ type picky struct{}
 
 func (*picky) UnmarshalJSON(b []byte) error { return errors.New("refused: " + string(b)) }
 
-// Data that does not fit is set aside, and no value of it gets into the log.
+// An event whose data does not fit is set aside, and no value of the data gets into the
+// log.
 func TestTypedData(t *testing.T) {
 	for _, c := range []struct {
 		data    any
@@ -198,9 +199,9 @@ func TestTypedData(t *testing.T) {
 	require.Equal(t, receiver.Applied, newSender(t).Request(typedEvent("a", 1, "raw")).Serve(b.receiver(t, nil).Handler(routes)).Result)
 }
 
-// Thin events of a router keep what Thin promises: no transaction is open during the
-// fetch, the version that was fetched counts, an older one leaves no marker, gone is
-// gone, and what is known already is not fetched.
+// Thin events of a router keep the promises of Thin: no transaction is open during the
+// fetch, the fetched version counts, an older version leaves no marker, a deleted object
+// stays deleted, and a known version is not fetched.
 func TestOnState(t *testing.T) {
 	b, db := onSQLite(t)
 	var (
@@ -258,7 +259,7 @@ func TestOnState(t *testing.T) {
 	thick.Object.Type = "invoice"
 	require.Equal(t, receiver.Applied, snd.Request(thick).Serve(h).Result)
 
-	// Set aside and then applied by hand, it is fetched again.
+	// An event that was set aside is fetched again when it is applied by hand.
 	fail = receiver.Permanent(errors.New("no such subscriber"))
 	last := newEvent(10)
 	require.Equal(t, receiver.DeadLettered, snd.Request(last).Serve(h).Result)
@@ -270,7 +271,7 @@ func TestOnState(t *testing.T) {
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 12}, b.state(t, last))
 }
 
-// Overtaken while the source was asked, a thin event is stale.
+// A thin event that is overtaken during the fetch is stale.
 func TestOnStateOvertaken(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv := b.receiver(t, nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// tenants is where keyholders are kept.
+// tenants keeps the keyholders.
 type tenants struct {
 	mu      sync.Mutex
 	holders map[string]receiver.Keyholder
@@ -44,7 +44,7 @@ func (s *tenants) lookup(_ context.Context, name string) (receiver.Keyholder, er
 	return receiver.Keyholder{}, fmt.Errorf("no tenant: %w", receiver.ErrUnknownKey)
 }
 
-// set gives the tenant new secrets, and returns a sender that has the last one.
+// set gives the tenant new secrets, and returns a sender that has the last secret.
 func (s *tenants) set(t *testing.T, name string, secrets ...signing.Secret) *receivertest.Sender {
 	t.Helper()
 	if secrets == nil {
@@ -152,7 +152,7 @@ func TestNameInHeader(t *testing.T) {
 	require.Empty(t, receiver.NameInPath(signing.Message{URL: "%zz"}))
 }
 
-// A lookup that cannot find out is no verdict: 503, and the sender keeps the event.
+// A failed lookup is no verdict: the answer is 503, and the sender keeps the event.
 func TestLookupFails(t *testing.T) {
 	ring, err := signing.NewKeyring(signing.Key{Secret: mustSecret("a-plain_text_of_at_least_24_bytes")})
 	require.NoError(t, err)
@@ -249,7 +249,8 @@ func TestSecretsAreRemembered(t *testing.T) {
 	})
 }
 
-// The memory is bounded, those used last stay, and unknown names push nobody out.
+// The memory is bounded, the keyrings used last stay, and unknown names push none of them
+// out.
 func TestSecretsMemoryIsBounded(t *testing.T) {
 	all := newTenants()
 	d := newDoor(t, all.lookup, &receiver.SecretsConfig{Size: 2}, nil)
@@ -272,8 +273,8 @@ func TestSecretsMemoryIsBounded(t *testing.T) {
 	require.Equal(t, 2, all.times("b"))
 }
 
-// A new secret counts at once; a forger at the name of another makes one lookup in
-// NegativeTTL; and a lookup that fails then is 503, as nobody knows.
+// A new secret counts at once. A forger who uses another's name causes one lookup in
+// NegativeTTL. If that lookup fails, the answer is 503, because nobody knows.
 func TestSecretsRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newTenants()
@@ -312,8 +313,8 @@ func TestSecretsRotate(t *testing.T) {
 	})
 }
 
-// Those who ask for the same at the same time share one lookup, whoever of them
-// leaves; what was asked before Forget is not remembered after it.
+// Concurrent requests for the same name share one lookup, whichever of them leaves. The
+// result of a lookup from before Forget is not remembered after it.
 func TestSecretsSingleFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newTenants()
@@ -378,8 +379,8 @@ func TestLookupsAreBounded(t *testing.T) {
 	})
 }
 
-// The hook tells which secret was used, so that one knows when nobody uses the old
-// one any more.
+// The hook tells which secret was used, so that an operator knows when nobody uses the old
+// secret any more.
 func TestVerifiedHook(t *testing.T) {
 	all := newTenants()
 	older, newer := signing.GenerateSecret(), signing.GenerateSecret()

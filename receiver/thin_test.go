@@ -70,7 +70,7 @@ func TestThin(t *testing.T) {
 	require.Equal(t, receiver.Applied, snd.Request(ev5).Serve(h).Result)
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 8}, b.state(t, ev5), "under the version that was fetched")
 
-	// Everything up to 8 needs no fetching now.
+	// Every version up to 8 needs no fetch now.
 	fetched = 0
 	require.Equal(t, receiver.Duplicate, snd.Request(ev5).Serve(h).Result)
 	require.Equal(t, receiver.Stale, snd.Request(newEvent(7)).Serve(h).Result)

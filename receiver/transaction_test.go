@@ -72,8 +72,8 @@ type pgError string
 func (e pgError) Error() string    { return "could not serialize access" }
 func (e pgError) SQLState() string { return string(e) }
 
-// Of a commit that got through although it was reported as lost, the next run
-// learns by the marker.
+// If a commit got through although it was reported as lost, the next run learns this by the
+// marker.
 func TestCommitThatGotThrough(t *testing.T) {
 	b, _ := onSQLite(t)
 	lost := true
@@ -91,8 +91,8 @@ func TestCommitThatGotThrough(t *testing.T) {
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 }
 
-// A commit during which the time ends may have got through: its error must not say
-// that nothing was changed.
+// If the time ends during a commit, the commit may have got through, so the error must not
+// say that nothing was changed.
 func TestCommitThatEndsTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMemory()

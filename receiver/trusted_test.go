@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// notes counts what Then has committed.
+// notes counts the rows that Then has committed.
 func notes(t *testing.T, db *sql.DB) int { return count(t, db, "SELECT count(*) FROM notes") }
 
 func bodyOf(t *testing.T, ev receivertest.Event) []byte {
@@ -36,7 +36,8 @@ func TestApplyTrusted(t *testing.T) {
 	rcv := b.receiver(t, nil)
 	first, second, old := newEvent(1), newEvent(3), newEvent(2)
 
-	// What was posted is a duplicate, and what was read is one to a post.
+	// An event that was posted is a duplicate when it is read, and an event that was read
+	// is a duplicate when it is posted.
 	res, err := rcv.Receive(t.Context(), newSender(t).Request(first).Message(), b.effect)
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
@@ -57,7 +58,7 @@ func TestApplyTrusted(t *testing.T) {
 		require.Equal(t, want, b.effects(t, id))
 	}
 
-	// A failure takes Then with it, and a failure of Then takes everything.
+	// A failure rolls back Then, and a failure of Then rolls back everything.
 	broken := errors.New("broken")
 	bad := newEvent(4)
 	_, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, bad))), func(context.Context, *sql.Tx, receiver.Event) error { return broken })
@@ -68,7 +69,7 @@ func TestApplyTrusted(t *testing.T) {
 	require.Equal(t, state{Version: 3}, b.state(t, bad))
 	require.Equal(t, 3, notes(t, db))
 
-	// A dead letter, and what is ignored.
+	// The events are a dead letter and an ignored event.
 	permanent := func(context.Context, *sql.Tx, receiver.Event) error { return receiver.Permanent(broken) }
 	_, err = rcv.Apply(t.Context(), failing, permanent)
 	require.ErrorIs(t, err, broken)
@@ -124,8 +125,8 @@ func TestApplyRefuses(t *testing.T) {
 	require.Equal(t, receiver.Applied, res)
 }
 
-// What the pipeline itself refuses for good is kept under an id that no other reader of
-// the same bytes could take for another one, or not at all.
+// An event that the pipeline itself refuses for good is kept under an id that no other
+// reader of the same bytes could take for another id, or it is not kept at all.
 func TestSetAside(t *testing.T) {
 	b, db := onSQLite(t)
 	_, err := db.Exec("CREATE TABLE notes (x)")
@@ -137,7 +138,7 @@ func TestSetAside(t *testing.T) {
 		cfg     *receiver.Config
 		id      string // Trusted.ID
 		refused receiver.Reason
-		want    dedup.DeadLetter // but what every one has; no ID: it cannot be kept
+		want    dedup.DeadLetter // without the fields that every dead letter has; no ID: it cannot be kept
 	}{
 		{name: "too large", body: string(bodyOf(t, good)), cfg: &receiver.Config{MaxBodyBytes: 10}, refused: receiver.ReasonTooLarge,
 			want: dedup.DeadLetter{ID: good.ID, Type: good.Type, Object: good.Object, Version: 7}},
@@ -235,7 +236,7 @@ func TestSetAsideNot(t *testing.T) {
 	require.Equal(t, receiver.Stale, res)
 	require.Equal(t, state{Marker: true, Version: 2}, b.state(t, ev))
 
-	// The cause's own error decides nothing: it is kept, and can be applied by hand.
+	// The cause's own error decides nothing: the event is kept, and can be applied by hand.
 	last := newEvent(3)
 	res, err = b.receiver(t, &receiver.Config{MaxBodyBytes: 10}).SetAside(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, last)}, pgError("40001"))
 	require.NoError(t, err)

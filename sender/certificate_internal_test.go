@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A certificate is taken as a whole and opens again, or is refused without a trace of
-// what was given.
+// A certificate is taken as a whole and opens again, or is refused without a trace of its
+// content.
 func FuzzClientCertificate(f *testing.F) {
 	certificate, key := testPair(f)
 	f.Add(certificate, key)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Under one idempotency key two publishes agree if and only if all that they must
-// agree on is the same.
+// Under one idempotency key two publishes agree if and only if all compared fields are the
+// same.
 func FuzzIdempotencyBinding(f *testing.F) {
 	f.Add("a.b", "t", "1", "sub_a", "", "", int64(1), []byte(`{}`), uint8(0))
 	f.Add("a", "1:b", "11:", "sub", "wsub", "https://x/", int64(0), []byte(nil), uint8(3))

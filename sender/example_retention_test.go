@@ -23,7 +23,7 @@ func inMemory(now func() time.Time) (*memory.Store, *sender.Keys) {
 	return store, keys
 }
 
-// A retention that does not hold together is refused, with all that is wrong.
+// A retention that contradicts itself is refused, and the error lists all that is wrong.
 func ExampleRetention() {
 	store, keys := inMemory(time.Now)
 	_, err := dispatch.New(store, keys, &dispatch.Config{

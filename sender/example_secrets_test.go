@@ -10,8 +10,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A subscriber gets a new secret while deliveries go on. Until the overlap is over
-// they carry signatures with both.
+// A subscriber gets a new secret while deliveries go on. Until the overlap is over,
+// deliveries carry signatures with both secrets.
 func ExampleRegistry_RotateSecret() {
 	ctx := context.Background()
 	s := newService(func(_ http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func ExampleRegistry_RotateSecret() {
 	fmt.Println("the one before is valid for a day:", !until.IsZero())
 	deliver()
 
-	// The owner has changed over.
+	// The owner has changed to the new secret.
 	if err := reg.RetireSecret(ctx, owner.ID); err != nil {
 		log.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func ExampleRegistry_RotateSecret() {
 	// signatures: 1
 }
 
-// The key that secrets are sealed with is replaced: processes start with the new
-// key and the old one, and once all have, everything is sealed anew.
+// The key that seals secrets is replaced: processes start with the new key and the old one,
+// and once all have started, all secrets are sealed anew.
 func ExampleRegistry_Rewrap() {
 	ctx := context.Background()
 	s := newService(func(http.ResponseWriter, *http.Request) {})

@@ -10,9 +10,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// An endpoint behind a gateway that asks for a key, takes two requests at a time
-// and answers within three seconds. The key's value is not shown when the settings
-// are printed.
+// The endpoint is behind a gateway that asks for a key, takes two requests at a time and
+// answers within three seconds. The key's value is not shown when the settings are printed.
 func ExampleSettings() {
 	ctx := context.Background()
 	s := newService(func(http.ResponseWriter, *http.Request) {})

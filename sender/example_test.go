@@ -19,7 +19,7 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// service is a service that sends: its database, and a customer's endpoint.
+// service is a sending service with its database and a customer's endpoint.
 type service struct {
 	db       *sql.DB
 	store    *sqlite.Store
@@ -128,7 +128,7 @@ func ExamplePublisher_PublishTx() {
 	// delivered 1
 }
 
-// InTx begins and ends the transaction, and what is rolled back is never sent.
+// InTx begins and ends the transaction. An event that is rolled back is never sent.
 func ExamplePublisher_InTx() {
 	ctx := context.Background()
 	s := newService(func(http.ResponseWriter, *http.Request) {})
@@ -152,8 +152,8 @@ func ExamplePublisher_InTx() {
 	// attempted 0
 }
 
-// A producer that may publish twice, because it does not know whether the first
-// time succeeded, gives a key.
+// A producer gives a key if it may publish twice, because it does not know whether the
+// first time succeeded.
 func ExamplePublisher_Publish() {
 	ctx := context.Background()
 	s := newService(nil)

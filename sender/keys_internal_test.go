@@ -66,7 +66,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// What was sealed once must be opened by every later version.
+// Every later version must open a text that was sealed once.
 func TestSealedFormat(t *testing.T) {
 	keys, err := NewKeys(sealingKey("2025", 1))
 	require.NoError(t, err)
@@ -79,8 +79,8 @@ func TestSealedFormat(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "2025", id)
 
-	// Whatever is sealed for one row is of no use in another, and stays bound to it
-	// when it is sealed anew.
+	// A secret that is sealed for one row is of no use in another, and stays bound to its
+	// row when it is sealed anew.
 	newer, err := NewKeys(sealingKey("2026", 2), sealingKey("2025", 1))
 	require.NoError(t, err)
 	renewed, err := newer.renewFor("row 1", keys.sealFor("row 1", []byte("plain")))
@@ -107,7 +107,7 @@ func TestNewKeysRefuses(t *testing.T) {
 	}
 }
 
-// What was not sealed here does not open, and what was opens where it belongs and
+// A text that was not sealed here does not open. A sealed text opens where it belongs and
 // nowhere else.
 func FuzzSealed(f *testing.F) {
 	keys, err := NewKeys(SealingKey{ID: "new", Key: bytes.Repeat([]byte{1}, 32)}, SealingKey{ID: "old", Key: bytes.Repeat([]byte{2}, 32)})
@@ -148,8 +148,8 @@ func FuzzSealed(f *testing.F) {
 	})
 }
 
-// Through any number of rotations, what is sealed opens as long as its key is there,
-// in its row and in no other; and sealed anew it needs the new key alone.
+// Through any number of rotations, a sealed text opens as long as its key is there, in its
+// row and in no other. After it is sealed anew, it needs only the new key.
 func TestPropertySealedSurvivesRotation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := func(i int) SealingKey {

@@ -21,7 +21,7 @@ func TestUpdate(t *testing.T) {
 	endpoint := sendertest.NewRoundTripper()
 	d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
 	s, _ := b.Subscribe("sub_a", "http://before/")
-	b.Publish("sub_a") // goes to where it is asked to when it is sent
+	b.Publish("sub_a") // its URL is the one that holds when it is sent
 
 	url, description := "http://AFTER/hooks", "new"
 	got, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{
@@ -89,7 +89,7 @@ func TestUpdateClientCertificate(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.Empty(t, sealed(sender.SubscriptionChange{RemoveClientCertificate: true}))
 
-	// It is sealed anew with everything else.
+	// The certificate is sealed anew with everything else.
 	two := sealed(sender.SubscriptionChange{ClientCertificate: first})
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "2", Key: bytes.Repeat([]byte("2"), 32)}, sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestHoldAndResume(t *testing.T) {
 	})
 }
 
-// A customer leaves: it is told so, as the last thing that it hears.
+// A customer leaves: the last event that it gets says so.
 func TestDeleteSubscriber(t *testing.T) {
 	b := bedtest.New(t)
 	endpoint := sendertest.NewRoundTripper()
@@ -183,7 +183,7 @@ func TestDeleteSubscriber(t *testing.T) {
 	require.True(t, errors.Is(err, sender.ErrNotFound), "its secrets are gone: %v", err)
 }
 
-// A dispatcher that always has something to do comes round to what is to be swept.
+// A dispatcher that always has something to do still gets round to sweeping.
 func TestSweptWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -195,7 +195,7 @@ func TestSweptWhileBusy(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, b.Registry.Unsubscribe(t.Context(), s.ID))
 		b.Store.Wake()
-		for range 2500 { // never idle for longer than the dispatcher rests
+		for range 2500 { // it is never idle for longer than the dispatcher rests
 			b.Publish("sub_b")
 			time.Sleep(time.Millisecond)
 		}

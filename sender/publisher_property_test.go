@@ -25,9 +25,9 @@ func newStore(t *rapid.T) (*memory.Store, *sender.Publisher[*memory.Tx]) {
 
 var errGivenUp = errors.New("given up on purpose")
 
-// Versions rise by one for each object in the order of the commits, or to what is
-// given; what is not newer is refused and changes nothing; and a transaction that is
-// rolled back leaves no gap.
+// Versions rise by one for each object in the order of the commits, or to a given version.
+// A version that is not newer is refused and changes nothing. A transaction that is rolled
+// back leaves no gap.
 func TestPropertyVersions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, pub := newStore(t)
@@ -67,8 +67,8 @@ func TestPropertyVersions(t *testing.T) {
 	})
 }
 
-// An idempotency key in its scope gives the first one's result again for the same
-// content, an error for another, and neither publishes anything.
+// An idempotency key in its scope gives the first publish's result again for the same
+// content, and an error for other content. Neither publishes anything.
 func TestPropertyIdempotencyKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, pub := newStore(t)

@@ -158,7 +158,7 @@ func TestPublishTx(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// What we render, our own receiver decodes to the same, whatever is in it.
+// Our own receiver decodes every rendered event to the same event, whatever is in it.
 func FuzzBodyIsWhatTheReceiverReads(f *testing.F) {
 	f.Add("thing.changed", "thing", "1", `{"a":1}`, int64(7))
 	f.Add("a", "b", "é\"\\<&>\u2028", "null", int64(1))

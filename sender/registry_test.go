@@ -64,7 +64,8 @@ func TestSubscribe(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
-// Where subscribers are inside, the services that hand out credentials stay closed.
+// The services that hand out credentials stay closed even where subscribers are inside our
+// own network.
 func TestSubscribeToMetadataService(t *testing.T) {
 	b := bedtest.New(t)
 	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})

@@ -23,7 +23,7 @@ import (
 
 const day = 24 * time.Hour
 
-// All that is wrong is said at once, with what would be right.
+// The error lists all invalid values at once, with valid ones.
 func TestRetentionProblems(t *testing.T) {
 	for name, c := range map[string]struct {
 		is      sender.Retention
@@ -118,7 +118,7 @@ func TestDispatcherPrunes(t *testing.T) {
 	})
 }
 
-// A dispatcher that is never idle prunes too, a batch every two seconds.
+// A dispatcher that is never idle also prunes, with a batch every two seconds.
 func TestDispatcherPrunesWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

@@ -35,7 +35,7 @@ func many(b *bedtest.Bed, n int) (secrets int) {
 	return secrets
 }
 
-// opens ends the test unless keys open all secrets, which are what they were.
+// opens ends the test unless keys open all secrets, and these are unchanged.
 func opens(b *bedtest.Bed, keys *sender.Keys, n int, versions map[string]int64) {
 	b.T.Helper()
 	reg, err := sender.NewRegistry(b.Store, keys, nil)
@@ -97,8 +97,8 @@ func (s *interruptedStore) RewrapTx(ctx context.Context, tx *memory.Tx, subscrib
 	return s.Store.RewrapTx(ctx, tx, subscriber, old, sealed)
 }
 
-// At whatever secret it stops, what was done stays, all can be opened, and the
-// next call does the rest.
+// At whatever secret Rewrap stops, its work so far stays, all secrets can be opened, and
+// the next call does the rest.
 func TestRewrapInterrupted(t *testing.T) {
 	const n = 110
 	for _, at := range []int{0, 1, 59, 60, 61, 119, 120, 121, 131} {
@@ -121,8 +121,8 @@ func TestRewrapInterrupted(t *testing.T) {
 	}
 }
 
-// What cannot be opened does not keep it from the rest, and is not looked for
-// forever.
+// A secret that cannot be opened does not keep Rewrap from the other secrets, and Rewrap
+// does not look for it forever.
 func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
 	b := bedtest.New(t)
 	const n = 60
@@ -156,8 +156,8 @@ func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// racing has somebody rotate between the reading of keyrings and their being
-// sealed anew, as can be where several transactions write at a time.
+// racing rotates a secret between the read of keyrings and their sealing, as can happen
+// where several transactions write at a time.
 type racing struct {
 	sender.Store[*memory.Tx]
 	rotate func(tx *memory.Tx, subscriber string) error
@@ -198,7 +198,7 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	verifies(t, keyring, fresh)
 }
 
-// verifies ends the test unless a keyring verifies what is signed with a secret.
+// verifies ends the test unless a keyring verifies signatures with a secret.
 func verifies(t *testing.T, k *signing.Keyring, secret signing.Secret) {
 	t.Helper()
 	one, err := signing.NewKeyring(signing.Key{Secret: secret})

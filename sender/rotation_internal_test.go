@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ring is a keyring in short: "a b" are two secrets without bounds, "a>5" ends 5 h
-// after noon, "2>a" begins 2 h after it.
+// ring is a short notation of a keyring: "a b" are two secrets without bounds, "a>5" ends 5
+// h after noon, "2>a" begins 2 h after noon.
 func ring(text string) SealedKeyring {
 	k := SealedKeyring{Subscriber: "sub_a", Version: 7}
 	for field := range strings.FieldsSeq(text) {

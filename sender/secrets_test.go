@@ -21,9 +21,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// signedBy ends the test unless a request's header of Standard Webhooks has a
-// signature with each of the secrets, newest first, and no others, and its own
-// scheme's is with the newest.
+// signedBy ends the test unless a request's header of Standard Webhooks has a signature
+// with each of the secrets, newest first, and no others, and the header of its own scheme
+// is signed with the newest.
 func signedBy(t *testing.T, p sendertest.Request, newestFirst ...signing.Secret) {
 	t.Helper()
 	signatures := strings.Fields(p.Header.Get("Webhook-Signature"))
@@ -71,7 +71,8 @@ func TestSecretsOverTheWire(t *testing.T) {
 	require.WithinRange(t, until, began.Add(time.Hour-time.Microsecond), time.Now().Add(time.Hour))
 	signedBy(t, post("sub_a"), third, second, first)
 
-	// As many as are ever signed with; one more would drop one that was promised.
+	// These are as many secrets as ever sign; another one would drop a signature that was
+	// promised.
 	fourth, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 	signedBy(t, post("sub_a"), fourth, third, second, first)
@@ -106,7 +107,7 @@ func TestSecretsOverTheWire(t *testing.T) {
 	signedBy(t, post("sub_b"), others)
 }
 
-// Ends come without a change, and so without another version of the keyring.
+// A secret ends without a change, and so without another version of the keyring.
 func TestOverlapEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -139,7 +140,8 @@ func TestOverlapEnds(t *testing.T) {
 	})
 }
 
-// The clock of whoever rotates may be off: the database's signs.
+// The clock of the rotating process may be off: the database's clock decides which secrets
+// sign.
 func TestRotateUnderAnotherClock(t *testing.T) {
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +258,7 @@ func TestSecretsInTheCallersTransaction(t *testing.T) {
 	}
 }
 
-// conflicting lets others be first, a number of times.
+// conflicting lets other writers be first, a number of times.
 type conflicting struct {
 	sender.Store[*memory.Tx]
 	times int
@@ -296,7 +298,7 @@ func TestSecretsChangedInBetween(t *testing.T) {
 	}), sender.ErrConflict, "the caller's transaction is the caller's to run again")
 }
 
-// generations knows of each event how many secrets had been revoked before it was
+// generations knows for each event how many secrets had been revoked before the event was
 // claimed. Its loads of keyrings take so long that they overlap.
 type generations struct {
 	dispatch.Store
@@ -322,7 +324,7 @@ func (s *generations) Keyrings(ctx context.Context, subscribers []int64) (map[in
 	return k, err
 }
 
-// Once a secret is revoked, nothing that is claimed afterwards is signed with it.
+// Once a secret is revoked, no delivery that is claimed afterwards is signed with it.
 func TestRevokeUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

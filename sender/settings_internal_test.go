@@ -97,7 +97,7 @@ func TestSettingsRefused(t *testing.T) {
 	}
 	keys, err := NewKeys(SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
 	require.NoError(t, err)
-	for _, excess := range []int{0, 1} { // what is sealed counts as what is sent
+	for _, excess := range []int{0, 1} { // a sealed value counts by the length of the sent value
 		sealed := header("X-Big", strings.Repeat("v", maxHeaderBytes-len("X-Big")+excess))
 		keys.sealHeaders("wsub_a", sealed.Headers)
 		require.Equal(t, excess > 0, sealed.check(testLimits) != nil)
@@ -123,7 +123,7 @@ func TestSettingsNormalised(t *testing.T) {
 	require.Equal(t, Settings{}, Settings{Headers: map[string]string{}, SealedCertificate: []byte{}}.normalised(), "one form of nothing")
 }
 
-// Whatever prints them, settings and certificates keep the owner's secrets.
+// Settings and certificates keep the owner's secrets, whatever prints them.
 func TestSettingsAndCertificatesKeepSecrets(t *testing.T) {
 	s := Settings{
 		Headers:           map[string]string{"Authorization": "hunter2", "X-Other": "hunter2", "Key: hunter2": ""},
@@ -154,8 +154,8 @@ func TestSettingsAndCertificatesKeepSecrets(t *testing.T) {
 	require.Equal(t, s, back, "stores can encode them")
 }
 
-// Headers that are taken arrive as they were given, each once and beside no other;
-// what net/http would not send is refused.
+// Accepted headers arrive as they were given, each once and beside no other. A header that
+// net/http would not send is refused.
 func FuzzHeaders(f *testing.F) {
 	f.Add("Authorization", "Bearer x")
 	f.Add("X-A", "b\r\nWebhook-Id: c")

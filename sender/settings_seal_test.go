@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// stored is what the database has of a subscription's settings.
+// stored returns a subscription's settings as the database has them.
 func stored(b *bedtest.Bed, id string) sender.Settings {
 	b.T.Helper()
 	var s sender.Subscription
@@ -26,7 +26,7 @@ func stored(b *bedtest.Bed, id string) sender.Settings {
 	return s.Settings
 }
 
-// overwrite puts settings into the database as somebody does who has no keys.
+// overwrite puts settings into the database, as an attacker without keys could.
 func overwrite(b *bedtest.Bed, id string, set sender.Settings) {
 	b.T.Helper()
 	require.NoError(b.T, b.Store.InTx(b.T.Context(), func(tx *memory.Tx) error {
@@ -36,8 +36,8 @@ func overwrite(b *bedtest.Bed, id string, set sender.Settings) {
 	}))
 }
 
-// posted publishes an event, and returns what the one post of it had for a header, or
-// "" if none was sent.
+// posted publishes an event, and returns the value of a header in its one post, or "" if
+// none was sent.
 func posted(b *bedtest.Bed, keys *sender.Keys, header string) string {
 	b.T.Helper()
 	endpoint := sendertest.NewRoundTripper()
@@ -54,8 +54,8 @@ func posted(b *bedtest.Bed, keys *sender.Keys, header string) string {
 	return posts[0].Header.Get(header)
 }
 
-// The values of headers are nowhere but in the posts: not in the database, nor in what
-// a registry returns.
+// The values of headers are only in the posts, and neither in the database nor in the
+// results of a registry.
 func TestHeadersAreSealed(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")
@@ -79,7 +79,8 @@ func TestHeadersAreSealed(t *testing.T) {
 	require.NotEqual(t, other.Settings.Headers["X-Tenant"], read.Settings.Headers["X-Tenant"], "nobody sees that they are equal")
 }
 
-// Who changes settings hands back what is to stay, sealed as it was read.
+// A caller who changes settings hands back the values that must stay, sealed as they were
+// read.
 func TestSealedHeadersAreHandedBack(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")
@@ -96,7 +97,7 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 	require.Equal(t, "Bearer hunter2", posted(b, b.Keys, "Authorization"))
 	require.Equal(t, "new", posted(b, b.Keys, "X-New"))
 
-	// What was read before it was sealed anew is still its own.
+	// A value that was read before it was sealed anew still belongs to its subscription.
 	renewing, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
 	require.NoError(t, err)
 	_, err = renewing.Rewrap(t.Context())
@@ -119,8 +120,8 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrInvalid, "another subscription")
 }
 
-// A value that cannot be opened is not sent, and nothing without it; and it is in the
-// way of no other change.
+// A value that cannot be opened is not sent, and nothing is sent without it. It does not
+// hinder other changes.
 func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")
@@ -152,8 +153,8 @@ func TestSealedHeadersThatDoNotOpen(t *testing.T) {
 	require.ErrorContains(t, err, `the header "Authorization" of subscription`)
 }
 
-// All values are sealed with the current key after a Rewrap, those too that were never
-// sealed: such are sent as they are until then.
+// After a Rewrap all values are sealed with the current key, including values that were
+// never sealed. Until then unsealed values are sent as they are.
 func TestRewrapSealsHeaders(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")

@@ -10,7 +10,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What is stored is read as it was written, with what a later release has put beside it.
+// Stored settings are read as they were written, together with the fields that a later
+// release has put beside them.
 func TestStoredSettings(t *testing.T) {
 	full := sender.Settings{
 		Headers: map[string]string{"A": "1"}, MaxInFlight: 3, Rate: 2.5, Timeout: time.Second, Proxy: "eu", SealedCertificate: []byte("\x00\xff"),

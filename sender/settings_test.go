@@ -49,8 +49,8 @@ func TestSettingsAreStoredInOneForm(t *testing.T) {
 	require.ErrorContains(t, err, `the name ""`)
 }
 
-// A subscription's headers are posted, and never in the place of the library's,
-// whatever is in the database.
+// A subscription's headers are posted, and never replace the library's headers, whatever is
+// in the database.
 func TestOwnHeaders(t *testing.T) {
 	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t)

@@ -64,8 +64,8 @@ func TestPatternsAgreeWithMatches(t *testing.T) {
 	require.Equal(t, []string{"a.b.c", "a.b.*", "a.*", "*"}, sender.Patterns("a.b.c"))
 }
 
-// One rule says who gets what, looked at from both ends: a filter matches a type if
-// and only if the type is what the filter is looked up by.
+// The rule that says which subscriber gets which event is the same from both ends: a filter
+// matches a type if and only if the patterns of the type include the filter.
 func FuzzMatches(f *testing.F) {
 	f.Add("a.b.c", "a.*", "sub_a", "sub_b", "", "wsub_1")
 	f.Add("a.b", "a.b.*", "sub_a", "", "wsub_1", "wsub_1")

@@ -23,17 +23,17 @@ func goodPostgres(t *testing.T) (full[pgx.Tx], deduptest.Harness[pgx.Tx]) {
 	return postgresAt(t, pgx.ReadCommitted)
 }
 
-// postgresAt gives each test a schema of its own: the broken stores run side by side,
-// and some prune. The transactions find it by their search_path, as the statements of
-// the broken ones need it.
+// postgresAt gives each test a schema of its own, because the broken stores run side by
+// side, and some prune. The transactions find the schema by their search_path, because the
+// statements of the broken stores need it.
 func postgresAt(t *testing.T, level pgx.TxIsoLevel) (full[pgx.Tx], deduptest.Harness[pgx.Tx]) {
 	s, err := postgres.New(nil)
 	require.NoError(t, err)
 	return s, deduptest.Harness[pgx.Tx]{InTx: inLevel(poolOf(t), level)}
 }
 
-// pools are those of the tests that run. To make a schema for each rule would take
-// longer than the rules do.
+// pools are the pools of the running tests. A schema for each rule would take longer to
+// make than the rule takes.
 var pools sync.Map
 
 func poolOf(t *testing.T) *pgxpool.Pool {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Broken runs the suite without a test failing for it, and returns the rules that
-// the store broke with what was said.
+// Broken runs the suite without failing a test, and returns the rules that the store broke,
+// with the messages.
 func Broken[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) map[string][]string {
 	broken := map[string][]string{}
 	for _, r := range rules[Tx]() {
@@ -27,7 +27,7 @@ func Broken[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) map[strin
 	return broken
 }
 
-// Names of all rules.
+// Names returns the names of all rules.
 func Names() (names []string) {
 	for _, r := range rules[struct{}]() {
 		names = append(names, r.name)

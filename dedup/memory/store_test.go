@@ -25,7 +25,7 @@ func TestStore(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Others wait for those who are at the same id, and for nobody else; the wait ends
+// A transaction waits for those that hold the same id, and for no others. The wait ends
 // with the context.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestForeignTransaction(t *testing.T) {
 	}))
 }
 
-// The one that would close the circle is told, the other goes on.
+// The transaction that would close the circle gets an error. The other one goes on.
 func TestCircle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := memory.New(), t.Context()

@@ -22,10 +22,10 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// BenchmarkReceive compares what a receiver does (verify, begin, mark, advance,
-// effect, commit) with a bare transaction of the same effect, on a server that
-// waits for the disk. Both take turns, so that what else the machine does meets
-// both; the figures are medians over the rounds.
+// BenchmarkReceive compares a receiver's work (verify, begin, mark, advance, effect,
+// commit) with a bare transaction of the same effect, on a server that waits for the disk.
+// Both take turns, so that other work of the machine affects both. The figures are medians
+// over the rounds.
 func BenchmarkReceive(b *testing.B) {
 	pgtest.DSN(b) // skips where there is no server
 	server, err := pgtest.Start(pgtest.Options{Durable: true, SharedBuffers: "256MB"})
@@ -85,7 +85,7 @@ func benchmarkReceive(b *testing.B, clients int) {
 		slices.Sort(taken[k])
 		return taken[k][len(taken[k])/2] / float64(clients*each)
 	}
-	b.ReportMetric(0, "ns/op") // of three kinds together it says nothing
+	b.ReportMetric(0, "ns/op") // a figure of three kinds together says nothing
 	for k, kind := range kinds {
 		b.ReportMetric(1/median(k), kind.name+"/s")
 		if k > 0 {
@@ -94,7 +94,7 @@ func benchmarkReceive(b *testing.B, clients int) {
 	}
 }
 
-// atOnce does all n operations, each of the clients one at a time.
+// atOnce does all n operations. Each client does one at a time.
 func atOnce(b *testing.B, clients, n int, do func(i int) error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 )
 
 // An acknowledged change is durable even where the server's setting would let commits be
-// lost: each call that changes something makes sure of it by itself. What keeps commits
-// from being lost, or is stricter than that, stays as it is.
+// lost: each call that changes something makes sure of this by itself. A setting that keeps
+// commits from being lost, or is stricter, stays as it is.
 func TestDurable(t *testing.T) {
 	cfg := newSchema(t)
 	store := newPgx(t, cfg)
@@ -63,7 +63,7 @@ func TestDurable(t *testing.T) {
 						var commit string
 						require.NoError(t, tx.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&commit))
 						require.Equal(t, want, commit)
-						return context.Canceled // so that each call meets the same
+						return context.Canceled // so that each call finds the same state
 					})
 					require.ErrorIs(t, err, context.Canceled)
 				})

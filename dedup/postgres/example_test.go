@@ -31,9 +31,8 @@ func (exampleT) Fatal(args ...any) { log.Fatal(args...) }
 
 const exampleBody = `{"id":"evt_1","type":"customer.renamed","object":{"type":"customer","id":"cus_7"},"version":3,"data":{"name":"Ada"}}`
 
-// A receiver whose effects, markers and versions are committed together by pgx. The
-// receiver runs a transaction again that loses against another one, which the isolation
-// level allows.
+// pgx commits the receiver's effects, markers and versions together. A transaction can lose
+// against another one, which the isolation level allows. Then the receiver runs it again.
 func Example() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, pgtest.DSN(exampleT{}))
@@ -47,7 +46,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	cfg := &postgres.Config{Schema: "surehook_example"}
-	db := stdlib.OpenDBFromPool(pool) // for Migrate alone
+	db := stdlib.OpenDBFromPool(pool) // only for Migrate
 	if err := postgres.Migrate(ctx, db, cfg); err != nil {
 		log.Fatal(err)
 	}
@@ -85,7 +84,7 @@ func Example() {
 	}))
 	defer srv.Close()
 
-	for range 2 { // as a sender does that missed the answer
+	for range 2 { // like a sender that missed the answer
 		req, err := http.NewRequest(http.MethodPost, srv.URL, strings.NewReader(exampleBody))
 		if err != nil {
 			log.Fatal(err)

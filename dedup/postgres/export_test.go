@@ -1,4 +1,4 @@
 package postgres
 
-// PruneQuery is the statement of Prune, for its plan.
+// PruneQuery is the statement of Prune, so that a test can look at its plan.
 const PruneQuery = prune

@@ -16,7 +16,7 @@ import (
 	"github.com/surehook/surehook/internal/savepoint"
 )
 
-// countedPool has one connection, whose sends it counts.
+// countedPool has one connection, and counts the messages that it sends.
 func countedPool(t *testing.T, schema string, mode pgx.QueryExecMode) (*pgxpool.Pool, *atomic.Int64) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "search_path", schema, "pool_max_conns", "1"))
@@ -30,8 +30,8 @@ func countedPool(t *testing.T, schema string, mode pgx.QueryExecMode) (*pgxpool.
 	return pool, sent
 }
 
-// share does in tx what a receiver's group does, and returns what became of each
-// function. Its error says that nothing may be committed.
+// share does the work of a receiver's group in tx, and returns the result of each function.
+// Its error says that nothing may be committed.
 func share(ctx context.Context, tx pgx.Tx, fns ...func(tx pgx.Tx) error) (failed []error, err error) {
 	exec := func(sql string) error {
 		_, err := tx.Exec(ctx, sql)
@@ -101,8 +101,8 @@ func TestSavepointsGoWithTheMarker(t *testing.T) {
 	require.Equal(t, 6, bed.count(t, "effects"))
 }
 
-// Whatever a function does, and in whichever way pgx talks to the server, of those that
-// failed nothing is left, and of the others all, if it is committed.
+// After the commit, nothing is left of the functions that failed, and everything of the
+// others, whatever a function does, and in whichever way pgx talks to the server.
 func TestSharedTransactions(t *testing.T) {
 	errOwn := errors.New("its own")
 	insert := func(tx pgx.Tx, id string) error {
@@ -164,8 +164,9 @@ func TestSharedTransactions(t *testing.T) {
 					got, queryErr := pgx.CollectRows(rows, pgx.RowTo[string])
 					require.NoError(t, queryErr)
 					require.ElementsMatch(t, want, got, "%s, %s: %v, %v", first, second, failed, err)
-					// Whose first statement is not even run has not begun the transaction, which is
-					// then lost to all: they are run again.
+					// A function whose first statement is not even run has not begun the
+					// transaction. The transaction is then lost to all functions, and they
+					// are run again.
 					begins := first
 					if idle[begins] {
 						begins = second
@@ -180,8 +181,8 @@ func TestSharedTransactions(t *testing.T) {
 	}
 }
 
-// A statement that the connection has forgotten and cannot prepare again, keeps its
-// savepoint from being set: what would be rolled back is the work of the function before.
+// A statement that the connection has forgotten and cannot prepare again keeps its
+// savepoint from being set: a rollback would undo the work of the function before.
 func TestSavepointThatWasNotSet(t *testing.T) {
 	bed := newBed(t)
 	pool, _ := countedPool(t, bed.schema, pgx.QueryExecModeCacheStatement)

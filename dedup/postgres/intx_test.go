@@ -40,8 +40,8 @@ func TestInTxBeginsWithTheFirstStatement(t *testing.T) {
 	}
 }
 
-// A transaction that begins with any kind of statement is a transaction from there on,
-// with the options it was given.
+// A transaction that begins with any kind of statement is a transaction from there on, with
+// its options.
 func TestInTx(t *testing.T) {
 	const insert = "INSERT INTO effects (id) VALUES ('it')"
 	broken := errors.New("broken")
@@ -182,8 +182,8 @@ func TestInTx(t *testing.T) {
 	}
 }
 
-// A first statement that fails has begun a transaction that failed: it does not begin
-// another one with the next.
+// A first statement that fails has begun a transaction that failed: the next statement does
+// not begin another one.
 func TestInTxFailsAtItsFirstStatement(t *testing.T) {
 	ctx := context.Background()
 	for name, fails := range map[string]func(tx pgx.Tx) error{

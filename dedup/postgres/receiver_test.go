@@ -63,7 +63,7 @@ func (b bed) count(t testing.TB, table string) (n int) {
 	return n
 }
 
-// 64 receivers, as if each were a process of its own, get the same event at once.
+// 64 receivers, like as many processes, get the same event at once.
 func TestReceiverConcurrentDuplicates(t *testing.T) {
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
@@ -110,7 +110,8 @@ func TestReceiverConcurrentDuplicates(t *testing.T) {
 	}
 }
 
-// A transaction that holds the marker for too long costs the others a 503, and no more.
+// If a transaction holds the marker for too long, the others answer 503, and nothing worse
+// happens.
 func TestReceiverLockWait(t *testing.T) {
 	ctx := t.Context()
 	b := newBed(t, "lock_timeout", "5")
@@ -136,13 +137,14 @@ func TestReceiverLockWait(t *testing.T) {
 	require.Equal(t, 1, b.count(t, "effects"))
 }
 
-// A serialization failure is run again, and when it stays so it is a 503.
+// A transaction with a serialization failure is run again. If the failure persists, the
+// answer is 503.
 func TestReceiverSerializationFailure(t *testing.T) {
 	b := newBed(t)
 	var runs, losses atomic.Int64
 	obj := dedup.Object{Type: "subscriber", ID: "sub_1"}
-	// As often as losses says, another transaction advances the object's version
-	// after this one has taken its snapshot.
+	// Another transaction advances the object's version after this one has taken its
+	// snapshot, as often as losses says.
 	inTx := func(ctx context.Context, fn func(pgx.Tx) error) error {
 		return pgx.BeginTxFunc(ctx, b.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 			run := runs.Add(1)
@@ -178,8 +180,8 @@ func TestReceiverSerializationFailure(t *testing.T) {
 	require.Equal(t, 1, b.count(t, "effects"))
 }
 
-// A connection that ends within the transaction is the database's failure and not
-// the application's, and leaves nothing.
+// If a connection ends within the transaction, the failure is the database's and not the
+// application's, and nothing is left.
 func TestReceiverLosesItsConnection(t *testing.T) {
 	b := newBed(t)
 	snd := receivertest.NewSender(t, b.secret, nil)

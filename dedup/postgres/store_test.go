@@ -21,7 +21,7 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// newSchema gives the config of a migrated schema.
+// newSchema returns the config of a migrated schema.
 func newSchema(t testing.TB) *postgres.Config {
 	t.Helper()
 	db := openSQL(t)
@@ -46,8 +46,8 @@ func openPool(t testing.TB, settings ...string) *pgxpool.Pool {
 	return pool
 }
 
-// begin gives a transaction that does not outlive the test: the pool's end would
-// wait for it.
+// begin returns a transaction that does not outlive the test, because the pool's close
+// would wait for it.
 func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
@@ -95,7 +95,7 @@ func TestStore(t *testing.T) {
 		"serializable":    {"default_transaction_isolation", "serializable"},
 		// Every wait is an error at once.
 		"without waiting": {"lock_timeout", "1"},
-		// As poolers want it.
+		// The mode suits poolers.
 		"without prepared statements": {"default_query_exec_mode", "simple_protocol"},
 	} {
 		t.Run(name+", pgx", func(t *testing.T) {
@@ -130,14 +130,14 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// Every wait that is too long, and every write to an old snapshot, asks for the
-// transaction to be run again, and the driver's error is still there.
+// Every wait that is too long, and every write to an old snapshot, returns an error that
+// asks for another run of the transaction. The error still contains the driver's error.
 func TestLostTransactionsAreErrRetryTx(t *testing.T) {
 	ctx, obj := t.Context(), dedup.Object{Type: "subscriber", ID: "1"}
 	for _, c := range []struct {
 		name, state string
 		settings    []string
-		commit      bool // the first, before the second goes on
+		commit      bool // the first transaction, before the second goes on
 	}{
 		{"lock timeout", "55P03", []string{"lock_timeout", "1"}, false},
 		{"old snapshot, repeatable read", "40001", []string{"default_transaction_isolation", "repeatable read"}, true},
@@ -197,7 +197,7 @@ func TestLostTransactionsAreErrRetryTx(t *testing.T) {
 	}
 }
 
-// Rows that another transaction is removing are passed over, and nobody waits.
+// Rows that another transaction is removing are passed over, without a wait.
 func TestPruneSkipsWhatOthersPrune(t *testing.T) {
 	ctx := t.Context()
 	s, pool := newPgx(t, newSchema(t)), openPool(t, "lock_timeout", "5000")
@@ -247,8 +247,8 @@ func TestPruneUsesTheIndex(t *testing.T) {
 	require.NotContains(t, plan.String(), "Sort")
 }
 
-// A store that names a schema does not depend on the search_path. One that names none is
-// led by it.
+// A store that names a schema does not depend on the search_path. A store that names none
+// follows it.
 func TestSchema(t *testing.T) {
 	ctx := t.Context()
 	named, other := newSchema(t), newSchema(t)

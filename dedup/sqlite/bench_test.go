@@ -14,7 +14,8 @@ import (
 	"github.com/surehook/surehook/dedup/sqlite"
 )
 
-// It measures the cost that deduplication adds to a transaction that commits one row.
+// The benchmark measures the cost that deduplication adds to a transaction that commits one
+// row.
 func BenchmarkCommit(b *testing.B) {
 	row := func(ctx context.Context, tx *sql.Tx, i int) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects VALUES (?, ?)", i, "effect")

@@ -65,8 +65,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// A transaction that read before it wrote, and lost: the caller is told to run it
-// again, and the driver's error is still there.
+// If a transaction read before it wrote, and lost, the error asks the caller to run it
+// again, and still contains the driver's error.
 func TestOldSnapshotIsErrRetryTx(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "a.db"), pragmas)
 	s, ctx, obj := sqlite.New(), t.Context(), dedup.Object{Type: "subscriber", ID: "1"}

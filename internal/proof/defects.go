@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/internal/proof/defect"
 )
 
-// defects tries all of them, some side by side.
+// defects tries all defects, some of them side by side.
 func defects(o options) func(ctx context.Context, b *bench, during time.Duration, r *result) error {
 	return func(ctx context.Context, b *bench, _ time.Duration, r *result) error {
 		root, err := moduleRoot(ctx)
@@ -58,7 +58,7 @@ func defects(o options) func(ctx context.Context, b *bench, during time.Duration
 	}
 }
 
-// moduleRoot is where go.mod is.
+// moduleRoot returns the folder with go.mod.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {

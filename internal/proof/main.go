@@ -7,11 +7,10 @@
 //	go run ./internal/proof -page TESTING.md             the figures also into that page
 //
 // The parts run one after the other. The kills and the defects come first, all of them,
-// however long they take. The soak and the simulation share the remaining time, and get
-// at least half of the whole: if the others were slow the run takes longer than its
-// time. If a part fails the others run all the same, and the exit code is 1. The report
-// is proof.json and proof.md. PostgreSQL is a throw-away server from installed
-// binaries.
+// however long they take. The soak and the simulation share the remaining time, and get at
+// least half of the whole. If the other parts were slow, the run takes longer than its
+// time. If a part fails the others run all the same, and the exit code is 1. The report is
+// proof.json and proof.md. PostgreSQL is a throw-away server from installed binaries.
 package main
 
 import (

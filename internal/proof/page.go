@@ -79,7 +79,7 @@ const (
 )
 
 // into puts the table into a page, between its marks. The top of the page tells of a run
-// that failed, so that its report does not quietly stand where a better one was.
+// that failed, so that a failed report does not quietly replace a better one.
 func (r *report) into(page string) error {
 	b, err := os.ReadFile(page)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *report) into(page string) error {
 	return os.WriteFile(page, []byte(text), 0o644)
 }
 
-// verdict is what the top of the page says: nothing if nothing failed.
+// verdict returns the text for the top of the page: none if nothing failed.
 func (r *report) verdict() string {
 	if !r.Failed {
 		return ""
@@ -103,7 +103,7 @@ func (r *report) verdict() string {
 	return fmt.Sprintf("\n**The last run failed**, on %s UTC at commit %s: [the last report](#the-last-report) ends with what did.\n\n", r.Date, r.Commit)
 }
 
-// between replaces what a text has between two marks.
+// between replaces the part of a text between two marks.
 func between(text, begin, end, by string) (changed string, err error) {
 	before, rest, found := strings.Cut(text, begin)
 	_, after, closed := strings.Cut(rest, end)

@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// part is one kind of proof. If it has a weight it runs for about a given time. It
-// notes figures and failures. Its error is why it could not go on, and counts as a
+// part is one kind of proof. If it has a weight it runs for about a given time. It notes
+// figures and failures. If it could not go on, it returns an error, which counts as a
 // failure, too.
 type part struct {
 	name   string

@@ -25,7 +25,7 @@ import (
 // memory, so that it ends within seconds.
 const databaseEvents = 100
 
-// simulated is a store on which seeds are simulated.
+// simulated is a store for the simulation of seeds.
 type simulated struct {
 	name   string
 	weight float64 // of its share in the time
@@ -134,7 +134,7 @@ func (s *simulated) simulate(ctx context.Context, b *bench, during time.Duration
 	return err
 }
 
-// again is the command that repeats a seed, bit for bit.
+// again returns the command that repeats a seed, bit for bit.
 func (s *simulated) again(seed uint64) string {
 	return fmt.Sprintf("go test ./internal/proof/simulation -run TestSeed -seed %d%s -v", seed, s.repeat)
 }

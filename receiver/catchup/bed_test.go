@@ -105,7 +105,7 @@ func column(t testing.TB, db *sql.DB, query string) []string {
 	return values
 }
 
-// run runs a Catchup until that is true when the feed is asked.
+// run runs a Catchup until the condition is true when the feed is asked.
 func (b *bed) run(c *catchup.Catchup[*sql.Tx], until func() bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
@@ -122,12 +122,12 @@ func (b *bed) run(c *catchup.Catchup[*sql.Tx], until func() bool) {
 	b.feed.onAsked(nil)
 }
 
-// fakeFeed has its cursors in the open: how many events were read.
+// fakeFeed has readable cursors: the number of events that were read.
 type fakeFeed struct {
 	mu     sync.Mutex
 	events []json.RawMessage
 	asks   []ask
-	fail   []error // what is answered first
+	fail   []error // the errors that it answers first
 	asked  func(after string)
 }
 

@@ -29,7 +29,7 @@ func TestRunFollows(t *testing.T) {
 	require.Equal(t, "at 7", b.cursor())
 	require.Equal(t, []ask{{"", 3, 30 * time.Second}, {"at 3", 3, 30 * time.Second}, {"at 6", 3, 30 * time.Second}, {"at 7", 3, 30 * time.Second}}, b.feed.asks)
 
-	// Another process goes on where that one was.
+	// Another process goes on where the first process was.
 	more := b.feed.add(1)
 	b.feed.asks = nil
 	b.run(b.catchup(effect, catchup.Config{}), func() bool { return len(b.feed.asks) == 1 })
@@ -66,7 +66,8 @@ func TestFailureIsNotPassedOver(t *testing.T) {
 	require.Equal(t, ids, b.effects())
 }
 
-// An event whose error is called permanent stops nothing, whatever the error looks like.
+// An event with an error that is called permanent stops nothing, whatever the error looks
+// like.
 func TestPermanentIsPassed(t *testing.T) {
 	for _, poison := range []error{errBroken, io.ErrUnexpectedEOF, &net.DNSError{Err: "no such host"}, errors.New("their database is locked")} {
 		b := newBed(t)
@@ -83,7 +84,7 @@ func TestPermanentIsPassed(t *testing.T) {
 	}
 }
 
-// The cursor commits with the last effect, or neither does.
+// The cursor is committed with the last effect, or neither is committed.
 func TestCursorIsInTheTransaction(t *testing.T) {
 	b := newBed(t)
 	b.feed.add(2)
@@ -133,7 +134,7 @@ func TestWhatBecomesOfEvents(t *testing.T) {
 	again, err := c.Reconcile(t.Context(), "at 3")
 	require.NoError(t, err)
 	require.Equal(t, catchup.Report{Seen: 3, Duplicates: 1, Ignored: 1, Redacted: 1, Next: "at 6"}, again)
-	b.run(c, func() bool { return b.cursor() == "at 6" }) // whose last event is left alone
+	b.run(c, func() bool { return b.cursor() == "at 6" }) // its last event is left alone
 }
 
 func TestGap(t *testing.T) {
@@ -151,13 +152,13 @@ func TestGap(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []catchup.Gap{{"at 1", "at 2"}}, r.Gaps)
 	require.Equal(t, 3, r.Seen)
-	// A sender that sends us back to where we are is not asked without a pause.
+	// A sender that sends us back to our own cursor is not asked without a pause.
 	b.feed.asks, b.feed.fail = nil, slices.Repeat([]error{&catchup.ExpiredError{Next: "at 1"}}, 5)
 	paused := 0
 	_, err = b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(context.Context, string, error, time.Duration) { paused++ }}}).Reconcile(t.Context(), "at 1")
 	require.NoError(t, err)
 	require.Equal(t, 5, paused)
-	// Nor is one that sends us to and fro.
+	// A sender that sends us to and fro is not asked without a pause either.
 	paused, b.feed.fail = 0, nil
 	for i := range 6 {
 		b.feed.fail = append(b.feed.fail, &catchup.ExpiredError{Next: fmt.Sprint("at ", 2+i%2)})
@@ -206,8 +207,8 @@ func TestReconcileEvery(t *testing.T) {
 	}
 }
 
-// Events that come faster than they are read do not keep a reconciliation from ending,
-// and one with an odd time does not end it.
+// Events that come faster than they are read do not keep a reconciliation from ending, and
+// an event with an odd time does not end it.
 func TestReconcileOfABusyFeedEnds(t *testing.T) {
 	b := newBed(t)
 	occurred := time.Now().Add(-time.Hour)

@@ -130,8 +130,8 @@ func TestClientReadsRefusals(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is behind an event that is too large is known only if the page is well-formed and
-// has that event alone.
+// The cursor behind an event that is too large is known only if the page is well-formed and
+// has only this event.
 func TestClientFindsTheWayBehindAnEvent(t *testing.T) {
 	long := strings.Repeat(`\\\"\u00e9`, 1000) + strings.Repeat(" ", 10_000)
 	for _, c := range []struct{ name, body, next, says string }{
@@ -166,7 +166,7 @@ func TestClientFindsTheWayBehindAnEvent(t *testing.T) {
 	}
 }
 
-// However large an event is, little of it is ever in memory.
+// Little of an event is ever in memory, however large it is.
 func TestClientKeepsNothingOfALargeEvent(t *testing.T) {
 	const size = 32 << 20
 	for name, filler := range map[string]string{"a string": "x", "white space": " ", "small values": "1,"} {
@@ -187,13 +187,14 @@ func TestClientKeepsNothingOfALargeEvent(t *testing.T) {
 		var large *catchup.PageTooLargeError
 		require.ErrorAs(t, err, &large)
 		require.Equal(t, "c", large.Next, name)
-		if name != "small values" { // each of them is garbage at once
+		if name != "small values" { // each read is garbage at once
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
 		}
 	}
 }
 
-// repeating is a text without end, as long as what is read at once is a multiple of it.
+// repeating is an endless text, as long as the size of each read is a multiple of its
+// length.
 type repeating string
 
 func (r repeating) Read(p []byte) (int, error) {

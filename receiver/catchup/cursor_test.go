@@ -56,7 +56,7 @@ func TestCursorStores(t *testing.T) {
 	require.ErrorIs(t, err, catchup.ErrInvalid)
 }
 
-// keepsCursors is what every store must do.
+// keepsCursors tests the requirements for every store.
 func keepsCursors[Tx any](t *testing.T, store catchup.CursorStore[Tx], inTx receiver.InTx[Tx]) {
 	ctx := t.Context()
 	get := func(name string) (cursor string) {

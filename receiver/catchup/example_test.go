@@ -27,7 +27,7 @@ func ExampleCatchup_Reconcile() {
 	_ = dedup.Migrate(ctx, db)
 	_ = sqlite.Migrate(ctx, db)
 
-	// As for what is posted:
+	// The receiver is the same as for posted events:
 	keys, _ := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	verifier, _ := signing.NewVerifier(keys, nil)
 	rcv, _ := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), nil)

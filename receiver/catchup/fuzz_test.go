@@ -16,8 +16,8 @@ type answering func(*http.Request) *http.Response
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// For every answer of a feed, a page is a page in JSON, with its cursor; all else is an
-// error that repeats neither the cursor nor the token, and not much of the answer.
+// A feed's answer is either a page in JSON with its cursor, or an error that repeats
+// neither the cursor nor the token, and not much of the answer.
 func FuzzFeedAnswer(f *testing.F) {
 	f.Add(200, "application/json", []byte(`{"data":[{"id":"evt_1"}],"next_cursor":"c"}`))
 	f.Add(200, "application/json; charset=utf-8", []byte(`{"data":[],"next_cursor":"c","next_cursor":"d"}`))
@@ -50,7 +50,7 @@ func FuzzFeedAnswer(f *testing.F) {
 			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader(body))}
 		}
 		page, err := client.Page(t.Context(), "canary-cursor", 10, 0)
-		// The cursor behind a page that is too large is the one that it would have had.
+		// The cursor behind a page that is too large is the page's own cursor.
 		_, skimmed := narrow.Page(t.Context(), "", 1, 0)
 		if large, ok := errors.AsType[*catchup.PageTooLargeError](skimmed); ok && large.Next != "" && len(body) <= 1<<10 {
 			if err != nil || large.Next != page.Next || len(page.Events) != 1 {

@@ -46,8 +46,8 @@ type both struct {
 	insert  string
 }
 
-// Posts get lost, come twice, or break off after they were applied. What catches up
-// brings what was lost, that alone, and says what it was; each event has one effect.
+// Posts get lost, come twice, or break off after they were applied. Catching up brings the
+// lost events, and no others, and lists them. Each event has one effect.
 func TestWhatPushMisses(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		open := func(name string) *sql.DB {
@@ -105,7 +105,7 @@ func missed(t *testing.T, b both) {
 	_, _, err = registry.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_b"})
 	require.NoError(t, err)
 
-	// The consumer, behind something that loses what it takes.
+	// The consumer is behind a proxy that loses requests that it has accepted.
 	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keyring, nil)
@@ -180,7 +180,7 @@ func missed(t *testing.T, b both) {
 	}
 	require.Eventually(t, func() bool { return delivered() == len(mine) }, time.Minute, 10*time.Millisecond)
 
-	// The feed, over TLS and with a token.
+	// The feed is served over TLS and with a token.
 	reader, err := feed.NewReader(b.store, nil)
 	require.NoError(t, err)
 	served, err := feed.NewHandler(reader, func(r *http.Request) (string, error) {
@@ -212,7 +212,7 @@ func missed(t *testing.T, b both) {
 	require.Zero(t, again.Applied)
 	require.Equal(t, len(mine), again.Duplicates)
 
-	// Without posts, as from behind NAT: all comes this way, as soon as it is there.
+	// Without posts, as behind NAT, all events come by the feed, as soon as they are there.
 	require.NoError(t, registry.Pause(ctx, sub.ID))
 	running, end := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -221,7 +221,7 @@ func missed(t *testing.T, b both) {
 	require.Eventually(t, func() bool { return len(column(t, b.db, "SELECT id FROM effects")) == len(mine) }, time.Minute, 10*time.Millisecond)
 	end()
 	require.NoError(t, <-done)
-	// And what was held meanwhile comes as duplicates.
+	// The events that were held meanwhile come as duplicates.
 	require.NoError(t, registry.Resume(ctx, sub.ID, sender.Resume{}))
 	require.Eventually(t, func() bool { return delivered() == len(mine) }, time.Minute, 10*time.Millisecond)
 	require.ElementsMatch(t, mine, column(t, b.db, "SELECT id FROM effects"))

@@ -25,7 +25,7 @@ import (
 
 const private = "what nobody else is to see"
 
-// poison puts events that the pipeline refuses for good among others that it takes.
+// poison mixes events that the pipeline refuses for good with others that it takes.
 func (f *fakeFeed) poison() {
 	f.add(1)
 	f.put(fmt.Sprintf(`{"id":"evt_large","type":"thing.made","object":{"type":"thing","id":"l"},"version":1,"data":"%s"}`, strings.Repeat(private, 100)))
@@ -62,7 +62,7 @@ func TestWhatCanNeverBeApplied(t *testing.T) {
 			[]string{}, []string{"evt_large", "evt_early", "", "evt_005", "evt_other"},
 		},
 	} {
-		for _, limit := range []int{1, 100} { // each is the last of its page, or none but one
+		for _, limit := range []int{1, 100} { // each event is the last of its page, or only one event is
 			t.Run(fmt.Sprint(name, ", ", limit, " a page"), func(t *testing.T) {
 				b := newBed(t)
 				b.feed.poison()
@@ -123,8 +123,8 @@ func TestDeadLetterThatCannotBeStoredNow(t *testing.T) {
 	require.Equal(t, catchup.Report{Seen: 2, Applied: 1, DeadLettered: 1, Missed: []string{"evt_early", ids[0]}, Next: "at 2"}, report)
 }
 
-// An event that is larger than any page may be is passed over, and reported: what is
-// behind it is not.
+// An event that is larger than any page may be is passed over and reported. The events
+// behind it are not passed over.
 func TestEventLargerThanAPage(t *testing.T) {
 	b := newBed(t)
 	ids := b.feed.add(5)

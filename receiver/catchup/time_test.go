@@ -26,7 +26,7 @@ type inMemory struct {
 
 	mu      sync.Mutex
 	cursor  string
-	stored  int // how often
+	stored  int // how often a cursor was stored
 	applied map[string]time.Time
 }
 
@@ -91,7 +91,7 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// A sender that answers at once, whatever it is asked for, is not asked all the time.
+// A sender that answers every request at once is not asked all the time.
 func TestEmptyAnswersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newInMemory(t)

@@ -32,7 +32,7 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// base is an application's database with all that a receiver and an inbox need.
+// base is an application's database with all tables that a receiver and an inbox need.
 type base[Tx any] struct {
 	inTx   receiver.InTx[Tx]
 	dedup  dedup.Store[Tx]
@@ -60,7 +60,7 @@ func onSQLite(t testing.TB) base[*sql.Tx] {
 	return b
 }
 
-// pgURL is of a schema of its own.
+// pgURL returns the URL of a new schema.
 func pgURL(t testing.TB) string {
 	admin, err := sql.Open("pgx", pgtest.DSN(t))
 	require.NoError(t, err)
@@ -110,8 +110,8 @@ func onPostgresSQL(t testing.TB) base[*sql.Tx] {
 	}, db}
 }
 
-// hasty is a store whose leases are short, whatever is asked for: they end during the
-// receiver's Timeout, as they do for a process that stands still.
+// hasty is a store whose leases are always short: they end during the receiver's Timeout,
+// as the leases of a process that stands still do.
 type hasty[Tx any] struct {
 	inbox.Store[Tx]
 	lease time.Duration
@@ -121,7 +121,7 @@ func (h hasty[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, _ time.Duratio
 	return h.Store.ClaimTx(ctx, tx, limit, h.lease)
 }
 
-// ends counts what became of events.
+// ends counts events by their results.
 type ends struct {
 	mu     sync.Mutex
 	counts map[receiver.Result]int
@@ -138,7 +138,7 @@ func (e *ends) add(res receiver.Result) {
 	}
 }
 
-// all counts the events that came to an end.
+// all counts the events that have ended.
 func (e *ends) all() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -173,7 +173,7 @@ func newBed[Tx any](t testing.TB, b base[Tx], h receiver.HandlerFunc[Tx], cfg in
 	return newBedUnder(t, b, receiver.Config{}, h, cfg)
 }
 
-// newBedUnder has a receiver of its own settings.
+// newBedUnder has a receiver with these settings.
 func newBedUnder[Tx any](t testing.TB, b base[Tx], under receiver.Config, h receiver.HandlerFunc[Tx], cfg inbox.Config) *bed[Tx] {
 	t.Helper()
 	e := &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}
@@ -217,7 +217,7 @@ func (b *bed[Tx]) post(ev receivertest.Event) receivertest.Answer {
 	return b.sender.Request(ev).Serve(b.handler)
 }
 
-// run runs the inbox until so many events have ended, and then to its own end.
+// run runs the inbox until n events have ended, and then stops it.
 func (b *bed[Tx]) run(until func() bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
@@ -227,7 +227,7 @@ func (b *bed[Tx]) run(until func() bool) {
 	for !until() {
 		select {
 		case <-b.ends.change:
-		case <-time.After(10 * time.Millisecond): // a duplicate that leaves is no change
+		case <-time.After(10 * time.Millisecond): // the end of a duplicate is no change
 		case <-ctx.Done():
 			b.t.Fatal("it does not come to its end")
 		}

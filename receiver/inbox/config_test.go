@@ -14,7 +14,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// All that is wrong is said at once, in a line for each, and nothing starts.
+// The error lists all invalid settings at once, with a line for each, and nothing starts.
 func TestNewReportsEverything(t *testing.T) {
 	_, err := inbox.New[*sql.Tx](nil, nil, nil, nil, &inbox.Config{
 		Workers: -1, MaxAttempts: -2, Lease: -time.Second, Poll: -time.Minute, Policy: backoff.Policy{Horizon: -time.Hour},
@@ -27,7 +27,7 @@ func TestNewReportsEverything(t *testing.T) {
 	require.Len(t, said, 9)
 }
 
-// While the receiver may still be applying an event, nobody else must get it.
+// While the receiver may still be applying an event, no other process may get it.
 func TestLeaseOutlastsTheTimeout(t *testing.T) {
 	open := onSQLite(t)
 	rcv := newReceiver(t, open, signing.GenerateSecret(), nil, receiver.Config{})

@@ -16,9 +16,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Events of another sender have no versions, and what a header says of them is gone
-// when they are applied: their ids and types are kept, and those of an object stay in
-// the order in which they came.
+// Events of another sender have no versions, and their headers are gone when they are
+// applied. Their ids and types are kept, and the events of an object stay in the order in
+// which they came.
 func TestForeign(t *testing.T) {
 	open := onSQLite(t)
 	secret, err := signing.ParseTextSecret("a secret as others issue them")

@@ -25,7 +25,7 @@ func TestInbox(t *testing.T) {
 	t.Run("postgres by database/sql", func(t *testing.T) { promises(t, onPostgresSQL) })
 }
 
-// promises is what holds on every store.
+// promises tests the promises that hold on every store.
 func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Run("acknowledged first, applied afterwards", func(t *testing.T) { recordsThenApplies(t, open(t)) })
 	t.Run("duplicates in any order have one effect", func(t *testing.T) { oneEffect(t, open(t)) })
@@ -224,8 +224,8 @@ func (b *bed[Tx]) letter(id string) (l dedup.DeadLetter) {
 	return l
 }
 
-// The event is claimed once more while it is being applied: the first attempt must
-// come to nothing, and the other one counts.
+// The event is claimed once more while it is being applied. The first attempt must have no
+// effect, and the other one counts.
 func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 	ev := receivertest.NewEvent("thing", "a", 1)
 	var b *bed[Tx]
@@ -237,7 +237,8 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 		mu.Lock()
 		defer mu.Unlock()
 		if calls++; calls == 1 {
-			// As a claim of somebody else does, but within, since SQLite has one writer.
+			// This acts like the claim of another process, but within the transaction,
+			// because SQLite has one writer.
 			if err := stealLine(ctx, tx, b.store); err != nil {
 				return err
 			}
@@ -257,7 +258,7 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 	require.Zero(t, b.status().Events)
 }
 
-// stealLine claims what is due as soon as its lease has ended.
+// stealLine claims a line as soon as its lease has ended.
 func stealLine[Tx any](ctx context.Context, tx Tx, store inbox.Store[Tx]) error {
 	for ctx.Err() == nil {
 		claims, err := store.ClaimTx(ctx, tx, 1, time.Millisecond)

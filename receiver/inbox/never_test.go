@@ -19,8 +19,8 @@ import (
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
-// neverApplied: what was recorded under other settings, or by another version, can no
-// longer be applied. It becomes a dead letter, and what stands behind it goes on.
+// neverApplied: an event that was recorded under other settings, or by another version, can
+// no longer be applied. It becomes a dead letter, and the events behind it go on.
 func neverApplied[Tx any](t *testing.T, open base[Tx]) {
 	b := newBedUnder(t, open, receiver.Config{MaxBodyBytes: 2000}, nil, inbox.Config{Ordered: true})
 	large := receivertest.NewEvent("thing", "large", 1)
@@ -63,8 +63,8 @@ func record[Tx any](t *testing.T, b base[Tx], records ...inbox.Record) {
 	}))
 }
 
-// What ends a sender's Read may pass with another version of it, so it is tried as often
-// as all else, and then it is a dead letter, too.
+// An error of a sender's Read may pass with another version of Read. So the event is tried
+// as often as others, and then becomes a dead letter, too.
 func TestReadThatPanicsIsGivenUp(t *testing.T) {
 	open := onSQLite(t)
 	b := newBedUnder(t, open, receiver.Config{Envelope: &receiver.Envelope{Read: func(*receiver.Event) error { panic("no") }}}, nil, inbox.Config{MaxAttempts: 3})
@@ -78,8 +78,8 @@ func TestReadThatPanicsIsGivenUp(t *testing.T) {
 // alone is a store that keeps no dead letters.
 type alone[Tx any] struct{ dedup.Store[Tx] }
 
-// Where no dead letter can be kept, an event was acknowledged and must not get lost: it
-// stays, which is said aloud, and everything else goes on.
+// If no dead letter can be kept, the event must not get lost, because it was acknowledged.
+// It stays, which is reported, and everything else goes on.
 func TestNeverAppliedAndNeverKept(t *testing.T) {
 	open := onSQLite(t)
 	open.dedup = alone[*sql.Tx]{open.dedup}

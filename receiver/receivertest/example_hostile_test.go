@@ -22,8 +22,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// shop is an application with a database, whose handlers are tried below: it ships
-// something for each event.
+// shop is an application with a database. It ships something for each event. The examples
+// below try its handlers.
 type shop struct {
 	db       *sql.DB
 	secret   signing.Secret
@@ -65,7 +65,7 @@ func (s *shop) keys(more ...signing.Secret) *signing.Keyring {
 	return ring
 }
 
-// subject is what a test of one's own handler gives to Hostile.
+// subject is the value that a test of your own handler gives to Hostile.
 func (s *shop) subject(handler http.Handler) receivertest.Subject {
 	return receivertest.Subject{
 		Handler: handler,
@@ -84,7 +84,7 @@ func (s *shop) subject(handler http.Handler) receivertest.Subject {
 	}
 }
 
-// The parts of which the handlers below are made, each of them right.
+// The handlers below are made of these parts, each of which is correct.
 
 type order struct {
 	ID     string
@@ -145,8 +145,7 @@ func ship(e execer, o order) error {
 	return err
 }
 
-// try runs Hostile on a handler as a test would, and prints the promises that it
-// breaks.
+// try runs Hostile on a handler as a test would, and prints the broken promises.
 func try(make func(s *shop) http.Handler) {
 	folder, err := os.MkdirTemp("", "shop")
 	must(err)
@@ -181,7 +180,7 @@ func (t *reporting) Errorf(format string, args ...any) {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// With package receiver all of it holds.
+// With package receiver all promises hold.
 func ExampleHostile() {
 	try(func(s *shop) http.Handler {
 		rcv, err := receiver.New(s.verifier, receiver.SQL(s.db, nil), sqlite.New(), &receiver.Config{Logger: quiet})
@@ -193,7 +192,7 @@ func ExampleHostile() {
 	// Output: nothing is broken
 }
 
-// A handler that answers before the commit has promised an effect that may not happen.
+// A handler that answers before the commit promises an effect that may not happen.
 func ExampleHostile_answersBeforeTheCommit() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -217,7 +216,7 @@ func ExampleHostile_answersBeforeTheCommit() {
 }
 
 // A handler that commits the marker on its own loses the event if applying it then fails:
-// when the event is sent again, it is taken for a duplicate.
+// the event is taken for a duplicate when it is sent again.
 func ExampleHostile_marksOnItsOwn() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,7 +237,8 @@ func ExampleHostile_marksOnItsOwn() {
 	// Output: receivertest: broken: a marker if and only if effect, stale, or local dead letter
 }
 
-// A handler that first looks and then marks lets all through that look at the same time.
+// A handler that first looks and then marks lets through all requests that look at the same
+// time.
 func ExampleHostile_looksBeforeItMarks() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -251,7 +251,7 @@ func ExampleHostile_looksBeforeItMarks() {
 			if seen > 0 {
 				return
 			}
-			time.Sleep(20 * time.Millisecond) // asks another service
+			time.Sleep(20 * time.Millisecond) // it asks another service
 			tx := s.begin()
 			defer tx.Rollback()
 			mark(tx, o.ID) // wrong: whether it was the first is known only here
@@ -263,14 +263,14 @@ func ExampleHostile_looksBeforeItMarks() {
 	// Output: receivertest: broken: per (scope, id) at most one effect
 }
 
-// A handler like that does not expect that the same version comes again.
+// Such a handler does not expect the same version again.
 func newerOrSame(e execer, o order) bool {
 	return changed(e, `INSERT INTO versions VALUES (?, ?) ON CONFLICT (object) DO UPDATE SET version = excluded.version
 		WHERE excluded.version >= version`, o.Object.ID, o.Version)
 }
 
-// A handler that takes events in the order in which they come writes older states over
-// newer ones: retries overtake each other.
+// A handler that takes events in the order of their arrival writes older states over newer
+// ones, because retries overtake each other.
 func ExampleHostile_trustsTheOrder() {
 	try(func(s *shop) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

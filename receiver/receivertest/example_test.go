@@ -20,7 +20,8 @@ func (exampleT) Helper()                  {}
 func (exampleT) Context() context.Context { return context.Background() }
 func (exampleT) Fatal(args ...any)        { panic(fmt.Sprint(args...)) }
 
-// A test of one's own handler: it must bear what at-least-once delivery may do.
+// This is a test of your own handler. The handler must bear everything that at-least-once
+// delivery may do.
 func Example() {
 	t := exampleT{}
 	secret := signing.GenerateSecret()

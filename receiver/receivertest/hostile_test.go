@@ -22,7 +22,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// rewriting changes what a correct handler answers.
+// rewriting changes the answers of a correct handler.
 type rewriting struct {
 	http.ResponseWriter
 	status func(int) int
@@ -39,7 +39,7 @@ func (w rewriting) WriteHeader(status int) {
 	}
 }
 
-// Each promise that is broken is reported, and no other one.
+// Hostile reports each broken promise, and no others.
 func TestHostileReports(t *testing.T) {
 	instead := func(of, other int) func(*shop, http.Handler) http.Handler {
 		return func(_ *shop, next http.Handler) http.Handler {
@@ -96,7 +96,7 @@ func TestHostileReports(t *testing.T) {
 			for _, promise := range slices.Sorted(maps.Keys(told.told)) {
 				broken = append(broken, strings.TrimPrefix(promise, "receivertest: broken: "))
 			}
-			if name == "duplicates are conflicts" { // of those that come at once, too, if they come late enough
+			if name == "duplicates are conflicts" { // also of concurrent ones, if they come late enough
 				broken = slices.DeleteFunc(broken, func(promise string) bool { return promise == receivertest.PromiseBusy })
 			}
 			require.Equal(t, c.want, broken)
@@ -106,8 +106,8 @@ func TestHostileReports(t *testing.T) {
 
 const flood = 16
 
-// busy answers the later ones of a flood with one event, which nothing else sends so
-// often: whether they really meet is up to the machine.
+// busy answers the later requests of a flood with one event. Nothing else sends one event
+// so often. The machine decides whether the requests really meet.
 func busy(answer func(http.ResponseWriter)) func(*shop, http.Handler) http.Handler {
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -136,7 +136,7 @@ func (f failingBody) Read([]byte) (int, error) {
 	return 0, f.err
 }
 
-// conflicting answers duplicates and stale events with 409, as many do.
+// conflicting answers duplicates and stale events with 409, as many applications do.
 type conflicting struct {
 	http.ResponseWriter
 	status int
@@ -152,8 +152,8 @@ func (w *conflicting) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Both secrets count while one is rotated, and Hostile finds out; the ways of this
-// module in are all correct.
+// Both secrets count while one is rotated, and Hostile finds this out. All ways into this
+// module are correct.
 func TestHostileCorrect(t *testing.T) {
 	for name, rotating := range map[string]bool{"wrap and rotation": true, "group without rotation": false} {
 		t.Run(name, func(t *testing.T) {
@@ -202,14 +202,14 @@ func (v *renewed) Verify(m signing.Message) (signing.Verified, error) {
 	return v.Load().Verify(m)
 }
 
-// A handler of another sender's events is tried with that sender's scheme and bodies.
+// Hostile tries a handler of another sender's events with that sender's scheme and bodies.
 func TestHostileForeign(t *testing.T) {
 	for _, c := range []struct {
 		scheme signing.Scheme
 		encode string
 	}{
 		{signing.Stripe(), `{"id":%q,"type":"invoice.paid"}`},
-		{signing.GitHub(), `{"deployment":%q}`}, // no id, and no time is signed
+		{signing.GitHub(), `{"deployment":%q}`}, // it has no id, and signs no time
 	} {
 		t.Run(c.scheme.Name(), func(t *testing.T) {
 			s := openShop(t.TempDir())

@@ -27,7 +27,7 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// tokenIn is the token of a challenge's body.
+// tokenIn returns the token in a challenge's body.
 func tokenIn(t *testing.T, body []byte) string {
 	t.Helper()
 	var event struct {
@@ -38,7 +38,7 @@ func tokenIn(t *testing.T, body []byte) string {
 	return event.Data.Token
 }
 
-// echo answers with what f makes of the token.
+// echo answers with the result of f for the token.
 func echo(t *testing.T, status int, f func(token string) string) sendertest.Step {
 	return sendertest.Func(func(w http.ResponseWriter, r *http.Request) {
 		var body json.RawMessage
@@ -141,7 +141,7 @@ func TestChallengeNotAnswered(t *testing.T) {
 	}
 }
 
-// challengeOf is what a registry hands to its challenger.
+// challengeOf returns the challenge that a registry hands to its challenger.
 func challengeOf(t *testing.T, rawURL string, s sender.Settings) sender.Challenge {
 	t.Helper()
 	keyring, err := signing.NewKeyring(signing.Key{Secret: signing.GenerateSecret()})
@@ -155,7 +155,7 @@ func TestChallengeBlocked(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, strict.Challenge(t.Context(), challengeOf(t, ep.URL(), sender.Settings{})), sender.ErrInvalid)
 
-	// A name that leads inside, which only the dial can tell.
+	// The name leads inside, and only the dial can tell.
 	proxy := bedtest.NewConnectProxy(t, nil)
 	challenger, err := challenge.New(&challenge.Config{
 		Network: sender.Network{AllowPrivateNetworks: true, Deny: loopback}, Proxies: map[string]*url.URL{"eu": proxy.URL(t)},
@@ -172,7 +172,8 @@ func TestChallengeBlocked(t *testing.T) {
 	require.Empty(t, ep.Requests())
 }
 
-// A proxy that fails says nothing of the endpoint, and one that does not reach it does.
+// A failing proxy says nothing about the endpoint. A proxy that cannot reach the endpoint
+// does.
 func TestChallengeThroughProxyThatFails(t *testing.T) {
 	for answer, blamed := range map[string]bool{"": false, "HTTP/1.1 407 Who\r\n\r\n": false, "HTTP/1.1 503 Nobody there\r\n\r\n": true} {
 		serve := func(conn net.Conn) {
@@ -199,7 +200,7 @@ func TestChallengeThroughProxyThatFails(t *testing.T) {
 	}
 }
 
-// A challenge shows the certificate that the subscription is to have.
+// A challenge shows the certificate that the subscription will have.
 func TestChallengeWithClientCertificate(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	srv := bedtest.NewCertServer(t, a)
@@ -217,8 +218,8 @@ func TestChallengeWithClientCertificate(t *testing.T) {
 	require.Equal(t, []string{"alice"}, names)
 }
 
-// What is wrong in itself is told before anybody is asked, and no transaction is
-// open while somebody is.
+// A subscription that is wrong in itself is refused before anybody is asked. No transaction
+// is open while an endpoint is asked.
 func TestChallengeComesAfterChecksAndBeforeTheTransaction(t *testing.T) {
 	b := bedtest.New(t)
 	b.Subscribe("sub_a", "http://endpoint/")

@@ -19,7 +19,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	endpoint := sendertest.NewRoundTripper( // stands in for the network
-		sendertest.Status(http.StatusOK), // its owner has not deployed it yet
+		sendertest.Status(http.StatusOK), // its owner has not deployed the endpoint yet
 		sendertest.Func(sendTokenBack),
 	)
 	challenger, err := challenge.New(&challenge.Config{UnguardedTransport: endpoint})
@@ -47,7 +47,7 @@ func Example() {
 	// active
 }
 
-// sendTokenBack is the endpoint. It has verified the signature before.
+// sendTokenBack is the endpoint. It has verified the signature already.
 func sendTokenBack(w http.ResponseWriter, r *http.Request) {
 	var event struct {
 		Type string

@@ -12,21 +12,21 @@ import (
 	"github.com/surehook/surehook/sender/challenge"
 )
 
-// A challenge calls nothing forbidden, whatever its URL's name resolves to, by Go's
-// resolver, which is the one that is used.
+// A challenge calls no forbidden address, whatever its URL's name resolves to by Go's
+// resolver, which the challenger uses.
 func TestNothingForbiddenIsChallenged(t *testing.T) {
 	t.Parallel()
 	testNames(t, ssrftest.NewOutside())
 }
 
-// The machine's own resolvers find nothing forbidden either, where every connection
-// would arrive.
+// The machine's own resolvers find nothing forbidden either, on a machine where every
+// connection would arrive.
 func TestNothingForbiddenIsChallengedInANetworkOfItsOwn(t *testing.T) {
 	t.Parallel()
 	ssrftest.InOwnNetwork(t, "TestForbiddenInChild")
 }
 
-// TestForbiddenInChild is the test in the process that the one above starts.
+// TestForbiddenInChild is the test in the process that the test above starts.
 func TestForbiddenInChild(t *testing.T) {
 	if o := ssrftest.Child(t); o != nil {
 		testNames(t, o)
@@ -36,7 +36,7 @@ func TestForbiddenInChild(t *testing.T) {
 // testNames challenges URLs with the attacks' names.
 func testNames(t *testing.T, o *ssrftest.Outside) {
 	for _, a := range ssrftest.Attacks {
-		if a.Own && !o.Real || a.Number == 97 || a.Name == "localhost" { // the URL alone is refused
+		if a.Own && !o.Real || a.Number == 97 || a.Name == "localhost" { // only the URL is refused
 			continue
 		}
 		cfg := challenge.Config{Network: sender.Network{Deny: a.Deny}, Timeout: 10 * time.Second}

@@ -11,110 +11,114 @@ import (
 type ExpandParams struct {
 	Events     int
 	Deliveries int
-	// Whole is up to how many deliveries an event is expanded in one call; those with more
-	// are large. 0: as Deliveries.
+	// Whole is the largest number of deliveries with which one call expands a whole event.
+	// Events with more deliveries are large. 0: as Deliveries.
 	Whole int
-	// Part is how many deliveries of large events a call makes, all together: less what the
-	// others make, but no less than a quarter of it. 0: as Deliveries.
+	// Part is how many deliveries of large events a call makes in all. The deliveries of
+	// the other events reduce it, but to no less than a quarter of it. 0: as Deliveries.
 	Part int
 }
 
-// Expanded tells what a step has expanded, and whether it left work.
+// Expanded tells how much a step has expanded, and whether it left work.
 type Expanded struct {
 	Events     int
 	Deliveries int
 	More       bool
 }
 
-// Batch lists what one step records, and says what it may claim.
+// Batch lists the results that one step records, and says what it may claim.
 type Batch struct {
-	// Results are read only until the call returns: the next one's take their place.
+	// Results may be read only until the call returns: the caller reuses the slice for the
+	// next call.
 	Results []Result
 	Decide  func(live Live, health sender.Health, r Result, now time.Time) Decision
 	Claim   ClaimParams
 
-	// Announce makes the event of a notice, addressed to whom it is for, or returns
-	// false. It may be nil: then no events are made. An event whose subscriber is
-	// not registered is dropped.
+	// Announce makes the event of a notice, addressed to the notice's recipient, or returns
+	// false. It may be nil: then no events are made. The store drops an event whose
+	// subscriber is not registered.
 	Announce func(n sender.Notice) (sender.Draft, bool)
-	// Notices are stored as they are, besides those of the decisions.
+	// Notices are stored as they are, besides the notices of the decisions.
 	Notices []sender.Notice
 }
 
-// ClaimParams says what to claim. Subscribers that have work due take turns,
-// those that waited longest first, then each one's subscriptions, then each
-// subscription's deliveries, oldest due first. What was served goes to the tail.
+// ClaimParams says what to claim. Subscribers that have work due take turns, and the
+// subscriber that has waited longest comes first. So do the subscriptions of a subscriber.
+// Within a subscription the delivery that has been due for longest comes first. A
+// subscriber or subscription that was served goes to the tail.
 //
-// Of one subscription's deliveries that have had no attempt the lower event comes first,
-// in a claim and from one claim to the next, as long as none of them is put off. What was
-// released at once comes before what was never claimed.
+// Among one subscription's deliveries without an attempt, the delivery of the lower event
+// comes first, within a claim and from one claim to the next, as long as none of them is
+// put off. A delivery that was released at once comes before deliveries that were never
+// claimed.
 //
-// A subscription is one process's at a time, so that who dispatches knows of every first
-// attempt that is under way for it: while a lease lasts that a process has claimed, no
-// other one claims of that subscription. It is free once everything that was held of it is
-// recorded or released, or all leases of it have ended, by themselves or because the
-// process is taken over. What others hold uses none of a claim's slots; and to a process
-// that knows of them by its last Store.Beat or Present it is not due, as Claims
-// says it.
+// A subscription belongs to one process at a time, so that this process knows of every
+// first attempt that is under way for the subscription. While a process's lease on one of
+// the subscription's deliveries lasts, no other process claims from that subscription. It
+// is free once all of its held deliveries are recorded or released, or all of its leases
+// have ended, by themselves or because the process is taken over. Subscriptions of other
+// processes use none of a claim's slots. If the claiming process knows the others by its
+// last Store.Beat or Present, their deliveries do not count as due in Claims.NextDue.
 type ClaimParams struct {
 	Lease time.Duration
-	// Token fences what is claimed: it becomes the Claimed.Token of all of it. It must be
+	// Token fences the claimed deliveries: it becomes the Claimed.Token of each. It must be
 	// drawn at random for each claim. Attempt numbers are given out again, after a release
 	// or a failover that has lost commits; a token is not.
 	Token int64
-	// By is the process that claims: see Store.Beat. Zero is no process: nobody takes
-	// over what it claims, and no other one is kept away by it, but it is kept away by them.
-	// If its Beat is not zero and anything is claimed, the transaction stores it
-	// as Store.Beat does.
+	// By is the process that claims: see Store.Beat. Zero is no process: nobody takes over
+	// its claims, and its claims keep no process away from a subscription, but the claims
+	// of processes keep it away. If its Beat is not zero and anything is claimed, the
+	// transaction stores the beat as Store.Beat does.
 	By Presence
 	// Chance in [0,1) is passed on to the decisions about interrupted attempts.
 	Chance float64
 	Lanes  [sender.Lanes]LaneParams
-	// SubscriptionRoom says, by number, how many more deliveries those with
-	// attempts in flight may be given now; it can be zero or less. For the others
-	// LaneParams.PerSubscription holds.
+	// SubscriptionRoom says, by number, how many more deliveries the subscriptions with
+	// attempts in flight may be given now; it can be zero or less.
+	// LaneParams.PerSubscription holds for the other subscriptions.
 	SubscriptionRoom map[int64]int
-	// Bytes is how large the bodies of what is claimed may be in all, each event's
-	// counted once; 0: there is no bound. The first delivery is claimed however large its
-	// body is. Who gets nothing because of it keeps its place among those that are due.
+	// Bytes is how large the bodies of the claimed deliveries may be in all, with each
+	// event's body counted once; 0: there is no bound. The first delivery is claimed
+	// however large its body is. A delivery that this bound keeps back stays in its place
+	// among the deliveries that are due.
 	Bytes int64
 }
 
-// LaneParams bounds what is claimed in a lane.
+// LaneParams bounds the claim in a lane.
 type LaneParams struct {
 	Slots           int // deliveries in all
 	PerSubscriber   int
 	PerSubscription int
-	// SubscriberRoom says, by number, how many more deliveries of this lane the
-	// subscribers with attempts in flight may be given now; it can be zero or
-	// less. For the others PerSubscriber holds.
+	// SubscriberRoom says, by number, how many more deliveries of this lane the subscribers
+	// with attempts in flight may be given now; it can be zero or less. PerSubscriber holds
+	// for the other subscribers.
 	SubscriberRoom map[int64]int
 }
 
-// Claims is what a step has recorded and claimed.
+// Claims tells what a step has recorded and claimed.
 type Claims struct {
-	Now time.Time // the database's
+	Now time.Time // the database's time
 	// Recorded has one entry for each of the batch's results, in their order.
 	Recorded []Outcome
-	// Claimed has the deliveries of one subscription in the order in which they are to be
+	// Claimed has the deliveries of one subscription in the order in which they must be
 	// begun: see ClaimParams.
 	Claimed []Claimed
-	// Interrupted are the attempts that a claim found lost.
+	// Interrupted are the attempts that the claim found lost.
 	Interrupted []Recorded
-	// Notices were stored.
+	// Notices are the notices that were stored.
 	Notices []sender.Notice
-	// NextDue is when something is due next that was not claimed; zero if
-	// nothing is. It may be in the past, if bounds kept it from being claimed.
+	// NextDue is when the next delivery is due that was not claimed; zero if there is none.
+	// It may be in the past, if bounds kept that delivery from being claimed.
 	NextDue time.Time
 }
 
-// Outcome is what became of a result.
+// Outcome tells whether a result was recorded, and the decision about it.
 type Outcome struct {
-	Lost     bool // the lease was lost before: nothing was changed
+	Lost     bool // the lease was lost before, and nothing was changed
 	Decision Decision
 }
 
-// Recorded is a result, and what became of it.
+// Recorded is a result, and its outcome.
 type Recorded struct {
 	Outcome
 	Target *Target
@@ -122,7 +126,7 @@ type Recorded struct {
 	Result Result
 }
 
-// LogValue shows whose delivery it is, what came of the attempt, and what was decided.
+// LogValue shows the delivery's owner, the attempt's result, and the decision.
 func (r Recorded) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("event_id", r.Event.ID), slog.Int("attempt", r.Result.Number), slog.String("class", string(r.Result.Class)),
@@ -140,18 +144,19 @@ type Claimed struct {
 	Token  int64 // ClaimParams.Token of the claim
 	Number int   // of the attempt, from 1
 	Target *Target
-	// Event and Body are its event's. The deliveries of a claim share the body. It is nil,
-	// and so is the Event's ID empty, if the event could not be read after the claim was
-	// committed, or is not there: Payloads tells which.
+	// Event and Body belong to the delivery's event. The deliveries of a claim share the
+	// body. If the event could not be read after the claim was committed, or does not
+	// exist, the body is nil and the Event's ID is empty: Payloads tells which of the two
+	// is the case.
 	Event sender.EventInfo
 	Body  []byte
 	At    time.Time // the database's time of the claim
-	// Spared tells that the attempt before was forgiven, because its server closed an
-	// idle connection: this one must be made on a connection of its own.
+	// Spared tells that the attempt before was forgiven, because its server closed an idle
+	// connection. This attempt must be made on a connection of its own.
 	Spared bool
 }
 
-// LogValue shows whose delivery it is, and neither the body nor where it goes.
+// LogValue shows the delivery's owner, and neither the body nor the URL.
 func (c Claimed) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("event_id", c.Event.ID), slog.Int("attempt", c.Number)}
 	if c.Target != nil {
@@ -178,7 +183,7 @@ type Target struct {
 	Lane             sender.Lane
 }
 
-// LogValue shows whose it is, and not where it leads.
+// LogValue shows the target's owner, and not the URL.
 func (t Target) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("subscription_id", t.Subscription), slog.String("subscriber_id", t.Subscriber))
 }
@@ -196,8 +201,8 @@ type DeliveryKey struct {
 	Subscription int64
 }
 
-// Presence is what a process has said last to show that it lives.
+// Presence is a process's last sign that it lives.
 type Presence struct {
-	Process int64 // its number: random, and its own
+	Process int64 // its number, which is random and unique
 	Beat    int64 // rises each time, from 1
 }

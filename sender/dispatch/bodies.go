@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// bodies are those of the events whose deliveries a dispatcher holds: one for each event,
-// however many deliveries it has.
+// bodies are the bodies of the events whose deliveries a dispatcher holds: one for each
+// event, however many deliveries it has.
 type bodies struct {
 	bytes int64
 	by    map[int64]*heldBody // by the event's number
@@ -19,7 +19,7 @@ type heldBody struct {
 	uses int
 }
 
-// hold counts a delivery, and returns what those of its event share.
+// hold counts a delivery, and returns the body that the deliveries of its event share.
 func (b *bodies) hold(event int64, body []byte) *heldBody {
 	h := b.by[event]
 	if h == nil {
@@ -34,7 +34,7 @@ func (b *bodies) hold(event int64, body []byte) *heldBody {
 	return h
 }
 
-// release counts a delivery that is held no more.
+// release ends the count of a delivery.
 func (b *bodies) release(event int64, h *heldBody) {
 	if h.uses--; h.uses == 0 {
 		delete(b.by, event)
@@ -42,13 +42,14 @@ func (b *bodies) release(event int64, h *heldBody) {
 	}
 }
 
-// unread are claims whose events could not be read, of a call that began at asked.
+// unread are claims whose events could not be read. The call that claimed them began at
+// asked.
 type unread struct {
 	claims []Claimed
 	asked  time.Time
 }
 
-// withoutUnread puts the claims aside whose events are not there, and returns the others.
+// withoutUnread puts aside the claims whose events were not read, and returns the others.
 func (p *pump) withoutUnread(claimed []Claimed, asked time.Time) []Claimed {
 	if !slices.ContainsFunc(claimed, func(c Claimed) bool { return c.Body == nil }) {
 		return claimed
@@ -66,9 +67,9 @@ func (p *pump) withoutUnread(claimed []Claimed, asked time.Time) []Claimed {
 	return whole
 }
 
-// readUnread reads the events of the claims that were put aside, and begins their
-// attempts. After an error it is called again with the next step, and until it succeeds
-// nothing more is claimed; but it does not wait longer than the leases are of use.
+// readUnread reads the events of the claims that were put aside, and begins their attempts.
+// After an error the next step calls it again, and nothing more is claimed until it
+// succeeds. It gives up when the leases are of no more use.
 func (p *pump) readUnread(ctx context.Context) error {
 	u := p.unread
 	if len(u.claims) == 0 {
@@ -102,7 +103,7 @@ func (p *pump) readUnread(ctx context.Context) error {
 	return nil
 }
 
-// setAside puts a claim off whose event cannot be had, and tells of it.
+// setAside puts off a claim whose event cannot be read, and logs it.
 func (p *pump) setAside(ctx context.Context, c Claimed, asked time.Time, err error) {
 	if err == nil {
 		err = fmt.Errorf("sender: event number %d is not in the database", c.Key.Event)
@@ -115,7 +116,7 @@ func (p *pump) setAside(ctx context.Context, c Claimed, asked time.Time, err err
 	p.giveUnreadBack(c, c.At.Add(now.Sub(asked)+secretPause))
 }
 
-// giveUnreadBack has a claim given back that never had a slot.
+// giveUnreadBack gives back a claim that never had a slot.
 func (p *pump) giveUnreadBack(c Claimed, due time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

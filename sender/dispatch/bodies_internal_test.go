@@ -15,7 +15,7 @@ func bodied(event, subscription int64, lane sender.Lane, size int) *attempt {
 	return a
 }
 
-// A body counts while any of its event's deliveries is held, and once.
+// A body counts once, and as long as any delivery of its event is held.
 func TestSlotsCountBodies(t *testing.T) {
 	s := testSlots()
 	require.Zero(t, s.claim().Bytes, "there is no bound")

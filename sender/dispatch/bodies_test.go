@@ -21,11 +21,11 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// blindStore claims without events, as a store does whose connection breaks between the
-// commit of a claim and its events.
+// blindStore claims without events, like a store whose connection breaks between the commit
+// of a claim and the read of its events.
 type blindStore struct {
 	dispatch.Store
-	fail    atomic.Int64         // so many calls of Payloads fail
+	fail    atomic.Int64         // as many calls of Payloads fail
 	without func(id string) bool // the event is not there
 	ids     sync.Map             // events, by number
 	calls   atomic.Int64
@@ -99,7 +99,7 @@ func TestClaimsWithoutEventsAreGivenBack(t *testing.T) {
 	})
 }
 
-// A delivery whose event is not there is put off and told of; the others are made.
+// A delivery whose event does not exist is put off and logged. The others are made.
 func TestEventThatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -124,12 +124,12 @@ func TestEventThatIsNotThere(t *testing.T) {
 	})
 }
 
-// A dispatcher holds no more of bodies than it may, and one for all deliveries of an
-// event.
+// A dispatcher holds no more bytes of bodies than it may, and one body for all deliveries
+// of an event.
 func TestBodiesAreBounded(t *testing.T) {
 	const subscriptions, size = 20, 10 << 10
 	for name, c := range map[string]struct {
-		everyone bool // one event for all; otherwise one for each
+		everyone bool // one event for all subscriptions; otherwise one for each
 		flying   int  // attempts at a time
 	}{"an event for each": {false, 4}, "one for all": {true, subscriptions}} {
 		t.Run(name, func(t *testing.T) {

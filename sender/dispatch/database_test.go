@@ -21,8 +21,8 @@ var errAway = errors.New("the database is away")
 // brokenStore fails as told.
 type brokenStore struct {
 	dispatch.Store
-	failChecks  atomic.Int64 // so many checks fail
-	failRecords atomic.Int64 // so many batches with results fail
+	failChecks  atomic.Int64 // as many checks fail
+	failRecords atomic.Int64 // as many batches with results fail
 	after       bool         // they fail after the commit
 }
 
@@ -68,7 +68,7 @@ func TestDatabaseFailsWhileRecording(t *testing.T) {
 	}
 }
 
-// A dispatcher that starts while its database is away begins when it is there.
+// A dispatcher that starts while its database is away begins when the database is back.
 func TestDatabaseAwayAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

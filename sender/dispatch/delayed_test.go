@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// delayed listens and passes all on to an address, a time later in each direction, as a
-// long line does: also that a side has closed.
+// delayed listens and passes everything on to an address, with a delay in each direction,
+// as a long line does. It passes on the close of a side too.
 func delayed(t *testing.T, listen, to string, by time.Duration) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", listen)
@@ -62,7 +62,7 @@ func delayed(t *testing.T, listen, to string, by time.Duration) (address string)
 	return l.Addr().String()
 }
 
-// carry passes on what comes from one side, and its end.
+// carry passes on the bytes from one side, and their end.
 func carry(to, from net.Conn, by time.Duration) {
 	type parcel struct {
 		due  time.Time
@@ -88,7 +88,7 @@ func carry(to, from net.Conn, by time.Duration) {
 		if p.data == nil {
 			_ = to.(*net.TCPConn).CloseWrite()
 		} else if _, err := to.Write(p.data); err != nil {
-			_ = from.Close() // nobody is there any more
+			_ = from.Close() // the other side has closed
 		}
 	}
 }

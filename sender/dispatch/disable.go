@@ -8,11 +8,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A subscription is neither warned of nor disabled before it has failed this often.
+// A subscription is not disabled before it has failed this often, and no warning of it is
+// given before.
 const disableStreak = 5
 
-// Shares of Policy.DisableAfter, in percent, at which an owner is warned. The
-// highest comes first: of those passed at once, it alone is given.
+// Shares of Policy.DisableAfter, in percent, at which an owner is warned. The highest comes
+// first, because only the highest is given when several are passed at once.
 var warnAt = [...]int{90, 75, 50}
 
 // warn adds to the decision on a failure that its subscription is disabled, or
@@ -22,7 +23,7 @@ func (p Policy) warn(d *Decision, r Result, now time.Time) {
 	if after < 0 || h.Streak < disableStreak {
 		return
 	}
-	failing, chance := now.Sub(h.FailingSince), after/10 // chance is what its owner has after the last warning
+	failing, chance := now.Sub(h.FailingSince), after/10 // chance is how long its owner has after the last warning
 	reason := fmt.Sprintf("it has been failing for %v: %d attempts without a success, the last one: %s",
 		failing.Truncate(time.Second), h.Streak, failure(r))
 	percent := passed(failing, after)
@@ -35,14 +36,14 @@ func (p Policy) warn(d *Decision, r Result, now time.Time) {
 		}
 		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeFailing, Percent: percent, Detail: reason + ". " + ends})
 	case failing >= after && now.Sub(h.WarnedAt) >= chance:
-		// A store drops both if the subscription is not active any more.
+		// A store drops both Disable and the notice if the subscription is not active any
+		// more.
 		d.Disable = reason
 		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDisabled, Detail: reason})
 	}
 }
 
-// passed is the highest share of the time, in percent, at which an owner is warned and
-// that has passed; 0: none has.
+// passed is the highest of the shares in warnAt that has passed, in percent; 0: none has.
 func passed(failing, after time.Duration) int {
 	for _, percent := range warnAt {
 		if float64(failing) >= float64(after)*float64(percent)/100 {

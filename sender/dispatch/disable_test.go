@@ -23,7 +23,7 @@ var (
 func TestPolicyWarnsAndDisables(t *testing.T) {
 	failing := func(streak, warned int, last time.Duration) sender.Health {
 		hl := sender.Health{Lane: sender.LaneProbation, Streak: streak, FailingSince: t0, LastFailure: t0.Add(last), Warned: warned}
-		if warned > 0 { // as soon as it could be
+		if warned > 0 { // as soon as it can be disabled
 			hl.WarnedAt = t0.Add(120 * h * time.Duration(warned) / 100)
 		}
 		return hl
@@ -206,7 +206,7 @@ func TestPolicyOwnNetwork(t *testing.T) {
 	lost.OwnNetwork = true
 	require.Equal(t, t0, p.Decide(dispatch.Live{First: t0, Tries: 1}, before, lost, t0).Due, "an attempt that was lost is made again at once")
 
-	// What has stood is not counted to the age afterwards.
+	// The time for which the schedule stood still is not counted to the age afterwards.
 	stood := dispatch.Live{First: t0.Add(-80 * h), Tries: 11, Stood: 10 * h}
 	d := p.Decide(stood, sender.Health{}, failed, t0)
 	require.Equal(t, sender.StatusAwaitingRetry, d.Status)

@@ -20,7 +20,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// At 200 events a second steps 10 ms apart cost the database and the process 5 % more, and
+// At 200 events a second, steps 10 ms apart cost the database and the process 5 % more, and
 // begin an attempt 1 ms sooner.
 const defaultMaxDelay = 12 * time.Millisecond
 
@@ -37,43 +37,43 @@ type Config struct {
 	Timeout time.Duration
 
 	// Slots is how many attempts may be on the wire at a time. The default is
-	// 256. An eighth of them is for new subscriptions and another for slow and
+	// 256. An eighth of them is for new subscriptions, and another eighth is for slow and
 	// failing ones.
 	Slots int
 
-	// PerSubscription is how many of them one subscription can earn by answering
-	// fast. The default is 32. First attempts about one object take turns (see Order, in
-	// the package's comment), so that it uses as many as there are objects with something
-	// due.
+	// PerSubscription is how many slots one subscription can earn by answering fast. The
+	// default is 32. First attempts about one object take turns (see Order, in the
+	// package's comment), so a subscription uses only as many slots as there are objects
+	// with something due.
 	PerSubscription int
 
-	// BodyBytes is how much memory the bodies of events may take that wait for their
-	// attempt or are on the wire, in bytes. The deliveries of an event share its body.
-	// More than that is left in the database until there is room; to a body that is
-	// larger than what is left it is exceeded by that one. The default is 64 MiB.
+	// BodyBytes bounds the memory, in bytes, for the bodies of events whose deliveries wait
+	// for their attempt or are on the wire. The deliveries of an event share its body.
+	// Deliveries beyond the bound stay in the database until there is room. One body that
+	// is larger than the room left may exceed the bound. The default is 64 MiB.
 	BodyBytes int64
 
 	// Lease is how long a claim holds at most. The default is 60 s; it must be at least
-	// three times the timeout. What a process held that is gone is taken over sooner: see
-	// the package's comment.
+	// three times the timeout. The claims of a process that is gone are taken over sooner:
+	// see the package's comment.
 	Lease time.Duration
 
 	// DrainTimeout is how long Run waits, once its context has ended, for the
 	// attempts in flight. The default is Timeout + 5 s.
 	DrainTimeout time.Duration
 
-	// MaxIdle is how long the dispatcher rests at most before it looks for work
-	// again, if nothing wakes it. An event that nobody hints at waits for that: one that
-	// was published in a caller's transaction without Publisher.Wake, or on SQLite by
-	// another process. The default is 200 ms.
+	// MaxIdle is how long the dispatcher rests at most before it looks for work again, if
+	// nothing wakes it. An event without a hint waits for that look: an event that was
+	// published in a caller's transaction without Publisher.Wake, or on SQLite by another
+	// process. The default is 200 ms.
 	MaxIdle time.Duration
 
-	// MaxDelay is how far apart the dispatcher's steps are that new events cause, and
-	// so how long an event waits for one at most, beside what the step itself takes. After
-	// a rest it is made at once. Each step costs the database about the same however many
-	// events are in it, so a service that has time saves CPU: at 50 events a second 100 ms
-	// cost little more than half of the default, the producer's transactions included. A
-	// backlog does not wait. The default is 12 ms; it is at most MaxIdle.
+	// MaxDelay is the distance between the steps that new events cause. So an event waits
+	// at most this long for a step, beside the time of the step itself. After a rest the
+	// step is made at once. Each step costs the database about the same, however many
+	// events are in it, so a longer delay saves CPU: at 50 events a second, 100 ms cost
+	// little more than half of the default, the producer's transactions included. A backlog
+	// does not wait. The default is 12 ms; MaxDelay is at most MaxIdle.
 	MaxDelay time.Duration
 
 	// Schemes sign every delivery. The default is signing.DefaultSchemes.
@@ -82,78 +82,77 @@ type Config struct {
 	// Network says which addresses may be called.
 	Network sender.Network
 
-	// Proxies are the HTTP proxies that subscriptions can name in Settings.Proxy.
-	// Their URLs are http or https, and may hold credentials. They are used by
-	// CONNECT alone, for an address that was resolved and checked here; their own
-	// addresses are not checked.
+	// Proxies are the HTTP proxies that subscriptions can name in Settings.Proxy. Their
+	// URLs are http or https, and may hold credentials. The dispatcher uses them only by
+	// CONNECT, for an address that was resolved and checked here. The addresses of the
+	// proxies themselves are not checked.
 	//
 	// A proxy that cannot be reached, hangs, refuses (any status but 2xx and the 5xx that
-	// tell of the target) or wants other credentials is yours to mend: nothing of it is
-	// charged to an endpoint. The delivery's schedule stands still, for at most twice
-	// its horizon. Hooks.ProxyDown, the log and a NoticeProxy tell of a proxy that keeps
+	// tell of the target) or wants other credentials is yours to mend: its failures are not
+	// charged to an endpoint. The delivery's schedule stands still, for at most twice its
+	// horizon. Hooks.ProxyDown, the log and a NoticeProxy tell of a proxy that keeps
 	// failing; then only a few attempts at a time go through it, and the others are put
-	// off. One that says nothing for half of an attempt's time is asked whether it is
-	// alive (OPTIONS *, with Max-Forwards: 0): if it answers, whatever it answers, it is the
-	// endpoint that has not.
+	// off. A proxy that says nothing for half of an attempt's time is asked whether it is
+	// alive (OPTIONS *, with Max-Forwards: 0). If it gives any answer, the endpoint is the
+	// one that has not answered.
 	Proxies map[string]*url.URL
 
-	// UnguardedTransport makes the POSTs instead of the dispatcher's own
-	// transport. Nothing then keeps callback URLs from leading into your own
-	// network, follows no redirects, and sends each request once, but what you
-	// give. It must honour the request's context. Deliveries of subscriptions
-	// with a proxy or a client certificate are not sent with it.
+	// UnguardedTransport makes the POSTs instead of the dispatcher's own transport. Then
+	// only your transport can keep callback URLs from leading into your own network, follow
+	// no redirects, and send each request once. It must honour the request's context.
+	// Deliveries of subscriptions with a proxy or a client certificate are not sent with
+	// it.
 	UnguardedTransport http.RoundTripper
 
 	// UserAgent is the header's value. The default is "surehook".
 	UserAgent string
 
-	// Notifier is given every notice that nobody has acknowledged, until it accepts
-	// it. Without one notices are only logged, listed (History.Notices) and published
+	// Notifier is given every notice that nobody has acknowledged, until it accepts it.
+	// Without a Notifier, notices are only logged, listed (History.Notices) and published
 	// as events.
 	Notifier Notifier
 
-	// Retention says how long what is kept. Run removes what is past its time in the
-	// background; RunOnce does not: see Prune. Give the Registry the same.
+	// Retention says how long each kind of record is kept. Run removes records past their
+	// time in the background; RunOnce does not: see Prune. Give the Registry the same
+	// Retention.
 	Retention sender.Retention
 
 	// Hooks are called at the dispatcher's steps.
 	Hooks Hooks
 
-	// Logger gets what an operator should know. The default is slog.Default().
+	// Logger gets the messages for operators. The default is slog.Default().
 	Logger *slog.Logger
 
 	// Chance returns numbers in [0,1) for the jitter. The default is
 	// rand.Float64.
 	Chance func() float64
 
-	// Fence returns numbers above zero that nobody has been given before, in any
-	// process: each claim is made under one of them. The default draws 63 random
-	// bits of the operating system's. It is for simulations, which draw them from
-	// their seed: where a number comes twice, a result that comes too late can be
-	// taken for another one.
+	// Fence returns numbers above zero that it has given to nobody before, in any process:
+	// each claim is made under one of them. The default draws 63 random bits from the
+	// operating system. Fence is for simulations, which draw the numbers from their seed.
+	// If a number comes twice, a late result can be taken for the result of another claim.
 	Fence func() int64
 }
 
-// Dispatcher makes the deliveries of committed events, attempts them and records
-// what came of it. Any number of them, in any number of processes, share the
-// work of a store. A Dispatcher does nothing until Run or RunOnce is called.
+// Dispatcher makes the deliveries of committed events, attempts them and records their
+// results. Any number of Dispatchers, in any number of processes, share the work of a
+// store. A Dispatcher does nothing until Run or RunOnce is called.
 type Dispatcher struct {
 	store   Store
 	cfg     Config
-	now     func() time.Time // how long things take, and have to wait
+	now     func() time.Time // the clock for durations and pauses
 	post    *post.Poster
 	secrets *keyrings
 	unsent  unsentLog
 	running atomic.Bool
 
-	// These outlast a run, and are guarded by the one that is under way.
+	// These fields outlast a run. The run that is under way guards them.
 	network         networkWatch
 	networkNotified time.Time               // when the operator was notified last
 	proxies         map[string]proxyNoticed // by name
 }
 
-// New returns a Dispatcher on a store, which opens the secrets that
-// were sealed with keys.
+// New returns a Dispatcher on a store. It opens the secrets that were sealed with keys.
 func New(store Store, keys *sender.Keys, cfg *Config) (*Dispatcher, error) {
 	return newDispatcher(store, keys, cfg, time.Now)
 }
@@ -260,15 +259,14 @@ func (c Config) problems() []error {
 	return append(errs, post.CheckProxies("dispatch: Config", c.Proxies)...)
 }
 
-// Run dispatches until ctx ends, then drains: it claims nothing more, gives back
-// what was claimed and not begun, waits for the attempts in flight for up to
-// DrainTimeout, records them, and returns nil, or ErrDrainTimeout if some were
-// given up; their deliveries become due again when a dispatcher finds that the
-// process is gone, or when their leases end. It returns an error at once if the
-// database is not fit (ErrUnfit), secrets are sealed with a key that it was not given
-// (ErrSealed), or the dispatcher is running already (ErrRunning). All other errors of
-// the database, one that is away when Run is called included, are logged and tried
-// again: no result is lost by them.
+// Run dispatches until ctx ends, and then drains: it claims nothing more, gives back the
+// deliveries that were claimed and not begun, waits for the attempts in flight for up to
+// DrainTimeout, and records them. It returns nil, or ErrDrainTimeout if it gave up some
+// attempts. Their deliveries become due again when a dispatcher finds that the process is
+// gone, or when their leases end. It returns an error at once if the database is not fit
+// (ErrUnfit), secrets are sealed with a key that it was not given (ErrSealed), or the
+// dispatcher is running already (ErrRunning). Run logs all other errors of the database and
+// tries again, also if the database is away when Run is called. No result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -301,13 +299,12 @@ type Stats struct {
 	DeadLettered int
 }
 
-// RunOnce does the work that is due now, and returns when it is done: it expands
-// what has been committed, attempts what is due, records the results, and goes
-// on until nothing more is due. Replays are worked through as far as their rates
-// allow now. It is for schedulers, and for tests that drive
-// the dispatcher step by step. When ctx ends it drains like Run, and returns
-// ctx's error. It does not begin for the same reasons as Run, nor while the
-// database is away: that error is returned.
+// RunOnce does the work that is due now, and returns when it is done: it expands committed
+// events, attempts the deliveries that are due, records the results, and goes on until
+// nothing more is due. It works through replays as far as their rates allow now. It is for
+// schedulers, and for tests that drive the dispatcher step by step. When ctx ends, it
+// drains like Run, and returns ctx's error. It does not begin for the reasons for which Run
+// does not begin, nor while the database is away: then it returns the error.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	if !d.running.CompareAndSwap(false, true) {
 		return Stats{}, ErrRunning
@@ -332,7 +329,7 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	return p.stats, err
 }
 
-// open opens a store that is opened.
+// open opens a store that is an Opener.
 func open(store Store) (done func()) {
 	if o, ok := store.(Opener); ok {
 		return o.Open()
@@ -340,8 +337,8 @@ func open(store Store) (done func()) {
 	return func() {}
 }
 
-// ready returns an error unless everything that it takes to deliver is there.
-// Nothing has been claimed yet.
+// ready returns an error if the dispatcher cannot deliver. It is called before the first
+// claim.
 func (d *Dispatcher) ready(ctx context.Context) error {
 	if err := d.store.Check(ctx); err != nil {
 		return err
@@ -377,8 +374,8 @@ func (d *Dispatcher) guarded(ctx context.Context, name string, hook func()) {
 	hook()
 }
 
-// panicText leaves a panic's value out unless the runtime made it: what a program
-// panics with may well contain an event.
+// panicText leaves out a panic's value unless the runtime made it, because a program's own
+// panic value may well contain an event.
 func panicText(v any) string {
 	if err, ok := v.(runtime.Error); ok {
 		return err.Error()

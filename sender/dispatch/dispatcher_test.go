@@ -65,8 +65,7 @@ func TestDeliverOverTheWire(t *testing.T) {
 	require.Positive(t, d.Attempts[0].Duration)
 }
 
-// Whatever an endpoint does, the attempt is recorded with its class, and there
-// was one POST.
+// An attempt is recorded with its class, and there is one POST, whatever the endpoint does.
 func TestAttemptClasses(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	for _, c := range []struct {
@@ -187,8 +186,8 @@ func TestAttemptBlocked(t *testing.T) {
 	require.Empty(t, ep.Requests())
 }
 
-// A server that closes kept-alive connections just as they are used again is
-// where net/http would send a request a second time.
+// net/http would send a request a second time to a server that closes kept-alive
+// connections just as they are used again.
 func TestOnePostPerRecordedAttempt(t *testing.T) {
 	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t, sendertest.Status(200), sendertest.CloseWithoutAnswer(), sendertest.Status(200), sendertest.Reset(), sendertest.Status(200))
@@ -209,7 +208,7 @@ func TestOnePostPerRecordedAttempt(t *testing.T) {
 	require.Len(t, ep.Requests(), attempts)
 }
 
-// From the first attempt to the dead letter, by the reference schedule.
+// A delivery goes from the first attempt to the dead letter by the reference schedule.
 func TestScheduleInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -245,7 +244,8 @@ func TestScheduleInVirtualTime(t *testing.T) {
 			require.False(t, a.StartedAt.Before(d.Attempts[i].NextAttemptAt), "no attempt before it is due")
 		}
 
-		// Sent again on demand, with numbers that go on and a schedule that begins anew.
+		// It is sent again on demand: its attempt numbers go on, and its schedule begins
+		// anew.
 		require.NoError(t, b.History.Redeliver(t.Context(), d.ID))
 		time.Sleep(time.Second)
 		require.Len(t, endpoint.Requests(), 12)
@@ -255,7 +255,7 @@ func TestScheduleInVirtualTime(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 
-		// A delivered one, once.
+		// A delivered delivery is sent again once.
 		endpoint.Set(sendertest.Status(500))
 		require.NoError(t, b.History.Redeliver(t.Context(), d.ID))
 		time.Sleep(100 * time.Hour)
@@ -283,7 +283,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// A drain lets attempts in flight end and records them, gives back what was not
+// A drain lets attempts in flight end and records them, gives back deliveries that were not
 // begun, and claims nothing more.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// For a proven subscription more is claimed than is on the wire.
+// For a proven subscription the dispatcher claims more deliveries than it puts on the wire.
 func TestDrainGivesBackWhatIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -350,7 +350,7 @@ func TestDrainTimeout(t *testing.T) {
 		require.ErrorIs(t, stop(), dispatch.ErrDrainTimeout)
 		require.Equal(t, time.Second, time.Since(began))
 
-		// The next process finds it when the lease has ended.
+		// The next process finds the delivery when the lease has ended.
 		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}))
 		time.Sleep(2 * time.Minute)
 		d := b.Delivery()
@@ -360,7 +360,7 @@ func TestDrainTimeout(t *testing.T) {
 	})
 }
 
-// A start hook that returns no context leaves the attempt the one that it has.
+// If a start hook returns no context, the attempt keeps its own.
 func TestHookThatReturnsNoContext(t *testing.T) {
 	b := bedtest.New(t)
 	b.Subscribe("sub_a", "http://endpoint/")

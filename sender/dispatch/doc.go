@@ -1,52 +1,56 @@
-// Package dispatch makes the deliveries of committed events, attempts them, and records what
-// came of each attempt. A [Dispatcher] does it until it is told to stop; any number of
-// processes may run one on the same database.
+// Package dispatch makes the deliveries of committed events, attempts them, and records the
+// result of each attempt. A [Dispatcher] does this work until it is told to stop. Any
+// number of processes may run one on the same database.
 //
 //	d, err := dispatch.New(store, keys, &dispatch.Config{Network: network})
 //	err = d.Run(ctx) // delivers until ctx ends, then drains
 //
 // A step is one transaction of a dispatcher: it expands events into deliveries, records
-// results, and claims what is due. What is claimed waits for a slot, goes on the wire, and
-// its result waits for the next step. A [Policy] says when a failed attempt is made again,
-// when a delivery is given up, and when a subscription is disabled. [Hooks] and a [Notifier]
-// tell the application.
+// results, and claims deliveries that are due. A claimed delivery waits for a slot and goes
+// on the wire; then its result waits for the next step. A [Policy] says when a failed
+// attempt is made again, when a delivery is given up, and when a subscription is disabled.
+// [Hooks] and a [Notifier] tell the application.
 //
 // # When a process is gone
 //
 // A process that holds claims says once a second that it lives. The Dispatchers of the
-// others look, each by its own clock, and need not agree: one that has said nothing for
-// five seconds, over five looks, is gone, and what it held is attempted again. So it is
-// within ten seconds of a kill, a crash or a lost connection, and in a deployment with one
-// process as soon as that long after its start. A process that cannot say that it lives
-// begins nothing after three seconds; one that was stopped, and goes on, has lost what it
-// held, and works on with what is new. It takes longer while nobody looks, for want of
-// another process or of the database, and where Config.MaxIdle is more than a
-// second. A lease ends by itself after Config.Lease.
+// other processes look, each by its own clock, and need not agree. A process that has said
+// nothing for five seconds, over five looks, is gone, and the deliveries that it held are
+// attempted again. This happens within ten seconds of a kill, a crash or a lost connection.
+// In a deployment with one process it happens within ten seconds of that process's next
+// start. A process that cannot say that it lives begins nothing after three seconds. A
+// process that was stopped, and goes on, has lost the deliveries that it held, and works on
+// with new ones. A takeover takes longer while nobody looks, for want of another process or
+// of the database, and where Config.MaxIdle is more than a second. A lease ends by itself
+// after Config.Lease.
 //
 // # Order
 //
-// Versions of one object are begun in their order while the endpoint takes them: no first
-// attempt is made for a subscription while one of an earlier event about the same object is
-// under way for it. So a receiver sees an order of created, paid and
-// shipped in that order on ordinary days, and seldom drops a version as stale. Other
-// objects, and other subscriptions, wait for nobody.
+// Versions of one object are begun in their order while the endpoint takes them: a first
+// attempt is not made while the first attempt of an earlier event about the same object is
+// under way for the same subscription. So on ordinary days a receiver sees that an order
+// was created, paid and shipped in this sequence, and seldom drops a version as stale.
+// Other objects, and other subscriptions, wait for nobody.
 //
-// It holds however many processes dispatch on one database: what one of them has claimed of
-// a subscription and not yet recorded keeps the others from it. They share out the
-// subscriptions among themselves, by who comes first, and each passes on what it has no
-// room for. So a single subscription is not faster with more processes. It waits with a
-// process that is gone until that is taken over, and with one that ends until what is on
-// the wire to that subscription has ended.
+// This order holds however many processes dispatch on one database: while a process has
+// deliveries of a subscription that are claimed and not yet recorded, the other processes
+// claim nothing of it. The first process to claim from a subscription has it, and each
+// process leaves to the others the subscriptions for which it has no room. So a single
+// subscription is not faster with more processes. If its process is gone, it waits until
+// that process is taken over. If its process is ending, it waits until the attempts on the
+// wire to it have ended.
 //
-// An attempt that failed holds nobody back: it waits for its retry, and later versions pass
-// it. Retries, what is redelivered or replayed after an attempt, and an attempt whose
-// process was lost keep no order. There the receiver's version check decides, as it always
-// does.
+// A failed attempt holds nobody back: it waits for its retry, and later versions pass it.
+// Retries, deliveries that are redelivered or replayed after an attempt, and attempts whose
+// process was lost keep no order. For these the receiver's version check decides, as it
+// always does.
 //
 // The price is that one object at one endpoint is served one delivery at a time, however
-// many places the subscription has: at most 1/latency in a second, 20 at an endpoint that
-// takes 50 ms. If you need more, give independent events objects of their own.
+// many places the subscription has. These are at most 1/latency deliveries in a second: 20
+// at an endpoint that takes 50 ms. If you need more, give independent events objects of
+// their own.
 //
-// An event that very many subscriptions get holds up only those about its own object: it is
-// expanded in parts, beside all others, and a subscription may get it after later ones.
+// An event that very many subscriptions get holds up only the events about its own object.
+// It is expanded in parts, beside all other events, and a subscription may get it after
+// later events.
 package dispatch

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// doubtBatch bounds how much is given back at a time of what was claimed by steps whose
-// answers were lost.
+// doubtBatch bounds how many deliveries are given back at a time that were claimed by steps
+// whose answers were lost.
 const doubtBatch = 256
 
-// doubt is the token of a claim that may have been committed, or may still be: the step
-// has failed. Nothing is begun of it, so what it has leased is given back as soon as it
-// is found.
+// doubt is the token of a claim whose step has failed: it may have been committed, or may
+// still be. The process begins no attempt of it, so it gives the claim's leases back as
+// soon as it finds them.
 type doubt struct {
 	token int64
-	until time.Time // then its leases have ended by themselves
+	until time.Time // its leases have ended by then
 }
 
-// doubt notes such a claim. Under mu.
+// doubt notes the claim of a failed step. Under mu.
 func (x *presence) doubt(token int64) {
 	x.doubts = append(x.doubts, doubt{token, x.p.d.now().Add(x.p.d.cfg.Lease)})
 }
 
-// doubtful are the tokens to look for.
+// doubtful returns the tokens to look for.
 func (x *presence) doubtful() (tokens []int64) {
 	now := x.p.d.now()
 	x.mu.Lock()
@@ -36,9 +36,9 @@ func (x *presence) doubtful() (tokens []int64) {
 	return tokens
 }
 
-// resolve has the pump give back what such claims have leased, and reports whether there
-// is something. What was found once is looked for again: the commit of a connection that
-// was lost can come late.
+// resolve makes the pump give back the leases of doubtful claims, and reports whether there
+// are any. It looks for the same tokens again, because the commit of a lost connection can
+// come late.
 func (x *presence) resolve(ctx context.Context) (found bool) {
 	tokens := x.doubtful()
 	if len(tokens) == 0 {
@@ -53,8 +53,8 @@ func (x *presence) resolve(ctx context.Context) (found bool) {
 	return err == nil && x.p.giveBackLater(leases)
 }
 
-// giveBackLater has the next step give back what was found, unless one is to give back
-// already.
+// giveBackLater makes the next step give back these leases, unless the step has others to
+// give back already.
 func (p *pump) giveBackLater(leases []Release) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

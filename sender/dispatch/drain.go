@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// drain ends a run: nothing more is claimed or begun, attempts in flight end or
-// are given up, and what they brought is recorded. ctx may have ended.
+// drain ends a run: it claims and begins nothing more, waits for the attempts in flight to
+// end or gives them up, and records their results. ctx may have ended.
 func (p *pump) drain(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	defer p.giveUp()
@@ -39,7 +39,8 @@ func (p *pump) drain(ctx context.Context) error {
 	return err
 }
 
-// lastSweep has the store write what it has counted. It reports whether that was done.
+// lastSweep makes the store write the figures that it has counted, and reports whether it
+// could.
 func (p *pump) lastSweep(ctx context.Context) bool {
 	ctx, cancel := p.present.within(ctx)
 	defer cancel()
@@ -50,7 +51,7 @@ func (p *pump) lastSweep(ctx context.Context) bool {
 	return err == nil
 }
 
-// stop has nothing more begun, and gives back what was not.
+// stop begins nothing more, and gives back the deliveries whose attempts did not begin.
 func (p *pump) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +65,8 @@ func (p *pump) stop() {
 	p.present.aside.Store(false)
 }
 
-// settle records and gives back what there is, and reports whether it could. What the
-// database does not take in time comes back when its lease ends.
+// settle records all results and gives back all claims, and reports whether it could. A
+// delivery that the database does not take in time is due again when its lease ends.
 func (p *pump) settle(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.d.cfg.Timeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// newService has a customer who wants all events. Her endpoint, which stands in for the
-// network, plays steps, the last one again and again; without one it answers 200.
+// newService has a customer who wants all events. Her endpoint stands in for the network.
+// It plays steps, and repeats the last step. Without steps it answers 200.
 func newService(ctx context.Context, store *memory.Store, cfg dispatch.Config, steps ...sendertest.Step) *surehook.Sender[*memory.Tx] {
 	cfg.UnguardedTransport = sendertest.NewRoundTripper(steps...)
 	key := sender.SealingKey{ID: "2026-11", Key: []byte("0123456789abcdef0123456789abcdef")}
@@ -33,8 +33,8 @@ func check(err error) {
 	}
 }
 
-// Run delivers until its context ends, and records what is under way. Hooks tell what
-// became of each attempt.
+// Run delivers until its context ends, and records the attempts under way. Hooks tell the
+// outcome of each attempt.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background()) // a service: signal.NotifyContext
 	store, err := memory.New(nil)
@@ -75,7 +75,7 @@ func ExampleDispatcher_RunOnce() {
 	// attempted 1 delivered 1
 }
 
-// Whoever runs the dispatcher by a scheduler prunes by it too.
+// A service that runs the dispatcher by a scheduler must prune by it too.
 func ExampleDispatcher_Prune() {
 	ctx := context.Background()
 	now := time.Now()
@@ -87,7 +87,7 @@ func ExampleDispatcher_Prune() {
 	_, err = hooks.Dispatcher.RunOnce(ctx)
 	check(err)
 
-	now = now.Add(31 * 24 * time.Hour) // more than Retention keeps
+	now = now.Add(31 * 24 * time.Hour) // longer than Retention keeps records
 	pruned, err := hooks.Dispatcher.Prune(ctx)
 	check(err)
 	fmt.Println(pruned.Deliveries, "delivery and", pruned.Events, "event")

@@ -19,15 +19,15 @@ func (d *Dispatcher) KeepTransports(most int) { d.post.Keep(most) }
 // kept beside the plain one.
 func (d *Dispatcher) CloseIdle() int { return d.post.CloseIdle() }
 
-// Dial makes the dispatcher resolve names with resolver, unless it is nil, and tell
-// watch of each address that the guard has let through, before it is called. What
-// watch returns is the end of that.
+// Dial makes the dispatcher resolve names with resolver, unless it is nil, and tell watch
+// of each address that the guard has let through, before it is called. An error of watch
+// ends the dial.
 func (d *Dispatcher) Dial(resolver *net.Resolver, watch func(address string) error) {
 	d.post.Watch(resolver, watch)
 }
 
-// Connect makes the dispatcher connect to the proxy of a name by dial, or to the
-// endpoints that need none if the name is empty.
+// Connect makes the dispatcher connect to the proxy of a name by dial, or to endpoints
+// without a proxy if the name is empty.
 func (d *Dispatcher) Connect(proxy string, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	d.post.Connect(proxy, dial)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// failingStore fails when it is to record results: the next few times, without having
-// done anything.
+// failingStore fails the next few times when it must record results, without having changed
+// anything.
 type failingStore struct {
 	dispatch.Store
-	failures atomic.Int64 // how many times still
+	failures atomic.Int64 // how many more times it fails
 	failed   atomic.Int64
 }
 
@@ -33,9 +33,9 @@ func (s *failingStore) Step(ctx context.Context, p dispatch.ExpandParams, b disp
 	return s.Store.Step(ctx, p, b)
 }
 
-// A result that could not be recorded is kept, and recorded once the database is back:
-// nothing is posted a second time, which would follow from the end of the lease. That
-// holds for one failure and for an outage, while the dispatcher runs and while it stops.
+// A result that could not be recorded is kept, and recorded once the database is back.
+// Nothing is posted a second time, as it would be if the lease ended. This holds for one
+// failure and for an outage, while the dispatcher runs and while it stops.
 func TestResultsOutlastFailuresOfTheDatabase(t *testing.T) {
 	for _, failures := range []int64{1, 6} {
 		for _, stopping := range []bool{false, true} {

@@ -16,8 +16,8 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// failingRelease fails when it is first to give claims back: before it has done it, or
-// after.
+// failingRelease fails at the first call that gives claims back, either before it has given
+// them back or after.
 type failingRelease struct {
 	dispatch.Store
 	after bool
@@ -36,8 +36,8 @@ func (s *failingRelease) Release(ctx context.Context, rs []dispatch.Release) err
 	return errAway
 }
 
-// What a dispatcher that stops has not begun is given back, although the database failed
-// at first, and whether it had done it or not.
+// A dispatcher that stops gives back the deliveries that it has not begun, although the
+// database failed at first, and whether the failed call had taken effect or not.
 func TestWhatIsGivenBackOutlastsFailuresOfTheDatabase(t *testing.T) {
 	for name, after := range map[string]bool{"before its effect": false, "after its effect": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWhatIsGivenBackOutlastsFailuresOfTheDatabase(t *testing.T) {
 				b.Subscribe("sub_a", "http://endpoint/")
 				store := &failingRelease{Store: b.Store, after: after}
 				stop := b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Slots: 4}))
-				b.Publish("sub_a") // then it is proven, and more is claimed than is begun
+				b.Publish("sub_a") // then it is proven, and more deliveries are claimed than begun
 				time.Sleep(time.Second)
 				const events = 20
 				for range events {

@@ -15,13 +15,14 @@ const (
 	failingSilence = 24 * time.Hour
 )
 
-// health is what an attempt makes of what is remembered of its subscription.
+// health returns a subscription's health after an attempt.
 func (p Policy) health(h sender.Health, r Result, now time.Time) sender.Health {
 	fast := r.Duration <= p.fastAnswer()
 	switch r.Class {
 	case sender.ClassNone:
 		h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, time.Time{}, 0, time.Time{}
-		// To the minute, so that a healthy subscription's row is hardly written.
+		// LastSuccess is kept to the minute, so that a healthy subscription's row is hardly
+		// written.
 		if now.Sub(h.LastSuccess) >= time.Minute {
 			h.LastSuccess = now
 		}
@@ -29,7 +30,7 @@ func (p Policy) health(h sender.Health, r Result, now time.Time) sender.Health {
 		if fast {
 			h.Lane = sender.LaneProven
 		}
-	case sender.ClassInterrupted: // says nothing of the endpoint
+	case sender.ClassInterrupted: // it says nothing of the endpoint
 	default:
 		if h.Streak == 0 || now.Sub(h.LastFailure) > failingSilence {
 			h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, now, 0, time.Time{}

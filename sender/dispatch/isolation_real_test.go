@@ -17,9 +17,9 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// The same over real sockets: a healthy subscription's events arrive while three
-// hundred connections hang. The bound is the attempts' own: were the healthy ones
-// to wait for the hanging, it would be for their timeout.
+// The same holds over real sockets: a healthy subscription's events arrive while three
+// hundred connections hang. The bound is the attempts' timeout: if healthy attempts waited
+// for hanging ones, they would wait that long.
 func TestHangingEndpointsOverTheWire(t *testing.T) {
 	const hanging, events, timeout = 300, 50, 10 * time.Second
 	b := bedtest.New(t)
@@ -46,7 +46,7 @@ func TestHangingEndpointsOverTheWire(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("median %v, slowest %v", took[len(took)/2], took[len(took)-1])
 	require.Less(t, took[len(took)-1], timeout/2)
-	hang.Close() // or the drain would wait for its answers
+	hang.Close() // otherwise the drain would wait for its answers
 }
 
 // Beside endpoints of every bad kind over real sockets, all of a healthy
@@ -59,7 +59,7 @@ func TestBadEndpointsOverTheWire(t *testing.T) {
 	var up atomic.Bool
 	flapping := sendertest.NewEndpoint(t, sendertest.Func(func(w http.ResponseWriter, r *http.Request) {
 		if !up.Swap(!up.Load()) {
-			<-r.Context().Done() // by turns it answers and hangs
+			<-r.Context().Done() // it answers and hangs by turns
 		}
 	}))
 	hanging, crawling := sendertest.NewEndpoint(t, sendertest.Hang()), sendertest.NewEndpoint(t, sendertest.Drip(time.Second, 1000))
@@ -72,7 +72,7 @@ func TestBadEndpointsOverTheWire(t *testing.T) {
 			b.Subscribe(fmt.Sprintf("sub_%d", i*len(urls)+j), url)
 		}
 	}
-	var ended, delivered atomic.Int64 // of attempts at those that hang and crawl; of the healthy one's
+	var ended, delivered atomic.Int64 // of attempts at the endpoints that hang and crawl; of attempts at the healthy one
 	stop := b.Start(b.Dispatcher(dispatch.Config{Timeout: 30 * time.Second, DrainTimeout: time.Minute, Hooks: dispatch.Hooks{
 		AttemptEnd: func(_ context.Context, c *dispatch.Claimed, r *dispatch.Result) {
 			switch {
@@ -102,7 +102,7 @@ func TestBadEndpointsOverTheWire(t *testing.T) {
 	require.NotEmpty(t, flapping.Requests())
 
 	for _, ep := range []*sendertest.Endpoint{hanging, crawling, flapping} {
-		ep.Close() // or the drain would wait for their answers
+		ep.Close() // otherwise the drain would wait for their answers
 	}
 	require.NoError(t, stop())
 	require.EqualValues(t, events, delivered.Load())

@@ -20,10 +20,10 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// Subscriptions that hang, crawl, refuse, flap or pile up do not delay another: the
-// healthy one's median and 99th percentile, from the commit to the POST, stay within
-// 1.2 times what they are alone. A step that the others keep the dispatcher at work with
-// may be under way at the commit, and is waited for.
+// Subscriptions that hang, crawl, refuse, flap or pile up do not delay another: the healthy
+// one's median and 99th percentile, from the commit to the POST, stay within 1.2 times
+// their values without the others. A step for the others may be under way at the commit,
+// and delays the healthy one.
 func TestIsolationInVirtualTime(t *testing.T) {
 	hang := sendertest.Hang()
 	crawl := sendertest.Delay(9*time.Second, sendertest.Status(200))
@@ -33,7 +33,7 @@ func TestIsolationInVirtualTime(t *testing.T) {
 		name        string
 		subscribers int
 		each        int // subscriptions
-		events      int // for each subscriber, at once, as the measurement begins
+		events      int // events for each subscriber, all at once, when the measurement begins
 		before      sendertest.Step
 		step        sendertest.Step
 		busy        bool // there is work all the time
@@ -75,7 +75,7 @@ func TestIsolationInVirtualTime(t *testing.T) {
 							}
 						}
 					}
-					if c.busy && others { // who flaps was found out
+					if c.busy && others { // the flapping endpoint was found out
 						time.Sleep(time.Minute)
 					}
 					var took []time.Duration
@@ -98,8 +98,8 @@ func TestIsolationInVirtualTime(t *testing.T) {
 	}
 }
 
-// Many first attempts do not begin at once where others are at work, whom they would
-// delay; where nobody is they do.
+// Many first attempts do not begin at once while others are at work, because they would
+// delay the others. They begin at once if no others are at work.
 func TestFirstAttemptsAreSpread(t *testing.T) {
 	most := func(t *testing.T, beside bool) (most int) {
 		synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func (c *claimSizes) Step(ctx context.Context, p dispatch.ExpandParams, b dispat
 	return x, out, err
 }
 
-// The first delivery of a new subscriber does not wait for those who fail.
+// The first delivery of a new subscriber does not wait for failing subscribers.
 func TestNewSubscriptionsDoNotWaitForFailingOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -222,7 +222,7 @@ func (h *hosts) latency(host string, publish func()) time.Duration {
 	h.mu.Lock()
 	came := h.came[host]
 	h.mu.Unlock()
-	for len(came) > 0 { // those of before
+	for len(came) > 0 { // the requests from before
 		<-came
 	}
 	began := time.Now()

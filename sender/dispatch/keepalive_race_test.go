@@ -30,20 +30,21 @@ const (
 	oneWay = 40 * time.Millisecond
 	// Node closes an idle connection this much later than its keepAliveTimeout.
 	nodeLater = time.Second
-	// However long the first retry of a failed attempt takes.
+	// The bound holds however long the first retry of a failed attempt takes.
 	allDelivered = 3 * time.Minute
 )
 
 // A server far away closes idle connections after a time that it does not tell, and that
-// becomes shorter while it runs; events come about when it closes. Whatever is lost on the
-// way is delivered in the end, no request is sent twice, and a connection that was closed
-// is known for what it is. The log says what it cost.
+// becomes shorter while it runs. Events come at about the time of these closes. Events that
+// are lost on the way are delivered in the end, no request is sent twice, and a closed
+// connection is recognised as closed. The log says how much time this cost.
 func TestKeepAliveRace(t *testing.T) {
 	t.Parallel()
 	r := newKeepAliveRace(t)
 	subscriptions := min(100, *keepalivePosts/4)
 	rounds := *keepalivePosts / subscriptions / 2
-	// Far enough apart that a client that has learned the first is wrong about the second.
+	// The two times are so far apart that a client that has learned the first is wrong
+	// about the second.
 	before, after := 2500*time.Millisecond, 500*time.Millisecond
 	r.keepAlive(before)
 	for i := range subscriptions {
@@ -97,7 +98,7 @@ func newKeepAliveRace(t *testing.T) *keepAliveRace {
 	return r
 }
 
-// keepAlive changes the server's.
+// keepAlive changes the server's keepAliveTimeout.
 func (r *keepAliveRace) keepAlive(timeout time.Duration) {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.control+strconv.FormatInt(timeout.Milliseconds(), 10), nil)
@@ -107,8 +108,9 @@ func (r *keepAliveRace) keepAlive(timeout time.Duration) {
 	require.NoError(r.t, answer.Body.Close())
 }
 
-// phase publishes to each subscription so often, with gaps about a time after the end of
-// the attempt before: what leaves within a round trip before the server closes is lost.
+// phase publishes to each subscription several times, with gaps of about a given time after
+// the end of the attempt before. A request that leaves within a round trip before the
+// server closes is lost.
 func (r *keepAliveRace) phase(subscriptions, rounds int, closes time.Duration) {
 	var publishing sync.WaitGroup
 	for i := range subscriptions {
@@ -136,8 +138,8 @@ func (r *keepAliveRace) phase(subscriptions, rounds int, closes time.Duration) {
 	publishing.Wait()
 }
 
-// delivery returns that of an event, which may have been attempted before its publisher
-// knows its id. It is guarded by r.mu.
+// delivery returns the delivery of an event, which may have been attempted before its
+// publisher knows its id. r.mu guards it.
 func (r *keepAliveRace) delivery(event string) *racedDelivery {
 	d := r.deliveries[event]
 	if d == nil {
@@ -167,7 +169,7 @@ func (r *keepAliveRace) recorded(_ context.Context, x *dispatch.Recorded) {
 	r.streak = max(r.streak, x.Decision.Health.Streak)
 }
 
-// finish waits until all is delivered, and checks what was recorded.
+// finish waits until all events are delivered, and checks the records.
 func (r *keepAliveRace) finish(published int) {
 	r.t.Helper()
 	require.Len(r.t, r.deliveries, published)

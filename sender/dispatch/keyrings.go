@@ -14,18 +14,17 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// errKeyringUnread: the database did not answer. Nothing is known to be wrong with the
-// secrets.
+// errKeyringUnread: the database did not answer. The secrets themselves may be fine.
 var errKeyringUnread = errors.New("sender: the secrets could not be read")
 
 const (
-	// maxKeyrings bounds how many opened keyrings are kept in memory: those that were used
-	// last.
+	// maxKeyrings bounds how many opened keyrings are kept in memory. The keyrings that
+	// were used last are kept.
 	maxKeyrings = 10_000
-	// keyringLoads is how many loads may run at a time. What is wanted meanwhile waits,
-	// and is read together: a thousand new subscribers must not take all of the
-	// database's connections from the dispatcher. With a second one, a load that hangs
-	// holds up nobody else.
+	// keyringLoads is how many loads may run at a time. Keyrings that are wanted meanwhile
+	// wait, and are read together, because a thousand new subscribers must not take all of
+	// the database's connections from the dispatcher. With a second load at a time, a load
+	// that hangs holds up nobody else.
 	keyringLoads = 2
 )
 
@@ -35,16 +34,16 @@ type keyrings struct {
 	store   Store
 	keys    *sender.Keys
 	now     func() time.Time
-	timeout time.Duration // of a load; 0: none
-	loads   chan struct{} // one for each that runs
+	timeout time.Duration // the bound of a load; 0: none
+	loads   chan struct{} // one element for each load that runs
 
 	mu      sync.Mutex
 	opened  *lru.Map[int64, openKeyring] // by the subscriber's number
-	wanted  map[int64]*wantedKeyring     // of which no load has begun,
-	loading map[int64]*wantedKeyring     // and those of which the last one has, and not ended
+	wanted  map[int64]*wantedKeyring     // no load of them has begun
+	loading map[int64]*wantedKeyring     // their last load has begun, and not ended
 }
 
-// openKeyring is a keyring, or why it could not be opened.
+// openKeyring is a keyring, or the error that kept it from being opened.
 type openKeyring struct {
 	version int64
 	keyring *signing.Keyring
@@ -52,12 +51,12 @@ type openKeyring struct {
 	again   time.Time // when to look at it again, if it could not be opened
 }
 
-// wantedKeyring is one that some wait for.
+// wantedKeyring is a keyring for which attempts wait.
 type wantedKeyring struct {
 	least int64         // the newest version that a claim named before the load
-	done  chan struct{} // closed once the others are set
+	done  chan struct{} // closed once the other fields are set
 	openKeyring
-	unread error // why it was not loaded
+	unread error // the error for which it was not loaded
 }
 
 func newKeyrings(store Store, keys *sender.Keys, now func() time.Time, timeout time.Duration) *keyrings {
@@ -67,8 +66,8 @@ func newKeyrings(store Store, keys *sender.Keys, now func() time.Time, timeout t
 	}
 }
 
-// of returns the keyring of a target: of the version that the claim named, or a
-// newer one. It is an older one never.
+// of returns the keyring of a target, in the version that the claim named or a newer one.
+// It never returns an older version.
 func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) {
 	k.mu.Lock()
 	o, ok := k.opened.Get(t.SubscriberNumber)
@@ -84,7 +83,7 @@ func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) 
 		k.load(ctx)
 	}
 	select {
-	case <-w.done: // by this load, or by one that has begun before
+	case <-w.done: // by this load, or by an earlier one
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", errKeyringUnread, ctx.Err())
 	}
@@ -97,9 +96,9 @@ func (k *keyrings) of(ctx context.Context, t *Target) (*signing.Keyring, error) 
 	return w.keyring, w.err
 }
 
-// want joins those who wait for a subscriber's keyring. A load that has begun is only
-// joined if it began for a claim of that version: it may have read what was there
-// before a rotation.
+// want returns the wanted keyring of a subscriber, and adds it if there is none. It joins a
+// load that has begun only if the load began for a claim of this version or a newer one:
+// otherwise the load may have read the secrets from before a rotation.
 func (k *keyrings) want(t *Target) *wantedKeyring {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -115,9 +114,9 @@ func (k *keyrings) want(t *Target) *wantedKeyring {
 	return w
 }
 
-// load reads and opens all that is wanted, in time: those who wait for it hold slots and
-// leases, and a connection on which nobody answers must not hold them for as long as the
-// dispatcher runs.
+// load reads and opens all wanted keyrings within the timeout. The attempts that wait for
+// it hold slots and leases, and a connection on which nobody answers must not hold these
+// for as long as the dispatcher runs.
 func (k *keyrings) load(ctx context.Context) {
 	defer func() { <-k.loads }()
 	if k.timeout > 0 {
@@ -131,7 +130,7 @@ func (k *keyrings) load(ctx context.Context) {
 	maps.Copy(k.loading, batch)
 	k.mu.Unlock()
 	if len(batch) == 0 {
-		return // others were quicker
+		return // another load has taken them
 	}
 	err := errKeyringUnread
 	defer func() { // also if the store panics
@@ -166,8 +165,8 @@ func (k *keyrings) load(ctx context.Context) {
 	}
 }
 
-// keep remembers what was loaded, unless something better is there: loads do not
-// end in the order of their beginnings.
+// keep remembers a loaded keyring, unless a better one is there: loads do not end in the
+// order in which they began.
 func (k *keyrings) keep(subscriber int64, o openKeyring) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

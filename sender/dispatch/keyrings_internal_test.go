@@ -41,8 +41,7 @@ func sealSecret(t *testing.T, keys *sender.Keys, subscriber string, secret signi
 	return store.got[0]
 }
 
-// keyringStore answers each load of a keyring when it is told to, with what is
-// sent.
+// keyringStore answers each load of a keyring when the test sends the answer.
 type keyringStore struct {
 	Store
 	loads   atomic.Int64
@@ -81,8 +80,8 @@ func signs(t *testing.T, k *signing.Keyring, secret signing.Secret) bool {
 	return sign(k) == sign(want)
 }
 
-// A load that began for a claim from before a rotation, and ends after one that
-// began later, is neither shared with later claims nor kept.
+// If a load began for a claim from before a rotation, and ends after a load that began
+// later, its keyring is neither shared with later claims nor kept.
 func TestLoadsOfKeyringsThatOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, store, sealed := newKeyringBed(t, 3)
@@ -122,15 +121,15 @@ func TestLoadsOfKeyringsThatOverlap(t *testing.T) {
 		}
 		require.EqualValues(t, 2, store.loads.Load(), "what was loaded is kept")
 
-		// A store that reads from a replica which lags.
+		// The store reads from a replica that lags.
 		store.answers[2] <- sealed(2, fresh)
 		_, err := k.of(t.Context(), claimAt(3))
 		require.ErrorContains(t, err, "older than the claim's")
 	})
 }
 
-// What cannot be opened is not read again for each delivery, and is looked at
-// again after a while, or when it has changed.
+// A secret that cannot be opened is not read again for each delivery. It is looked at again
+// after a while, or when it has changed.
 func TestKeyringThatCannotBeOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, store, sealed := newKeyringBed(t, 4)
@@ -155,15 +154,15 @@ func TestKeyringThatCannotBeOpened(t *testing.T) {
 		_, err = k.of(t.Context(), claimAt(2))
 		require.NoError(t, err, "it was revoked")
 
-		// Evicted, and meanwhile sealed with a key that is not known here: a load
-		// that fails does not replace what was opened.
+		// The keyring was evicted, and meanwhile sealed with a key that is not known here:
+		// a load that fails does not replace an opened keyring.
 		k.keep(5, openKeyring{version: 2, err: sender.ErrSealed, again: time.Now().Add(time.Hour)})
 		_, err = k.of(t.Context(), claimAt(2))
 		require.NoError(t, err)
 	})
 }
 
-// With more subscribers than fit, those that were used last stay.
+// If there are more subscribers than fit, the keyrings that were used last stay.
 func TestKeyringsForgetTheOldest(t *testing.T) {
 	k, store, sealed := newKeyringBed(t, 1)
 	store.answers[0] <- sealed(1, signing.GenerateSecret())
@@ -221,8 +220,9 @@ func (s *gatedStore) Keyrings(_ context.Context, numbers []int64) (map[int64]sen
 	return found, nil
 }
 
-// Many that are wanted at once take few loads of the database, and no more than two
-// of its connections. Each gets its own, or why there is none.
+// Many keyrings that are wanted at once take few loads of the database, and no more than
+// two of its connections. Each attempt gets its own keyring, or the error for which there
+// is none.
 func TestKeyringsAreLoadedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
@@ -246,7 +246,7 @@ func TestKeyringsAreLoadedTogether(t *testing.T) {
 				}()
 			}
 			if number < keyringLoads {
-				synctest.Wait() // so that its load begins
+				synctest.Wait() // its load begins now
 			}
 		}
 		synctest.Wait()
@@ -264,7 +264,7 @@ func TestKeyringsAreLoadedTogether(t *testing.T) {
 		require.EqualValues(t, keyringLoads, store.most)
 		require.LessOrEqual(t, len(store.asked), 2*keyringLoads)
 
-		// Who waits for a load does not wait for ever.
+		// An attempt does not wait for a load for ever.
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range keyringLoads {
@@ -276,7 +276,7 @@ func TestKeyringsAreLoadedTogether(t *testing.T) {
 			<-k.loads
 		}
 
-		// Nor for one that panicked.
+		// It does not wait for a load that panicked either.
 		ended := make(chan struct{})
 		k.mu.Lock()
 		w := &wantedKeyring{done: make(chan struct{})}
@@ -310,8 +310,8 @@ func (s *silentStore) Keyrings(ctx context.Context, numbers []int64) (map[int64]
 	return nil, ctx.Err()
 }
 
-// A database that does not answer costs an attempt no more than a load's time, however
-// long the dispatcher runs, and then the next one goes to another connection.
+// A database that does not answer costs an attempt no more than a load's timeout, however
+// long the dispatcher runs. Then the next load goes to another connection.
 func TestLoadOfKeyringsThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
@@ -330,7 +330,7 @@ func TestLoadOfKeyringsThatHangs(t *testing.T) {
 		hung := make(chan error)
 		for number := range int64(keyringLoads) {
 			go func() { hung <- of(number) }()
-			synctest.Wait() // so that each has a load of its own
+			synctest.Wait() // each has a load of its own
 		}
 		joined := make(chan error)
 		go func() { joined <- of(0) }()
@@ -349,7 +349,7 @@ func TestLoadOfKeyringsThatHangs(t *testing.T) {
 	})
 }
 
-// A Loop's time is its driver's: it sets no timer, however long a load takes.
+// A Loop's time comes from its driver: the Loop sets no timer, however long a load takes.
 func TestALoopsLoadsHaveNoTimer(t *testing.T) {
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
@@ -361,7 +361,7 @@ func TestALoopsLoadsHaveNoTimer(t *testing.T) {
 	require.Equal(t, []bool{false}, store.had)
 }
 
-// deadlines notes which loads have one.
+// deadlines notes which loads have a deadline.
 type deadlines struct {
 	Store
 	had []bool

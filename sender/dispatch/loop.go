@@ -9,37 +9,36 @@ import (
 	"github.com/surehook/surehook/sender/internal/post"
 )
 
-// Loop is a dispatcher in the hands of a driver, who says what time it is, when to go
-// on, and what came of each attempt: for simulations, in which nothing may happen
-// by itself. Between the driver's calls it is the same code that Run runs, but it
-// starts no goroutine, sets no timer and opens no connection, so with the same
-// calls, the same answers of the store and the same Config.Chance it does
-// the same. A store that does not answer is waited for. It is for one goroutine at a
-// time.
+// Loop is a dispatcher in the hands of a driver. The driver gives the time, says when to go
+// on, and tells the outcome of each attempt. A Loop is for simulations, in which nothing
+// may happen by itself. It runs the same code as Run, but it starts no goroutine, sets no
+// timer and opens no connection. So with the same calls, the same answers of the store and
+// the same Config.Chance it does the same. It waits for a store that does not answer. Only
+// one goroutine at a time may use it.
 //
 // The driver calls Step whenever Next has come, and Woken when the store hints that
-// something may be due; after each call has all attempts begun, by Begin; makes their
-// POSTs, and calls their End within their Timeout. Left alone at any moment, a Loop is what a process
-// leaves behind that was killed.
+// something may be due. After each call it begins all attempts by Begin, makes their POSTs,
+// and calls their End within their Timeout. A driver that stops at any moment leaves the
+// database as a killed process does.
 type Loop struct {
 	p       *pump
 	begun   []*attempt
 	next    time.Time
-	upkeep  time.Time // when it is due
-	ignores bool      // hints and results, until next
+	upkeep  time.Time // when upkeep is due
+	ignores bool      // it ignores hints and results until next
 	beat    time.Time
-	swept   bool // for the last time
+	swept   bool // the last sweep is done
 }
 
-// NewLoop returns a Loop on a store, as New would return a Dispatcher, by
-// the local clock now. Deliveries are not sent by the configuration's transports, and
-// neither Notifier nor Listener are used.
+// NewLoop returns a Loop on a store, as New returns a Dispatcher. now is the local clock. A
+// Loop does not send by the configuration's transports, and uses neither Notifier nor
+// Listener.
 func NewLoop(store Store, keys *sender.Keys, cfg *Config, now func() time.Time) (*Loop, error) {
 	d, err := newDispatcher(store, keys, cfg, now)
 	if err != nil {
 		return nil, err
 	}
-	d.secrets.timeout = 0 // it is the driver who knows what time it is
+	d.secrets.timeout = 0 // only the driver knows the time
 	l := &Loop{p: newPump(d), next: now(), upkeep: now(), beat: now()}
 	l.p.present.timeout = 0
 	l.p.begin(context.Background())
@@ -47,13 +46,13 @@ func NewLoop(store Store, keys *sender.Keys, cfg *Config, now func() time.Time) 
 	return l, nil
 }
 
-// Ready returns why Run would not begin, or an error of the database for which it
-// would wait.
+// Ready returns the error for which Run would not begin, or an error of the database that
+// Run would wait out.
 func (l *Loop) Ready(ctx context.Context) error { return l.p.d.ready(ctx) }
 
 // Step does one round: it expands, records, claims and begins attempts, or sweeps, prunes
-// and goes on with replays. Errors of the database are logged, and put off the next one.
-// Once Stop was called, it only records and gives back.
+// and goes on with replays. It logs errors of the database, and then waits longer before
+// the next round. Once Stop was called, it only records and gives back.
 func (l *Loop) Step(ctx context.Context) {
 	if l.p.draining {
 		wait := l.p.d.cfg.Timeout
@@ -103,9 +102,9 @@ func (l *Loop) upkeepAt(now time.Time) time.Time {
 	return l.upkeep
 }
 
-// Beat has the process say that it lives, as far as it holds something, and take over
-// what others held that are gone. The driver calls it whenever NextBeat has come, while
-// Step waits for the store too, until it is Stopped. Errors of the database are logged.
+// Beat says that the process lives, if it holds something, and takes over the leases of
+// processes that are gone. The driver calls it whenever NextBeat has come, also while Step
+// waits for the store, until the Loop is Stopped. Beat logs errors of the database.
 func (l *Loop) Beat(ctx context.Context) { l.beat = l.p.d.now().Add(l.p.present.round(ctx)) }
 
 // NextBeat is when to call Beat.
@@ -118,15 +117,15 @@ func (l *Loop) NextBeat() time.Time {
 	return l.beat
 }
 
-// Woken is the store's hint (Store.Woken).
+// Woken passes on the store's hint (Store.Woken).
 func (l *Loop) Woken() {
 	if !l.ignores && !l.p.draining {
 		l.next = l.p.hint(l.next)
 	}
 }
 
-// Stop has nothing more claimed or begun, as when the context of Run ends. Step until
-// Stopped.
+// Stop ends claims and new attempts, as the end of Run's context does. The driver goes on
+// with Step until Stopped.
 func (l *Loop) Stop() {
 	if !l.p.draining {
 		l.p.stop()
@@ -134,8 +133,8 @@ func (l *Loop) Stop() {
 	}
 }
 
-// Stopped reports whether Stop was called, and all that was begun is recorded, and
-// counted.
+// Stopped reports whether Stop was called, and all attempts that were begun are recorded
+// and counted.
 func (l *Loop) Stopped() bool { return l.p.draining && l.settled() && l.swept }
 
 func (l *Loop) settled() bool {
@@ -147,8 +146,8 @@ func (l *Loop) sweep(ctx context.Context) bool {
 	return l.swept
 }
 
-// Begin begins the next of the attempts that are to be made now, or returns nil if
-// there are none. It can ask the store for a secret.
+// Begin begins the next attempt that must be made now, or returns nil if there is none. It
+// can ask the store for a secret.
 func (l *Loop) Begin() *Posting {
 	for len(l.begun) > 0 {
 		a := l.begun[0]
@@ -168,7 +167,7 @@ func (l *Loop) finish(a *attempt, due time.Time, made bool) {
 	}
 }
 
-// Posting is an attempt of a Loop: a POST that is to be made once, at once.
+// Posting is an attempt of a Loop: a POST that the driver must make once, and at once.
 type Posting struct {
 	l   *Loop
 	a   *attempt
@@ -176,17 +175,17 @@ type Posting struct {
 	x   post.Exchange
 }
 
-// Claimed is what is attempted.
+// Claimed is the delivery that is attempted.
 func (p *Posting) Claimed() *Claimed { return &p.a.Claimed }
 
-// Request is what to send.
+// Request is the request to send.
 func (p *Posting) Request() *http.Request { return p.x.Request(p.ctx) }
 
-// Timeout is within what time of its beginning End is to be called, with
-// context.DeadlineExceeded if nothing else has come.
+// Timeout is the time from the attempt's beginning within which the driver must call End,
+// with context.DeadlineExceeded if nothing else has come.
 func (p *Posting) Timeout() time.Duration { return p.x.Timeout() }
 
-// End tells what http.RoundTripper.RoundTrip returned. It may begin other attempts.
+// End takes the results of http.RoundTripper.RoundTrip. It may begin other attempts.
 func (p *Posting) End(answer *http.Response, err error) {
 	p.a.ended(p.x.Conclude(p.ctx, answer, err, nil))
 	p.x.End()

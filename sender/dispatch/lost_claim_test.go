@@ -32,9 +32,9 @@ func (s *lostAnswerStore) Step(ctx context.Context, p dispatch.ExpandParams, b d
 	return x, c, err
 }
 
-// What a process has claimed without knowing it does not wait for the end of the lease,
-// and no attempt of it is counted: where there is no other process, if the process was
-// known before, and if it holds something else all the time.
+// Deliveries that a process has claimed without knowing it do not wait for the end of the
+// lease, and no attempt of them is counted. This holds where there is no other process, if
+// the process was known before, and if it holds something else all the time.
 func TestClaimWhoseAnswerWasLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		nth  int64

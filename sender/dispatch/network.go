@@ -4,24 +4,24 @@ import "time"
 
 const (
 	// Our own network is taken to be down when this many hosts of this many subscribers
-	// failed at connecting within networkWindow and nobody answered meanwhile.
+	// failed at connecting within networkWindow, and nobody answered meanwhile.
 	networkHosts       = 5
 	networkSubscribers = 3
 	networkWindow      = time.Minute
 
-	// networkForget is how long nothing may have failed at connecting until that
-	// the network was down is no longer believed: dispatchers can rest for hours.
+	// networkForget ends the belief that the network is down, once nothing has failed at
+	// connecting for this long: dispatchers can rest for hours.
 	networkForget = 15 * time.Minute
 )
 
-// networkWatch tells from what attempts meet whether our own network is down.
-// It is plain bookkeeping: no clock, no locks. It remembers the last few hosts and
-// subscribers only.
+// networkWatch tells from the outcomes of attempts whether our own network is down. It is
+// plain bookkeeping, without a clock and without locks. It remembers only the last few
+// hosts and subscribers.
 type networkWatch struct {
 	hosts, subscribers recent
-	first              time.Time // failure at connecting since which nobody has answered; zero: none
-	last               time.Time // failure at connecting; zero: none
-	answered           time.Time // the last failure at connecting that an answer followed
+	first              time.Time // first failure at connecting since the last answer; zero: none
+	last               time.Time // last failure at connecting; zero: none
+	answered           time.Time // the last failure at connecting before an answer
 	isDown             bool
 }
 
@@ -39,8 +39,8 @@ func (w *networkWatch) observe(host, subscriber string, failed, answered bool, n
 		w.last = now
 		w.hosts = w.hosts.add(host, networkHosts, now)
 		w.subscribers = w.subscribers.add(subscriber, networkSubscribers, now)
-		// An endpoint that fails all the time while others answer is no evidence, however often it
-		// does so between two answers.
+		// An endpoint that fails all the time while others answer is no evidence, however
+		// often it fails between two answers.
 		alone := w.answered.IsZero() || now.Sub(w.answered) > networkWindow
 		w.isDown = w.isDown || alone && w.hosts.within(networkHosts, now) && w.subscribers.within(networkSubscribers, now)
 	}
@@ -52,7 +52,7 @@ func (w *networkWatch) down(now time.Time) bool {
 	return w.isDown
 }
 
-// since is the first failure of those that made the network be down.
+// since is the time of the first failure in the outage.
 func (w *networkWatch) since() time.Time { return w.first }
 
 func (w *networkWatch) expire(now time.Time) {
@@ -61,7 +61,7 @@ func (w *networkWatch) expire(now time.Time) {
 	}
 }
 
-// recent lists different names, the one seen last first.
+// recent lists different names, with the one seen last in front.
 type recent []seen
 
 type seen struct {
@@ -69,7 +69,8 @@ type seen struct {
 	at   time.Time
 }
 
-// add notes that a name was seen, and keeps at most the last most ones.
+// add notes that a name was seen, and keeps the latest names, but no more of them than
+// most.
 func (r recent) add(name string, most int, now time.Time) recent {
 	for i := range r {
 		if r[i].name == name {

@@ -23,8 +23,8 @@ func newWatched() *watched {
 
 func (w *watched) pass(d time.Duration) { w.at = w.at.Add(d) }
 
-// fail lets hosts with numbers in [from, to) fail, each of a subscriber of its
-// own out of so many.
+// fail lets hosts with numbers in [from, to) fail. They are spread over the given number of
+// subscribers.
 func (w *watched) fail(from, to, subscribers int) {
 	for i := from; i < to; i++ {
 		w.observe(fmt.Sprintf("host%d", i), fmt.Sprintf("sub%d", i%subscribers), true, false, w.at)
@@ -103,7 +103,7 @@ func TestNetworkWatchSince(t *testing.T) {
 	require.Equal(t, began, w.since(), "the first of those that failed together")
 }
 
-// What an attempt tells of the network.
+// An attempt is evidence about the network.
 func TestDialingMet(t *testing.T) {
 	const failed, answered, neither = "failed at connecting", "answered", "neither"
 	for _, c := range []struct {
@@ -129,12 +129,12 @@ func TestDialingMet(t *testing.T) {
 		{Result{Class: sender.ClassBlocked}, true, false, neither, false},
 
 		{Result{Class: sender.ClassConnect, ProxyFailed: true}, true, false, neither, true},  // the proxy refuses
-		{Result{Class: sender.ClassTimeout, ProxyFailed: true}, true, false, neither, true},  // or hangs,
-		{Result{Class: sender.ClassTimeout, ProxyFailed: true}, false, false, neither, true}, // with a tunnel that it has made
-		{Result{Class: sender.ClassConnect}, true, false, failed, true},                      // the proxy tried in vain
-		{Result{Class: sender.ClassTimeout}, true, false, failed, true},                      // for too long
-		{Result{Class: sender.ClassTimeout}, false, false, neither, true},                    // after it said that somebody accepted
-		{Result{Class: sender.ClassReset}, false, false, neither, true},                      // who then went, or so it seems
+		{Result{Class: sender.ClassTimeout, ProxyFailed: true}, true, false, neither, true},  // the proxy hangs
+		{Result{Class: sender.ClassTimeout, ProxyFailed: true}, false, false, neither, true}, // through a tunnel that the proxy has made
+		{Result{Class: sender.ClassConnect}, true, false, failed, true},                      // the proxy tried the host in vain
+		{Result{Class: sender.ClassTimeout}, true, false, failed, true},                      // the proxy tried for too long
+		{Result{Class: sender.ClassTimeout}, false, false, neither, true},                    // after the proxy said that the host accepted
+		{Result{Class: sender.ClassReset}, false, false, neither, true},                      // the host then went, or so it seems
 		{Result{Class: sender.ClassTLS}, false, false, answered, true},
 		{Result{Class: sender.ClassStatus, StatusCode: 500}, false, false, answered, true},
 		{Result{StatusCode: 200}, false, false, answered, true},

@@ -70,7 +70,8 @@ func TestNotifierIsToldUntilItAccepts(t *testing.T) {
 }
 
 // A dead letter is announced to its owner and to the operator, who ask for it, and to
-// nobody else; and the deliveries of that, which fail, too, raise no more of it.
+// nobody else. The deliveries of these announcements fail too, and raise no further
+// announcements.
 func TestNoticesAreEventsAndDoNotBreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

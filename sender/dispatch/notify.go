@@ -12,13 +12,13 @@ import (
 const (
 	noticesAtOnce = 20
 	notifyTimeout = time.Minute
-	// A notice of a process that was lost is given to another after this.
+	// A notice that a lost process had claimed is given to another process after this.
 	notifyLease = noticesAtOnce*notifyTimeout + time.Minute
 	notifyIdle  = 5 * time.Second
 )
 
-// notifying gives notices to the Notifier until ctx ends. It looks for new ones
-// when it is kicked, and now and then.
+// notifying gives notices to the Notifier until ctx ends. It looks for new notices when it
+// is kicked, and now and then.
 func (d *Dispatcher) notifying(ctx context.Context, kicked <-chan struct{}) {
 	for ctx.Err() == nil {
 		n, err := d.notify(ctx)
@@ -52,7 +52,7 @@ func (d *Dispatcher) notify(ctx context.Context) (int, error) {
 			again = notifyPause(n.Tries)
 			d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", again)
 		}
-		// If this is lost it is told again when the lease ends.
+		// If this call is lost, the notice is given again when the lease ends.
 		if err := d.store.SettleNotice(ctx, n.ID, again); err != nil {
 			return i, err
 		}
@@ -72,13 +72,13 @@ func (d *Dispatcher) tell(ctx context.Context, n sender.Notice) (err error) {
 	return d.cfg.Notifier(ctx, n)
 }
 
-// Notifier tells people of a notice: by e-mail, in a chat, on a pager. It is called
-// until it returns nil, with growing pauses of up to an hour, so it may be called
-// more than once for a notice; it must not take longer than a minute. A notice that
-// somebody has acknowledged in the meantime is not sent any more.
+// Notifier tells people of a notice: by e-mail, in a chat, on a pager. It is called until
+// it returns nil, with growing pauses of up to an hour, so it may be called more than once
+// for a notice. It must not take longer than a minute. A notice that somebody has
+// acknowledged in the meantime is not sent any more.
 type Notifier func(ctx context.Context, n sender.Notice) error
 
-// notifyPause is how long a notice waits that a Notifier did not accept.
+// notifyPause is how long a notice waits after a Notifier did not accept it.
 func notifyPause(tries int) time.Duration {
 	pause := 10 * time.Second
 	for range min(tries-1, 10) {

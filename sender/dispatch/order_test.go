@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// orderRun delivers events about some objects in turn to an endpoint that takes its time.
+// orderRun delivers events about some objects in turn to a slow endpoint.
 func orderRun(t *testing.T, events, objects int, took time.Duration) (stats dispatch.Stats, lasted time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -46,8 +46,8 @@ func TestOneObjectsRate(t *testing.T) {
 	t.Logf("200 events at an endpoint that takes 50 ms: about one object %v, about twenty %v", one, many)
 }
 
-// What waits behind one object at a slow endpoint goes back before its lease ends, and is
-// attempted once.
+// Deliveries that wait behind one object at a slow endpoint go back before their leases
+// end, and are attempted once.
 func TestOneObjectAtASlowEndpoint(t *testing.T) {
 	for _, took := range []time.Duration{900 * time.Millisecond, 5 * time.Second} {
 		stats, lasted := orderRun(t, 150, 1, took)

@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/post"
 )
 
-// The pump acts on networkWatch by the functions below: an outage of our own
-// network is not charged to the endpoints, is probed by few attempts, and is reported.
+// With the functions below the pump acts on networkWatch: it does not charge an outage of
+// our own network to the endpoints, probes it by few attempts, and reports it.
 
 // An operator is not notified of outages more often than this.
 const networkNoticeEvery = 10 * time.Minute
@@ -22,8 +22,8 @@ type networkChange struct {
 	at    time.Time
 }
 
-// observe takes in what an attempt tells of our own network, and returns whether it failed
-// at connecting.
+// observe takes in an attempt's evidence about our own network, and returns whether it
+// failed at connecting.
 func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 	if a.url == nil { // it panicked before it needed one
 		return false
@@ -35,12 +35,13 @@ func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 	return failed
 }
 
-// reachability says what an attempt tells of our own network: that it failed at connecting,
-// that somebody answered, or neither, as when a request was sent and nothing came back.
+// reachability returns an attempt's evidence about our own network: the attempt failed at
+// connecting, or somebody answered, or neither. Neither is the case when a request was sent
+// and no answer came.
 //
-// A proxy's failure tells of the proxy alone, and that a tunnel was closed tells of
-// nobody. A host that a proxy tried in vain counts like one that was dialled in vain: if
-// nobody answers any more, one way or the other, our side is cut off.
+// A proxy's failure is evidence about the proxy alone, and a closed tunnel is evidence
+// about nobody. A host that a proxy tried in vain counts like a host that was dialled in
+// vain: if nobody answers any more, through a proxy or without one, our side is cut off.
 func reachability(d *post.Dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
 	switch {
 	case r.ProxyFailed:
@@ -81,7 +82,7 @@ func (p *pump) excuse(done []*attempt) {
 	}
 }
 
-// reportNetwork tells of what watchNetwork found.
+// reportNetwork reports the changes that watchNetwork found.
 func (p *pump) reportNetwork(ctx context.Context) {
 	p.mu.Lock()
 	p.watchNetwork()

@@ -11,7 +11,7 @@ import (
 // An operator is not notified of the failures of one proxy more often than this.
 const proxyNoticeEvery = networkNoticeEvery
 
-// proxyNoticed is what was noticed of a proxy.
+// proxyNoticed remembers which failures of a proxy were reported.
 type proxyNoticed struct {
 	since   time.Time // when it began to fail, if that was reported; zero: it is well
 	noticed time.Time // when a notice was made last

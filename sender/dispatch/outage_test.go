@@ -25,12 +25,12 @@ import (
 type cable struct {
 	mu     sync.Mutex
 	out    bool
-	dead   map[string]bool // hosts that nobody can connect to
+	dead   map[string]bool // hosts to which nobody can connect
 	wire   int
-	most   int // on the wire at once, since it was pulled
+	most   int // attempts on the wire at once, since the cable was pulled
 	posts  int // that arrived
 	pulled time.Time
-	took   time.Duration // to fail or to answer
+	took   time.Duration // until a request fails or is answered
 }
 
 func (c *cable) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -62,7 +62,7 @@ func (c *cable) pull(out bool, dead ...string) {
 	c.out, c.pulled = out, time.Now()
 }
 
-// told keeps what the hooks tell.
+// told keeps the calls of the hooks.
 type told struct {
 	mu       sync.Mutex
 	down, up []time.Time
@@ -70,7 +70,7 @@ type told struct {
 	other    int // failures that counted
 	status   map[sender.Status]int
 	stands   map[dispatch.DeliveryKey]time.Duration
-	streak   int // the highest
+	streak   int // the highest streak
 }
 
 func (o *told) hooks() dispatch.Hooks {
@@ -102,8 +102,8 @@ func (o *told) hooks() dispatch.Hooks {
 	}
 }
 
-// Our own network is down for an hour, with a thousand deliveries on their way:
-// nothing is charged to the endpoints, and all is delivered soon after it is back.
+// Our own network is down for an hour, with a thousand deliveries on their way. Nothing is
+// charged to the endpoints, and all deliveries are made soon after the network is back.
 func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 	const subscribers, each = 50, 20
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,8 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 
 		world.pull(true)
 		pulled := time.Now()
-		// At once: what fails before the fifth host has is charged like any failure.
+		// All fail at once, because failures before the fifth host's are charged like any
+		// failure.
 		events := make([]sender.Event, subscribers*each)
 		for i := range events {
 			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprint(i)}, Subscriber: fmt.Sprintf("sub_%d", i%subscribers)}
@@ -171,7 +172,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		require.Equal(t, o.down, o.up)
 		require.Contains(t, log.String(), "our own network is back")
 
-		// Of the two that stay away each delivery has its horizon before it still.
+		// Each delivery to the two hosts that stay away still has its horizon before it.
 		require.GreaterOrEqual(t, o.other, 2*each, "and their failures count again")
 		unlock()
 		time.Sleep(40 * time.Minute)

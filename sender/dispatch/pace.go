@@ -7,45 +7,44 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A step that finds out what there is to do, and commits, costs the same however much is
-// in it. So it is pacing that decides what an event costs: of one that arrives by itself
-// the claim makes a step, and its result waits for the next one, which another event
-// causes a little later.
+// A step that looks for work and commits costs the same however much is in it. So pacing
+// decides the cost of an event: the claim of an event that arrives alone makes a step, and
+// its result waits for the next step, which another event causes a little later.
 
 const (
-	// Results are recorded together. If everything that is due was claimed they wait for
-	// a step that is made anyway, for at most so long: a process that is killed repeats
-	// what it has not recorded.
+	// Results are recorded together. If everything that is due was claimed, they wait for a
+	// step that is made anyway, but no longer than this: after a kill, the attempts without
+	// a recorded result are repeated.
 	recordWithin = 200 * time.Millisecond
 
-	// If more is due, its claim waits for them: they are recorded once there are so many,
-	// or so long after the first of them, or at once if nothing else is on the wire that
-	// is about to answer.
+	// If more deliveries are due, their claim waits for the results. These are recorded
+	// once there are flushResults of them, or flushAfter after the first of them, or at
+	// once if no other attempt on the wire is about to answer.
 	flushResults = 192
 	flushAfter   = 5 * time.Millisecond
 
-	// What is due and was not claimed, because another process had locked it, is looked
-	// for again after this, and then ever later.
+	// If another process had locked deliveries that are due, they were not claimed. The
+	// pump looks for them again after this gap, and then after ever longer gaps.
 	stepGap = 2 * time.Millisecond
 
-	// Whoever publishes without hints is found by looking. While something was found so
-	// lately there is a look each MaxDelay, and then ever later.
+	// The pump must look for events that are published without hints. For this long after
+	// it has found one it looks each MaxDelay, and then ever more seldom.
 	unhintedRest = time.Second
 
 	maxErrorPause = 5 * time.Second
 )
 
-// pacing is what the pump knows of when the next step is worth its cost.
+// pacing tells when the next step is worth its cost.
 type pacing struct {
 	caughtUp bool          // the last step has claimed all that was due, and there is room for more
 	hinted   bool          // the next step was asked for
 	lastHint time.Time     // when one was asked for last
-	unhinted time.Time     // when events were found last that nobody had hinted at
+	unhinted time.Time     // when events without a hint were found last
 	idle     time.Duration // before the next look
 	dueAt    time.Time     // when something is due next, as far as is known
 }
 
-// look takes in what a step has found.
+// look takes in the findings of a step.
 func (c *pacing) look(s *stepped, now time.Time) {
 	c.caughtUp, c.dueAt = s.caughtUp, now.Add(s.due.Sub(s.now))
 	if s.due.IsZero() {
@@ -53,8 +52,8 @@ func (c *pacing) look(s *stepped, now time.Time) {
 	}
 }
 
-// looks reports whether a step that is made now is a mere look: nothing is known of that it
-// would do.
+// looks reports whether a step that is made now is a mere look, because no work for it is
+// known.
 func (c *pacing) looks(now time.Time) bool {
 	return c.caughtUp && !c.hinted && (c.dueAt.IsZero() || now.Before(c.dueAt))
 }
@@ -83,7 +82,7 @@ func (p *pump) after(s *stepped) time.Duration {
 	if due := s.due.Sub(s.now); due > 0 {
 		wait = min(wait, max(due, p.lastStep.Add(cfg.MaxDelay).Sub(now)))
 	}
-	if p.wired() { // what begins to hang is to be noticed, however long it may rest
+	if p.wired() { // an attempt that begins to hang must be noticed, however long the pump may rest
 		wait = min(wait, slowScanEvery)
 	}
 	return wait
@@ -114,7 +113,7 @@ func (p *pump) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// hint is when to make a step that was to be made at until, now that something may be due.
+// hint is when to make a step that was planned for until, because something may be due now.
 func (p *pump) hint(until time.Time) time.Time {
 	p.pace.hinted, p.pace.lastHint = true, p.d.now()
 	if at := p.lastStep.Add(p.d.cfg.MaxDelay); at.Before(until) {
@@ -123,8 +122,8 @@ func (p *pump) hint(until time.Time) time.Time {
 	return until
 }
 
-// recordAt is when to make a step that was to be made at until, now that there is
-// something to record, to give back or to claim.
+// recordAt is when to make a step that was planned for until, if there is something to
+// record, to give back or to claim.
 func (p *pump) recordAt(now, until time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +142,7 @@ func (p *pump) recordAt(now, until time.Time) time.Time {
 	return until
 }
 
-// dueToRecord is when the results that wait are to be recorded.
+// dueToRecord is when the waiting results must be recorded.
 func (p *pump) dueToRecord(now time.Time) time.Time {
 	switch {
 	case len(p.done) >= flushResults || p.toTheEnd && p.nothingNears():
@@ -157,25 +156,25 @@ func (p *pump) dueToRecord(now time.Time) time.Time {
 }
 
 // recordWithin is how long results wait for a step that is made anyway. An attempt is begun
-// only if it ends a sixth of the lease before that does.
+// only if it ends a sixth of the lease before the lease does.
 func (p *pump) recordWithin() time.Duration {
 	return min(max(recordWithin, p.d.cfg.MaxDelay+p.d.cfg.MaxDelay/4), p.d.cfg.Lease/12)
 }
 
-// mayRest reports whether a result that has come leaves the pump's rest as long as it is.
-// To be woken, only to set a timer, costs as much as the signature does.
+// mayRest reports whether the pump may go on resting although a result has come. Waking it
+// only to set a timer costs as much as the signature does.
 func (p *pump) mayRest() bool {
 	return !p.draining && !p.keptBack && !p.restful.IsZero() && len(p.done) < flushResults && !p.firstDone.Add(p.recordWithin()).Before(p.restful)
 }
 
-// nothingNears reports whether no result is to be expected soon that could be recorded
-// with those that wait. What proven endpoints have answered does not wait for others
-// that perhaps never answer.
+// nothingNears reports whether no result can be expected soon that could be recorded with
+// the waiting ones. The answers of proven endpoints do not wait for endpoints that perhaps
+// never answer.
 func (p *pump) nothingNears() bool {
 	return p.slots.wire == 0 || p.provenDone && p.slots.lane[sender.LaneProven].wire == 0
 }
 
-// longerPause is how long to leave a failing database alone, after one of that long.
+// longerPause is how long to leave a failing database alone, after a pause of that length.
 func longerPause(pause time.Duration) time.Duration {
 	return min(max(2*pause, 50*time.Millisecond), maxErrorPause)
 }

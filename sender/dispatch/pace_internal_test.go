@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A result wakes the pump only if its step is to be made sooner than without it.
+// A result wakes the pump only if it brings the next step forward.
 func TestMayRest(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {

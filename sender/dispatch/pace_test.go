@@ -18,11 +18,11 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// stepsStore notes when steps were made that changed something, and when it was asked for
-// anything else.
+// stepsStore notes the times of steps that changed something, and the times of all other
+// calls.
 type stepsStore struct {
 	dispatch.Store
-	silent  bool // it never says that something may be due
+	silent  bool // it never signals that something may be due
 	mu      sync.Mutex
 	begins  time.Time
 	wrote   []time.Duration
@@ -62,21 +62,21 @@ func (s *stepsStore) StepReplays(ctx context.Context, limit int, announce func(n
 	return s.Store.StepReplays(ctx, limit, announce)
 }
 
-// begin forgets what was noted.
+// begin forgets all notes.
 func (s *stepsStore) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begins, s.wrote, s.records, s.looked, s.swept, s.replays = time.Now(), nil, nil, 0, 0, 0
 }
 
-// noted are the counts.
+// noted returns the counts.
 func (s *stepsStore) noted() (records, looked, swept, replays int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.records), s.looked, s.swept, s.replays
 }
 
-// steps returns when steps were made that changed something.
+// steps returns the times of steps that changed something.
 func (s *stepsStore) steps() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,15 +110,15 @@ func pacedOn(t *testing.T, s *stepsStore, cfg dispatch.Config, fn func(t *testin
 	})
 }
 
-// An event alone is claimed at once, and its result is recorded a little later. While
-// others follow, each one's step records the one before.
+// A single event is claimed at once, and its result is recorded a little later. While other
+// events follow, the step of each event records the result of the event before.
 func TestResultsWaitForTheNextStep(t *testing.T) {
 	paced(t, dispatch.Config{}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
 		b.Subscribe("sub_a", "http://endpoint/")
 		time.Sleep(10 * time.Second)
 		s.begin()
 		b.Publish("sub_a")
-		time.Sleep(time.Second + 5*time.Millisecond) // beside the looks, which are each 100 ms
+		time.Sleep(time.Second + 5*time.Millisecond) // beside the looks, one each 100 ms
 		require.Equal(t, []time.Duration{0, 200 * time.Millisecond}, s.steps())
 		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 
@@ -137,7 +137,7 @@ func TestResultsWaitForTheNextStep(t *testing.T) {
 func TestMaxDelay(t *testing.T) {
 	paced(t, dispatch.Config{MaxDelay: 50 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
 		b.Subscribe("sub_a", "http://endpoint/")
-		b.Publish("sub_a") // and so it is proven
+		b.Publish("sub_a") // this makes it proven
 		time.Sleep(10 * time.Second)
 		s.begin()
 		for range 85 {
@@ -165,7 +165,8 @@ func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
 	})
 }
 
-// Events that are committed without a hint are found by looking, soon while there are some.
+// The dispatcher finds events that are committed without a hint by looking. It finds them
+// soon while there are some.
 func TestEventsWithoutHints(t *testing.T) {
 	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
 		b.Subscribe("sub_a", "http://endpoint/")
@@ -183,7 +184,8 @@ func TestEventsWithoutHints(t *testing.T) {
 	})
 }
 
-// One that has nothing to do looks five times a second for events, and once for the rest.
+// A dispatcher that has nothing to do looks for events five times a second, and for the
+// rest once a second.
 func TestIdleLooks(t *testing.T) {
 	paced(t, dispatch.Config{}, func(t *testing.T, _ *bedtest.Bed, s *stepsStore) {
 		time.Sleep(10 * time.Second)
@@ -195,7 +197,7 @@ func TestIdleLooks(t *testing.T) {
 	})
 }
 
-// heldStore keeps one of its calls until it is let go.
+// heldStore holds one of its calls until the test lets it go.
 type heldStore struct {
 	dispatch.Store
 	sweep, claim chan struct{} // nil: not held
@@ -212,7 +214,7 @@ func (s *heldStore) Sweep(ctx context.Context, limit int) (int, error) {
 
 func (s *heldStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	x, c, err := s.Store.Step(ctx, p, b)
-	if len(c.Claimed) > 0 && s.claim != nil { // upkeep, which claims nothing, is another goroutine
+	if len(c.Claimed) > 0 && s.claim != nil { // upkeep claims nothing and runs on another goroutine
 		close(s.claiming)
 		<-s.claim
 		s.ended = ctx.Err()
@@ -238,8 +240,8 @@ func TestUpkeepHoldsNothingUp(t *testing.T) {
 	})
 }
 
-// A run that is told to end while a claim commits waits for it: what was claimed is given
-// back, or sent.
+// A run that is told to end while a claim commits waits for the claim. The claimed
+// deliveries are given back, or sent.
 func TestStopWaitsForItsStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -267,7 +269,7 @@ func TestStopWaitsForItsStep(t *testing.T) {
 	})
 }
 
-// A look that finds nothing is no step that a distance is kept from.
+// The next step need not keep its distance from a look that finds nothing.
 func TestMaxDelayAfterARest(t *testing.T) {
 	paced(t, dispatch.Config{MaxDelay: 100 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
 		b.Subscribe("sub_a", "http://endpoint/")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// far is what is at the far end of connections that are pipes, so that it can be met in
+// far stands at the far end of connections that are pipes, so that a test can use it in
 // virtual time.
 type far struct {
 	serving sync.WaitGroup
@@ -46,14 +46,14 @@ func (f *far) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// set says what is met from now on.
+// set says how the far end behaves from now on.
 func (f *far) set(serve func(*bufio.Reader, net.Conn)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.serve = serve
 }
 
-// dialled is how many connections were asked for, and open how many there are.
+// dialled returns how many connections were asked for. open returns how many are open.
 func (f *far) dialled() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,10 +66,10 @@ func (f *far) open() int {
 	return f.conns
 }
 
-// hung takes what comes, and never answers.
+// hung reads everything, and never answers.
 func hung(_ *bufio.Reader, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
-// answering answers each request by what its method asks for, and takes what comes when
+// answering answers each request by the function of its method, and reads everything if
 // there is none.
 func answering(by map[string]func(net.Conn)) func(*bufio.Reader, net.Conn) {
 	return func(r *bufio.Reader, conn net.Conn) {
@@ -92,19 +92,19 @@ func answering(by map[string]func(net.Conn)) func(*bufio.Reader, net.Conn) {
 	}
 }
 
-// after answers a status after a while.
+// after answers with a status after a while.
 func after(d time.Duration, status int) func(net.Conn) {
 	return func(conn net.Conn) {
 		time.Sleep(d)
 		length := "Content-Length: 0\r\n"
 		if status == 200 {
-			length = "" // a tunnel's has none
+			length = "" // the answer to a CONNECT has none
 		}
 		fmt.Fprintf(conn, "HTTP/1.1 %d Words\r\n%s\r\n", status, length)
 	}
 }
 
-// words writes what is no answer.
+// words writes bytes that are no answer.
 func words(text string) func(net.Conn) {
 	return func(conn net.Conn) { _, _ = io.Copy(conn, strings.NewReader(text)) }
 }

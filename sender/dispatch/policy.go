@@ -9,14 +9,16 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Policy decides what an attempt's outcome does to its delivery and to its
-// subscription. It is a value; its decisions depend on their arguments alone.
+// Policy decides what an attempt's outcome does to its delivery and to its subscription. It
+// is a value, and its decisions depend on their arguments alone.
 //
-// An attempt whose server closed an idle connection just then (Result.ClosedIdle) is
-// made again after about a second, and does not count. No two in a row are spared.
+// If the server closed an idle connection just when the attempt was made
+// (Result.ClosedIdle), the attempt is made again after about a second, and does not count.
+// No two attempts in a row are spared.
 //
-// A single attempt (Live.Single) leaves its delivery delivered, whatever came of it. One
-// that was lost with its process is made again, since nobody knows whether it was made.
+// A single attempt (Live.Single) leaves its delivery delivered, whatever its result. A
+// single attempt that was lost with its process is made again, because nobody knows whether
+// it was made.
 type Policy struct {
 	// Backoff says when to try again and when to give up. Its zero
 	// value is backoff.Reference.
@@ -25,13 +27,13 @@ type Policy struct {
 	// FastAnswer is how soon an endpoint must answer to be proven. Zero: 1 s.
 	FastAnswer time.Duration
 
-	// DisableAfter is for how long a subscription must have been failing, without
-	// one success, with at least 5 failures and no silence of more than 24 h between
-	// them, to be disabled. Its owner and the operator are warned by the first failure
-	// after half, after three quarters and after nine tenths of that time, and it is
-	// disabled no sooner than a tenth of it after the last warning: one that had
-	// nothing to fail with for a while is warned first. Zero: 120 h. Negative: never,
-	// and nobody is warned.
+	// DisableAfter is for how long a subscription must have been failing, without one
+	// success, with at least 5 failures and no silence of more than 24 h between them, to
+	// be disabled. Its owner and the operator are warned by the first failure after half,
+	// after three quarters and after nine tenths of that time. The subscription is disabled
+	// no sooner than a tenth of that time after the last warning, so that there is a
+	// warning first even if it had no attempts for a while. Zero: 120 h. Negative: it is
+	// never disabled, and nobody is warned.
 	DisableAfter time.Duration
 }
 
@@ -58,8 +60,8 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 	if !r.ProxyFailed || r.Class == sender.ClassNone {
 		d.Health = p.health(h, r, now)
 	}
-	// Or the failure to tell of a dead letter would be told by another one's notice,
-	// without an end. Warnings have one.
+	// A dead letter of a notice makes no notice: it could become a dead letter too, and so
+	// on without end. Warnings come to an end.
 	if d.Status == sender.StatusDeadLettered && !l.Notice {
 		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDeadLettered, Detail: fmt.Sprintf(
 			"it is not attempted any more: %d attempts without a success, the last one: %s", l.Number, failure(r))})
@@ -70,7 +72,6 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 	return d
 }
 
-// deliver decides on the delivery.
 func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 	if r.Class == sender.ClassNone || l.Single && r.Class != sender.ClassInterrupted {
 		return Decision{Status: sender.StatusDelivered}
@@ -87,9 +88,9 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 	return Decision{Status: sender.StatusDeadLettered}
 }
 
-// standStill decides on an attempt that failed because our own network or the proxy
-// does: as if it had not been made, for as long as a schedule may stand still. If ok is
-// false it counts in the schedule like any other.
+// standStill decides on an attempt that failed because our own network or the proxy fails.
+// It decides as if the attempt had not been made, for as long as a schedule may stand
+// still. If ok is false, the attempt counts in the schedule like any other.
 func (p Policy) standStill(l Live, h sender.Health, r Result, now time.Time) (d Decision, ok bool) {
 	if r.Class == sender.ClassNone || r.Class == sender.ClassInterrupted {
 		return Decision{}, false
@@ -97,9 +98,9 @@ func (p Policy) standStill(l Live, h sender.Health, r Result, now time.Time) (d 
 	if l.Single {
 		return Decision{Status: sender.StatusDelivered, Health: h}, true
 	}
-	// The age does not matter, since it stands still: not even that of an attempt
-	// that would have been the last. The delay is one of the first two, so that
-	// deliveries go out soon after the network or the proxy is back.
+	// The age does not matter, because it stands still, even for an attempt that would have
+	// been the last. The delay is one of the first two, so that deliveries go out soon
+	// after the network or the proxy is back.
 	delay, _ := p.Backoff.Next(backoff.State{Attempt: min(l.Tries, 2)}, r.Chance)
 	due := now.Add(delay)
 	stands := max(0, due.Sub(r.StartedAt))

@@ -13,8 +13,8 @@ import (
 
 var propertyTime = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// A decision depends on what it is given and on nothing else, is due not before now nor
-// before it was asked for, and to fail later is never to be warned less.
+// A decision depends only on its arguments. Its due time is neither before now nor before
+// the time that was asked for. An attempt that fails later never gets a lower warning.
 func TestPropertyDecisionsArePure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Policy{DisableAfter: time.Duration(rapid.IntRange(0, 200).Draw(t, "disable after")) * time.Hour}
@@ -79,7 +79,7 @@ func TestPropertyDecisionsArePure(t *testing.T) {
 			require.True(t, n.Kind != sender.NoticeFailing || n.Percent > h.Warned, "warned of %d %% after %d %%", n.Percent, h.Warned)
 		}
 
-		// With a result that comes later, what was warned of stays warned of.
+		// A result that comes later does not take back a warning.
 		later := p.Decide(live, h, r, propertyTime.Add(hours("later", 20)))
 		if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted && !r.OwnNetwork && !r.ProxyFailed && !d.Spared && h.Streak > 0 && later.Health.Streak > 1 {
 			require.True(t, later.Disable != "" || later.Health.Warned >= d.Health.Warned)

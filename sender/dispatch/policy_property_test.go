@@ -12,15 +12,15 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// past is what an oracle remembers of a subscription: everything.
+// past is an oracle's memory of a subscription: everything.
 type past struct {
 	failures []time.Time // of the present failing time, in order
-	told     []int       // what was told in it, in percent,
-	toldAt   time.Time   // and when it was the last time
+	told     []int       // the warnings in it, in percent
+	toldAt   time.Time   // when the last warning was
 }
 
-// Random histories of a subscription's results, against rules that are read off
-// the whole history and not off what a row remembers.
+// The test checks random histories of a subscription's results against rules that are read
+// off the whole history, and not off the memory of a row.
 func TestPolicyHoldsOverRandomHistories(t *testing.T) {
 	var warned, disabled, dead, stood, spared int
 	for seed := range uint64(400) {

@@ -50,8 +50,8 @@ func TestPolicyDelivery(t *testing.T) {
 	}
 }
 
-// A server that closes an idle connection as it is used costs a second, and nothing
-// else: once.
+// A server that closes an idle connection as it is used costs a second, once, and nothing
+// else.
 func TestPolicyClosedIdle(t *testing.T) {
 	p := dispatch.Policy{Backoff: backoff.Policy{Jitter: backoff.None()}}
 	before := sender.Health{Lane: sender.LaneProven, Streak: 4, FailingSince: t0.Add(-119 * h), LastFailure: t0.Add(-h), Warned: 75}

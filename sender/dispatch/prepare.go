@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/post"
 )
 
-// prepare has a request prepared as its subscription's settings ask, which may be nil, and
-// opens what is sealed in them.
+// prepare prepares a request as its subscription's settings ask, and opens the secrets that
+// are sealed in them. s may be nil.
 func prepare(k *sender.Keys, p *post.Poster, r post.Request, s *sender.Settings) (post.Exchange, error) {
 	if s != nil {
 		if err := s.Unreadable(); err != nil {

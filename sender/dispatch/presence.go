@@ -8,29 +8,31 @@ import (
 )
 
 const (
-	// A process says so often that it lives, while it holds leases; and looks so often
-	// who else does, or each MaxIdle if that is longer and nobody else is known.
+	// While a process holds leases, it says this often that it lives. It checks this often
+	// which other processes live, or each MaxIdle if that is longer and no other process is
+	// known.
 	beatEvery = time.Second
-	// A claim says it too, unless that was done so lately.
+	// A claim says it too, unless the process has said it within this time.
 	beatFresh = beatEvery / 2
-	// Nothing is begun so long after the process has said that it lives: others may have
-	// taken over what it holds.
+	// A process begins nothing once this much time has passed since it last said that it
+	// lives, because others may have taken over its leases.
 	beatStale = 3 * time.Second
-	// A process that holds nothing for so long leaves. That is sooner than it would be taken for gone.
+	// A process that holds nothing for this long leaves. It leaves before others would take
+	// it for gone.
 	beatRest = 3 * time.Second
 
-	// A process is gone whose beat was the same for so long, and at so many looks after
-	// the first.
+	// A process is gone if its beat was the same for goneAfter, and at goneLooks looks
+	// after the first.
 	goneAfter = 5 * time.Second
 	goneLooks = 4
-	// Looks further apart than this do not count together: it was perhaps who looks, or
-	// the database, that stood still.
+	// Looks further apart than this do not count together, because the looking process or
+	// the database may have stood still between them.
 	watchGap = 2 * time.Second
 )
 
-// presence says that a run lives while it holds leases, watches who else does, and takes
-// over what those held that are gone. It has a goroutine of its own, and a connection:
-// in a step that waits for the database it would stop with it.
+// presence says that a run lives while it holds leases, watches the other processes, and
+// takes over the leases of processes that are gone. It has its own goroutine and its own
+// connection: as a part of the steps it would stop whenever a step waits for the database.
 type presence struct {
 	p       *pump
 	timeout time.Duration // of a call of the store; zero: none
@@ -41,18 +43,18 @@ type presence struct {
 	mu       sync.Mutex
 	process  int64
 	doubts   []doubt
-	beat     int64     // the last one that was given to the store
-	stored   int64     // the last one that it is known to have stored; 0: others do not know the process
-	beaten   time.Time // when that was asked for,
-	since    time.Time // and since when without a gap in which nothing may be begun
-	claiming time.Time // since when a step is under way; zero: none is
+	beat     int64     // the last beat that was given to the store
+	stored   int64     // the last beat that the store is known to hold; 0: others do not know the process
+	beaten   time.Time // when the stored beat was asked for
+	since    time.Time // since when there was no gap in which nothing may be begun
+	claiming time.Time // since when a step is under way; zero: none is under way
 }
 
 func newPresence(p *pump) *presence {
 	return &presence{p: p, process: p.d.cfg.Fence(), timeout: p.d.cfg.Timeout, claims: make(chan struct{}, 1)}
 }
 
-// by is who claims, in a step that is about to begin.
+// by returns the presence for the claim of a step that is about to begin.
 func (x *presence) by(now time.Time) Presence {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,7 +66,8 @@ func (x *presence) by(now time.Time) Presence {
 	return Presence{Process: x.process, Beat: x.beat}
 }
 
-// claimed ends what by began. any: something was claimed, and the beat stored with it.
+// claimed ends the step that by began. any tells that something was claimed, and that the
+// beat was stored with it.
 func (x *presence) claimed(c *ClaimParams, asked time.Time, any bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -92,15 +95,15 @@ func (x *presence) keep(beat int64, asked time.Time) {
 	}
 }
 
-// vouches tells whether what was asked for at a time is still the process's own, as far
-// as it can know: it has said ever since that it lives.
+// vouches tells whether leases that were asked for at a time still belong to the process,
+// as far as it can know: it has said ever since that it lives.
 func (x *presence) vouches(asked, now time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return !asked.Before(x.since) && now.Sub(x.beaten) <= beatStale
 }
 
-// live starts the goroutine, and returns what ends it. ctx may end before.
+// live starts the goroutine, and returns a function that ends it. ctx may end before.
 func (x *presence) live(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var ended sync.WaitGroup
@@ -113,7 +116,7 @@ func (x *presence) live(ctx context.Context) (end func()) {
 				return
 			case <-timer.C:
 				timer.Reset(x.round(ctx))
-			case <-x.claims: // it may have been resting for longer
+			case <-x.claims: // the timer may be set for later
 				timer.Reset(beatFresh)
 			}
 		}
@@ -130,8 +133,8 @@ func (x *presence) live(ctx context.Context) (end func()) {
 	}
 }
 
-// round says that the process lives, if it is to, and looks who else does. It returns
-// how long to wait for the next one.
+// round says that the process lives, if it must, and checks which others live. It returns
+// how long to wait before the next round.
 func (x *presence) round(ctx context.Context) (wait time.Duration) {
 	d := x.p.d
 	idle := max(beatEvery, d.cfg.MaxIdle)
@@ -159,7 +162,7 @@ func (x *presence) round(ctx context.Context) (wait time.Duration) {
 	return beatEvery
 }
 
-// look is one call of the store, or two if the process has nothing to live for.
+// look makes one call of the store, or two if the process holds nothing and leaves.
 func (x *presence) look(ctx context.Context, asked time.Time) ([]Presence, error) {
 	ctx, cancel := x.within(ctx)
 	defer cancel()
@@ -187,7 +190,7 @@ func (x *presence) look(ctx context.Context, asked time.Time) ([]Presence, error
 	return x.p.d.store.Present(ctx)
 }
 
-// said notes that a beat was stored, before which these processes were known.
+// said notes that a beat was stored. known are the processes that were known before it.
 func (x *presence) said(p Presence, asked time.Time, known []Presence) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -198,13 +201,13 @@ func (x *presence) said(p Presence, asked time.Time, known []Presence) {
 	for _, other := range known {
 		there = there || other.Process == x.process
 	}
-	if !there && x.stored != 0 { // somebody has taken it over: its clock has stood still, perhaps
+	if !there && x.stored != 0 { // another process has taken it over; perhaps its clock stood still
 		x.stored = 0
 	}
 	x.keep(p.Beat, asked)
 }
 
-// leave has the others know the process no more.
+// leave removes the process from the processes that the others know.
 func (x *presence) leave(ctx context.Context) {
 	ctx, cancel := x.within(ctx)
 	defer cancel()
@@ -215,7 +218,7 @@ func (x *presence) leave(ctx context.Context) {
 		return
 	}
 	if err := x.p.d.store.Leave(ctx, p); err != nil {
-		return // it will be taken over, and holds nothing
+		return // another process will take it over, and find no leases
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -250,22 +253,22 @@ func (p *pump) holds() bool {
 	return p.slots.held+len(p.done)+len(p.back) > 0 || p.present.aside.Load()
 }
 
-// watch judges by what a process has seen itself, with its own clock, who of the others
-// is gone.
+// watch judges which other processes are gone, by the beats that this process has seen and
+// by its own clock.
 type watch struct {
 	last time.Time
 	seen map[int64]sighting
 }
 
-// sighting is of a process that has said nothing since.
+// sighting is the last beat that was seen of a process.
 type sighting struct {
 	beat  int64
 	at    time.Time // when the beat was seen first
 	looks int       // since then
 }
 
-// look is given who is known, in an answer that was asked for at a time, and returns who
-// of them is gone.
+// look takes the known processes, from an answer of the store and with the times around the
+// call, and returns the processes that are gone.
 func (w *watch) look(own int64, known []Presence, asked, answered time.Time) (gone []Presence) {
 	before := w.seen
 	if answered.Sub(w.last) > watchGap {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who is gone is judged by looks of one's own, one after the other.
+// A process judges by its own looks, one after the other, which others are gone.
 func TestWatch(t *testing.T) {
 	const s = time.Second
 	type look struct {
@@ -30,7 +30,7 @@ func TestWatch(t *testing.T) {
 			var w watch
 			begin := time.Now()
 			for _, l := range looks {
-				known := []Presence{{Process: 1, Beat: 1}} // who looks: never gone
+				known := []Presence{{Process: 1, Beat: 1}} // the looking process itself is never gone
 				if l.beat != 0 {
 					known = append(known, Presence{Process: 7, Beat: l.beat})
 				}

@@ -1,24 +1,24 @@
 package dispatch
 
-// An endpoint that answers fast for a while, hangs or fails for a while, and so on,
-// would earn many proven places each time and keep them from the others until that
-// is noticed. A subscription that is sent back to probation soon after the last time
-// therefore stays there, however fast it answers: the longer, the more often it
-// happens.
+// An endpoint can answer fast for a while, then hang or fail for a while, and so on. It
+// would earn many proven places each time, and keep them from the others until its failures
+// are noticed. So a subscription that is sent back to probation soon after the last time
+// must stay there, however fast it answers. It stays the longer, the more often it is sent
+// back.
 
-// In ages of slots, of about trimEvery each.
+// They are counted in ages of slots; an age takes about trimEvery.
 const (
-	probationSoon  = 6 // after its end
+	probationSoon  = 6 // after the end of the last probation
 	probationFirst = 3
 	probationMost  = 60
 )
 
-// probation is what is remembered of a subscription's times on probation. The zero value
-// says that it was never sent back.
+// probation remembers a subscription's times on probation. The zero value says that it was
+// never sent back.
 type probation struct {
 	began  int64
 	length int64
-	sent   bool // back to probation, at least once
+	sent   bool // it was sent back to probation at least once
 }
 
 // restart notes that the subscription is sent back to probation.

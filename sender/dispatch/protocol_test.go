@@ -25,7 +25,7 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// protocolServer offers the protocols that it is told to, and notes what it was asked.
+// protocolServer offers given protocols, and notes its requests.
 type protocolServer struct {
 	*httptest.Server
 	answer http.HandlerFunc
@@ -57,7 +57,7 @@ func newProtocolServer(t *testing.T, a *bedtest.Authority, offers ...string) *pr
 	s.Config.Protocols.SetHTTP2(true)
 	s.EnableHTTP2 = true
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.Server("localhost")}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: a.Pool}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells of the handshakes that fail
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs the handshakes that fail
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			s.mu.Lock()
@@ -75,9 +75,9 @@ func newProtocolServer(t *testing.T, a *bedtest.Authority, offers ...string) *pr
 // offer changes what the server offers in the handshakes that follow.
 func (s *protocolServer) offer(protocols ...string) { s.offers.Store(&protocols) }
 
-// choose answers a client that offers nothing of it with an alert. A Go server that offers
-// HTTP/2 chooses nothing where it is offered HTTP/1.1 alone, and so does this one if it is
-// silent.
+// choose answers with an alert to a client that offers none of the server's protocols. If a
+// client offers only HTTP/1.1, a Go server that offers HTTP/2 chooses nothing. This server
+// does the same if it is silent.
 func (s *protocolServer) choose(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	config := &tls.Config{
 		Certificates: s.TLS.Certificates, ClientAuth: s.TLS.ClientAuth, ClientCAs: s.TLS.ClientCAs, NextProtos: *s.offers.Load(),
@@ -95,8 +95,8 @@ func (s *protocolServer) requests() []string {
 	return s.asked
 }
 
-// protocolBed delivers to a server with a client certificate, so that an authority of the
-// test's own is trusted.
+// protocolBed delivers to a server with a client certificate, so that the test's own
+// authority is trusted.
 func protocolBed(t *testing.T, a *bedtest.Authority, srv *protocolServer, proxy *bedtest.ConnectProxy, timeout time.Duration) (publish func() sender.Attempt, d *dispatch.Dispatcher) {
 	b := bedtest.New(t)
 	subscribeWithCertificate(b, "sub_a", bedtest.AtLocalhost(srv.URL), a.Client("alice"))
@@ -123,7 +123,7 @@ func protocolBed(t *testing.T, a *bedtest.Authority, srv *protocolServer, proxy 
 }
 
 // An endpoint that offers no HTTP/1.1 gets its deliveries over HTTP/2, also the first one,
-// through a proxy too.
+// and also through a proxy.
 func TestPostOverHTTP2(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	for name, c := range map[string]struct{ proxied, silent bool }{
@@ -135,7 +135,7 @@ func TestPostOverHTTP2(t *testing.T) {
 			var proxy *bedtest.ConnectProxy
 			who := "alice"
 			if c.proxied {
-				proxy, who = bedtest.NewConnectProxy(t, nil), "nobody" // the bed's settings have a proxy alone
+				proxy, who = bedtest.NewConnectProxy(t, nil), "nobody" // the bed's settings have only a proxy
 			}
 			publish, _ := protocolBed(t, a, srv, proxy, 0)
 			const posts = 10
@@ -201,7 +201,7 @@ func cutShort(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// A server can begin and end to offer a protocol while the dispatcher runs.
+// A server can begin or stop offering a protocol while the dispatcher runs.
 func TestProtocolsThatChange(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	srv := newProtocolServer(t, a, "http/1.1")
@@ -240,9 +240,9 @@ func TestServerThatChoosesNoProtocol(t *testing.T) {
 	require.Equal(t, 2, srv.opened, "one to find out, and one for all attempts")
 }
 
-// A connection that its server closes as it is used again is nobody's fault: the attempt is
-// recorded, and made again a second later, on a connection of its own. Only then does it
-// count.
+// If a server closes a connection as it is used again, nobody is at fault: the attempt is
+// recorded, and made again a second later, on a connection of its own. Only the second
+// attempt counts.
 func TestServerThatClosesKeptConnections(t *testing.T) {
 	for name, then := range map[string]sendertest.Step{"answers": sendertest.Status(200), "closes again": sendertest.CloseWithoutAnswer()} {
 		t.Run(name, func(t *testing.T) {

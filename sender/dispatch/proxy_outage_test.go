@@ -23,7 +23,7 @@ import (
 
 type byMethod = map[string]func(net.Conn)
 
-// proxied is a dispatcher's configuration with proxies of the names.
+// proxied returns a dispatcher's configuration with proxies of these names.
 func proxied(names ...string) dispatch.Config {
 	cfg := dispatch.Config{Proxies: map[string]*url.URL{}}
 	for _, name := range names {
@@ -44,8 +44,8 @@ func subscribeThrough(b *bedtest.Bed, proxy, subscriber, to string) {
 	require.NoError(b.T, err)
 }
 
-// Nothing comes back through a proxy. Whether it hangs, or the endpoint swallows what is
-// sent to it, is found out within the attempt's time, by asking the proxy.
+// Nothing comes back through a proxy. The dispatcher asks the proxy within the attempt's
+// time, and so finds out whether the proxy hangs or the endpoint does not answer.
 func TestSilenceThroughProxy(t *testing.T) {
 	tunnels := func(more byMethod) func(*bufio.Reader, net.Conn) {
 		by := byMethod{http.MethodConnect: after(0, 200), http.MethodPost: after(0, 204)}
@@ -64,10 +64,10 @@ func TestSilenceThroughProxy(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name  string
-		kept  func(*bufio.Reader, net.Conn) // through whose tunnel a first delivery goes
+		kept  func(*bufio.Reader, net.Conn) // a first delivery goes through the proxy's tunnel
 		proxy func(*bufio.Reader, net.Conn)
 		says  string
-		fault bool // the proxy's
+		fault bool // the proxy is at fault
 	}{
 		{"it hangs", nil, hung, silent, true},
 		{"it answers 501, as it may", nil, asks(after(0, 501)), unreached, false},
@@ -116,7 +116,7 @@ func TestSilenceThroughProxy(t *testing.T) {
 	}
 }
 
-// onePost makes a tunnel, in which one POST is answered.
+// onePost makes a tunnel, and answers one POST in it.
 func onePost(r *bufio.Reader, conn net.Conn) {
 	for _, status := range []int{200, 204} {
 		request, err := http.ReadRequest(r)
@@ -129,7 +129,7 @@ func onePost(r *bufio.Reader, conn net.Conn) {
 	hung(r, conn)
 }
 
-// However many attempts wait for a proxy, one at a time asks it, and what is heard of it
+// Only one attempt at a time asks a proxy, however many wait for it, and an answer
 // meanwhile counts for all.
 func TestProxyIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestProxyIsAskedOnce(t *testing.T) {
 	})
 }
 
-// A proxy that keeps failing is told of, by its name, and so is that it works again. It
-// says nothing of the rest of the network.
+// The dispatcher reports by name a proxy that keeps failing, and reports when it works
+// again. Its failures say nothing about the rest of the network.
 func TestFailingProxyIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -246,7 +246,7 @@ func TestFailingProxyIsTold(t *testing.T) {
 	})
 }
 
-// trim cuts what a poll takes from the times.
+// trim cuts the duration of a poll from the times.
 func trim(times []time.Time) []time.Time {
 	for i := range times {
 		times[i] = times[i].Truncate(time.Second)
@@ -254,9 +254,9 @@ func trim(times []time.Time) []time.Time {
 	return times
 }
 
-// Thousands of deliveries through a proxy that hangs leave the others alone: the median
-// and the 99th percentile of an endpoint without a proxy, from the commit to the POST,
-// stay what they are without them.
+// Thousands of deliveries through a proxy that hangs leave the others alone: the median and
+// the 99th percentile of an endpoint without a proxy, from the commit to the POST, stay as
+// they are without the proxy.
 func TestHangingProxyIsIsolated(t *testing.T) {
 	const subscribers, each = 200, 50
 	var alone, beside [2]time.Duration

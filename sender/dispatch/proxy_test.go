@@ -28,8 +28,8 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// Through the proxy goes a tunnel to the address that was checked here, and TLS is
-// still with the host of the URL.
+// A tunnel goes through the proxy to the address that was checked here, and TLS is still
+// with the host of the URL.
 func TestPostThroughProxy(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	certificate := a.Server("localhost")
@@ -66,7 +66,7 @@ func TestPostThroughProxy(t *testing.T) {
 			require.NotContains(t, plain.Requests()[0].Header, "Proxy-Authorization")
 			require.Equal(t, "localhost "+strings.TrimPrefix(bedtest.AtLocalhost(secure.URL), "https://"), <-got)
 			asked, auth := proxy.Requests()
-			require.Less(t, len(asked), posts/2, "connections are kept") // net/http now and then drops one
+			require.Less(t, len(asked), posts/2, "connections are kept") // net/http sometimes drops one
 			for _, at := range asked {
 				require.Regexp(t, `^CONNECT (127\.0\.0\.1|\[::1\]):\d+$`, at, "an address and not a name")
 			}
@@ -75,8 +75,7 @@ func TestPostThroughProxy(t *testing.T) {
 	}
 }
 
-// A name that resolves to what may not be called is blocked before the proxy hears
-// of it.
+// A name that resolves to a forbidden address is blocked before the proxy hears of it.
 func TestGuardThroughProxy(t *testing.T) {
 	proxy := bedtest.NewConnectProxy(t, nil)
 	ep := sendertest.NewEndpoint(t)
@@ -85,7 +84,7 @@ func TestGuardThroughProxy(t *testing.T) {
 		b.Subscribe("sub_a", to)
 		b.Publish("sub_a")
 		d, err := dispatch.New(b.StoreWith(sender.Settings{Proxy: "eu"}), b.Keys, &dispatch.Config{
-			Proxies: map[string]*url.URL{"eu": proxy.URL(t)}, // itself on loopback
+			Proxies: map[string]*url.URL{"eu": proxy.URL(t)}, // the proxy itself is on loopback
 		})
 		require.NoError(t, err)
 		_, err = d.RunOnce(t.Context())
@@ -98,8 +97,7 @@ func TestGuardThroughProxy(t *testing.T) {
 	require.Empty(t, ep.Requests())
 }
 
-// What the proxy does wrong is told apart from what the endpoint does, and not charged to
-// it.
+// The proxy's failures are told apart from the endpoint's, and not charged to the endpoint.
 func TestProxyThatFails(t *testing.T) {
 	answering := func(answer string) func(net.Conn) {
 		return func(conn net.Conn) {
@@ -166,7 +164,8 @@ func TestProxyThatFails(t *testing.T) {
 	}
 }
 
-// A proxy whose own name has no address, or whose certificate is another's, fails, too.
+// A proxy also fails if its own name has no address, or if its certificate is for another
+// name.
 func TestProxyThatCannotBeFound(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	certificate := a.Server("elsewhere")
@@ -193,15 +192,15 @@ func TestProxyThatCannotBeFound(t *testing.T) {
 	}
 }
 
-// A proxy may forbid one of a host's addresses, and connect to another. Where it may try
-// and nobody is there, it is the host's failure.
+// A proxy may forbid one of a host's addresses, and connect to another. If it may try an
+// address and nobody answers there, the failure is the host's.
 func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		first, second int // statuses, of 11.0.0.1 and 11.0.0.2
 		class         sender.Class
 		says          string
-		fault         bool // the proxy's
+		fault         bool // of the proxy
 	}{
 		{"forbids the first", 403, 200, sender.ClassReset, "closed", false},
 		{"forbids both", 403, 403, sender.ClassConnect, "403", true},
@@ -241,7 +240,7 @@ func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 	}
 }
 
-// If it cannot be sent as the settings ask, it is not sent, and not given up.
+// A delivery that cannot be sent as the settings ask is not sent, and not given up.
 func TestUnsentRatherThanWithout(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	b := bedtest.New(t)

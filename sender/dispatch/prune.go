@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// A batch is a few milliseconds' work, for which the application's own commits
-	// wait where there is one writer.
+	// A batch is a few milliseconds' work. On a database with one writer, the application's
+	// own commits wait for it.
 	pruneBatch = 100
-	// Between two of them a dispatcher leaves the database alone for this many times as
-	// long as the first took.
+	// Between two batches a dispatcher leaves the database alone for this many times as
+	// long as the first batch took.
 	prunePause = 4
 	// A dispatcher passes over everything this often.
 	pruneEvery = time.Hour
-	// After an error it begins anew.
+	// After an error a dispatcher begins a new pass after this pause.
 	pruneAgain = time.Minute
 )
 
-// Prune removes all that is past its time by Config.Retention, in short
-// transactions between which others have the database for half of the time, and
-// returns how much it was, also beside an error. Run does the same now and then:
-// Prune is for schedulers, and for those who use RunOnce. Both may run at once.
+// Prune removes all records that are past their time by Config.Retention. It works in short
+// transactions, and leaves the database to others for half of the time. It returns the
+// numbers of removed records, also beside an error. Run does the same now and then: Prune
+// is for schedulers, and for users of RunOnce. Both may run at once.
 func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
 	defer open(d.store)()
 	if err := d.store.Check(ctx); err != nil {
@@ -43,7 +43,7 @@ func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
 	}
 }
 
-// pruning is a pass, and when to go on with it.
+// pruning is a pass, and the time to go on with it.
 type pruning struct {
 	params PruneParams
 	sum    Pruned
@@ -51,7 +51,7 @@ type pruning struct {
 	next   time.Time // when to go on, or to begin the next pass
 }
 
-// batch does a part of a pass, which it begins if there is none.
+// batch does a part of a pass. It begins a pass if there is none.
 func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err error) {
 	if !g.began {
 		_, claims, err := d.store.Step(ctx, ExpandParams{}, Batch{}) // for the database's time
@@ -78,7 +78,7 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 	return true, nil
 }
 
-// past is what goes now by a retention.
+// past returns the times before which records go now, by a retention.
 func past(r sender.Retention, now time.Time) PruneParams {
 	p := PruneParams{
 		Delivered: now.Add(-r.Delivered), Events: now.Add(-r.Events), Notices: now.Add(-r.Notices), Rollups: now.Add(-r.Rollups),
@@ -92,7 +92,7 @@ func past(r sender.Retention, now time.Time) PruneParams {
 	return p
 }
 
-// PruneParams says what goes, by times of the database's clock, and bounds one
+// PruneParams says which records go, by times of the database's clock, and bounds one
 // batch.
 type PruneParams struct {
 	Delivered   time.Time
@@ -106,16 +106,16 @@ type PruneParams struct {
 	Limit  int    // at least 1
 }
 
-// Pruned counts what was removed.
+// Pruned counts the removed records.
 type Pruned struct {
-	Deliveries  int // records of delivered and cancelled ones
+	Deliveries  int // records of delivered and cancelled deliveries
 	DeadLetters int
 	Events      int
 	Notices     int
 	Rollups     int // minutes, each once for every process that did something in it
 
 	Subscriptions int
-	Objects       int // whose last versions are forgotten
+	Objects       int // objects whose last versions are forgotten
 
 	Cursor string // of the batch that follows; "": the pass is over
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A retention that is accepted keeps the contract: what gave up can be sent again, the
-// receivers remember whatever is sent, and a record never outlives its event.
+// An accepted retention keeps the contract: dead letters can be sent again, the receivers
+// remember every event that is sent, and a record never outlives its event.
 func TestPropertyRetentionIsOneContract(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		days := func(label string, some ...int) time.Duration {
 			return time.Duration(rapid.SampledFrom(some).Draw(t, label)) * 24 * time.Hour
 		}
-		// Mostly of what is right, so that what is wrong is so in one place.
+		// Most values are valid, so that an invalid retention is wrong in one place.
 		r := sender.Retention{
 			Reach: days("reach", 0, 7, 27, 29), Receivers: days("receivers", 0, 27, 28, 29, 60), Delivered: days("delivered", 0, 20, 60, 90),
 			Events: days("events", 0, 30, 60, 90), DeadLetters: days("dead letters", 0, 20, 28, 365),

@@ -10,54 +10,55 @@ import (
 )
 
 const (
-	// While endpoints that answer fast are at work, a step claims no more than so much
-	// in each of the other lanes, or a share of what it records: thirty first attempts
-	// that begin at once delay all that is on its way. With fewer of them in a step it is
-	// their steps that do.
+	// While endpoints that answer fast are at work, a step claims at most unprovenClaims
+	// deliveries in each of the other lanes, or one for every unprovenShare results that it
+	// records. Thirty first attempts that begin at once delay all attempts under way. With
+	// fewer first attempts in a step, the additional steps cause that delay.
 	unprovenClaims = 12
 	unprovenShare  = 4
-	// They are at work for so long after their last answer.
+	// Such endpoints count as at work for this long after their last answer.
 	provenRest = time.Second
 
-	// One step expands, records and claims at most so much of each, so that its
-	// transactions are short: the application's own commits wait for them where there
-	// is one writer. See LargeSteps.
+	// One step expands, records and claims at most this many of each, so that its
+	// transactions are short. On a database with one writer, the application's own commits
+	// wait for them. See LargeSteps.
 	stepSize = 256
 
-	// An event with more deliveries is expanded in parts, so that the next one does not wait
-	// for a long step, nor behind all of its deliveries. A part is no more than the wire
-	// could take soon, and leastPart if it takes none.
+	// An event with more than largestWhole deliveries is expanded in parts, so that the
+	// next event waits neither for a long step nor behind all of these deliveries. A part
+	// is no larger than the wire could take soon, and at least leastPart.
 	largestWhole = 256
 	leastPart    = 64
 
 	slowScanEvery = 100 * time.Millisecond
 	trimEvery     = 10 * time.Second
 
-	// A delivery whose secret cannot be opened is looked at again after this.
+	// The dispatcher looks again after this pause at a delivery whose secret cannot be
+	// opened.
 	secretPause = time.Minute
 )
 
-// pump is one run of a dispatcher. Its goroutine alone expands, claims and records;
-// attempts run on goroutines of their own, and hand their results over under mu.
+// pump is one run of a dispatcher. Its goroutine alone expands, claims and records.
+// Attempts run on goroutines of their own, and hand their results over under mu.
 type pump struct {
 	d       *Dispatcher
 	upkeep  *upkeep
 	present *presence
 	stats   Stats
-	launch  func(a *attempt) // has somebody make an attempt, and finish it
+	launch  func(a *attempt) // has an attempt made and finished
 	results chan struct{}    // capacity 1: there is something to record, or to give back
 	noticed chan struct{}    // capacity 1: there are new notices
-	resting chan *attempt    // to workers that have nothing to do
+	resting chan *attempt    // to idle workers
 	workers sync.WaitGroup
 	drained chan struct{}   // closed once nothing more is begun
-	wire    context.Context // the attempts'
+	wire    context.Context // the context of the attempts
 	giveUp  context.CancelFunc
 
-	stepSize, claimSize          int  // how much a step records, and claims
-	toTheEnd                     bool // it ends when nothing is left to do
+	stepSize, claimSize          int  // how many results a step records, and how many deliveries it claims
+	toTheEnd                     bool // the run ends when nothing is left to do
 	pace                         pacing
 	unread                       unread
-	recording                    []Result // the array of those that a step records
+	recording                    []Result // reused for the results that a step records
 	behind                       bool     // the last step has left something that is due
 	lastStep, lastScan, lastTrim time.Time
 	pause                        time.Duration
@@ -65,19 +66,19 @@ type pump struct {
 	mu             sync.Mutex
 	slots          *slots
 	onWire         []*attempt
-	done           []*attempt // their results are to be recorded
+	done           []*attempt // their results must be recorded
 	firstDone      time.Time
 	restful        time.Time // the pump rests until then, and results wait for a step that is made anyway
-	keptBack       bool      // other deliveries of their subscriptions wait for some of them
-	provenDone     bool      // one of a proven endpoint is among them
-	provenAnswered time.Time // when the last one of these came
+	keptBack       bool      // other deliveries of a subscription wait until one of them is recorded
+	provenDone     bool      // a result of a proven endpoint is among them
+	provenAnswered time.Time // when the last result of a proven endpoint came
 	back           []givenBack
 	draining       bool
 	outage         time.Time       // since when our own network is or was down
-	changes        []networkChange // of its state, to be reported
-	notices        []sender.Notice // to be stored with the next batch
+	changes        []networkChange // of the network's state, which must be reported
+	notices        []sender.Notice // the next batch stores them
 
-	// What upkeep may admit, and what it has.
+	// The slots that upkeep may fill from replays, and whether it has filled any.
 	spare      int
 	clock      databaseClock
 	wantsSpare bool
@@ -107,11 +108,11 @@ func newPump(d *Dispatcher) *pump {
 	p.upkeep = newUpkeep(p)
 	p.present = newPresence(p)
 	p.resize()
-	p.slots.probing = d.network.down(d.now()) // as another run found it
+	p.slots.probing = d.network.down(d.now()) // an earlier run may have found it down
 	return p
 }
 
-// resize says how large the next step is.
+// resize sets the size of the next step.
 func (p *pump) resize() {
 	p.stepSize, p.claimSize = stepSize, stepSize
 	if large, ok := p.d.store.(LargeSteps); ok {
@@ -141,9 +142,9 @@ func (p *pump) run(ctx context.Context) {
 	}
 }
 
-// outliving returns a context for steps, which ends Config.Timeout after ctx. A
-// step that is cut off in its commit may have claimed what nobody knows of, and recorded
-// what would be recorded again.
+// outliving returns a context for steps that ends Config.Timeout after ctx. If a step is
+// cut off in its commit, nobody knows of the deliveries that it may have claimed, and the
+// results that it may have recorded would be recorded again.
 func (p *pump) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -156,8 +157,9 @@ func (p *pump) outliving(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// round makes a step, and says how long to wait before the next one: at most, or,
-// after a failure of the database, whatever happens.
+// round makes a step, and says how long to wait before the next one. After a failure of the
+// database deaf is set, and nothing may cut the wait short. Otherwise the wait is an upper
+// bound.
 func (p *pump) round(ctx context.Context) (wait time.Duration, deaf bool) {
 	s, err := p.step(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -166,7 +168,7 @@ func (p *pump) round(ctx context.Context) (wait time.Duration, deaf bool) {
 		return p.pause, true
 	}
 	p.pause = 0
-	if s.hinted && !s.busy() { // it was perhaps upkeep that was meant
+	if s.hinted && !s.busy() { // perhaps the hint was meant for upkeep
 		p.upkeep.nudge()
 	}
 	if s.goOn {
@@ -206,12 +208,12 @@ func (p *pump) once(ctx context.Context) error {
 	}
 }
 
-// stepped is what a step did.
+// stepped is the outcome of a step.
 type stepped struct {
 	expanded int
 	recorded int
 	claimed  int
-	hinted   bool // it was asked for
+	hinted   bool // the step was asked for
 	caughtUp bool // it has claimed all that was due, and there is room for more
 	goOn     bool // there is more to do at once
 	now, due time.Time
@@ -219,8 +221,8 @@ type stepped struct {
 
 func (s *stepped) busy() bool { return s.expanded+s.recorded+s.claimed > 0 }
 
-// step expands, records what has ended, and claims and starts as much as there
-// is room for.
+// step expands events, records the attempts that have ended, and claims and starts as many
+// deliveries as there is room for.
 func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.reportNetwork(ctx)
 	p.reportProxies(ctx)
@@ -242,10 +244,10 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	p.pace.hinted, p.pace.caughtUp = false, false
 	most := p.claimSize
 	if len(p.unread.claims) > 0 {
-		most = 0 // these first
+		most = 0 // the claims put aside come first
 	}
 	slots := limitClaim(&params, most)
-	events := max(p.stepSize, slots) // what can be claimed at once need not be stored as pending
+	events := max(p.stepSize, slots) // a delivery that can be claimed at once need not be stored as pending
 	params.By, params.Token = by, p.d.cfg.Fence()
 	expand := ExpandParams{Events: events, Deliveries: 2 * events, Whole: largestWhole, Part: p.part()}
 	expanded, claims, err := p.exchange(ctx, expand, done, params)
@@ -259,7 +261,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	s.now, s.due = claims.Now, claims.NextDue
 	p.behind = !s.due.IsZero() && !s.due.After(s.now)
 	s.caughtUp = !expanded.More && !more && len(claims.Claimed) < slots && hasRoom(&params) && (s.due.IsZero() || s.due.After(s.now))
-	if s.hinted || s.busy() { // else it was a mere look, after which a step may follow at once
+	if s.hinted || s.busy() { // otherwise it was a mere look, and a step may follow at once
 		p.lastStep = asked
 	}
 	p.accept(p.withoutUnread(claims.Claimed, asked), asked)
@@ -269,13 +271,13 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	now := p.d.now()
 	p.pace.look(&s, now)
 	p.leave(slots-len(claims.Claimed), databaseClock{there: s.now, here: now})
-	// More to expand is gone on with at once only while the wire could take it.
+	// The pump goes on expanding at once only while the wire could take the deliveries.
 	s.goOn = more || len(claims.Claimed) == slots && slots >= flushResults || expanded.More && p.hungry()
 	return s, nil
 }
 
-// part is how many deliveries of large events the next step makes. What is made and not
-// claimed at once stands before what comes later.
+// part is how many deliveries of large events the next step makes. A delivery that is made
+// and not claimed at once stands before later ones.
 func (p *pump) part() int {
 	if p.behind {
 		return leastPart
@@ -295,9 +297,10 @@ func hasRoom(p *ClaimParams) bool {
 	return true
 }
 
-// takeDone returns the results to record next, and whether it leaves some that are due
-// to be recorded. It takes no fewer than a step claims, so that they do not pile up; but
-// none if the step is a mere look, which costs less than one that records.
+// takeDone returns the results to record next, and whether it leaves results that are due
+// to be recorded. It takes as many as a step may claim, so that results do not pile up. It
+// takes none if the step is a mere look, because a look costs less than a step that
+// records.
 func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
 	if p.pace.looks(now) && !p.admitted && len(p.done) > 0 && p.dueToRecord(now).After(now) {
 		return nil, false
@@ -308,8 +311,8 @@ func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
 	return done, len(p.done) >= flushResults
 }
 
-// limitClaim bounds a claim as a whole, and returns how much it may claim. What is
-// proven has the most places by far, and takes what the others leave.
+// limitClaim bounds a claim as a whole, and returns how many deliveries it may claim. The
+// proven lane has by far the most places, and takes the slots that the other lanes leave.
 func limitClaim(p *ClaimParams, most int) (slots int) {
 	for _, l := range [...]sender.Lane{sender.LaneNew, sender.LaneProbation, sender.LaneProven} {
 		p.Lanes[l].Slots = min(p.Lanes[l].Slots, most-slots)
@@ -318,15 +321,16 @@ func limitClaim(p *ClaimParams, most int) (slots int) {
 	return slots
 }
 
-// paceUnproven spreads what is claimed of the lanes that are not proven over several
-// steps, of which this one records so many results.
+// paceUnproven spreads the claims of the lanes that are not proven over several steps. This
+// step records so many results as recorded says.
 func paceUnproven(p *ClaimParams, recorded int) {
 	for _, l := range [...]sender.Lane{sender.LaneNew, sender.LaneProbation} {
 		p.Lanes[l].Slots = min(p.Lanes[l].Slots, max(unprovenClaims, recorded/unprovenShare))
 	}
 }
 
-// exchange expands, records and claims, and reports what was expanded and recorded.
+// exchange expands, records and claims, and reports the expanded events and the recorded
+// results.
 func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attempt, params ClaimParams) (Expanded, Claims, error) {
 	params.Lease, params.Chance = p.d.cfg.Lease, p.d.cfg.Chance()
 	p.recording = slices.Grow(p.recording[:0], len(done))[:len(done)]
@@ -337,7 +341,7 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 	b.Notices = p.notices
 	p.mu.Unlock()
 	for i, a := range done {
-		b.Results[i] = a.result // a hook may have kept the result itself
+		b.Results[i] = a.result // a copy, because a hook may have kept a.result
 		b.Results[i].Published, b.Results[i].OwnNetwork = a.Event.CreatedAt, a.excused
 	}
 	expanded, claims, err := p.d.store.Step(ctx, expand, b)
@@ -365,7 +369,6 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 	return expanded, claims, nil
 }
 
-// expanded reports what was expanded.
 func (p *pump) expanded(ctx context.Context, x Expanded) {
 	p.stats.Expanded += x.Events
 	if hook := p.d.cfg.Hooks.Expanded; hook != nil && x.Events+x.Deliveries > 0 {
@@ -389,7 +392,7 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 		p.stats.Failed++
 	}
 	if hook := p.d.cfg.Hooks.Recorded; hook != nil {
-		kept := *r // by the hook, perhaps: without one nothing is allocated
+		kept := *r // the hook may keep it; without a hook nothing is allocated
 		p.d.guarded(ctx, "Recorded", func() { hook(ctx, &kept) })
 	}
 }
@@ -424,7 +427,7 @@ func (p *pump) giveBack(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.back = append(back, p.back...) // to release twice what was released changes nothing
+		p.back = append(back, p.back...) // releasing a claim twice changes nothing
 		return err
 	}
 	for _, b := range back {

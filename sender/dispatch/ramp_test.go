@@ -17,13 +17,13 @@ import (
 	"github.com/surehook/surehook/sender/internal/bedtest"
 )
 
-// measured answers as told and notes how much is on the wire at once.
+// measured answers as told, and notes how many attempts are on the wire at once.
 type measured struct {
 	mu     sync.Mutex
 	status int
 	took   time.Duration
 	wire   int
-	most   int // since it was asked last
+	most   int // since the last call
 	begun  int
 }
 
@@ -47,7 +47,7 @@ func (m *measured) answer(status int) {
 	m.status = status
 }
 
-// over is the most that was on the wire, and how many were begun, in a time.
+// over returns the highest number of attempts on the wire, and how many began, in a time.
 func (m *measured) over(d time.Duration) (most, begun int) {
 	m.mu.Lock()
 	m.most, m.begun = m.wire, 0
@@ -58,9 +58,9 @@ func (m *measured) over(d time.Duration) (most, begun int) {
 	return m.most, m.begun
 }
 
-// An endpoint that was down while twenty thousand deliveries piled up is not met
-// by all of them when it is back: what is on the wire to it at most doubles with
-// each round trip, and one that fails again has one attempt at a time.
+// An endpoint was down while twenty thousand deliveries piled up. When it is back, it does
+// not get all of them at once: the number on the wire at most doubles with each round trip.
+// An endpoint that fails again has one attempt at a time.
 func TestBacklogIsRampedUpAfterAnOutage(t *testing.T) {
 	const backlog, trip = 20_000, 200 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestBacklogIsRampedUpAfterAnOutage(t *testing.T) {
 		for begun := 0; begun == 0; {
 			_, begun = endpoint.over(time.Millisecond)
 		}
-		time.Sleep(trip / 2) // so that each trip begins in the middle of one of those below
+		time.Sleep(trip / 2) // each trip begins in the middle of one of the periods below
 		var ramp []int
 		for range 12 {
 			most, _ := endpoint.over(trip)

@@ -14,7 +14,7 @@ import (
 	"github.com/surehook/surehook/sender/internal/bedtest"
 )
 
-// The dispatcher tells when it has made deliveries, and what its results need for
+// The dispatcher reports the deliveries that it makes, and its results carry the data for
 // the rollups.
 func TestDispatchIsRolledUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ func TestKeysLost(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, expanded.Deliveries, "nothing had been done")
 
-		// Given back, beside the new one.
+		// The old key is given back, beside the new one.
 		b.Keys = bedtest.NewKeys(t, "2", "1")
 		_, err = b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint}).RunOnce(t.Context())
 		require.NoError(t, err)
@@ -81,8 +81,8 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// Nothing is ever sent unsigned, what is our fault is not charged, and nobody
-// else notices.
+// Nothing is ever sent unsigned, our own faults are not charged to endpoints, and other
+// subscribers are not affected.
 func TestSecretThatCannotBeOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -92,7 +92,8 @@ func TestSecretThatCannotBeOpened(t *testing.T) {
 		stop := b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		synctest.Wait()
 
-		// While it runs, another process registers with a key that it has not.
+		// While the dispatcher runs, another process registers with a key that the
+		// dispatcher lacks.
 		elsewhere, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), &sender.RegistryConfig{Network: bedtest.Private})
 		require.NoError(t, err)
 		for _, id := range []string{"sub_locked", "sub_revoked"} {
@@ -157,10 +158,10 @@ func TestSecretThatCannotBeOpened(t *testing.T) {
 	})
 }
 
-// hiccup is a database that does not answer once, when it is asked for a keyring.
+// hiccup is a database that once does not answer a read of keyrings.
 type hiccup struct {
 	dispatch.Store
-	hangs bool // until nobody waits any more
+	hangs bool // until no attempt waits any more
 	asked atomic.Int64
 }
 
@@ -175,7 +176,7 @@ func (s *hiccup) Keyrings(ctx context.Context, subscribers []int64) (map[int64]s
 	return s.Store.Keyrings(ctx, subscribers)
 }
 
-// A secret that could not be read, for once, holds its deliveries up for a moment.
+// A secret that could not be read once holds up its deliveries for a moment.
 func TestSecretThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -191,7 +192,7 @@ func TestSecretThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// A connection on which nobody answers holds them up for an attempt's time.
+// A connection on which nobody answers holds up deliveries for an attempt's time.
 func TestReadOfASecretHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
@@ -207,8 +208,8 @@ func TestReadOfASecretHangs(t *testing.T) {
 	})
 }
 
-// What cannot be opened is not rotated, since its signatures were promised; it can
-// be replaced.
+// A secret that cannot be opened is not rotated, because its signatures were promised. It
+// can be replaced.
 func TestChangesOfASecretThatCannotBeOpened(t *testing.T) {
 	b := bedtest.New(t)
 	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})

@@ -10,34 +10,32 @@ import (
 	"github.com/surehook/surehook/sender/internal/post"
 )
 
-// slots shares the attempts in flight of one dispatcher between subscriptions.
-// It is plain bookkeeping over values: no clock, no locks, no I/O, so that its
-// rules can be read and tested by themselves. The dispatcher guards it.
+// slots shares the attempts in flight of one dispatcher between subscriptions. It is plain
+// bookkeeping over values. It has no clock, no locks and no I/O, so that its rules can be
+// read and tested by themselves. The pump's mu guards it.
 //
-// A delivery that was claimed waits in its subscription's queue, then is on the
-// wire; it is "held" all the while. Then its result waits to be recorded: what is
-// claimed meanwhile keeps the wire busy.
+// A claimed delivery waits in its subscription's queue, and then is on the wire. It is
+// "held" all that time. Then its result waits to be recorded; deliveries that are claimed
+// meanwhile keep the wire busy.
 //
-//   - Each lane has places on the wire of its own, so that new subscriptions, and
-//     slow and failing ones, leave room for the rest.
-//   - A subscriber gets at most half of a lane's places, so that one whose
+//   - Each lane has its own places on the wire, so that new subscriptions, and slow and
+//     failing ones, leave room for the rest.
+//   - A subscriber gets at most half of a lane's places, so that a subscriber whose
 //     endpoints all stall leaves room for the others.
-//   - A subscription starts with few places, and earns one more with each fast
-//     answer while it could use it, up to a maximum; failures and slow answers
-//     halve them.
+//   - A subscription starts with few places, and earns one more with each fast answer while
+//     it could use it, up to a maximum. Failures and slow answers halve them.
 //   - A subscription's own Settings.MaxInFlight bounds its places further.
-//   - One that fails several times in a row is on probation until it answers fast
-//     again; and one that keeps losing what it earned stays there for longer each
-//     time (see probation).
-//   - An attempt that has been on the wire for longer than a fast answer takes
-//     moves to the probation lane's account while it is still there: a proven
-//     endpoint that begins to hang gives its places back after that time and not
-//     only after the attempt's timeout.
-//   - The last eighth of the proven lane's places, and of what may be held for them, is
-//     for subscriptions that have nothing there: those that are at work may all become
-//     slow together.
-//   - For proven subscriptions more is claimed than there are places, so that
-//     the wire does not idle while the database works.
+//   - A subscription that fails several times in a row is on probation until it answers
+//     fast again. A subscription that keeps losing the places that it earned stays on
+//     probation for longer each time (see probation).
+//   - An attempt that has been on the wire for longer than a fast answer takes moves to the
+//     probation lane's account, and stays on the wire. So a proven endpoint that begins to
+//     hang gives its places back after that time, and not only after the attempt's timeout.
+//   - The last eighth of the proven lane's places, and of the deliveries that may be held
+//     for them, is for subscriptions that use none of them, because the subscriptions at
+//     work may all become slow together.
+//   - The dispatcher claims more deliveries for proven subscriptions than they have places,
+//     so that the wire does not idle while the database works.
 //   - First attempts about one object are made one after the other, in the order in which
 //     they were claimed (see chain).
 type slots struct {
@@ -46,31 +44,31 @@ type slots struct {
 	subs map[int64]*subSlots // by subscription number
 	wire int
 	held int
-	body bodies // of what is held
+	body bodies // of the held deliveries
 	age  int64  // counts the calls of trim
 
-	chains map[chain]*attempt // the first of each: it is queued, or on the wire
-	seed   maphash.Seed       // of their hashes
+	chains map[chain]*attempt // the first attempt of each; it is queued, or on the wire
+	seed   maphash.Seed       // of the chains' hashes
 	claims int64              // counts the calls of add
 
-	crowded bool // some that were moved to probation have more queued than places
-	probing bool // our own network is down: probePlaces hold in place of places
+	crowded bool // a subscription that was moved to probation has more waiting than places
+	probing bool // our own network is down: probePlaces apply instead of cfg.places
 }
 
 type slotsConfig struct {
 	places          [sender.Lanes]int // on the wire, by lane
 	perSubscription int               // places that a subscription can earn
-	prefetch        int               // what a proven subscription may hold, for each place
-	hardLimit       int               // on the wire in all, those that take long included
-	bodyBytes       int64             // of the bodies of what is held; 0: as many as there are
+	prefetch        int               // deliveries that a proven subscription may hold for each place
+	hardLimit       int               // attempts on the wire in all, slow ones included
+	bodyBytes       int64             // of the bodies of held deliveries; 0: no limit
 }
 
 type laneSlots struct {
 	wire  int
 	held  int
-	bytes int64                     // of the bodies of what is held, each as often as it is
+	bytes int64                     // of the bodies of held deliveries; a shared body counts for each of them
 	by    map[int64]subscriberSlots // by subscriber number
-	ready []*subSlots               // subscriptions that have something queued, in turn
+	ready []*subSlots               // subscriptions with queued deliveries, in the order of their turns
 }
 
 type subscriberSlots struct{ wire, held int }
@@ -83,11 +81,11 @@ type subSlots struct {
 	most       int // the places that it can earn
 	wire       int
 	held       int
-	unrecorded int        // what the database says of its lane is older than these results
+	unrecorded int        // results that the lane in the database does not take into account yet
 	queue      []*attempt // in the order of the claims
-	behind     int        // held, and neither queued nor on the wire: see chain
+	behind     int        // deliveries that are held, but neither queued nor on the wire: see chain
 	ready      bool       // in its lane's ready list
-	used       int64      // the age at which it was given something last
+	used       int64      // the age at which it last got a delivery
 	failures   int        // in a row
 	probation  probation
 }
@@ -99,37 +97,38 @@ type attempt struct {
 	sub     *subSlots
 	account sender.Lane // the lane whose places it takes
 	dial    post.Dialing
-	asked   time.Time // for it: its lease began no earlier; on the local clock
+	asked   time.Time // when the claim was asked for, on the local clock; the lease began no earlier
 	claimed time.Time // on the local clock
 	started time.Time // on the local clock; zero while it is queued
-	nth     int       // among those that are on the wire
+	nth     int       // its index in the pump's onWire
 	slow    bool
-	order   int64 // among all that were claimed
+	order   int64 // its number in the order of the claims
 	chain   chain
-	next    *attempt // of its chain
-	last    *attempt // of the chain that it is the first of; nil: it is not
+	next    *attempt // the next of its chain
+	last    *attempt // the last of its chain, if it is the first; otherwise nil
 	held    *heldBody
-	shares  bool // its body is that of the other deliveries of its event
+	shares  bool // it shares its body with the other deliveries of its event
 
-	result  Result // once it was made
-	failed  bool   // at connecting,
-	excused bool   // for which our own network is to blame
+	result  Result // set once the attempt was made
+	failed  bool   // it failed at connecting
+	excused bool   // our own network is to blame for the failure
 }
 
-// firstPlaces is how many places a subscription has that this dispatcher does
-// not know.
+// firstPlaces is how many places a subscription has at first in this dispatcher.
 var firstPlaces = [sender.Lanes]int{sender.LaneNew: 1, sender.LaneProven: 4, sender.LaneProbation: 1}
 
-// While our own network is down a few attempts find out when it is back: most of
-// them at endpoints that used to answer.
+// While our own network is down, a few attempts find out when it is back. Most of them go
+// to endpoints that used to answer.
 var probePlaces = [sender.Lanes]int{sender.LaneNew: 1, sender.LaneProven: 2, sender.LaneProbation: 1}
 
 const mostProbes = 4
 
-// idleShare is what part of the proven lane is for subscriptions that have nothing there.
+// idleShare: one part in this many of the proven lane is for subscriptions that use none of
+// it.
 const idleShare = 8
 
-// mostHolding is how many subscriptions may hold something where that is done with claims.
+// mostHolding is the largest number of subscriptions with held deliveries for which share
+// still bars each of them from a claim.
 const mostHolding = 256
 
 func newSlots(cfg slotsConfig) *slots {
@@ -140,8 +139,8 @@ func newSlots(cfg slotsConfig) *slots {
 	return s
 }
 
-// add takes a claimed delivery into its subscription's queue, or behind those about its
-// object.
+// add puts a claimed delivery into its subscription's queue, or behind the other deliveries
+// about its object.
 func (s *slots) add(a *attempt) {
 	s.take(a)
 	if !s.follows(a) {
@@ -149,8 +148,8 @@ func (s *slots) add(a *attempt) {
 	}
 }
 
-// take begins the account of a delivery that was claimed. It is held until it ends, or
-// until forget.
+// take begins the account of a claimed delivery. The delivery is held until its attempt
+// ends, or until forget.
 func (s *slots) take(a *attempt) {
 	t := a.Target
 	sub := s.subs[t.SubscriptionNo]
@@ -200,7 +199,7 @@ func (s *slots) next() *attempt {
 	return nil
 }
 
-// finished takes an attempt that was made off the wire.
+// finished takes a completed attempt off the wire.
 func (s *slots) finished(a *attempt, class sender.Class, took, fast time.Duration) {
 	sub := a.sub
 	wanted := sub.wire >= sub.places || len(sub.queue) > 0
@@ -213,7 +212,7 @@ func (s *slots) finished(a *attempt, class sender.Class, took, fast time.Duratio
 		if wanted {
 			sub.places = min(sub.places+1, sub.most)
 		}
-		if !a.slow && sub.wire < sub.places && !sub.probation.holds(s.age) { // no other one takes long
+		if !a.slow && sub.wire < sub.places && !sub.probation.holds(s.age) { // no other attempt takes long
 			s.move(sub, sender.LaneProven)
 		}
 	case took > fast:
@@ -226,15 +225,15 @@ func (s *slots) finished(a *attempt, class sender.Class, took, fast time.Duratio
 	}
 }
 
-// spared takes an attempt off the wire that was made, and says nothing of its endpoint.
+// spared takes a completed attempt off the wire that says nothing about its endpoint.
 func (s *slots) spared(a *attempt) {
 	s.count(a, -1, -1)
 	s.passOn(a)
 	a.sub.unrecorded++
 }
 
-// offWire takes an attempt off the wire that was not made, and returns it and what goes
-// back with it: its chain. They are held until forget.
+// offWire takes an attempt off the wire that was not made, and returns it with the rest of
+// its chain, which goes back with it. All of them are held until forget.
 func (s *slots) offWire(a *attempt) []*attempt {
 	s.count(a, -1, 0)
 	return s.cut([]*attempt{a}, a)
@@ -250,7 +249,7 @@ func (s *slots) slowed(a *attempt) {
 	s.demote(a.sub)
 }
 
-// demote leaves a subscription one place, on probation.
+// demote moves a subscription to probation and leaves it one place.
 func (s *slots) demote(sub *subSlots) {
 	sub.places = 1
 	if sub.lane == sender.LaneProven {
@@ -260,18 +259,19 @@ func (s *slots) demote(sub *subSlots) {
 	s.crowded = s.crowded || sub.waiting() > sub.places
 }
 
-// waiting is how many are held that are not on the wire.
+// waiting is how many held deliveries are not on the wire.
 func (sub *subSlots) waiting() int { return len(sub.queue) + sub.behind }
 
 // forget ends the account of a delivery that was given back.
 func (s *slots) forget(a *attempt) { s.count(a, 0, -1) }
 
-// recorded ends the account of an attempt whose result was.
+// recorded ends the account of an attempt whose result was recorded.
 func (s *slots) recorded(a *attempt) { a.sub.unrecorded-- }
 
-// takeQueues takes what the subscriptions that are on probation have waiting but for what
-// they have places for, or what all subscriptions have, and returns it, to be given back.
-// Where not everything can stay, nothing stays behind another one.
+// takeQueues takes waiting deliveries from their subscriptions and returns them, so that
+// they are given back. If all is set, it takes every waiting delivery. Otherwise it takes
+// from subscriptions on probation alone, and leaves each of them as many as it has places.
+// A subscription that cannot keep all of them keeps none behind another delivery.
 func (s *slots) takeQueues(all bool) []*attempt {
 	var taken []*attempt
 	s.crowded = false
@@ -294,7 +294,7 @@ func (s *slots) takeQueues(all bool) []*attempt {
 	return taken
 }
 
-// keeps is how much of what waits takeQueues leaves to a subscription.
+// keeps is how many waiting deliveries takeQueues leaves to a subscription.
 func (*slots) keeps(sub *subSlots, all bool) int {
 	switch {
 	case all:
@@ -305,7 +305,8 @@ func (*slots) keeps(sub *subSlots, all bool) int {
 	return sub.waiting()
 }
 
-// claim says how much may be claimed now, and of whom how much.
+// claim says how many deliveries may be claimed now, in each lane and for each subscriber
+// and subscription.
 func (s *slots) claim() ClaimParams {
 	p := ClaimParams{SubscriptionRoom: map[int64]int{}}
 	for i := range p.Lanes {
@@ -335,8 +336,8 @@ func (s *slots) claim() ClaimParams {
 	return p
 }
 
-// trim forgets what was learned of the subscriptions that were given nothing
-// since the last call but one, so that memory follows the work.
+// trim forgets subscriptions that got no delivery since the last call but one, so that
+// memory follows the work.
 func (s *slots) trim() {
 	for number, sub := range s.subs {
 		if sub.held+sub.unrecorded == 0 && sub.used < s.age && !sub.probation.remembered(s.age) {
@@ -349,8 +350,9 @@ func (s *slots) trim() {
 // perSubscriber is how many of a lane's places one subscriber may take.
 func (s *slots) perSubscriber(l sender.Lane) int { return (s.places(l) + 1) / 2 }
 
-// share leaves the last slots of the proven lane to subscriptions that hold nothing. Where
-// very many hold something none holds much, and it would only make the claim longer.
+// share leaves the last slots of the proven lane to subscriptions that hold nothing. If
+// very many subscriptions hold deliveries, none of them holds many, and barring each of
+// them would only make the claim longer.
 func (s *slots) share(p *ClaimParams, holding *[sender.Lanes]int) {
 	for i := range p.Lanes {
 		l, held := sender.Lane(i), s.lane[i].held
@@ -368,9 +370,9 @@ func (s *slots) share(p *ClaimParams, holding *[sender.Lanes]int) {
 	}
 }
 
-// shared is how many of so many places of a lane all of its subscriptions may take. The
-// rest is for those that have none: however many the others have earned, and however
-// long they keep them, one that has been idle goes at once.
+// shared is how many of a lane's places are open to all of its subscriptions. The rest is
+// for subscriptions that have none, so that an idle subscription begins at once, however
+// many places the others have earned, and however long they keep them.
 func (s *slots) shared(l sender.Lane, all int) int {
 	if l != sender.LaneProven || s.probing {
 		return all
@@ -398,8 +400,9 @@ func (s *slots) mostOf(settings *sender.Settings) int {
 	return min(s.cfg.perSubscription, settings.MaxInFlight)
 }
 
-// boundBytes leaves what there is no memory for in the database. What is not proven, and
-// may keep its bodies for long, takes no more than half of it beside others.
+// boundBytes bounds a claim by the memory for bodies, so that deliveries without room stay
+// in the database. A lane that is not proven may keep its bodies for long, so it claims
+// nothing while its bodies take more than half of the memory.
 func (s *slots) boundBytes(p *ClaimParams) {
 	if s.cfg.bodyBytes <= 0 {
 		return
@@ -422,7 +425,7 @@ func (s *slots) hold(l sender.Lane, places int) int {
 	return places
 }
 
-// count adds to what an attempt's account has on the wire and holds.
+// count adds to the deliveries that an attempt's account has on the wire and holds.
 func (s *slots) count(a *attempt, wire, held int) {
 	lane, sub := &s.lane[a.account], a.sub
 	s.wire, s.held = s.wire+wire, s.held+held
@@ -430,14 +433,15 @@ func (s *slots) count(a *attempt, wire, held int) {
 	lane.bytes += int64(held) * int64(len(a.Body))
 	switch {
 	case held > 0:
-		// Once: who makes the attempt reads it, and it can be moved to another lane meanwhile.
+		// Body is set only once: the attempt's goroutine reads it, and the attempt can be
+		// moved to another lane meanwhile.
 		a.held = s.body.hold(a.Key.Event, a.Body)
 		if !a.shares {
 			a.Body, a.shares = a.held.body, true
 		}
 	case held < 0:
 		s.body.release(a.Key.Event, a.held)
-		a.held = nil // its result may wait for a while
+		a.held = nil // the result may wait for a while, without the body
 	}
 	sub.wire, sub.held = sub.wire+wire, sub.held+held
 	by := lane.by[sub.subscriber]
@@ -449,7 +453,7 @@ func (s *slots) count(a *attempt, wire, held int) {
 	}
 }
 
-// enqueue puts a delivery among those of its subscription that may go.
+// enqueue puts a delivery into the queue of its subscription, where it may go.
 func (s *slots) enqueue(a *attempt) {
 	sub := a.sub
 	i, _ := slices.BinarySearchFunc(sub.queue, a, byOrder)

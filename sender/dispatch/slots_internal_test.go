@@ -19,7 +19,7 @@ func claimed(subscription, subscriber int64, lane sender.Lane) *attempt {
 	return &attempt{Claimed: Claimed{Target: &Target{SubscriptionNo: subscription, SubscriberNumber: subscriber, Lane: lane}}}
 }
 
-// drive starts what may start and returns it.
+// drive starts all attempts that may start, and returns them.
 func drive(s *slots) (started []*attempt) {
 	for a := s.next(); a != nil; a = s.next() {
 		started = append(started, a)
@@ -104,7 +104,7 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 	require.Equal(t, sender.LaneProbation, s.subs[1].lane, "a fast answer while others are on the wire beyond its places proves nothing")
 }
 
-// Many kept connections that are closed together cost a subscription neither places nor
+// If many kept connections are closed together, their subscription loses neither places nor
 // its lane.
 func TestSlotsSparedSaysNothing(t *testing.T) {
 	s := testSlots()
@@ -127,8 +127,8 @@ func TestSlotsSparedSaysNothing(t *testing.T) {
 	require.Zero(t, s.subs[1].unrecorded)
 }
 
-// However much those at work have earned and hold, one that was idle is claimed, and goes
-// at once.
+// An idle subscription is claimed and begins at once, however much the subscriptions at
+// work have earned and hold.
 func TestSlotsIdleOnesHaveRoom(t *testing.T) {
 	s := testSlots()
 	const shared = 4 * 24 * 7 / 8
@@ -208,7 +208,7 @@ func TestSlotsOwnMaxInFlight(t *testing.T) {
 		require.Len(t, wire, 2, "fast answers earn no more")
 	}
 
-	s.add(bounded(1)) // its owner has changed it
+	s.add(bounded(1)) // its owner has changed the setting
 	s.finished(wire[0], sender.ClassNone, time.Millisecond, time.Second)
 	require.Empty(t, drive(s), "the one on the wire is as many as it may have")
 	s.add(bounded(0))
@@ -221,7 +221,7 @@ func TestSlotsOwnMaxInFlight(t *testing.T) {
 	require.Len(t, drive(s), 1, "others are not bounded by it")
 }
 
-// What fails fast does not go on failing in a place of its own among the proven.
+// A subscription that fails fast does not keep a place among the proven ones.
 func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
 	s := testSlots()
 	for range 40 {
@@ -233,7 +233,7 @@ func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
 		if i == 0 {
 			require.Len(t, wire, 4)
 		}
-		for _, a := range wire[1:] { // what it held beyond
+		for _, a := range wire[1:] { // the deliveries that it held beyond
 			s.offWire(a)
 		}
 		s.finished(wire[0], sender.ClassStatus, time.Millisecond, time.Second)
@@ -250,7 +250,7 @@ func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
 	require.Equal(t, sender.LaneProven, s.subs[1].lane, "once, it is believed at once")
 }
 
-// One that flaps stays on probation for longer each time.
+// A flapping subscription stays on probation for longer each time.
 func TestSlotsParole(t *testing.T) {
 	s := testSlots()
 	prove := func() sender.Lane {
@@ -325,7 +325,7 @@ func TestSlotsHardLimit(t *testing.T) {
 	}
 }
 
-// The accounts are sums over what is held, whatever happens in whatever order.
+// The accounts are sums over the held deliveries, whatever happens in whatever order.
 func TestSlotsAccountsAddUp(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -410,8 +410,8 @@ func contains(list []*attempt, a *attempt) bool {
 	return false
 }
 
-// BenchmarkSlotsNext finds nothing that may go: what all proven subscriptions may share
-// of the lane is taken, and each of them has more queued.
+// BenchmarkSlotsNext finds nothing that may go: the shared part of the proven lane is
+// taken, and each subscription has more queued.
 func BenchmarkSlotsNext(b *testing.B) {
 	s := newSlots(slotsConfig{places: [sender.Lanes]int{sender.LaneNew: 32, sender.LaneProven: 384, sender.LaneProbation: 96}, perSubscription: 64, prefetch: 4, hardLimit: 1024})
 	for range 2 {

@@ -7,16 +7,16 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A chain is the first attempts about one object that are held for one subscription. Only
-// the first of them is queued or on the wire: each of the others follows when the one
-// before it has ended, whatever came of it. So versions of an object are begun in their
-// order while the endpoint takes them; one that failed waits for its retry, and retries
-// wait for nobody and hold nobody back. What is given back takes with it what is behind it,
-// so that a claim finds all of it, in order again.
+// A chain consists of the first attempts about one object that are held for one
+// subscription. Only the first of them is queued or on the wire. Each other attempt follows
+// when the attempt before it has ended, whatever its result. So versions of an object are
+// begun in their order while the endpoint takes them. A failed attempt waits for its retry.
+// A retry waits for no other attempt and holds none back. An attempt that is given back
+// takes along the attempts behind it, so that a claim finds all of them, in order again.
 //
-// It is known by a hash, since three look-ups of an object's names would cost as much as
-// the rest of this bookkeeping. Where another chain has the same one, an attempt goes
-// without: two in 2^64 names do.
+// A hash identifies a chain, because three look-ups of an object's names would cost as much
+// as the rest of this bookkeeping. If another chain has the same hash, an attempt goes
+// without a chain. Two in 2^64 names have the same hash.
 type chain uint64
 
 func (s *slots) chainOf(a *attempt) chain {
@@ -36,7 +36,7 @@ func (a *attempt) precedes(b *attempt) bool {
 func byOrder(a, b *attempt) int { return cmp.Compare(a.order, b.order) }
 
 // follows puts a first attempt behind the others of its chain, and reports whether there
-// are any.
+// are others.
 func (s *slots) follows(a *attempt) bool {
 	if a.Number != 1 {
 		return false
@@ -55,7 +55,7 @@ func (s *slots) follows(a *attempt) bool {
 	return true
 }
 
-// passOn has the next of an attempt's chain queued, now that it has ended.
+// passOn queues the next attempt of a chain, because the attempt before it has ended.
 func (s *slots) passOn(a *attempt) {
 	if a.last == nil {
 		return
@@ -70,8 +70,7 @@ func (s *slots) passOn(a *attempt) {
 	a.next, a.last = nil, nil
 }
 
-// cut ends the chain that an attempt is the first of, and appends the others of it to
-// taken.
+// cut ends the chain that begins with first, and appends its other attempts to taken.
 func (s *slots) cut(taken []*attempt, first *attempt) []*attempt {
 	if first.last != nil {
 		delete(s.chains, first.chain)
@@ -81,7 +80,8 @@ func (s *slots) cut(taken []*attempt, first *attempt) []*attempt {
 	return taken
 }
 
-// cutAfter appends to taken what is behind the first of a chain, which goes on without.
+// cutAfter appends to taken the attempts behind the first of a chain. The chain goes on
+// with the first alone.
 func (s *slots) cutAfter(taken []*attempt, first *attempt) []*attempt {
 	for next := first.next; next != nil; {
 		taken = append(taken, next)
@@ -92,7 +92,7 @@ func (s *slots) cutAfter(taken []*attempt, first *attempt) []*attempt {
 	return taken
 }
 
-// cutBehind appends to taken what a subscription has behind others.
+// cutBehind appends to taken all attempts of a subscription that are behind another one.
 func (s *slots) cutBehind(taken []*attempt, sub *subSlots) []*attempt {
 	if sub.behind == 0 {
 		return taken
@@ -105,8 +105,9 @@ func (s *slots) cutBehind(taken []*attempt, sub *subSlots) []*attempt {
 	return taken
 }
 
-// usable is how many of its places a subscription can use with what it holds: where much
-// of it is about few objects, to claim more would only make leases grow old behind them.
+// usable is how many of its places a subscription can use with the deliveries that it
+// holds. If many of them are about few objects, further leases would only grow old behind
+// them.
 func (sub *subSlots) usable() int {
 	if sub.behind == 0 {
 		return sub.places

@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// about is an attempt about an object, whose event is the how manieth.
+// about returns an attempt about an object; event is the number of its event.
 func about(subscription int64, lane sender.Lane, object string, event int64, number int) *attempt {
 	a := claimed(subscription, subscription%4, lane)
 	a.Key, a.Number, a.Event.Object = DeliveryKey{Event: event, Subscription: subscription}, number, sender.Object{Type: "thing", ID: object}
@@ -43,7 +43,7 @@ func TestSlotsFirstAttemptsAboutAnObjectTakeTurns(t *testing.T) {
 	require.Equal(t, []*attempt{later}, drive(s))
 }
 
-// What becomes free is no later than it would have been by itself, and no sooner.
+// An attempt becomes free neither later nor sooner than it would by itself.
 func TestSlotsTurnsAreThoseOfTheClaims(t *testing.T) {
 	s := testSlots()
 	var all []*attempt
@@ -58,7 +58,7 @@ func TestSlotsTurnsAreThoseOfTheClaims(t *testing.T) {
 	}
 }
 
-// An attempt that is given back takes along the others behind it.
+// An attempt that is given back takes along the attempts behind it.
 func TestSlotsGiveChainsBack(t *testing.T) {
 	fill := func() (s *slots, all []*attempt) {
 		s = testSlots()
@@ -99,7 +99,8 @@ func TestSlotsGiveChainsBack(t *testing.T) {
 	require.Zero(t, s.subs[1].behind)
 }
 
-// One object does not have more claimed than it can use, however many places were earned.
+// No more deliveries of one object are claimed than it can use, however many places were
+// earned.
 func TestSlotsClaimLittleBehindOneObject(t *testing.T) {
 	s := testSlots()
 	s.add(about(1, sender.LaneProven, "x", 0, 1))
@@ -113,14 +114,14 @@ func TestSlotsClaimLittleBehindOneObject(t *testing.T) {
 	require.Equal(t, 2*4-5, s.claim().SubscriptionRoom[1], "and for two")
 }
 
-// orderModel is slots with a store that has what was not attempted, and gives it out in the
-// order of the events.
+// orderModel is slots with a store that has the deliveries without an attempt, and gives
+// them out in the order of the events.
 type orderModel struct {
 	s          *slots
 	stored     map[int64][]*attempt // by subscription
 	wire, done []*attempt
 	published  int64
-	begun      map[int64]map[sender.Object]int64 // the last event whose first attempt was, by subscription
+	begun      map[int64]map[sender.Object]int64 // the last event whose first attempt was made, by subscription
 	first      map[DeliveryKey]int               // how many first attempts have ended
 }
 
@@ -195,8 +196,8 @@ func (m *orderModel) record() {
 	m.done = nil
 }
 
-// Whatever is published, claimed, answered, slowed and given back in whatever order: no
-// first attempt is begun before one of a lower version has ended, and each is made once.
+// No first attempt is begun before one of a lower version has ended, and each is made once,
+// in whatever order events are published, claimed, answered, slowed and given back.
 func TestPropertySlotsKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := orderModel{s: testSlots(), stored: map[int64][]*attempt{}, begun: map[int64]map[sender.Object]int64{}, first: map[DeliveryKey]int{}}
@@ -234,7 +235,7 @@ func TestPropertySlotsKeepOrder(t *testing.T) {
 			"record":    func(*rapid.T) { m.record(); m.s.trim() },
 			"":          m.check,
 		})
-		for left := true; left; { // all of it goes in the end
+		for left := true; left; { // all of them go in the end
 			left = false
 			for to := range m.stored {
 				left = left || len(m.stored[to]) > 0
@@ -276,7 +277,8 @@ func (m *orderModel) check(t *rapid.T) {
 	require.Equal(t, held, m.s.held)
 }
 
-// A claim that was under way while others of its chain were given back goes with them.
+// A claim that was under way while others of its chain were given back is given back with
+// them.
 func TestClaimsFollowWhatIsGivenBack(t *testing.T) {
 	due := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := pump{back: []givenBack{{about(1, sender.LaneProven, "y", 1, 2), time.Time{}}, {about(1, sender.LaneProven, "x", 2, 1), due}}}

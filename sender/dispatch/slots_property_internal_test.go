@@ -11,9 +11,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Whatever is claimed, answered, slowed and given back in whatever order: a lane, a
-// subscriber, a subscription and the whole never have more on the wire than is theirs,
-// the accounts agree with what is there, and nothing waits while it could go.
+// In whatever order deliveries are claimed, answered, slowed and given back, a lane, a
+// subscriber, a subscription and the whole never have more on the wire than their places.
+// The accounts agree with the deliveries, and no delivery waits while it could go.
 func TestPropertySlotsAreSharedFairly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := testSlots()

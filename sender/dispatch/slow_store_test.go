@@ -19,7 +19,7 @@ import (
 // slowStore answers late.
 type slowStore struct {
 	dispatch.Store
-	claim, keyring time.Duration // the next one takes so long
+	claim, keyring time.Duration // the next call takes this long
 	released       atomic.Int64
 }
 
@@ -43,8 +43,8 @@ func (s *slowStore) Keyrings(ctx context.Context, subscribers []int64) (map[int6
 	return s.Store.Keyrings(ctx, subscribers)
 }
 
-// A lease begins with the claim, however long it takes until its answer is there, and
-// until the secret is: nothing is posted under one that does not outlast the attempt.
+// A lease begins with the claim, however long the answer and the secret take to arrive.
+// Nothing is posted under a lease that does not outlast the attempt.
 func TestSlowDatabaseUsesUpTheLease(t *testing.T) {
 	for name, store := range map[string]*slowStore{
 		"claim":   {claim: 45 * time.Second},
@@ -73,8 +73,8 @@ func TestSlowDatabaseUsesUpTheLease(t *testing.T) {
 	}
 }
 
-// What is signed is the time of the POST, and not that of the claim, nor that before
-// the secret was there.
+// The signed time is the time of the POST. It is neither the time of the claim nor the time
+// before the secret was read.
 func TestSlowKeyringDoesNotAgeTheSignature(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

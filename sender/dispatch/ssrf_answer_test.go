@@ -19,12 +19,12 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// onlyLoopback allows 127.0.0.1 and, of what is not public, nothing else.
+// onlyLoopback allows 127.0.0.1, and no other address that is not public.
 var onlyLoopback = sender.Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 
 func at(ep *sendertest.Endpoint) string { return strings.TrimPrefix(ep.URL(), "http://") }
 
-// Whatever an answer names, only the endpoint itself is called: 101, 104.
+// Only the endpoint itself is called, whatever an answer names: 101, 104.
 func TestAnswersLeadNowhereElse(t *testing.T) {
 	trap := sendertest.NewEndpoint(t)
 	elsewhere := []string{"http://169.254.169.254/latest/meta-data/", "file:///etc/passwd", "//10.0.0.1/", "gopher://127.0.0.1:6379/", trap.URL() + "/"}
@@ -54,8 +54,8 @@ func TestAnswersLeadNowhereElse(t *testing.T) {
 	require.Empty(t, trap.Requests())
 }
 
-// The guard stands where connections are made, and all that could make them
-// otherwise says so in its name: 103.
+// The guard stands where connections are made. Everything that could make connections
+// without it says so in its name: 103.
 func TestOneFieldReplacesTheGuardedTransport(t *testing.T) {
 	transport := reflect.TypeFor[http.RoundTripper]()
 	unsafe := []reflect.Type{reflect.TypeFor[*http.Client](), reflect.TypeFor[*http.Transport](), reflect.TypeFor[*net.Dialer](), reflect.TypeFor[*net.Resolver]()}
@@ -72,8 +72,8 @@ func TestOneFieldReplacesTheGuardedTransport(t *testing.T) {
 	}
 }
 
-// A connection that was made while more was allowed is not used any more by who
-// allows less: 105.
+// A connection that was made while more was allowed is not used by a dispatcher that allows
+// less: 105.
 func TestNarrowedNetworkFindsNoConnection(t *testing.T) {
 	o, ep := outside{ssrftest.NewOutside()}, sendertest.NewEndpoint(t)
 	b := bedtest.New(t)
@@ -93,8 +93,8 @@ func TestNarrowedNetworkFindsNoConnection(t *testing.T) {
 	require.Empty(t, o.Take())
 }
 
-// Who chose the URL learns nothing of the network behind it, neither whether
-// somebody listens there nor what they say: 107.
+// The owner of a URL learns nothing of the network behind it, neither whether somebody
+// listens there nor their answers: 107.
 func TestBlockedTellsNothing(t *testing.T) {
 	listens := sendertest.NewEndpoint(t, sendertest.Answer(http.StatusForbidden, nil, "the secret of the inner service"))
 	var texts []string
@@ -121,8 +121,8 @@ func TestBlockedTellsNothing(t *testing.T) {
 	require.Empty(t, listens.Requests())
 }
 
-// A header that got into the store past the checks makes no second request of one,
-// nor takes the place of what the library says: 108.
+// A header that got into the store past the checks neither makes a second request nor
+// replaces a header of the library: 108.
 func TestStoredHeadersInjectNothing(t *testing.T) {
 	for name, value := range map[string]string{
 		"X-A": "b\r\nWebhook-Id: evt_forged", "X-B": "b\nX-C: d", "X-D": "b\x00c", "X-E": "b\r\n\r\nPOST /admin HTTP/1.1\r\nHost: inner\r\n\r\n",

@@ -13,14 +13,14 @@ func TestNothingForbiddenIsCalledByTheCLibrary(t *testing.T) {
 	ssrftest.ByCLibrary(t, "TestForbiddenInChild")
 }
 
-// The machine's own resolvers find nothing forbidden either, where every connection
-// would arrive.
+// The machine's own resolvers find nothing forbidden either, on a machine where every
+// connection would arrive.
 func TestNothingForbiddenIsCalledInANetworkOfItsOwn(t *testing.T) {
 	t.Parallel()
 	ssrftest.InOwnNetwork(t, "TestForbiddenInChild")
 }
 
-// TestForbiddenInChild is the test in the process that those above start.
+// TestForbiddenInChild is the test in the process that the tests above start.
 func TestForbiddenInChild(t *testing.T) {
 	o := outside{ssrftest.Child(t)}
 	if o.Outside == nil {

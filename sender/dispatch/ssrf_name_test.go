@@ -51,7 +51,7 @@ func (o outside) testRebinding(t *testing.T) {
 	d, err := dispatch.New(misled{b.Store, "http://rebound.example.com/"}, b.Keys, &cfg)
 	require.NoError(t, err)
 	d.Dial(o.Resolver, o.Watch)
-	for range 2 { // the second one may find the first one's connection
+	for range 2 { // the second attempt may find the first one's connection
 		b.Publish("sub_a")
 		_, err = d.RunOnce(t.Context())
 		require.NoError(t, err)

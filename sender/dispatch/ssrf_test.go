@@ -22,7 +22,7 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// outside is where a dispatcher's packets go.
+// outside is the network to which a dispatcher's packets go.
 type outside struct{ *ssrftest.Outside }
 
 // misled is a store whose subscriptions have another URL than the registry took,
@@ -70,7 +70,7 @@ func (o outside) run(t *testing.T, store dispatch.Store, keys *sender.Keys, cfg 
 	return result, made
 }
 
-// nothingBut requires that what arrived is among what may be called.
+// nothingBut requires that all arrived requests are among the allowed ones.
 func (o outside) nothingBut(t *testing.T, allowed ...string) {
 	t.Helper()
 	for _, address := range o.Take() {
@@ -78,8 +78,8 @@ func (o outside) nothingBut(t *testing.T, allowed ...string) {
 	}
 }
 
-// A registry takes none of the URLs, neither to subscribe nor to change to nor to
-// call back, and no name that cannot be one.
+// A registry takes none of the URLs, neither for a new subscription nor for a change nor
+// for a callback, and it takes no invalid name.
 func TestForbiddenURLsAreNotRegistered(t *testing.T) {
 	t.Parallel()
 	reg, err := sender.NewRegistry(bedtest.New(t).Store, bedtest.NewKeys(t, "1"), nil)
@@ -121,7 +121,7 @@ func TestForbiddenURLsAreNotRegistered(t *testing.T) {
 // unnamed are the numbers of the URLs for which a name server is asked.
 var unnamed = []int{12, 15, 16, 80}
 
-// testURLs posts to the URLs, which are in the store all the same.
+// testURLs posts to the URLs, which are in the store although the registry refuses them.
 func (o outside) testURLs(t *testing.T) {
 	for i, tt := range ssrftest.URLs {
 		if o.Foreign && slices.Contains(unnamed, i+1) {
@@ -141,7 +141,7 @@ func (o outside) testURLs(t *testing.T) {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// newProxy starts a proxy that makes no tunnel, and notes what it is asked for.
+// newProxy starts a proxy that makes no tunnel, and notes the requests for them.
 func (o outside) newProxy(t *testing.T) *url.URL {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -154,8 +154,8 @@ func (o outside) newProxy(t *testing.T) *url.URL {
 	return u
 }
 
-// Nothing forbidden is called, whatever a URL says and whatever its name resolves
-// to, by Go's resolver, which is the one that is used.
+// No forbidden address is called, whatever a URL says and whatever its name resolves to by
+// Go's resolver, which the dispatcher uses.
 func TestNothingForbiddenIsCalled(t *testing.T) {
 	t.Parallel()
 	o := outside{ssrftest.NewOutside()}

@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// frozenStore is that of a process that stands still, from when frozen is set until thaw
-// is closed.
+// frozenStore is the store of a process that stands still from the time when frozen is set
+// until thaw is closed.
 type frozenStore struct {
 	dispatch.Store
 	frozen chan struct{}
@@ -40,8 +40,8 @@ func (s *frozenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispa
 	return s.Store.Step(ctx, p, b)
 }
 
-// What a process holds that stands still is attempted again by another one within ten
-// seconds, and nothing changes when it comes back.
+// Another process attempts the deliveries of a process that stands still again within ten
+// seconds. Nothing changes when that process comes back.
 func TestWhatIsHeldIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

@@ -27,7 +27,7 @@ func subscribeWithCertificate(b *bedtest.Bed, subscriber, url string, c *sender.
 	require.NoError(b.T, err)
 }
 
-// until waits for other goroutines, which are about to do something.
+// until waits for other goroutines to do something.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
@@ -56,7 +56,7 @@ func TestPostWithClientCertificate(t *testing.T) {
 	}
 	_, opened, names := srv.Count()
 	require.Equal(t, want, names, "each shows its own")
-	require.Less(t, opened, posts/2, "connections are kept") // net/http now and then drops one
+	require.Less(t, opened, posts/2, "connections are kept") // net/http sometimes drops one
 
 	ref := b.Publish("sub_stranger")
 	stats, err := d.RunOnce(t.Context())
@@ -88,7 +88,7 @@ func TestTransportsAreBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	until(t, "evicted transports keep connections open", func() bool { open, _, _ := srv.Count(); return open <= kept })
-	// All at once: transports are evicted while attempts are under way on them.
+	// All run at once: transports are evicted while attempts are under way on them.
 	srv.Hold = make(chan struct{})
 	for i := range subscriptions {
 		b.Publish(fmt.Sprintf("sub_%d", i))
@@ -108,7 +108,7 @@ func TestTransportsAreBounded(t *testing.T) {
 	until(t, "goroutines are left", func() bool { open, _, _ := srv.Count(); return open == 0 && runtime.NumGoroutine() <= before })
 }
 
-// A dispatcher that was stopped holds nothing open, whichever transport it was.
+// A stopped dispatcher holds nothing open, whichever transport it used.
 func TestRunClosesIdleConnections(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	srv, b := bedtest.NewCertServer(t, a), bedtest.New(t)

@@ -10,21 +10,21 @@ import (
 	"github.com/surehook/surehook/sender/internal/post"
 )
 
-// maxUnsent bounds how many subscribers are remembered. Then all are forgotten,
-// and logged once more.
+// maxUnsent bounds how many subscribers are remembered. When there are more, all are
+// forgotten, and logged once more.
 const maxUnsent = 10_000
 
-// probedPause is how soon a delivery is looked at again whose proxy was failing.
+// probedPause is how long a delivery waits whose proxy was failing.
 const probedPause = time.Minute
 
-// unreadPause is how soon a secret is looked at again that could not be read.
+// unreadPause is how long a delivery waits whose secret could not be read.
 const unreadPause = time.Second
 
-// errProxyProbed is why an attempt is not made now through a failing proxy.
+// errProxyProbed tells that an attempt is not made now, because its proxy is failing.
 var errProxyProbed = fmt.Errorf("%w: %w", sender.ErrProxy, post.ErrProbed)
 
-// unsentLog remembers of which subscribers it was logged that nothing can be sent to
-// them: once in secretPause, however many deliveries wait.
+// unsentLog remembers for which subscribers it was logged that nothing can be sent to them.
+// It is logged once in secretPause, however many deliveries wait.
 type unsentLog struct {
 	mu     sync.Mutex
 	logged map[int64]time.Time // by the subscriber's number
@@ -44,8 +44,9 @@ func (u *unsentLog) due(subscriber int64, now time.Time) bool {
 	return true
 }
 
-// pauseAfter is how long a delivery waits that could not be sent, for want of its
-// secret above all. A database that was away is back soon.
+// pauseAfter is how long a delivery waits that could not be sent, most often because its
+// secret could not be opened. The pause is short after an error of the database, because a
+// database that was away is back soon.
 func pauseAfter(err error) time.Duration {
 	switch {
 	case errors.Is(err, errKeyringUnread):

@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// A batch takes some ten milliseconds, for which the application's own commits wait
-	// where there is one writer.
+	// A batch takes some ten milliseconds. On a database with one writer, the application's
+	// own commits wait for it.
 	sweepBatch = 2000
-	// Between two of them others have the database for so many times as long.
+	// Between two batches others have the database for this many times as long.
 	sweepPause = 4
-	// Upkeep looks so often whether there is something to sweep, or a replay to go on
-	// with, unless it is nudged; or each MaxIdle if that is longer.
+	// Unless it is nudged, upkeep looks this often for something to sweep and for replays
+	// to go on with, or each MaxIdle if that is longer.
 	upkeepEvery = time.Second
 )
 
-// upkeep is what a run does beside delivering: it sweeps, admits what replays send, and
-// prunes. No delivery waits for it: Run has it on a goroutine of its own. A replay gives
-// way all the same, since it is admitted only what the pump has found nothing else for.
+// upkeep does the work of a run beside delivering: it sweeps, admits the deliveries of
+// replays, and prunes. No delivery waits for it, because Run gives it a goroutine of its
+// own. A replay gives way all the same, because upkeep admits only as many deliveries as
+// the pump has slots without other work.
 type upkeep struct {
 	p       *pump
 	nudged  chan struct{} // capacity 1: there may be something to do
@@ -33,7 +34,7 @@ type upkeep struct {
 
 func newUpkeep(p *pump) *upkeep { return &upkeep{p: p, nudged: make(chan struct{}, 1)} }
 
-// nudge has it look at once.
+// nudge makes upkeep look at once.
 func (u *upkeep) nudge() {
 	select {
 	case u.nudged <- struct{}{}:
@@ -58,10 +59,10 @@ func (u *upkeep) run(ctx context.Context) {
 
 func (u *upkeep) every() time.Duration { return max(upkeepEvery, u.p.d.cfg.MaxIdle) }
 
-// look has the next round look at everything.
+// look makes the next round look at everything.
 func (u *upkeep) look() { u.sweepAt, u.replaysAt = time.Time{}, time.Time{} }
 
-// round does what is due, and says how long to wait for more.
+// round does the work that is due, and says how long to wait for more.
 func (u *upkeep) round(ctx context.Context) (wait time.Duration) {
 	_, err := u.work(ctx)
 	switch {
@@ -96,14 +97,14 @@ func (u *upkeep) work(ctx context.Context) (busy bool, err error) {
 	return busy || replayed, err
 }
 
-// stepReplays admits what replays have to send, as far as the pump's last claim has left
-// slots. It reports whether it has got on.
+// stepReplays admits deliveries of replays, as far as the pump's last claim has left slots.
+// It reports whether the replays have advanced.
 func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 	if u.p.d.now().Before(u.replaysAt) {
 		return false, nil
 	}
 	spare, clock := u.p.takeSpare()
-	if spare <= 0 { // the pump nudges when it has some
+	if spare <= 0 { // the pump nudges when it has slots
 		u.replaysAt = u.p.d.now().Add(u.every())
 		return false, nil
 	}
@@ -160,13 +161,13 @@ func earliest(times ...time.Time) time.Time {
 	return least
 }
 
-// databaseClock is what time it was in the database, and here.
+// databaseClock is one moment by the database's clock and by the local clock.
 type databaseClock struct{ there, here time.Time }
 
 // at is the database's time at a time of the local clock.
 func (c databaseClock) at(local time.Time) time.Time { return c.there.Add(local.Sub(c.here)) }
 
-// leave tells upkeep how many slots a step has left that has claimed all that was due.
+// leave tells upkeep how many slots a step has left free.
 func (p *pump) leave(spare int, clock databaseClock) {
 	p.mu.Lock()
 	wanted := p.wantsSpare && spare > 0
@@ -177,8 +178,8 @@ func (p *pump) leave(spare int, clock databaseClock) {
 	}
 }
 
-// takeSpare returns these slots, once: what is admitted for them is claimed by the next
-// step, which leaves others.
+// takeSpare returns these slots, once: the next step claims the deliveries that are
+// admitted for them, and leaves other slots.
 func (p *pump) takeSpare() (spare int, clock databaseClock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +188,7 @@ func (p *pump) takeSpare() (spare int, clock databaseClock) {
 	return spare, p.clock
 }
 
-// admit has the next step made at once: there is something to claim.
+// admit causes the next step at once, because there is something to claim.
 func (p *pump) admit() {
 	p.mu.Lock()
 	p.admitted = true
@@ -203,15 +204,15 @@ func (p *pump) reportReplay(ctx context.Context, r replay.Replay) {
 	}
 }
 
-// ReplayStep is what StepReplays did.
+// ReplayStep tells what StepReplays did.
 type ReplayStep struct {
 	Admitted int
 	Skipped  int
 	Finished []replay.Replay
-	Notices  []sender.Notice // that were stored
-	// More: another step would get on at once.
+	Notices  []sender.Notice // they were stored
+	// More tells that another step would advance at once.
 	More bool
-	// Next is when another step may get on, if More is not set; zero: no replay is
+	// Next is when another step may advance, if More is not set; zero: no replay is
 	// running.
 	Next time.Time
 }

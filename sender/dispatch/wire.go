@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/post"
 )
 
-// accept queues what was claimed, by a call that began at asked, and starts what may
-// start.
+// accept queues the deliveries that were claimed by a call that began at asked, and starts
+// attempts for which there is room.
 func (p *pump) accept(claimed []Claimed, asked time.Time) {
 	now := p.d.now()
 	p.mu.Lock()
@@ -41,7 +41,7 @@ func (p *pump) accept(claimed []Claimed, asked time.Time) {
 }
 
 // overtakes reports whether a delivery was claimed while others of its chain wait to be
-// given back. Then it goes with them, due when they are.
+// given back. Then it is given back with them, and is due when they are.
 func (p *pump) overtakes(a *attempt) (due time.Time, ok bool) {
 	for i := range p.back {
 		if p.back[i].a.precedes(a) {
@@ -51,15 +51,15 @@ func (p *pump) overtakes(a *attempt) (due time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// start puts on the wire what may go there.
+// start puts all attempts on the wire that may go now.
 func (p *pump) start() {
 	for a := p.take(); a != nil; a = p.take() {
 		p.launch(a)
 	}
 }
 
-// toWorker makes an attempt on a goroutine of its own: one that rests if there is
-// one, since its stack has grown already.
+// toWorker makes an attempt on a goroutine of its own. It prefers an idle goroutine,
+// because its stack has grown already.
 func (p *pump) toWorker(a *attempt) {
 	select {
 	case p.resting <- a:
@@ -68,8 +68,8 @@ func (p *pump) toWorker(a *attempt) {
 	}
 }
 
-// take returns an attempt to make now, or nil. One whose lease would not outlast
-// it is given back instead.
+// take returns an attempt to make now, or nil. An attempt whose lease would end before it
+// is given back instead.
 func (p *pump) take() *attempt {
 	if p.draining {
 		return nil
@@ -89,20 +89,20 @@ func (p *pump) take() *attempt {
 	}
 }
 
-// returned notes attempts that are to be given back, due at due.
+// returned notes attempts that must be given back, due at due.
 func (p *pump) returned(all []*attempt, due time.Time) {
 	for _, a := range all {
 		p.back = append(p.back, givenBack{a, due})
 	}
 }
 
-// inTime tells whether an attempt that begins now ends, and is recorded, while its
-// lease lasts, and nobody has taken it over.
+// inTime tells whether an attempt that begins now can end and be recorded while its lease
+// lasts, and whether the lease is still this process's own.
 func (p *pump) inTime(a *attempt, now time.Time) bool {
 	return now.Sub(a.asked) <= p.d.cfg.Lease-p.d.cfg.Timeout-p.d.cfg.Lease/6 && p.present.vouches(a.asked, now)
 }
 
-// scan looks, now and then, for attempts that take long, and gives back what
+// scan looks, now and then, for attempts that take long, and gives back the deliveries that
 // their subscriptions have queued.
 func (p *pump) scan(now time.Time) {
 	if now.Sub(p.lastTrim) >= trimEvery {
@@ -132,7 +132,7 @@ func (p *pump) work(a *attempt) {
 	for {
 		due, made := p.attempt(a)
 		if !made && p.wire.Err() != nil {
-			return // given up by a drain: the lease ends by itself
+			return // a drain gave it up: the lease ends by itself
 		}
 		if a = p.finish(a, due, made); a != nil {
 			continue
@@ -145,8 +145,8 @@ func (p *pump) work(a *attempt) {
 	}
 }
 
-// attempt makes one attempt, and leaves its result in it. If made is false nothing was
-// sent, and the delivery is given back, due at due.
+// attempt makes one attempt, and leaves the result in a. If made is false, nothing was
+// sent, and the delivery must be given back, due at due.
 func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	d := p.d
 	defer func() {
@@ -165,7 +165,7 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	return time.Time{}, p.made(ctx, a)
 }
 
-// ended makes the attempt's result of what came of its request.
+// ended sets the attempt's result from the answer to its request.
 func (a *attempt) ended(w post.Answer) {
 	a.result = Result{
 		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: w.Class, StatusCode: w.StatusCode,
@@ -176,12 +176,12 @@ func (a *attempt) ended(w post.Answer) {
 // timeAt is the database's time at a time of the local clock.
 func (a *attempt) timeAt(local time.Time) time.Time { return a.At.Add(local.Sub(a.claimed)) }
 
-// prepare makes the request of an attempt. If ok is false it cannot be sent, and is to
-// be given back, due at due.
+// prepare makes the request of an attempt. If ok is false, it cannot be sent, and must be
+// given back, due at due.
 func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due time.Time, ok bool) {
 	ctx, d := p.wire, p.d
 	keyring, err := d.secrets.of(ctx, a.Target)
-	local := d.now() // after the database was asked for the secret, which can have taken long
+	local := d.now() // the read of the secret from the database can have taken long
 	if err == nil && !p.inTime(a, local) {
 		return ctx, x, time.Time{}, false
 	}
@@ -205,8 +205,8 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 	return ctx, x, now.Add(pauseAfter(err)), err == nil
 }
 
-// made reports whether what is in a.result came of an attempt, rather than of its
-// being given up by a drain.
+// made reports whether a.result tells of a whole attempt, and not of one that a drain gave
+// up.
 func (p *pump) made(ctx context.Context, a *attempt) bool {
 	if p.wire.Err() != nil && a.result.Class != sender.ClassNone {
 		return false
@@ -218,7 +218,7 @@ func (p *pump) made(ctx context.Context, a *attempt) bool {
 	return true
 }
 
-// attemptStart calls the hook, and returns the attempt's context.
+// attemptStart calls the hook AttemptStart, and returns the attempt's context.
 func (d *Dispatcher) attemptStart(ctx context.Context, c *Claimed) context.Context {
 	hook := d.cfg.Hooks.AttemptStart
 	if hook == nil {
@@ -255,7 +255,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 		}
 		p.keptBack = p.keptBack || a.Target.Settings != nil && a.Target.Settings.MaxInFlight > 0
 		a.failed = p.observe(a, &a.result)
-		a.Body = nil // it takes memory that is no longer counted
+		a.Body = nil // its memory is no longer counted
 		p.done = append(p.done, a)
 		p.stats.Attempted++
 	} else {

@@ -26,7 +26,7 @@ type bed struct {
 	reader *feed.Reader
 }
 
-// spy counts the queries, and can have them fail.
+// spy counts the queries, and can make them fail.
 type spy struct {
 	*memory.Store
 	pages, heads atomic.Int64
@@ -82,7 +82,7 @@ func (b *bed) publish(subscriber string) string {
 	return ref.ID
 }
 
-// prune removes all events that are there.
+// prune removes all events.
 func (b *bed) prune() {
 	b.t.Helper()
 	_, _, err := b.store.Step(b.t.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})

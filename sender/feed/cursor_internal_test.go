@@ -18,7 +18,7 @@ func TestCursor(t *testing.T) {
 		got, err := parseCursor(text)
 		require.NoError(t, err)
 		require.Equal(t, c, got)
-		for i := range text { // a digit mistyped, a character lost, something behind it
+		for i := range text { // a mistyped digit, a lost character, additional text behind it
 			for _, wrong := range []string{text[:i] + text[i+1:], text[:i], text[i+1:], text + text[:i+1], text[:i] + string(text[i]^1) + text[i+1:]} {
 				if wrong == text {
 					continue

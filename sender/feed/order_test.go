@@ -27,9 +27,9 @@ import (
 	"github.com/surehook/surehook/sender/storetest"
 )
 
-// Writers commit in another order than they write in, and some roll back; expanders
-// and readers work meanwhile. Each reader sees all that was committed, once, in one
-// order, and nothing else.
+// Writers commit in another order than they write in, and some roll back. Expanders and
+// readers work meanwhile. Each reader sees all committed events, once, in one order, and no
+// other events.
 func TestNoCommitIsSkipped(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "sender.db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(20000)&_txlock=immediate")
@@ -55,8 +55,8 @@ func TestNoCommitIsSkipped(t *testing.T) {
 
 var errUndone = errors.New("undone on purpose")
 
-// skipNone is the test on a store; turned tells that several transactions can be open
-// at once.
+// skipNone runs the test on a store. turned tells that several transactions can be open at
+// once.
 func skipNone[Tx any](t *testing.T, store storetest.Store[Tx], turned bool) {
 	const writers, each, readers = 8, 30, 3
 	pub, err := sender.NewPublisher(store, nil)
@@ -69,8 +69,8 @@ func skipNone[Tx any](t *testing.T, store storetest.Store[Tx], turned bool) {
 	var mu sync.Mutex
 	var committed []string
 	var writing errgroup.Group
-	// Half of the writers write, then wait for another one to commit what it has
-	// written later: where the database has several writers, the order is turned round.
+	// Half of the writers write, and then wait until another writer has committed a later
+	// write. So the order is turned round where the database has several writers.
 	overtaken, alone := make(chan struct{}), make(chan struct{})
 	var overtaking sync.WaitGroup
 	overtaking.Add(writers / 2)

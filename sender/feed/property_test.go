@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// A viewer who reads from cursor to cursor, in pages of any size and while others
-// publish, sees each event that they may see once, in the same order as all others.
+// A viewer who reads from cursor to cursor, in pages of any size and while others publish,
+// sees each event that they may see once, in the same order as all other viewers.
 func TestPropertyFeedShowsEachOnceInOneOrder(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {

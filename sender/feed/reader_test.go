@@ -50,7 +50,7 @@ func TestPagesAreBounded(t *testing.T) {
 	require.Equal(t, []string{second}, ids(b.page(feed.Query{Viewer: sender.Operator, After: p.Next})))
 }
 
-// A viewer who may see none of many events in a row gets past them in one call.
+// If a viewer may see none of many events in a row, one call gets past all of them.
 func TestEmptyPageIsTheEnd(t *testing.T) {
 	b := newBed(t, nil, "sub_a", "sub_b")
 	for range history.MaxExamined + 10 {
@@ -91,7 +91,7 @@ func TestExpired(t *testing.T) {
 	require.Empty(t, b.page(at(feed.Query{After: p.Next})).Events)
 }
 
-// A reader who knows that events were pruned can read those that were kept between
+// A reader who knows that events were pruned can read the events that were kept between
 // them.
 func TestKeptBelowPruned(t *testing.T) {
 	b := newBed(t, nil)

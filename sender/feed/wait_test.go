@@ -52,8 +52,8 @@ func TestWaitEnds(t *testing.T) {
 		require.LessOrEqual(t, got.took, 4*time.Second+2*poll)
 		require.Equal(t, pages+1, b.spy.pages.Load(), "one query for who was woken")
 
-		// In vain: an empty page, and a cursor that is beyond the events that
-		// others got.
+		// A wait in vain returns an empty page, and a cursor beyond the events of other
+		// viewers.
 		before := b.page(feed.Query{Viewer: "sub_a"}).Next
 		empty := b.waiting(t.Context(), "sub_a", before, 5*time.Second)
 		time.Sleep(time.Second)
@@ -64,7 +64,7 @@ func TestWaitEnds(t *testing.T) {
 		require.Equal(t, 5*time.Second, got.took)
 		require.Equal(t, b.page(feed.Query{Viewer: sender.Operator}).Next, got.page.Next)
 
-		// For everyone, and for the operator.
+		// The events are for everyone, and for the operator.
 		all := []<-chan answer{
 			b.waiting(t.Context(), "sub_a", got.page.Next, 10*time.Second), b.waiting(t.Context(), "sub_b", got.page.Next, 10*time.Second),
 			b.waiting(t.Context(), sender.Operator, got.page.Next, 10*time.Second),
@@ -81,7 +81,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// One query serves all who wait, however many they are. The store is not asked while
+// One query serves all waiting viewers, however many they are. The store is not asked while
 // nobody waits.
 func TestManyWaitAtTheCostOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestManyWaitAtTheCostOfOne(t *testing.T) {
 func TestNothingIsMissedBetweenReadingAndWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, &feed.ReaderConfig{Poll: poll}, "sub_a", "sub_b")
-		other := b.waiting(t.Context(), "sub_b", "", 30*time.Second) // so that the watch goes on
+		other := b.waiting(t.Context(), "sub_b", "", 30*time.Second) // this keeps the watch going
 		after := b.page(feed.Query{Viewer: "sub_a"}).Next
 		for range 50 {
 			one := b.waiting(t.Context(), "sub_a", after, 25*time.Second)
@@ -131,8 +131,8 @@ func TestNothingIsMissedBetweenReadingAndWaiting(t *testing.T) {
 			publishing.Wait()
 		}
 		require.Empty(t, (<-other).page.Events)
-		// An event that commits after the query, and that the watch passes
-		// before the wait begins.
+		// The event commits after the query, and the watch passes it before the wait
+		// begins.
 		other = b.waiting(t.Context(), "sub_b", "", 30*time.Second)
 		var id string
 		b.spy.afterPage = func() {

@@ -16,8 +16,8 @@ import (
 )
 
 // newService has published events about three invoices and attempted to deliver them to a
-// customer. Her endpoint, which stands in for the network, plays steps, the last one again
-// and again.
+// customer. Her endpoint stands in for the network. It plays steps, and repeats the last
+// step.
 func newService(ctx context.Context, steps ...sendertest.Step) *surehook.Sender[*memory.Tx] {
 	store, err := memory.New(nil)
 	check(err)
@@ -45,7 +45,7 @@ func check(err error) {
 	}
 }
 
-// A delivery that failed is looked at, and sent again.
+// An operator looks at a failed delivery, and sends it again.
 func Example() {
 	ctx := context.Background()
 	hooks := newService(ctx, sendertest.Answer(500, nil, "no database"), sendertest.Status(204)) // one of the three fails
@@ -84,7 +84,7 @@ func ExampleHistory_Why() {
 	// Output: awaiting_retry true
 }
 
-// Events are looked up by what they are about.
+// Events are looked up by their objects.
 func ExampleHistory_Events() {
 	ctx := context.Background()
 	hooks := newService(ctx)
@@ -107,7 +107,7 @@ func ExampleHistory_Events() {
 	// invoice.paid inv_1 1
 }
 
-// How much there is to do, at a cost that does not depend on how much it is.
+// Counts tells how much work waits, at a cost that does not depend on the amount.
 func ExampleHistory_Counts() {
 	ctx := context.Background()
 	hooks := newService(ctx, sendertest.Status(http.StatusBadGateway))
@@ -121,7 +121,7 @@ func ExampleHistory_Counts() {
 	// active subscriptions 1
 }
 
-// How the last minutes went: rollups are merged, and asked for quantiles.
+// Rollups tell how the last minutes went: they are merged, and give quantiles.
 func ExampleHistory_Rollups() {
 	ctx := context.Background()
 	hooks := newService(ctx)
@@ -140,7 +140,7 @@ func ExampleHistory_Rollups() {
 	// 99 % within 10 s: true
 }
 
-// Somebody asks to be forgotten: the bodies that tell of her go, the records stay.
+// Somebody asks to be forgotten: the bodies of events about her go, and the records stay.
 func ExampleHistory_Redact() {
 	ctx := context.Background()
 	hooks := newService(ctx)

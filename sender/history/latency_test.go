@@ -51,7 +51,7 @@ func TestLatencyEdges(t *testing.T) {
 		if bound == math.MaxInt64 {
 			break
 		}
-		// A bound belongs to its bucket, and what is longer does not.
+		// A bound belongs to its bucket, and a longer latency does not.
 		var at, after history.Latency
 		at.Add(bound)
 		after.Add(bound + 1)

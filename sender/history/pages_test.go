@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// Pages of whatever size, one behind the other, list each delivery that a filter
-// selects once, newest first, and no other.
+// Pages of any size, one behind the other, list each delivery that a filter selects once,
+// newest first, and no other deliveries.
 func TestPropertyPagesListEachOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()

@@ -16,8 +16,8 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
-// An endpoint was down for so long that its deliveries became dead letters. Now it is
-// back.
+// An endpoint was down for so long that its deliveries became dead letters. Now the
+// endpoint is back.
 func Example() {
 	ctx := context.Background()
 	now := time.Now()
@@ -40,7 +40,7 @@ func Example() {
 		_, err := hooks.Publish(ctx, sender.Event{Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: id}})
 		check(err)
 	}
-	for range 2 { // a first attempt at each, and the last one
+	for range 2 { // a first attempt at each delivery, and the last attempt
 		_, err := hooks.Dispatcher.RunOnce(ctx)
 		check(err)
 		now = now.Add(5 * 24 * time.Hour)

@@ -13,7 +13,7 @@ import (
 
 var propertyTime = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// A replay selects what passes each of its conditions, one by one.
+// A replay selects deliveries that pass each of its conditions, one by one.
 func TestPropertyReplaySelection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.SampledFrom([]string{"", "x", "y"})
@@ -46,8 +46,8 @@ func TestPropertyReplaySelection(t *testing.T) {
 	})
 }
 
-// A replay that has ended stays as it ended, to ask for what it is changes nothing, and
-// all else is a change.
+// A replay that has ended stays as it ended. A request for the present status changes
+// nothing. Every other request is a change.
 func TestPropertyStatusBecomes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		status := rapid.SampledFrom([]Status{Running, Paused, Cancelled, Finished})

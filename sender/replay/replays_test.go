@@ -139,7 +139,8 @@ func TestReplayStandsBehindFreshWork(t *testing.T) {
 	})
 }
 
-// spared notes what a claim has left, and checks that no more is asked of replays.
+// spared notes the slots that a claim has left, and checks that replays are not asked for
+// more.
 type spared struct {
 	dispatch.Store
 	t     *testing.T
@@ -182,7 +183,7 @@ func TestReplayTakesSpareSlotsOnly(t *testing.T) {
 	})
 }
 
-// Fresh work never ends, and leaves slots.
+// There is always fresh work, and it leaves slots.
 func TestReplayGetsOnBesideATrickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, wire := bedtest.New(t), &answers{status: 500}
@@ -319,7 +320,7 @@ func TestReplaysRefuse(t *testing.T) {
 	require.ErrorContains(t, err, "Retention.Receivers for Retention.Reach")
 }
 
-// What a filter selects is laid down here, and by nothing else.
+// This test alone lays down which deliveries a filter selects.
 func TestReplayFilterSelects(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := replay.Candidate{Subscription: "w", Subscriber: "s", EventType: "a.b.c", Published: at, ErrorClass: sender.ClassTLS}

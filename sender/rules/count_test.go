@@ -27,7 +27,7 @@ func TestCountAttempt(t *testing.T) {
 	add(9, sender.ClassStatus, sender.StatusDeadLettered, false)
 	add(9, sender.ClassInterrupted, sender.StatusDeadLettered, false)
 	add(1, sender.ClassInterrupted, sender.StatusAwaitingRetry, false)
-	rules.CountAttempt(&r, &dispatch.Result{Number: 1, StartedAt: published}, sender.StatusDelivered, false) // whose event's time is not known
+	rules.CountAttempt(&r, &dispatch.Result{Number: 1, StartedAt: published}, sender.StatusDelivered, false) // its event's time is not known
 	require.Equal(t, []int64{4, 2, 1, 3, 10}, []int64{r.Delivered, r.DeadLettered, r.Interrupted, r.Failed, r.Attempts()})
 	require.Equal(t, map[sender.Class]int64{sender.ClassTimeout: 2, sender.ClassStatus: 2, sender.ClassInterrupted: 2}, r.Failures)
 	require.Equal(t, []int64{4, 2}, []int64{r.FirstAttempt.Count(), r.Success.Count()}, "first attempts and first successes")

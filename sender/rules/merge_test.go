@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// However the deliveries are spread over the subscriptions, all are met once, in order.
+// All deliveries are met once, in order, however they are spread over the subscriptions.
 func TestPropertyMergeMeetsAllInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := map[int]int{} // the subscription of each

@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Only what has happened is told.
+// Notices tell only of changes that have happened.
 func TestNotices(t *testing.T) {
 	all := []sender.NoticeKind{sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled}
 	for name, c := range map[string]struct {

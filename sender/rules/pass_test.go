@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Batch by batch, a pass takes each step to its end, deliveries before their events,
-// and then it is over. What nothing is to go of is left alone.
+// Batch by batch, a pass takes each step to its end, deliveries before their events, and
+// then it is over. It skips a step whose time is zero.
 func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 	names := []string{"dead letters", "cancelled", "delivered", "events", "notices", "rollups", "subscriptions", "objects"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -56,8 +56,8 @@ func TestTakeRate(t *testing.T) {
 	require.Equal(t, t0.Add(500*time.Millisecond), next)
 }
 
-// Over any window no more than rate×window + burst are granted, and over the whole
-// no less than asked for at the pace of the rate.
+// Over any window no more than rate×window + burst are granted. Over the whole time no
+// fewer are granted than were asked for at the pace of the rate.
 func TestTakeRateHolds(t *testing.T) {
 	type grant struct {
 		at time.Time
@@ -95,7 +95,7 @@ func TestTakeRateHolds(t *testing.T) {
 			at = next
 			grants = append(grants, grant{now, granted})
 			if greedy || r.IntN(3) == 0 {
-				// It is granted then and not a microsecond before.
+				// The next one is granted then, and not a microsecond before.
 				if again.After(now.Add(2 * time.Microsecond)) {
 					early, _, _ := rules.TakeRate(rate, at, again.Add(-2*time.Microsecond), 1)
 					require.Zero(t, early)
@@ -141,7 +141,7 @@ func TestTakeRateAfterAClockThatWasSetBack(t *testing.T) {
 	}
 }
 
-// However it is cut into calls, a rate grants no more than it allows.
+// A rate grants no more than it allows, however the time is cut into calls.
 func TestPropertyRateIsNotExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(0.01, 200).Draw(t, "rate")

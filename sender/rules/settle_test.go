@@ -14,14 +14,15 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// always decides the same, whatever it is asked about.
+// always returns the same decision for everything.
 func always(d dispatch.Decision) func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision {
 	return func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision { return d }
 }
 
 var statuses = []sender.Status{sender.StatusDelivered, sender.StatusAwaitingRetry, sender.StatusDeadLettered}
 
-// However a delivery came to read as cancelled, it ends with the attempt in hand.
+// A delivery that reads as cancelled ends with the attempt in hand, whatever made it
+// cancelled.
 func TestCancelledDeliveriesEnd(t *testing.T) {
 	for name, standing := range map[string]rules.Standing{
 		"deleted": {Gone: true}, "resumed without it": {Skipped: true}, "redacted": {Redacted: true},
@@ -106,7 +107,7 @@ func TestWhatTheRowRemembers(t *testing.T) {
 	}
 }
 
-// What is decided for the subscription is kept, but for what does not apply to it.
+// Decisions for the subscription are kept, except for parts that do not apply to it.
 func TestTheSubscriptionsPart(t *testing.T) {
 	decided := dispatch.Decision{
 		Status: sender.StatusAwaitingRetry, Health: sender.Health{Lane: sender.LaneProbation, Streak: 5},

@@ -23,9 +23,9 @@ func TestRoom(t *testing.T) {
 	require.Equal(t, 9, rules.Room(3, rooms, 9))
 }
 
-// Those that take their shares one behind the other use no more than there is. Who has
-// enough to do gets an equal part at least; if all have, nothing is left, and nobody
-// gets more than one above another.
+// Takers that take their shares one behind the other use no more than the total. A taker
+// with enough to do gets at least an equal part. If all takers have enough to do, nothing
+// is left, and no taker gets more than one above another.
 func TestPropertySharesAreFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 600).Draw(t, "slots")

@@ -45,7 +45,7 @@ type applyAs string
 const (
 	applyBare    applyAs = "bare"    // a handler and a transaction of its own, with nothing else
 	applyWhole   applyAs = "whole"   // a receiver of the library
-	applyGrouped applyAs = "grouped" // one whose requests share transactions
+	applyGrouped applyAs = "grouped" // a receiver whose requests share transactions
 )
 
 // applying puts each event's effect into a database.

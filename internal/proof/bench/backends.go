@@ -16,8 +16,8 @@ const (
 	forServer     = "server" // checkpoints, the log's writer, autovacuum
 )
 
-// processes are a server's, with the CPU time of each. The scheduler counts it to the
-// nanosecond, while ticks are 10 ms.
+// processes are the processes of a server, with the CPU time of each. The scheduler counts
+// CPU time to the nanosecond, while ticks are 10 ms.
 type processes struct {
 	of    map[int]process // by id
 	ended float64         // µs of ended processes, counted in ticks

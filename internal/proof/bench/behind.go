@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	nextFirst = "first ms" // the one that is committed just behind
+	nextFirst = "first ms" // the event that is committed just behind
 	wholeTook = "event for all s"
 	askCalls  = "calls" // how many requests have come
 )
@@ -114,8 +114,8 @@ func (w *crowd[Tx]) called(ctx context.Context, n int) error {
 	return nil
 }
 
-// measured publishes one event for n subscriptions, or none if n is 0. It publishes
-// other events until that one has arrived everywhere, or for some seconds.
+// measured publishes one event for n subscriptions, or none if n is 0. It publishes other
+// events until the first one has arrived everywhere, or for some seconds.
 func (w *crowd[Tx]) measured(ctx context.Context, variant string, n int) ([]sample, error) {
 	if err := w.warmUp(ctx); err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func openDriven[Tx any](ctx context.Context, b *bench, k kind[Tx], n int) (*driv
 	if _, err := p.register(ctx, d.to); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	// One for each, so that all have answered fast before anything is measured.
+	// Each gets one delivery, so that all have answered fast before anything is measured.
 	if err := d.backlog(ctx, n); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -131,8 +131,9 @@ func (d *driven[Tx]) block(ctx context.Context, each int) error {
 	return d.settle(ctx)
 }
 
-// fillUp claims one delivery of each, for longer than the measurements last: some may
-// have no more in flight, and the claims give the others no room.
+// fillUp claims one delivery of each subscription, for longer than the measurements last.
+// Some of the subscriptions may have no more in flight, and the claims give the others no
+// room.
 func (d *driven[Tx]) fillUp(ctx context.Context, full, roomless registering) error {
 	// A dispatcher has 32 slots for new subscriptions by default.
 	d.room = map[int64]int{}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// isolation measures how endpoints that hang slow down those that answer.
+// isolation measures how much hanging endpoints slow down endpoints that answer.
 func isolation[Tx any](k kind[Tx]) scenario {
 	const without, beside = "alone", "beside 1,000 that hang"
 	return scenario{
@@ -58,8 +58,7 @@ func isolated[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string,
 			return nil, err
 		}
 	}
-	// Else the database's work after the publishing of the backlog is measured,
-	// too.
+	// Otherwise the database's work after the publishing of the backlog is measured, too.
 	if err := l.settle(ctx); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type machine struct {
 	Date     string            `json:"date"`
 }
 
-// machine returns where a run took place, and the versions of the software.
+// machine returns the facts about the machine of a run, and the versions of the software.
 func (b *bench) machine(ctx context.Context) machine {
 	m := machine{CPU: cpuModel(), Cores: runtime.NumCPU(), Go: runtime.Version(), Versions: map[string]string{}, Date: time.Now().Format(time.DateOnly)}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -1,5 +1,5 @@
-// Command bench measures how fast the library is, and what it is compared with, in
-// turns, in one run, between processes on one machine.
+// Command bench measures the speed of the library, and of the programs with which it is
+// compared. It measures them in turns, in one run, between processes on one machine.
 //
 //	go run ./internal/proof/bench                        every scenario, five rounds
 //	go run ./internal/proof/bench -quick                 every scenario, small and short

@@ -39,7 +39,7 @@ func resident[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	// Every event is for all ten.
+	// Every event is for all ten subscriptions.
 	if err := l.publish(ctx, backlog/l.healthy.n, 1<<10, everybody); err != nil {
 		return nil, err
 	}

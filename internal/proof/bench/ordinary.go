@@ -115,7 +115,7 @@ func openOrdinary[Tx any](ctx context.Context, b *bench, k kind[Tx], rates []int
 	return all, r.Stop, nil
 }
 
-// surehookRun is the library's.
+// surehookRun starts the library's process.
 func surehookRun[Tx any](k kind[Tx], name string, maxDelay time.Duration) ordinaryRun[Tx] {
 	return ordinaryRun[Tx]{name, func(ctx context.Context, b *bench, perSecond int, url string) (*place[Tx], *child.Process, error) {
 		p, err := k.fresh(ctx, b)
@@ -136,7 +136,7 @@ func surehookRun[Tx any](k kind[Tx], name string, maxDelay time.Duration) ordina
 	}}
 }
 
-// riverRun is River's, with its defaults.
+// riverRun starts River's process, with River's defaults.
 func riverRun(program string) ordinaryRun[pgx.Tx] {
 	return ordinaryRun[pgx.Tx]{riverOrdinary, func(ctx context.Context, b *bench, perSecond int, url string) (*place[pgx.Tx], *child.Process, error) {
 		p, err := emptyPostgres(ctx, b)

@@ -7,7 +7,7 @@ import (
 
 const (
 	applied       = "applied/s"
-	appliedPerCPU = "applied per CPU second" // of the receiver and the database
+	appliedPerCPU = "applied per CPU second" // CPU time of the receiver and the database
 )
 
 // receiving measures the cost of verifying, of the marker and of the version for a

@@ -23,7 +23,8 @@ type endpoint struct {
 	url string
 }
 
-// receiverParams say how it treats them. With neither it verifies them and answers.
+// receiverParams say how the receiver treats the POSTs. If none is set, it verifies them
+// and answers.
 type receiverParams struct {
 	Arrivals bool      // note when each event arrives
 	Apply    *location // put each event's effect into a database

@@ -34,8 +34,8 @@ type ratio struct {
 	// over has the variants whose best figure is the divisor. Empty: the figure is
 	// shown as it is.
 	over []string
-	// least is the bound of the ratio: the least, or the most if smaller figures
-	// are better. aim is the ratio that is aimed at. 0: there is none.
+	// least is the bound of the ratio: the lowest ratio allowed, or the highest if smaller
+	// figures are better. aim is the ratio to aim at. 0: there is none.
 	least, aim    float64
 	smallerBetter bool
 }

@@ -58,5 +58,5 @@ func function[F any](fn F) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&fn))
 }
 
-// pointer turns a number of SQLite's into a pointer.
+// pointer turns a number from SQLite into a pointer.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }

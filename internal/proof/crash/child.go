@@ -45,8 +45,8 @@ type order struct {
 
 const orderVariable = "SUREHOOK_CRASH_ORDER"
 
-// Child runs one of the processes that are killed, and does not return, if this process
-// was started as one; else it returns at once. A program that calls [Run] or [Database]
+// Child runs one of the processes that are killed, and does not return, if this process was
+// started as one. Otherwise it returns at once. A program that calls [Run] or [Database]
 // calls it first, in TestMain or main.
 func Child() {
 	text := os.Getenv(orderVariable)
@@ -56,7 +56,7 @@ func Child() {
 	var o order
 	err := json.Unmarshal([]byte(text), &o)
 	if err == nil {
-		go func() { // the parent's end is ours
+		go func() { // this process ends with its parent
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(3)
 		}()
@@ -96,8 +96,8 @@ func (o *order) send(ctx context.Context) error {
 	return <-ended
 }
 
-// dispatcher returns the process's dispatcher. If the process is to be killed as it
-// gives up or disables, the policy does so soon.
+// dispatcher returns the process's dispatcher. If the process must be killed as it gives up
+// or disables, the policy does so soon.
 func (o *opened) dispatcher(point, name string, hooks dispatch.Hooks) (*dispatch.Dispatcher, error) {
 	schedule, err := backoff.Fixed(retry)
 	if err != nil {
@@ -138,14 +138,14 @@ func (t *trap) hooks() dispatch.Hooks {
 // Types of events, each with a subscription of its own.
 const (
 	plain    = "thing.made"
-	failing  = "thing.failing"  // whose endpoint never succeeds
+	failing  = "thing.failing"  // the endpoint of this subscription never succeeds
 	replayed = "thing.replayed" // whose delivered events are sent again
 )
 
 var errUndo = errors.New("undo")
 
-// publish commits things with their events, rolls others back, and submits jobs. It
-// tells the parent what was acknowledged. If the database does not answer it tries
+// publish commits things with their events, rolls others back, and submits jobs. It tells
+// the parent which of them were acknowledged. If the database does not answer, it tries
 // again, under the same idempotency key.
 func (o *order) publish(ctx context.Context, p *opened, t *trap) error {
 	for n := 0; ; n++ {

@@ -88,8 +88,8 @@ func TestAcknowledgedTooEarly(t *testing.T) {
 	}
 }
 
-// A database that is killed loses nothing that was acknowledged. The test finds one
-// that does not wait for its disk.
+// A killed database loses no acknowledged event. The test finds a database that does not
+// wait for its disk.
 func TestDatabaseKilled(t *testing.T) {
 	pgtest.DSN(t) // skips without an installed server
 	run := func(t *testing.T, cfg crash.Config, settings map[string]string) (crash.Report, error) {

@@ -13,24 +13,24 @@
 // One more process is stopped for longer than its leases last, and goes on, again and
 // again.
 //
-// The parent checks against its own records: which publishes, rollbacks and jobs were
-// acknowledged, which each process tells it before going on; and which POSTs came, with
-// which bytes and signatures. An error names a broken invariant:
+// The parent checks against its own records. They have the acknowledged publishes,
+// rollbacks and jobs, which each process tells the parent before it goes on. They also have
+// the received POSTs, with their bytes and signatures. An error names a broken invariant:
 //
-//   - I1: what was committed is never lost.
-//   - I2: what was rolled back is never posted.
+//   - I1: a committed event is never lost.
+//   - I2: an event that was rolled back is never posted.
 //   - I3: posts on the wire are at most the attempts recorded, one for each number.
 //   - I4: a duplicate has the same bytes, and a signature of its own time.
 //   - I5: a result that came after its lease was lost has changed nothing.
-//   - I6: what was delivered is not attempted again, unless it is replayed.
+//   - I6: a delivered event is not attempted again, unless it is replayed.
 //   - I7: attempt numbers rise by one.
 //   - I10: an event has an effect if and only if it has a marker, and one of each; no
 //     older effect comes after a newer one.
 //   - I11: no 200 comes before the commit.
 //   - I12: nothing live is left at the end, and no count of it.
 //
-// [Database] kills all processes of a PostgreSQL server instead, again and again, while
-// the same processes work on it, and get on by themselves when it is back.
+// [Database] kills all processes of a PostgreSQL server instead, again and again, while the
+// same processes work on it. They go on by themselves when the server is back.
 //
 // Both have a [Defect] that they must find, to prove that they can.
 //

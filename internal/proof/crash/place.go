@@ -35,7 +35,7 @@ type place struct {
 }
 
 // opened is a place that a process has opened. The sender and the receiver share one
-// database, as no service should, so that one of each kind is enough.
+// database, so that one of each kind is enough. No service should do this.
 type opened struct {
 	db       *sql.DB
 	keys     *sender.Keys

@@ -14,7 +14,7 @@ import (
 // The stages of a transaction, in their order. While committing, PostgreSQL has been
 // sent the commit and nobody reads its answer; SQLite is somewhere in its writes.
 const (
-	inside     = "inside"     // its work is done, the commit has not begun
+	inside     = "inside"     // its work is done, and the commit has not begun
 	before     = "before"     // the commit is the next thing to happen
 	committing = "committing" // the commit may happen or not
 	committed  = "committed"  // nobody knows of it yet
@@ -39,7 +39,7 @@ var transactions = []struct {
 	{"receive", regexp.MustCompile(`^INSERT INTO effects`), ""},
 }
 
-const rollback = "publish rolled back" // the event is written, the rollback has not begun
+const rollback = "publish rolled back" // the event is written, and the rollback has not begun
 
 // On the wire, of an attempt.
 const (
@@ -100,7 +100,7 @@ func (m *marks) add(text string, args any) (fresh []string) {
 	return fresh
 }
 
-// due reports whether the process is to be killed at a stage of the transaction.
+// due reports whether the process must be killed at a stage of the transaction.
 func (m *marks) due(t *trap, stage string) bool {
 	for _, name := range m.names {
 		if t.due(name + " " + stage) {

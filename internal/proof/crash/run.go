@@ -44,15 +44,16 @@ type Config struct {
 type Defect string
 
 const (
-	// Early: publishes are acknowledged before they are committed. [Run] fails.
+	// Early: publishes are acknowledged before they are committed, and [Run] fails.
 	Early Defect = "early"
-	// Unsynced: publishes are committed without waiting for the disk. [Database]
-	// fails. The processes do nothing else then: a commit that waits for the disk
-	// makes the earlier ones durable, too.
+	// Unsynced: publishes are committed without waiting for the disk, and [Database] fails.
+	// The processes do nothing else then, because a commit that waits for the disk makes
+	// the earlier commits durable, too.
 	Unsynced Defect = "unsynced"
 )
 
-// Report says what was done. If the error beside it is nil, all of it has been checked.
+// Report has the figures of a run. If the error beside it is nil, all of its content has
+// been checked.
 type Report struct {
 	Kills        map[string]int // by point
 	Events       int            // that were committed
@@ -60,8 +61,8 @@ type Report struct {
 	Deliveries   int
 	Attempts     int
 	Interrupted  int // of the attempts
-	Posts        int // that came whole
-	Cut          int // and those that did not
+	Posts        int // bodies that came whole
+	Cut          int // bodies that did not come whole
 	Jobs         int
 	Stopped      int // processes, for longer than their leases lasted
 	Late         int // results that came too late
@@ -79,7 +80,7 @@ type run struct {
 	rnd     *rand.Rand
 
 	mu     sync.Mutex
-	events map[string]string // those that were acknowledged, and their objects
+	events map[string]string // the acknowledged ones, and their objects
 	jobs   []string          // likewise
 	late   map[string][]int  // the attempts, by event, whose results came too late
 	report Report

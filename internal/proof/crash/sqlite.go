@@ -23,7 +23,7 @@ func openSQLite(path string, t *trap) (*sql.DB, error) {
 	return sql.OpenDB(faultdriver.Wrap(inner, t.aroundSQLite)), nil
 }
 
-// aroundSQLite is an faultdriver.Hook.
+// aroundSQLite is a faultdriver.Hook.
 func (t *trap) aroundSQLite(_ context.Context, c faultdriver.Call, do func() error) error {
 	m, _ := c.Conn.Note.(*marks)
 	if m == nil {

@@ -75,9 +75,8 @@ func (w *witness) broke(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
-// killMidBody kills the process that posts, if it is to be killed here, when the body
-// has begun to come. If the kernel has the rest by then, which is rare, the body comes
-// whole.
+// killMidBody kills the posting process, if it must be killed here, when the body has begun
+// to come. If the kernel has the rest by then, which is rare, the body comes whole.
 func (w *witness) killMidBody(r *http.Request) {
 	w.mu.Lock()
 	kill := w.midBody[r.UserAgent()]

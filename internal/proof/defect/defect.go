@@ -1,5 +1,5 @@
-// Package defect plants deliberate defects in the library, one at a time, and reports
-// which tests catch each. So it tests the tests: a suite that passes without the token
+// Package defect plants deliberate defects in the library, one at a time, and reports which
+// tests catch each defect. So it tests the tests: a suite that passes without the token
 // check proves nothing about tokens.
 //
 // A defect is a small change of one file's text. The tree itself is never changed: the
@@ -24,13 +24,13 @@ import (
 
 // Defect is one deliberate mistake, as somebody could make it.
 type Defect struct {
-	Name string // what is wrong
+	Name string // the mistake in words
 	File string // from the module's root, with slashes
-	Old  string // occurs once in File,
-	New  string // and is replaced by this
+	Old  string // it occurs once in File
+	New  string // it replaces Old
 
-	Tests []string // packages whose tests are to catch it
-	Run   string   // of these, as go test -run has it; empty: all
+	Tests []string // the tests of these packages must catch it
+	Run   string   // the tests of these packages to run, as in go test -run; empty: all
 }
 
 // Outcome is the result of trying a defect.
@@ -38,7 +38,7 @@ type Outcome struct {
 	Defect   string   `json:"defect"`
 	File     string   `json:"file"`
 	Caught   bool     `json:"caught"`
-	By       []string `json:"by,omitempty"` // package and test, the first that failed of each package
+	By       []string `json:"by,omitempty"` // package and name of the first failed test of each package
 	Problem  string   `json:"problem,omitempty"`
 	Duration string   `json:"duration"`
 }
@@ -101,7 +101,7 @@ func (d Defect) Try(ctx context.Context, root string) (Outcome, error) {
 	return out, nil
 }
 
-// lay writes the changed file and the overlay that puts it in the place of another.
+// lay writes the changed file, and the overlay that replaces the original by it.
 func lay(dir, path string, changed []byte) (overlay string, err error) {
 	file := filepath.Join(dir, filepath.Base(path))
 	absolute, err := filepath.Abs(path)
@@ -116,8 +116,8 @@ func lay(dir, path string, changed []byte) (overlay string, err error) {
 	return overlay, errors.Join(os.WriteFile(file, changed, 0o600), os.WriteFile(overlay, text, 0o600))
 }
 
-// read returns the tests that failed, the innermost of each package, and what the
-// compiler said if it did.
+// read returns the tests that failed, the innermost of each package, and the compiler's
+// messages, if there are any.
 func read(stdout []byte) (failed []string, notBuilt string) {
 	type event struct {
 		Action, Package, Test, Output, FailedBuild string

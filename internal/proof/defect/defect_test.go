@@ -31,7 +31,7 @@ func TestDefectsAreUpToDate(t *testing.T) {
 	}
 }
 
-// A module of three files: a function, its test, and a function without one.
+// The module has two functions, and a test for only one of them.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -3,7 +3,7 @@ package defect
 // orderOn runs the rules of a store about the order of an object's versions.
 func orderOn(variant string) string { return "^TestStore$/^" + variant + "$/^order$" }
 
-// ofOrder are defects in which of several processes holds a subscription.
+// ofOrder are defects in the choice of the process that holds a subscription.
 var ofOrder = []Defect{
 	{
 		Name: "two processes hold one subscription, in memory",

@@ -189,7 +189,7 @@ func (w *world) all(name string) []posted {
 	return append([]posted(nil), w.seen[name]...)
 }
 
-// claim claims the due deliveries, like a process that is cut off then.
+// claim claims the due deliveries, like a process that is cut off after the claim.
 func (s *service) claim() []dispatch.Claimed {
 	s.t.Helper()
 	b := dispatch.Batch{Decide: dispatch.Policy{}.Decide}

@@ -67,8 +67,8 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	require.Zero(t, counts.DeadLettered)
 }
 
-// A database was brought back to an earlier state, and receivers have seen later
-// events. It gives out no id or version again that they have seen.
+// A database was brought back to an earlier state, and receivers have seen later events.
+// The database does not give out again an id or version that they have seen.
 func TestRestoreToAnEarlierPoint(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t)
 	old := fresh(t)
@@ -124,8 +124,8 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 	require.ElementsMatch(t, ids, read, "after the cursor of who has read all")
 }
 
-// If the database is brought back while processes run, Restored makes them read anew
-// what they remember.
+// If the database is brought back while processes run, Restored makes them discard their
+// memory and read it anew.
 func TestRestoreUnderRunningProcesses(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t)
 	old := fresh(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// eitherOf is a connection string for the one of two servers that accepts writes.
+// eitherOf returns a connection string for two servers, which leads to the server that
+// accepts writes.
 func eitherOf(t *testing.T, servers ...*pgtest.Server) string {
 	t.Helper()
 	var hosts, ports string

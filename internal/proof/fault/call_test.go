@@ -74,14 +74,14 @@ func (f *fault) where(what ...any) {
 	}
 }
 
-// around is an faultdriver.Hook.
+// around is a faultdriver.Hook.
 func (f *fault) around(ctx context.Context, c faultdriver.Call, do func() error) error {
 	if !f.strikes() {
 		return do()
 	}
 	f.where(c.Kind, c.Text[:min(len(c.Text), 60)])
 	err := errFault
-	if c.Kind == faultdriver.Commit || c.Kind == faultdriver.Rollback { // or the connection would be used again, in the transaction
+	if c.Kind == faultdriver.Commit || c.Kind == faultdriver.Rollback { // otherwise the connection would be used again, in the transaction
 		err = errors.Join(err, driver.ErrBadConn)
 	}
 	switch f.mode {

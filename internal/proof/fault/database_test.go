@@ -46,8 +46,8 @@ func counted(t *testing.T, dsn string, calls *atomic.Int64) *pgxpool.Pool {
 	return pool
 }
 
-// A database in trouble stops a sender and a receiver for as long as that lasts. They
-// lose nothing, do not poll all the time, and go on by themselves.
+// A database in trouble stops a sender and a receiver for as long as the trouble lasts.
+// They lose nothing, do not poll all the time, and go on by themselves.
 func TestDatabaseInTrouble(t *testing.T) {
 	t.Parallel()
 	pgtest.DSN(t) // skips without an installed server
@@ -97,8 +97,8 @@ func TestDatabaseInTrouble(t *testing.T) {
 	go func() {
 		defer close(published)
 		for {
-			// The publish is not broken off: else it would not be known
-			// whether it was committed.
+			// The publish is not broken off: otherwise nobody would know whether it was
+			// committed.
 			s.publish(t.Context())
 			select {
 			case <-enough:
@@ -121,9 +121,9 @@ func TestDatabaseInTrouble(t *testing.T) {
 			return s.pending() < 5
 		}, soon, 20*time.Millisecond, "%s: it dispatches again", what)
 	}
-	// lasts is how long each trouble lasts, and calm how often a dispatcher may
-	// call the database in that time. One that tries again at once makes thousands
-	// of calls.
+	// lasts is how long each trouble lasts, and calm how often a dispatcher may call the
+	// database in that time. A dispatcher that tries again at once makes thousands of
+	// calls.
 	const lasts, calm = 800 * time.Millisecond, 150
 	goesOn("before")
 	for what, begin := range map[string]func() (end func()){

@@ -67,8 +67,8 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 type world struct {
 	flow
 	name       string
-	registry   *sender.Registry[*sql.Tx] // that never fails
-	history    *history.History          // nor does this
+	registry   *sender.Registry[*sql.Tx] // this never fails
+	history    *history.History          // this never fails either
 	publishers *sender.Publisher[*sql.Tx]
 	operator   *sender.Registry[*sql.Tx]
 	replays    *replay.Replays
@@ -222,7 +222,7 @@ func run(t *testing.T, f flow) {
 	if !f.fault.struck.Load() {
 		warned := len(w.notices(t, sender.NoticeFailing))
 		require.Positive(t, warned, "nobody is disabled who was not warned")
-		if !w.realTime { // in which the first failures of all can be enough to disable, or the second ones the last, on a busy machine
+		if !w.realTime { // on a busy machine the first failures alone can be enough to disable, or the second ones can be the last
 			require.Equal(t, 1, disabled)
 			require.NotEmpty(t, w.of(t, sender.StatusDeadLettered))
 		}

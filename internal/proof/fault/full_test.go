@@ -39,8 +39,8 @@ func (d *disk) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, err
 }
 
-// A full disk stops a sender for as long as that lasts. The sender loses nothing, does
-// not poll all the time, and goes on by itself.
+// A full disk stops a sender for as long as the disk is full. The sender loses nothing,
+// does not poll all the time, and goes on by itself.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -71,7 +71,7 @@ func TestDiskFull(t *testing.T) {
 		s.publish(t.Context())
 	}
 	d.pages.Store(int64(count(t, db, "PRAGMA page_count")))
-	db.SetMaxIdleConns(0) // nor does it change on the present connections
+	db.SetMaxIdleConns(0) // it does not change on the present connections
 	db.SetMaxIdleConns(2)
 	s.dispatch(t)
 	require.Eventually(t, func() bool { return full.Load() >= 3 }, soon, 5*time.Millisecond, "the disk is full")

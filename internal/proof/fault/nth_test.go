@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/internal/race"
 )
 
-// every returns some of the numbers from 1 to n, and others in the next run, because
-// there is no time for all of them. With SUREHOOK_EVERY=1 it returns all.
+// every returns some of the numbers from 1 to n, because there is no time for all of them.
+// The next run gets others. With SUREHOOK_EVERY=1 it returns all.
 func every(t *testing.T, n int64) (all []int64) {
 	t.Helper()
 	step := int64(20)
@@ -30,8 +30,8 @@ func every(t *testing.T, n int64) (all []int64) {
 	return all
 }
 
-// Each call to the database fails once, in each mode. No acknowledged event is lost,
-// none that was rolled back is sent, and each ends with one effect.
+// Each call to the database fails once, in each mode. No acknowledged event is lost, no
+// event that was rolled back is sent, and each event ends with one effect.
 func TestEveryCallFails(t *testing.T) {
 	for name, newBed := range beds {
 		t.Run(name, func(t *testing.T) {

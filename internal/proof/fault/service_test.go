@@ -23,7 +23,7 @@ import (
 )
 
 // service publishes and dispatches for as long as a test wants, on a database that it
-// takes for sound.
+// believes to be sound.
 type service struct {
 	store     storetest.Store[*sql.Tx]
 	publisher *sender.Publisher[*sql.Tx]

@@ -31,11 +31,11 @@ type Call struct {
 // Session is one connection. Like the connection, it is never used by two goroutines
 // at a time.
 type Session struct {
-	Note any // the Hook's own
+	Note any // for the Hook's own use
 }
 
-// Hook stands around each call of a driver. It makes the call by calling do, once or
-// not at all, and its error is the call's. If it returns an error after do, the call
+// Hook stands around each call of a driver. It makes the call by calling do, once or not at
+// all, and its error becomes the call's error. If it returns an error after do, the call
 // has failed after its effect. A commit and a rollback have the context with which the
 // transaction began.
 type Hook func(ctx context.Context, c Call, do func() error) error
@@ -84,8 +84,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return w, nil
 }
 
-// conn has all optional interfaces. If the inner connection lacks one, conn does what
-// database/sql would do.
+// conn has all optional interfaces. If the inner connection lacks one, conn behaves as
+// database/sql would without it.
 type conn struct {
 	inner   driver.Conn
 	hook    Hook

@@ -71,7 +71,7 @@ func newFeed(t *testing.T, n int, asked chan<- struct{}) (url string, ids []stri
 	return server.URL, ids
 }
 
-// passed is how many events a cursor has passed.
+// passed returns how many events a cursor has passed.
 func passed(cursor string) (n int) {
 	if cursor == "" {
 		return 0
@@ -82,8 +82,8 @@ func passed(cursor string) (n int) {
 	return n
 }
 
-// Whenever a consumer dies, all that its cursor has passed is applied. In the end each
-// event had one effect.
+// Whenever a consumer dies, all events that its cursor has passed are applied. In the end
+// each event had one effect.
 func TestCatchUp(t *testing.T) {
 	const kills, events = 20, 600
 	asked := make(chan struct{}, 1000)

@@ -79,7 +79,7 @@ func applyForEver[Tx any](ctx context.Context, inTx receiver.InTx[Tx], apply fun
 	return g.Wait()
 }
 
-// There is a marker if and only if there is its effect, and what was reported as
+// There is a marker if and only if there is its effect, and everything that was reported as
 // committed is there.
 func TestDedup(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
@@ -91,9 +91,9 @@ func TestDedup(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		at, db := testSchema(t)
 		require.NoError(t, dedupPostgres.Migrate(t.Context(), db, &dedupPostgres.Config{Schema: at.Name}))
-		// The server may still be ending what the process had begun.
+		// The server may still be ending the work that the process had begun.
 		testDedup(t, db, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func() {}, func(int) *exec.Cmd { return dedupOnPostgres.Command(at) })
-		require.Eventually(t, func() bool { // or the schema could not be dropped
+		require.Eventually(t, func() bool { // otherwise the schema could not be dropped
 			return count(t, db, `SELECT count(*) FROM pg_locks WHERE relation = 'effects'::regclass AND pid <> pg_backend_pid()`) == 0
 		}, time.Minute, time.Millisecond)
 	})

@@ -26,7 +26,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// app is an application's database with all that a receiver and an inbox need.
+// app is an application's database with all tables that a receiver and an inbox need.
 type app[Tx any] struct {
 	inTx   receiver.InTx[Tx]
 	dedup  dedup.Store[Tx]
@@ -54,7 +54,7 @@ func appOnPostgres(t testing.TB, at schema) app[pgx.Tx] {
 	}}
 }
 
-// hasty is a store whose leases are short, whatever is asked for.
+// hasty is a store whose leases are always short.
 type hasty[Tx any] struct{ inbox.Store[Tx] }
 
 func (h hasty[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, _ time.Duration) ([]inbox.Claim, error) {
@@ -70,7 +70,7 @@ var (
 	})
 )
 
-// take takes each event twice, applies what it takes, and prints what it acknowledges.
+// take takes each event twice, applies the events, and prints the acknowledged ones.
 func take[Tx any](ctx context.Context, a app[Tx]) error {
 	secret := signing.GenerateSecret()
 	in, err := inbox.New(newReceiver(child{}, a.inTx, a.dedup, secret), a.inTx, hasty[Tx]{a.store}, a.effect, &inbox.Config{Workers: 2, Logger: quiet})
@@ -95,8 +95,8 @@ func take[Tx any](ctx context.Context, a app[Tx]) error {
 	}
 }
 
-// Processes that take events and apply them share an inbox. What any of them has
-// acknowledged is applied in the end, and nothing has two effects.
+// Processes that take events and apply them share an inbox. Every event that one of them
+// has acknowledged is applied in the end, and no event has two effects.
 func TestInbox(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "app.db")
@@ -140,7 +140,7 @@ func testInbox[Tx any](t *testing.T, db *sql.DB, a app[Tx], child func(int) *exe
 		},
 		Check: func() {
 			ids := all()
-			// In one statement, since the others go on meanwhile.
+			// This is one statement, because the others go on meanwhile.
 			kept := map[string]bool{}
 			for _, id := range column(t, db, "SELECT id FROM effects UNION ALL SELECT id FROM surehook_inbox_events") {
 				kept[id] = true

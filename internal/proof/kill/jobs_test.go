@@ -42,7 +42,7 @@ type worker struct {
 	reg  *sender.Registry[*sql.Tx]
 }
 
-// openWorker opens the service; migrate says whether its tables are to be made.
+// openWorker opens the service. migrate says whether it must make the tables.
 func openWorker(t testing.TB, p place, migrate bool) *worker {
 	w := &worker{}
 	var under storetest.Store[*sql.Tx]

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child stands for a test in a process that has none: it fails as one does.
+// child stands for a test in a process that has no test: it fails as a test does.
 type child struct{ testing.TB }
 
 func (child) Helper() {}
@@ -57,7 +57,7 @@ func openSQLite(t testing.TB, path string) *sql.DB {
 	return openDriver(t, "sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(20000)")
 }
 
-// openDeferred opens a file without a word of when transactions take the write lock.
+// openDeferred opens a file without saying when transactions take the write lock.
 func openDeferred(t testing.TB, path string) *sql.DB {
 	return openDriver(t, "sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)")
 }
@@ -69,7 +69,7 @@ func openDriver(t testing.TB, driver, dsn string) *sql.DB {
 	return db
 }
 
-// schema is a schema of a test's own on a server, as processes learn of it.
+// schema is a test's own schema on a server, in the form in which processes learn of it.
 type schema struct{ URL, Name string }
 
 // testSchema makes a schema for as long as the test lasts.

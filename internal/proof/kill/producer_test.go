@@ -67,8 +67,8 @@ func (p *producer[Tx]) publishOne(ctx context.Context, eventType string) error {
 	return err
 }
 
-// produce dispatches, and publishes with several publishers, each a thing a tick. It
-// prints a line for each thing that was committed or rolled back.
+// produce dispatches, and publishes with several publishers, each of which publishes a
+// thing a tick. It prints a line for each thing that was committed or rolled back.
 func (p *producer[Tx]) produce(ctx context.Context, publishers int, tick time.Duration, eventType func() string) error {
 	var g errgroup.Group
 	g.Go(func() error { return p.dispatcher.Run(ctx) })
@@ -143,7 +143,7 @@ func requireKept(t *testing.T, d sender.Delivery, posts []post) (interrupted int
 	last := d.Attempts[len(d.Attempts)-1]
 	require.Equal(t, d.Status == sender.StatusDelivered, last.Class == sender.ClassNone)
 	require.LessOrEqual(t, len(posts), len(d.Attempts), "posts on the wire are at most the attempts recorded")
-	if d.Status == sender.StatusDelivered { // the publisher of another one may never have got so far
+	if d.Status == sender.StatusDelivered { // the publisher of any other delivery may never have got so far
 		require.NotEmpty(t, posts)
 	}
 	for _, p := range posts {

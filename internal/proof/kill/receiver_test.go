@@ -26,7 +26,7 @@ import (
 
 type received struct{ Path, Secret string }
 
-// receiving applies what is posted to it, and prints where it listens.
+// receiving applies the events that are posted to it, and prints its address.
 var receiving = killtest.NewChild("receiver", func(_ context.Context, arg received) error {
 	secret, err := signing.ParseSecret(arg.Secret)
 	if err != nil {
@@ -43,16 +43,16 @@ var receiving = killtest.NewChild("receiver", func(_ context.Context, arg receiv
 		if _, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID); err != nil {
 			return err
 		}
-		// The pause waits for nothing: a kill is to come between the two at times, and
-		// would leave one.
+		// The pause waits for nothing. Sometimes a kill must come between the two, which
+		// would leave only one of them.
 		<-time.After(rand.N(2 * time.Millisecond))
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID+"/second")
 		return err
 	}))
 })
 
-// While a sender resends whatever was not answered with 2xx, each event has its whole
-// effect exactly once, and a marker exactly if it has the effect.
+// While a sender resends every event that was not answered with 2xx, each event has its
+// whole effect exactly once, and a marker exactly if it has the effect.
 func TestReceiver(t *testing.T) {
 	const kills, senders = 12, 8
 	path, secret := filepath.Join(t.TempDir(), "app.db"), signing.GenerateSecret()
@@ -119,7 +119,7 @@ func TestReceiver(t *testing.T) {
 			}
 		},
 		Check: func() {
-			if left--; left == 0 { // the last process answers what is under way
+			if left--; left == 0 { // the last process answers the requests under way
 				stop.Store(true)
 				wg.Wait()
 			}

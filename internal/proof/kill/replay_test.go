@@ -67,8 +67,8 @@ func replayDispatcher(t testing.TB, s dispatch.Store, hooks dispatch.Hooks) *dis
 	return d
 }
 
-// Processes step a replay by turns. No member is left out, and none is sent twice except
-// those that were in flight.
+// Processes step a replay by turns. No member is left out, and no member is sent twice
+// except those that were in flight.
 func TestReplay(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		members := 20_000
@@ -94,7 +94,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// never is a time in the store's tables that there is none.
+// never is the value in the store's tables for no time.
 func testReplay[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, members, processes int, never string, child func(int) *exec.Cmd) {
 	const kills = 5
 	deadLetters(t, s, db, members, never)
@@ -180,7 +180,7 @@ func deadLetters[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, n int,
 	}
 }
 
-// draft is an event of an object of its own.
+// draft returns an event with an object of its own.
 func draft(subscriber string) sender.Draft {
 	id := newid.New("evt_", time.Now())
 	return sender.Draft{

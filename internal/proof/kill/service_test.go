@@ -48,8 +48,8 @@ var (
 	})
 )
 
-// A process publishes and delivers. In the end no committed event is lost, none that was
-// rolled back was sent, and each event had one effect.
+// A process publishes and delivers. In the end no committed event is lost, no event that
+// was rolled back was sent, and each event had one effect.
 func TestService(t *testing.T) {
 	const kills = 20
 	dir := t.TempDir()
@@ -88,8 +88,7 @@ func TestService(t *testing.T) {
 	t.Logf("%d events, %d attempts interrupted", len(deliveries), interrupted)
 }
 
-// producerOnSQLite opens the producer's part; migrate says whether its tables are to be
-// made.
+// producerOnSQLite opens the producer's part. migrate says whether it must make the tables.
 func producerOnSQLite(t testing.TB, db *sql.DB, migrate bool) *producer[*sql.Tx] {
 	store, err := sqlite.New(db, nil)
 	require.NoError(t, err)
@@ -136,5 +135,5 @@ func (s schema) named(n int) schema {
 
 func nameOf(n int) string { return fmt.Sprint("process ", n) }
 
-// lateSaid is printed of a result that came too late.
+// lateSaid is printed for a result that came too late.
 const lateSaid = "late: %s %d"

@@ -25,10 +25,10 @@ import (
 )
 
 // Three processes publish and deliver from one database. When one of them is killed,
-// another is stopped for longer than its leases last; now and then within a transaction,
-// for so long that the server ends it. In the end no committed event is lost, none that
-// was rolled back was sent, each event had one effect, late results have changed nothing,
-// and no live rows remain.
+// another is stopped for longer than its leases last. Now and then it is stopped within a
+// transaction, for so long that the server ends the transaction. In the end no committed
+// event is lost, no event that was rolled back was sent, each event had one effect, late
+// results have changed nothing, and no live rows remain.
 func TestServiceOnPostgres(t *testing.T) {
 	t.Parallel() // most of the time it waits
 	const rounds, processes = 20, 3
@@ -49,10 +49,10 @@ func TestServiceOnPostgres(t *testing.T) {
 	}
 
 	late := &lateResults{}
-	ended := map[string]sender.Delivery{} // by id: as it was when it was first seen to have ended
+	ended := map[string]sender.Delivery{} // by id: the delivery when it was first seen to have ended
 	round, inTransaction := 0, 0
 	var stopped *killtest.Process
-	var leased time.Time // when the leases of the one that is stopped have ended
+	var leased time.Time // when the leases of the stopped process have ended
 	killtest.Run(t, killtest.Case{
 		Child:  func(n int) *exec.Cmd { return producingOnPostgres.Command(at.named(n)) },
 		Rounds: rounds, Processes: processes, Replace: true,

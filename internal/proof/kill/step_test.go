@@ -60,7 +60,7 @@ var stepping = killtest.NewChild("steps on SQLite", func(ctx context.Context, pa
 	}
 })
 
-// batchOf records that these, claimed before, have succeeded, and claims others.
+// batchOf records that these claimed deliveries have succeeded, and claims others.
 func batchOf(claimed []dispatch.Claimed, token int64, slots int) dispatch.Batch {
 	b := dispatch.Batch{Decide: someFail}
 	b.Claim.Lease, b.Claim.Token = time.Minute, token
@@ -87,8 +87,7 @@ func someFail(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time
 	return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(5 * time.Millisecond), Health: h}
 }
 
-// No committed event is lost, none is sent that was not committed, and no delivery is
-// doubled or lost.
+// No committed event is lost, no other event is sent, and no delivery is doubled or lost.
 func TestSteps(t *testing.T) {
 	const kills, least = 12, 3
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -104,7 +103,7 @@ func TestSteps(t *testing.T) {
 	}))
 	_, err = setUp.ExecContext(t.Context(), `CREATE TABLE business (event TEXT PRIMARY KEY)`)
 	require.NoError(t, err)
-	require.NoError(t, setUp.Close()) // so that each process finds only the state of the one before
+	require.NoError(t, setUp.Close()) // so that each process finds only the state of the process before it
 	killtest.Run(t, killtest.Case{
 		Child: func(int) *exec.Cmd { return stepping.Command(path) }, Rounds: kills,
 		Point:  killtest.Lines(least, least),

@@ -46,7 +46,7 @@ type leaseOp struct {
 	At    int64 // when it was done
 	Lost  bool  // the result changed nothing
 	Ended bool  // it was a success
-	Due   int64 // if it was not: when it is due again
+	Due   int64 // if it was no success: when the delivery is due again
 }
 
 // leaseState is the state of a delivery.
@@ -227,7 +227,7 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 	pub, err := sender.NewPublisher[*sql.Tx](p.store, nil)
 	require.NoError(t, err)
 	all := make([]sender.Event, events)
-	if o.Defect { // so few that each is always leased, so that there is a token to take
+	if o.Defect { // so few that each is always leased, and there is a token to take
 		all = all[:6]
 	}
 	for i := range all {
@@ -269,7 +269,7 @@ func TestLeases(t *testing.T) {
 		ops := leaseHistory(t, o, p)
 		require.Equal(t, porcupine.Ok, linearizable(leases, ops))
 
-		// A violation would be noticed.
+		// The model notices a violation.
 		for name, change := range map[string]func(op *leaseOp) bool{
 			"a late result that counts":      func(op *leaseOp) bool { was := op.Lost; op.Lost = false; return was },
 			"a result in time that does not": func(op *leaseOp) bool { was := op.Kind == records && !op.Lost; op.Lost = true; return was },
@@ -290,7 +290,7 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// The test finds processes that record by the present token, whichever it is.
+// The test finds processes that record by the present token instead of their own.
 func TestLeasesWithoutTokens(t *testing.T) {
 	t.Parallel()
 	foundOut(t, func(t *testing.T, o order, p *place) bool {

@@ -146,7 +146,7 @@ func post(handler http.Handler, keys *signing.Keyring, op markerOp) string {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 			panic(err)
 		}
-	case http.StatusServiceUnavailable: // the same event was being handled, or its time was over
+	case http.StatusServiceUnavailable: // the same event was being handled, or the request's time was over
 	default:
 		panic(fmt.Sprint("answered ", w.Code, " ", w.Body))
 	}

@@ -40,7 +40,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // order has a process's instructions, in an environment variable.
 type order struct {
 	Task    string // a key of tasks
-	Defect  bool   // of the task, planted to be found
+	Defect  bool   // planted in the task, and must be found
 	File    string // SQLite's
 	DSN     string // PostgreSQL's
 	Process int
@@ -83,8 +83,8 @@ func child(text []byte) error {
 
 var began = time.Now()
 
-// clock is the same for all processes of a machine: the time when this one began, and
-// the time on its monotonic clock since.
+// clock is the same for all processes of a machine: the time when this process began, plus
+// the time on its monotonic clock since then.
 func clock() int64 { return began.UnixNano() + int64(time.Since(began)) }
 
 // place is a database that a process has opened.
@@ -215,8 +215,8 @@ func histories[Op any](t *testing.T, o order) (all []Op) {
 	return all
 }
 
-// linearizable looks for an order. Its time is bounded: an order is found at once, but
-// to find out that there is none takes long.
+// linearizable looks for an order. Its time is bounded: it finds an order at once, but
+// needs long to find out that there is none.
 func linearizable(model porcupine.Model, ops []porcupine.Operation) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model, ops, time.Minute)
 }

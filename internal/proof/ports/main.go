@@ -1,6 +1,6 @@
-// Command ports is a busy neighbour for a test suite: it takes ports of loopback and
-// lets them go, thousands a second. Beside it a test fails if it chooses a port first
-// and listens there later, or if it relies on a port to stay closed.
+// Command ports is a busy neighbour for a test suite: it takes ports of loopback and lets
+// them go, thousands a second. Beside it a test fails if it chooses a port first and
+// listens there later, or if it relies on a port staying closed.
 //
 //	go run ./internal/proof/ports            for ten minutes, or until it is interrupted
 //	go run ./internal/proof/ports -for 1h    as long as the tests beside it
@@ -73,7 +73,7 @@ func load(ctx context.Context, o options) error {
 		select {
 		case <-ctx.Done():
 			fmt.Printf("ports: taken %d times in %s, %d times in vain\n", taken, time.Since(begun).Round(time.Second), failed)
-			if taken < failed { // it was no load
+			if taken < failed { // this made no load for the test suite
 				return fmt.Errorf("most could not be taken: %w", last)
 			}
 			return nil
@@ -103,8 +103,8 @@ func (p *place) take(connect bool) error {
 	return err
 }
 
-// close resets the connection: one that is closed in good order keeps its port for a
-// minute, and soon no ports would remain.
+// close resets the connection: a connection that is closed in good order keeps its port for
+// a minute, and soon no ports would remain.
 func (p *place) close() {
 	if p.conn != nil {
 		_ = errors.Join(p.conn.SetLinger(0), p.conn.Close())

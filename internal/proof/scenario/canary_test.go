@@ -177,7 +177,7 @@ func TestNoSecretLeavesASender(t *testing.T) {
 	})
 }
 
-// dumpSchema is every row of every table as JSON, in which bytes are in hex.
+// dumpSchema returns every row of every table as JSON, with bytes in hex.
 func dumpSchema(t *testing.T, db *sql.DB, schema string) (all []byte) {
 	rows, err := db.QueryContext(t.Context(), "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = $1", schema)
 	require.NoError(t, err)
@@ -196,7 +196,7 @@ func dumpSchema(t *testing.T, db *sql.DB, schema string) (all []byte) {
 	return all
 }
 
-// flySender makes everything go wrong for a sending service that can, and searches its
+// flySender makes every possible failure happen to a sending service, and searches its
 // logs, errors and tables for the canaries.
 func flySender[Tx any](t *testing.T, store storetest.Store[Tx], files func() []byte, closeDB func()) {
 	f, ctx := newFlight(t), t.Context()

@@ -113,7 +113,7 @@ func TestCatchup(t *testing.T) {
 	require.ElementsMatch(t, published, effectsOf(t, db))
 }
 
-// The reader reports pruned events as a gap, and reads those that are kept.
+// The reader reports pruned events as a gap, and reads the events that are kept.
 func TestCatchupGap(t *testing.T) {
 	ctx := t.Context()
 	store, err := memory.New(nil)

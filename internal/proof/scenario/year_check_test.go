@@ -282,7 +282,7 @@ func (y *year[Tx]) checkDelivery(d *yearDelivery) {
 		require.True(y.t, d.sub.acked[d.event], "%s is delivered, and its endpoint has never answered 2xx", d.id)
 	}
 	if !terminal(d.status) && terminal(got.Status) {
-		d.hurried = time.Time{} // its end is final, until somebody asks for more
+		d.hurried = time.Time{} // its end is final, until somebody asks for another attempt
 		y.counts["end "+string(got.Status)]++
 	}
 	d.status, d.seen = got.Status, d.posts

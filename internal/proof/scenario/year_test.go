@@ -31,11 +31,11 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// A year in the life of a few subscriptions, in virtual time: their owners pause,
-// resume, change, close and delete them, rotate their secrets, have outages of days;
-// the operator disables, redelivers, replays and prunes. Every invariant is checked
-// after every step, against the posts on the wire and against a model of the rules. A
-// failing seed fails again.
+// A year in the life of a few subscriptions, in virtual time: their owners pause, resume,
+// change, close and delete them, rotate their secrets, and have outages of days. The
+// operator disables, redelivers, replays and prunes. Every invariant is checked after every
+// step, against the posts on the wire and against a model of the rules. A failing seed
+// fails again.
 func TestYear(t *testing.T) {
 	ends, onSQLite := yearBegins.AddDate(1, 0, 0), yearBegins.AddDate(0, 6, 0) // which takes longer
 	if race.Enabled {                                                          // it makes SQLite many times slower
@@ -130,7 +130,7 @@ type yearSecret struct {
 type yearSub struct {
 	owner   *yearOwner
 	id      string
-	status  sender.SubscriptionStatus // as it should be; "" once it is deleted
+	status  sender.SubscriptionStatus // the status that it should have; "" once it is deleted
 	outage  string                    // "": up
 	markers *dedup.Store
 	rcv     http.Handler
@@ -164,8 +164,8 @@ type yearDelivery struct {
 	status  sender.Status
 	posts   int
 	seen    int       // how many there were at the last look
-	hurried time.Time // when it was last redelivered, replayed or resumed
-	early   []int     // numbers of attempts that may be made before they were due, because of that
+	hurried time.Time // when the delivery was last redelivered, replayed or resumed
+	early   []int     // numbers of attempts that this may bring forward
 	pruned  bool
 	notice  bool
 }

@@ -52,8 +52,7 @@ func entries(b *testing.B) []entry {
 			value, key := h.Get("X-Hub-Signature-256"), []byte(text)
 			return func() error { return github.ValidateSignature(value, body, key) }
 		}},
-		// Its five minutes are fixed: it gets a message that was signed just
-		// before.
+		// Its five minutes are fixed, so it gets a message that was signed just before.
 		{signing.Slack(), text, "slack-go", func(h http.Header, body []byte) func() error {
 			return func() error {
 				v, err := slack.NewSecretsVerifier(h, text)

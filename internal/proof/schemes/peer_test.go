@@ -232,7 +232,8 @@ func TestWhatTheySignWeVerify(t *testing.T) {
 	require.Equal(t, 3, signers)
 }
 
-// Theirs may accept more. Ours must not accept what theirs refuses.
+// Their library may accept more messages. Ours must not accept a message that theirs
+// refuses.
 func TestWindows(t *testing.T) {
 	for _, p := range peers(t) {
 		for _, offset := range []time.Duration{-time.Hour, -6 * time.Minute, -4 * time.Minute, 4 * time.Minute, 6 * time.Minute, time.Hour} {
@@ -250,12 +251,12 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// While a secret is rotated, both have a valid signature: a receiver with the old one
-// and one with the new one.
+// While a secret is rotated, a receiver with the old secret and a receiver with the new
+// secret both find a valid signature.
 func TestRotation(t *testing.T) {
 	for _, p := range peers(t) {
 		switch p.scheme.Name() {
-		case "stripe", "standard-webhooks", "svix": // paddle-go-sdk reads one signature alone
+		case "stripe", "standard-webhooks", "svix": // paddle-go-sdk reads only one signature
 		default:
 			continue
 		}

@@ -244,7 +244,7 @@ func (s *brokenStore) Release(ctx context.Context, rs []dispatch.Release) error 
 	return s.Store.Release(ctx, rs)
 }
 
-// present are releases under the tokens that stand for their numbers now.
+// present returns the releases under the tokens that now stand for their numbers.
 func (s *brokenStore) present(rs []dispatch.Release) []dispatch.Release {
 	rs = slices.Clone(rs)
 	for i, r := range rs {

@@ -4,11 +4,11 @@
 // fails before or after its effect, which answer is lost, late or a lie.
 //
 // It runs the shipped code: the dispatcher's rounds (dispatch.Loop), a store with its
-// transactions, and for each subscription a receiver with its verifier, markers,
-// versions and an effect in the same transaction. It has no further goroutines, no
-// timers and no connections: one goroutine takes one event after another from a queue
-// that is ordered by virtual time. So a seed that fails, fails again, bit for bit. The
-// hash over everything that happened shows that.
+// transactions, and for each subscription a receiver with its verifier, markers, versions
+// and an effect in the same transaction. It has no further goroutines, no timers and no
+// connections: one goroutine takes one event after another from a queue that is ordered by
+// virtual time. So a seed that fails, fails again, bit for bit. The hash over everything
+// that happened shows this.
 //
 // The store is in memory, in SQLite or in PostgreSQL. The connections to PostgreSQL are
 // real, and break in the middle of transactions and at their commits: see InPostgres.

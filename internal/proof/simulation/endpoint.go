@@ -93,8 +93,8 @@ func (e *endpoint) weather() {
 	w.say("%s is in trouble until %v", e.s.name, e.until.Sub(begins))
 }
 
-// troubles are an endpoint's possible troubles. Requests do not get to its receiver
-// then.
+// troubles are an endpoint's possible troubles. During trouble, requests do not get to its
+// receiver.
 var troubles = []func(w *world) answer{
 	func(w *world) answer { return answer{status: 500, took: w.between(time.Microsecond, time.Second)} },
 	func(w *world) answer { return answer{status: 400 + w.rand.IntN(20)} },

@@ -5,8 +5,8 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// I5: a result that arrives after its lease was lost changes nothing; and nobody loses
-// a lease before its end.
+// I5: a result that arrives after its lease was lost changes nothing, and nobody loses a
+// lease before its end.
 
 // checkFence is called when a result was handed over. lost is the store's answer.
 func (w *world) checkFence(d *delivery, token int64, lost bool) {

@@ -43,7 +43,7 @@ func (w *world) checkDue(d *delivery, what string) {
 	}
 }
 
-// hurry notes that a delivery is to be sent at once.
+// hurry notes that a delivery must be sent at once.
 func (d *delivery) hurry() {
 	d.due, d.notBefore, d.spared = time.Time{}, time.Time{}, false
 	d.firstMost = time.Time{} // its schedule begins anew, if it was not in flight

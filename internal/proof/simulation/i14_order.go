@@ -14,7 +14,7 @@ type turn struct {
 
 func (p *post) turn() turn { return turn{p.d.event.object, p.d.sub} }
 
-// begins checks an attempt against those that are under way.
+// begins checks an attempt against the attempts under way.
 func (p *process) begins(x *post) {
 	if x.number != 1 {
 		return

@@ -11,13 +11,13 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// breaker is a Database whose connections can be made to break.
+// breaker is a Database whose connections can break on demand.
 type breaker interface {
-	// breakAt makes the connection of the next call break when it sends for the
-	// n-th time: before it sends, or after the full answer and before that arrives.
+	// breakAt makes the connection of the next call break when it sends for the n-th time:
+	// either before it sends, or when the answer is complete and has not arrived.
 	breakAt(n int, answered bool)
-	// mend ends that. It returns whether a connection broke, and whether the lost
-	// answer had a commit.
+	// mend ends this. It returns whether a connection broke, and whether the lost answer
+	// had a commit.
 	mend() (broke, committed bool)
 	// leases returns all leases, by event and subscription.
 	leases(ctx context.Context) ([]dispatch.Claimed, error)

@@ -15,7 +15,7 @@ func Memory() Database[*memory.Tx] { return &inMemory{} }
 type inMemory struct{ store *memory.Store }
 
 func (m *inMemory) Open(_ context.Context, now, _ func() time.Time) (_ storetest.Store[*memory.Tx], err error) {
-	if m.store == nil { // it outlives its processes
+	if m.store == nil { // the store outlives its processes
 		m.store, err = memory.New(&memory.Config{Now: now})
 	}
 	return m.store, err

@@ -24,7 +24,7 @@ func (r resumed) leaves(e *event) bool {
 	return !e.at.After(r.at) && (r.take.None || e.created.Before(r.take.Since))
 }
 
-// operate does what an owner or the operator may do at any time.
+// operate makes an act of an owner or of the operator, which may come at any time.
 func (w *world) operate() {
 	if !w.fault(operated) {
 		return
@@ -103,7 +103,7 @@ func (w *world) lookAt(s *subscription) {
 	}
 }
 
-// rotate gives an owner a new secret, which its endpoints learn of later.
+// rotate gives an owner a new secret. The owner's endpoints learn of it later.
 func (w *world) rotate(o *owner) {
 	if w.rand.IntN(4) == 0 {
 		w.fail(w.registry.RetireSecret(w.ctx, o.id))

@@ -59,9 +59,9 @@ func Postgres(ctx context.Context, dsn string) (*InPostgres, error) {
 	cfg.ConnConfig.RuntimeParams["search_path"] = d.schema + ", pg_catalog"
 	cfg.PrepareConn = d.prepare
 	cfg.ConnConfig.Tracer = &d.others
-	// There is no AfterRelease: with one, a goroutine would release connections, at
-	// a time of its own. The next call might then get another connection, which has
-	// prepared other statements. There is no ping, which would be one message more.
+	// There is no AfterRelease: with one, a goroutine would release connections, at a time
+	// of its own. The next call might then get another connection, which has prepared other
+	// statements. There is no ping, because it would be one message more.
 	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	cfg.MaxConns = 16 // transactions that stay open, one in another
 	cfg.MaxConnLifetime, cfg.MaxConnIdleTime = 24*time.Hour, 24*time.Hour
@@ -115,7 +115,7 @@ func (d *InPostgres) build(ctx context.Context) error {
 	return errors.Join(deduppostgres.Migrate(ctx, db, &deduppostgres.Config{Schema: d.schema}), db.Close())
 }
 
-// Close removes it all.
+// Close removes the schema and everything in it.
 func (d *InPostgres) Close() error {
 	if d.listen != nil {
 		d.listen()

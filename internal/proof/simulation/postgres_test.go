@@ -20,7 +20,7 @@ func onPostgres(t *testing.T, cfg simulation.Config) (simulation.Report, error) 
 	return simulation.Run(t.Context(), db, cfg)
 }
 
-// eventsOnPostgres are fewer under the race detector: what runs is one goroutine.
+// eventsOnPostgres is smaller under the race detector, because only one goroutine runs.
 func eventsOnPostgres() int {
 	if race.Enabled {
 		return min(*events, 20)
@@ -28,8 +28,8 @@ func eventsOnPostgres() int {
 	return *events
 }
 
-// The same on PostgreSQL, where connections really break, and the receivers' markers
-// and effects are in tables, too. For other seeds: -from 1000 -seeds 100.
+// The same seeds run on PostgreSQL, where connections really break, and the receivers'
+// markers and effects are in tables, too. For other seeds: -from 1000 -seeds 100.
 func TestPostgres(t *testing.T) {
 	sum, began := simulation.Report{}, time.Now()
 	for seed := range seedsOf() {
@@ -44,7 +44,8 @@ func TestPostgres(t *testing.T) {
 	t.Logf("%d attempts, %.0f a second: %v", sum.Attempts, float64(sum.Attempts)/time.Since(began).Seconds(), sum.Counts)
 }
 
-// A seed repeats there, too, although connections, ids and transaction numbers differ.
+// A seed repeats on PostgreSQL, too, although connections, ids and transaction numbers
+// differ.
 func TestPostgresReplaysBitForBit(t *testing.T) {
 	var lines []string
 	cfg := simulation.Config{Seed: 1, Events: min(*events, 20), Watch: func(line string) { lines = append(lines, line) }}

@@ -18,11 +18,11 @@ type process struct {
 	life    int           // raised when it begins, and when it ends
 	off     time.Duration // how far its clock is ahead
 	stalled time.Time     // until when it does nothing
-	behind  time.Duration // how far it may be, with its idea of the time
+	behind  time.Duration // how far its clock may be ahead, with its idea of the time
 	plan    int           // raised when it is planned anew when to go on
 	planned time.Time
-	beats   time.Time           // when it says next that it lives
-	said    map[int64]time.Time // when it has done so last, under each of its numbers
+	beats   time.Time           // when it next says that it lives
+	said    map[int64]time.Time // when it last said so, under each of its numbers
 
 	busy    bool // it waits for a call of the database
 	waiting []func()
@@ -75,8 +75,8 @@ func (p *process) crash() {
 	w.at(w.between(time.Millisecond, time.Minute), p.start)
 }
 
-// act makes the process do something, with all that follows at once. If the process is
-// busy, or stalled, it does so later; if it crashes first, never.
+// act makes the process do something, with all direct consequences. If the process is busy,
+// or stalled, it does so later; if it crashes first, never.
 func (p *process) act(do func()) {
 	w, life := p.w, p.life
 	if p.busy {
@@ -118,7 +118,7 @@ func (p *process) guarded(do func()) (died bool) {
 	defer func() {
 		if p.dying {
 			p.dying, died = false, true
-			_ = recover() // the value with which the process panics in place of dying
+			_ = recover() // the process panics with this value instead of dying
 		}
 	}()
 	do()

@@ -36,7 +36,7 @@ type effects[T any] struct {
 	link    kind // how its connection may break
 }
 
-// call makes one call, with the faults that are drawn for it.
+// call makes one call, and draws its faults.
 func call[T any](s *processStore, name string, of effects[T], do func() (T, error)) (result T, err error) {
 	p, w := s.p, s.p.w
 	var none T

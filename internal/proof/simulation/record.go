@@ -72,7 +72,7 @@ type delivery struct {
 	due       time.Time     // as was stored
 	notBefore time.Time     // as its endpoint has asked
 	spared    bool          // the last attempt of its schedule was
-	health    sender.Health // of its subscription, before what was decided last
+	health    sender.Health // of its subscription, before the last decision
 }
 
 // lease is a claim's lease.
@@ -103,7 +103,7 @@ type post struct {
 	acked      bool          // with 2xx, in whole
 	retryAfter time.Duration // that was asked for,
 	answeredAt time.Time     // at this time
-	closedIdle bool          // it met the closing of its connection
+	closedIdle bool          // its connection was closed as it was sent
 }
 
 func (p *post) answered(a answer, at time.Time) {
@@ -125,8 +125,8 @@ func (w *world) eventName(id string) string {
 	return "an event that is not known"
 }
 
-// deliveryOf finds the record of a delivery, or makes it when the store first returns
-// the delivery.
+// deliveryOf finds the record of a delivery. It makes the record when the store first
+// returns the delivery.
 func (w *world) deliveryOf(key dispatch.DeliveryKey, info sender.EventInfo, subscription string) *delivery {
 	if d := w.byKey[key]; d != nil {
 		return d
@@ -168,7 +168,7 @@ func (p *process) expanded(x dispatch.Expanded) {
 	if x.Events+x.Deliveries > 0 {
 		p.w.say("process %d expands %d events, %d deliveries", p.no, x.Events, x.Deliveries)
 	}
-	if x.Events > 0 && x.More { // a call has room for all that is small
+	if x.Events > 0 && x.More { // a call has room for all small events
 		p.w.counts["beside a large event"]++
 	}
 }
@@ -268,7 +268,7 @@ func (w *world) claimed(p *process, d *delivery, c *dispatch.Claimed, term time.
 	d.leased = &lease{token: c.Token, number: c.Number, until: c.At.Add(term), by: p, life: p.life, owner: owner}
 }
 
-// minTime is the earlier of two times, of which a may be zero.
+// minTime returns the earlier of two times. a may be zero.
 func minTime(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

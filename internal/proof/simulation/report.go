@@ -16,7 +16,7 @@ func (r *Report) Add(other Report) {
 }
 
 // Happens lists the names in Report.Counts, on databases without connections. In enough
-// runs all of it happens; a caller that runs many seeds should check that.
+// runs all of them happen. A caller that runs many seeds should check this.
 func Happens() []string {
 	all := []string{
 		"disabled by failing", "result lost", "interrupted", "taken over", "own network", "spared", "not spared again", "Retry-After", "forgotten", "beside a large event",

@@ -46,7 +46,7 @@ type Report struct {
 	Attempts   int // POSTs
 	Steps      int // in which something happened, the invariants being checked after each
 	Virtual    time.Duration
-	Hash       string         // over all that happened: of the same seed always the same
+	Hash       string         // over all that happened: always the same for the same seed
 	Counts     map[string]int // of events in the simulation, by their names
 }
 

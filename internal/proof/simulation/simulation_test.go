@@ -28,8 +28,8 @@ var (
 	store    = flag.String("store", "memory", "where TestSeed simulates: memory, sqlite or postgres")
 )
 
-// The seeds are the same in every run of the tests, so that nothing fails by chance.
-// For others use -from, and as many -attempts as there is time for.
+// The seeds are the same in every run of the tests, so that nothing fails by chance. For
+// other seeds use -from, and as many -attempts as there is time for.
 func TestHalfAMillionAttempts(t *testing.T) {
 	want := *attempts
 	if race.Enabled { // there are no goroutines to race: it is about the code's own
@@ -74,7 +74,7 @@ func TestHalfAMillionAttempts(t *testing.T) {
 	}
 }
 
-// seedsOf are those of a test on a database.
+// seedsOf returns the seeds of a test on a database.
 func seedsOf() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		last := *from + *seeds
@@ -86,7 +86,7 @@ func seedsOf() iter.Seq[uint64] {
 	}
 }
 
-// TestSeed shows what happens under one seed.
+// TestSeed prints the trace of one seed.
 func TestSeed(t *testing.T) {
 	if *oneSeed < 0 {
 		return

@@ -26,7 +26,7 @@ func onSQLite(t *testing.T, cfg simulation.Config) (simulation.Report, error) {
 	return simulation.Run(t.Context(), simulation.SQLite(db), cfg)
 }
 
-// The same seeds on SQLite, where each process has a store of its own.
+// The same seeds run on SQLite, where each process has a store of its own.
 func TestSQLite(t *testing.T) {
 	sum, began := simulation.Report{}, time.Now()
 	for seed := range seedsOf() {

@@ -82,8 +82,8 @@ func cutWildcard(pattern string) (prefix string, ok bool) {
 	return pattern, false
 }
 
-// known are the secrets with which an owner's endpoints verify: the older ones too, as
-// long as the sender may sign with them.
+// known returns the secrets with which an owner's endpoints verify, including older secrets
+// as long as the sender may sign with them.
 func (o *owner) keys(now time.Time) (keys []signing.Key) {
 	for i, s := range o.secrets {
 		if s.until.IsZero() || s.until.Add(time.Hour).After(now) {

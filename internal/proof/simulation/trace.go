@@ -34,7 +34,7 @@ func (w *world) say(format string, args ...any) {
 	}
 }
 
-// lines are the last ones.
+// lines returns the last lines.
 func (t *trace) lines() (lines []string) {
 	for i := max(0, t.n-traceKept); i < t.n; i++ {
 		line := t.last[i%traceKept]

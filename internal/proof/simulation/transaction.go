@@ -17,7 +17,7 @@ func newBody(b []byte) io.Reader { return bytes.NewReader(b) }
 
 // receiving is the application's database behind an endpoint, of any transaction type.
 type receiving interface {
-	// handler is what the application mounts.
+	// handler returns the handler that the application mounts.
 	handler(e *endpoint, v *signing.Verifier) (http.Handler, error)
 	// stored reads the rows of an event.
 	stored(e *endpoint, ev *event) (storedEvent, error)

@@ -14,7 +14,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// Config says what to soak, and how. Zero fields mean the defaults.
+// Config has the parameters of a soak. Zero fields mean the defaults.
 type Config struct {
 	// Store is SQLite or Postgres.
 	// Defaults to SQLite.
@@ -68,10 +68,9 @@ func (c *Config) lease() time.Duration        { return 3 * c.Timeout }
 func (c *Config) horizon() time.Duration      { return 7 * c.Timeout }
 func (c *Config) disableAfter() time.Duration { return 8 * c.Timeout }
 
-// patience is how long the keeper may wait before it looks at a delivery again, and
-// surely find it on record. A delivery that has ended is kept for the reach, from the
-// beginning of its last attempt. An attempt can take until its lease ends, and its
-// record as long again.
+// patience is how long the keeper may wait before it looks at a delivery again, and still
+// find it on record. A delivery that has ended is kept for the reach, from the beginning of
+// its last attempt. An attempt can take until its lease ends, and its record as long again.
 func (c *Config) patience() time.Duration { return max(c.Reach-3*c.lease(), c.Reach/2) }
 
 // objects is how many objects publishers share.

@@ -54,8 +54,8 @@ func (c *cycle) effects(ctx context.Context, of *event, ended []judgement) error
 	return nil
 }
 
-// without checks why an event has a marker and had no effect: it is stale, or it is a
-// dead letter.
+// without checks an event that has a marker and had no effect: it must be stale, or a dead
+// letter.
 func (c *cycle) without(ctx context.Context, e *event, j judgement) error {
 	why, err := column[int64](ctx, c.applies.base, `SELECT (SELECT count(*) FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2)
 		+ (SELECT count(*) FROM surehook_dedup_versions WHERE scope = $1 AND object_type = $3 AND object_id = $4 AND version > $5)`,

@@ -44,8 +44,8 @@ type event struct {
 	checked bool             // all its deliveries have ended, as they must
 	done    map[string]int   // by slot: the number of posts after which the delivery had ended in order. Its record may be pruned
 	alive   time.Time        // when some had not
-	last    string           // which, when it was last seen
-	resent  bool             // they are only deliveries that had been delivered before, and are kept no longer if the redelivery is called off
+	last    string           // one of them, when it was last seen
+	resent  bool             // all of them had been delivered before, so they are kept no longer if the redelivery is called off
 	looked  time.Time        // when it was last looked at, or last began to need it
 	gap     bool             // it was not looked at for so long that ended deliveries may have been pruned
 }
@@ -59,7 +59,7 @@ type post struct {
 	at         time.Time
 	signed     int64 // the timestamp
 	accepted   bool  // the receiver answered 2xx
-	status     int   // that was answered, if any was
+	status     int   // the answered post, if there was one
 	retryAfter time.Duration
 	answered   time.Time // when it was observed answered
 }

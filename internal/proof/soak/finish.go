@@ -56,7 +56,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// push sends everything again that can be, and returns what drain still waits for.
+// push sends everything again that can be sent again, and returns the work that drain still
+// waits for.
 func (c *cycle) push(ctx context.Context) (left string, err error) {
 	c.follow(ctx)
 	for _, s := range c.living(whichever) {
@@ -80,8 +81,8 @@ func (c *cycle) push(ctx context.Context) (left string, err error) {
 			}
 		}
 	}
-	// Before the counts: a job that ends after them publishes an event that they do
-	// not include.
+	// The jobs come before the counts: a job that ends after the counts publishes an event
+	// that they do not include.
 	running, err := c.checkJobs(ctx)
 	if err != nil {
 		return "", err

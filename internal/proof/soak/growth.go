@@ -11,8 +11,8 @@ import (
 
 // Bounds of the growth from the end of one cycle to the end of the next.
 const (
-	// Goroutines and descriptors: for those of the runtime and of the program. No
-	// growth was ever seen.
+	// These are for goroutines and descriptors of the runtime and of the program. No growth
+	// of theirs was ever seen.
 	growGoroutines  = 1
 	growDescriptors = 1
 	// The heap grew by 1.5 MB in 15 minutes, most of it records of the witness.
@@ -41,7 +41,8 @@ const (
 var keeps = map[string]func(w *witness, rows map[string]int64) int64{
 	// Versions of objects are kept for ever.
 	"surehook_objects": func(w *witness, _ map[string]int64) int64 { return int64(len(w.objects)) },
-	// So are receivers' versions, and the states of the application: see newest.
+	// Receivers' versions and the states of the application are kept for ever, too: see
+	// newest.
 	"surehook_dedup_versions": func(_ *witness, rows map[string]int64) int64 { return rows["soak_states"] },
 	"soak_states":             func(_ *witness, rows map[string]int64) int64 { return rows["surehook_dedup_versions"] },
 	// Ids are never in use again.
@@ -133,7 +134,7 @@ func (f *findings) rising(samples []Sample, reach time.Duration) (told bool) {
 	return true
 }
 
-// doneBefore is how much was done while the rows of some samples were made.
+// doneBefore returns how much work was done while the rows of some samples were made.
 func doneBefore(all, some []Sample, reach time.Duration) float64 {
 	before := all[0]
 	for _, s := range all {

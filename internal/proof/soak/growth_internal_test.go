@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// load makes the samples of eight minutes with a reach of one, in which a wave of
-// faults comes and goes every two.
+// load makes the samples of eight minutes with a reach of one minute. A wave of faults
+// comes and goes every two minutes.
 func load(change func(s *Sample, at float64)) []Sample {
 	var all []Sample
 	for at := 8.0; at <= 480; at += 8 {
@@ -32,8 +32,8 @@ func trend(samples []Sample) (bool, []Finding) {
 	return f.rising(samples, time.Minute), f.all()
 }
 
-// Waves are no growth, and neither are the rows of more work: here the machine was busy
-// otherwise in the first five minutes.
+// Waves are no growth, and more rows from more work are no growth: here the machine had
+// other work in the first five minutes.
 func TestNothingRises(t *testing.T) {
 	for name, change := range map[string]func(s *Sample, at float64){
 		"waves": nil,

@@ -67,7 +67,7 @@ func (c *cycle) lose(j *job) {
 	defer c.w.mu.Unlock()
 	since := time.Since(j.looked)
 	switch {
-	case c.w.jobs[j.id] != j: // somebody else did
+	case c.w.jobs[j.id] != j: // the job was forgotten already
 		return
 	case j.ended:
 		c.announced(j)

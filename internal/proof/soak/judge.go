@@ -108,7 +108,7 @@ func (c *cycle) wire(e *event, s *slot, d *sender.Delivery) {
 			c.w.add("I3", "attempt %d of %s is recorded as answered with %d, which it was not", a.Number, e.describe(s.name), a.StatusCode)
 		}
 		if p != nil {
-			// It tells whole seconds.
+			// The timestamp tells only whole seconds.
 			if old := a.StartedAt.Sub(time.Unix(p.signed+1, 0)); old > time.Millisecond {
 				c.w.add("I4", "attempt %d of %s has a timestamp from %v before it began", a.Number, e.describe(s.name), old)
 			}

@@ -185,7 +185,7 @@ func (c *cycle) drop(ctx context.Context, gone []*event) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // all of them, or the rest would look wrong
+	ctx = context.WithoutCancel(ctx) // all of them, because a part would look wrong
 	err := c.db.store.InTx(ctx, func(tx *sql.Tx) error {
 		for _, e := range gone {
 			if err := c.db.exec(ctx, tx, "DELETE FROM soak_things WHERE nonce = $1", int64(e.nonce)); err != nil {

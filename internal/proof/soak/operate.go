@@ -20,15 +20,15 @@ type operator struct {
 	rotated map[string]time.Time
 }
 
-// replaying is a replay that was running when it was last looked at. One goroutine
-// follows them: the operator, and after it whoever ends the cycle.
+// replaying is a replay that was running when it was last looked at. One goroutine follows
+// the replays: the operator's, and after it the one that ends the cycle.
 type replaying struct {
 	id string
 	s  *slot
 	at int // its span
 }
 
-// atMostPassing is how many subscriptions there are at most that come and go.
+// atMostPassing is the highest number of subscriptions that come and go.
 const atMostPassing = 3
 
 func (c *cycle) operate(ctx context.Context) error {
@@ -70,7 +70,7 @@ func (o *operator) act(ctx context.Context) error {
 	}
 }
 
-// living are the slots whose subscriptions are neither closed nor implicit.
+// living returns the slots whose subscriptions are neither closed nor implicit.
 func (c *cycle) living(choose func(s *slot) bool) (list []*slot) {
 	for _, s := range c.ends.all() {
 		s.mu.Lock()

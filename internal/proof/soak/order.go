@@ -51,7 +51,7 @@ func (w *witness) attempted(slot string, c *content, signed int64) {
 }
 
 // unheard notes the deliveries of a claim whose answer does not arrive. They are given
-// back, and attempted when others behind them may have been.
+// back, and are perhaps attempted after deliveries behind them.
 func (w *witness) unheard(claimed []dispatch.Claimed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

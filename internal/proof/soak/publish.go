@@ -56,16 +56,16 @@ func (p *publisher) fresh() (*event, sender.Event) {
 	return e, e.published(p.rng.IntN(2000))
 }
 
-// published is the event for the library, with some ballast.
+// published returns the event for the library, with some ballast.
 func (e *event) published(ballast int) sender.Event {
 	data, err := json.Marshal(map[string]any{"nonce": e.nonce, "for": canary, "ballast": strings.Repeat("x", ballast)})
 	if err != nil {
-		panic(err) // of these types it cannot be
+		panic(err) // values of these types always have a JSON form
 	}
 	return sender.Event{Type: e.kind, Object: e.object, Data: data, Subscriber: e.to}
 }
 
-// one publishes once, in one of the ways there are.
+// one publishes once, in one of the possible ways.
 func (p *publisher) one(ctx context.Context) {
 	p.w.count("publishes")
 	switch n := p.rng.IntN(100); {
@@ -188,7 +188,7 @@ func (p *publisher) versioned(ctx context.Context) {
 		}
 		return
 	}
-	p.given[e.object.ID] = ev.Version // it may have committed, whatever is answered
+	p.given[e.object.ID] = ev.Version // it may have committed, whatever the answer
 	ref, err := p.inTx(ctx, e, ev, nil)
 	p.acknowledged(ctx, e, ref, err)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Run soaks as the config says, and reports its findings. If it could not go through
-// with it, it returns an error, which is a finding, too. It measures the whole process,
-// so nothing else may run in it meanwhile.
+// Run soaks as the config says, and reports its findings. If it could not finish, it
+// returns an error, which is a finding, too. It measures the whole process, so nothing else
+// may run in it meanwhile.
 func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	full, err := cfg.withDefaults()
 	if err != nil {

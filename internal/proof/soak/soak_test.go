@@ -11,10 +11,10 @@ import (
 	"github.com/surehook/surehook/internal/race"
 )
 
-// A short soak on each store. It makes all checks except that of growth under load,
-// which takes minutes to distinguish from a wave. Nothing here depends on the machine's
-// speed. The soaks do not run in parallel: they count the process's goroutines and
-// descriptors.
+// A short soak on each store. It makes all checks except the check of growth under load,
+// because growth takes minutes to distinguish from a wave. Nothing here depends on the
+// machine's speed. The soaks do not run in parallel: they count the process's goroutines
+// and descriptors.
 func TestSoakOnSQLite(t *testing.T) {
 	brief(t, soak.Config{Store: soak.SQLite, Dir: t.TempDir()})
 }

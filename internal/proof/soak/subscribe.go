@@ -70,7 +70,7 @@ func (o *operator) leave(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = time.Now()
-	// It had been disabled meanwhile, by its failures; or it had nothing left.
+	// Its failures had disabled it meanwhile, or it had nothing left.
 	s.at = s.at || errors.Is(gone, sender.ErrNotFound)
 	return nil
 }

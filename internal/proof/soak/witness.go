@@ -239,7 +239,7 @@ func (w *witness) search(where string, b []byte) {
 // canary is in every event's data.
 const canary = "only-for-the-receiver"
 
-// Write implements io.Writer: it is where all logs go.
+// Write implements io.Writer. All logs go to it.
 func (w *witness) Write(line []byte) (int, error) {
 	w.count("log records")
 	w.search("a log", line)

@@ -130,7 +130,7 @@ var breakages = []struct {
 		}
 	}},
 	{"records in a transaction of its own", []string{"record-rollback"}, func(b *broken) {
-		kept := make(chan inbox.Record, 100) // SQLite has one writer: at the next chance
+		kept := make(chan inbox.Record, 100) // recorded at the next chance, because SQLite has one writer
 		b.record = func(ctx context.Context, tx tx, r inbox.Record) (bool, error) {
 			fresh, err := b.good.RecordTx(ctx, tx, r)
 			if fresh && len(kept) < cap(kept) {

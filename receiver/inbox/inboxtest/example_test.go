@@ -6,7 +6,7 @@ import (
 	"github.com/surehook/surehook/receiver/inbox/inboxtest"
 )
 
-// A store of one's own is held against the suite by a test in its package.
+// A test in the package of your own store runs the suite on it.
 func Example() {
 	_ = func(t *testing.T) {
 		inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[tx] {

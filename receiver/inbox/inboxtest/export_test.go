@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Broken runs the rules of these names without a test failing for it, and returns those
-// that the store broke with what was said.
+// Broken runs the rules with these names without failing a test, and returns the rules that
+// the store broke, with the messages.
 func Broken[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx], names []string) map[string][]string {
 	broken := map[string][]string{}
 	for _, r := range rules[Tx]() {
@@ -31,7 +31,7 @@ func Broken[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx], names []s
 	return broken
 }
 
-// Names of all rules.
+// Names returns the names of all rules.
 func Names() (names []string) {
 	for _, r := range rules[struct{}]() {
 		names = append(names, r.name)

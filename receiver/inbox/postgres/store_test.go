@@ -21,8 +21,8 @@ import (
 	"github.com/surehook/surehook/receiver/inbox/postgres"
 )
 
-// open returns an empty inbox, in a schema whose name has to be quoted and which is not
-// in the search_path.
+// open returns an empty inbox, in a schema whose name must be quoted and which is not in
+// the search_path.
 func open(t *testing.T, level string) (*pgxpool.Pool, *sql.DB, *postgres.Config) {
 	admin, err := sql.Open("pgx", pgtest.DSN(t))
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestSchemaIsChecked(t *testing.T) {
 	require.ErrorIs(t, err, inbox.ErrInvalid)
 }
 
-// Events that somebody has removed from the table leave lines behind, which go when
+// Events that somebody has removed from the table leave lines behind. These lines go when
 // they are claimed.
 func TestRemovedByHand(t *testing.T) {
 	_, db, cfg := open(t, "read committed")
@@ -102,8 +102,8 @@ func TestRemovedByHand(t *testing.T) {
 	require.Equal(t, 1, lines)
 }
 
-// What another transaction has claimed and not committed yet is passed over at once, and
-// so is a line that somebody is recording into.
+// A line that another transaction has claimed and not committed yet is passed over at once.
+// So is a line into which somebody is recording.
 func TestLockedLinesArePassedOver(t *testing.T) {
 	_, db, cfg := open(t, "read committed")
 	store, err := postgres.NewSQL(cfg)
@@ -134,7 +134,7 @@ func TestLockedLinesArePassedOver(t *testing.T) {
 }
 
 // With a large backlog, due or not, claiming reads as many rows as it claims, whichever
-// plan the server makes: for the values that it has, or one for all.
+// plan the server makes: a plan for the actual values, or one for all values.
 func TestPlans(t *testing.T) {
 	pool, _, cfg := open(t, "read committed")
 	ctx := t.Context()

@@ -1,6 +1,6 @@
 package sqlite
 
-// The statements of a claim, for their plans.
+// These are the statements of a claim, so that a test can look at their plans.
 const (
 	ClaimLines = claimLinesQuery
 	ClaimEvent = claimEventQuery

@@ -32,7 +32,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// Events that somebody has removed from the table leave lines behind, which go when
+// Events that somebody has removed from the table leave lines behind. These lines go when
 // they are claimed.
 func TestRemovedByHand(t *testing.T) {
 	db, store := open(t), sqlite.New()

@@ -56,7 +56,7 @@ func (p *Parent) Answer(v any) error {
 	return p.out.Encode(reply{Answer: b})
 }
 
-// Fail tells the parent what went wrong.
+// Fail tells the parent the error.
 func (p *Parent) Fail(err error) error {
 	return errors.Join(err, p.out.Encode(reply{Error: err.Error()}))
 }
