@@ -66,7 +66,8 @@ func (p *pump) stop() {
 }
 
 // settle records all results and gives back all claims, and reports whether it could. A
-// delivery that the database does not take in time is due again when its lease ends.
+// delivery that the database does not take in time is due again when its lease ends, or when
+// another process takes it over.
 func (p *pump) settle(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.d.cfg.Timeout)
 	defer cancel()

@@ -19,7 +19,7 @@ const (
 // hosts and subscribers.
 type networkWatch struct {
 	hosts, subscribers recent
-	first              time.Time // first failure at connecting since the last answer; zero: none
+	first              time.Time // first failure at connecting since an answer, or since a while without one; zero: none
 	last               time.Time // last failure at connecting; zero: none
 	answered           time.Time // the last failure at connecting before an answer
 	isDown             bool

@@ -27,7 +27,7 @@ type cable struct {
 	out    bool
 	dead   map[string]bool // hosts to which nobody can connect
 	wire   int
-	most   int // attempts on the wire at once, since the cable was pulled
+	most   int // attempts on the wire at once, from a minute after the cable was pulled
 	posts  int // that arrived
 	pulled time.Time
 	took   time.Duration // until a request fails or is answered

@@ -168,7 +168,7 @@ func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
 // The dispatcher finds events that are committed without a hint by looking. It finds them
 // soon while there are some.
 func TestEventsWithoutHints(t *testing.T) {
-	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{MaxDelay: 10 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
 		b.Subscribe("sub_a", "http://endpoint/")
 		var late time.Duration
 		for i := range 20 {

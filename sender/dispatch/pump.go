@@ -19,9 +19,9 @@ const (
 	// Such endpoints count as at work for this long after their last answer.
 	provenRest = time.Second
 
-	// One step expands, records and claims at most this many of each, so that its
-	// transactions are short. On a database with one writer, the application's own commits
-	// wait for them. See LargeSteps.
+	// One step expands, records and claims about this many of each, unless the store is one
+	// of LargeSteps, so that its transactions are short. On a database with one writer, the
+	// application's own commits wait for them.
 	stepSize = 256
 
 	// An event with more than largestWhole deliveries is expanded in parts, so that the

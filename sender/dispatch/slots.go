@@ -23,7 +23,7 @@ import (
 //   - A subscriber gets at most half of a lane's places, so that a subscriber whose
 //     endpoints all stall leaves room for the others.
 //   - A subscription starts with few places, and earns one more with each fast answer while
-//     it could use it, up to a maximum. Failures and slow answers halve them.
+//     it could use it, up to a maximum. A failure halves them, and a slow answer leaves one.
 //   - A subscription's own Settings.MaxInFlight bounds its places further.
 //   - A subscription that fails several times in a row is on probation until it answers
 //     fast again. A subscription that keeps losing the places that it earned stays on
@@ -117,7 +117,7 @@ type attempt struct {
 // firstPlaces is how many places a subscription has at first in this dispatcher.
 var firstPlaces = [sender.Lanes]int{sender.LaneNew: 1, sender.LaneProven: 4, sender.LaneProbation: 1}
 
-// While our own network is down, a few attempts find out when it is back. Most of them go
+// While our own network is down, a few attempts find out when it is back. Half of them go
 // to endpoints that used to answer.
 var probePlaces = [sender.Lanes]int{sender.LaneNew: 1, sender.LaneProven: 2, sender.LaneProbation: 1}
 

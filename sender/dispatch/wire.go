@@ -132,7 +132,7 @@ func (p *pump) work(a *attempt) {
 	for {
 		due, made := p.attempt(a)
 		if !made && p.wire.Err() != nil {
-			return // a drain gave it up: the lease ends by itself
+			return // a drain gave it up: its lease ends, or is taken over
 		}
 		if a = p.finish(a, due, made); a != nil {
 			continue
