@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -67,6 +68,7 @@ func runDispatcher() error {
 		return err
 	}
 	ran, profiled := make(chan error, 1), func() {}
+	var running sync.WaitGroup
 	until := func(reached <-chan struct{}) error {
 		select {
 		case <-reached:
@@ -77,7 +79,7 @@ func runDispatcher() error {
 	}
 	var cpu float64
 	var began time.Time
-	return child.Answers(parent, func(question string) (any, error) {
+	err = child.Answers(parent, func(question string) (any, error) {
 		switch question {
 		case askProfile:
 			profiled()
@@ -86,7 +88,7 @@ func runDispatcher() error {
 			if profiled, err = profile(p.Profile); err != nil {
 				return nil, err
 			}
-			go func() { ran <- disp.Run(ctx) }()
+			running.Go(func() { ran <- disp.Run(ctx) })
 			if err := until(c.warmed); err != nil {
 				return nil, err
 			}
@@ -95,7 +97,7 @@ func runDispatcher() error {
 		}
 		if p.N == 0 {
 			profiled, err = profile(p.Profile)
-			go func() { ran <- disp.Run(ctx) }()
+			running.Go(func() { ran <- disp.Run(ctx) })
 			return nil, err
 		}
 		if err := until(c.done); err != nil {
@@ -105,6 +107,10 @@ func runDispatcher() error {
 		profiled()
 		return t, nil
 	})
+	if err == nil {
+		running.Wait() // it needs the store to its end
+	}
+	return err
 }
 
 // hooks count the dispatcher's deliveries.
