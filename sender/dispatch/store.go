@@ -80,10 +80,10 @@ type Store interface {
 
 	// Release gives back claimed deliveries whose attempts did not begin: the attempt
 	// number is free again, Decision.Spared of the attempt before is kept, and they are due
-	// at Release.Due. Zero is at once: a delivery without an attempt is then due since it
-	// was claimed, and comes before deliveries that were not claimed: see ClaimParams. A
-	// token that is not the present lease's changes nothing, so a release whose answer was
-	// lost can be repeated.
+	// at Release.Due. Zero is at once: a delivery without an attempt is then due since its
+	// event was created, and comes before deliveries that were not claimed: see ClaimParams.
+	// A token that is not the present lease's changes nothing, so a release whose answer
+	// was lost can be repeated.
 	Release(ctx context.Context, rs []Release) error
 
 	// LeasedUnder returns up to limit of the deliveries that are leased under one of these

@@ -40,7 +40,7 @@ func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 			}
 			row := *d.live
 			var back dispatch.Live
-			back, row.due = rules.TakeBack(d.forDecision(), row.leased, false, r.Due, now)
+			back, row.due = rules.TakeBack(d.forDecision(), row.leased, d.event.info.CreatedAt, false, r.Due, now)
 			row.take(&back)
 			row.returned = r.Due.IsZero() && row.number == 0
 			row.leased = time.Time{}

@@ -12,6 +12,8 @@ import (
 const selectLeasedUnder = `SELECT coalesce(array_agg(subscription), '{}'), coalesce(array_agg(event), '{}'), coalesce(array_agg(token), '{}')
 	FROM (SELECT subscription, event, token FROM surehook_leases WHERE token = ANY($1) ORDER BY subscription, event LIMIT $2) l`
 
+const selectCreated = `SELECT u.event, e.created_at FROM unnest($1::bigint[]) AS u(event) JOIN surehook_feed f ON f.position = u.event JOIN surehook_events e ON e.no = f.event`
+
 // LeasedUnder implements dispatch.Store.
 func (c *core) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]dispatch.Release, error) {
 	var subscriptions, events, under []int64
@@ -51,6 +53,17 @@ func (b *batch) release(rs []dispatch.Release) error {
 	if err != nil || len(leases) == 0 {
 		return err
 	}
+	created := map[int64]timestamp{} // by event
+	err = b.each(func(r rows) (bool, error) {
+		var event int64
+		var at timestamp
+		err := r.Scan(&event, &at)
+		created[event] = at
+		return true, err
+	}, selectCreated, column(rs, func(r dispatch.Release) int64 { return r.Key.Event }))
+	if err != nil {
+		return err
+	}
 	var cancelled []dispatch.DeliveryKey
 	for _, r := range rs {
 		l := leases[r.Key]
@@ -62,7 +75,7 @@ func (b *batch) release(rs []dispatch.Release) error {
 		if sub.gone() || l.redacted || sub.skips(l.epoch, l.event) {
 			cancelled = append(cancelled, r.Key)
 		}
-		b.takeBack(b.heads.by[l.subscription], l, r.Due)
+		b.takeBack(b.heads.by[l.subscription], l, created[l.event], r.Due)
 	}
 	if len(cancelled) == 0 {
 		return nil
@@ -75,9 +88,9 @@ func (b *batch) release(rs []dispatch.Release) error {
 }
 
 // takeBack undoes a claim whose lease was taken away.
-func (b *batch) takeBack(h *head, l *live, due time.Time) {
+func (b *batch) takeBack(h *head, l *live, created timestamp, due time.Time) {
 	h.leased--
-	back, due := rules.TakeBack(l.forDecision(), l.claimedAt.time(), l.epoch < h.epoch, due, b.now.time())
+	back, due := rules.TakeBack(l.forDecision(), l.claimedAt.time(), created.time(), l.epoch < h.epoch, due, b.now.time())
 	l.take(&back)
 	h.lower(b.now) // its lease may have kept others back: see Settings.MaxInFlight
 	b.wait(h, l, timestampOf(due), rankFresh, 0)

@@ -12,10 +12,11 @@ import (
 // run; what was spared before stays so. claimed is when the claim was, and resumed is as
 // Standing.Resumed: the schedule has then not begun.
 //
-// due is Release.Due. Zero is at once: what has had no attempt is then due since it was
-// claimed, which orders what was released by its events, as it was claimed. Nothing else is
-// due before now.
-func TakeBack(l dispatch.Live, claimed time.Time, resumed bool, due, now time.Time) (dispatch.Live, time.Time) {
+// due is Release.Due. Zero is at once: a delivery without an attempt is then due since its
+// event was created, and so before all that are pending behind it, however many retries a
+// claim finds between them. Zero for created: the event is not there, and the delivery is due
+// since it was claimed. No other delivery is due before now.
+func TakeBack(l dispatch.Live, claimed, created time.Time, resumed bool, due, now time.Time) (dispatch.Live, time.Time) {
 	l.Number--
 	l.Tries--
 	if resumed {
@@ -25,8 +26,10 @@ func TakeBack(l dispatch.Live, claimed time.Time, resumed bool, due, now time.Ti
 		l.First = time.Time{}
 	}
 	switch {
-	case due.IsZero() && l.Number == 0:
+	case due.IsZero() && l.Number == 0 && created.IsZero():
 		return l, claimed
+	case due.IsZero() && l.Number == 0:
+		return l, created
 	case due.Before(now):
 		return l, now
 	}

@@ -12,9 +12,10 @@ import (
 )
 
 func TestTakeBack(t *testing.T) {
-	claimed, earlier, later := now.Add(-time.Second), now.Add(-time.Minute), now.Add(time.Minute)
+	claimed, created, earlier, later := now.Add(-time.Second), now.Add(-2*time.Second), now.Add(-time.Minute), now.Add(time.Minute)
 	for name, c := range map[string]struct {
 		given   dispatch.Live
+		lost    bool // the event
 		resumed bool
 		due     time.Time
 		want    dispatch.Live
@@ -22,7 +23,11 @@ func TestTakeBack(t *testing.T) {
 	}{
 		"the first attempt": {
 			given: dispatch.Live{Number: 1, Tries: 1, First: claimed},
-			at:    claimed,
+			at:    created,
+		},
+		"the first attempt, of no event": {
+			given: dispatch.Live{Number: 1, Tries: 1, First: claimed}, lost: true,
+			at: claimed,
 		},
 		"the first attempt, put off": {
 			given: dispatch.Live{Number: 1, Tries: 1, First: claimed}, due: later,
@@ -58,7 +63,11 @@ func TestTakeBack(t *testing.T) {
 			at:   now,
 		},
 	} {
-		got, at := rules.TakeBack(c.given, claimed, c.resumed, c.due, now)
+		of := created
+		if c.lost {
+			of = time.Time{}
+		}
+		got, at := rules.TakeBack(c.given, claimed, of, c.resumed, c.due, now)
 		require.Empty(t, cmp.Diff(c.want, got), name)
 		require.Equal(t, c.at, at, name)
 	}

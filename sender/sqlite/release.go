@@ -13,6 +13,8 @@ import (
 // selectLeasedUnder reads all leases: they are as many as there are attempts in flight.
 const selectLeasedUnder = `SELECT subscription, event, token FROM surehook_leases WHERE token IN (SELECT value FROM json_each(?)) ORDER BY subscription, event LIMIT ?`
 
+const selectCreated = `SELECT seq, created_at FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
+
 // LeasedUnder implements dispatch.Store.
 func (s *Store) LeasedUnder(ctx context.Context, tokens []int64, limit int) (found []dispatch.Release, err error) {
 	err = s.read(ctx, func(w *work) error {
@@ -43,19 +45,40 @@ func (b *batch) release(rs []dispatch.Release) error {
 	if err != nil {
 		return err
 	}
+	created, err := b.created(taken)
+	if err != nil {
+		return err
+	}
 	for i, r := range rs {
 		if taken[i] == nil {
 			continue
 		}
-		if err := b.takeBack(taken[i], r.Due); err != nil {
+		if err := b.takeBack(taken[i], created[taken[i].event], r.Due); err != nil {
 			return err
 		}
 	}
 	return b.heads.store()
 }
 
+// created returns when the events of leases were created.
+func (b *batch) created(taken []*live) (map[int64]time.Time, error) {
+	created := map[int64]time.Time{}
+	var events []int64
+	for _, l := range taken {
+		if l != nil {
+			events = append(events, l.event)
+		}
+	}
+	return created, b.each(func(rows *sql.Rows) (bool, error) {
+		var event, at int64
+		err := rows.Scan(&event, &at)
+		created[event] = timeOf(at)
+		return true, err
+	}, selectCreated, list(events))
+}
+
 // takeBack undoes a claim, whose lease is taken away.
-func (b *batch) takeBack(l *live, due time.Time) error {
+func (b *batch) takeBack(l *live, created, due time.Time) error {
 	h := b.heads.by[l.subscription]
 	skipped, err := b.skipped(h, l.epoch, l.event)
 	if err != nil {
@@ -64,7 +87,7 @@ func (b *batch) takeBack(l *live, due time.Time) error {
 	if skipped {
 		return b.end(h, l, rules.Cancelled(l.single), sender.ClassNone)
 	}
-	back, due := rules.TakeBack(l.forDecision(), timeOf(l.claimedAt), l.epoch < h.epoch, due, timeOf(b.now))
+	back, due := rules.TakeBack(l.forDecision(), timeOf(l.claimedAt), created, l.epoch < h.epoch, due, timeOf(b.now))
 	l.take(&back)
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	return b.wait(h, l, micros(due), rankFresh)

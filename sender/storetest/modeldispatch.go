@@ -270,7 +270,7 @@ func (m *model[Tx]) release() {
 		d.number--
 		d.tries--
 		if d.number == 0 && r.Due.IsZero() {
-			due = d.leased
+			due = d.event.created
 		}
 		d.leased, d.due = time.Time{}, due
 		if d.tries == 0 {

@@ -21,6 +21,7 @@ func orderRules[Tx any]() []rule[Tx] {
 	return append([]rule[Tx]{
 		{"by event", "A subscription's deliveries that have had no attempt are claimed in the order of their events, in a claim and from one claim to the next.", orderByEvent[Tx]},
 		{"released", "Deliveries that are released at once before their first attempt are claimed before those that were never claimed, in the order of the events.", orderReleased[Tx]},
+		{"released among retries", "A delivery that is released before its first attempt is claimed before those behind it, also where more retries are due than a claim takes.", orderReleasedAmongRetries[Tx]},
 		{"dispatched", "A Dispatcher makes no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version; one that failed holds nobody back.", orderDispatched[Tx]},
 	}, orderProcessRules[Tx]()...)
 }
@@ -85,6 +86,36 @@ func orderReleased[Tx any](w *world[Tx]) {
 		w.Advance(time.Millisecond)
 	}
 	w.equal(order, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "events in the order of the claims, of which the first four were released")
+}
+
+func orderReleasedAmongRetries[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "only.addressed")
+	w.series(owner, sub, 1, 8)
+	var failed []dispatch.Result
+	for _, c := range w.claim(plenty) {
+		failed = append(failed, result(c, sender.ClassStatus))
+	}
+	w.record(failed...)
+	drafts := w.series(owner, sub, 3, 1)
+	w.Advance(time.Hour) // the retries are due, and later than the three
+	var last int
+	for taken := 0; taken < len(drafts); { // as a process does that is stopped and started
+		claimed := w.claim(1)
+		w.equal(len(claimed), 1, "deliveries claimed")
+		if at := indexes(drafts, claimed)[0]; at >= 0 {
+			w.check(at == taken, "event %d of three was claimed for its first attempt, where event %d had been released", at, taken)
+			if last != taken+1 {
+				w.Advance(time.Second)
+				w.giveBack(claimed...)
+				last = taken + 1
+				continue
+			}
+			taken++
+		}
+		w.record(result(claimed[0], sender.ClassNone))
+		w.Advance(time.Millisecond)
+	}
 }
 
 // versions has endpoints that answer after a while, and checks that objects' versions
