@@ -62,22 +62,11 @@ func (a *asking) event(eventType string) sender.Draft {
 
 func (a *asking) publish(n int) {
 	a.Helper()
-	for n > 0 {
-		drafts := make([]sender.Draft, min(n, 1000))
-		for i := range drafts {
-			drafts[i] = a.event("a.b")
-		}
-		a.publishDrafts(drafts...)
-		n -= len(drafts)
+	drafts := make([]sender.Draft, n)
+	for i := range drafts {
+		drafts[i] = a.event("a.b")
 	}
-}
-
-func (a *asking) publishDrafts(drafts ...sender.Draft) {
-	a.Helper()
-	require.NoError(a, a.stores[0].InTx(a.Context(), func(tx pgx.Tx) error {
-		_, err := a.stores[0].PublishTx(a.Context(), tx, drafts)
-		return err
-	}))
+	require.NoError(a, publishInTx(a.Context(), a.stores[0], drafts...))
 }
 
 func (a *asking) expand(s *postgres.Store[pgx.Tx]) {
@@ -87,49 +76,6 @@ func (a *asking) expand(s *postgres.Store[pgx.Tx]) {
 		require.NoError(a, err)
 		more = x.More
 	}
-}
-
-// A call's work is bounded: a later call returns the matches beyond the bound.
-func TestListsAreBounded(t *testing.T) {
-	a := newAsking(t, 1, 1)
-	ctx, s := t.Context(), a.stores[0]
-	rare := a.event("rare")
-	a.publishDrafts(rare)
-	a.advance(2 * time.Minute)
-	later := start.Add(time.Minute)
-	a.publish(history.MaxExamined)
-	a.expand(s)
-
-	deliveries, next, err := s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare"})
-	require.NoError(t, err)
-	require.Empty(t, deliveries)
-	require.NotEmpty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Cursor: next})
-	require.NoError(t, err)
-	require.Len(t, deliveries, 1)
-	require.Empty(t, next)
-
-	events, next, err := s.Events(ctx, history.EventQuery{Type: "rare"})
-	require.NoError(t, err)
-	require.Empty(t, events)
-	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Cursor: next})
-	require.NoError(t, err)
-	require.Len(t, events, 1)
-	require.Empty(t, next)
-
-	// A query with an event's id or a time does not search other events.
-	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Until: later})
-	require.NoError(t, err)
-	require.Len(t, deliveries, 1)
-	require.Empty(t, next)
-	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Until: later})
-	require.NoError(t, err)
-	require.Len(t, events, 1)
-	require.Empty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{Event: rare.ID, EventType: "rare"})
-	require.NoError(t, err)
-	require.Len(t, deliveries, 1)
-	require.Empty(t, next)
 }
 
 // A list reads ahead from many subscriptions together, and keeps its order.

@@ -179,7 +179,7 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 	require.NoError(t, err)
 	store.SetClock(clockOf(name))
 	return store, storetest.Harness[pgx.Tx]{
-		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true,
 		Other: func(t *testing.T) storetest.Store[pgx.Tx] {
 			other, err := postgres.New(pool, &postgres.Config{Schema: name, Pooler: pooler})
 			require.NoError(t, err)
@@ -226,7 +226,7 @@ func TestStore(t *testing.T) {
 					require.NoError(t, err)
 					store.SetClock(clockOf(name))
 					return storetest.Harness[*sql.Tx]{
-						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true,
 						Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
 							tx, err := db.BeginTx(t.Context(), nil)
 							require.NoError(t, err)

@@ -127,8 +127,9 @@ func TestStore(t *testing.T) {
 				s, err := sqlite.New(db, &sqlite.Config{Now: clock.now})
 				require.NoError(t, err)
 				return storetest.Harness[*sql.Tx]{
-					Store:   s,
-					Advance: clock.advance,
+					Store:       s,
+					Advance:     clock.advance,
+					BoundedWork: true,
 					Other: func(t *testing.T) storetest.Store[*sql.Tx] {
 						other, err := sqlite.New(db, &sqlite.Config{Now: clock.now})
 						require.NoError(t, err)

@@ -37,6 +37,11 @@ type Harness[Tx any] struct {
 	// False: the database has one writer, and a second one waits for the first to
 	// end.
 	ConcurrentWriters bool
+
+	// BoundedWork tells that a call does not work on all that is stored: a list looks at
+	// history.MaxExamined candidates and no more. False: the group "bounded work" does
+	// not apply, as to a store that is for tests alone.
+	BoundedWork bool
 }
 
 // Run runs the suite. It calls open for a new, empty store at the beginning of
@@ -113,6 +118,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"presence", presenceRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"query", queryRules[Tx]()},
+		{"bounded work", boundedRules[Tx]()},
 		{"feed", feedRules[Tx]()},
 		{"retention", pruneRules[Tx]()},
 		{"redaction", redactionRules[Tx]()},
