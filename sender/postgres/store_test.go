@@ -181,7 +181,10 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 	return store, storetest.Harness[pgx.Tx]{
 		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true,
 		Other: func(t *testing.T) storetest.Store[pgx.Tx] {
-			other, err := postgres.New(pool, &postgres.Config{Schema: name, Pooler: pooler})
+			own, err := pgxpool.NewWithConfig(context.Background(), pool.Config())
+			require.NoError(t, err)
+			t.Cleanup(own.Close)
+			other, err := postgres.New(own, &postgres.Config{Schema: name, Pooler: pooler})
 			require.NoError(t, err)
 			other.SetClock(clockOf(name))
 			return other

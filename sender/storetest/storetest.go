@@ -110,6 +110,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"bodies", bodyRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
 		{"order", orderRules[Tx]()},
+		{"several processes", processesRules[Tx]()},
 		{"record", slices.Concat(recordRules[Tx](), outageRules[Tx](), spareRules[Tx]())},
 		{"redeliver", redeliverRules[Tx]()},
 		{"replay", replayRules[Tx]()},
