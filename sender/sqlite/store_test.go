@@ -131,6 +131,7 @@ func TestStore(t *testing.T) {
 					Store:       s,
 					Advance:     clock.advance,
 					BoundedWork: true,
+					Settled:     func(t *testing.T) { settled(t, db) },
 					Other: func(t *testing.T) storetest.Store[*sql.Tx] {
 						own := open(t, file, c.params)
 						own.SetMaxOpenConns(c.conns)

@@ -1,15 +1,22 @@
 package storetest
 
 import (
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // processesRules are about several processes on one database. If a Harness has no Other,
 // they share its Store.
 func processesRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
+		{"each delivery once", "Processes that expand, claim and record at the same time make each delivery once, and claim it once.", processesOnce[Tx]},
+		{"slower than its lease", "A process that is slower than its lease loses the delivery to another one: its late result changes nothing, and does not end the other's attempt.", processesSlow[Tx]},
 		{"rollups", "Each process has rollups of its own, which are read as one; they are pruned each for itself.", processesRollups[Tx]},
 	}
 }
@@ -22,6 +29,128 @@ func (w *world[Tx]) other() *world[Tx] {
 		other.Store = w.Other(w.T)
 	}
 	return &other
+}
+
+// settled ends the test unless n events have one delivery each, which is delivered. It
+// returns the deliveries.
+func (w *world[Tx]) settled(n int) (all []sender.Delivery) {
+	w.Helper()
+	all = w.list(history.DeliveryQuery{Limit: 200})
+	w.equal(len(all), n, "deliveries")
+	for _, d := range all {
+		w.equal(d.Status, sender.StatusDelivered, "status of %s", d.ID)
+	}
+	counts, err := w.Store.Counts(w.ctx)
+	w.noError(err, "counting")
+	w.equal([]int64{counts.Live, counts.Held, counts.DeadLettered, counts.Unexpanded}, []int64{0, 0, 0, 0}, "live, held and dead-lettered deliveries, and events that are not expanded")
+	if w.Settled != nil {
+		w.Settled(w.T)
+	}
+	return all
+}
+
+// tally is what processes have done together.
+type tally struct {
+	sync.Mutex
+	made, recorded int
+	claims         map[dispatch.DeliveryKey]int
+}
+
+// work expands, claims and records until n results are recorded.
+func (w *world[Tx]) work(all *tally, n int) error {
+	var claimed []dispatch.Claimed
+	for range plenty {
+		x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64}, dispatch.Batch{})
+		if err != nil {
+			return err
+		}
+		b := dispatch.Batch{Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(50)}}
+		for _, c := range claimed {
+			b.Results = append(b.Results, result(c, sender.ClassNone))
+		}
+		_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, b)
+		if err != nil {
+			return err
+		}
+		claimed = c.Claimed
+		all.Lock()
+		w.Advance(time.Microsecond) // so little that no lease ends
+		all.made += x.Deliveries
+		for _, r := range c.Recorded {
+			if !r.Lost {
+				all.recorded++
+			}
+		}
+		for _, c := range claimed {
+			all.claims[c.Key]++
+		}
+		done := all.recorded >= n
+		all.Unlock()
+		if done {
+			return nil
+		}
+	}
+	return errors.New("working does not come to an end")
+}
+
+func processesOnce[Tx any](w *world[Tx]) {
+	const events, subscribers, loops = 1500, 7, 2
+	owners, subs := w.crowd(subscribers, 0)
+	drafts := make([]sender.Draft, events)
+	for i := range drafts {
+		drafts[i] = w.addressed(owners[i%subscribers], subs[i%subscribers])
+	}
+	for chunk := range slices.Chunk(drafts, 500) {
+		w.publish(chunk...)
+	}
+	all := tally{claims: map[dispatch.DeliveryKey]int{}}
+	worked := make(chan error)
+	for _, process := range []*world[Tx]{w, w.other()} {
+		for range loops {
+			go func() { worked <- process.work(&all, events) }()
+		}
+	}
+	var err error
+	for range 2 * loops {
+		err = errors.Join(err, <-worked)
+	}
+	w.noError(err, "working")
+	w.equal(all.made, events, "deliveries made")
+	w.equal(len(all.claims), events, "deliveries claimed")
+	for key, n := range all.claims {
+		w.equal(n, 1, "claims of %v", key)
+	}
+	for _, d := range w.settled(events) {
+		w.equal([]any{d.AttemptCount, d.LastErrorClass}, []any{1, sender.ClassNone}, "attempts, and class of the last failed one, of %s", d.ID)
+	}
+}
+
+func processesSlow[Tx any](w *world[Tx]) {
+	slow, other := w, w.other()
+	event, sub := w.one()
+	lost := slow.claimOne()
+	w.Advance(lease - time.Microsecond)
+	other.claimNothing("before the lease has ended")
+	w.Advance(time.Microsecond)
+	claims := other.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	w.equal(len(claims.Interrupted), 1, "attempts that are found lost")
+	w.equal(claims.Interrupted[0].Result.Class, sender.ClassInterrupted, "class of the lost attempt")
+	w.equal(len(claims.Claimed), 1, "deliveries claimed when the lease has ended")
+	again := claims.Claimed[0]
+	w.equal([]any{again.Key, again.Number}, []any{lost.Key, 2}, "key and number of the attempt of another process")
+
+	late := slow.tryRecord(result(lost, sender.ClassNone))
+	w.check(late[0].Lost, "the late result of the slow process counts")
+	slow.claimNothing("while another process holds the delivery")
+	d := slow.delivery(event.ID, sub)
+	w.check(d.InFlight, "the late result has ended the attempt of another process")
+
+	other.record(result(again, sender.ClassNone))
+	d = other.get(d.ID)
+	w.equal(d.Status, sender.StatusDelivered, "status in the end")
+	w.equal(len(d.Attempts), 2, "attempts")
+	w.equal([]sender.Class{d.Attempts[0].Class, d.Attempts[1].Class}, []sender.Class{sender.ClassInterrupted, sender.ClassNone}, "classes of the attempts")
+	w.settled(1)
 }
 
 func processesRollups[Tx any](w *world[Tx]) {

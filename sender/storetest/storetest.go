@@ -26,12 +26,18 @@ type Harness[Tx any] struct {
 	// process. It may be nil: then the suite's processes share Store.
 	Other func(t *testing.T) Store[Tx]
 
-	// Advance moves the store's clock forward. Otherwise the clock stands still.
+	// Advance moves the store's clock forward, also while the store works. Otherwise the
+	// clock stands still.
 	Advance func(time.Duration)
 
 	// Begin opens a transaction that the suite ends, by one of the two functions,
 	// before the test is over.
 	Begin func(t *testing.T) (tx Tx, commit, rollback func() error)
+
+	// Settled looks into the database for what the store's methods do not show. The suite
+	// calls it when all deliveries are delivered: nothing of the work on them may be left.
+	// It may be nil.
+	Settled func(t *testing.T)
 
 	// ConcurrentWriters tells that several open transactions can write at a time.
 	// False: the database has one writer, and a second one waits for the first to
