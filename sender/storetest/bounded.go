@@ -1,8 +1,11 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 )
 
@@ -10,6 +13,8 @@ import (
 func boundedRules[Tx any]() []rule[Tx] {
 	all := []rule[Tx]{
 		{"lists", "A list looks at history.MaxExamined candidates; a later call, with the cursor, returns the matches beyond them. A query with an event's id, or with a time minutes earlier, does not look at other events.", boundedLists[Tx]},
+		{"turns of subscribers", "If many subscribers have work, a claim gives a few of them turns with several deliveries each. All get their turns in the end.", boundedTurnsOfSubscribers[Tx]},
+		{"turns of subscriptions", "The same holds of many subscriptions of one subscriber.", boundedTurnsOfSubscriptions[Tx]},
 	}
 	for i, r := range all {
 		all[i].run = func(w *world[Tx]) {
@@ -65,4 +70,55 @@ func (w *world[Tx]) eventPage(q history.EventQuery, n int) (next string) {
 	w.noError(err, "listing events")
 	w.equal(len(page), n, "events that %+v lists", q)
 	return next
+}
+
+func boundedTurnsOfSubscribers[Tx any](w *world[Tx]) { w.wholeTurns(100, 1) }
+
+func boundedTurnsOfSubscriptions[Tx any](w *world[Tx]) { w.wholeTurns(1, 100) }
+
+// wholeTurns ends the test unless turns are of several deliveries, also when recorded
+// deliveries were due again.
+func (w *world[Tx]) wholeTurns(subscribers, each int) {
+	const slots, due = 64, 40
+	w.Helper()
+	w.decide = dispatch.Policy{}.Decide
+	var owners []string
+	for range subscribers {
+		owner := w.subscriber()
+		for range each {
+			w.subscribe(owner, "*")
+		}
+		owners = append(owners, owner)
+	}
+	var drafts []sender.Draft
+	for range due {
+		for _, owner := range owners {
+			d := w.draft("a.b")
+			d.Subscriber = owner
+			drafts = append(drafts, d)
+		}
+	}
+	for chunk := range slices.Chunk(drafts, 500) {
+		w.publish(chunk...)
+	}
+	w.expand()
+
+	var results []dispatch.Result
+	seen := map[string]bool{}
+	for range 16 {
+		w.Advance(time.Millisecond)
+		_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{
+			Results: results, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(slots)},
+		})
+		w.noError(err, "recording and claiming")
+		w.check(len(c.Claimed) >= slots, "%d deliveries were claimed, with %d slots in a lane", len(c.Claimed), slots)
+		of := map[string]bool{}
+		results = nil
+		for _, c := range c.Claimed {
+			of[c.Target.Subscription], seen[c.Target.Subscription] = true, true
+			results = append(results, result(c, sender.ClassNone))
+		}
+		w.check(2*len(of) <= len(c.Claimed), "%d deliveries of %d subscriptions were claimed: a turn is more than one", len(c.Claimed), len(of))
+	}
+	w.equal(len(seen), subscribers*each, "subscriptions that had turns")
 }

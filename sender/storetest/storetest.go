@@ -44,9 +44,10 @@ type Harness[Tx any] struct {
 	// end.
 	ConcurrentWriters bool
 
-	// BoundedWork tells that a call does not work on all that is stored: a list looks at
-	// history.MaxExamined candidates and no more. False: the group "bounded work" does
-	// not apply, as to a store that is for tests alone.
+	// BoundedWork tells that what a call costs does not grow with what is stored: a list
+	// looks at history.MaxExamined candidates and no more, and a claim gives several
+	// deliveries to each of a few subscriptions, and not one to each of many. False: the
+	// group "bounded work" does not apply.
 	BoundedWork bool
 }
 
