@@ -49,31 +49,79 @@ func (w *world[Tx]) settled(n int) (all []sender.Delivery) {
 	return all
 }
 
-// tally is what processes have done together.
-type tally struct {
+// crew are the loops of processes that work together until some results are recorded.
+type crew struct {
 	sync.Mutex
-	made, recorded int
-	claims         map[dispatch.DeliveryKey]int
+	moved    *sync.Cond // somebody has done something, or all is over
+	moves    int
+	loops    int
+	idle     int
+	over     bool
+	want     int
+	recorded int
+	made     int
+	claims   map[dispatch.DeliveryKey]int
 }
 
-// work expands, claims and records until n results are recorded.
-func (w *world[Tx]) work(all *tally, n int) error {
-	var claimed []dispatch.Claimed
-	for range plenty {
-		x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64}, dispatch.Batch{})
-		if err != nil {
-			return err
+func newCrew(loops, want int) *crew {
+	c := &crew{loops: loops, want: want, claims: map[dispatch.DeliveryKey]int{}}
+	c.moved = sync.NewCond(c)
+	return c
+}
+
+// again tells whether a loop goes on. One that has done nothing waits for another that
+// has. It may have found locked what others looked at too, so the last one looks again,
+// alone; if that is in vain all is over.
+func (c *crew) again(moved bool, alone *bool) bool {
+	switch {
+	case c.over || c.recorded >= c.want:
+		c.end()
+	case moved:
+		*alone = false
+		c.moves++
+		c.moved.Broadcast()
+	case c.idle < c.loops-1:
+		c.idle++
+		for seen := c.moves; !c.over && seen == c.moves; {
+			c.moved.Wait()
 		}
-		b := dispatch.Batch{Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(50)}}
-		for _, c := range claimed {
-			b.Results = append(b.Results, result(c, sender.ClassNone))
-		}
-		_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, b)
-		if err != nil {
-			return err
-		}
-		claimed = c.Claimed
+		c.idle--
+	case *alone:
+		c.end()
+	default:
+		*alone = true
+	}
+	return !c.over
+}
+
+func (c *crew) end() {
+	c.over = true
+	c.moved.Broadcast()
+}
+
+// round expands, records results, and claims.
+func (w *world[Tx]) round(results []dispatch.Result) (x dispatch.Expanded, c dispatch.Claims, err error) {
+	x, _, err = w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64}, dispatch.Batch{})
+	if err != nil {
+		return x, c, err
+	}
+	_, c, err = w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{
+		Results: results, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(50)},
+	})
+	return x, c, err
+}
+
+// work is a loop of a process.
+func (w *world[Tx]) work(all *crew) error {
+	var results []dispatch.Result
+	for again, alone := true, false; again; {
+		x, c, err := w.round(results)
 		all.Lock()
+		if err != nil {
+			all.end()
+			all.Unlock()
+			return err
+		}
 		w.Advance(time.Microsecond) // so little that no lease ends
 		all.made += x.Deliveries
 		for _, r := range c.Recorded {
@@ -81,16 +129,15 @@ func (w *world[Tx]) work(all *tally, n int) error {
 				all.recorded++
 			}
 		}
-		for _, c := range claimed {
-			all.claims[c.Key]++
+		results = nil
+		for _, d := range c.Claimed {
+			all.claims[d.Key]++
+			results = append(results, result(d, sender.ClassNone))
 		}
-		done := all.recorded >= n
+		again = all.again(x.Events+len(c.Recorded)+len(c.Claimed) > 0, &alone)
 		all.Unlock()
-		if done {
-			return nil
-		}
 	}
-	return errors.New("working does not come to an end")
+	return nil
 }
 
 func processesOnce[Tx any](w *world[Tx]) {
@@ -103,11 +150,11 @@ func processesOnce[Tx any](w *world[Tx]) {
 	for chunk := range slices.Chunk(drafts, 500) {
 		w.publish(chunk...)
 	}
-	all := tally{claims: map[dispatch.DeliveryKey]int{}}
+	all := newCrew(2*loops, events)
 	worked := make(chan error)
 	for _, process := range []*world[Tx]{w, w.other()} {
 		for range loops {
-			go func() { worked <- process.work(&all, events) }()
+			go func() { worked <- process.work(all) }()
 		}
 	}
 	var err error
@@ -115,6 +162,7 @@ func processesOnce[Tx any](w *world[Tx]) {
 		err = errors.Join(err, <-worked)
 	}
 	w.noError(err, "working")
+	w.equal(all.recorded, events, "results recorded")
 	w.equal(all.made, events, "deliveries made")
 	w.equal(len(all.claims), events, "deliveries claimed")
 	for key, n := range all.claims {
