@@ -55,7 +55,7 @@ type crew struct {
 	moved    *sync.Cond // somebody has done something, or all is over
 	moves    int
 	loops    int
-	idle     int
+	idle     int // loops that wait
 	over     bool
 	want     int
 	recorded int
@@ -79,13 +79,13 @@ func (c *crew) again(moved bool, alone *bool) bool {
 	case moved:
 		*alone = false
 		c.moves++
+		c.idle = 0 // those that wait are awake from now on, before they run
 		c.moved.Broadcast()
 	case c.idle < c.loops-1:
 		c.idle++
 		for seen := c.moves; !c.over && seen == c.moves; {
 			c.moved.Wait()
 		}
-		c.idle--
 	case *alone:
 		c.end()
 	default:
