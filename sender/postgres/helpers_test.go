@@ -210,6 +210,15 @@ func (p *place) settled(t testing.TB) {
 	p.consistent(t)
 }
 
+// delivered checks that all is settled, that nothing has failed, and that the events'
+// positions have no gaps.
+func (p *place) delivered(t *testing.T) {
+	t.Helper()
+	p.settled(t)
+	require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_ended`))
+	require.Zero(t, p.count(t, `SELECT max(position) - count(*) FROM {}.surehook_feed`), "positions have no gaps")
+}
+
 // consistent checks that the heads' counts match the rows, and that attempts are
 // numbered from 1 on.
 func (p *place) consistent(t testing.TB) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
-	"github.com/surehook/surehook/sender/history"
 )
 
 // loops runs fn twice with each of some stores.
@@ -26,92 +25,6 @@ func loops(t *testing.T, stores []*pgxStore, fn func(ctx context.Context, s *pgx
 		g.Go(func() error { return fn(ctx, s) })
 	}
 	require.NoError(t, g.Wait())
-}
-
-// Two stores, each with a pool of its own, as two processes have, and two loops each.
-func TestProcessesClaimEachDeliveryOnce(t *testing.T) {
-	const events = 1500
-	p := newPlace(t)
-	first := p.store(t)
-	register(t, first, 7, 1, sender.Settings{})
-	publish(t, first, events, 7)
-
-	var mu sync.Mutex
-	times := map[dispatch.DeliveryKey]int{}
-	made, recorded := 0, 0
-	loops(t, []*pgxStore{first, p.store(t)}, func(ctx context.Context, s *pgxStore) error {
-		var claimed []dispatch.Claimed
-		for done := false; !done; {
-			x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64}, dispatch.Batch{})
-			if err != nil {
-				return err
-			}
-			_, c, err := s.Step(ctx, dispatch.ExpandParams{}, batchOf(claimed, 50))
-			if err != nil {
-				return err
-			}
-			claimed = c.Claimed
-			mu.Lock()
-			made += x.Deliveries
-			recorded += len(c.Recorded)
-			for _, c := range claimed {
-				times[c.Key]++
-			}
-			done = recorded == events
-			mu.Unlock()
-		}
-		return nil
-	})
-	require.Equal(t, events, made, "deliveries made")
-	require.Len(t, times, events, "deliveries claimed")
-	for key, n := range times {
-		require.Equal(t, 1, n, "claims of %v", key)
-	}
-	require.Equal(t, events, p.count(t, `SELECT count(*) FROM {}.surehook_attempts WHERE number = 1 AND class = ''`))
-	require.Equal(t, events, p.count(t, `SELECT count(*) FROM {}.surehook_attempts`))
-	require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_ended`))
-	require.Equal(t, events, p.count(t, `SELECT max(position) FROM {}.surehook_feed`), "positions have no gaps")
-	p.settled(t)
-}
-
-// A process that is slower than its lease loses the delivery to another one.
-func TestLeaseIsTakenOverByAnotherProcess(t *testing.T) {
-	ctx, p := t.Context(), newPlace(t)
-	slow, other := p.frozen(t), p.frozen(t)
-	register(t, slow, 1, 1, sender.Settings{})
-	publish(t, slow, 1, 1)
-	expandAll(t, slow)
-
-	lost := exchange(t, slow, batchOf(nil, 10))
-	require.Len(t, lost.Claimed, 1)
-	p.advance(t, time.Minute-time.Microsecond)
-	require.Empty(t, exchange(t, other, batchOf(nil, 10)).Claimed, "before the lease has ended")
-	p.advance(t, time.Microsecond)
-	c := exchange(t, other, batchOf(nil, 10))
-	require.Len(t, c.Interrupted, 1)
-	require.Equal(t, sender.ClassInterrupted, c.Interrupted[0].Result.Class)
-	require.Len(t, c.Claimed, 1)
-	require.Equal(t, lost.Claimed[0].Key, c.Claimed[0].Key)
-	require.Equal(t, 2, c.Claimed[0].Number)
-
-	late := exchange(t, slow, batchOf(lost.Claimed, 10))
-	require.Len(t, late.Recorded, 1)
-	require.True(t, late.Recorded[0].Lost, "the late result")
-	require.Empty(t, late.Claimed)
-	list, _, err := slow.Deliveries(ctx, history.DeliveryQuery{})
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.True(t, list[0].InFlight, "the late result must not end the other's attempt")
-
-	in := exchange(t, other, batchOf(c.Claimed, 10))
-	require.False(t, in.Recorded[0].Lost)
-	d, err := other.Delivery(ctx, list[0].ID)
-	require.NoError(t, err)
-	require.Equal(t, sender.StatusDelivered, d.Status)
-	require.Len(t, d.Attempts, 2)
-	require.Equal(t, sender.ClassInterrupted, d.Attempts[0].Class)
-	require.Equal(t, sender.ClassNone, d.Attempts[1].Class)
-	p.settled(t)
 }
 
 // A lost process may leave more leases behind than one claim takes. The others stay

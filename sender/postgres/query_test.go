@@ -24,27 +24,25 @@ type asking struct {
 	*testing.T
 	all        *schemas
 	schema     string
-	stores     []*postgres.Store[pgx.Tx] // of as many processes
+	store      *pgxStore
 	subscriber string
 }
 
-func newAsking(t *testing.T, processes, subscriptions int) *asking {
+func newAsking(t *testing.T, subscriptions int) *asking {
 	t.Helper()
 	all := newSchemas(t)
 	a := &asking{T: t, all: all, schema: all.take(t), subscriber: "sub_0"}
-	for range processes {
-		s, err := postgres.New(all.pool, &postgres.Config{Schema: a.schema})
-		require.NoError(t, err)
-		s.SetClock(clockOf(a.schema))
-		a.stores = append(a.stores, s)
-	}
-	require.NoError(t, a.stores[0].InTx(t.Context(), func(tx pgx.Tx) error {
-		if err := a.stores[0].CreateSubscriberTx(t.Context(), tx, sender.Subscriber{ID: a.subscriber}, nil); err != nil {
+	s, err := postgres.New(all.pool, &postgres.Config{Schema: a.schema})
+	require.NoError(t, err)
+	s.SetClock(clockOf(a.schema))
+	a.store = s
+	require.NoError(t, a.store.InTx(t.Context(), func(tx pgx.Tx) error {
+		if err := a.store.CreateSubscriberTx(t.Context(), tx, sender.Subscriber{ID: a.subscriber}, nil); err != nil {
 			return err
 		}
 		for i := range subscriptions {
 			sub := sender.Subscription{ID: "wsub_" + strconv.Itoa(i), Subscriber: a.subscriber, URL: "https://example.com/", EventTypes: []string{"*"}}
-			if err := a.stores[0].CreateSubscriptionTx(t.Context(), tx, sub); err != nil {
+			if err := a.store.CreateSubscriptionTx(t.Context(), tx, sub); err != nil {
 				return err
 			}
 		}
@@ -62,84 +60,26 @@ func (a *asking) event(eventType string) sender.Draft {
 
 func (a *asking) publish(n int) {
 	a.Helper()
-	for n > 0 {
-		drafts := make([]sender.Draft, min(n, 1000))
-		for i := range drafts {
-			drafts[i] = a.event("a.b")
-		}
-		a.publishDrafts(drafts...)
-		n -= len(drafts)
+	drafts := make([]sender.Draft, n)
+	for i := range drafts {
+		drafts[i] = a.event("a.b")
 	}
+	require.NoError(a, publishInTx(a.Context(), a.store, drafts...))
 }
 
-func (a *asking) publishDrafts(drafts ...sender.Draft) {
+func (a *asking) expand() {
 	a.Helper()
-	require.NoError(a, a.stores[0].InTx(a.Context(), func(tx pgx.Tx) error {
-		_, err := a.stores[0].PublishTx(a.Context(), tx, drafts)
-		return err
-	}))
-}
-
-func (a *asking) expand(s *postgres.Store[pgx.Tx]) {
-	a.Helper()
-	for more := true; more; {
-		x, _, err := s.Step(a.Context(), dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
-		require.NoError(a, err)
-		more = x.More
-	}
-}
-
-// A call's work is bounded: a later call returns the matches beyond the bound.
-func TestListsAreBounded(t *testing.T) {
-	a := newAsking(t, 1, 1)
-	ctx, s := t.Context(), a.stores[0]
-	rare := a.event("rare")
-	a.publishDrafts(rare)
-	a.advance(2 * time.Minute)
-	later := start.Add(time.Minute)
-	a.publish(history.MaxExamined)
-	a.expand(s)
-
-	deliveries, next, err := s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare"})
-	require.NoError(t, err)
-	require.Empty(t, deliveries)
-	require.NotEmpty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Cursor: next})
-	require.NoError(t, err)
-	require.Len(t, deliveries, 1)
-	require.Empty(t, next)
-
-	events, next, err := s.Events(ctx, history.EventQuery{Type: "rare"})
-	require.NoError(t, err)
-	require.Empty(t, events)
-	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Cursor: next})
-	require.NoError(t, err)
-	require.Len(t, events, 1)
-	require.Empty(t, next)
-
-	// A query with an event's id or a time does not search other events.
-	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{EventType: "rare", Until: later})
-	require.NoError(t, err)
-	require.Len(t, deliveries, 1)
-	require.Empty(t, next)
-	events, next, err = s.Events(ctx, history.EventQuery{Type: "rare", Until: later})
-	require.NoError(t, err)
-	require.Len(t, events, 1)
-	require.Empty(t, next)
-	deliveries, next, err = s.Deliveries(ctx, history.DeliveryQuery{Event: rare.ID, EventType: "rare"})
-	require.NoError(t, err)
-	require.Len(t, deliveries, 1)
-	require.Empty(t, next)
+	expandAll(a, a.store)
 }
 
 // A list reads ahead from many subscriptions together, and keeps its order.
 func TestListOfManySubscriptions(t *testing.T) {
 	for _, c := range []struct{ subscriptions, events int }{{150, 6}, {4, 60}} {
-		a := newAsking(t, 1, c.subscriptions)
+		a := newAsking(t, c.subscriptions)
 		a.publish(c.events)
-		a.expand(a.stores[0])
+		a.expand()
 		want := []string{}
-		all, next, err := a.stores[0].Events(t.Context(), history.EventQuery{Limit: 200})
+		all, next, err := a.store.Events(t.Context(), history.EventQuery{Limit: 200})
 		require.NoError(t, err)
 		require.Empty(t, next)
 		require.Len(t, all, c.events)
@@ -152,7 +92,7 @@ func TestListOfManySubscriptions(t *testing.T) {
 			var got []string
 			q.Limit = 200
 			for {
-				page, next, err := a.stores[0].Deliveries(t.Context(), q)
+				page, next, err := a.store.Deliveries(t.Context(), q)
 				require.NoError(t, err)
 				for _, d := range page {
 					got = append(got, fmt.Sprintf("%s %s", d.Event.ID, d.Subscription))
@@ -169,10 +109,10 @@ func TestListOfManySubscriptions(t *testing.T) {
 // Deliveries that a resume has made due go before later ones, also if no dispatcher has
 // seen the resume yet.
 func TestAheadAfterResume(t *testing.T) {
-	a := newAsking(t, 1, 1)
-	s := a.stores[0]
+	a := newAsking(t, 1)
+	s := a.store
 	a.publish(3)
-	a.expand(s)
+	a.expand()
 	b := batchOf(nil, 10)
 	_, claims, err := s.Step(t.Context(), dispatch.ExpandParams{}, b)
 	require.NoError(t, err)
@@ -191,7 +131,7 @@ func TestAheadAfterResume(t *testing.T) {
 	}))
 	a.publish(1)
 	pending := func() int {
-		a.expand(s)
+		a.expand()
 		all, _, err := s.Deliveries(t.Context(), history.DeliveryQuery{Status: sender.StatusPending})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
@@ -209,8 +149,8 @@ func TestAheadAfterResume(t *testing.T) {
 // An event is in the list of the time in which it was published, however long its
 // transaction stayed open.
 func TestPublishedInAnOldTransaction(t *testing.T) {
-	a := newAsking(t, 1, 1)
-	ctx, s := t.Context(), a.stores[0]
+	a := newAsking(t, 1)
+	ctx, s := t.Context(), a.store
 	open, err := a.all.pool.Begin(ctx)
 	require.NoError(t, err)
 	defer func() { _ = open.Rollback(context.WithoutCancel(ctx)) }()
@@ -219,10 +159,10 @@ func TestPublishedInAnOldTransaction(t *testing.T) {
 	require.NoError(t, err)
 	a.advance(time.Hour)
 	a.publish(3)
-	a.expand(s)
+	a.expand()
 	require.NoError(t, open.Commit(ctx))
 	a.publish(2)
-	a.expand(s)
+	a.expand()
 
 	deliveries, next, err := s.Deliveries(ctx, history.DeliveryQuery{Until: start.Add(time.Second)})
 	require.NoError(t, err)
@@ -238,44 +178,14 @@ func TestPublishedInAnOldTransaction(t *testing.T) {
 	require.Equal(t, old.ID, events[0].ID)
 }
 
-// Each process has rollups of its own, which are read as one.
-func TestRollupsOfSeveralProcesses(t *testing.T) {
-	a := newAsking(t, 2, 1)
-	sweep := func() {
-		for _, s := range a.stores {
-			_, err := s.Sweep(t.Context(), 1)
-			require.NoError(t, err)
-		}
-	}
-	for i := range 4 {
-		a.publish(1 + i)
-		a.expand(a.stores[i%2])
-	}
-	a.advance(time.Minute)
-	sweep()
-	a.publish(5)
-	a.expand(a.stores[0])
-	sweep()
-	for _, s := range a.stores {
-		all, err := s.Rollups(t.Context(), start, start.Add(time.Hour))
-		require.NoError(t, err)
-		require.Len(t, all, 2)
-		require.Equal(t, []any{start, int64(10), int64(10), int64(10)}, []any{all[0].Minute, all[0].Published, all[0].Deliveries, all[0].Backlog})
-		require.Equal(t, []any{start.Add(time.Minute), int64(5), int64(10)}, []any{all[1].Minute, all[1].Published, all[1].Backlog})
-	}
-	var rows int
-	require.NoError(t, a.all.pool.QueryRow(t.Context(), `SELECT count(*) FROM "`+a.schema+`".surehook_rollups`).Scan(&rows))
-	require.Equal(t, 3, rows, "a row for each minute and process")
-}
-
 // Several dispatchers of a process may use one store: each record of theirs is counted
 // once.
 func TestRollupsOfSeveralDispatchers(t *testing.T) {
 	const dispatchers, each = 4, 25
-	a := newAsking(t, 1, 2*dispatchers)
-	s := a.stores[0]
+	a := newAsking(t, 2*dispatchers)
+	s := a.store
 	a.publish(each)
-	a.expand(s)
+	a.expand()
 	var all sync.WaitGroup
 	for range dispatchers {
 		all.Go(func() {
@@ -314,11 +224,11 @@ func TestRollupsOfSeveralDispatchers(t *testing.T) {
 // The count of events that are not expanded is never too low, also if there are many.
 func TestCountsOfManyUnexpanded(t *testing.T) {
 	const n = 10_500
-	a := newAsking(t, 1, 1)
+	a := newAsking(t, 1)
 	_, err := a.all.pool.Exec(t.Context(), `INSERT INTO "`+a.schema+`".surehook_outbox (event, patterns, subscriber, subscription, created_at, notice, bytes)
 		SELECT n, '*', 0, 0, now(), false, 2 FROM generate_series(1, $1::int) AS n`, n)
 	require.NoError(t, err)
-	counts, err := a.stores[0].Counts(t.Context())
+	counts, err := a.store.Counts(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, int64(n), counts.Unexpanded)
 }

@@ -178,10 +178,14 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 	store, err := postgres.New(pool, &postgres.Config{Schema: name, Pooler: pooler})
 	require.NoError(t, err)
 	store.SetClock(clockOf(name))
+	p := &place{schema: name, pool: all.pool, all: all}
 	return store, storetest.Harness[pgx.Tx]{
-		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true, Settled: p.delivered,
 		Other: func(t *testing.T) storetest.Store[pgx.Tx] {
-			other, err := postgres.New(pool, &postgres.Config{Schema: name, Pooler: pooler})
+			own, err := pgxpool.NewWithConfig(context.Background(), pool.Config())
+			require.NoError(t, err)
+			t.Cleanup(own.Close)
+			other, err := postgres.New(own, &postgres.Config{Schema: name, Pooler: pooler})
 			require.NoError(t, err)
 			other.SetClock(clockOf(name))
 			return other
@@ -226,7 +230,8 @@ func TestStore(t *testing.T) {
 					require.NoError(t, err)
 					store.SetClock(clockOf(name))
 					return storetest.Harness[*sql.Tx]{
-						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true,
+						Settled: (&place{schema: name, pool: all.pool, all: all}).delivered,
 						Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
 							tx, err := db.BeginTx(t.Context(), nil)
 							require.NoError(t, err)

@@ -10,34 +10,6 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// If many subscriptions have work, a claim gives a few of them turns with several
-// deliveries each, also while recorded ones are due again. All get their turns in the
-// end.
-func TestTurnsStayWhole(t *testing.T) {
-	const owners, slots = 100, 64
-	for name, each := range map[string]int{"subscribers": 1, "subscriptions of one": owners} {
-		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
-			s := p.store(t)
-			register(t, s, owners/each, each, sender.Settings{})
-			publish(t, s, 40*owners/each, owners/each)
-			expandAll(t, s)
-			var claimed []dispatch.Claimed
-			seen := map[string]bool{}
-			for range 16 {
-				claimed = exchange(t, s, batchOf(claimed, slots)).Claimed
-				require.GreaterOrEqual(t, len(claimed), slots, "in a lane")
-				of := claimedOf(claimed)
-				require.LessOrEqual(t, 2*len(of), len(claimed), "a turn is more than one delivery")
-				for id := range of {
-					seen[id] = true
-				}
-			}
-			require.Len(t, seen, owners)
-		})
-	}
-}
-
 // If no due delivery has room, a turn keeps its place: to move it in every claim would
 // cost as much as deliveries do. But it does not fall far behind, among dead rows. Once
 // there is room it is served at once.

@@ -101,3 +101,14 @@ func count(t testing.TB, db *sql.DB, query string) (n int) {
 	require.NoError(t, db.QueryRowContext(context.Background(), query).Scan(&n), query)
 	return n
 }
+
+// settled checks that nothing is live or has failed, and that attempts are numbered from 1
+// on, without a gap.
+func settled(t testing.TB, db *sql.DB) {
+	t.Helper()
+	for _, table := range []string{"pending", "leases", "waiting", "ended"} {
+		require.Zero(t, count(t, db, `SELECT count(*) FROM surehook_`+table), table)
+	}
+	require.Zero(t, count(t, db, `SELECT count(*) FROM (SELECT 1 FROM surehook_attempts GROUP BY event, subscription HAVING max(number) <> count(*) OR min(number) <> 1)`),
+		"deliveries with an attempt missing")
+}

@@ -121,16 +121,21 @@ func TestStore(t *testing.T) {
 				suite = storetest.Run[*sql.Tx]
 			}
 			suite(t, func(t *testing.T) storetest.Harness[*sql.Tx] {
-				db := open(t, newPath(t, empty), c.params)
+				file := newPath(t, empty)
+				db := open(t, file, c.params)
 				db.SetMaxOpenConns(c.conns)
 				clock := newClock()
 				s, err := sqlite.New(db, &sqlite.Config{Now: clock.now})
 				require.NoError(t, err)
 				return storetest.Harness[*sql.Tx]{
-					Store:   s,
-					Advance: clock.advance,
+					Store:       s,
+					Advance:     clock.advance,
+					BoundedWork: true,
+					Settled:     func(t *testing.T) { settled(t, db) },
 					Other: func(t *testing.T) storetest.Store[*sql.Tx] {
-						other, err := sqlite.New(db, &sqlite.Config{Now: clock.now})
+						own := open(t, file, c.params)
+						own.SetMaxOpenConns(c.conns)
+						other, err := sqlite.New(own, &sqlite.Config{Now: clock.now})
 						require.NoError(t, err)
 						return other
 					},

@@ -10,29 +10,6 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// If many subscriptions have work, a claim gives a few of them turns with several
-// deliveries each. All get their turns in the end.
-func TestTurnsStayWhole(t *testing.T) {
-	const owners, slots = 100, 64
-	s := newStore(t, open(t, filepath.Join(t.TempDir(), "turns.db"), ""), time.Now)
-	publish(t, s, 40*owners, 100, register(t, s, owners))
-	expandAll(t, s)
-	var claimed []dispatch.Claimed
-	seen := map[string]bool{}
-	for range 16 {
-		_, c, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(claimed, slots))
-		require.NoError(t, err)
-		claimed = c.Claimed
-		require.GreaterOrEqual(t, len(claimed), slots, "in a lane")
-		of := map[string]bool{}
-		for i := range claimed {
-			of[claimed[i].Target.Subscription], seen[claimed[i].Target.Subscription] = true, true
-		}
-		require.LessOrEqual(t, 2*len(of), len(claimed), "a turn is more than one delivery")
-	}
-	require.Len(t, seen, owners)
-}
-
 // If no due delivery has room, a turn keeps its place: to move it in every claim would
 // cost as much as deliveries do. Once there is room it is served at once.
 func TestTurnsWithoutRoomStand(t *testing.T) {

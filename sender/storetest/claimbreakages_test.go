@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,13 +16,13 @@ import (
 // claimBreakages break claims: leases, due times, and the shares of lanes and subscribers.
 var claimBreakages = []breakage{
 	{"lease ignored", onClaim(func(p *dispatch.ClaimParams) { p.Lease = 0 }), checks{"claim/lease"}},
-	{"lease too short", onClaim(func(p *dispatch.ClaimParams) { p.Lease -= 2 * time.Second }), checks{"claim/lease", "random/seed 1"}},
+	{"lease too short", onClaim(func(p *dispatch.ClaimParams) { p.Lease -= 2 * time.Second }), checks{"claim/lease", "several processes/slower than its lease", "random/seed 1"}},
 	{"due ignored", onDue(func(due, now time.Time) time.Time { return now }), checks{"claim/nothing before it is due", "record/failure", "random/seed 1"}},
 	{"head not lowered on a retry", onDue(func(due, now time.Time) time.Time { return due.Add(time.Hour) }), checks{"claim/NextDue", "claim/nothing before it is due", "random/seed 1"}},
 	{"interrupted attempts not stored", onDelivery(func(d *sender.Delivery) {
 		d.Attempts = slices.DeleteFunc(d.Attempts, func(a sender.Attempt) bool { return a.Class == sender.ClassInterrupted })
 		d.AttemptCount = len(d.Attempts)
-	}), checks{"claim/lost attempt", "random/seed 1"}},
+	}), checks{"claim/lost attempt", "several processes/slower than its lease", "random/seed 1"}},
 	{"slots exceeded", onClaim(func(p *dispatch.ClaimParams) {
 		for i := range p.Lanes {
 			if p.Lanes[i].Slots > 0 {
@@ -42,6 +43,7 @@ var claimBreakages = []breakage{
 	}), checks{"fairness/lanes"}},
 	{"first come, first served", func(s store) store { return firstCome{s} }, checks{"fairness/a backlog delays nobody", "fairness/shares of subscribers", "fairness/turns"}},
 	{"NextDue forgotten", onClaims(func(c *dispatch.Claims) { c.NextDue = time.Time{} }), checks{"claim/NextDue", "random/seed 1"}},
+	{"claimed by two processes", func(s store) store { return &claimedTwice{store: s} }, checks{"several processes/each delivery once"}},
 	{"wake-ups overlooked", func(s store) store { return &claimedByOther{store: s} }, checks{"claim/every wake-up is seen"}},
 }
 
@@ -80,4 +82,21 @@ func (b *claimedByOther) Step(ctx context.Context, p dispatch.ExpandParams, batc
 	}
 	_, c, failed := b.store.Step(ctx, dispatch.ExpandParams{}, batch)
 	return x, c, errors.Join(err, failed)
+}
+
+// claimedTwice gives one delivery of a claim to the next claim too.
+type claimedTwice struct {
+	store
+	mu    sync.Mutex
+	given []dispatch.Claimed
+}
+
+func (b *claimedTwice) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := b.store.Step(ctx, p, batch)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	given := b.given
+	b.given = slices.Clone(c.Claimed[:min(1, len(c.Claimed))])
+	c.Claimed = append(c.Claimed, given...)
+	return x, c, err
 }

@@ -185,9 +185,5 @@ func orderAskedFor[Tx any](w *world[Tx]) {
 }
 
 func orderDispatchedByTwo[Tx any](w *world[Tx]) {
-	other := w.Store
-	if w.Other != nil {
-		other = w.Other(w.T)
-	}
-	w.dispatched(orderRun{subscriptions: 3, events: 300, objects: 3}, w.Store, other)
+	w.dispatched(orderRun{subscriptions: 3, events: 300, objects: 3}, w.Store, w.other().Store)
 }

@@ -12,7 +12,7 @@ import (
 
 // recordBreakages break how results and releases are told from late ones, and recorded.
 var recordBreakages = []breakage{
-	{"token ignored", func(s store) store { return &tokenIgnored{store: s, present: map[dispatch.DeliveryKey]int64{}} }, checks{"record/token", "record/too late", "random/seed 1"}},
+	{"token ignored", func(s store) store { return &tokenIgnored{store: s, present: map[dispatch.DeliveryKey]int64{}} }, checks{"record/token", "record/too late", "several processes/slower than its lease", "random/seed 1"}},
 	{"health dropped", onDecide(func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		dec := decide(l, h, r, now)
 		dec.Health = h

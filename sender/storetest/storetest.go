@@ -26,17 +26,29 @@ type Harness[Tx any] struct {
 	// process. It may be nil: then the suite's processes share Store.
 	Other func(t *testing.T) Store[Tx]
 
-	// Advance moves the store's clock forward. Otherwise the clock stands still.
+	// Advance moves the store's clock forward, also while the store works. Otherwise the
+	// clock stands still.
 	Advance func(time.Duration)
 
 	// Begin opens a transaction that the suite ends, by one of the two functions,
 	// before the test is over.
 	Begin func(t *testing.T) (tx Tx, commit, rollback func() error)
 
+	// Settled looks into the database for what the store's methods do not show. The suite
+	// calls it when all deliveries are delivered: nothing of the work on them may be left.
+	// It may be nil.
+	Settled func(t *testing.T)
+
 	// ConcurrentWriters tells that several open transactions can write at a time.
 	// False: the database has one writer, and a second one waits for the first to
 	// end.
 	ConcurrentWriters bool
+
+	// BoundedWork tells that what a call costs does not grow with what is stored: a list
+	// looks at history.MaxExamined candidates and no more, and a claim gives several
+	// deliveries to each of a few subscriptions, and not one to each of many. False: the
+	// group "bounded work" does not apply.
+	BoundedWork bool
 }
 
 // Run runs the suite. It calls open for a new, empty store at the beginning of
@@ -105,6 +117,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"bodies", bodyRules[Tx]()},
 		{"fairness", fairnessRules[Tx]()},
 		{"order", orderRules[Tx]()},
+		{"several processes", processesRules[Tx]()},
 		{"record", slices.Concat(recordRules[Tx](), outageRules[Tx](), spareRules[Tx]())},
 		{"redeliver", redeliverRules[Tx]()},
 		{"replay", replayRules[Tx]()},
@@ -113,6 +126,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"presence", presenceRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"query", queryRules[Tx]()},
+		{"bounded work", boundedRules[Tx]()},
 		{"feed", feedRules[Tx]()},
 		{"retention", pruneRules[Tx]()},
 		{"redaction", redactionRules[Tx]()},

@@ -28,14 +28,14 @@ type world[Tx any] struct {
 	*testing.T
 	Harness[Tx]
 	ctx    context.Context
-	made   int          // names given
-	tokens atomic.Int64 // given
+	made   *int          // names given
+	tokens *atomic.Int64 // given
 
 	decide func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision
 }
 
 func newWorld[Tx any](t *testing.T, h Harness[Tx]) *world[Tx] {
-	return &world[Tx]{T: t, Harness: h, ctx: t.Context(), decide: decide}
+	return &world[Tx]{T: t, Harness: h, ctx: t.Context(), made: new(int), tokens: new(atomic.Int64), decide: decide}
 }
 
 // noError ends the test if err is not nil.
@@ -132,8 +132,8 @@ func (w *world[Tx]) now() time.Time {
 
 // name makes an id that was not used before.
 func (w *world[Tx]) name(prefix string) string {
-	w.made++
-	return fmt.Sprintf("%s%04d", prefix, w.made)
+	*w.made++
+	return fmt.Sprintf("%s%04d", prefix, *w.made)
 }
 
 // one makes a subscription with one delivery, which is due, and returns its event
