@@ -230,7 +230,7 @@ func TestStore(t *testing.T) {
 					require.NoError(t, err)
 					store.SetClock(clockOf(name))
 					return storetest.Harness[*sql.Tx]{
-						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true,
+						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
 						Settled: (&place{schema: name, pool: all.pool, all: all}).delivered,
 						Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
 							tx, err := db.BeginTx(t.Context(), nil)

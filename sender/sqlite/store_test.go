@@ -130,7 +130,7 @@ func TestStore(t *testing.T) {
 				return storetest.Harness[*sql.Tx]{
 					Store:       s,
 					Advance:     clock.advance,
-					BoundedWork: true,
+					BoundedWork: !race.Enabled, // these rules store thousands of events; see above
 					Settled:     func(t *testing.T) { settled(t, db) },
 					Other: func(t *testing.T) storetest.Store[*sql.Tx] {
 						own := open(t, file, c.params)

@@ -26,6 +26,16 @@ var ofOrder = []Defect{
 		Old: "return last > b.now, err", New: "return last < 0, err",
 	},
 	{
+		Name: "a released delivery stands behind the retries of its time, on SQLite",
+		File: "sender/sqlite/release.go", Tests: []string{"./sender/sqlite"}, Run: orderOn("immediate"),
+		Old: "created[event] = timeOf(at)", New: "created[event] = timeOf(0 * at)",
+	},
+	{
+		Name: "a released delivery stands behind the retries of its time, on PostgreSQL",
+		File: "sender/postgres/release.go", Tests: []string{"./sender/postgres"}, Run: orderOn("pgx_read_committed"),
+		Old: "created[event] = at\n", New: "created[event] = 0 * at\n",
+	},
+	{
 		Name: "what others hold uses slots, on SQLite",
 		File: "sender/sqlite/owner.go", Tests: []string{"./sender/sqlite"}, Run: orderOn("immediate"),
 		Old: "d.owner IN (0, ?%d) OR d.leases_end", New: "d.owner IN (0, ?%d) OR d.owner <> 0 OR d.leases_end",
