@@ -43,7 +43,8 @@ type event struct {
 	changes bool             // it was published with a change of the application's own
 	checked bool             // all its deliveries have ended, as they must
 	done    map[string]int   // by slot: the number of posts after which the delivery had ended in order. Its record may be pruned
-	alive   time.Time        // when some had not
+	ended   bool             // all had once: a post or a result that came later has it looked at again
+	alive   time.Time        // when some had not, and not since all had
 	last    string           // one of them, when it was last seen
 	resent  bool             // all of them had been delivered before, so they are kept no longer if the redelivery is called off
 	looked  time.Time        // when it was last looked at, or last began to need it

@@ -78,7 +78,9 @@ func (c *cycle) auditAll(ctx context.Context) error {
 			ended, err := c.audit(ctx, e, false)
 			c.w.mu.Lock()
 			defer c.w.mu.Unlock()
-			e.checked = e.checked && ended && err == nil
+			if e.checked = e.checked && ended && err == nil; e.checked {
+				e.ended, e.alive = true, time.Time{}
+			}
 			return but(err, context.Canceled)
 		})
 	}
@@ -139,7 +141,9 @@ func (c *cycle) farewell(of *event) {
 	case e.gap || e.resent || time.Since(e.looked) >= c.cfg.patience():
 		c.w.count("events pruned before they were checked")
 	case !e.alive.IsZero():
-		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and a delivery of it had not ended %v before: %s", e.id, e.nonce, e.kind, time.Since(e.alive), e.last)
+		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and a delivery of it had not ended %v before, when last seen: %s; it was looked at %v before", e.id, e.nonce, e.kind, time.Since(e.alive), e.last, time.Since(e.looked))
+	case e.ended:
+		c.w.count("events pruned before they were checked again")
 	default:
 		c.w.add("I1", "event %s (nonce %d, %s) was pruned, and not all deliveries of it were ever seen", e.id, e.nonce, e.kind)
 	}

@@ -37,6 +37,8 @@ func TestPrunedBeforeItWasSeen(t *testing.T) {
 		"never seen":            {event{looked: ago(time.Second), inFeed: 1}, "not all deliveries of it were ever seen"},
 		"alive a while ago":     {event{looked: ago(time.Second), alive: ago(time.Second), inFeed: 1}, "a delivery of it had not ended"},
 		"sent again, in vain":   {event{looked: ago(time.Second), alive: ago(time.Second), resent: true, inFeed: 1}, ""},
+		"posted after its end":  {event{looked: ago(time.Second), ended: true, inFeed: 1}, ""},
+		"sent again, alive":     {event{looked: ago(time.Second), ended: true, alive: ago(time.Second), inFeed: 1}, "a delivery of it had not ended"},
 		"nobody looked":         {event{looked: ago(time.Minute), inFeed: 1}, ""},
 		"nobody looked before":  {event{looked: ago(time.Second), gap: true, inFeed: 1}, ""},
 		"not in the feed":       {event{checked: true}, "never came in the feed"},
