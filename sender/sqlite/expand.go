@@ -113,7 +113,6 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 		columns = append(columns, &ev.after)
 	}
 	ev.stored = stored
-	buffer := make([]newEvent, 0, min(e.p.Events, 1024)+1)
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		err := rows.Scan(columns...)
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
@@ -121,8 +120,8 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 		} else {
 			ev.eventType = string(eventType)
 		}
-		buffer = append(buffer, ev)
-		events = append(events, &buffer[len(buffer)-1])
+		read := ev
+		events = append(events, &read)
 		return true, err
 	}, query, args...)
 	return events, err
