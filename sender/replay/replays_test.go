@@ -194,7 +194,9 @@ func TestReplayGetsOnBesideATrickle(t *testing.T) {
 		replays := replays(b, nil)
 		r, err := replays.Create(t.Context(), replay.Request{})
 		require.NoError(t, err)
-		for range 500 { // each step of the dispatcher finds something
+		// Each step of the dispatcher finds something. Where the hint of the replay comes
+		// together with that of an event, upkeep finds the replay a second later.
+		for range 1500 {
 			b.Publish("sub_a")
 			time.Sleep(time.Millisecond)
 		}
@@ -203,7 +205,7 @@ func TestReplayGetsOnBesideATrickle(t *testing.T) {
 		require.Equal(t, replay.Finished, r.Status)
 		time.Sleep(time.Second)
 		require.NoError(t, stop())
-		require.Equal(t, 600, len(wire.got()))
+		require.Equal(t, 1600, len(wire.got()))
 	})
 }
 
