@@ -106,8 +106,8 @@ func TestHostileReports(t *testing.T) {
 
 const flood = 16
 
-// busy answers the later requests of a flood with one event. Nothing else sends one event
-// so often. The machine decides whether the requests really meet.
+// busy answers the later requests of a flood. It knows a flood by its one event, because no
+// other case sends an event this often. It does not depend on requests that overlap in time.
 func busy(answer func(http.ResponseWriter)) func(*shop, http.Handler) http.Handler {
 	var mu sync.Mutex
 	seen := map[string]int{}

@@ -1,6 +1,6 @@
 // Package dispatch makes the deliveries of committed events, attempts them, and records the
-// result of each attempt. A [Dispatcher] does this work until it is told to stop. Any
-// number of processes may run one on the same database.
+// result of each attempt. A [Dispatcher] does this work until its context ends. Any
+// number of processes may run a Dispatcher on the same database.
 //
 //	d, err := dispatch.New(store, keys, &dispatch.Config{Network: network})
 //	err = d.Run(ctx) // delivers until ctx ends, then drains

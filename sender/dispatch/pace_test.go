@@ -240,8 +240,8 @@ func TestUpkeepHoldsNothingUp(t *testing.T) {
 	})
 }
 
-// A run that is told to end while a claim commits waits for the claim. The claimed
-// deliveries are given back, or sent.
+// A run may have to end while its claim commits. Then it waits for the claim, and gives the
+// claimed deliveries back, or sends them.
 func TestStopWaitsForItsStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

@@ -97,7 +97,8 @@ func TestGuardThroughProxy(t *testing.T) {
 	require.Empty(t, ep.Requests())
 }
 
-// The proxy's failures are told apart from the endpoint's, and not charged to the endpoint.
+// The dispatcher tells a proxy's failures from an endpoint's. It does not charge them to the
+// endpoint.
 func TestProxyThatFails(t *testing.T) {
 	answering := func(answer string) func(net.Conn) {
 		return func(conn net.Conn) {

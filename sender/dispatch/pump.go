@@ -321,8 +321,8 @@ func limitClaim(p *ClaimParams, most int) (slots int) {
 	return slots
 }
 
-// paceUnproven spreads the claims of the lanes that are not proven over several steps. This
-// step records so many results as recorded says.
+// paceUnproven spreads the claims of the lanes that are not proven over several steps.
+// recorded is the number of results that this step records.
 func paceUnproven(p *ClaimParams, recorded int) {
 	for _, l := range [...]sender.Lane{sender.LaneNew, sender.LaneProbation} {
 		p.Lanes[l].Slots = min(p.Lanes[l].Slots, max(unprovenClaims, recorded/unprovenShare))

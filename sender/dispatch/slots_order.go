@@ -15,8 +15,8 @@ import (
 // takes along the attempts behind it, so that a claim finds all of them, in order again.
 //
 // A hash identifies a chain, because three look-ups of an object's names would cost as much
-// as the rest of this bookkeeping. If another chain has the same hash, an attempt goes
-// without a chain. Two in 2^64 names have the same hash.
+// as the rest of this bookkeeping. If the chain of another object has the same hash, an
+// attempt goes without a chain, which happens to one pair of names in 2^64.
 type chain uint64
 
 func (s *slots) chainOf(a *attempt) chain {

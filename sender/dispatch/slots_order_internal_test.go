@@ -277,6 +277,23 @@ func (m *orderModel) check(t *rapid.T) {
 	require.Equal(t, held, m.s.held)
 }
 
+// If the chains of two objects have the same hash, neither waits for the other.
+func TestChainsOfTheSameHash(t *testing.T) {
+	s := testSlots()
+	first, other := about(1, sender.LaneProven, "x", 1, 1), about(1, sender.LaneProven, "y", 2, 1)
+	s.add(first)
+	other.sub = first.sub
+	s.chains[s.chainOf(other)] = first
+	s.add(other)
+	require.ElementsMatch(t, []*attempt{first, other}, drive(s))
+	for _, a := range []*attempt{other, first} {
+		s.finished(a, sender.ClassNone, time.Millisecond, time.Second)
+		s.recorded(a)
+	}
+	require.Zero(t, s.held)
+	require.Zero(t, first.sub.behind)
+}
+
 // A claim that was under way while others of its chain were given back is given back with
 // them.
 func TestClaimsFollowWhatIsGivenBack(t *testing.T) {

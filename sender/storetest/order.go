@@ -98,17 +98,16 @@ func orderReleasedAmongRetries[Tx any](w *world[Tx]) {
 	}
 	w.record(failed...)
 	drafts := w.series(owner, sub, 3, 1)
-	w.Advance(time.Hour) // the retries are due, and later than the three
-	var last int
-	for taken := 0; taken < len(drafts); { // as a process does that is stopped and started
+	w.Advance(time.Hour)                                // the retries are due, and later than the three
+	for taken, released := 0, 0; taken < len(drafts); { // each is released once, and then taken
 		claimed := w.claim(1)
 		w.equal(len(claimed), 1, "deliveries claimed")
 		if at := indexes(drafts, claimed)[0]; at >= 0 {
 			w.check(at == taken, "event %d of three was claimed for its first attempt, where event %d had been released", at, taken)
-			if last != taken+1 {
+			if released == taken {
 				w.Advance(time.Second)
 				w.giveBack(claimed...)
-				last = taken + 1
+				released++
 				continue
 			}
 			taken++
