@@ -23,8 +23,8 @@ func WithDialing(ctx context.Context, d *Dialing) context.Context {
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// telling makes a dial tell the attempt that it is made for.
-func telling(dial dialFunc) dialFunc {
+// reporting makes a dial tell the attempt that it is made for.
+func reporting(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		d, ok := ctx.Value(dialingKey{}).(*Dialing)
 		if !ok {

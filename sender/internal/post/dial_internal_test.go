@@ -36,7 +36,7 @@ func TestDialingIsTold(t *testing.T) {
 		"none": {func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			transport := &http.Transport{DialContext: telling(c.dial)}
+			transport := &http.Transport{DialContext: reporting(c.dial)}
 			defer transport.CloseIdleConnections()
 			var d Dialing
 			ctx, cancel := context.WithTimeout(WithDialing(t.Context(), &d), 50*time.Millisecond)

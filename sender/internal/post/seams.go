@@ -43,7 +43,7 @@ func (p *Poster) Watch(resolver *net.Resolver, watch func(address string) error)
 // the name is empty.
 func (p *Poster) Connect(proxy string, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	if proxy == "" {
-		p.transports.plain.(*client).Dial = telling(dial)
+		p.transports.plain.(*client).Dial = reporting(dial)
 		return
 	}
 	p.transports.proxyOf(proxy).reach = dial

@@ -63,7 +63,7 @@ func bounded(dial dialFunc) dialFunc {
 //   - An answer is not decompressed: it is kept as it is.
 func newTransport(dialer *net.Dialer, places int, known *origins) *client {
 	first := &http1.Client{
-		Dial:        telling(bounded(dialer.DialContext)),
+		Dial:        reporting(bounded(dialer.DialContext)),
 		TLS:         &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 		Negotiated:  known.unknown,
 		MaxIdle:     4 * places,
