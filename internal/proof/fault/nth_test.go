@@ -18,7 +18,7 @@ func every(t *testing.T, n int64) (all []int64) {
 	t.Helper()
 	step := int64(20)
 	if race.Enabled {
-		step = 40
+		step = 160
 	}
 	if text := os.Getenv("SUREHOOK_EVERY"); text != "" {
 		_, err := fmt.Sscan(text, &step)

@@ -77,7 +77,7 @@ func TestReplay(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		members := 20_000
 		if race.Enabled { // it makes SQLite many times slower
-			members = 8_000
+			members = 3_000
 		}
 		path := filepath.Join(t.TempDir(), "a.db")
 		db := openSQLite(t, path)
