@@ -10,7 +10,7 @@ import (
 // orderProcessRules are about several processes that claim from the same subscriptions.
 func orderProcessRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"one process", "While a process holds deliveries of a subscription it alone claims of it; what others hold keeps nobody from other subscriptions, of the same subscriber or not.", orderOneProcess[Tx]},
+		{"one process", "While a process holds deliveries of a subscription it alone claims of it, also what has just arrived; what others hold keeps nobody from other subscriptions, of the same subscriber or not.", orderOneProcess[Tx]},
 		{"passed on", "A subscription is free once all that a process held of it is recorded or released. What waits is claimed by whoever comes, in order.", orderPassedOn[Tx]},
 		{"passed on by failures", "No process holds a delivery that waits for a retry.", orderPassedOnByFailures[Tx]},
 		{"passed on from one that is gone", "A subscription is free once all leases of it have ended, by themselves or because their process is taken over; not while one has not.", orderPassedOnFromGone[Tx]},
@@ -61,6 +61,15 @@ func orderOneProcess[Tx any](w *world[Tx]) {
 	held := w.claimBy(some(7, 2)).Claimed
 	w.equal(indexes(drafts, held), []int{0, 1}, "events claimed by the first process")
 	w.heldFrom(8, "while another one holds two of them")
+	last := w.draftOn("a.b", sender.Object{Type: "thing", ID: "one"})
+	last.Subscriber, last.Subscription = owner, sub
+	w.publish(last)
+	other := as(8)
+	other.Token = w.token()
+	_, taken, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{Decide: w.decide, Claim: other})
+	w.noError(err, "a step that expands and claims")
+	w.equal(len(taken.Claimed), 0, "deliveries claimed by the other process in the step that finds a new one")
+	drafts = append(drafts, last)
 	w.record(result(held[0], sender.ClassNone))
 	w.heldFrom(8, "while another one holds one of them")
 
@@ -69,7 +78,7 @@ func orderOneProcess[Tx any](w *world[Tx]) {
 	w.one()
 	w.equal(given(w.claimBy(as(8)).Claimed)[sub], 0, "deliveries claimed of the subscription that another process holds")
 	all := w.claimBy(as(7)).Claimed
-	w.equal(indexes(drafts, all), []int{2, 3, 4, 5}, "events claimed by the process that holds the subscription")
+	w.equal(indexes(drafts, all), []int{2, 3, 4, 5, 6}, "events claimed by the process that holds the subscription")
 	w.equal(w.delivery(drafts[0].ID, sub).Status, sender.StatusDelivered, "status of what was recorded")
 }
 
