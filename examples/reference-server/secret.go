@@ -52,7 +52,7 @@ func (s *server) secretOperations() {
 }
 
 func (s *server) operatorSecret(ctx context.Context, _ caller, _ *struct{}) (*answer[ShownSecret], error) {
-	secret, err := s.registry.NewestSecret(ctx, sender.Operator)
+	secret, err := s.registry.SigningSecret(ctx, sender.Operator)
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func (x *texts) own(ctx context.Context, bad string) map[string]error {
 	h, r, now := x.history, x.registry, time.Now()
 	_, all["subscriber: id"] = r.Subscriber(ctx, bad)
 	_, all["keyring: id"] = r.Keyring(ctx, bad)
-	_, all["newest secret: id"] = r.NewestSecret(ctx, bad)
+	_, all["newest secret: id"] = r.SigningSecret(ctx, bad)
 	_, all["subscription: id"] = r.Subscription(ctx, bad)
 	_, all["subscriptions: subscriber"] = r.Subscriptions(ctx, bad, "", 1)
 	_, all["subscriptions: after"] = r.Subscriptions(ctx, "", bad, 1)
