@@ -39,10 +39,8 @@ type ReceiverConfig struct {
 	// OlderSecrets are accepted too, while a secret is rotated.
 	OlderSecrets []string
 
-	// Schemes are the ones that are accepted. The first whose signature header is there
-	// decides. The default is signing.StandardWebhooks and then signing.TimestampBody, by
-	// both of which a sender of this module signs. The former carries signatures of the
-	// old and of the new secret during a rotation.
+	// Schemes are the ones that are accepted, as in signing.VerifierConfig: the default is
+	// both of a sender of this module, signing.StandardWebhooks first.
 	Schemes []signing.Scheme
 
 	// Tolerance is how far a timestamp may lie from now. The default is 300 s.
@@ -123,11 +121,7 @@ func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	schemes := c.Schemes
-	if schemes == nil {
-		schemes = []signing.Scheme{signing.StandardWebhooks{}, signing.TimestampBody{}}
-	}
-	return signing.NewVerifier(ring, &signing.VerifierConfig{Schemes: schemes, Tolerance: c.Tolerance, Now: c.Now})
+	return signing.NewVerifier(ring, &signing.VerifierConfig{Schemes: c.Schemes, Tolerance: c.Tolerance, Now: c.Now})
 }
 
 // Run forgets markers that are older than the Retention, at once and then every hour, until

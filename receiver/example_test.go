@@ -58,8 +58,12 @@ func exampleReceiver(db *sql.DB) (*receiver.Receiver[*sql.Tx], *signing.Keyring)
 
 // A sender posts this.
 func exampleMessage(keys *signing.Keyring, body string) signing.Message {
+	var event struct{ ID string }
+	if err := json.Unmarshal([]byte(body), &event); err != nil {
+		panic(err)
+	}
 	h := http.Header{"Content-Type": {"application/json"}}
-	if err := signing.Sign(h, signing.DefaultSchemes(), "evt_1", time.Now(), []byte(body), keys); err != nil {
+	if err := signing.Sign(h, signing.DefaultSchemes(), event.ID, time.Now(), []byte(body), keys); err != nil {
 		panic(err)
 	}
 	return signing.Message{Method: http.MethodPost, Header: h, Body: []byte(body)}

@@ -6,12 +6,13 @@ import (
 	"log"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
 
 // A subscriber gets a new secret while deliveries go on. Until the overlap is over,
-// deliveries carry signatures with both secrets.
+// deliveries carry signatures with both secrets in the header of Standard Webhooks.
 func ExampleRegistry_RotateSecret() {
 	ctx := context.Background()
 	s := newService(func(_ http.ResponseWriter, r *http.Request) {
@@ -60,6 +61,43 @@ func ExampleRegistry_RotateSecret() {
 	// the one before is valid for a day: true
 	// signatures: 2
 	// signatures: 1
+}
+
+// An owner who verifies the header with one signature alone gets the new secret before it
+// signs, and says when it has it.
+func ExampleRegistry_ActivateSecret() {
+	ctx := context.Background()
+	s := newService(func(http.ResponseWriter, *http.Request) {})
+	defer s.close()
+	reg, err := sender.NewRegistry(s.store, s.keys, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	owner, _, err := reg.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_acme"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show := func() {
+		secrets, err := reg.Secrets(ctx, owner.ID)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("newest:", secrets[0].State, "before:", secrets[1].State)
+	}
+	secret, _, err := reg.RotateSecret(ctx, owner.ID, &sender.Rotation{SignFrom: time.Now().Add(12 * time.Hour)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = secret.Reveal() // shown to the owner, who adds it to the old one
+	show()
+	if err := reg.ActivateSecret(ctx, owner.ID); err != nil {
+		log.Fatal(err)
+	}
+	show()
+
+	// Output:
+	// newest: waiting before: signing
+	// newest: signing before: ending
 }
 
 // The key that seals secrets is replaced: processes start with the new key and the old one,

@@ -6,19 +6,29 @@ import (
 	"time"
 )
 
-// maxSecrets is how many secrets of a subscriber can be valid at a time. Package
-// signing looks at no more of a keyring.
-const maxSecrets = 4
+const (
+	// maxSecrets is how many secrets of a subscriber can be valid at a time. Package
+	// signing looks at no more of a keyring.
+	maxSecrets = 4
+
+	// lateStart is by how much a rotation's SignFrom may have passed. It then means at
+	// once: the caller's clock may be behind, and the request may have taken a while.
+	lateStart = 5 * time.Minute
+)
 
 // rotated puts a new secret in front of a subscriber's others, which end with the
-// overlap, or earlier if they did before. It returns the end of the one that was
-// the newest.
+// overlap, or earlier if they did before. The new one signs from its NotBefore on, and
+// until then those before it go on as they would have. It returns the end of the one that
+// was the newest.
 func rotated(k SealedKeyring, fresh SealedSecret, overlap time.Duration, now time.Time) (secrets []SealedSecret, previousUntil time.Time, err error) {
 	end := now.Add(overlap).UTC().Truncate(time.Microsecond)
 	for _, s := range inForce(k.Secrets, now) {
-		// Their order says which is newer. A time could be ahead of the clock that
-		// deliveries are signed by, and keep the new secret from being the newest.
-		s.NotBefore = time.Time{}
+		// Their order says which is newer. A later beginning would keep the new secret from
+		// being the newest: that of a secret that still waits, or one that is ahead of the
+		// clock that deliveries are signed by.
+		if s.NotBefore.After(fresh.NotBefore) {
+			s.NotBefore = fresh.NotBefore
+		}
 		if s.NotAfter.IsZero() || s.NotAfter.After(end) {
 			s.NotAfter = end
 		}
@@ -29,12 +39,55 @@ func rotated(k SealedKeyring, fresh SealedSecret, overlap time.Duration, now tim
 		return nil, time.Time{}, fmt.Errorf("%w rotation: %d secrets of subscriber %q are valid, and no more are signed with: wait until one has ended, retire the older ones, or replace all of them without an overlap",
 			ErrInvalid, len(secrets), k.Subscriber)
 	}
+	// Each secret begins before the one in front of it ends, so that one always signs.
+	if !fresh.NotBefore.IsZero() && !fresh.NotBefore.Before(previousUntil) {
+		return nil, time.Time{}, errLateSignFrom(k.Subscriber, fresh.NotBefore, previousUntil)
+	}
 	return append(secrets, fresh), previousUntil, nil
 }
 
-// retired leaves nothing but the newest of the secrets that have not ended.
+func errLateSignFrom(subscriber string, from, previousUntil time.Time) error {
+	if previousUntil.IsZero() {
+		return fmt.Errorf("%w rotation: SignFrom is %s: subscriber %q has no valid secret that could sign until then: leave SignFrom out, and the new secret signs at once",
+			ErrInvalid, moment(from), subscriber)
+	}
+	return fmt.Errorf("%w rotation: SignFrom is %s, and the secret before ends at %s: give an earlier SignFrom, or a longer overlap",
+		ErrInvalid, moment(from), moment(previousUntil))
+}
+
+// signFrom is the NotBefore of a new secret. It is zero for one that signs at once, so that
+// no clock can keep it from that.
+func signFrom(asked, now time.Time) (time.Time, error) {
+	switch {
+	case asked.IsZero():
+		return time.Time{}, nil
+	case asked.Before(now.Add(-lateStart)):
+		return time.Time{}, fmt.Errorf("%w rotation: SignFrom is %s, and it is %s now: give a time to come, or leave it out, and the new secret signs at once",
+			ErrInvalid, moment(asked), moment(now))
+	case !asked.After(now):
+		return time.Time{}, nil
+	}
+	return asked.UTC().Truncate(time.Microsecond), nil
+}
+
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// activated ends the waiting of all secrets that have not ended, so that the newest signs.
+// changed is false if none waits.
+func activated(k SealedKeyring, now time.Time) (secrets []SealedSecret, changed bool) {
+	secrets = inForce(k.Secrets, now)
+	for i := range secrets {
+		// One that waits no longer by this clock may do so by the one that signs.
+		changed = changed || !secrets[i].NotBefore.IsZero()
+		secrets[i].NotBefore = time.Time{}
+	}
+	return secrets, changed
+}
+
+// retired leaves nothing but the newest of the secrets that have not ended. It signs from
+// now on, whatever it has waited for.
 func retired(k SealedKeyring, now time.Time) []SealedSecret {
-	secrets := inForce(k.Secrets, now)
+	secrets, _ := activated(k, now)
 	if len(secrets) == 0 {
 		return k.Secrets
 	}
@@ -49,4 +102,15 @@ func inForce(secrets []SealedSecret, now time.Time) []SealedSecret {
 	})
 	slices.SortStableFunc(secrets, func(a, b SealedSecret) int { return a.NotBefore.Compare(b.NotBefore) })
 	return secrets
+}
+
+// signer is the index of the secret that signs where there is one signature, in the order
+// of inForce; -1 if there is none.
+func signer(secrets []SealedSecret, now time.Time) int {
+	for i := len(secrets) - 1; i >= 0; i-- {
+		if !secrets[i].NotBefore.After(now) {
+			return i
+		}
+	}
+	return -1
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/internal/newid"
@@ -25,17 +26,30 @@ type Rotation struct {
 	// most 30 days. To have none, call RevokeSecret instead.
 	Overlap time.Duration
 
+	// SignFrom is when the new secret begins to sign where a header has room for one
+	// signature. Until then the secret before it does. SignFrom must lie before the end of
+	// that one. Zero means at once. It is for owners who verify the header of
+	// signing.TimestampBody alone: before that time they add the new secret to the old one.
+	// The database's clock decides when it has come. ActivateSecret ends the wait.
+	SignFrom time.Time
+
 	// Secret is the new secret. The default is a generated one.
 	Secret signing.Secret
 }
 
 // RotateSecret gives a subscriber a new secret, and returns it, and until when the
-// one before it stays valid. Deliveries that are claimed from now on are signed
-// with the new secret; until the overlap is over, the header of Standard Webhooks
-// also carries signatures with those before, so that the owner can change over in
-// peace. A secret that ends earlier keeps its end.
+// one before it stays valid. A secret that ends earlier keeps its end.
 //
-// ErrInvalid: the overlap is too long, the secret cannot sign or is in use
+// All deliveries that are claimed from now on are signed twice. The header of
+// signing.StandardWebhooks carries signatures with the new secret and with those before
+// until the overlap is over: an owner who verifies it changes over when it likes. The
+// header of signing.TimestampBody has one signature, with the new secret at once, or from
+// Rotation.SignFrom on. An owner who verifies that header alone refuses every delivery from
+// then until it knows the new secret: give it a SignFrom by which it can add the new secret
+// to the old one. A signing.Verifier without Schemes of its own goes by the former header.
+//
+// ErrInvalid: the overlap is too long, SignFrom has passed or is not before the end of
+// the secret before, the secret cannot sign or is in use
 // already, or four secrets are valid already, and one of them would lose its
 // overlap. In an emergency call RevokeSecret, which is not refused for their number.
 // ErrNotFound: no such subscriber. ErrSealed: a secret that is still valid cannot be
@@ -65,6 +79,8 @@ func (r *Registry[Tx]) RotateSecretTx(ctx context.Context, tx Tx, subscriber str
 	if given.Overlap < 0 || given.Overlap > maxOverlap {
 		errs = append(errs, fmt.Errorf("%w rotation: the overlap is %v: it must be positive and at most %v", ErrInvalid, given.Overlap, maxOverlap))
 	}
+	from, err := signFrom(given.SignFrom, now)
+	errs = append(errs, err)
 	secret, err := newSecret(given.Secret, now)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fail(err)
@@ -82,7 +98,9 @@ func (r *Registry[Tx]) RotateSecretTx(ctx context.Context, tx Tx, subscriber str
 			return fail(errSameSecret(subscriber))
 		}
 	}
-	secrets, until, err := rotated(k, r.keys.sealSecret(subscriber, newid.New("sec_", now), secret), given.Overlap, now)
+	fresh := r.keys.sealSecret(subscriber, newid.New("sec_", now), secret)
+	fresh.NotBefore = from
+	secrets, until, err := rotated(k, fresh, given.Overlap, now)
 	if err != nil {
 		return fail(err)
 	}
@@ -92,8 +110,28 @@ func (r *Registry[Tx]) RotateSecretTx(ctx context.Context, tx Tx, subscriber str
 	return secret, until, nil
 }
 
+// ActivateSecret ends the wait of a secret that signs later (Rotation.SignFrom): deliveries
+// that are claimed from now on are signed with it, once the owner has it. If none waits, it
+// changes nothing. ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
+func (r *Registry[Tx]) ActivateSecret(ctx context.Context, subscriber string) error {
+	return r.changing(ctx, func(tx Tx) error { return r.ActivateSecretTx(ctx, tx, subscriber) })
+}
+
+// ActivateSecretTx is ActivateSecret in the caller's transaction.
+func (r *Registry[Tx]) ActivateSecretTx(ctx context.Context, tx Tx, subscriber string) error {
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	if err != nil {
+		return err
+	}
+	secrets, changed := activated(k, r.now())
+	if !changed {
+		return nil
+	}
+	return r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+}
+
 // RetireSecret ends an overlap: of a subscriber's secrets only the newest stays
-// valid. ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
+// valid, and signs from now on, also if it has waited for its SignFrom. ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
 func (r *Registry[Tx]) RetireSecret(ctx context.Context, subscriber string) error {
 	return r.changing(ctx, func(tx Tx) error { return r.RetireSecretTx(ctx, tx, subscriber) })
 }
@@ -185,20 +223,78 @@ func errSameSecret(subscriber string) error {
 	return fmt.Errorf("%w secret: subscriber %q has it already: give a new one, or none to have one generated", ErrInvalid, subscriber)
 }
 
-// NewestSecret returns the secret that a subscriber's deliveries are signed with
-// now, for services that show it again to whom it belongs, and for the operator's
-// own. ErrNotFound: no such subscriber. ErrSealed: it cannot be opened.
-func (r *Registry[Tx]) NewestSecret(ctx context.Context, subscriber string) (secret signing.Secret, err error) {
+// SecretState says what a secret does.
+type SecretState string
+
+// The states of a secret that has not ended. Standard Webhooks' header has a signature by
+// each of them.
+const (
+	SecretWaiting SecretState = "waiting" // an older one signs in its place until SignsFrom
+	SecretSigning SecretState = "signing" // it signs where there is one signature
+	SecretEnding  SecretState = "ending"  // a newer one signs in its place
+)
+
+// SubscriberSecret is a secret of a subscriber that has not ended.
+type SubscriberSecret struct {
+	ID         string
+	Secret     signing.Secret
+	State      SecretState
+	SignsFrom  time.Time // of one that waits or has waited; zero: from its beginning
+	ValidUntil time.Time // zero: no end is set
+}
+
+// Secrets lists the secrets of a subscriber that have not ended, newest first, for
+// services that show what a rotation has come to. ErrNotFound: no such subscriber.
+// ErrSealed: one cannot be opened.
+func (r *Registry[Tx]) Secrets(ctx context.Context, subscriber string) (list []SubscriberSecret, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		list, err = r.secretsTx(ctx, tx, subscriber)
+		return err
+	})
+	return list, err
+}
+
+func (r *Registry[Tx]) secretsTx(ctx context.Context, tx Tx, subscriber string) ([]SubscriberSecret, error) {
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	if err != nil {
+		return nil, err
+	}
+	now := r.now()
+	sealed := inForce(k.Secrets, now)
+	signs := signer(sealed, now)
+	list := make([]SubscriberSecret, 0, len(sealed))
+	for i, s := range slices.Backward(sealed) {
+		secret, err := r.keys.openSecret(subscriber, s)
+		if err != nil {
+			return nil, err
+		}
+		state := SecretSigning
+		if i > signs {
+			state = SecretWaiting
+		} else if i < signs {
+			state = SecretEnding
+		}
+		list = append(list, SubscriberSecret{ID: s.ID, Secret: secret, State: state, SignsFrom: s.NotBefore, ValidUntil: s.NotAfter})
+	}
+	return list, nil
+}
+
+// SigningSecret returns the secret that signs a subscriber's deliveries now, where there is
+// one signature, for services that show it again to whom it belongs, and for the
+// operator's own. ErrNotFound: no such subscriber. ErrSealed: it cannot be opened.
+func (r *Registry[Tx]) SigningSecret(ctx context.Context, subscriber string) (secret signing.Secret, err error) {
 	err = r.store.InTx(ctx, func(tx Tx) error {
 		k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
 		if err != nil {
 			return err
 		}
-		secrets := retired(k, r.now())
-		if len(secrets) == 0 {
-			return fmt.Errorf("%w: subscriber %q has no secret", ErrSealed, subscriber)
+		now := r.now()
+		sealed := inForce(k.Secrets, now)
+		i := signer(sealed, now)
+		if i < 0 {
+			return fmt.Errorf("%w: subscriber %q has no secret that signs", ErrSealed, subscriber)
 		}
-		secret, err = r.keys.openSecret(subscriber, secrets[0])
+		secret, err = r.keys.openSecret(subscriber, sealed[i])
 		return err
 	})
 	return secret, err

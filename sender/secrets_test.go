@@ -22,20 +22,20 @@ import (
 )
 
 // signedBy ends the test unless a request's header of Standard Webhooks has a signature
-// with each of the secrets, newest first, and no others, and the header of its own scheme
-// is signed with the newest.
-func signedBy(t *testing.T, p sendertest.Request, newestFirst ...signing.Secret) {
+// with each of the secrets, newest first and last those that wait, and no others, and the
+// header of its own scheme is signed with the first.
+func signedBy(t *testing.T, p sendertest.Request, inOrder ...signing.Secret) {
 	t.Helper()
 	signatures := strings.Fields(p.Header.Get("Webhook-Signature"))
-	require.Len(t, signatures, len(newestFirst), "signatures of Standard Webhooks")
-	for i, secret := range newestFirst {
+	require.Len(t, signatures, len(inOrder), "signatures of Standard Webhooks")
+	for i, secret := range inOrder {
 		one := p
 		one.Header = p.Header.Clone()
 		one.Header.Set("Webhook-Signature", signatures[i])
 		require.NoError(t, one.Verify(secret, signing.StandardWebhooks{}), "signature %d", i)
 		require.NoError(t, p.Verify(secret, signing.StandardWebhooks{}), "an owner who has secret %d", i)
 		if err := p.Verify(secret, signing.TimestampBody{}); i == 0 {
-			require.NoError(t, err, "the newest")
+			require.NoError(t, err, "the one that signs")
 		} else {
 			require.ErrorIs(t, err, signing.ErrSignatureMismatch, "secret %d", i)
 		}
@@ -140,6 +140,105 @@ func TestOverlapEnds(t *testing.T) {
 	})
 }
 
+// A secret begins to sign without a change, and so without another version of the keyring.
+func TestSignFromComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		endpoint := sendertest.NewRoundTripper()
+		_, first := b.Subscribe("sub_a", "http://endpoint/")
+		d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+		post := func() sendertest.Request {
+			t.Helper()
+			b.Publish("sub_a")
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			posts := endpoint.Requests()
+			return posts[len(posts)-1]
+		}
+		shown := func() (secrets []sender.SubscriberSecret) {
+			t.Helper()
+			secrets, err := b.Registry.Secrets(t.Context(), "sub_a")
+			require.NoError(t, err)
+			signs, err := b.Registry.SigningSecret(t.Context(), "sub_a")
+			require.NoError(t, err)
+			for i, s := range secrets {
+				require.NotEmpty(t, s.ID)
+				require.Equal(t, s.State == sender.SecretSigning, s.Secret.Fingerprint() == signs.Fingerprint(), "the one that signs")
+				secrets[i].ID, secrets[i].Secret = "", signing.Secret{}
+			}
+			return secrets
+		}
+		signedBy(t, post(), first)
+		require.Equal(t, []sender.SubscriberSecret{{State: sender.SecretSigning}}, shown())
+
+		from := time.Now().Add(time.Hour).UTC()
+		second, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: from})
+		require.NoError(t, err)
+		before := sealed(b, "sub_a")
+		signedBy(t, post(), first, second)
+		require.Equal(t, []sender.SubscriberSecret{
+			{State: sender.SecretWaiting, SignsFrom: from}, {State: sender.SecretSigning, ValidUntil: until},
+		}, shown())
+		time.Sleep(time.Until(from) - time.Microsecond)
+		signedBy(t, post(), first, second)
+		time.Sleep(time.Microsecond)
+		signedBy(t, post(), second, first)
+		require.Equal(t, []sender.SubscriberSecret{
+			{State: sender.SecretSigning, SignsFrom: from}, {State: sender.SecretEnding, ValidUntil: until},
+		}, shown())
+		require.Equal(t, before, sealed(b, "sub_a"), "nothing was written")
+		time.Sleep(time.Until(until) + time.Microsecond)
+		signedBy(t, post(), second)
+
+		third, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+		signedBy(t, post(), second, third)
+		require.NoError(t, b.Registry.ActivateSecret(t.Context(), "sub_a"))
+		signedBy(t, post(), third, second)
+		version := sealed(b, "sub_a").Version
+		require.NoError(t, b.Registry.ActivateSecret(t.Context(), "sub_a"), "none waits")
+		require.Equal(t, version, sealed(b, "sub_a").Version)
+
+		// One that waits goes on waiting behind a newer one, and is passed over by one that
+		// signs at once.
+		fourth, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(2 * time.Hour)})
+		require.NoError(t, err)
+		signedBy(t, post(), third, second, fourth)
+		require.NoError(t, b.Registry.RetireSecret(t.Context(), "sub_a"))
+		signedBy(t, post(), fourth)
+		fifth, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(2 * time.Hour)})
+		require.NoError(t, err)
+		sixth, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
+		require.NoError(t, err)
+		signedBy(t, post(), sixth, fifth, fourth)
+		time.Sleep(3 * time.Hour)
+		signedBy(t, post(), sixth, fifth, fourth)
+	})
+}
+
+// A secret is activated whatever the clock of the process says that asks for it.
+func TestActivateUnderAnotherClock(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ahead": 10 * time.Hour, "behind": -10 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := bedtest.New(t)
+				endpoint := sendertest.NewRoundTripper()
+				_, first := b.Subscribe("sub_a", "http://endpoint/")
+				d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+				second, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(time.Hour)})
+				require.NoError(t, err)
+				other, err := sender.NewRegistry(b.Store, b.Keys, &sender.RegistryConfig{Now: func() time.Time { return time.Now().Add(off) }})
+				require.NoError(t, err)
+				require.NoError(t, other.ActivateSecret(t.Context(), "sub_a"))
+				b.Publish("sub_a")
+				_, err = d.RunOnce(t.Context())
+				require.NoError(t, err)
+				signedBy(t, endpoint.Requests()[0], second, first)
+			})
+		})
+	}
+}
+
 // The clock of the rotating process may be off: the database's clock decides which secrets
 // sign.
 func TestRotateUnderAnotherClock(t *testing.T) {
@@ -194,6 +293,8 @@ func TestRotateRefuses(t *testing.T) {
 		{"no such subscriber", "sub_x", sender.Rotation{}, sender.ErrNotFound, "sub_x"},
 		{"an overlap that is negative", "sub_a", sender.Rotation{Overlap: -1}, sender.ErrInvalid, "the overlap is -1ns"},
 		{"an overlap that is too long", "sub_a", sender.Rotation{Overlap: 30*24*time.Hour + 1}, sender.ErrInvalid, "at most 720h"},
+		{"a beginning that has passed", "sub_a", sender.Rotation{SignFrom: time.Now().Add(-time.Hour)}, sender.ErrInvalid, "give a time to come, or leave it out"},
+		{"a beginning after the end of the secret before", "sub_a", sender.Rotation{Overlap: time.Hour, SignFrom: time.Now().Add(2 * time.Hour)}, sender.ErrInvalid, "give an earlier SignFrom, or a longer overlap"},
 		{"a secret that cannot sign", "sub_a", sender.Rotation{Secret: public}, sender.ErrInvalid, "secret"},
 		{"the secret that it has", "sub_a", sender.Rotation{Secret: parse(second.Reveal())}, sender.ErrInvalid, "has it already"},
 		{"the secret before", "sub_a", sender.Rotation{Secret: parse(secret.Reveal())}, sender.ErrInvalid, "has it already"},
@@ -210,10 +311,14 @@ func TestRotateRefuses(t *testing.T) {
 			require.Equal(t, before, sealed(b, "sub_a"), "nothing was changed")
 		})
 	}
-	_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public})
+	_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: -1, Secret: public, SignFrom: time.Unix(1, 0)})
 	require.ErrorContains(t, err, "the overlap is -1ns")
+	require.ErrorContains(t, err, "SignFrom is 1970-01-01T00:00:01Z")
 	require.ErrorContains(t, err, "sender: invalid secret", "all problems at once")
 	require.ErrorIs(t, b.Registry.RetireSecret(t.Context(), "sub_x"), sender.ErrNotFound)
+	require.ErrorIs(t, b.Registry.ActivateSecret(t.Context(), "sub_x"), sender.ErrNotFound)
+	_, err = b.Registry.Secrets(t.Context(), "sub_x")
+	require.ErrorIs(t, err, sender.ErrNotFound)
 	_, err = b.Registry.RevokeSecret(t.Context(), "sub_x", signing.Secret{})
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
@@ -232,7 +337,7 @@ func TestSecretsInTheCallersTransaction(t *testing.T) {
 	b := bedtest.New(t)
 	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", nil)
+	_, _, err = b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	before := sealed(b, "sub_a")
 	failed := errors.New("the caller failed")
@@ -241,7 +346,8 @@ func TestSecretsInTheCallersTransaction(t *testing.T) {
 			_, _, err := b.Registry.RotateSecretTx(t.Context(), tx, "sub_a", nil)
 			return err
 		},
-		"retire": func(tx *memory.Tx) error { return b.Registry.RetireSecretTx(t.Context(), tx, "sub_a") },
+		"activate": func(tx *memory.Tx) error { return b.Registry.ActivateSecretTx(t.Context(), tx, "sub_a") },
+		"retire":   func(tx *memory.Tx) error { return b.Registry.RetireSecretTx(t.Context(), tx, "sub_a") },
 		"revoke": func(tx *memory.Tx) error {
 			_, err := b.Registry.RevokeSecretTx(t.Context(), tx, "sub_a", signing.Secret{})
 			return err
@@ -279,7 +385,11 @@ func TestSecretsChangedInBetween(t *testing.T) {
 	reg, err := sender.NewRegistry(store, b.Keys, nil)
 	require.NoError(t, err)
 	for _, change := range []func() error{
-		func() error { _, _, err := reg.RotateSecret(t.Context(), "sub_a", nil); return err },
+		func() error {
+			_, _, err := reg.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(time.Hour)})
+			return err
+		},
+		func() error { return reg.ActivateSecret(t.Context(), "sub_a") },
 		func() error { return reg.RetireSecret(t.Context(), "sub_a") },
 		func() error { _, err := reg.RevokeSecret(t.Context(), "sub_a", signing.Secret{}); return err },
 	} {
@@ -365,14 +475,14 @@ func TestRevokeUnderLoad(t *testing.T) {
 	})
 }
 
-func TestNewestSecretIsTheOneThatSigns(t *testing.T) {
+func TestSigningSecretIsTheOneThatSigns(t *testing.T) {
 	b := bedtest.New(t)
 	ep := sendertest.NewEndpoint(t)
 	b.Subscribe("sub_a", ep.URL())
 	_, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", nil)
 	require.NoError(t, err)
 
-	newest, err := b.Registry.NewestSecret(t.Context(), "sub_a")
+	newest, err := b.Registry.SigningSecret(t.Context(), "sub_a")
 	require.NoError(t, err)
 	b.Publish("sub_a")
 	_, err = b.Dispatcher(dispatch.Config{}).RunOnce(t.Context())
@@ -380,6 +490,6 @@ func TestNewestSecretIsTheOneThatSigns(t *testing.T) {
 	require.Len(t, ep.Requests(), 1)
 	require.NoError(t, ep.Requests()[0].Verify(newest, signing.TimestampBody{}))
 
-	_, err = b.Registry.NewestSecret(t.Context(), "sub_nobody")
+	_, err = b.Registry.SigningSecret(t.Context(), "sub_nobody")
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }

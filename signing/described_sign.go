@@ -16,6 +16,9 @@ func (s *Described) Sign(h http.Header, id string, at time.Time, body []byte, ke
 		return err
 	}
 	try := keys.signing(at)
+	if s.d.SignWith == EveryKey {
+		try = keys.listed(at)
+	}
 	if try.n == 0 {
 		return ErrNoValidKey
 	}

@@ -119,7 +119,8 @@ const (
 type SignWith uint8
 
 // Which keys sign. The zero value is NewestKey. EveryKey puts one signature of each
-// into the header, newest first, which takes a SignatureLabel.
+// into the header, newest first, and last those of keys whose NotBefore has not come,
+// which takes a SignatureLabel.
 const (
 	NewestKey SignWith = iota
 	OldestKey

@@ -152,7 +152,7 @@ func TestDiagnoseKeysAndSchemes(t *testing.T) {
 	require.NoError(t, err)
 	h := http.Header{"Webhook-Hmac-Sha256": {strings.Repeat("0", 64)}}
 	require.NoError(t, signing.Sign(h, []signing.Scheme{signing.StandardWebhooks{}}, "evt_1", time.Now(), []byte("{}"), ring))
-	v = diagnosing(t, nil)
+	v = diagnosing(t, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.TimestampBody{}}})
 	require.Contains(t, v.Diagnose(signing.Message{Header: h, Body: []byte("{}")})[0], "right under the scheme standard-webhooks")
 }
 
@@ -186,7 +186,7 @@ func TestDiagnoseForeignSchemes(t *testing.T) {
 		body := []byte(fmt.Sprintf(`{"webhookTimestamp":%d}`, at.UnixMilli()))
 		h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 		require.NoError(t, signing.Sign(h, []signing.Scheme{c.scheme}, "evt_1", at, body, ring), c.scheme.Name())
-		v, err := signing.NewVerifier(ring, nil)
+		v, err := signing.NewVerifier(ring, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.TimestampBody{}}})
 		require.NoError(t, err)
 		for want, m := range map[string]signing.Message{
 			c.before:                        {Header: h},

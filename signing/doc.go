@@ -14,7 +14,11 @@
 //
 // [StandardWebhooks] signs "ID.TIMESTAMP.BODY" as Standard Webhooks 1.0.0 says,
 // with HMAC-SHA256 (v1) or Ed25519 (v1a), so that the libraries which follow that
-// specification verify it in every language.
+// specification verify it in every language. Its header has a list of signatures, one of
+// each secret, so that a receiver verifies all through a rotation, whichever it has.
+//
+// Our senders sign by both. A [Verifier] that is given no schemes takes both, StandardWebhooks
+// first.
 //
 // The schemes of other senders are for receiving from them, and for standing in for them
 // in tests. Each is made of a [Description]. [NewDescribed] makes a scheme of one's own:

@@ -72,17 +72,23 @@ func (f *Facts) none() bool { return f.ID == "" && f.Type == "" && f.Time.IsZero
 
 // BodyFacts returns the facts that a body alone states. The body was verified before and
 // kept without its headers, or came in another way that vouches for it. With several
-// schemes, the first that finds a fact counts.
+// schemes, the first that finds an id counts, or else the first that finds a fact.
 func (v *Verifier) BodyFacts(body []byte) Facts {
+	var best Facts
 	for _, reader := range v.facts {
 		if reader == nil {
 			continue
 		}
-		if f := reader.Facts(Message{Body: body}, Verified{}); !f.none() {
-			return f.Of(Message{Body: body})
+		f := reader.Facts(Message{Body: body}, Verified{})
+		if f.ID != "" {
+			best = f
+			break
+		}
+		if best.none() {
+			best = f
 		}
 	}
-	return Facts{}.Of(Message{Body: body})
+	return best.Of(Message{Body: body})
 }
 
 // FactReader is a [Scheme] that knows where its sender states the facts of an event.
@@ -103,9 +109,13 @@ func (s TimestampBody) Facts(m Message, _ Verified) Facts {
 }
 
 // Facts returns the id that the header has, and the type and the timestamp that the
-// body has, as Standard Webhooks 1.0.0 recommends.
+// body has, as Standard Webhooks 1.0.0 recommends. Events of this module have the time as
+// occurred_at.
 func (s StandardWebhooks) Facts(m Message, v Verified) Facts {
 	f := factsOf(m.Body, "", "type", "timestamp")
+	if f.Time.IsZero() {
+		f.Time = factsOf(m.Body, "", "", "occurred_at").Time
+	}
 	f.ID = v.ID
 	return f
 }

@@ -68,6 +68,26 @@ func TestVerifyFacts(t *testing.T) {
 	require.True(t, strings.HasPrefix(facts.DedupKey(), "sha256-"), "a scheme that knows no facts")
 }
 
+// By the default schemes an event of this module has the same facts whichever header has
+// decided, and by its body alone.
+func TestFactsOfTheDefaultSchemes(t *testing.T) {
+	keys := ringOf(t, publishedHMAC)
+	v := verifier(t, keys)
+	message := []byte(`{"id":"` + eventID + `","type":"a.b","occurred_at":"2024-03-20T10:07:35Z"}`)
+	want := signing.Facts{ID: eventID, Type: "a.b", Time: time.Date(2024, time.March, 20, 10, 7, 35, 0, time.UTC)}
+	require.Empty(t, cmp.Diff(want, v.BodyFacts(message), cmpopts.IgnoreUnexported(signing.Facts{})))
+	for _, schemes := range [][]signing.Scheme{signing.DefaultSchemes(), {signing.StandardWebhooks{}}, {signing.TimestampBody{}}} {
+		h := http.Header{}
+		require.NoError(t, signing.Sign(h, schemes, eventID, now, message, keys))
+		_, facts, err := v.VerifyFacts(signing.Message{Header: h, Body: message})
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(want, facts, cmpopts.IgnoreUnexported(signing.Facts{})))
+	}
+	noID := []byte(`{"type":"a.b","timestamp":"2024-03-20T10:07:35Z"}`)
+	require.Empty(t, cmp.Diff(signing.Facts{Type: "a.b", Time: want.Time}, v.BodyFacts(noID), cmpopts.IgnoreUnexported(signing.Facts{})))
+	require.Equal(t, fmt.Sprintf("sha256-%x", sha256.Sum256(noID)), v.BodyFacts(noID).DedupKey())
+}
+
 // silent is a scheme of somebody else's, which reads no facts.
 type silent struct{ signing.Scheme }
 

@@ -17,8 +17,10 @@ type Key struct {
 	// ID is the key's name in [Verified].KeyID. Defaults to the secret's fingerprint.
 	ID     string
 	Secret Secret
-	// NotBefore governs signing only: a receiver whose clock is behind must not refuse a
-	// signature of a new secret.
+	// NotBefore is the time from which the key is the one that signs. A scheme whose header
+	// has a list of signatures, one of each key, adds the key's signature before that time,
+	// because the receiver may know the key already. NotBefore does not matter to verifying:
+	// a receiver whose clock is behind must not refuse a signature of a new secret.
 	NotBefore time.Time
 	// NotAfter ends both signing and verifying.
 	NotAfter time.Time
@@ -26,7 +28,8 @@ type Key struct {
 
 // Keyring holds the keys of one subscriber, on either side. To rotate a secret,
 // make a new Keyring with the new key and the previous one, whose NotAfter is the
-// end of the overlap. A Keyring does not change and is safe for concurrent use.
+// end of the overlap. Give the new key a NotBefore to let the receivers have it before it
+// signs. A Keyring does not change and is safe for concurrent use.
 //
 // The newest key is the one with the latest NotBefore. If several are equal, it is the
 // one given last. At any time, only the four newest valid keys are tried.
@@ -87,6 +90,21 @@ func (k *Keyring) signing(at time.Time) (c candidates) {
 	}
 	for i := range k.keys {
 		if !k.keys[i].NotBefore.After(at) {
+			c.add(k, i, at)
+		}
+	}
+	return c
+}
+
+// listed returns the keys whose signatures go into a list: those of signing, and after
+// them the ones that do not sign yet. Without one that signs there are none.
+func (k *Keyring) listed(at time.Time) candidates {
+	c := k.signing(at)
+	if c.n == 0 {
+		return c
+	}
+	for i := range k.keys {
+		if k.keys[i].NotBefore.After(at) {
 			c.add(k, i, at)
 		}
 	}

@@ -1,6 +1,8 @@
 package signing_test
 
 import (
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +61,50 @@ func TestSigningTakesTheNewestValidKey(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A list of signatures has one of each key that has not ended, also of a key that does not
+// sign yet: the receiver may have it already, and may not have the other one any more.
+func TestAListIsSignedWithTheKeysThatWait(t *testing.T) {
+	old := signing.Key{ID: "old", Secret: signing.GenerateSecret(), NotAfter: now.Add(time.Hour)}
+	next := signing.Key{ID: "next", Secret: signing.GenerateSecret(), NotBefore: now.Add(time.Minute)}
+	keys := ring(t, next, old)
+	every, err := signing.NewDescribed(signing.Description{Name: "list", SignatureHeader: "X-List", SignatureLabel: "s", Signed: "{body}", SignWith: signing.EveryKey})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		what string
+		at   time.Duration
+		by   []signing.Key // where there is one signature, by the first
+	}{
+		{"while it waits", 0, []signing.Key{old, next}},
+		{"until its time", time.Minute - 1, []signing.Key{old, next}},
+		{"from its time on", time.Minute, []signing.Key{next, old}},
+		{"until the old one ends", time.Hour, []signing.Key{next, old}},
+		{"afterwards", time.Hour + 1, []signing.Key{next}},
+	} {
+		for _, scheme := range []struct {
+			signing.Scheme
+			header, separator string
+			most              int
+		}{
+			{signing.TimestampBody{}, "Webhook-Hmac-Sha256", "", 1},
+			{signing.GitHub(), "X-Hub-Signature-256", "", 1},
+			{signing.StandardWebhooks{}, "Webhook-Signature", " ", 4},
+			{every, "X-List", ",", 4},
+		} {
+			header := func(keys *signing.Keyring) string {
+				return signed(t, scheme.Scheme, keys, now.Add(c.at)).Header[scheme.header][0]
+			}
+			var want []string
+			for _, k := range c.by[:min(scheme.most, len(c.by))] {
+				want = append(want, header(ring(t, signing.Key{Secret: k.Secret})))
+			}
+			require.Equal(t, strings.Join(want, scheme.separator), header(keys), "%s: %s", c.what, scheme.Name())
+		}
+	}
+	ended := signing.Key{ID: "ended", Secret: signing.GenerateSecret(), NotAfter: now.Add(-1)}
+	require.ErrorIs(t, signing.StandardWebhooks{}.Sign(http.Header{}, eventID, now, body, ring(t, next, ended)), signing.ErrNoValidKey,
+		"one that waits does not take the place of one that has ended")
 }
 
 func TestNoKeyIsValid(t *testing.T) {

@@ -47,10 +47,10 @@ type Scheme interface {
 	Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error
 }
 
-// DefaultSchemes returns the schemes with which every delivery is signed:
-// [TimestampBody] and [StandardWebhooks].
+// DefaultSchemes returns the schemes with which every delivery is signed, in the order in
+// which a verifier looks for them: [StandardWebhooks] and [TimestampBody].
 func DefaultSchemes() []Scheme {
-	return []Scheme{TimestampBody{}, StandardWebhooks{}}
+	return []Scheme{StandardWebhooks{}, TimestampBody{}}
 }
 
 // Sign sets the headers of all schemes on h. A scheme that the keyring's secrets do

@@ -21,8 +21,9 @@ const maxSignatures = 16
 // HMAC-SHA256, keyed by the bytes that the secret's base64 stands for, or "v1a,"
 // and the base64 of an Ed25519 signature.
 //
-// It signs with every valid key that suits it, newest first, so that a receiver
-// may have the new secret or the previous one during a rotation. An HMAC secret
+// It signs with every valid key that suits it, newest first, and last with those whose
+// NotBefore has not come, so that a receiver may have the new secret or the previous one
+// during a rotation. An HMAC secret
 // suits only in the form "whsec_" and base64, which tells a receiver how to read
 // it. Verifying also takes the base64 without the prefix, as other libraries do.
 //
@@ -146,7 +147,7 @@ func (s StandardWebhooks) Sign(h http.Header, id string, at time.Time, body []by
 	if err := names.beforeSigning(h, id, at); err != nil {
 		return err
 	}
-	try := keys.signing(at)
+	try := keys.listed(at)
 	if try.n == 0 {
 		return ErrNoValidKey
 	}

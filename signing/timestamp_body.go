@@ -12,8 +12,14 @@ import (
 
 // TimestampBody signs "TIMESTAMP.BODY" with HMAC-SHA256, keyed by the bytes of the
 // secret's text exactly as it is shown ("whsec_…" included), and sends the MAC as
-// 64 lowercase hex digits. It signs with the newest suited key only and refuses
-// Ed25519 keys: a public key must never be taken for an HMAC key.
+// 64 lowercase hex digits. It refuses Ed25519 keys: a public key must never be taken for
+// an HMAC key.
+//
+// Its header has room for one signature. It signs with the newest suited key whose
+// NotBefore has come, and with no other: while a secret is rotated, a receiver that
+// verifies this header alone must know the secret that signs. Either it takes
+// [StandardWebhooks], too, or the sender lets the new secret sign later ([Key].NotBefore),
+// and the receiver adds it before that.
 //
 // The signature does not cover the id header, so verifying does not need the header and
 // ignores it. Only a repeated one is refused.

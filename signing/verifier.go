@@ -16,8 +16,13 @@ const DefaultTolerance = 300 * time.Second
 // VerifierConfig has the settings of a [Verifier].
 type VerifierConfig struct {
 	// Schemes are the ones that are accepted, and no request can choose another.
-	// With several, the first whose signature header is there decides.
-	// Defaults to TimestampBody{} alone.
+	// With several, the first whose signature header is there decides: if it refuses, the
+	// next is not asked.
+	//
+	// Defaults to StandardWebhooks{} and then TimestampBody{}, by both of which a sender of
+	// this module signs, without the one that no secret of the keyring suits. By the former,
+	// a receiver verifies all through a rotation, with the old secret or with the new one.
+	// TimestampBody alone has one signature: see there what a rotation asks of a receiver.
 	Schemes []Scheme
 	// Tolerance is how far a timestamp may lie from now, in the past and in the
 	// future, at least a second; fractions of a second do not count.
@@ -102,8 +107,10 @@ func (s *verifying) verify(m *Message, keys *Keyring, clock func() time.Time, to
 }
 
 // NewVerifier returns a Verifier, or an error that names all problems of its arguments. A
-// keyring with no secret that a scheme can use is an error that matches
-// [ErrSecretUnsuited].
+// nil config takes what a sender of this module signs: the header of [StandardWebhooks] if
+// it is there, or else that of [TimestampBody]. A scheme of the config that can use no
+// secret of the keyring is an error that matches [ErrSecretUnsuited]. So is a keyring with
+// no secret for either default scheme.
 func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	var c VerifierConfig
 	if cfg != nil {
@@ -111,7 +118,7 @@ func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	}
 	v := &Verifier{keys: keys, tolerance: c.Tolerance, now: c.Now}
 	if len(c.Schemes) == 0 {
-		c.Schemes = []Scheme{TimestampBody{}}
+		c.Schemes = suited(DefaultSchemes(), keys)
 	}
 	if v.tolerance == 0 {
 		v.tolerance = DefaultTolerance
@@ -130,6 +137,24 @@ func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	return v, nil
 }
 
+// suited returns the schemes that can verify with a key of the keyring. If there are none,
+// it returns all, which NewVerifier then refuses.
+func suited(schemes []Scheme, keys *Keyring) []Scheme {
+	var can []Scheme
+	for _, s := range schemes {
+		if c, ok := s.(checker); ok && c.check(keys) == nil {
+			can = append(can, s)
+		}
+	}
+	if can == nil {
+		return schemes
+	}
+	return can
+}
+
+// checker is a scheme that can say why it can verify nothing with a keyring.
+type checker interface{ check(*Keyring) error }
+
 func (v *Verifier) check(schemes []Scheme, deduplicated bool) error {
 	var problems []error
 	if v.keys == nil {
@@ -143,7 +168,7 @@ func (v *Verifier) check(schemes []Scheme, deduplicated bool) error {
 			problems = append(problems, fmt.Errorf("signing: scheme %d is nil", i))
 			continue
 		}
-		if s, ok := s.(interface{ check(*Keyring) error }); ok {
+		if s, ok := s.(checker); ok {
 			problems = append(problems, s.check(v.keys))
 		}
 		if says, ok := s.(replayDefender); ok && says.ReplayDefence() == DedupAlone && !deduplicated {

@@ -3,6 +3,7 @@ package signing_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,8 +62,67 @@ func TestDefaultVerifier(t *testing.T) {
 	require.ErrorIs(t, v.Precheck(old.Header), signing.ErrTimestampOutsideWindow)
 
 	other := signed(t, signing.StandardWebhooks{}, keys, time.Now())
-	_, err = v.Verify(other)
+	verified, err := v.Verify(other)
+	require.NoError(t, err)
+	require.Equal(t, "standard-webhooks", verified.Scheme)
+
+	both := signing.Message{Header: http.Header{}, Body: body}
+	require.NoError(t, signing.Sign(both.Header, signing.DefaultSchemes(), eventID, time.Now(), body, keys))
+	verified, err = v.Verify(both)
+	require.NoError(t, err)
+	require.Equal(t, "standard-webhooks", verified.Scheme, "it is looked for first")
+	both.Header["Webhook-Signature"] = []string{otherV1}
+	_, err = v.Verify(both)
+	require.ErrorIs(t, err, signing.ErrSignatureMismatch, "the next scheme is not asked")
+
+	_, err = v.Verify(signed(t, signing.GitHub(), keys, time.Now()))
 	require.ErrorIs(t, err, signing.ErrNotSigned, "the request must not choose its scheme")
+}
+
+// A scheme that no secret suits is no scheme of the default.
+func TestDefaultVerifierHasTheSchemesThatSuit(t *testing.T) {
+	another := ring(t, signing.Key{Secret: signing.GenerateSecret()})
+	base64 := strings.TrimPrefix(publishedHMAC, "whsec_")
+	for _, c := range []struct {
+		what, secrets string
+		standard, own bool
+	}{
+		{"whsec_ and base64", publishedHMAC, true, true},
+		{"base64 alone", base64, true, true},
+		{"no base64", plainText, false, true},
+		{"a public key", publishedPublic, true, false},
+		{"a private key", publishedPrivate, true, false},
+		{"the old secret suits one, the new one both", plainText + " " + publishedHMAC, true, true},
+		{"the old secret suits both, the new one one", publishedHMAC + " " + plainText, true, true},
+		{"each suits one", publishedPrivate + " " + plainText, true, true},
+	} {
+		var keys []signing.Key
+		for text := range strings.FieldsSeq(c.secrets) {
+			s, err := signing.ParseSecret(text)
+			require.NoError(t, err)
+			keys = append(keys, signing.Key{Secret: s})
+		}
+		v, err := signing.NewVerifier(ring(t, keys...), &signing.VerifierConfig{Now: at(now)})
+		require.NoError(t, err, c.what)
+		// The signatures are wrong, so what is wrong with a request tells which schemes
+		// have looked at it.
+		for scheme, has := range map[signing.Scheme]bool{signing.StandardWebhooks{}: c.standard, signing.TimestampBody{}: c.own} {
+			_, err := v.Verify(signed(t, scheme, another, now))
+			if has {
+				require.ErrorIs(t, err, signing.ErrSignatureMismatch, "%s: %s", c.what, scheme.Name())
+			} else {
+				require.ErrorIs(t, err, signing.ErrNotSigned, "%s: %s", c.what, scheme.Name())
+			}
+		}
+	}
+
+	discord, err := signing.ParseHexPublicKey(strings.Repeat("ab", 32))
+	require.NoError(t, err)
+	_, err = signing.NewVerifier(ring(t, signing.Key{Secret: discord}), nil)
+	require.NoError(t, err)
+	_, err = signing.NewVerifier(nil, nil)
+	require.ErrorContains(t, err, "needs a keyring")
+	require.NotErrorIs(t, err, signing.ErrSecretUnsuited)
 }
 
 func TestAZeroVerifierAcceptsNothing(t *testing.T) {
@@ -128,7 +188,7 @@ func TestSign(t *testing.T) {
 		return h, signing.Sign(h, schemes, eventID, now, body, ringOf(t, text))
 	}
 	defaults := signing.DefaultSchemes()
-	require.Equal(t, "timestamp-body", defaults[0].Name())
+	require.Equal(t, "standard-webhooks", defaults[0].Name())
 
 	h, err := sign(publishedHMAC, defaults...)
 	require.NoError(t, err)

@@ -66,6 +66,7 @@ func (c *consumer) trust(secret signing.Secret) error {
 			Applied:   func(_ context.Context, ev receiver.Event) { c.tell("applied", ev) },
 			Duplicate: func(_ context.Context, ev receiver.Event) { c.tell("duplicate", ev) },
 			Stale:     func(_ context.Context, ev receiver.Event) { c.tell("stale", ev) },
+			Rejected:  func(_ context.Context, err *receiver.Error) { c.outcome(string(err.Reason)) },
 		},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})

@@ -136,27 +136,57 @@ func story(ctx context.Context, dir string) error {
 	}
 	fmt.Println("   why:", why.Sentence)
 
-	fmt.Println("8. A secret is replaced without losing an event: both are valid for a while.")
-	secret, until, err := producer.registry.RotateSecret(ctx, producer.customer, nil)
-	if err != nil {
-		return err
-	}
-	fmt.Println("   the old one is valid until", until.Format(time.DateTime))
-	if err := consumer.trust(secret); err != nil {
-		return err
-	}
 	if err := producer.registry.Resume(ctx, producer.callback, sender.Resume{}); err != nil { // all that was held
 		return err
 	}
 	if err := consumer.expect(ctx, "applied"); err != nil {
 		return err
 	}
+
+	fmt.Println("8. A secret is replaced while events flow, and none is refused.")
+	if err := rotate(ctx, producer, consumer); err != nil {
+		return err
+	}
 	return check(ctx, producer, consumer)
+}
+
+// rotate replaces the consumer's secret among events that go on all the while.
+func rotate(ctx context.Context, producer *producer, consumer *consumer) error {
+	flow := make(chan error, 1)
+	go func() {
+		flow <- producer.changePlans(ctx, "lin", "pro", "team", "free", "pro", "team", "free", "pro", "team", "free", "pro")
+	}()
+	if err := consumer.expect(ctx, "applied", "applied"); err != nil {
+		return err
+	}
+	secret, until, err := producer.registry.RotateSecret(ctx, producer.customer, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println("   producer: a new secret; the old one is valid until", until.Format(time.DateTime))
+	if err := consumer.expect(ctx, "applied", "applied", "applied"); err != nil { // it has the old one alone
+		return err
+	}
+	if err := consumer.trust(secret); err != nil {
+		return err
+	}
+	fmt.Println("   consumer: has the new secret")
+	if err := consumer.expect(ctx, "applied", "applied"); err != nil {
+		return err
+	}
+	if err := producer.registry.RetireSecret(ctx, producer.customer); err != nil {
+		return err
+	}
+	fmt.Println("   producer: the old secret has ended")
+	if err := consumer.expect(ctx, "applied", "applied", "applied"); err != nil {
+		return err
+	}
+	return <-flow
 }
 
 // check compares where both sides have ended.
 func check(ctx context.Context, producer *producer, consumer *consumer) error {
-	want := "ada: pro, grace: free"
+	want := "ada: pro, grace: free, lin: pro"
 	for name, plans := range map[string]func(context.Context) (string, error){"producer": producer.plans, "consumer": consumer.plans} {
 		got, err := plans(ctx)
 		if err != nil {
@@ -170,16 +200,16 @@ func check(ctx context.Context, producer *producer, consumer *consumer) error {
 	if err != nil {
 		return err
 	}
-	if applied != 5 {
-		return fmt.Errorf("the consumer applied %d events, not 5", applied)
+	if applied != 15 {
+		return fmt.Errorf("the consumer applied %d events, not 15", applied)
 	}
 	// The sender records an answer a moment after the consumer gave it.
 	delivered, err := producer.settled(ctx)
 	if err != nil {
 		return err
 	}
-	if delivered != 6 {
-		return fmt.Errorf("%d deliveries ended delivered, not 6: one for each change that committed", delivered)
+	if delivered != 16 {
+		return fmt.Errorf("%d deliveries ended delivered, not 16: one for each change that committed", delivered)
 	}
 	return nil
 }

@@ -135,6 +135,19 @@ func (p *producer) setPlan(ctx context.Context, name, plan string, fail ...error
 	})
 }
 
+// changePlans gives a customer one plan after the other, a moment apart.
+func (p *producer) changePlans(ctx context.Context, name string, plans ...string) error {
+	for _, plan := range plans {
+		if err := p.setPlan(ctx, name, plan); err != nil {
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // newest waits for a delivery of that status and returns it with its attempts.
 func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Delivery, error) {
 	for {

@@ -89,7 +89,7 @@ func TestOpenAPI(t *testing.T) {
 // contract is every call that clients may rely on.
 var contract = []string{
 	"POST /subscribers", "GET /subscribers/{id}", "PATCH /subscribers/{id}", "DELETE /subscribers/{id}",
-	"GET /subscribers/sub_operator/secret", "POST /subscribers/{id}/secret/rotate", "POST /subscribers/{id}/secret/retire", "POST /subscribers/{id}/token/rotate",
+	"GET /subscribers/sub_operator/secret", "POST /subscribers/{id}/secret/rotate", "POST /subscribers/{id}/secret/activate", "POST /subscribers/{id}/secret/retire", "POST /subscribers/{id}/token/rotate",
 	"POST /subscriptions", "GET /subscriptions", "GET /subscriptions/{id}", "PATCH /subscriptions/{id}", "DELETE /subscriptions/{id}", "POST /subscriptions/{id}/test",
 	"GET /events", "GET /events/{id}", "POST /events",
 	"GET /deliveries", "GET /deliveries/{id}", "POST /deliveries/{id}/redeliver",

@@ -190,6 +190,7 @@ var locations = [...]struct{ words, drop, at string }{
 	{"invalid subscription: event type", "invalid subscription: ", "body.event_types"},
 	{"invalid subscription: it asks for", "invalid subscription: ", "body.event_types"},
 	{"invalid subscription: description", "invalid subscription: ", "body.description"},
+	{"invalid rotation: SignFrom", "invalid rotation: ", "body.sign_after_seconds"},
 	{"invalid rotation", "invalid rotation: ", "body.overlap_seconds"},
 	{"the event is invalid: event type", "the event is invalid: ", "body.type"},
 	{"the event is invalid: object type", "the event is invalid: ", "body.object.type"},

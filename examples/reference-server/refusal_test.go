@@ -59,6 +59,7 @@ func TestRefusals(t *testing.T) {
 			{c.token, "DELETE", "/subscribers/" + other.id, nil, 404, "", nil},
 			{c.token, "DELETE", "/subscribers/sub_never", nil, 404, "", nil},
 			{c.token, "POST", "/subscribers/" + other.id + "/secret/rotate", nil, 404, "", nil},
+			{c.token, "POST", "/subscribers/" + other.id + "/secret/activate", nil, 404, "", nil},
 			{c.token, "POST", "/subscribers/" + other.id + "/secret/retire", nil, 404, "", nil},
 			{c.token, "POST", "/subscribers/" + other.id + "/token/rotate", nil, 404, "", nil},
 			{c.token, "GET", "/subscribers/sub_operator/secret", nil, 404, "", nil},
@@ -112,6 +113,11 @@ func TestRefusals(t *testing.T) {
 			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap_seconds": -1}, 422, "body.overlap_seconds", nil},
 			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap_seconds": 31 * 24 * 3600}, 422, "body.overlap_seconds", nil},
 			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap": 1}, 422, "body.overlap", nil},
+			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"sign_after_seconds": -1}, 422, "body.sign_after_seconds", nil},
+			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"sign_after_seconds": 24 * 3600}, 422, "body.sign_after_seconds", nil},
+			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap_seconds": 60, "sign_after_seconds": 60}, 422, "body.sign_after_seconds", nil},
+			{op, "POST", "/subscribers/" + c.id + "/secret/rotate", object{"overlap_seconds": 0, "sign_after_seconds": 1}, 422, "body.sign_after_seconds", nil},
+			{op, "POST", "/subscribers/sub_never/secret/activate", nil, 404, "", nil},
 
 			// Subscriptions.
 			{c.token, "POST", "/subscriptions", object{}, 422, "body.url", nil},

@@ -145,6 +145,7 @@ func (x *texts) taken(ctx context.Context, tx pgx.Tx, bad string) map[string]err
 	all["delete: id"] = r.DeleteSubscriberTx(ctx, tx, bad)
 	_, all["test: id"] = r.SendTestTx(ctx, tx, bad)
 	_, _, all["rotate: subscriber"] = r.RotateSecretTx(ctx, tx, bad, nil)
+	all["activate: subscriber"] = r.ActivateSecretTx(ctx, tx, bad)
 	all["retire: subscriber"] = r.RetireSecretTx(ctx, tx, bad)
 	for name, s := range map[string]jobs.Submission{
 		"kind": {Kind: bad}, "owner": {Kind: "work", Owner: bad}, "input": {Kind: "work", Input: json.RawMessage(`"` + bad + `"`)},
@@ -165,7 +166,8 @@ func (x *texts) own(ctx context.Context, bad string) map[string]error {
 	h, r, now := x.history, x.registry, time.Now()
 	_, all["subscriber: id"] = r.Subscriber(ctx, bad)
 	_, all["keyring: id"] = r.Keyring(ctx, bad)
-	_, all["newest secret: id"] = r.NewestSecret(ctx, bad)
+	_, all["secrets: subscriber"] = r.Secrets(ctx, bad)
+	_, all["signing secret: id"] = r.SigningSecret(ctx, bad)
 	_, all["subscription: id"] = r.Subscription(ctx, bad)
 	_, all["subscriptions: subscriber"] = r.Subscriptions(ctx, bad, "", 1)
 	_, all["subscriptions: after"] = r.Subscriptions(ctx, "", bad, 1)

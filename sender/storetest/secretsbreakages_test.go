@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -15,6 +16,8 @@ var secretsBreakages = []breakage{
 	{"version of secrets not looked at", func(s store) store { return anySecretsVersion{s} }, checks{"secrets/changed in between", "secrets/by several at a time"}},
 	{"claims name the keyring's version of before", onClaimed(func(c *dispatch.Claimed) { c.Target.KeyringVersion = 1 }), checks{"secrets/replaced"}},
 	{"secrets in another order", func(s store) store { return secretsSorted{s} }, checks{"secrets/replaced"}},
+	{"from when a secret signs forgotten", func(s store) store { return signsAtOnce{s} }, checks{"secrets/replaced", "secrets/rotated while events flow"}},
+	{"until when a secret is valid forgotten", func(s store) store { return neverEnds{s} }, checks{"secrets/replaced"}},
 	{"sealed anew whatever is there", func(s store) store { return rewrapsAny{s} }, checks{"secrets/sealed anew"}},
 	{"sealing anew is a change", func(s store) store { return rewrapChanges{s} }, checks{"secrets/sealed anew"}},
 	{"sealing key of what is sealed anew forgotten", func(s store) store { return rewrapKeepsKey{s} }, checks{"secrets/sealing keys", "secrets/by sealing key", "secrets/sealed anew"}},
@@ -38,6 +41,26 @@ type secretsSorted struct{ store }
 func (b secretsSorted) SetSecretsTx(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
 	secrets = slices.Clone(secrets)
 	slices.SortFunc(secrets, func(x, y sender.SealedSecret) int { return strings.Compare(x.ID, y.ID) })
+	return b.store.SetSecretsTx(ctx, tx, subscriber, version, secrets)
+}
+
+type signsAtOnce struct{ store }
+
+func (b signsAtOnce) SetSecretsTx(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+	secrets = slices.Clone(secrets)
+	for i := range secrets {
+		secrets[i].NotBefore = time.Time{}
+	}
+	return b.store.SetSecretsTx(ctx, tx, subscriber, version, secrets)
+}
+
+type neverEnds struct{ store }
+
+func (b neverEnds) SetSecretsTx(ctx context.Context, tx tx, subscriber string, version int64, secrets []sender.SealedSecret) error {
+	secrets = slices.Clone(secrets)
+	for i := range secrets {
+		secrets[i].NotAfter = time.Time{}
+	}
 	return b.store.SetSecretsTx(ctx, tx, subscriber, version, secrets)
 }
 

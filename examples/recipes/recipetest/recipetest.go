@@ -75,7 +75,7 @@ func Check(t *testing.T, b Bed, post Post) {
 	forged := Answer{http.StatusUnauthorized, `{"error":"Unauthorized"}`}
 	require.Equal(t, forged, post(snd.Request(ev).WrongSecret()))
 	require.Equal(t, forged, post(snd.Request(ev).Tampered()))
-	require.Equal(t, http.StatusBadRequest, post(snd.Request(ev).Repeated("Webhook-Hmac-Sha256")).Status, "a header that is there twice is never guessed at")
+	require.Equal(t, http.StatusBadRequest, post(snd.Request(ev).Repeated("Webhook-Signature")).Status, "a header that is there twice is never guessed at")
 	paid(0)
 	require.Equal(t, Answer{http.StatusOK, result(receiver.Applied)}, post(snd.Request(ev)))
 	paid(4200)

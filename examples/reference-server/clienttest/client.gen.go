@@ -592,6 +592,9 @@ type PublishedEvent struct {
 type RotateSecret struct {
 	// OverlapSeconds For how long the secrets before stay valid. 0 ends all of them at once, and is never refused.
 	OverlapSeconds *int64 `json:"overlap_seconds,omitempty"`
+
+	// SignAfterSeconds After how long the new secret signs in the place of the one before, less than overlap_seconds. Until then it is shown, and the one before signs. Webhook-Signature carries signatures of both all through the overlap; Webhook-Hmac-Sha256 has one signature, so that a receiver that verifies it alone must add the new secret before that time.
+	SignAfterSeconds *int64 `json:"sign_after_seconds,omitempty"`
 }
 
 // RotatedSecret defines model for RotatedSecret.
@@ -600,6 +603,9 @@ type RotatedSecret struct {
 
 	// SigningSecret It is shown here alone.
 	SigningSecret string `json:"signing_secret"`
+
+	// SignsFrom From then on Webhook-Hmac-Sha256 is made with it.
+	SignsFrom time.Time `json:"signs_from"`
 }
 
 // RotatedToken defines model for RotatedToken.
@@ -610,6 +616,7 @@ type RotatedToken struct {
 
 // ShownSecret defines model for ShownSecret.
 type ShownSecret struct {
+	// SigningSecret The one that signs at present.
 	SigningSecret string `json:"signing_secret"`
 }
 
@@ -1095,6 +1102,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 	ChangeSubscriber(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ActivateSecret Sign with the new secret from now on
+	//
+	// For the operator, and for a subscriber about its own: another's answers 404.
+	//
+	// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
+	ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetireSecret End the previous secret now
 	//
@@ -1607,6 +1621,23 @@ func (c *Client) ChangeSubscriberWithBody(ctx context.Context, id string, params
 // Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 func (c *Client) ChangeSubscriber(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewChangeSubscriberRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ActivateSecret Sign with the new secret from now on
+//
+// For the operator, and for a subscriber about its own: another's answers 404.
+//
+// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
+func (c *Client) ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewActivateSecretRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -2837,6 +2868,40 @@ func NewChangeSubscriberRequestWithBody(server string, id string, params *Change
 	return req, nil
 }
 
+// NewActivateSecretRequest constructs an http.Request for the ActivateSecret method
+func NewActivateSecretRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/subscribers/%s/secret/activate", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewRetireSecretRequest constructs an http.Request for the RetireSecret method
 func NewRetireSecretRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -3562,6 +3627,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 	ChangeSubscriberWithResponse(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeSubscriberResponse, error)
+
+	// ActivateSecretWithResponse Sign with the new secret from now on
+	//
+	// For the operator, and for a subscriber about its own: another's answers 404.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
+	ActivateSecretWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ActivateSecretResponse, error)
 
 	// RetireSecretWithResponse End the previous secret now
 	//
@@ -5368,6 +5442,96 @@ func (r ChangeSubscriberResponse) ContentType() string {
 	return ""
 }
 
+type ActivateSecretResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Problem
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON400() *Problem {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r ActivateSecretResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ActivateSecretResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ActivateSecretResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ActivateSecretResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type RetireSecretResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6557,6 +6721,21 @@ func (c *ClientWithResponses) ChangeSubscriberWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseChangeSubscriberResponse(rsp)
+}
+
+// ActivateSecretWithResponse Sign with the new secret from now on
+//
+// For the operator, and for a subscriber about its own: another's answers 404.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
+func (c *ClientWithResponses) ActivateSecretWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ActivateSecretResponse, error) {
+	rsp, err := c.ActivateSecret(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseActivateSecretResponse(rsp)
 }
 
 // RetireSecretWithResponse End the previous secret now
@@ -8169,6 +8348,84 @@ func ParseChangeSubscriberResponse(rsp *http.Response) (*ChangeSubscriberRespons
 			headers.ETag = &value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseActivateSecretResponse parses an HTTP response from a ActivateSecretWithResponse call
+func ParseActivateSecretResponse(rsp *http.Response) (*ActivateSecretResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ActivateSecretResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
 	}
 
 	return response, nil

@@ -2,10 +2,10 @@ package defect
 
 import "slices"
 
-// All is every defect: signing, receiving, deduplicating, deciding, storing, keeping the
-// order, sending.
+// All is every defect: signing, rotating, receiving, deduplicating, deciding, storing,
+// keeping the order, sending.
 func All() []Defect {
-	return slices.Concat(ofSigning, ofReceiver, ofDedup, ofDecisions, ofStores, ofOrder, ofWire)
+	return slices.Concat(ofSigning, ofRotation, ofReceiver, ofDedup, ofDecisions, ofStores, ofOrder, ofWire)
 }
 
 // store runs the suite that every store must pass, which is the quicker part of a
@@ -52,6 +52,34 @@ var ofSigning = []Defect{
 		Name: "the previous secret signs",
 		File: "signing/keyring.go", Tests: []string{"./signing"},
 		Old: "return b.NotBefore.Compare(a.NotBefore)", New: "return a.NotBefore.Compare(b.NotBefore)",
+	},
+	{
+		Name: "a verifier looks by default for the header that has one signature alone",
+		File: "signing/verifier.go", Tests: []string{"./internal/proof/scenario"}, Run: "^TestRotationWhileEventsFlow$",
+		Old: "suited(DefaultSchemes(), keys)", New: "[]Scheme{TimestampBody{}}",
+	},
+	{
+		Name: "a list of signatures leaves out the key that does not sign yet",
+		File: "signing/standard_webhooks.go", Tests: []string{"./internal/proof/scenario"}, Run: "^TestRotationWhileEventsFlow$",
+		Old: "keys.listed(at)", New: "keys.signing(at)",
+	},
+}
+
+var ofRotation = []Defect{
+	{
+		Name: "a secret that is to sign later signs at once",
+		File: "sender/secrets.go", Tests: []string{"./internal/proof/scenario"}, Run: "^TestRotationWhileEventsFlow$",
+		Old: "fresh.NotBefore = from", New: "_ = from",
+	},
+	{
+		Name: "a secret that waits signs when another one is added",
+		File: "sender/rotation.go", Tests: []string{"./sender"}, Run: "^TestPropertyASecretAlwaysSigns$",
+		Old: "if s.NotBefore.After(fresh.NotBefore) {\n\t\t\ts.NotBefore = fresh.NotBefore", New: "if s.NotBefore.After(now) {\n\t\t\ts.NotBefore = time.Time{}",
+	},
+	{
+		Name: "from when a secret signs is forgotten, on SQLite",
+		File: "sender/sqlite/secrets.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "micros(sec.NotBefore)", New: "0*micros(sec.NotBefore)",
 	},
 }
 
