@@ -118,6 +118,9 @@ func story(ctx context.Context, dir string) error {
 	if err := consumer.expect(ctx, "applied"); err != nil {
 		return err
 	}
+	if _, err := producer.newest(ctx, sender.StatusDelivered); err != nil { // recorded a moment after the answer
+		return err
+	}
 
 	fmt.Println("7. While a subscription is paused its deliveries are held. Nothing is lost, and one can ask why.")
 	if err := producer.registry.Pause(ctx, producer.callback); err != nil {

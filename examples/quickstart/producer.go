@@ -148,14 +148,14 @@ func (p *producer) changePlans(ctx context.Context, name string, plans ...string
 	return nil
 }
 
-// newest waits for a delivery of that status and returns it with its attempts.
+// newest waits until the newest delivery has that status, and returns it with its attempts.
 func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Delivery, error) {
 	for {
-		page, _, err := p.history.Deliveries(ctx, history.DeliveryQuery{Status: status, Limit: 1})
+		page, _, err := p.history.Deliveries(ctx, history.DeliveryQuery{Limit: 1})
 		if err != nil {
 			return sender.Delivery{}, err
 		}
-		if len(page) > 0 {
+		if len(page) > 0 && page[0].Status == status {
 			return p.history.Delivery(ctx, page[0].ID)
 		}
 		if err := pause(ctx); err != nil {
