@@ -360,3 +360,48 @@ func TestForeignSecrets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, b.effects(t, "evt_1"))
 }
+
+// A lamp is switched on, off and on again. GitHub's signature covers the body alone, so the
+// third event is the first one again, unless the header's id counts.
+func TestUnsignedID(t *testing.T) {
+	for _, counts := range []bool{false, true} {
+		b, _ := onSQLite(t)
+		rcv, snd := foreign(t, b, signing.GitHub(), "lamp", receiver.Config{Envelope: &receiver.Envelope{UnsignedID: counts}}, "")
+		var lamp []string
+		work := receiver.State(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+			lamp = append(lamp, string(ev.Data))
+			return nil
+		})
+		post := func(delivery, state string) receivertest.Answer {
+			req := snd.Raw("unused", []byte(state))
+			if delivery == "" {
+				return req.Without("X-GitHub-Delivery").Serve(rcv.Handler(work))
+			}
+			return req.Header("X-GitHub-Delivery", delivery).Serve(rcv.Handler(work))
+		}
+		want := receiver.Duplicate
+		if counts {
+			want = receiver.Applied
+		}
+		require.Equal(t, receiver.Applied, post("1", `"on"`).Result)
+		require.Equal(t, receiver.Applied, post("2", `"off"`).Result)
+		require.Equal(t, want, post("3", `"on"`).Result)
+		require.Equal(t, receiver.Duplicate, post("3", `"on"`).Result)
+		require.Equal(t, counts, len(lamp) == 3)
+		missing := post("", `"on"`)
+		if counts {
+			require.Equal(t, 400, missing.Status)
+		} else {
+			require.Equal(t, receiver.Duplicate, missing.Result)
+		}
+	}
+	// A signed id is the only one that counts.
+	b, _ := onSQLite(t)
+	rcv, snd := foreign(t, b, signing.Stripe(), "default", receiver.Config{Envelope: &receiver.Envelope{UnsignedID: true}}, "")
+	post := func() receiver.Result {
+		return snd.Raw("unused", []byte(stripeBody)).Serve(rcv.Handler(receiver.State(b.effect))).Result
+	}
+	require.Equal(t, receiver.Applied, post())
+	require.Equal(t, receiver.Duplicate, post())
+	require.Equal(t, 1, b.effects(t, "evt_1"))
+}

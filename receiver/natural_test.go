@@ -73,7 +73,7 @@ func orders(n int) []receivertest.Event {
 	return all
 }
 
-// receive takes all events, many at a time, as often as it takes.
+// receiveAll takes all events, many at a time, as often as it takes.
 func receiveAll[Tx any](t *testing.T, rcv *receiver.Receiver[Tx], work receiver.Work[Tx], events []receivertest.Event) {
 	messages := make(chan signing.Message, len(events))
 	snd := newSender(t)
@@ -98,19 +98,20 @@ func receiveAll[Tx any](t *testing.T, rcv *receiver.Receiver[Tx], work receiver.
 	wg.Wait()
 }
 
-func (w warehouse[Tx]) test(t *testing.T) {
+func (w warehouse[Tx]) test(t *testing.T, names ...string) {
 	n := 2000
 	if race.Enabled {
 		n = 300
 	}
 	events := orders(n)
-	for name, work := range w.forms(t) {
+	forms := w.forms(t)
+	for _, name := range names {
 		require.NoError(t, w.inTx(t.Context(), func(tx Tx) error {
 			return errors.Join(w.exec(t.Context(), tx, "DELETE FROM orders"), w.exec(t.Context(), tx, "DELETE FROM payments"))
 		}))
 		rcv, err := receiver.New(newVerifier(t, nil), w.inTx, w.store, name, &receiver.Config{Logger: discard})
 		require.NoError(t, err)
-		receiveAll(t, rcv, work, events)
+		receiveAll(t, rcv, forms[name], events)
 		stats := rcv.Stats()
 		require.EqualValues(t, 2*n, stats.Applied+stats.Stale)
 		require.EqualValues(t, len(events)-2*n, stats.Duplicate)
@@ -145,7 +146,7 @@ func TestNaturalConsumerOnSQLite(t *testing.T) {
 			return err
 		},
 		count: func(t *testing.T, query string) int { return count(t, db, query) },
-	}.test(t)
+	}.test(t, "facts", "upsert", "natural")
 }
 
 func TestNaturalConsumerOnPostgres(t *testing.T) {
@@ -162,5 +163,5 @@ func TestNaturalConsumerOnPostgres(t *testing.T) {
 			require.NoError(t, pool.QueryRow(t.Context(), query).Scan(&n))
 			return n
 		},
-	}.test(t)
+	}.test(t, "facts", "upsert")
 }
