@@ -78,7 +78,7 @@ type Envelope struct {
 	Challenge func(body []byte) (answer json.RawMessage, is bool)
 
 	// EmptyAnswer answers 200 with an empty body, for senders that read more than an
-	// acknowledgement in a body; see [Receiver.Wrap] for answers of one's own.
+	// acknowledgement in a body; see [Receiver.WrapState] for answers of one's own.
 	EmptyAnswer bool
 
 	// Read completes an event that has its Body, ID, Type, OccurredAt and Data as far as

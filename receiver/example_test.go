@@ -59,7 +59,8 @@ func exampleReceiver(db *sql.DB) (*receiver.Receiver[*sql.Tx], *signing.Keyring)
 // A sender posts this.
 func exampleMessage(keys *signing.Keyring, body string) signing.Message {
 	h := http.Header{"Content-Type": {"application/json"}}
-	if err := signing.Sign(h, signing.DefaultSchemes(), "evt_1", time.Now(), []byte(body), keys); err != nil {
+	id, _, _ := strings.Cut(strings.TrimPrefix(body, `{"id":"`), `"`)
+	if err := signing.Sign(h, signing.DefaultSchemes(), id, time.Now(), []byte(body), keys); err != nil {
 		panic(err)
 	}
 	return signing.Message{Method: http.MethodPost, Header: h, Body: []byte(body)}
@@ -90,6 +91,66 @@ func rename(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO customers (id, name) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name`, ev.Object.ID, data.Name)
 	return err
+}
+
+// A customer's new name is a state: if a newer one came before it, it is skipped. A payment
+// is a fact: it counts, even if its invoice was paid off before it came.
+func Example() {
+	db := exampleDatabase()
+	defer db.Close()
+	_, err := db.Exec("CREATE TABLE payments (cents INTEGER NOT NULL)")
+	check(err)
+	secret, err := signing.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw") // the sender shows it
+	check(err)
+	keys, err := signing.NewKeyring(signing.Key{ID: "2026", Secret: secret})
+	check(err)
+	verifier, err := signing.NewVerifier(keys, nil)
+	check(err)
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "billing", &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
+	check(err)
+
+	type Customer struct{ Name string }
+	type Payment struct{ Cents int }
+	routes, err := receiver.Router(
+		receiver.OnState("customer.*", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[Customer]) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO customers VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET name = ?2", ev.Object.ID, ev.Data.Name)
+			return err
+		}),
+		receiver.OnFact("invoice.paid", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[Payment]) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO payments VALUES (?)", ev.Data.Cents)
+			return err
+		}),
+	)
+	check(err)
+	srv := httptest.NewServer(rcv.Handler(routes)) // beside it: go rcv.Run(ctx)
+	defer srv.Close()
+
+	for _, body := range []string{
+		`{"id":"evt_2","type":"customer.renamed","object":{"type":"customer","id":"cus_7"},"version":2,"data":{"name":"Ada King"}}`,
+		`{"id":"evt_1","type":"customer.renamed","object":{"type":"customer","id":"cus_7"},"version":1,"data":{"name":"Ada Byron"}}`,
+		`{"id":"evt_4","type":"invoice.paid","object":{"type":"invoice","id":"in_1"},"version":2,"data":{"cents":4200}}`,
+		`{"id":"evt_3","type":"invoice.paid","object":{"type":"invoice","id":"in_1"},"version":1,"data":{"cents":1800}}`,
+		`{"id":"evt_3","type":"invoice.paid","object":{"type":"invoice","id":"in_1"},"version":1,"data":{"cents":1800}}`,
+	} {
+		examplePost(srv.URL, exampleMessage(keys, body))
+	}
+	var name string
+	var cents int
+	check(db.QueryRow("SELECT name, (SELECT sum(cents) FROM payments) FROM customers").Scan(&name, &cents))
+	fmt.Println(name, "has paid", cents)
+	// Output:
+	// 200 {"result":"applied"}
+	// 200 {"result":"stale"}
+	// 200 {"result":"applied"}
+	// 200 {"result":"applied"}
+	// 200 {"result":"duplicate"}
+	// Ada King has paid 6000
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 func ExampleReceiver_Handler() {

@@ -269,6 +269,20 @@ func TestRunTwice(t *testing.T) {
 	})
 }
 
+// An older fact behind a newer one is applied, once, and one that is older than markers are
+// kept is set aside.
+func TestFacts(t *testing.T) {
+	b := newBed(t)
+	for i, id := range []string{"evt_2", "evt_1", "evt_2"} {
+		b.feed.put(fmt.Sprintf(`{"id":%q,"type":"a.b","object":{"type":"thing","id":"1"},"version":%d}`, id, 3-i))
+	}
+	b.feed.put(`{"id":"evt_0","type":"a.b","object":{"type":"thing","id":"1"},"version":9,"occurred_at":"2001-02-03T04:05:06Z"}`)
+	report, err := b.catchupBy(receiver.Fact(effect), catchup.Config{}).Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, catchup.Report{Seen: 4, Applied: 2, Duplicates: 1, DeadLettered: 1, Missed: []string{"evt_2", "evt_1", "evt_0"}, Next: "at 4"}, report)
+	require.Equal(t, []string{"evt_2", "evt_1"}, b.effects())
+}
+
 func TestNew(t *testing.T) {
 	_, err := catchup.New(nil, nil, nil, nil, receiver.Work[*sql.Tx]{}, &catchup.Config{Name: "\x00", Limit: 201, Wait: -1, RetryMin: 2, RetryMax: 1})
 	for _, part := range []string{"source", "receiver", "InTx", "cursor store", "function", "name", "Limit", "Wait", "RetryMin"} {
