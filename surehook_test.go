@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -56,9 +53,8 @@ func TestOverlappingSettings(t *testing.T) {
 		require.EqualError(t, err, "surehook: SenderConfig.Dispatch."+field+" is set: set SenderConfig."+field+", which all parts share")
 	}
 	for want, r := range map[string]receiver.Config{
-		"ReceiverConfig.Receive has a scope":         {Scope: "other"},
 		"several, use receiver.New":                  {ScopeOf: func(signing.Verified) string { return "" }},
-		"set ReceiverConfig.Reach":                   {Horizon: time.Hour},
+		"set ReceiverConfig.Reach":                   {Reach: time.Hour},
 		"set ReceiverConfig.Retention, by which":     {Retention: time.Hour},
 		"set ReceiverConfig.Logger, by which":        {Logger: slog.Default()},
 		"ReceiverConfig.Receive.Now is set: set Rec": {Now: time.Now},
@@ -191,11 +187,11 @@ func TestOlderSecrets(t *testing.T) {
 	for _, secret := range []signing.Secret{older, current} {
 		for _, scheme := range signing.DefaultSchemes() {
 			m := signed(t, scheme, secret)
-			_, err := r.Receive(t.Context(), m, func(context.Context, *inbound.Tx, receiver.Event) error { return nil })
+			_, err := r.Receive(t.Context(), m, receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
 			require.NoError(t, err, scheme.Name())
 		}
 	}
-	_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), nil)
+	_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
 	require.Error(t, err)
 }
 
@@ -206,51 +202,9 @@ func TestTolerance(t *testing.T) {
 			Tolerance: tolerance, Now: func() time.Time { return time.Now().Add(400 * time.Second) }, Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)
-		_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, secret), func(context.Context, *inbound.Tx, receiver.Event) error { return nil })
+		_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, secret), receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
 		require.Equal(t, want, err == nil, "%v: %v", tolerance, err)
 	}
-}
-
-// Run removes what is older than the retention, at once and each hour, also after a failure.
-func TestRunForgetsOldMarkers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := inbound.New()
-		var fails atomic.Bool
-		fails.Store(true)
-		inTx := func(ctx context.Context, fn func(*inbound.Tx) error) error {
-			if fails.Load() {
-				return errors.New("the database is away")
-			}
-			return store.InTx(ctx, fn)
-		}
-		r, err := surehook.NewReceiver(inTx, store, "billing", signing.GenerateSecret().Reveal(), &surehook.ReceiverConfig{
-			Reach: time.Hour, Retention: 25 * time.Hour, Logger: slog.New(slog.DiscardHandler),
-		})
-		require.NoError(t, err)
-		mark := func() (fresh bool) {
-			require.NoError(t, store.InTx(t.Context(), func(tx *inbound.Tx) (err error) {
-				fresh, err = store.Mark(t.Context(), tx, "billing", "evt_1", time.Now())
-				return err
-			}))
-			return fresh
-		}
-		require.True(t, mark())
-		time.Sleep(26 * time.Hour)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- r.Run(ctx) }()
-		synctest.Wait()
-		require.False(t, mark(), "the database was away")
-		fails.Store(false)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.True(t, mark(), "a minute later it was not")
-		time.Sleep(27 * time.Hour)
-		synctest.Wait()
-		require.True(t, mark(), "and each hour")
-		cancel()
-		require.NoError(t, <-ended)
-	})
 }
 
 func signed(t *testing.T, scheme signing.Scheme, secret signing.Secret) signing.Message {
@@ -264,7 +218,7 @@ func signed(t *testing.T, scheme signing.Scheme, secret signing.Secret) signing.
 	return m
 }
 
-func newReceiver(cfg *surehook.ReceiverConfig) (*surehook.Receiver[*inbound.Tx], error) {
+func newReceiver(cfg *surehook.ReceiverConfig) (*receiver.Receiver[*inbound.Tx], error) {
 	store := inbound.New()
 	return surehook.NewReceiver(store.InTx, store, "billing", signing.GenerateSecret().Reveal(), cfg)
 }

@@ -2,20 +2,34 @@
 // transaction, so that each has at most one effect and an older one never
 // overwrites a newer one.
 //
+//	verifier, err := signing.NewVerifier(keys, nil)
+//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "billing", nil)
+//	routes, err := receiver.Router(
+//		receiver.OnState("customer.*", storeCustomer), // the newest version counts
+//		receiver.OnFact("invoice.paid", addPayment),   // each counts, in any order
+//	)
+//	http.Handle("POST /webhooks", rcv.Handler(routes))
+//	go rcv.Run(ctx) // removes old markers
+//
+// The package's example is the whole of it.
+//
+// # States and facts
+//
+// Events overtake each other, on a healthy network too. Whoever handles an event says
+// what it is worth then; see [Work]. The handler of a state that was overtaken does not
+// run: the event is acknowledged as stale, there is a record of it in the log, Hooks.Stale
+// is called and [Receiver.Stats] counts it. A fact is never skipped. A handler that
+// inserts a row and another one that changes it do not depend on states but on order, and
+// lose events as states; receivertest.Hostile finds that out.
+//
+// # Steps
+//
 // For every request it goes through the same steps in the same order: method,
 // declared size, content type, headers and timestamp, then the raw body within
 // its bounds of size and time, the signature, the strict decoding of id, type,
 // object and version from the verified bytes, and then, in one transaction, the
-// marker, the version, the application's own change, and the commit. The answer
-// is written after the commit and only then.
-//
-//	verifier, err := signing.NewVerifier(keys, nil)
-//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), nil)
-//	http.Handle("POST /webhooks", rcv.Handler(
-//		func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
-//			_, err := tx.ExecContext(ctx, "UPDATE …", ev.Object.ID)
-//			return err
-//		}))
+// marker, the version of a state, the application's own change, and the commit. The
+// answer is written after the commit and only then.
 //
 // [Envelope] is for events of other senders, such as Stripe, GitHub and Slack, whose
 // bodies have other forms.
@@ -23,10 +37,10 @@
 // [Group] lets concurrent requests share transactions.
 // [Router] gives each type of event a function of its own and decodes its data.
 //
-// There are four ways in, and one pipeline behind them: [Receiver.Handler];
-// [Receiver.Wrap], for handlers that exist already; [Receiver.Receive], for
-// those who have bytes and no net/http; and [Receiver.ThinHandler] with [Thin],
-// for events that only name what has changed.
+// There are three ways in, and one pipeline behind them: [Receiver.Handler];
+// [Receiver.WrapState] and [Receiver.WrapFact], for handlers that exist already; and
+// [Receiver.Receive], for those who have bytes and no net/http. [Thin] and [OnThin] are for
+// events that only name what has changed.
 //
 // # Answers
 //
@@ -38,7 +52,8 @@
 //	408  the body did not arrive in time
 //	413  the body is over the limit
 //	415  a content type other than JSON or the Envelope's, or a content encoding
-//	500  the application's function failed or panicked; a mistake in the receiver's own set-up
+//	500  the application's function failed or panicked; a mistake in the receiver's own
+//	     set-up; a fact that is older than markers are kept, without a store for dead letters
 //	501  a type that no route matches, if the router refuses those
 //	503  with Retry-After: database away, lock wait over, the same event in work here,
 //	     serialization failures beyond the retries, out of time, commit outcome unknown,

@@ -29,7 +29,13 @@ import (
 // signature covers one. If that id has other characters than letters, digits, hyphens and
 // underscores, or more than 128, the ID is "sha256-id-" and the id's SHA-256 in hex.
 // Where the signature covers no id, the ID is that of [signing.Facts.DedupKey]: "sha256-"
-// and the SHA-256 of the body, so that two events of the same bytes are one.
+// and the SHA-256 of the body.
+//
+// Under a scheme that signs neither an id nor a time, such as GitHub's and Shopify's, two
+// events of the same bytes are therefore one. If such a sender says "on", then "off", then
+// "on" again, and the bodies have no time, id or number of their own, the third event is a
+// duplicate of the first for as long as its marker is kept, and has no effect. UnsignedID
+// tells such events apart, at a price.
 //
 // A scheme whose signatures cover no time ([signing.DedupAlone]) rests on the marker
 // alone, and its verifier asks for VerifierConfig.Deduplicated. Once a marker is pruned,
@@ -37,10 +43,10 @@ import (
 //
 // # Versions
 //
-// Most senders give no versions. Such an event has one effect, but an older event can be
-// applied after a newer one, unless Read finds an object and a version in the body. Where
-// there is an object and no version, [Thin] and [OnState] commit the state that they
-// fetch under the version that comes with it.
+// Most senders give no versions. Such events have one effect each, also as states, and an
+// older one can be applied after a newer one, unless Read finds an object and a version in
+// the body. Where there is an object and no version, [Thin] and
+// [OnThin] commit the state that they fetch under the version that comes with it.
 type Envelope struct {
 	// ContentTypes are the media types that are accepted. Text must be in UTF-8.
 	// Defaults to application/json.
@@ -56,13 +62,23 @@ type Envelope struct {
 	// send it with another type: let the type choose how the body is read, and no more.
 	UnsignedType bool
 
+	// UnsignedID adds the delivery's id to the key of deduplication, where the signature
+	// covers no id: the one in the header that the scheme knows, such as X-GitHub-Delivery.
+	// Events with the same bytes and different ids are then several events. The price is
+	// the defence against replays: whoever has captured one signed request can send it
+	// again under other ids, and each time it has an effect, for as long as the secret and
+	// the scheme's time window, if it has one, let it pass. A request without that header
+	// is refused with 400.
+	// Defaults to false: the same bytes are the same event.
+	UnsignedID bool
+
 	// Challenge answers a request that is no event but a question whether this receiver
 	// is there. It is called right after verification. If it returns true, its answer, a
 	// JSON value, is sent with status 200, and nothing is stored. It may be nil.
 	Challenge func(body []byte) (answer json.RawMessage, is bool)
 
 	// EmptyAnswer answers 200 with an empty body, for senders that read more than an
-	// acknowledgement in a body; see [Receiver.Wrap] for answers of one's own.
+	// acknowledgement in a body; see [Receiver.WrapState] for answers of one's own.
 	EmptyAnswer bool
 
 	// Read completes an event that has its Body, ID, Type, OccurredAt and Data as far as

@@ -18,6 +18,9 @@ import (
 // read reads an event that was just verified, or answers a challenge.
 func (e *Envelope) read(body []byte, f signing.Facts) (ev Event, answer json.RawMessage, failure *Error) {
 	ev = Event{Body: body, ID: eventID(f), Type: eventType(f.Type), OccurredAt: f.Time}
+	if e.UnsignedID && f.ID == "" {
+		ev.ID = deliveryID(f)
+	}
 	if f.Type == "" && e.UnsignedType {
 		ev.Type = eventType(string(f.UnsignedType))
 	}
@@ -33,6 +36,9 @@ func (e *Envelope) read(body []byte, f signing.Facts) (ev Event, answer json.Raw
 		if is {
 			return ev, answer, nil
 		}
+	}
+	if e.UnsignedID && f.ID == "" && f.UnsignedID == "" {
+		return ev, nil, fail(ReasonHeader, errors.New("the header with the delivery's id is missing or repeated, and Envelope.UnsignedID needs it"))
 	}
 	ev, failure = e.complete(ev)
 	return ev, nil, failure
@@ -131,6 +137,13 @@ func eventID(f signing.Facts) string {
 		sum := sha256.Sum256([]byte(f.ID))
 		return "sha256-id-" + hex.EncodeToString(sum[:])
 	}
+}
+
+// deliveryID is of the bytes and of the id outside of them. The key of the bytes has a
+// fixed length, so no two pairs have one id.
+func deliveryID(f signing.Facts) string {
+	sum := sha256.Sum256([]byte(f.DedupKey() + string(f.UnsignedID)))
+	return "sha256-delivery-" + hex.EncodeToString(sum[:])
 }
 
 // eventType gives types the form that routes have.

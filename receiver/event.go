@@ -29,9 +29,9 @@ type Event struct {
 	Attempt int
 }
 
-// HandlerFunc applies an event in tx, together with its marker and its version:
-// returning nil commits all of them, an error rolls all of them back. It must
-// not commit or roll back tx itself, nor keep it.
+// HandlerFunc applies an event in tx, together with its marker and, if it is a state, its
+// version: returning nil commits all of them, an error rolls all of them back. It must not
+// commit or roll back tx itself, nor keep it. [State] or [Fact] makes a Work of it.
 //
 // An error is answered with 500, or with 503 if it comes from a database that is
 // away; a serialization failure has the whole transaction run again. See

@@ -47,7 +47,7 @@ func exampleReceiver(db *sql.DB) (*receiver.Receiver[*sql.Tx], *signing.Keyring)
 	if err != nil {
 		panic(err)
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), &receiver.Config{
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "default", &receiver.Config{
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -96,13 +96,73 @@ func rename(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 	return err
 }
 
+// A customer's new name is a state: if a newer one came before it, it is skipped. A payment
+// is a fact: it counts, even if its invoice was paid off before it came.
+func Example() {
+	db := exampleDatabase()
+	defer db.Close()
+	_, err := db.Exec("CREATE TABLE payments (cents INTEGER NOT NULL)")
+	check(err)
+	secret, err := signing.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw") // the sender shows it
+	check(err)
+	keys, err := signing.NewKeyring(signing.Key{ID: "2026", Secret: secret})
+	check(err)
+	verifier, err := signing.NewVerifier(keys, nil)
+	check(err)
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "billing", &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
+	check(err)
+
+	type Customer struct{ Name string }
+	type Payment struct{ Cents int }
+	routes, err := receiver.Router(
+		receiver.OnState("customer.*", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[Customer]) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO customers VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET name = ?2", ev.Object.ID, ev.Data.Name)
+			return err
+		}),
+		receiver.OnFact("invoice.paid", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[Payment]) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO payments VALUES (?)", ev.Data.Cents)
+			return err
+		}),
+	)
+	check(err)
+	srv := httptest.NewServer(rcv.Handler(routes)) // beside it: go rcv.Run(ctx)
+	defer srv.Close()
+
+	for _, body := range []string{
+		`{"id":"evt_2","type":"customer.renamed","object":{"type":"customer","id":"cus_7"},"version":2,"data":{"name":"Ada King"}}`,
+		`{"id":"evt_1","type":"customer.renamed","object":{"type":"customer","id":"cus_7"},"version":1,"data":{"name":"Ada Byron"}}`,
+		`{"id":"evt_4","type":"invoice.paid","object":{"type":"invoice","id":"in_1"},"version":2,"data":{"cents":4200}}`,
+		`{"id":"evt_3","type":"invoice.paid","object":{"type":"invoice","id":"in_1"},"version":1,"data":{"cents":1800}}`,
+		`{"id":"evt_3","type":"invoice.paid","object":{"type":"invoice","id":"in_1"},"version":1,"data":{"cents":1800}}`,
+	} {
+		examplePost(srv.URL, exampleMessage(keys, body))
+	}
+	var name string
+	var cents int
+	check(db.QueryRow("SELECT name, (SELECT sum(cents) FROM payments) FROM customers").Scan(&name, &cents))
+	fmt.Println(name, "has paid", cents)
+	// Output:
+	// 200 {"result":"applied"}
+	// 200 {"result":"stale"}
+	// 200 {"result":"applied"}
+	// 200 {"result":"applied"}
+	// 200 {"result":"duplicate"}
+	// Ada King has paid 6000
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 func ExampleReceiver_Handler() {
 	db := exampleDatabase()
 	defer db.Close()
 	rcv, keys := exampleReceiver(db)
 
 	mux := http.NewServeMux()
-	mux.Handle("POST /webhooks", rcv.Handler(rename))
+	mux.Handle("POST /webhooks", rcv.Handler(receiver.State(rename)))
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 
@@ -117,7 +177,7 @@ func ExampleReceiver_Handler() {
 	// 401 {"error":"Unauthorized"}
 }
 
-func ExampleReceiver_Wrap() {
+func ExampleReceiver_WrapState() {
 	db := exampleDatabase()
 	defer db.Close()
 	rcv, keys := exampleReceiver(db)
@@ -136,7 +196,7 @@ func ExampleReceiver_Wrap() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, "renamed")
 	})
-	srv := httptest.NewServer(rcv.Wrap(next))
+	srv := httptest.NewServer(rcv.WrapState(next))
 	defer srv.Close()
 
 	examplePost(srv.URL, exampleMessage(keys, exampleBody))
@@ -153,7 +213,7 @@ func ExampleReceiver_Receive() {
 	rcv, keys := exampleReceiver(db)
 
 	invoke := func(m signing.Message) receiver.Answer {
-		res, err := rcv.Receive(context.Background(), m, rename)
+		res, err := rcv.Receive(context.Background(), m, receiver.State(rename))
 		return receiver.AnswerTo(res, err)
 	}
 	answer := invoke(exampleMessage(keys, exampleBody))
@@ -176,10 +236,10 @@ func ExamplePermanent() {
 	refuse := func(context.Context, *sql.Tx, receiver.Event) error {
 		return receiver.Permanent(errors.New("names without a surname are not allowed"))
 	}
-	res, err := rcv.Receive(ctx, exampleMessage(keys, exampleBody), refuse)
+	res, err := rcv.Receive(ctx, exampleMessage(keys, exampleBody), receiver.State(refuse))
 	fmt.Println(res, err)
 
-	res, err = rcv.ApplyDeadLetter(ctx, "default", "evt_1", rename)
+	res, err = rcv.ApplyDeadLetter(ctx, "default", "evt_1", receiver.State(rename))
 	fmt.Println(res, err)
 	// Output:
 	// dead_lettered <nil>
@@ -192,20 +252,20 @@ func ExampleReceiver_SetAside() {
 	db := exampleDatabase()
 	defer db.Close()
 	rcv, _ := exampleReceiver(db)
-	apply := func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	work := receiver.Fact(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO customers (id, name) VALUES (?, '')", ev.Object.ID)
 		return err
-	}
+	})
 	ctx := context.Background()
 	for _, body := range []string{
 		`{"id":"evt_1","type":"customer.made","object":{"type":"customer","id":"cus_1"}}`,
 		`{"id":"evt_2","type":"customer.made","object":{"type":"customer","id":"cus_2"},"version":1}`,
 	} {
 		event := receiver.Trusted[*sql.Tx]{Body: []byte(body)}
-		res, err := rcv.Apply(ctx, event, apply)
+		res, err := rcv.Apply(ctx, event, work)
 		if failed, ok := errors.AsType[*receiver.Error](err); ok && failed.Permanent() {
 			fmt.Println(failed)
-			res, err = rcv.SetAside(ctx, event, failed)
+			res, err = rcv.SetAside(ctx, event, work, failed)
 		}
 		fmt.Println(res, err)
 	}
@@ -235,7 +295,7 @@ func ExampleThin() {
 			ON CONFLICT (id) DO UPDATE SET name = excluded.name`, ev.Object.ID, now.State.Name)
 		return err
 	}
-	srv := httptest.NewServer(rcv.ThinHandler(receiver.Thin(fetch, store)))
+	srv := httptest.NewServer(rcv.Handler(receiver.Thin(fetch, store)))
 	defer srv.Close()
 
 	const body = `{"id":%q,"type":"customer.updated","object":{"type":"customer","id":"cus_7"},"version":%d}`
@@ -256,11 +316,11 @@ func ExampleRouter() {
 
 	type customer struct{ Name string }
 	routes, err := receiver.Router(
-		receiver.On("customer.renamed", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[customer]) error {
+		receiver.OnState("customer.renamed", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[customer]) error {
 			fmt.Println("renamed:", ev.Object.ID, ev.Data.Name)
 			return nil
 		}),
-		receiver.OnState("customer.*",
+		receiver.OnThin("customer.*",
 			func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[customer], error) {
 				return receiver.Snapshot[customer]{Version: 9, State: customer{Name: "Grace"}}, nil // it asks its source
 			},

@@ -20,8 +20,10 @@ type Hooks struct {
 	// as the sender tries again, it may be retired.
 	Verified func(ctx context.Context, ev Event)
 
-	Applied      func(ctx context.Context, ev Event)
-	Duplicate    func(ctx context.Context, ev Event)
+	Applied   func(ctx context.Context, ev Event)
+	Duplicate func(ctx context.Context, ev Event)
+	// Stale is called for a state that was skipped: the function did not run, because its
+	// object's version, or a newer one, had been applied; see [State].
 	Stale        func(ctx context.Context, ev Event)
 	DeadLettered func(ctx context.Context, ev Event, cause error)
 

@@ -8,11 +8,13 @@ const (
 	Applied Result = "applied"
 	// Duplicate: this event was taken before. The function did not run.
 	Duplicate Result = "duplicate"
-	// Stale: the object's stored version is at least the event's. The event is
-	// marked as seen, and the function did not run.
+	// Stale: the event is a state (see [State]), and the object's stored version is at
+	// least the event's. The event is marked as seen, and the function did not run.
 	Stale Result = "stale"
-	// DeadLettered: the function said that it can never succeed (see [Permanent]).
-	// Its change was rolled back, and the event was put beside the markers.
+	// DeadLettered: the event was not applied and was put beside the markers. The function
+	// said that it can never succeed (see [Permanent]), and its change was rolled back; or
+	// the event is a fact that is too old (see [Fact]); or its type is unknown (see
+	// [KeepUnknown]).
 	DeadLettered Result = "dead_lettered"
 	// Ignored: no route wants events of this type (see [Router]). Nothing was
 	// stored.

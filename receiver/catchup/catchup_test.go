@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -105,31 +106,32 @@ func TestCursorIsInTheTransaction(t *testing.T) {
 func TestWhatBecomesOfEvents(t *testing.T) {
 	b := newBed(t)
 	put := func(id string, version int, more string) {
-		b.feed.put(fmt.Sprintf(`{"id":"%s","type":"thing.%s","object":{"type":"thing","id":"1"},"version":%d%s}`, id, id[4:], version, more))
+		kind, _, _ := strings.Cut(id[len("evt_"):], "_")
+		b.feed.put(fmt.Sprintf(`{"id":"%s","type":"thing.%s","object":{"type":"thing","id":"1"},"version":%d%s}`, id, kind, version, more))
 	}
 	put("evt_new", 5, "")
 	put("evt_new", 5, "")
-	put("evt_old", 4, "")
+	put("evt_new_late", 4, "")
 	put("evt_bad", 6, "")
 	put("evt_unknown", 7, "")
 	put("evt_gone", 8, `,"redacted":true`)
 	routes, err := receiver.Router(
-		receiver.On("thing.new", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[any]) error { return effect(ctx, tx, ev.Event) }),
-		receiver.On("thing.bad", func(context.Context, *sql.Tx, receiver.Typed[any]) error { return receiver.Permanent(errBroken) }),
+		receiver.OnState("thing.new", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[any]) error { return effect(ctx, tx, ev.Event) }),
+		receiver.OnState("thing.bad", func(context.Context, *sql.Tx, receiver.Typed[any]) error { return receiver.Permanent(errBroken) }),
 	)
 	require.NoError(t, err)
 	want := catchup.Report{
 		Seen: 6, Applied: 1, Duplicates: 1, Stale: 1, DeadLettered: 1, Ignored: 1, Redacted: 1,
 		Missed: []string{"evt_new", "evt_bad"}, Next: "at 6",
 	}
-	c := b.catchup(routes, catchup.Config{})
+	c := b.catchupBy(routes, catchup.Config{})
 	got, err := c.Reconcile(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Empty(t, b.cursor(), "Reconcile moves no cursor")
 	require.Equal(t, []string{"evt_new"}, b.effects())
 	require.Equal(t, []string{"evt_bad"}, column(t, b.db, "SELECT id FROM surehook_dedup_dead_letters"))
-	require.Equal(t, []string{"evt_bad", "evt_new", "evt_old"}, column(t, b.db, "SELECT id FROM surehook_dedup_markers ORDER BY id"))
+	require.Equal(t, []string{"evt_bad", "evt_new", "evt_new_late"}, column(t, b.db, "SELECT id FROM surehook_dedup_markers ORDER BY id"))
 
 	again, err := c.Reconcile(t.Context(), "at 3")
 	require.NoError(t, err)
@@ -267,8 +269,22 @@ func TestRunTwice(t *testing.T) {
 	})
 }
 
+// An older fact behind a newer one is applied, once, and one that is older than markers are
+// kept is set aside.
+func TestFacts(t *testing.T) {
+	b := newBed(t)
+	for i, id := range []string{"evt_2", "evt_1", "evt_2"} {
+		b.feed.put(fmt.Sprintf(`{"id":%q,"type":"a.b","object":{"type":"thing","id":"1"},"version":%d}`, id, 3-i))
+	}
+	b.feed.put(`{"id":"evt_0","type":"a.b","object":{"type":"thing","id":"1"},"version":9,"occurred_at":"2001-02-03T04:05:06Z"}`)
+	report, err := b.catchupBy(receiver.Fact(effect), catchup.Config{}).Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, catchup.Report{Seen: 4, Applied: 2, Duplicates: 1, DeadLettered: 1, Missed: []string{"evt_2", "evt_1", "evt_0"}, Next: "at 4"}, report)
+	require.Equal(t, []string{"evt_2", "evt_1"}, b.effects())
+}
+
 func TestNew(t *testing.T) {
-	_, err := catchup.New[*sql.Tx](nil, nil, nil, nil, nil, &catchup.Config{Name: "\x00", Limit: 201, Wait: -1, RetryMin: 2, RetryMax: 1})
+	_, err := catchup.New(nil, nil, nil, nil, receiver.Work[*sql.Tx]{}, &catchup.Config{Name: "\x00", Limit: 201, Wait: -1, RetryMin: 2, RetryMax: 1})
 	for _, part := range []string{"source", "receiver", "InTx", "cursor store", "function", "name", "Limit", "Wait", "RetryMin"} {
 		require.ErrorContains(t, err, part)
 	}

@@ -29,6 +29,7 @@ func TestInbox(t *testing.T) {
 func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Run("acknowledged first, applied afterwards", func(t *testing.T) { recordsThenApplies(t, open(t)) })
 	t.Run("duplicates in any order have one effect", func(t *testing.T) { oneEffect(t, open(t)) })
+	t.Run("facts in any order have one effect each", func(t *testing.T) { oneEffectOfFacts(t, open(t)) })
 	t.Run("lower versions first", func(t *testing.T) { keepsOrder(t, open(t)) })
 	t.Run("without order nothing is held up", func(t *testing.T) { poisonAlone(t, open(t)) })
 	t.Run("with order the object is held up", func(t *testing.T) { poisonInOrder(t, open(t)) })
@@ -64,9 +65,18 @@ func recordsThenApplies[Tx any](t *testing.T, open base[Tx]) {
 
 // Two processes share the inbox while copies arrive in disorder.
 func oneEffect[Tx any](t *testing.T, open base[Tx]) {
+	hasOneEffect(t, open, receiver.State(open.effect), false)
+}
+
+// No fact is skipped, whatever its version.
+func oneEffectOfFacts[Tx any](t *testing.T, open base[Tx]) {
+	hasOneEffect(t, open, receiver.Fact(open.effect), true)
+}
+
+func hasOneEffect[Tx any](t *testing.T, open base[Tx], work receiver.Work[Tx], facts bool) {
 	const objects, versions = 8, 6
-	one := newBed(t, open, nil, inbox.Config{})
-	two := newBed(t, open, nil, inbox.Config{Workers: 3})
+	one := newBedOf(t, open, receiver.Config{}, work, inbox.Config{})
+	two := newBedOf(t, open, receiver.Config{}, work, inbox.Config{Workers: 3})
 	var events []receivertest.Event
 	for o := range objects {
 		for v := range versions {
@@ -98,8 +108,8 @@ func oneEffect[Tx any](t *testing.T, open base[Tx]) {
 	require.Equal(t, objects*versions, one.ends.all()+two.ends.all(), "each event ends once, all others are duplicates")
 	require.Equal(t, len(effects), one.ends.of(receiver.Applied)+two.ends.of(receiver.Applied))
 	for i, ev := range events {
-		if i%versions == versions-1 {
-			require.Contains(t, effects, ev.ID, "the newest version was not applied")
+		if facts || i%versions == versions-1 {
+			require.Contains(t, effects, ev.ID, "a fact or the newest version was not applied")
 		}
 	}
 }

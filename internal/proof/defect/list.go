@@ -105,6 +105,21 @@ var ofReceiver = []Defect{
 		Old: "if !newer {", New: "if !newer && ev.ID == \"\" {",
 	},
 	{
+		Name: "a fact that was overtaken is skipped",
+		File: "receiver/apply.go", Tests: []string{"./receiver"}, Run: "Fact",
+		Old: "if kind == factTask || !versioned(ev, version) {", New: "if !versioned(ev, version) {",
+	},
+	{
+		Name: "a fact is applied although its marker may have been removed",
+		File: "receiver/apply.go", Tests: []string{"./receiver"}, Run: "Fact",
+		Old: "if cause = r.tooOld(ev, at); cause != nil {", New: "if cause = r.tooOld(ev, at); cause != nil && r.deadLetters == nil {",
+	},
+	{
+		Name: "a stale event is skipped in silence",
+		File: "receiver/report.go", Tests: []string{"./receiver"}, Run: "Silent",
+		Old: "\tif res == Stale {\n\t\tlevel = slog.LevelInfo\n\t}\n", New: "",
+	},
+	{
 		Name: "the scope is left out of the marker",
 		File: "receiver/apply.go", Tests: []string{"./receiver"},
 		Old: "r.store, tx, ev.Scope, ev.ID", New: "r.store, tx, \"default\", ev.ID",

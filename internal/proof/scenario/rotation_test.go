@@ -71,14 +71,14 @@ func (o *rotatedOwner) trust(t *testing.T, secrets ...signing.Secret) {
 	}
 	verifier, err := signing.NewVerifier(ring, cfg)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, o.markers.InTx, o.markers, &receiver.Config{Now: now, Logger: slog.New(slog.DiscardHandler)})
+	rcv, err := receiver.New(verifier, o.markers.InTx, o.markers, "sender", &receiver.Config{Now: now, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	handler := rcv.Handler(func(_ context.Context, _ *dedupmemory.Tx, ev receiver.Event) error {
+	handler := rcv.Handler(receiver.State(func(_ context.Context, _ *dedupmemory.Tx, ev receiver.Event) error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.taken[ev.ID] = true
 		return nil
-	})
+	}))
 	o.endpoint.Store(&handler)
 }
 
