@@ -94,7 +94,7 @@ func (c *Config) withDefaults() Config {
 	out.MaxBodyBytes = cmp.Or(out.MaxBodyBytes, defaultMaxBodyBytes)
 	out.Timeout = cmp.Or(out.Timeout, defaultTimeout)
 	out.Retention = cmp.Or(out.Retention, dedup.DefaultRetention)
-	out.Horizon = cmp.Or(out.Horizon, dedup.DefaultHorizon)
+	out.Horizon = cmp.Or(out.Horizon, dedup.DefaultReach)
 	if out.Now == nil {
 		out.Now = time.Now
 	}

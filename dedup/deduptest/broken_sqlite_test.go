@@ -56,7 +56,7 @@ func inSQLite() []breakage[*sql.Tx] {
 				if err := dedup.CheckMark(scope, id, at); err != nil {
 					return false, err
 				}
-				res, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO surehook_dedup_markers VALUES (?, ?, ?)", scope, id, at.UnixMicro())
+				res, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO surehook_dedup_markers (scope, id, marked_at) VALUES (?, ?, ?)", scope, id, at.UnixMicro())
 				if err != nil {
 					return false, err
 				}
