@@ -95,6 +95,9 @@ func failureAttrs(err *Error) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("reason", string(err.Reason)), slog.Int("status", err.Status()), slog.Any("error", err.Err),
 	}
+	if err.Tried != nil {
+		attrs = append(attrs, slog.Any("tried", err.Tried))
+	}
 	if err.Diagnosis != nil {
 		attrs = append(attrs, slog.Any("diagnosis", err.Diagnosis))
 	}
