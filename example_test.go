@@ -28,10 +28,10 @@ func Example() {
 	markers := inbound.New()
 	applied, err := surehook.NewReceiver(markers.InTx, markers, "billing", secret.Reveal(), nil)
 	check(err)
-	consumer := httptest.NewServer(applied.Handler(func(_ context.Context, _ *inbound.Tx, ev receiver.Event) error {
+	consumer := httptest.NewServer(applied.Handler(receiver.State(func(_ context.Context, _ *inbound.Tx, ev receiver.Event) error {
 		fmt.Println(ev.Type, ev.Object.ID, "version", ev.Version)
 		return nil
-	}))
+	})))
 	defer consumer.Close()
 
 	_, err = hooks.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: customer.ID, URL: consumer.URL, EventTypes: []string{"invoice.*"}})

@@ -1,8 +1,6 @@
 package surehook
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,28 +11,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-const (
-	// defaultReach is how far back a sender of this module sends events again by default:
-	// sender.Retention.Reach.
-	defaultReach = 28 * 24 * time.Hour
-
-	pruneEvery = time.Hour
-	pruneAgain = time.Minute // after a failure of the database
-)
-
-// Receiver is the receiving side of a service, for the events of one sender. The methods of
-// [receiver.Receiver] are its own. It starts nothing until Run. It is safe for concurrent
-// use.
-type Receiver[Tx any] struct {
-	*receiver.Receiver[Tx]
-	inTx      receiver.InTx[Tx]
-	store     dedup.Store[Tx]
-	retention time.Duration
-	logger    *slog.Logger
-	now       func() time.Time
-}
-
-// ReceiverConfig adjusts a Receiver. A nil config and zero fields mean the defaults.
+// ReceiverConfig adjusts what NewReceiver makes. A nil config and zero fields mean the
+// defaults.
 type ReceiverConfig struct {
 	// OlderSecrets are accepted too, while a secret is rotated.
 	OlderSecrets []string
@@ -53,7 +31,8 @@ type ReceiverConfig struct {
 	Reach time.Duration
 
 	// Retention is how long markers are kept: Run removes those that are older. It must
-	// exceed Reach by dedup.RetentionMargin. The default is 30 days.
+	// exceed Reach by dedup.RetentionMargin, and be the same for all receivers on one
+	// store. The default is 30 days.
 	Retention time.Duration
 
 	// Logger gets one record for each request. The default is slog.Default().
@@ -67,14 +46,15 @@ type ReceiverConfig struct {
 	Receive receiver.Config
 }
 
-// NewReceiver returns a Receiver that verifies with secret, and keeps its markers and
-// versions in store, in the transactions that inTx runs. scope names who sends: two senders
-// whose events go into one database have two scopes. It touches no database. The
-// error has all that is wrong with what it is given, or else all that package receiver
-// refuses.
+// NewReceiver returns the receiving side of a service, for the events of one sender. It
+// verifies with secret, and keeps its markers and versions in store, in the transactions
+// that inTx runs. scope names who sends: two senders whose events go into one database
+// have two scopes. It touches no database, and starts nothing: the service calls Run,
+// which removes old markers. The error has all that is wrong with what it is given, or
+// else all that package receiver refuses.
 //
 // For several tenants, shared transactions or an inbox, use package receiver.
-func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, secret string, cfg *ReceiverConfig) (*Receiver[Tx], error) {
+func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, secret string, cfg *ReceiverConfig) (*receiver.Receiver[Tx], error) {
 	var c ReceiverConfig
 	if cfg != nil {
 		c = *cfg
@@ -88,17 +68,8 @@ func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, s
 		return nil, err
 	}
 	r := c.Receive
-	r.Scope, r.Horizon, r.Logger, r.Now = scope, cmp.Or(c.Reach, defaultReach), c.Logger, c.Now
-	r.Retention = cmp.Or(c.Retention, dedup.DefaultRetention)
-	inner, err := receiver.New(verifier, inTx, store, &r)
-	if err != nil {
-		return nil, err
-	}
-	out := &Receiver[Tx]{Receiver: inner, inTx: inTx, store: store, retention: r.Retention, logger: c.Logger, now: c.Now}
-	if out.now == nil {
-		out.now = time.Now
-	}
-	return out, nil
+	r.Reach, r.Retention, r.Logger, r.Now = c.Reach, c.Retention, c.Logger, c.Now
+	return receiver.New(verifier, inTx, store, scope, &r)
 }
 
 func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
@@ -130,41 +101,17 @@ func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 	return signing.NewVerifier(ring, &signing.VerifierConfig{Schemes: schemes, Tolerance: c.Tolerance, Now: c.Now})
 }
 
-// Run forgets markers that are older than the Retention, at once and then every hour, until
-// ctx ends; then it returns nil. A failure of the database is logged, and it is tried again
-// a minute later. Several processes may run.
-func (r *Receiver[Tx]) Run(ctx context.Context) error {
-	for {
-		wait := pruneEvery
-		if _, err := dedup.Prune(ctx, r.inTx, r.store, r.now().Add(-r.retention), 0); err != nil && ctx.Err() == nil {
-			wait = pruneAgain
-			logger := r.logger
-			if logger == nil {
-				logger = slog.Default()
-			}
-			logger.WarnContext(ctx, "old markers could not be removed; it is tried again", "error", err, "in", wait)
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
-	}
-}
-
 // overlaps refuses settings of Receive that NewReceiver or ReceiverConfig has.
 func (c *ReceiverConfig) overlaps() []error {
 	r := &c.Receive
 	errs := overlaps("ReceiverConfig.Receive.%s is set: set ReceiverConfig.%s, by which markers are kept and removed", []overlap{
-		{"Horizon", "Reach", r.Horizon != 0},
+		{"Reach", "Reach", r.Reach != 0},
 		{"Retention", "Retention", r.Retention != 0},
 		{"Logger", "Logger", r.Logger != nil},
 		{"Now", "Now", r.Now != nil},
 	})
-	if r.Scope != "" || r.ScopeOf != nil {
-		errs = append(errs, errors.New("surehook: ReceiverConfig.Receive has a scope: give it to NewReceiver; for several, use receiver.New"))
+	if r.ScopeOf != nil {
+		errs = append(errs, errors.New("surehook: ReceiverConfig.Receive.ScopeOf is set: NewReceiver has one scope; for several, use receiver.New"))
 	}
 	return errs
 }

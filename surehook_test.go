@@ -56,9 +56,8 @@ func TestOverlappingSettings(t *testing.T) {
 		require.EqualError(t, err, "surehook: SenderConfig.Dispatch."+field+" is set: set SenderConfig."+field+", which all parts share")
 	}
 	for want, r := range map[string]receiver.Config{
-		"ReceiverConfig.Receive has a scope":         {Scope: "other"},
 		"several, use receiver.New":                  {ScopeOf: func(signing.Verified) string { return "" }},
-		"set ReceiverConfig.Reach":                   {Horizon: time.Hour},
+		"set ReceiverConfig.Reach":                   {Reach: time.Hour},
 		"set ReceiverConfig.Retention, by which":     {Retention: time.Hour},
 		"set ReceiverConfig.Logger, by which":        {Logger: slog.Default()},
 		"ReceiverConfig.Receive.Now is set: set Rec": {Now: time.Now},
@@ -191,11 +190,11 @@ func TestOlderSecrets(t *testing.T) {
 	for _, secret := range []signing.Secret{older, current} {
 		for _, scheme := range signing.DefaultSchemes() {
 			m := signed(t, scheme, secret)
-			_, err := r.Receive(t.Context(), m, func(context.Context, *inbound.Tx, receiver.Event) error { return nil })
+			_, err := r.Receive(t.Context(), m, receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
 			require.NoError(t, err, scheme.Name())
 		}
 	}
-	_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), nil)
+	_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
 	require.Error(t, err)
 }
 
@@ -206,7 +205,7 @@ func TestTolerance(t *testing.T) {
 			Tolerance: tolerance, Now: func() time.Time { return time.Now().Add(400 * time.Second) }, Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)
-		_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, secret), func(context.Context, *inbound.Tx, receiver.Event) error { return nil })
+		_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, secret), receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
 		require.Equal(t, want, err == nil, "%v: %v", tolerance, err)
 	}
 }
@@ -264,7 +263,7 @@ func signed(t *testing.T, scheme signing.Scheme, secret signing.Secret) signing.
 	return m
 }
 
-func newReceiver(cfg *surehook.ReceiverConfig) (*surehook.Receiver[*inbound.Tx], error) {
+func newReceiver(cfg *surehook.ReceiverConfig) (*receiver.Receiver[*inbound.Tx], error) {
 	store := inbound.New()
 	return surehook.NewReceiver(store.InTx, store, "billing", signing.GenerateSecret().Reveal(), cfg)
 }

@@ -31,7 +31,7 @@ func TestAnswers(t *testing.T) {
 func testAnswers[Tx any](t *testing.T, b bed[Tx]) {
 	snd := newSender(t)
 	applied := newEvent(7)
-	require.Equal(t, receiver.Applied, snd.Request(applied).Serve(b.receiver(t, nil).Handler(b.effect)).Result)
+	require.Equal(t, receiver.Applied, snd.Request(applied).Serve(b.receiver(t, nil).Handler(receiver.State(b.effect))).Result)
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 7}, b.state(t, applied))
 
 	bad := func(err error) receiver.HandlerFunc[Tx] {
@@ -181,7 +181,7 @@ func testAnswers[Tx any](t *testing.T, b bed[Tx]) {
 			before, rows := b.state(t, ev), b.rows(t)
 			require.Equal(t, state{Version: 7}, before)
 
-			answer := req.Serve(newReceiver(t, inTx, store, &c.cfg).Handler(handler))
+			answer := req.Serve(newReceiver(t, inTx, store, &c.cfg).Handler(receiver.State(handler)))
 
 			require.Equal(t, c.status, answer.Status)
 			require.Equal(t, c.reason, got)
@@ -198,7 +198,7 @@ func testAnswers[Tx any](t *testing.T, b bed[Tx]) {
 	}
 	// The requests above were refused for this reason alone.
 	ev := newEvent(8)
-	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(b.effect)
+	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(receiver.State(b.effect))
 	answer := snd.Request(ev).Padded(1000).Chunked().Header("Content-Type", "application/json; charset=UTF-8").Skewed(-298 * time.Second).Serve(h)
 	require.Equal(t, `{"result":"applied"}`, string(answer.Body))
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 8}, b.state(t, ev))
@@ -211,7 +211,7 @@ func testAnswers[Tx any](t *testing.T, b bed[Tx]) {
 	require.Equal(t, receiver.Duplicate, snd.Request(stale).Serve(h).Result)
 
 	final := newEvent(9)
-	failing := b.receiver(t, nil).Handler(bad(receiver.Permanent(errors.New("no such customer"))))
+	failing := b.receiver(t, nil).Handler(receiver.State(bad(receiver.Permanent(errors.New("no such customer")))))
 	answer = snd.Request(final).Serve(failing)
 	require.Equal(t, 200, answer.Status)
 	require.Equal(t, `{"result":"dead_lettered"}`, string(answer.Body))
@@ -245,7 +245,7 @@ func TestWindow(t *testing.T) {
 	b, _ := onSQLite(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 999_000_000, time.UTC)
 	verifier := newVerifier(t, &signing.VerifierConfig{Now: func() time.Time { return now }})
-	rcv, err := receiver.New(verifier, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger()})
+	rcv, err := receiver.New(verifier, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger()})
 	require.NoError(t, err)
 	snd := newSender(t)
 	for i, c := range []struct {
@@ -253,7 +253,7 @@ func TestWindow(t *testing.T) {
 		status int
 	}{{-300, 200}, {-301, 401}, {300, 200}, {301, 401}} {
 		ev := newEvent(int64(i + 1))
-		answer := snd.Request(ev).At(now).Skewed(c.skew * time.Second).Serve(rcv.Handler(b.effect))
+		answer := snd.Request(ev).At(now).Skewed(c.skew * time.Second).Serve(rcv.Handler(receiver.State(b.effect)))
 		require.Equal(t, c.status, answer.Status, c.skew)
 		require.Equal(t, c.status == 200, b.state(t, ev).Marker)
 	}
@@ -264,9 +264,9 @@ func TestSchemeThatFails(t *testing.T) {
 	b, _ := onSQLite(t)
 	for _, at := range []string{"precheck", "verify"} {
 		verifier := newVerifier(t, &signing.VerifierConfig{Schemes: []signing.Scheme{failingScheme{at: at}}})
-		rcv, err := receiver.New(verifier, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger()})
+		rcv, err := receiver.New(verifier, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger()})
 		require.NoError(t, err)
-		answer := newSender(t).Request(newEvent(1)).Serve(rcv.Handler(b.effect))
+		answer := newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect)))
 		require.Equal(t, 503, answer.Status, at)
 		require.Equal(t, "5", answer.Header.Get("Retry-After"))
 		require.Zero(t, b.rows(t))
@@ -296,7 +296,7 @@ func TestSignedID(t *testing.T) {
 	snd := newSender(t)
 	verifier := newVerifier(t, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.StandardWebhooks{}}})
 	var reason receiver.Reason
-	rcv, err := receiver.New(verifier, b.inTx, b.store, &receiver.Config{
+	rcv, err := receiver.New(verifier, b.inTx, b.store, "default", &receiver.Config{
 		Logger: new(buffer).logger(),
 		Hooks:  receiver.Hooks{Rejected: func(_ context.Context, err *receiver.Error) { reason = err.Reason }},
 	})
@@ -304,12 +304,12 @@ func TestSignedID(t *testing.T) {
 	ev, other := newEvent(1), newEvent(1)
 	body := snd.Request(ev).Message().Body
 
-	answer := snd.Raw(other.ID, body).Serve(rcv.Handler(b.effect))
+	answer := snd.Raw(other.ID, body).Serve(rcv.Handler(receiver.State(b.effect)))
 	require.Equal(t, 400, answer.Status)
 	require.Equal(t, receiver.ReasonIDMismatch, reason)
 	require.Zero(t, b.rows(t))
 
-	answer = snd.Raw(other.ID, body).Serve(b.receiver(t, nil).Handler(b.effect))
+	answer = snd.Raw(other.ID, body).Serve(b.receiver(t, nil).Handler(receiver.State(b.effect)))
 	require.Equal(t, 200, answer.Status)
 	require.True(t, b.state(t, ev).Marker)
 	require.False(t, b.state(t, other).Marker)
@@ -325,7 +325,7 @@ func TestLockWaitOver(t *testing.T) {
 	require.NoError(t, err)
 	log := new(buffer)
 	rcv := newReceiver(t, receiver.SQL(impatient, nil), b.store, &receiver.Config{Logger: log.logger()})
-	answer := newSender(t).Request(newEvent(1)).Serve(rcv.Handler(b.effect))
+	answer := newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect)))
 	require.Equal(t, 503, answer.Status)
 	require.Contains(t, log.String(), "reason=conflict")
 	require.NoError(t, tx.Rollback())
@@ -340,7 +340,7 @@ func TestLogHasReasonsAndNoPayload(t *testing.T) {
 	snd := newSender(t)
 	ev := newEvent(1)
 	ev.Data = map[string]string{"iban": "DE0012345678"}
-	h := rcv.Handler(func(context.Context, *sql.Tx, receiver.Event) error { panic(ev.Data) })
+	h := rcv.Handler(receiver.State(func(context.Context, *sql.Tx, receiver.Event) error { panic(ev.Data) }))
 
 	answers := []receivertest.Answer{
 		snd.Request(ev).Serve(h),

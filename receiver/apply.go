@@ -3,28 +3,30 @@ package receiver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// work is what the application wants done with its events: one of the first three.
-type work[Tx any] struct {
-	apply  HandlerFunc[Tx]
-	thin   ThinFunc[Tx]
-	record RecordFunc[Tx]
-	then   func(ctx context.Context, tx Tx) error // nil, but of a Trusted
-}
-
 // take brings a verified event to its end. cause is why it became a dead letter.
 //
 //nolint:staticcheck // ST1008: cause is a part of the result and no failure
-func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, todo work[Tx]) (res Result, cause error, failure *Error) {
+func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, todo order[Tx]) (res Result, cause error, failure *Error) {
+	r.missRun(ctx)
+	ctx, cancel := background(ctx, deadline)
+	defer cancel()
 	if todo.record != nil {
-		ctx, cancel := background(ctx, deadline)
-		defer cancel()
 		res, failure = r.record(ctx, ev, todo.record)
+		return res, nil, failure
+	}
+	asked := todo.work.find(ev.Type)
+	if err := asked.check(); err != nil {
+		return "", nil, fail(ReasonApply, err)
+	}
+	if asked.kind == ignoreTask {
+		res, failure = r.ignore(ctx, todo)
 		return res, nil, failure
 	}
 	key := eventKey{ev.Scope, ev.ID}
@@ -32,23 +34,25 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 		return "", nil, fail(ReasonInWork, errors.New("the same event is being applied right now"))
 	}
 	defer r.working.leave(key)
-	ctx, cancel := background(ctx, deadline)
-	defer cancel()
 
 	// All that the transactions change is in one struct: their functions escape, so each
 	// variable would be an allocation of its own.
 	t := struct {
 		ev      Event
+		task    task[Tx]
 		version int64
-		apply   HandlerFunc[Tx]
 		res     Result
-	}{ev: ev, version: ev.Version, apply: todo.apply}
-	if todo.thin != nil {
-		t.version, t.apply, failure = r.prepare(ctx, ev, todo.thin)
+		cause   error
+	}{ev: ev, task: asked.aside(todo.aside), version: ev.Version}
+	switch t.task.kind {
+	case refuseTask:
+		failure = fail(ReasonUnknownType, t.task.refusal)
+	case thinTask:
+		t.version, t.task.apply, failure = r.prepare(ctx, ev, t.task.fetch)
 	}
 	run := func() *Error {
 		return r.transact(ctx, func(tx Tx) (err *Error) {
-			if t.res, err = r.applyTx(ctx, tx, t.ev, t.version, t.apply); err == nil {
+			if t.res, t.cause, err = r.applyTx(ctx, tx, t.ev, t.version, t.task); err == nil {
 				err = todo.finish(ctx, tx)
 			}
 			return err
@@ -57,63 +61,115 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 	if failure == nil {
 		failure = run()
 	}
-	if thin := wantedState[Tx](failure); thin != nil {
-		if t.version, t.apply, failure = r.fetch(ctx, ev, thin); failure == nil {
+	if isFetchFirst(failure) {
+		if t.version, t.task.apply, failure = r.fetch(ctx, ev, t.task.fetch); failure == nil {
 			failure = run()
 		}
 	}
-	if isIgnored(failure) {
-		if todo.then != nil {
-			failure = r.transact(ctx, func(tx Tx) *Error { return todo.finish(ctx, tx) })
-			if failure != nil {
-				return "", nil, failure
-			}
-		}
-		return Ignored, nil, nil
-	}
 	if failure == nil || r.deadLetters == nil || !isPermanent(failure) {
-		return t.res, nil, failure
+		return t.res, t.cause, failure
 	}
 	cause = failure.Err
 	res, failure = r.setAside(ctx, ev, cause, todo)
 	return res, cause, failure
 }
 
-// applyTx takes the marker before the version, as all users of a store do: transactions
-// that lock in the same order do not deadlock.
-func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int64, apply HandlerFunc[Tx]) (Result, *Error) {
-	fresh, newer, err := r.mark(ctx, tx, ev, version)
+// aside is the task of an event that is to be kept with this cause, unless it is nil. A
+// state that was overtaken is not worth keeping. Every other event is.
+func (t task[Tx]) aside(cause error) task[Tx] {
 	switch {
-	case err != nil:
-		return "", failDB(ctx, ReasonDatabase, err)
-	case !fresh:
-		return Duplicate, nil
+	case cause == nil:
+		return t
+	case t.kind == stateTask || t.kind == thinTask:
+		return task[Tx]{kind: stateTask, apply: func(context.Context, Tx, Event) error { return cause }}
+	default:
+		return task[Tx]{kind: refuseTask, refusal: cause}
 	}
-	return r.applyIf(ctx, tx, newer, ev, apply)
 }
 
-// mark takes the marker alone of an event that has no version: nothing can be newer.
-func (r *Receiver[Tx]) mark(ctx context.Context, tx Tx, ev Event, version int64) (fresh, newer bool, err error) {
-	if !versioned(ev, version) {
-		fresh, err = r.store.Mark(ctx, tx, ev.Scope, ev.ID, r.cfg.Now())
+// ignore ends an event that no route wants.
+func (r *Receiver[Tx]) ignore(ctx context.Context, todo order[Tx]) (Result, *Error) {
+	if todo.then != nil {
+		if failure := r.transact(ctx, func(tx Tx) *Error { return todo.finish(ctx, tx) }); failure != nil {
+			return "", failure
+		}
+	}
+	return Ignored, nil
+}
+
+// applyTx takes the marker before the version, as all users of a store do: transactions
+// that lock in the same order do not deadlock.
+//
+//nolint:staticcheck // ST1008: cause is a part of the result and no failure
+func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int64, t task[Tx]) (res Result, cause error, failure *Error) {
+	at := r.cfg.Now()
+	again := false
+	fresh, newer, err := r.mark(ctx, tx, ev, version, t.kind, at)
+	if err == nil && !fresh {
+		again, newer, err = r.takeAgain(ctx, tx, ev, version, t.kind)
+	}
+	switch {
+	case err != nil:
+		return "", nil, failDB(ctx, ReasonDatabase, err)
+	case !fresh && !again:
+		return Duplicate, nil, nil
+	}
+	if t.kind == factTask && fresh {
+		if cause = r.tooOld(ev, at); cause != nil {
+			res, failure = r.keepTooOld(ctx, tx, ev, cause, at)
+			return res, cause, failure
+		}
+	}
+	if res, failure = r.applyIf(ctx, tx, newer, ev, t.apply); again && res == Applied {
+		res = Reapplied
+	}
+	return res, nil, failure
+}
+
+// mark takes the marker alone of a fact, and of an event that has no version: nothing can
+// be newer.
+func (r *Receiver[Tx]) mark(ctx context.Context, tx Tx, ev Event, version int64, kind taskKind, at time.Time) (fresh, newer bool, err error) {
+	if kind == factTask || !versioned(ev, version) {
+		fresh, err = r.store.Mark(ctx, tx, ev.Scope, ev.ID, at)
 		return fresh, fresh, err
 	}
-	return dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, r.cfg.Now(), ev.Object, version)
+	return dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, at, ev.Object, version)
 }
 
 func versioned(ev Event, version int64) bool {
 	return version != 0 && ev.Object != (dedup.Object{})
 }
 
-func (r *Receiver[Tx]) advanceTx(ctx context.Context, tx Tx, ev Event, version int64, apply HandlerFunc[Tx]) (Result, *Error) {
-	if !versioned(ev, version) {
-		return r.applyIf(ctx, tx, true, ev, apply)
+// clockDifference is by how much the sender's clock and ours may differ.
+const clockDifference = 300 * time.Second
+
+// tooOld is why a fact with a fresh marker cannot be told from a duplicate, or nil.
+func (r *Receiver[Tx]) tooOld(ev Event, now time.Time) error {
+	if ev.OccurredAt.IsZero() || now.Sub(ev.OccurredAt) <= r.cfg.Retention-clockDifference {
+		return nil
 	}
-	newer, err := r.store.Advance(ctx, tx, ev.Scope, ev.Object, version)
-	if err != nil {
-		return "", failDB(ctx, ReasonDatabase, err)
+	return fmt.Errorf("the event occurred at %s, and markers are kept for %s: it may have been applied before its marker was removed; apply it by hand if it was not",
+		ev.OccurredAt.UTC().Format(time.RFC3339), r.cfg.Retention)
+}
+
+// keepTooOld keeps the event beside the marker that was just taken.
+func (r *Receiver[Tx]) keepTooOld(ctx context.Context, tx Tx, ev Event, cause error, at time.Time) (Result, *Error) {
+	if r.deadLetters == nil {
+		return "", fail(ReasonTooOld, cause)
 	}
-	return r.applyIf(ctx, tx, newer, ev, apply)
+	return r.keepTx(ctx, tx, ev, cause, at)
+}
+
+// applyMarked is applyTx for an event whose marker is there.
+func (r *Receiver[Tx]) applyMarked(ctx context.Context, tx Tx, ev Event, version int64, t task[Tx]) (Result, *Error) {
+	newer := true
+	if t.kind != factTask && versioned(ev, version) {
+		var err error
+		if newer, err = r.advanceMarked(ctx, tx, ev, version); err != nil {
+			return "", failDB(ctx, ReasonDatabase, err)
+		}
+	}
+	return r.applyIf(ctx, tx, newer, ev, t.apply)
 }
 
 func (r *Receiver[Tx]) applyIf(ctx context.Context, tx Tx, newer bool, ev Event, apply HandlerFunc[Tx]) (Result, *Error) {
@@ -121,11 +177,7 @@ func (r *Receiver[Tx]) applyIf(ctx context.Context, tx Tx, newer bool, ev Event,
 		return Stale, nil
 	}
 	if err := apply(ctx, tx, ev); err != nil {
-		reason := ReasonApply
-		if errors.Is(err, ErrUnknownType) {
-			reason = ReasonUnknownType
-		}
-		return "", failApply(ctx, reason, err)
+		return "", failApply(ctx, ReasonApply, err)
 	}
 	return Applied, nil
 }
@@ -140,19 +192,4 @@ func failApply(ctx context.Context, rest Reason, err error) *Error {
 		rest = ReasonDatabase
 	}
 	return failDB(ctx, rest, err)
-}
-
-// wantedState is what has to be fetched before the event can be applied, or nil.
-func wantedState[Tx any](failure *Error) ThinFunc[Tx] {
-	if failure == nil || failure.Reason != ReasonApply { // nearly always
-		return nil
-	}
-	if wanted, ok := errors.AsType[*stateWanted[Tx]](failure.Err); ok {
-		return wanted.thin
-	}
-	return nil
-}
-
-func isIgnored(failure *Error) bool {
-	return failure != nil && failure.Reason == ReasonUnknownType && errors.Is(failure.Err, errIgnored)
 }

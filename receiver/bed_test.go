@@ -169,7 +169,11 @@ func newReceiver[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	rcv, err := receiver.New(newVerifier(t, nil), inTx, store, cfg)
+	scope := "default"
+	if cfg.ScopeOf != nil {
+		scope = ""
+	}
+	rcv, err := receiver.New(newVerifier(t, nil), inTx, store, scope, cfg)
 	require.NoError(t, err)
 	return rcv
 }

@@ -63,7 +63,7 @@ func groupWays[Tx any](b *testing.B, bed bed[Tx], inTx receiver.InTx[Tx], exec r
 	receive := func(inTx receiver.InTx[Tx]) func(signing.Message, string) error {
 		rcv := newReceiver(b, inTx, bed.store, nil)
 		return func(m signing.Message, _ string) error {
-			res, err := rcv.Receive(ctx, m, bed.effect)
+			res, err := rcv.Receive(ctx, m, receiver.State(bed.effect))
 			if err == nil && res != receiver.Applied {
 				err = fmt.Errorf("it is %s", res)
 			}

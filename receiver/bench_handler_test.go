@@ -42,7 +42,7 @@ func BenchmarkHandler(b *testing.B) {
 	rcv := newReceiver(b, inTx, noDatabase{}, nil)
 	handlers := []http.Handler{
 		bareHandler(testSecret),
-		rcv.Handler(func(context.Context, struct{}, receiver.Event) error { return nil }),
+		rcv.Handler(receiver.State(func(context.Context, struct{}, receiver.Event) error { return nil })),
 	}
 	for _, size := range []int{1 << 10, 16 << 10, 64 << 10} {
 		ev := newEvent(1)

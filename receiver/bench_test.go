@@ -52,7 +52,7 @@ func benchmarkReceive[Tx any](b *testing.B, inTx receiver.InTx[Tx], store dedup.
 			refill()
 			b.StartTimer()
 		}
-		res, err := rcv.Receive(context.Background(), messages[i%cap(messages)], h)
+		res, err := rcv.Receive(context.Background(), messages[i%cap(messages)], receiver.State(h))
 		if err != nil || res != receiver.Applied {
 			b.Fatal(res, err)
 		}

@@ -42,12 +42,12 @@ func TestChallenge(t *testing.T) {
 	req := newSender(t).Request(ev)
 	before := b.rows(t)
 	for name, h := range map[string]http.Handler{
-		"Handler": rcv.Handler(never),
-		"ThinHandler": rcv.ThinHandler(func(context.Context, receiver.Event) (int64, receiver.HandlerFunc[*sql.Tx], error) {
+		"Handler": rcv.Handler(receiver.State(never)),
+		"thin": rcv.Handler(receiver.Thin(func(context.Context, receiver.Event) (int2, error) {
 			t.Error("the function was called")
-			return 0, nil, nil
-		}),
-		"Wrap": rcv.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") })),
+			return int2{}, nil
+		}, func(context.Context, *sql.Tx, receiver.Event, int2) error { return nil })),
+		"wrap": rcv.WrapState(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") })),
 	} {
 		for range 2 {
 			a := req.Serve(h)
@@ -56,7 +56,7 @@ func TestChallenge(t *testing.T) {
 			require.JSONEq(t, `{"token":"`+token+`"}`, string(a.Body))
 		}
 	}
-	res, err := rcv.Receive(t.Context(), req.Message(), never)
+	res, err := rcv.Receive(t.Context(), req.Message(), receiver.State(never))
 	require.NoError(t, err)
 	require.True(t, res.Challenged())
 	require.JSONEq(t, `{"token":"`+token+`"}`, string(receiver.AnswerTo(res, err).Body))
@@ -73,7 +73,7 @@ func TestChallenge(t *testing.T) {
 // Only a sender with the secret is answered, and only a token is sent back.
 func TestChallengeRefused(t *testing.T) {
 	b, _ := onSQLite(t)
-	h := b.receiver(t, nil).Handler(b.effect)
+	h := b.receiver(t, nil).Handler(receiver.State(b.effect))
 	snd := newSender(t)
 	good := newChallenge(map[string]string{"token": "abc"})
 	require.Equal(t, 401, snd.Request(good).WrongSecret().Serve(h).Status)

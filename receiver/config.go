@@ -8,22 +8,16 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/dedup"
-	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/signing"
 )
 
 // Config has the optional settings of a Receiver. The zero value and nil are valid.
 type Config struct {
-	// Scope keeps the events of one sender apart from those of others in the same store:
-	// ids and versions are unique within a scope only. With [Secrets] it must be empty,
-	// since each keyholder has a scope.
-	// Defaults to "default".
-	Scope string
-
 	// ScopeOf derives the scope from the key that verified the request, for receivers of
 	// several senders at one address. It sees nothing else of the request, because
 	// nothing else is trustworthy. A scope that is empty or not valid fails the request
-	// with 500. It cannot be set together with Scope.
+	// with 500. With it, New's scope must be empty.
+	// Defaults to nil: the scope is New's.
 	ScopeOf func(signing.Verified) string
 
 	// Envelope reads the events of another sender, whose bodies do not have this module's
@@ -42,24 +36,27 @@ type Config struct {
 	// Defaults to 8 s.
 	Timeout time.Duration
 
-	// Retention is how long the store keeps markers. It must be the time with which the
-	// store is pruned: New only checks it against Horizon. A sender of this module has it
-	// as Retention.Receivers (package sender).
+	// Retention is how long markers are kept: Run removes those that are older. Whoever
+	// removes them in another way (dedup.Prune) must keep to it. It must exceed Reach by
+	// dedup.RetentionMargin. Run removes the markers of all scopes, so all receivers on
+	// one store must have the same Retention. A sender of this module has it as
+	// Retention.Receivers (package sender).
 	// Defaults to 30 days.
 	Retention time.Duration
 
-	// Horizon is the longest time after which the sender may send an event again: not its
-	// retries' horizon alone but how far back it redelivers, replays or resumes. For a
-	// sender of this module it is Retention.Reach (package sender), whose default is 28
-	// days. Retention must exceed it by dedup.RetentionMargin.
-	// Defaults to 72 h.
-	Horizon time.Duration
+	// Reach is how far back the sender may send an event again: by its retries, and also
+	// by redelivering, replaying or resuming. For a sender of this module it is
+	// Retention.Reach (package sender).
+	// Defaults to 28 days, which is the default of a sender of this module.
+	Reach time.Duration
 
 	// Hooks are called with the outcome of each request.
 	Hooks Hooks
 
-	// Logger gets one record for each request. It is never given a body, a header
-	// or a secret.
+	// Logger gets one record for each request: at level Debug if the event was taken, at
+	// Info if it was stale and therefore skipped, at Warn if it was not taken, and at
+	// Error if it became a dead letter or if the fault is on this side (500). It is never
+	// given a body, a header or a secret.
 	// Defaults to slog.Default(), looked up at each use.
 	Logger *slog.Logger
 
@@ -77,7 +74,6 @@ type Config struct {
 }
 
 const (
-	defaultScope        = "default"
 	defaultMaxBodyBytes = 1 << 20
 	defaultTimeout      = 8 * time.Second
 )
@@ -87,14 +83,11 @@ func (c *Config) withDefaults() Config {
 	if c != nil {
 		out = *c
 	}
-	if out.ScopeOf == nil {
-		out.Scope = cmp.Or(out.Scope, defaultScope)
-	}
 	out.Envelope = out.Envelope.withDefaults()
 	out.MaxBodyBytes = cmp.Or(out.MaxBodyBytes, defaultMaxBodyBytes)
 	out.Timeout = cmp.Or(out.Timeout, defaultTimeout)
 	out.Retention = cmp.Or(out.Retention, dedup.DefaultRetention)
-	out.Horizon = cmp.Or(out.Horizon, dedup.DefaultReach)
+	out.Reach = cmp.Or(out.Reach, dedup.DefaultReach)
 	if out.Now == nil {
 		out.Now = time.Now
 	}
@@ -103,21 +96,14 @@ func (c *Config) withDefaults() Config {
 
 func (c *Config) validate() error {
 	var problems []error
-	if c.ScopeOf == nil {
-		if err := ident.Scope(c.Scope); err != nil {
-			problems = append(problems, fmt.Errorf("receiver: Scope: %w", err))
-		}
-	} else if c.Scope != "" {
-		problems = append(problems, errors.New("receiver: both Scope and ScopeOf are set: give one of them"))
-	}
 	if c.MaxBodyBytes < 0 {
 		problems = append(problems, fmt.Errorf("receiver: MaxBodyBytes is %d: it must be positive", c.MaxBodyBytes))
 	}
 	if c.Timeout < 0 {
 		problems = append(problems, fmt.Errorf("receiver: Timeout is %s: it must be positive", c.Timeout))
 	}
-	if err := dedup.CheckRetention(c.Retention, c.Horizon); err != nil {
-		problems = append(problems, fmt.Errorf("receiver: Retention: %w", err))
+	if err := dedup.CheckRetention(c.Retention, c.Reach); err != nil {
+		problems = append(problems, fmt.Errorf("receiver: Retention, for the horizon in Reach: %w", err))
 	}
 	return errors.Join(problems...)
 }

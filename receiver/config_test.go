@@ -12,29 +12,33 @@ import (
 )
 
 func TestNewReportsEverything(t *testing.T) {
-	_, err := receiver.New[*sql.Tx](nil, nil, nil, &receiver.Config{
-		Scope: "a\nb", MaxBodyBytes: -1, Timeout: -1, Retention: 24 * time.Hour,
+	_, err := receiver.New[*sql.Tx](nil, nil, nil, "a\nb", &receiver.Config{
+		MaxBodyBytes: -1, Timeout: -1, Retention: 24 * time.Hour,
 	})
-	for _, problem := range []string{"verifier is nil", "InTx is nil", "store is nil", "Scope", "MaxBodyBytes", "Timeout", "Retention"} {
+	for _, problem := range []string{"verifier is nil", "InTx is nil", "store is nil", "the scope", "MaxBodyBytes", "Timeout", "Retention"} {
 		require.ErrorContains(t, err, problem)
 	}
 }
 
 func TestNewConfig(t *testing.T) {
 	b, _ := onSQLite(t)
+	scopeOf := func(signing.Verified) string { return "b" }
 	for name, c := range map[string]struct {
-		cfg  *receiver.Config
-		want string
+		scope string
+		cfg   *receiver.Config
+		want  string
 	}{
-		"nil":                     {nil, ""},
-		"zero":                    {&receiver.Config{}, ""},
-		"two scopes":              {&receiver.Config{Scope: "a", ScopeOf: func(signing.Verified) string { return "b" }}, "both"},
-		"retention below horizon": {&receiver.Config{Horizon: 30 * 24 * time.Hour}, "retention"},
-		"sender's reach":          {&receiver.Config{Horizon: 28 * 24 * time.Hour}, ""},
-		"retention below reach":   {&receiver.Config{Horizon: 28 * 24 * time.Hour, Retention: 29*24*time.Hour - 1}, "it must be at least 696h0m0s"},
-		"long enough":             {&receiver.Config{Horizon: 30 * 24 * time.Hour, Retention: 40 * 24 * time.Hour}, ""},
+		"nil":                   {"a", nil, ""},
+		"zero":                  {"a", &receiver.Config{}, ""},
+		"no scope":              {"", nil, "the scope is empty: give a name for who sends"},
+		"scope of the key":      {"", &receiver.Config{ScopeOf: scopeOf}, ""},
+		"two scopes":            {"a", &receiver.Config{ScopeOf: scopeOf}, "both"},
+		"sender's reach":        {"a", &receiver.Config{Retention: 29 * 24 * time.Hour}, ""},
+		"retention below reach": {"a", &receiver.Config{Retention: 29*24*time.Hour - 1}, "it must be at least 696h0m0s"},
+		"reach of ones own":     {"a", &receiver.Config{Reach: 30 * 24 * time.Hour}, "retention"},
+		"long enough":           {"a", &receiver.Config{Reach: 30 * 24 * time.Hour, Retention: 40 * 24 * time.Hour}, ""},
 	} {
-		_, err := receiver.New(newVerifier(t, nil), b.inTx, b.store, c.cfg)
+		_, err := receiver.New(newVerifier(t, nil), b.inTx, b.store, c.scope, c.cfg)
 		if c.want == "" {
 			require.NoError(t, err, name)
 		} else {
@@ -48,10 +52,11 @@ func TestScopeOf(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv := b.receiver(t, &receiver.Config{ScopeOf: func(v signing.Verified) string { return "tenant/" + v.KeyID }})
 	ev := newEvent(1)
-	require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(rcv.Handler(b.effect)).Result)
+	require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(rcv.Handler(receiver.State(b.effect))).Result)
 	require.True(t, marked(t, b.inTx, b.store, "tenant/key_1", ev.ID))
 	require.False(t, marked(t, b.inTx, b.store, "default", ev.ID))
-	named := b.receiver(t, &receiver.Config{Scope: "billing"})
-	require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(named.Handler(b.effect)).Result)
+	named, err := receiver.New(newVerifier(t, nil), b.inTx, b.store, "billing", nil)
+	require.NoError(t, err)
+	require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(named.Handler(receiver.State(b.effect))).Result)
 	require.True(t, marked(t, b.inTx, b.store, "billing", ev.ID))
 }

@@ -45,7 +45,7 @@ func TestPermanent(t *testing.T) {
 	}})
 	ev := newEvent(7)
 	req := newSender(t).Request(ev)
-	require.Equal(t, receiver.DeadLettered, req.Serve(rcv.Handler(hopeless(b.effect))).Result)
+	require.Equal(t, receiver.DeadLettered, req.Serve(rcv.Handler(receiver.State(hopeless(b.effect)))).Result)
 	require.ErrorIs(t, cause, errHopeless)
 	require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev))
 	require.NoError(t, b.inTx(t.Context(), func(tx *sql.Tx) error {
@@ -89,7 +89,7 @@ func TestPermanentThatIsNot(t *testing.T) {
 		"database away":         {b.inTx, b.store, pgError("57P01"), receiver.ReasonDatabase},
 		"second transaction":    {fails(2), b.store, errHopeless, receiver.ReasonDatabase},
 	} {
-		_, err := newReceiver(t, c.inTx, c.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), permanently(c.err))
+		_, err := newReceiver(t, c.inTx, c.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), receiver.State(permanently(c.err)))
 		var failure *receiver.Error
 		require.ErrorAs(t, err, &failure, name)
 		require.Equal(t, c.reason, failure.Reason, name)
@@ -128,10 +128,8 @@ func TestPermanentLookAlikes(t *testing.T) {
 			permanently := func() error { runs++; return fmt.Errorf("reading: %w", receiver.Permanent(lookAlike.err)) }
 			rcv := newReceiver(t, inTx, b.store, nil)
 			for of, h := range map[string]http.Handler{
-				"apply": rcv.Handler(func(context.Context, *sql.Tx, receiver.Event) error { return permanently() }),
-				"fetch": rcv.ThinHandler(func(context.Context, receiver.Event) (int64, receiver.HandlerFunc[*sql.Tx], error) {
-					return 0, nil, permanently()
-				}),
+				"apply": rcv.Handler(receiver.State(func(context.Context, *sql.Tx, receiver.Event) error { return permanently() })),
+				"fetch": rcv.Handler(fetching(permanently)),
 			} {
 				ev := newEvent(1)
 				runs = 0
@@ -140,20 +138,24 @@ func TestPermanentLookAlikes(t *testing.T) {
 				require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev))
 			}
 		}
-		_, err := b.receiver(t, nil).Receive(t.Context(), snd.Request(newEvent(1)).Message(), func(context.Context, *sql.Tx, receiver.Event) error { return lookAlike.err })
+		_, err := b.receiver(t, nil).Receive(t.Context(), snd.Request(newEvent(1)).Message(), receiver.State(func(context.Context, *sql.Tx, receiver.Event) error { return lookAlike.err }))
 		var failure *receiver.Error
 		require.ErrorAs(t, err, &failure, name)
 		require.Equal(t, lookAlike.reason, failure.Reason, name)
 	}
 }
 
+// fetching is thin work whose fetch returns that error.
+func fetching(err func() error) receiver.Work[*sql.Tx] {
+	return receiver.Thin(func(context.Context, receiver.Event) (int2, error) { return int2{}, err() },
+		func(context.Context, *sql.Tx, receiver.Event, int2) error { panic("must not be called") })
+}
+
 // A database's own error is believed from a function that fetches, too.
 func TestPermanentFetchThatIsNot(t *testing.T) {
 	b, _ := onSQLite(t)
-	_, err := b.receiver(t, nil).ReceiveThin(t.Context(), newSender(t).Request(newEvent(1)).Message(),
-		func(context.Context, receiver.Event) (int64, receiver.HandlerFunc[*sql.Tx], error) {
-			return 0, nil, receiver.Permanent(pgError("57P01"))
-		})
+	_, err := b.receiver(t, nil).Receive(t.Context(), newSender(t).Request(newEvent(1)).Message(),
+		fetching(func() error { return receiver.Permanent(pgError("57P01")) }))
 	var failure *receiver.Error
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, receiver.ReasonFetch, failure.Reason)
@@ -167,11 +169,11 @@ func TestPermanentTakenMeanwhile(t *testing.T) {
 	n := 0
 	inTx := func(ctx context.Context, fn func(*sql.Tx) error) error {
 		if n++; n == 2 {
-			require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(b.receiver(t, nil).Handler(b.effect)).Result)
+			require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(b.receiver(t, nil).Handler(receiver.State(b.effect))).Result)
 		}
 		return b.inTx(ctx, fn)
 	}
-	a := newSender(t).Request(ev).Serve(newReceiver(t, inTx, b.store, nil).Handler(hopeless(b.effect)))
+	a := newSender(t).Request(ev).Serve(newReceiver(t, inTx, b.store, nil).Handler(receiver.State(hopeless(b.effect))))
 	require.Equal(t, receiver.Duplicate, a.Result)
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 }
@@ -189,45 +191,45 @@ func testApplyDeadLetter[Tx any](t *testing.T, b bed[Tx]) {
 	snd := newSender(t)
 	ev, old := newEvent(7), newEvent(6)
 	for _, e := range []receivertest.Event{ev, old} {
-		require.Equal(t, receiver.DeadLettered, snd.Request(e).Serve(rcv.Handler(hopeless(b.effect))).Result)
+		require.Equal(t, receiver.DeadLettered, snd.Request(e).Serve(rcv.Handler(receiver.State(hopeless(b.effect)))).Result)
 	}
 
-	_, err := rcv.ApplyDeadLetter(t.Context(), "default", "evt_none", b.effect)
+	_, err := rcv.ApplyDeadLetter(t.Context(), "default", "evt_none", receiver.State(b.effect))
 	require.ErrorIs(t, err, dedup.ErrNotFound)
 
-	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, hopeless(b.effect))
+	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, receiver.State(hopeless(b.effect)))
 	require.ErrorIs(t, err, errHopeless)
 	require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev), "it stays")
 
-	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, func(context.Context, Tx, receiver.Event) error { return dedup.ErrNotFound })
+	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, receiver.State(func(context.Context, Tx, receiver.Event) error { return dedup.ErrNotFound }))
 	var failure *receiver.Error
 	require.ErrorAs(t, err, &failure, "what is not found is the function's")
 	require.Equal(t, receiver.ReasonApply, failure.Reason)
 
 	var got receiver.Event
-	res, err := rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, func(ctx context.Context, tx Tx, ev receiver.Event) error {
+	res, err := rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, receiver.State(func(ctx context.Context, tx Tx, ev receiver.Event) error {
 		got = ev
 		return b.effect(ctx, tx, ev)
-	})
+	}))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 7}, b.state(t, ev))
 	require.Equal(t, ev.Object, got.Object)
 	require.Equal(t, "default", got.Scope)
 
-	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, b.effect)
+	_, err = rcv.ApplyDeadLetter(t.Context(), "default", ev.ID, receiver.State(b.effect))
 	require.ErrorIs(t, err, dedup.ErrNotFound)
 
-	res, err = rcv.ApplyDeadLetter(t.Context(), "default", old.ID, b.effect)
+	res, err = rcv.ApplyDeadLetter(t.Context(), "default", old.ID, receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Stale, res)
 	require.Equal(t, state{Marker: true, Version: 7}, b.state(t, old))
-	require.Equal(t, receiver.Duplicate, snd.Request(ev).Serve(rcv.Handler(b.effect)).Result)
+	require.Equal(t, receiver.Duplicate, snd.Request(ev).Serve(rcv.Handler(receiver.State(b.effect))).Result)
 }
 
 func TestApplyDeadLetterWithoutAny(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv := newReceiver(t, b.inTx, dedup.Store[*sql.Tx](brokenStore[*sql.Tx]{Store: b.store}), nil)
-	_, err := rcv.ApplyDeadLetter(t.Context(), "default", "evt_1", b.effect)
+	_, err := rcv.ApplyDeadLetter(t.Context(), "default", "evt_1", receiver.State(b.effect))
 	require.ErrorContains(t, err, "keeps no dead letters")
 }

@@ -24,7 +24,7 @@ func TestDiagnosis(t *testing.T) {
 	cfg := &receiver.Config{Logger: log.logger(), Hooks: receiver.Hooks{
 		Rejected: func(_ context.Context, err *receiver.Error) { hooked = append(hooked, err.Diagnosis...) },
 	}}
-	h := b.receiver(t, cfg).Handler(b.effect)
+	h := b.receiver(t, cfg).Handler(receiver.State(b.effect))
 	spaced := func() *receivertest.Request { // the body is signed as it is, and sent with a newline
 		r := newSender(t).Raw("evt_1", []byte(`{"id":"evt_secret"}`))
 		return r.Appended("\n")
@@ -45,7 +45,7 @@ func TestDiagnosis(t *testing.T) {
 	require.Contains(t, log.String(), "that is a time zone's difference")
 
 	cfg.NoDiagnosis, hooked = true, nil
-	spaced().Serve(b.receiver(t, cfg).Handler(b.effect))
+	spaced().Serve(b.receiver(t, cfg).Handler(receiver.State(b.effect)))
 	require.Nil(t, hooked)
 }
 
@@ -64,7 +64,7 @@ func TestTriedKeys(t *testing.T) {
 		require.Equal(t, known, len(failure.Tried) == 1, name)
 	}
 
-	h := b.receiver(t, &receiver.Config{Logger: log.logger(), NoDiagnosis: true}).Handler(b.effect)
+	h := b.receiver(t, &receiver.Config{Logger: log.logger(), NoDiagnosis: true}).Handler(receiver.State(b.effect))
 	a := newSender(t).Request(newEvent(1)).WrongSecret().Serve(h)
 	require.Equal(t, 401, a.Status)
 	fingerprint := testSecret.Fingerprint()
@@ -73,7 +73,7 @@ func TestTriedKeys(t *testing.T) {
 	require.NotContains(t, log.String(), strings.TrimPrefix(testSecret.Reveal(), "whsec_")[:6])
 
 	log = new(buffer)
-	h = b.receiver(t, &receiver.Config{Logger: log.logger(), NoDiagnosis: true}).Handler(b.effect)
+	h = b.receiver(t, &receiver.Config{Logger: log.logger(), NoDiagnosis: true}).Handler(receiver.State(b.effect))
 	require.Equal(t, 401, newSender(t).Request(newEvent(1)).Skewed(-2*time.Hour).Serve(h).Status)
 	require.NotContains(t, log.String(), "tried=", "no key was tried")
 }
@@ -87,11 +87,11 @@ func TestDiagnosisOfAPrefix(t *testing.T) {
 	require.NoError(t, err)
 	v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.TimestampBody{}}})
 	require.NoError(t, err)
-	rcv, err := receiver.New(v, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger(), Hooks: receiver.Hooks{
+	rcv, err := receiver.New(v, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger(), Hooks: receiver.Hooks{
 		Rejected: func(_ context.Context, err *receiver.Error) { found = err.Diagnosis },
 	}})
 	require.NoError(t, err)
-	require.Equal(t, 401, newSender(t).Request(newEvent(1)).Serve(rcv.Handler(b.effect)).Status)
+	require.Equal(t, 401, newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect))).Status)
 	require.Equal(t, []string{`the prefix whsec_ of the key "key_1" was cut off: give the secret exactly as the sender shows it`}, found)
 }
 
@@ -101,7 +101,7 @@ func TestDiagnosisIsRare(t *testing.T) {
 		b, found := onMemory(), 0
 		h := b.receiver(t, &receiver.Config{Hooks: receiver.Hooks{
 			Rejected: func(_ context.Context, err *receiver.Error) { found += len(err.Diagnosis) },
-		}}).Handler(b.effect)
+		}}).Handler(receiver.State(b.effect))
 		flood := func() int {
 			found = 0
 			for range 100 {
@@ -136,9 +136,9 @@ func TestDiagnosisOfSecrets(t *testing.T) {
 // An application's own verifier decides. A verifier that cannot decide gives no verdict.
 func TestOwnVerifier(t *testing.T) {
 	b := onMemory()
-	rcv, err := receiver.New(odd{newVerifier(t, nil)}, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger()})
+	rcv, err := receiver.New(odd{newVerifier(t, nil)}, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger()})
 	require.NoError(t, err)
-	h := rcv.Handler(func(context.Context, *memory.Tx, receiver.Event) error { return nil })
+	h := rcv.Handler(receiver.State(func(context.Context, *memory.Tx, receiver.Event) error { return nil }))
 	require.Equal(t, 200, newSender(t).Request(newEvent(1)).Serve(h).Status)
 	require.Equal(t, 503, newSender(t).Request(newEvent(2)).Header("X-Odd", "1").Serve(h).Status)
 }

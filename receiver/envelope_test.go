@@ -42,7 +42,7 @@ func twilio() signing.Scheme {
 }
 
 // foreign returns a receiver of another sender's events, and this sender.
-func foreign(t testing.TB, b bed[*sql.Tx], scheme signing.Scheme, cfg receiver.Config, contentType string) (*receiver.Receiver[*sql.Tx], *receivertest.Sender) {
+func foreign(t testing.TB, b bed[*sql.Tx], scheme signing.Scheme, scope string, cfg receiver.Config, contentType string) (*receiver.Receiver[*sql.Tx], *receivertest.Sender) {
 	t.Helper()
 	secret := foreignSecret
 	if _, ok := scheme.(signing.StandardWebhooks); ok {
@@ -53,7 +53,7 @@ func foreign(t testing.TB, b bed[*sql.Tx], scheme signing.Scheme, cfg receiver.C
 	verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{scheme}, Deduplicated: true})
 	require.NoError(t, err)
 	cfg.Logger = new(buffer).logger()
-	rcv, err := receiver.New(verifier, b.inTx, b.store, &cfg)
+	rcv, err := receiver.New(verifier, b.inTx, b.store, scope, &cfg)
 	require.NoError(t, err)
 	return rcv, receivertest.NewSender(t, secret, &receivertest.SenderConfig{Schemes: []signing.Scheme{scheme}, ContentType: contentType})
 }
@@ -144,7 +144,7 @@ func TestForeignEnvelopes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, _ := onSQLite(t)
-			rcv, snd := foreign(t, b, c.scheme, receiver.Config{Scope: "theirs", Envelope: c.envelope}, c.contentType)
+			rcv, snd := foreign(t, b, c.scheme, "theirs", receiver.Config{Envelope: c.envelope}, c.contentType)
 			request := func() *receivertest.Request {
 				req := snd.Raw(c.id, []byte(c.body))
 				if c.id == "" {
@@ -156,10 +156,10 @@ func TestForeignEnvelopes(t *testing.T) {
 				return req
 			}
 			var got []receiver.Event
-			h := rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+			h := rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 				got = append(got, ev)
 				return b.effect(ctx, tx, ev)
-			})
+			}))
 			a := request().Serve(h)
 			require.Equal(t, 200, a.Status)
 			if c.answer != "" {
@@ -233,8 +233,8 @@ func TestForeignRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, _ := onSQLite(t)
-			rcv, snd := foreign(t, b, signing.Stripe(), receiver.Config{Envelope: c.envelope}, c.contentType)
-			require.Equal(t, c.status, snd.Raw("unused", []byte(c.body)).Serve(rcv.Handler(b.effect)).Status)
+			rcv, snd := foreign(t, b, signing.Stripe(), "default", receiver.Config{Envelope: c.envelope}, c.contentType)
+			require.Equal(t, c.status, snd.Raw("unused", []byte(c.body)).Serve(rcv.Handler(receiver.State(b.effect))).Status)
 			require.Zero(t, b.rows(t))
 		})
 	}
@@ -242,7 +242,7 @@ func TestForeignRefused(t *testing.T) {
 
 func TestEnvelopeIsChecked(t *testing.T) {
 	b, _ := onSQLite(t)
-	_, err := receiver.New[*sql.Tx](onlyVerifies{newVerifier(t, nil)}, b.inTx, b.store, &receiver.Config{Envelope: &receiver.Envelope{
+	_, err := receiver.New[*sql.Tx](onlyVerifies{newVerifier(t, nil)}, b.inTx, b.store, "default", &receiver.Config{Envelope: &receiver.Envelope{
 		ContentTypes: []string{"json", "application/json; charset=utf-8"}, DataField: "data..object",
 	}})
 	for _, want := range []string{`ContentTypes has "json"`, `ContentTypes has "application/json; charset=utf-8"`, `DataField is "data..object"`, "FactVerifier"} {
@@ -262,20 +262,20 @@ func TestForeignDeadLetter(t *testing.T) {
 		"an object": func(ev *receiver.Event) error { ev.Object = dedup.Object{Type: "pull", ID: "1"}; return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rcv, snd := foreign(t, b, signing.GitHub(), receiver.Config{Scope: name, Envelope: &receiver.Envelope{UnsignedType: true, Read: read}}, "")
+			rcv, snd := foreign(t, b, signing.GitHub(), name, receiver.Config{Envelope: &receiver.Envelope{UnsignedType: true, Read: read}}, "")
 			var first receiver.Event
 			a := snd.Raw("unused", []byte(githubBody)).Header("X-GitHub-Event", "pull_request").Serve(rcv.Handler(
-				func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+				receiver.State(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 					first = ev
 					return receiver.Permanent(errors.New("never"))
-				}))
+				})))
 			require.Equal(t, receiver.DeadLettered, a.Result)
 			before := b.effects(t, first.ID)
-			res, err := rcv.ApplyDeadLetter(t.Context(), name, first.ID, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+			res, err := rcv.ApplyDeadLetter(t.Context(), name, first.ID, receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 				first.Verified, first.Attempt = signing.Verified{}, 0
 				require.Empty(t, cmp.Diff(first, ev))
 				return b.effect(ctx, tx, ev)
-			})
+			}))
 			require.NoError(t, err)
 			require.Equal(t, receiver.Applied, res)
 			require.Equal(t, before+1, b.effects(t, first.ID))
@@ -288,21 +288,20 @@ func TestForeignDeadLetter(t *testing.T) {
 // An object without a version is applied under the fetched version.
 func TestForeignThin(t *testing.T) {
 	b, _ := onSQLite(t)
-	rcv, snd := foreign(t, b, signing.Stripe(), receiver.Config{Envelope: &receiver.Envelope{
+	rcv, snd := foreign(t, b, signing.Stripe(), "default", receiver.Config{Envelope: &receiver.Envelope{
 		Read: func(ev *receiver.Event) error { ev.Object = dedup.Object{Type: "invoice", ID: "in_1"}; return nil },
 	}}, "")
 	now := receiver.Snapshot[int]{Version: 7}
-	fetched := 0
-	fetch := func(context.Context, receiver.Event) (receiver.Snapshot[int], error) { fetched++; return now, nil }
+	fetch := func(context.Context, receiver.Event) (receiver.Snapshot[int], error) { return now, nil }
 	apply := func(ctx context.Context, tx *sql.Tx, ev receiver.Event, _ receiver.Snapshot[int]) error {
 		return b.effect(ctx, tx, ev)
 	}
-	routes, err := receiver.Router(receiver.OnState("invoice.*", fetch, apply))
+	routes, err := receiver.Router(receiver.OnThin("invoice.*", fetch, apply))
 	require.NoError(t, err)
 	post := func(id string, h http.Handler) receiver.Result {
 		return snd.Raw("unused", []byte(strings.Replace(stripeBody, "evt_1", id, 1))).Serve(h).Result
 	}
-	thin, routed := rcv.ThinHandler(receiver.Thin(fetch, apply)), rcv.Handler(routes)
+	thin, routed := rcv.Handler(receiver.Thin(fetch, apply)), rcv.Handler(routes)
 	require.Equal(t, receiver.Applied, post("evt_1", thin))
 	require.Equal(t, receiver.Stale, post("evt_2", thin), "the same version again")
 	now.Version = 8
@@ -311,9 +310,8 @@ func TestForeignThin(t *testing.T) {
 	require.Equal(t, receiver.Stale, post("evt_4", routed), "the source lags behind what is stored")
 	now = receiver.Snapshot[int]{Gone: true, Version: 9}
 	require.Equal(t, receiver.Applied, post("evt_5", thin))
-	before := fetched
 	require.Equal(t, receiver.Duplicate, post("evt_5", routed))
-	require.Equal(t, before, fetched, "nothing is fetched for a duplicate")
+	require.Equal(t, receiver.Duplicate, post("evt_5", thin))
 	v, err := storedVersion(t, b, "default", dedup.Object{Type: "invoice", ID: "in_1"})
 	require.NoError(t, err)
 	require.Equal(t, int64(9), v)
@@ -325,18 +323,18 @@ func TestForeignThin(t *testing.T) {
 // An event that is read from the sender's own list equals the event that the sender posts.
 func TestForeignTrusted(t *testing.T) {
 	b, _ := onSQLite(t)
-	rcv, snd := foreign(t, b, signing.Stripe(), receiver.Config{Envelope: &receiver.Envelope{DataField: "data.object"}}, "")
+	rcv, snd := foreign(t, b, signing.Stripe(), "default", receiver.Config{Envelope: &receiver.Envelope{DataField: "data.object"}}, "")
 	var got receiver.Event
 	read := func(_ context.Context, _ *sql.Tx, ev receiver.Event) error { got = ev; return nil }
-	res, err := rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(stripeBody)}, read)
+	res, err := rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(stripeBody)}, receiver.State(read))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 	require.Equal(t, "invoice.paid", got.Type)
 	require.Equal(t, time.Unix(1700000000, 0).UTC(), got.OccurredAt)
-	require.Equal(t, receiver.Duplicate, snd.Raw("unused", []byte(stripeBody)).Serve(rcv.Handler(b.effect)).Result)
-	_, err = rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(githubBody)}, read)
+	require.Equal(t, receiver.Duplicate, snd.Raw("unused", []byte(stripeBody)).Serve(rcv.Handler(receiver.State(b.effect))).Result)
+	_, err = rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(githubBody)}, receiver.State(read))
 	require.ErrorContains(t, err, "Trusted.ID must be given")
-	_, err = rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(githubBody), ID: "a", Type: "pushed"}, read)
+	_, err = rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(githubBody), ID: "a", Type: "pushed"}, receiver.State(read))
 	require.NoError(t, err)
 	require.Equal(t, "pushed", got.Type)
 }
@@ -350,15 +348,15 @@ func TestForeignSecrets(t *testing.T) {
 		return receiver.Keyholder{Scope: "of/" + name, Keys: keys}, nil
 	}, &receiver.SecretsConfig{Verifier: signing.VerifierConfig{Schemes: []signing.Scheme{signing.Stripe()}}})
 	require.NoError(t, err)
-	rcv, err := receiver.New(secrets, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger(), Envelope: &receiver.Envelope{}})
+	rcv, err := receiver.New(secrets, b.inTx, b.store, "", &receiver.Config{Logger: new(buffer).logger(), Envelope: &receiver.Envelope{}})
 	require.NoError(t, err)
 	snd := receivertest.NewSender(t, foreignSecret, &receivertest.SenderConfig{Schemes: []signing.Scheme{signing.Stripe()}})
 	m := snd.Raw("unused", []byte(stripeBody)).Message()
-	res, err := rcv.Receive(t.Context(), m, b.effect)
+	res, err := rcv.Receive(t.Context(), m, receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 	require.True(t, marked(t, b.inTx, b.store, "of/webhooks", "evt_1"))
-	_, err = rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(stripeBody), Scope: "of/other"}, b.effect)
+	_, err = rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: []byte(stripeBody), Scope: "of/other"}, receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, 2, b.effects(t, "evt_1"))
 }

@@ -45,8 +45,9 @@ const (
 
 	ReasonUnknownType Reason = "unknown_type" // 501: no route matches, and the router refuses
 
-	ReasonApply Reason = "apply" // 500: the function returned an error
-	ReasonPanic Reason = "panic" // 500: the function panicked
+	ReasonApply  Reason = "apply"   // 500: the function returned an error, or there is none
+	ReasonTooOld Reason = "too_old" // 500: a fact that is older than markers are kept, and the store keeps no dead letters (see Fact)
+	ReasonPanic  Reason = "panic"   // 500: the function panicked
 )
 
 // Error says why an event was not taken. Nothing was changed, unless the reason is
@@ -74,12 +75,13 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Permanent reports whether the event itself is at fault, so that no repetition can mend
-// it: it is too large, it does not decode, its signed id differs from the body's, or the
-// application says so (see the function [Permanent]). A database that is away, a
+// it: it is too large, it does not decode, its signed id differs from the body's, it is older
+// than markers are kept (see [Fact]), or the application says so (see the function
+// [Permanent]). A database that is away, a
 // conflict, the end of the time, a panic and any other error may be over the next time.
 func (e *Error) Permanent() bool {
 	switch e.Reason {
-	case ReasonTooLarge, ReasonDecode, ReasonIDMismatch:
+	case ReasonTooLarge, ReasonDecode, ReasonIDMismatch, ReasonTooOld:
 		return true
 	default:
 		return isPermanent(e)

@@ -37,11 +37,11 @@ func exampleForeign(scheme signing.Scheme, parse func(string) (signing.Secret, e
 }
 
 // exampleDeliver stands in for the sender.
-func exampleDeliver(rcv *receiver.Receiver[*sql.Tx], h receiver.HandlerFunc[*sql.Tx], keys *signing.Keyring, scheme signing.Scheme, header http.Header, body string) {
+func exampleDeliver(rcv *receiver.Receiver[*sql.Tx], w receiver.Work[*sql.Tx], keys *signing.Keyring, scheme signing.Scheme, header http.Header, body string) {
 	if err := scheme.Sign(header, "msg_1", time.Now(), []byte(body), keys); err != nil {
 		panic(err)
 	}
-	res, err := rcv.Receive(context.Background(), signing.Message{Method: http.MethodPost, Header: header, Body: []byte(body)}, h)
+	res, err := rcv.Receive(context.Background(), signing.Message{Method: http.MethodPost, Header: header, Body: []byte(body)}, w)
 	fmt.Println(res, err)
 }
 
@@ -49,14 +49,13 @@ var discard = slog.New(slog.DiscardHandler)
 
 // Stripe's events have their id, type and time in the body, and their object in
 // data.object. They have no versions: an application fetches an object's state
-// (receiver.OnState), or applies events as they come, each once.
+// (receiver.OnThin), or takes each event as a fact, once.
 func ExampleEnvelope_stripe() {
 	db := exampleDatabase()
 	defer db.Close()
 	keys, verifier := exampleForeign(signing.Stripe(), signing.ParseTextSecret)
 
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), &receiver.Config{
-		Scope:    "stripe",
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "stripe", &receiver.Config{
 		Envelope: &receiver.Envelope{DataField: "data.object"},
 		Logger:   discard,
 	})
@@ -65,7 +64,7 @@ func ExampleEnvelope_stripe() {
 	}
 	type Invoice struct{ Customer string }
 	routes, err := receiver.Router(
-		receiver.On("invoice.paid", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Invoice]) error {
+		receiver.OnFact("invoice.paid", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Invoice]) error {
 			fmt.Println(ev.ID, "paid by", ev.Data.Customer)
 			return nil
 		}),
@@ -75,7 +74,7 @@ func ExampleEnvelope_stripe() {
 	}
 	http.Handle("POST /stripe", rcv.Handler(routes))
 
-	const body = `{"id":"evt_1","type":"invoice.paid","created":1700000000,"data":{"object":{"customer":"cus_7"}}}`
+	body := fmt.Sprintf(`{"id":"evt_1","type":"invoice.paid","created":%d,"data":{"object":{"customer":"cus_7"}}}`, time.Now().Unix())
 	for range 2 {
 		exampleDeliver(rcv, routes, keys, signing.Stripe(), http.Header{"Content-Type": {"application/json"}}, body)
 	}
@@ -93,8 +92,7 @@ func ExampleEnvelope_gitHub() {
 	defer db.Close()
 	keys, verifier := exampleForeign(signing.GitHub(), signing.ParseTextSecret)
 
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), &receiver.Config{
-		Scope:    "github",
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "github", &receiver.Config{
 		Envelope: &receiver.Envelope{UnsignedType: true},
 		Logger:   discard,
 	})
@@ -103,7 +101,7 @@ func ExampleEnvelope_gitHub() {
 	}
 	type Push struct{ Ref string }
 	routes, err := receiver.Router(
-		receiver.On("push", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Push]) error {
+		receiver.OnFact("push", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Push]) error {
 			fmt.Println("pushed to", ev.Data.Ref)
 			return nil
 		}),
@@ -130,8 +128,7 @@ func ExampleSlackEnvelope() {
 	defer db.Close()
 	keys, verifier := exampleForeign(signing.Slack(), signing.ParseTextSecret)
 
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), &receiver.Config{
-		Scope:    "slack",
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "slack", &receiver.Config{
 		Envelope: receiver.SlackEnvelope(),
 		Logger:   discard,
 	})
@@ -141,11 +138,11 @@ func ExampleSlackEnvelope() {
 	type Mention struct{ Text string }
 	type Command struct{ Command, Text string }
 	routes, err := receiver.Router(
-		receiver.On("app_mention", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Mention]) error {
+		receiver.OnFact("app_mention", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Mention]) error {
 			fmt.Println(ev.ID, ev.Data.Text)
 			return nil
 		}),
-		receiver.On("slash_command", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Command]) error {
+		receiver.OnFact("slash_command", func(_ context.Context, _ *sql.Tx, ev receiver.Typed[Command]) error {
 			fmt.Println(ev.Data.Command, ev.Data.Text)
 			return nil
 		}),
@@ -174,8 +171,7 @@ func ExampleEnvelope_standardWebhooks() {
 	defer db.Close()
 	keys, verifier := exampleForeign(signing.StandardWebhooks{}, signing.ParseSecret)
 
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), &receiver.Config{
-		Scope: "acme",
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "acme", &receiver.Config{
 		Envelope: &receiver.Envelope{DataField: "data", Read: func(ev *receiver.Event) error {
 			var data struct {
 				ID       string
@@ -192,13 +188,13 @@ func ExampleEnvelope_standardWebhooks() {
 	if err != nil {
 		panic(err)
 	}
-	h := func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+	work := receiver.State(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 		fmt.Println(ev.ID, ev.Type, ev.Object.ID, ev.Version)
 		return nil
-	}
-	http.Handle("POST /acme", rcv.Handler(h))
+	})
+	http.Handle("POST /acme", rcv.Handler(work))
 
-	exampleDeliver(rcv, h, keys, signing.StandardWebhooks{}, http.Header{"Content-Type": {"application/json"}},
+	exampleDeliver(rcv, work, keys, signing.StandardWebhooks{}, http.Header{"Content-Type": {"application/json"}},
 		`{"type":"user.updated","timestamp":"2026-01-02T03:04:05Z","data":{"id":"usr_1","revision":4}}`)
 	// Output:
 	// msg_1 user.updated usr_1 4

@@ -47,7 +47,7 @@ func exampleReceiver(db *sql.DB) (*receiver.Receiver[*sql.Tx], *signing.Keyring)
 	if err != nil {
 		panic(err)
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), &receiver.Config{
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "default", &receiver.Config{
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func ExampleReceiver_Handler() {
 	rcv, keys := exampleReceiver(db)
 
 	mux := http.NewServeMux()
-	mux.Handle("POST /webhooks", rcv.Handler(rename))
+	mux.Handle("POST /webhooks", rcv.Handler(receiver.State(rename)))
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 
@@ -113,7 +113,7 @@ func ExampleReceiver_Handler() {
 	// 401 {"error":"Unauthorized"}
 }
 
-func ExampleReceiver_Wrap() {
+func ExampleReceiver_WrapState() {
 	db := exampleDatabase()
 	defer db.Close()
 	rcv, keys := exampleReceiver(db)
@@ -132,7 +132,7 @@ func ExampleReceiver_Wrap() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, "renamed")
 	})
-	srv := httptest.NewServer(rcv.Wrap(next))
+	srv := httptest.NewServer(rcv.WrapState(next))
 	defer srv.Close()
 
 	examplePost(srv.URL, exampleMessage(keys, exampleBody))
@@ -149,7 +149,7 @@ func ExampleReceiver_Receive() {
 	rcv, keys := exampleReceiver(db)
 
 	invoke := func(m signing.Message) receiver.Answer {
-		res, err := rcv.Receive(context.Background(), m, rename)
+		res, err := rcv.Receive(context.Background(), m, receiver.State(rename))
 		return receiver.AnswerTo(res, err)
 	}
 	answer := invoke(exampleMessage(keys, exampleBody))
@@ -172,10 +172,10 @@ func ExamplePermanent() {
 	refuse := func(context.Context, *sql.Tx, receiver.Event) error {
 		return receiver.Permanent(errors.New("names without a surname are not allowed"))
 	}
-	res, err := rcv.Receive(ctx, exampleMessage(keys, exampleBody), refuse)
+	res, err := rcv.Receive(ctx, exampleMessage(keys, exampleBody), receiver.State(refuse))
 	fmt.Println(res, err)
 
-	res, err = rcv.ApplyDeadLetter(ctx, "default", "evt_1", rename)
+	res, err = rcv.ApplyDeadLetter(ctx, "default", "evt_1", receiver.State(rename))
 	fmt.Println(res, err)
 	// Output:
 	// dead_lettered <nil>
@@ -188,20 +188,20 @@ func ExampleReceiver_SetAside() {
 	db := exampleDatabase()
 	defer db.Close()
 	rcv, _ := exampleReceiver(db)
-	apply := func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	work := receiver.Fact(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO customers (id, name) VALUES (?, '')", ev.Object.ID)
 		return err
-	}
+	})
 	ctx := context.Background()
 	for _, body := range []string{
 		`{"id":"evt_1","type":"customer.made","object":{"type":"customer","id":"cus_1"}}`,
 		`{"id":"evt_2","type":"customer.made","object":{"type":"customer","id":"cus_2"},"version":1}`,
 	} {
 		event := receiver.Trusted[*sql.Tx]{Body: []byte(body)}
-		res, err := rcv.Apply(ctx, event, apply)
+		res, err := rcv.Apply(ctx, event, work)
 		if failed, ok := errors.AsType[*receiver.Error](err); ok && failed.Permanent() {
 			fmt.Println(failed)
-			res, err = rcv.SetAside(ctx, event, failed)
+			res, err = rcv.SetAside(ctx, event, work, failed)
 		}
 		fmt.Println(res, err)
 	}
@@ -231,7 +231,7 @@ func ExampleThin() {
 			ON CONFLICT (id) DO UPDATE SET name = excluded.name`, ev.Object.ID, now.State.Name)
 		return err
 	}
-	srv := httptest.NewServer(rcv.ThinHandler(receiver.Thin(fetch, store)))
+	srv := httptest.NewServer(rcv.Handler(receiver.Thin(fetch, store)))
 	defer srv.Close()
 
 	const body = `{"id":%q,"type":"customer.updated","object":{"type":"customer","id":"cus_7"},"version":%d}`
@@ -252,11 +252,11 @@ func ExampleRouter() {
 
 	type customer struct{ Name string }
 	routes, err := receiver.Router(
-		receiver.On("customer.renamed", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[customer]) error {
+		receiver.OnState("customer.renamed", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[customer]) error {
 			fmt.Println("renamed:", ev.Object.ID, ev.Data.Name)
 			return nil
 		}),
-		receiver.OnState("customer.*",
+		receiver.OnThin("customer.*",
 			func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[customer], error) {
 				return receiver.Snapshot[customer]{Version: 9, State: customer{Name: "Grace"}}, nil // it asks its source
 			},

@@ -35,14 +35,14 @@ func TestForeignIDs(t *testing.T) {
 		verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{c.scheme}})
 		require.NoError(t, err)
 		var got []string
-		rcv, err := receiver.New(verifier, b.inTx, b.store, &receiver.Config{Scope: c.scheme.Name(), Envelope: &receiver.Envelope{}, Logger: new(buffer).logger()})
+		rcv, err := receiver.New(verifier, b.inTx, b.store, c.scheme.Name(), &receiver.Config{Envelope: &receiver.Envelope{}, Logger: new(buffer).logger()})
 		require.NoError(t, err)
 		for id, want := range c.ids {
 			body := []byte(`{"type":"a.b"}`) // the same for all
 			h := http.Header{"Content-Type": {"application/json"}}
 			require.NoError(t, c.scheme.Sign(h, id, time.Now(), body, keys))
 			for _, result := range []receiver.Result{receiver.Applied, receiver.Duplicate} {
-				res, err := rcv.Receive(t.Context(), signing.Message{Method: "POST", Header: h, Body: body}, func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+				res, err := rcv.Receive(t.Context(), signing.Message{Method: "POST", Header: h, Body: body}, receiver.Fact(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 					got = append(got, ev.ID)
 					if want != "" {
 						require.Equal(t, want, ev.ID)
@@ -50,7 +50,7 @@ func TestForeignIDs(t *testing.T) {
 						require.Regexp(t, `^sha256-id-[0-9a-f]{64}$`, ev.ID)
 					}
 					return nil
-				})
+				}))
 				require.NoError(t, err, "%s %s", c.scheme.Name(), id)
 				require.Equal(t, result, res, "%s %s", c.scheme.Name(), id)
 			}
@@ -67,13 +67,13 @@ func TestOwnIDsStayStrict(t *testing.T) {
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.StandardWebhooks{}}})
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger()})
+	rcv, err := receiver.New(verifier, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger()})
 	require.NoError(t, err)
 	for inBody, reason := range map[string]receiver.Reason{"evt:1": receiver.ReasonDecode, "evt_1": receiver.ReasonIDMismatch} {
 		body := []byte(`{"id":"` + inBody + `","type":"a.b","object":{"type":"a","id":"1"},"version":1,"occurred_at":"2026-01-01T00:00:00Z","data":{}}`)
 		h := http.Header{"Content-Type": {"application/json"}}
 		require.NoError(t, signing.StandardWebhooks{}.Sign(h, "evt:1", time.Now(), body, keys))
-		_, err := rcv.Receive(t.Context(), signing.Message{Method: "POST", Header: h, Body: body}, b.effect)
+		_, err := rcv.Receive(t.Context(), signing.Message{Method: "POST", Header: h, Body: body}, receiver.State(b.effect))
 		var failure *receiver.Error
 		require.ErrorAs(t, err, &failure, inBody)
 		require.Equal(t, reason, failure.Reason, inBody)

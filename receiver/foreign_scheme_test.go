@@ -91,12 +91,16 @@ func TestEventsWithoutIDsOfASchemeOfOnesOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, _ := onSQLite(t)
-			rcv, err := receiver.New(verifier, b.inTx, b.store, &receiver.Config{Envelope: &receiver.Envelope{}, Logger: new(buffer).logger()})
+			scope := "default"
+			if name == "with Secrets" {
+				scope = ""
+			}
+			rcv, err := receiver.New(verifier, b.inTx, b.store, scope, &receiver.Config{Envelope: &receiver.Envelope{}, Logger: new(buffer).logger()})
 			require.NoError(t, err)
 			post := func(no int) (receiver.Result, error) {
 				m := signing.Message{Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/json"}}, Body: fmt.Appendf(nil, `{"no":%d}`, no)}
 				require.NoError(t, scheme.Sign(m.Header, "", time.Time{}, m.Body, nil))
-				return rcv.Receive(t.Context(), m, b.effect)
+				return rcv.Receive(t.Context(), m, receiver.State(b.effect))
 			}
 			for no := range 3 {
 				for _, want := range []receiver.Result{receiver.Applied, receiver.Duplicate} {
@@ -113,9 +117,9 @@ func TestEventsWithoutIDsOfASchemeOfOnesOwn(t *testing.T) {
 // A panic of a foreign reader ends nothing but its event.
 func TestFactsThatPanic(t *testing.T) {
 	b, _ := onSQLite(t)
-	rcv, err := receiver.New(panickyVerifier{}, b.inTx, b.store, &receiver.Config{Envelope: &receiver.Envelope{}, Logger: new(buffer).logger()})
+	rcv, err := receiver.New(panickyVerifier{}, b.inTx, b.store, "default", &receiver.Config{Envelope: &receiver.Envelope{}, Logger: new(buffer).logger()})
 	require.NoError(t, err)
-	_, err = rcv.Apply(t.Context(), trusted(`{}`), b.effect)
+	_, err = rcv.Apply(t.Context(), trusted(`{}`), receiver.State(b.effect))
 	var failure *receiver.Error
 	require.True(t, errors.As(err, &failure))
 	require.Equal(t, receiver.ReasonPanic, failure.Reason)

@@ -354,7 +354,7 @@ func testGroup[Tx any](t *testing.T, rcv *receiver.Receiver[Tx], b bed[Tx]) {
 	const n = 200
 	gather := make(chan struct{})
 	var waiting atomic.Int32
-	srv := httptest.NewServer(rcv.Handler(func(ctx context.Context, tx Tx, ev receiver.Event) error {
+	srv := httptest.NewServer(rcv.Handler(receiver.State(func(ctx context.Context, tx Tx, ev receiver.Event) error {
 		if waiting.Add(1) == 1 {
 			<-gather // so that the others find a transaction to share
 		}
@@ -372,7 +372,7 @@ func testGroup[Tx any](t *testing.T, rcv *receiver.Receiver[Tx], b bed[Tx]) {
 			return pgError("40001")
 		}
 		return nil
-	}))
+	})))
 	defer srv.Close()
 	snd := newSender(t)
 	want := map[string]int{"fails": 500, "panics": 500, "hopeless": 200, "lost": 503, "works": 200}

@@ -6,22 +6,17 @@ import (
 	"time"
 )
 
-// Handler answers requests by applying their events with h. Like [Receiver.Wrap] it must
-// come before any middleware that reads bodies. An event whose transaction has begun is
-// applied to its end, even if the client leaves.
+// Handler answers requests by applying their events with w. Like [Receiver.WrapState] it
+// must come before any middleware that reads bodies. An event whose transaction has begun
+// is applied to its end, even if the client leaves.
 //
-// A panic in h is rolled back, logged and answered with 500, except
+// A panic in a function of w is rolled back, logged and answered with 500, except
 // http.ErrAbortHandler, which is passed on after the rollback.
-func (r *Receiver[Tx]) Handler(h HandlerFunc[Tx]) http.Handler {
-	return r.handler(work[Tx]{apply: h})
+func (r *Receiver[Tx]) Handler(w Work[Tx]) http.Handler {
+	return r.handler(order[Tx]{work: w})
 }
 
-// ThinHandler is Handler for thin events; see [Thin].
-func (r *Receiver[Tx]) ThinHandler(t ThinFunc[Tx]) http.Handler {
-	return r.handler(work[Tx]{thin: t})
-}
-
-func (r *Receiver[Tx]) handler(todo work[Tx]) http.Handler {
+func (r *Receiver[Tx]) handler(todo order[Tx]) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		res, err := r.serve(w, req, todo)
 		r.writeAnswer(w, res, err)
@@ -30,7 +25,7 @@ func (r *Receiver[Tx]) handler(todo work[Tx]) http.Handler {
 
 // serve puts an HTTP request through the pipeline. It writes no answer. It makes sure
 // that one can be written without waiting for a body that nobody will read.
-func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo work[Tx]) (Result, *Error) {
+func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo order[Tx]) (Result, *Error) {
 	start := time.Now()
 	deadline := start.Add(r.cfg.Timeout)
 	conn := connection{w: w, req: req, readBy: readDeadline(req.Context(), start, deadline), arrived: req.ContentLength == 0}

@@ -30,10 +30,10 @@ func TestEventIsWhatTheBodySays(t *testing.T) {
 	sent := newEvent(7)
 	sent.Data = map[string]int{"n": 1}
 	var got receiver.Event
-	h := b.receiver(t, nil).Handler(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+	h := b.receiver(t, nil).Handler(receiver.State(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 		got = ev
 		return nil
-	})
+	}))
 	req := newSender(t).Request(sent).Attempt(3)
 	require.Equal(t, receiver.Applied, req.Serve(h).Result)
 	require.Equal(t, sent.ID, got.ID)
@@ -57,7 +57,7 @@ func TestEventIsWhatTheBodySays(t *testing.T) {
 // Exactly one of 64 concurrent requests for one event has an effect.
 func TestSameEventAtOnce(t *testing.T) {
 	b, _ := onSQLite(t)
-	srv := httptest.NewServer(b.receiver(t, nil).Handler(b.effect))
+	srv := httptest.NewServer(b.receiver(t, nil).Handler(receiver.State(b.effect)))
 	defer srv.Close()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	defer client.CloseIdleConnections()
@@ -100,13 +100,13 @@ func TestInWorkHere(t *testing.T) {
 	b := onMemory()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	ev := newEvent(1)
-	h := b.receiver(t, nil).Handler(func(ctx context.Context, tx *memory.Tx, got receiver.Event) error {
+	h := b.receiver(t, nil).Handler(receiver.State(func(ctx context.Context, tx *memory.Tx, got receiver.Event) error {
 		if got.ID == ev.ID {
 			close(entered)
 			<-leave
 		}
 		return b.effect(ctx, tx, got)
-	})
+	}))
 	snd := newSender(t)
 	first := make(chan receivertest.Answer, 1)
 	go func() { first <- snd.Request(ev).Serve(h) }()
@@ -123,7 +123,7 @@ func TestInWorkHere(t *testing.T) {
 // At-least-once delivery does its worst here, in parallel.
 func TestShuffledDuplicates(t *testing.T) {
 	b, _ := onSQLite(t)
-	srv := httptest.NewServer(b.receiver(t, nil).Handler(b.effect))
+	srv := httptest.NewServer(b.receiver(t, nil).Handler(receiver.State(b.effect)))
 	defer srv.Close()
 	snd := newSender(t)
 	var events []receivertest.Event
@@ -165,13 +165,13 @@ func TestShuffledDuplicates(t *testing.T) {
 func TestClientGone(t *testing.T) {
 	b, _ := onSQLite(t)
 	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	inner := b.receiver(t, nil).Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	inner := b.receiver(t, nil).Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		close(entered)
 		<-leave
 		err := b.effect(ctx, tx, ev)
 		done <- errors.Join(err, ctx.Err())
 		return err
-	})
+	}))
 	finished := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		context.AfterFunc(r.Context(), func() { close(leave) })
@@ -206,8 +206,8 @@ func TestAnswerAfterCommit(t *testing.T) {
 	}})
 	snd := newSender(t)
 	for name, h := range map[string]http.Handler{
-		"handler": rcv.Handler(b.effect),
-		"wrap": rcv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		"handler": rcv.Handler(receiver.State(b.effect)),
+		"wrap": rcv.WrapState(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			tx, ev, _ := rcv.From(r.Context())
 			w.Header().Set("X-Early", "1")
 			w.WriteHeader(http.StatusCreated)
@@ -262,7 +262,7 @@ func postStalling(t *testing.T, url string, req *receivertest.Request) *http.Res
 // answer still comes.
 func TestStalledBody(t *testing.T) {
 	b, _ := onSQLite(t)
-	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond}).Handler(b.effect))
+	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond}).Handler(receiver.State(b.effect)))
 	t.Cleanup(srv.Close)
 	require.Equal(t, 408, postStalling(t, srv.URL, newSender(t).Request(newEvent(1))).StatusCode)
 	require.Zero(t, b.rows(t))
@@ -272,12 +272,12 @@ func TestStalledBody(t *testing.T) {
 // body, and does not keep the connection for longer than the body's time.
 func TestStalledBodyOfARefusedRequest(t *testing.T) {
 	b, _ := onSQLite(t)
-	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(b.effect))
+	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(receiver.State(b.effect)))
 	t.Cleanup(srv.Close)
 	require.Equal(t, 401, postStalling(t, srv.URL, newSender(t).Request(newEvent(1)).Skewed(time.Hour)).StatusCode)
 
 	closed := make(chan struct{})
-	srv = httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond}).Handler(b.effect))
+	srv = httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond}).Handler(receiver.State(b.effect)))
 	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateClosed {
 			close(closed)
@@ -301,7 +301,7 @@ func TestStalledBodyOfARefusedRequest(t *testing.T) {
 // A request that is refused for its header is refused without reading the body.
 func TestHeaderBeforeBody(t *testing.T) {
 	b, _ := onSQLite(t)
-	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(b.effect)
+	h := b.receiver(t, &receiver.Config{MaxBodyBytes: 1000}).Handler(receiver.State(b.effect))
 	unread := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = unreadable{t}
 		h.ServeHTTP(w, r)
@@ -329,7 +329,7 @@ func (u unreadable) Read([]byte) (int, error) {
 // The server's own, shorter limit stays in force.
 func TestServersReadTimeoutStays(t *testing.T) {
 	b, _ := onSQLite(t)
-	srv := httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(b.effect))
+	srv := httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(receiver.State(b.effect)))
 	srv.Config.ReadTimeout = 50 * time.Millisecond
 	srv.Start()
 	defer srv.Close()
@@ -345,7 +345,7 @@ func TestDeadlineIsCleared(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	var remote sync.Map
 	conns := 0
-	inner := b.receiver(t, &receiver.Config{Timeout: timeout}).Handler(b.effect)
+	inner := b.receiver(t, &receiver.Config{Timeout: timeout}).Handler(receiver.State(b.effect))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, seen := remote.LoadOrStore(r.RemoteAddr, true); !seen {
 			conns++
@@ -372,7 +372,7 @@ func TestDeadlineIsCleared(t *testing.T) {
 // No deadline outlives the body, with any ResponseWriter.
 func TestDeadlineIsTakenBack(t *testing.T) {
 	b, _ := onSQLite(t)
-	h := b.receiver(t, nil).Handler(b.effect)
+	h := b.receiver(t, nil).Handler(receiver.State(b.effect))
 	var set []time.Time
 	start := time.Now()
 	recording := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -399,7 +399,7 @@ func TestSlowBodyWithoutDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMemory()
 		log := new(buffer)
-		h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(b.effect)
+		h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(receiver.State(b.effect))
 		opaque := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
 		})
@@ -416,7 +416,7 @@ func TestSlowBodyWithoutDeadline(t *testing.T) {
 func TestBodyConsumed(t *testing.T) {
 	b, _ := onSQLite(t)
 	log := new(buffer)
-	h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(b.effect)
+	h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(receiver.State(b.effect))
 	for _, closeIt := range []bool{false, true} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body)
@@ -436,7 +436,7 @@ func TestBodyConsumed(t *testing.T) {
 
 func TestTruncatedOnTheWire(t *testing.T) {
 	b, _ := onSQLite(t)
-	srv := httptest.NewServer(b.receiver(t, nil).Handler(b.effect))
+	srv := httptest.NewServer(b.receiver(t, nil).Handler(receiver.State(b.effect)))
 	defer srv.Close()
 	for _, req := range []*receivertest.Request{
 		newSender(t).Request(newEvent(1)).Truncated(),
@@ -457,9 +457,9 @@ func TestAbortHandler(t *testing.T) {
 		_ = b.effect(ctx, tx, ev)
 		panic(http.ErrAbortHandler)
 	}
-	require.PanicsWithValue(t, http.ErrAbortHandler, func() { newSender(t).Request(newEvent(1)).Serve(rcv.Handler(abort)) })
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(abort))) })
 	require.Zero(t, b.rows(t))
-	_, err := rcv.Receive(t.Context(), newSender(t).Request(newEvent(1)).Message(), abort)
+	_, err := rcv.Receive(t.Context(), newSender(t).Request(newEvent(1)).Message(), receiver.State(abort))
 	require.Error(t, err)
 	require.Zero(t, b.rows(t))
 }
@@ -471,6 +471,6 @@ func TestLargestDeclaredSize(t *testing.T) {
 	req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(m.Body))
 	req.Header, req.ContentLength = m.Header, math.MaxInt64
 	w := httptest.NewRecorder()
-	b.receiver(t, &receiver.Config{MaxBodyBytes: math.MaxInt64}).Handler(b.effect).ServeHTTP(w, req)
+	b.receiver(t, &receiver.Config{MaxBodyBytes: math.MaxInt64}).Handler(receiver.State(b.effect)).ServeHTTP(w, req)
 	require.Equal(t, http.StatusOK, w.Code)
 }

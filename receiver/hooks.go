@@ -20,10 +20,16 @@ type Hooks struct {
 	// as the sender tries again, it may be retired.
 	Verified func(ctx context.Context, ev Event)
 
-	Applied      func(ctx context.Context, ev Event)
-	Duplicate    func(ctx context.Context, ev Event)
+	Applied   func(ctx context.Context, ev Event)
+	Duplicate func(ctx context.Context, ev Event)
+	// Stale is called for a state that was skipped: the function did not run, because its
+	// object's version, or a newer one, had been applied; see [State].
 	Stale        func(ctx context.Context, ev Event)
 	DeadLettered func(ctx context.Context, ev Event, cause error)
+
+	// Reapplied is called for an event that was taken before and was applied again because
+	// of a request; see [Receiver.Reapply].
+	Reapplied func(ctx context.Context, ev Event)
 
 	// Ignored is called for a verified event that no route of a [Router] wants.
 	Ignored func(ctx context.Context, ev Event)

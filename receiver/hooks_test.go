@@ -51,21 +51,21 @@ func TestHooks(t *testing.T) {
 				called(ctx, "failed "+string(err.Reason))
 			},
 		}})
-		h := rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		h := rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 			if !panics {
 				require.Equal(t, "trace", ctx.Value(traceKey{}))
 			}
 			return b.effect(ctx, tx, ev)
-		})
+		}))
 		snd := newSender(t)
 		ev := newEvent(2)
 		snd.Request(ev).Serve(h)
 		snd.Request(ev).Serve(h)
 		snd.Request(newEvent(1)).Serve(h)
 		snd.Request(ev).Tampered().Serve(h)
-		a := snd.Request(newEvent(3)).Serve(rcv.Handler(hopeless(b.effect)))
+		a := snd.Request(newEvent(3)).Serve(rcv.Handler(receiver.State(hopeless(b.effect))))
 		require.Equal(t, receiver.DeadLettered, a.Result)
-		a = snd.Request(newEvent(3)).Serve(rcv.Handler(func(context.Context, *sql.Tx, receiver.Event) error { return errLook }))
+		a = snd.Request(newEvent(3)).Serve(rcv.Handler(receiver.State(func(context.Context, *sql.Tx, receiver.Event) error { return errLook })))
 		require.Equal(t, 500, a.Status)
 		require.Equal(t, []string{"applied", "duplicate", "stale", "rejected signature", "dead_lettered", "failed apply"}, calls)
 		if panics {
@@ -79,5 +79,5 @@ func TestStartHookWithoutContext(t *testing.T) {
 	rcv := b.receiver(t, &receiver.Config{Hooks: receiver.Hooks{
 		Start: func(context.Context, http.Header) context.Context { return nil },
 	}})
-	require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(1)).Serve(rcv.Handler(b.effect)).Result)
+	require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect))).Result)
 }

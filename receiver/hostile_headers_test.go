@@ -17,9 +17,9 @@ import (
 func TestThousandsOfSignatures(t *testing.T) {
 	b := onMemory()
 	verifier := newVerifier(t, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.StandardWebhooks{}}})
-	rcv, err := receiver.New(verifier, b.inTx, b.store, &receiver.Config{Logger: new(buffer).logger()})
+	rcv, err := receiver.New(verifier, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger()})
 	require.NoError(t, err)
-	h := rcv.Handler(b.effect)
+	h := rcv.Handler(receiver.State(b.effect))
 	unread := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = unreadable{t}
 		h.ServeHTTP(w, r)

@@ -23,7 +23,7 @@ func TestNothingIsLeft(t *testing.T) {
 	runtime.GC()
 	before := runtime.NumGoroutine()
 	rcv := b.receiver(t, &receiver.Config{Timeout: 100 * time.Millisecond, MaxBodyBytes: 1000})
-	h := rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	h := rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		switch ev.Version {
 		case 1:
 			panic("no")
@@ -39,7 +39,7 @@ func TestNothingIsLeft(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		return b.effect(ctx, tx, ev)
-	})
+	}))
 	srv := httptest.NewServer(h)
 	client := &http.Client{Transport: &http.Transport{}}
 	snd := receivertest.NewSender(t, testSecret, &receivertest.SenderConfig{Client: client})

@@ -83,10 +83,10 @@ func TestGroupOnPostgres(t *testing.T) {
 				rcv := newReceiver(t, group.InTx, b.store, nil)
 				ev := newEvent(1)
 				ev.Object.ID = "quiet"
-				a := newSender(t).Request(ev).Serve(rcv.Handler(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
+				a := newSender(t).Request(ev).Serve(rcv.Handler(receiver.State(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
 					_, _ = tx.Exec(ctx, "SELECT 1/0")
 					return nil
-				}))
+				})))
 				require.Equal(t, 503, a.Status)
 				require.Equal(t, state{}, b.state(t, ev))
 			})

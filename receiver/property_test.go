@@ -3,6 +3,7 @@ package receiver_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 // An event goes to the route of its exact type, otherwise to the route of the longest
 // prefix, otherwise to the route for all types, and otherwise nowhere.
 func TestPropertyRouterFindsTheNearest(t *testing.T) {
+	rcv := newReceiver(t, func(_ context.Context, fn func(struct{}) error) error { return fn(struct{}{}) }, noDatabase{}, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "ab"})
 		words := func(label string, least int) string {
@@ -22,7 +24,7 @@ func TestPropertyRouterFindsTheNearest(t *testing.T) {
 		}
 		hit := ""
 		patterns := map[string]bool{}
-		var routes []receiver.Route[int]
+		var routes []receiver.Route[struct{}]
 		for range rapid.IntRange(1, 6).Draw(t, "routes") {
 			pattern := words("pattern", 1) + rapid.SampledFrom([]string{"", "", ".*"}).Draw(t, "suffix")
 			if rapid.IntRange(0, 9).Draw(t, "for all") == 0 {
@@ -32,12 +34,12 @@ func TestPropertyRouterFindsTheNearest(t *testing.T) {
 				continue
 			}
 			patterns[pattern] = true
-			routes = append(routes, receiver.On(pattern, func(context.Context, int, receiver.Typed[json.RawMessage]) error {
+			routes = append(routes, receiver.OnState(pattern, func(context.Context, struct{}, receiver.Typed[json.RawMessage]) error {
 				hit = pattern
 				return nil
 			}))
 		}
-		route, err := receiver.Router(routes...)
+		work, err := receiver.Router(routes...)
 		require.NoError(t, err)
 		for range 5 {
 			eventType := words("type", 1)
@@ -57,13 +59,11 @@ func TestPropertyRouterFindsTheNearest(t *testing.T) {
 				}
 			}
 			hit = ""
-			err := route(context.Background(), 0, receiver.Event{Type: eventType, Data: json.RawMessage(`{}`)})
+			body := fmt.Appendf(nil, `{"id":"evt_1","type":%q,"object":{"type":"thing","id":"1"},"version":1,"data":{}}`, eventType)
+			res, err := rcv.Apply(context.Background(), receiver.Trusted[struct{}]{Body: body}, work)
+			require.NoError(t, err)
 			require.Equal(t, want, hit, "%s among %v", eventType, patterns)
-			if want == "" {
-				require.ErrorIs(t, err, receiver.ErrUnknownType)
-			} else {
-				require.NoError(t, err)
-			}
+			require.Equal(t, want == "", res == receiver.Ignored)
 		}
 	})
 }

@@ -17,16 +17,11 @@ import (
 //
 // The error is always an [*Error]. [AnswerTo] makes the HTTP answer of the result and the
 // error. As with Handler, the end of ctx does not end the work: Config.Timeout does.
-func (r *Receiver[Tx]) Receive(ctx context.Context, m signing.Message, h HandlerFunc[Tx]) (Result, error) {
-	return r.receive(ctx, m, work[Tx]{apply: h})
+func (r *Receiver[Tx]) Receive(ctx context.Context, m signing.Message, w Work[Tx]) (Result, error) {
+	return r.receive(ctx, m, order[Tx]{work: w})
 }
 
-// ReceiveThin is Receive for thin events; see [Thin].
-func (r *Receiver[Tx]) ReceiveThin(ctx context.Context, m signing.Message, t ThinFunc[Tx]) (Result, error) {
-	return r.receive(ctx, m, work[Tx]{thin: t})
-}
-
-func (r *Receiver[Tx]) receive(ctx context.Context, m signing.Message, todo work[Tx]) (Result, error) {
+func (r *Receiver[Tx]) receive(ctx context.Context, m signing.Message, todo order[Tx]) (Result, error) {
 	res, err := r.pass(ctx, incoming{
 		method:   m.Method,
 		url:      m.URL,

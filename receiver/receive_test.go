@@ -32,7 +32,7 @@ func TestReceiveAnswersLikeHandler(t *testing.T) {
 		{415, func(take func(signing.Message)) { take(snd.Request(stale).Without("Content-Type").Message()) }},
 	} {
 		req.send(func(m signing.Message) {
-			res, err := rcv.Receive(t.Context(), m, b.effect)
+			res, err := rcv.Receive(t.Context(), m, receiver.State(b.effect))
 			if err != nil {
 				var e *receiver.Error
 				require.ErrorAs(t, err, &e)
@@ -57,10 +57,10 @@ func TestReceiveTakesHeadersInAnyCase(t *testing.T) {
 	}
 	lower["Content-type"] = lower["content-type"]
 	m.Header = lower
-	_, err := rcv.Receive(t.Context(), m, b.effect)
+	_, err := rcv.Receive(t.Context(), m, receiver.State(b.effect))
 	require.Equal(t, 400, receiver.AnswerTo("", err).Status, "repeated in two spellings")
 	delete(lower, "Content-type")
-	res, err := rcv.Receive(t.Context(), m, b.effect)
+	res, err := rcv.Receive(t.Context(), m, receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 }

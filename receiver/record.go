@@ -18,13 +18,13 @@ type RecordFunc[Tx any] func(ctx context.Context, tx Tx, ev Event) (fresh bool, 
 // which takes both. Package inbox beside this one does all of it. An error of record is
 // answered with 503.
 func (r *Receiver[Tx]) RecordHandler(record RecordFunc[Tx]) http.Handler {
-	return r.handler(work[Tx]{record: record})
+	return r.handler(order[Tx]{record: record})
 }
 
 // ReceiveToRecord is [Receiver.Receive] for applications that apply events later; see
 // [Receiver.RecordHandler].
 func (r *Receiver[Tx]) ReceiveToRecord(ctx context.Context, m signing.Message, record RecordFunc[Tx]) (Result, error) {
-	return r.receive(ctx, m, work[Tx]{record: record})
+	return r.receive(ctx, m, order[Tx]{record: record})
 }
 
 // record does not enter the event as in work: it is short, and must not be refused

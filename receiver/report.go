@@ -22,6 +22,7 @@ func (r *Receiver[Tx]) begin(ctx context.Context, header http.Header) context.Co
 }
 
 func (r *Receiver[Tx]) rejected(ctx context.Context, err *Error) {
+	r.counts.rejected.Add(1)
 	level := slog.LevelWarn
 	if err.Status() == http.StatusInternalServerError {
 		level = slog.LevelError
@@ -33,6 +34,7 @@ func (r *Receiver[Tx]) rejected(ctx context.Context, err *Error) {
 }
 
 func (r *Receiver[Tx]) failed(ctx context.Context, ev Event, err *Error) {
+	r.counts.failed.Add(1)
 	level := slog.LevelWarn
 	if err.Status() == http.StatusInternalServerError {
 		level = slog.LevelError
@@ -44,6 +46,7 @@ func (r *Receiver[Tx]) failed(ctx context.Context, ev Event, err *Error) {
 }
 
 func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause error) {
+	r.counts.add(res)
 	if res == DeadLettered {
 		r.log().LogAttrs(ctx, slog.LevelError, "receiver: event set aside as a dead letter", append(eventAttrs(ev), slog.Any("error", cause))...)
 		if hook := r.cfg.Hooks.DeadLettered; hook != nil {
@@ -51,11 +54,7 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 		}
 		return
 	}
-	// The record is built only if the level is enabled: nearly all requests come this
-	// way.
-	if log := r.log(); log.Enabled(ctx, slog.LevelDebug) {
-		log.LogAttrs(ctx, slog.LevelDebug, "receiver: event taken", append(eventAttrs(ev), slog.String("result", string(res)))...)
-	}
+	r.logTaken(ctx, ev, res)
 	var hook func(context.Context, Event)
 	switch res {
 	case Applied:
@@ -64,6 +63,8 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 		hook = r.cfg.Hooks.Duplicate
 	case Stale:
 		hook = r.cfg.Hooks.Stale
+	case Reapplied:
+		hook = r.cfg.Hooks.Reapplied
 	case Ignored:
 		hook = r.cfg.Hooks.Ignored
 	case Recorded:
@@ -71,6 +72,22 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 	}
 	if hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev) })
+	}
+}
+
+// logTaken builds a record only if its level is enabled: nearly all requests come this way.
+func (r *Receiver[Tx]) logTaken(ctx context.Context, ev Event, res Result) {
+	log, level := r.log(), slog.LevelDebug
+	if res == Stale || res == Reapplied {
+		level = slog.LevelInfo
+	}
+	switch {
+	case !log.Enabled(ctx, level):
+	case res == Stale:
+		log.LogAttrs(ctx, level, "receiver: stale event skipped: its handler did not run, because its object's version or a newer one had been applied",
+			append(eventAttrs(ev), slog.String("object_type", ev.Object.Type), slog.String("object_id", ev.Object.ID), slog.Int64("version", ev.Version))...)
+	default:
+		log.LogAttrs(ctx, level, "receiver: event taken", append(eventAttrs(ev), slog.String("result", string(res)))...)
 	}
 }
 

@@ -85,7 +85,7 @@ func grouped[Tx any](t *testing.T, inTx receiver.InTx[Tx], exec receiver.Exec[Tx
 
 // fickle applies, fails, panics or has its transaction run again.
 func fickle[Tx any](t *testing.T, b bed[Tx], inTx receiver.InTx[Tx]) http.Handler {
-	return newReceiver(t, inTx, b.store, nil).Handler(func(ctx context.Context, tx Tx, ev receiver.Event) error {
+	return newReceiver(t, inTx, b.store, nil).Handler(receiver.State(func(ctx context.Context, tx Tx, ev receiver.Event) error {
 		if err := b.effect(ctx, tx, ev); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func fickle[Tx any](t *testing.T, b bed[Tx], inTx receiver.InTx[Tx]) http.Handle
 			return pgError("40001")
 		}
 		return nil
-	})
+	}))
 }
 
 const roundsChild = "RECEIVER_TEST_ROUNDS_CHILD"

@@ -1,7 +1,6 @@
 package receiver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,16 +18,14 @@ const (
 	// for consumers that are about to learn the type.
 	RefuseUnknown
 	// KeepUnknown sets the event aside as a dead letter and answers 200, so that
-	// [Receiver.ApplyDeadLetter] can apply it later. Without a store for dead letters
-	// it is refused.
+	// [Receiver.ApplyDeadLetter] can apply it later. Nobody has said yet whether it is a
+	// state, so it is kept even if its object has a newer version. Without a store for
+	// dead letters it is refused.
 	KeepUnknown
 )
 
 // ErrUnknownType says that no route matches the event's type.
 var ErrUnknownType = errors.New("receiver: no route matches the event's type")
-
-// errIgnored ends the transaction of an event that is answered with Ignored.
-var errIgnored = fmt.Errorf("%w, and it is to be ignored", ErrUnknownType)
 
 // RouterConfig has the optional settings of a Router. The zero value and nil are valid.
 type RouterConfig struct {
@@ -42,34 +39,32 @@ type RouterConfig struct {
 	Strict bool
 }
 
-// Router makes one function of several, by the types of events:
+// Router makes one Work of several functions, by the types of events:
 //
 //	routes, err := receiver.Router(
-//		receiver.On("invoice.paid", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[Invoice]) error { … }),
-//		receiver.OnState("subscriber.*", fetchSubscriber, storeSubscriber),
+//		receiver.OnFact("invoice.paid", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[Payment]) error { … }),
+//		receiver.OnState("customer.*", storeCustomer),
+//		receiver.OnThin("subscriber.*", fetchSubscriber, storeSubscriber),
 //	)
 //	http.Handle("POST /webhooks", rcv.Handler(routes))
 //
 // It reports every problem at once: no routes, patterns that are malformed or that are
 // there twice, routes without a function. Events that none of them matches are ignored;
 // [NewRouter] can treat them otherwise.
-//
-// The result may be used wherever a HandlerFunc is taken. It may be wrapped in another
-// HandlerFunc that passes its errors on.
-func Router[Tx any](routes ...Route[Tx]) (HandlerFunc[Tx], error) {
+func Router[Tx any](routes ...Route[Tx]) (Work[Tx], error) {
 	return NewRouter(routes, nil)
 }
 
 // NewRouter is [Router] with a configuration. A nil cfg means all defaults.
-func NewRouter[Tx any](routes []Route[Tx], cfg *RouterConfig) (HandlerFunc[Tx], error) {
+func NewRouter[Tx any](routes []Route[Tx], cfg *RouterConfig) (Work[Tx], error) {
 	var c RouterConfig
 	if cfg != nil {
 		c = *cfg
 	}
-	r := router[Tx]{exact: map[string]HandlerFunc[Tx]{}, prefix: map[string]HandlerFunc[Tx]{}}
+	r := &router[Tx]{exact: map[string]task[Tx]{}, prefix: map[string]task[Tx]{}}
 	var problems []error
 	if len(routes) == 0 {
-		problems = append(problems, errors.New("receiver: the router has no routes: give at least one, made with On or OnState"))
+		problems = append(problems, errors.New("receiver: the router has no routes: give at least one, made with OnState, OnFact or OnThin"))
 	}
 	seen := make(map[string]bool, len(routes))
 	for _, route := range routes {
@@ -81,52 +76,44 @@ func NewRouter[Tx any](routes []Route[Tx], cfg *RouterConfig) (HandlerFunc[Tx], 
 	}
 	switch c.Unknown {
 	case IgnoreUnknown:
-		r.rest = unknown[Tx](errIgnored)
+		r.rest = task[Tx]{kind: ignoreTask}
 	case RefuseUnknown:
-		r.rest = unknown[Tx](ErrUnknownType)
+		r.rest = task[Tx]{kind: refuseTask, refusal: ErrUnknownType}
 	case KeepUnknown:
-		r.rest = unknown[Tx](Permanent(ErrUnknownType))
+		r.rest = task[Tx]{kind: refuseTask, refusal: Permanent(ErrUnknownType)}
 	default:
 		problems = append(problems, fmt.Errorf("receiver: RouterConfig.Unknown is %d: it must be IgnoreUnknown, RefuseUnknown or KeepUnknown", c.Unknown))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, err
+		return Work[Tx]{}, err
 	}
 	for _, route := range routes {
-		r.add(route.pattern, route.handler(c.Strict))
+		r.add(route.pattern, route.task(c.Strict))
 	}
-	return r.apply, nil
-}
-
-func unknown[Tx any](err error) HandlerFunc[Tx] {
-	return func(context.Context, Tx, Event) error { return err }
+	return Work[Tx]{routes: r}, nil
 }
 
 type router[Tx any] struct {
-	exact  map[string]HandlerFunc[Tx]
-	prefix map[string]HandlerFunc[Tx] // without its ".*"
-	rest   HandlerFunc[Tx]
+	exact  map[string]task[Tx]
+	prefix map[string]task[Tx] // without its ".*"
+	rest   task[Tx]
 }
 
-func (r *router[Tx]) add(pattern string, h HandlerFunc[Tx]) {
+func (r *router[Tx]) add(pattern string, t task[Tx]) {
 	prefix, ok := strings.CutSuffix(pattern, ".*")
 	switch {
 	case pattern == "*":
-		r.rest = h
+		r.rest = t
 	case ok:
-		r.prefix[prefix] = h
+		r.prefix[prefix] = t
 	default:
-		r.exact[pattern] = h
+		r.exact[pattern] = t
 	}
 }
 
-func (r *router[Tx]) apply(ctx context.Context, tx Tx, ev Event) error {
-	return r.find(ev.Type)(ctx, tx, ev)
-}
-
-func (r *router[Tx]) find(eventType string) HandlerFunc[Tx] {
-	if h, ok := r.exact[eventType]; ok {
-		return h
+func (r *router[Tx]) find(eventType string) task[Tx] {
+	if t, ok := r.exact[eventType]; ok {
+		return t
 	}
 	for prefix := eventType; ; {
 		dot := strings.LastIndexByte(prefix, '.')
@@ -134,8 +121,8 @@ func (r *router[Tx]) find(eventType string) HandlerFunc[Tx] {
 			return r.rest
 		}
 		prefix = prefix[:dot]
-		if h, ok := r.prefix[prefix]; ok {
-			return h
+		if t, ok := r.prefix[prefix]; ok {
+			return t
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRouterPatterns(t *testing.T) {
 	b := onMemory()
 	var took string
 	on := func(pattern string) receiver.Route[*memory.Tx] {
-		return receiver.On(pattern, func(_ context.Context, _ *memory.Tx, ev receiver.Typed[note]) error {
+		return receiver.OnState(pattern, func(_ context.Context, _ *memory.Tx, ev receiver.Typed[note]) error {
 			took = pattern
 			require.Equal(t, "hello", ev.Data.Text)
 			require.JSONEq(t, `{"text":"hello","n":3,"more":true}`, string(ev.Event.Data))
@@ -70,11 +70,11 @@ func TestRouterPatterns(t *testing.T) {
 func TestRouterReportsEverything(t *testing.T) {
 	h := func(context.Context, *sql.Tx, receiver.Typed[note]) error { return nil }
 	_, err := receiver.NewRouter([]receiver.Route[*sql.Tx]{
-		receiver.On("a.b", h), receiver.On("a.b", h),
-		receiver.On("a*", h), receiver.On(".*", h), receiver.On("*.b", h), receiver.On("", h),
-		receiver.On("webhook.challenge", h),
-		receiver.On[*sql.Tx, note]("c", nil),
-		receiver.OnState[*sql.Tx, note]("d", nil, nil),
+		receiver.OnState("a.b", h), receiver.OnState("a.b", h),
+		receiver.OnState("a*", h), receiver.OnState(".*", h), receiver.OnState("*.b", h), receiver.OnState("", h),
+		receiver.OnState("webhook.challenge", h),
+		receiver.OnState[*sql.Tx, note]("c", nil),
+		receiver.OnThin[*sql.Tx, note]("d", nil, nil),
 		{},
 	}, &receiver.RouterConfig{Unknown: 7})
 	for _, problem := range []string{
@@ -103,7 +103,7 @@ func TestUnknownTypes(t *testing.T) {
 		},
 		DeadLettered: func(_ context.Context, ev receiver.Event, _ error) { hooked = append(hooked, "kept "+ev.Type) },
 	}})
-	route := receiver.On("sub.updated", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[note]) error {
+	route := receiver.OnState("sub.updated", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[note]) error {
 		return b.effect(ctx, tx, ev.Event)
 	})
 	handler := func(unknown receiver.Unknown) http.Handler {
@@ -130,7 +130,7 @@ func TestUnknownTypes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, receiver.Ignored, res)
 	require.True(t, b.state(t, other).DeadLetter)
-	res, err = rcv.ApplyDeadLetter(t.Context(), "default", other.ID, b.effect)
+	res, err = rcv.ApplyDeadLetter(t.Context(), "default", other.ID, receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 8}, b.state(t, other))
@@ -158,7 +158,7 @@ func TestTypedData(t *testing.T) {
 		for _, strict := range []bool{false, true} {
 			b, log := onMemory(), new(buffer)
 			routes, err := receiver.NewRouter([]receiver.Route[*memory.Tx]{
-				receiver.On("*", func(ctx context.Context, tx *memory.Tx, ev receiver.Typed[note]) error {
+				receiver.OnState("*", func(ctx context.Context, tx *memory.Tx, ev receiver.Typed[note]) error {
 					return b.effect(ctx, tx, ev.Event)
 				}),
 			}, &receiver.RouterConfig{Strict: strict})
@@ -182,7 +182,7 @@ func TestTypedData(t *testing.T) {
 	}
 	b, log := onMemory(), new(buffer)
 	var cause error
-	routes, err := receiver.Router(receiver.On("*", func(context.Context, *memory.Tx, receiver.Typed[picky]) error { return nil }))
+	routes, err := receiver.Router(receiver.OnState("*", func(context.Context, *memory.Tx, receiver.Typed[picky]) error { return nil }))
 	require.NoError(t, err)
 	h := b.receiver(t, &receiver.Config{Logger: log.logger(), Hooks: receiver.Hooks{
 		DeadLettered: func(_ context.Context, _ receiver.Event, err error) { cause = err },
@@ -191,7 +191,7 @@ func TestTypedData(t *testing.T) {
 	require.ErrorContains(t, errors.Unwrap(errors.Unwrap(cause)), "s3cret", "the cause is there for who looks for it")
 	require.NotContains(t, log.String(), "s3cret")
 
-	routes, err = receiver.Router(receiver.On("*", func(_ context.Context, _ *memory.Tx, ev receiver.Typed[json.RawMessage]) error {
+	routes, err = receiver.Router(receiver.OnState("*", func(_ context.Context, _ *memory.Tx, ev receiver.Typed[json.RawMessage]) error {
 		require.Equal(t, `"raw"`, string(ev.Data))
 		return nil
 	}))
@@ -211,7 +211,7 @@ func TestOnState(t *testing.T) {
 		stored  []receiver.Snapshot[note]
 		reason  receiver.Reason
 	)
-	state1 := receiver.OnState("subscriber.*",
+	state1 := receiver.OnThin("subscriber.*",
 		func(_ context.Context, ev receiver.Event) (receiver.Snapshot[note], error) {
 			fetched++
 			require.Zero(t, db.Stats().InUse, "a transaction is open")
@@ -221,7 +221,7 @@ func TestOnState(t *testing.T) {
 			stored = append(stored, now)
 			return b.effect(ctx, tx, ev)
 		})
-	routes, err := receiver.Router(state1, receiver.On("invoice.paid", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[note]) error {
+	routes, err := receiver.Router(state1, receiver.OnState("invoice.paid", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[note]) error {
 		return b.effect(ctx, tx, ev.Event)
 	}))
 	require.NoError(t, err)
@@ -275,9 +275,9 @@ func TestOnState(t *testing.T) {
 func TestOnStateOvertaken(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv := b.receiver(t, nil)
-	routes, err := receiver.Router(receiver.OnState("*",
+	routes, err := receiver.Router(receiver.OnThin("*",
 		func(context.Context, receiver.Event) (int2, error) {
-			require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(6)).Serve(rcv.Handler(b.effect)).Result)
+			require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(6)).Serve(rcv.Handler(receiver.State(b.effect))).Result)
 			return int2{Version: 5}, nil
 		},
 		func(context.Context, *sql.Tx, receiver.Event, int2) error { panic("must not be called") },

@@ -97,7 +97,7 @@ func newDoor(t *testing.T, lookup receiver.Lookup, cfg *receiver.SecretsConfig, 
 		rcvCfg = &receiver.Config{}
 	}
 	rcvCfg.Logger = new(buffer).logger()
-	d.rcv, err = receiver.New(secrets, d.b.inTx, d.b.store, rcvCfg)
+	d.rcv, err = receiver.New(secrets, d.b.inTx, d.b.store, "", rcvCfg)
 	require.NoError(t, err)
 	return d
 }
@@ -105,7 +105,7 @@ func newDoor(t *testing.T, lookup receiver.Lookup, cfg *receiver.SecretsConfig, 
 func (d door) send(name string, req *receivertest.Request) (receiver.Answer, error) {
 	m := req.Message()
 	m.URL = "/hooks/" + name + "?x=1"
-	res, err := d.rcv.Receive(context.Background(), m, func(context.Context, *memory.Tx, receiver.Event) error { return nil })
+	res, err := d.rcv.Receive(context.Background(), m, receiver.State(func(context.Context, *memory.Tx, receiver.Event) error { return nil }))
 	return receiver.AnswerTo(res, err), err
 }
 
@@ -215,11 +215,13 @@ func TestSecretsReportsEverything(t *testing.T) {
 	secrets, err := receiver.NewSecrets(receiver.NameInPath, nil2, nil)
 	require.NoError(t, err)
 	b := onMemory()
-	_, err = receiver.New(secrets, b.inTx, b.store, &receiver.Config{Scope: "a"})
-	require.ErrorContains(t, err, "the scope is then what its lookup returns")
-	_, err = receiver.New((*receiver.Secrets)(nil), b.inTx, b.store, nil)
+	_, err = receiver.New(secrets, b.inTx, b.store, "default", nil)
+	require.ErrorContains(t, err, "the scope is then that of the keyholder")
+	_, err = receiver.New(secrets, b.inTx, b.store, "", &receiver.Config{ScopeOf: func(signing.Verified) string { return "a" }})
+	require.ErrorContains(t, err, "the scope is then that of the keyholder")
+	_, err = receiver.New((*receiver.Secrets)(nil), b.inTx, b.store, "default", nil)
 	require.ErrorContains(t, err, "the verifier is nil")
-	_, err = receiver.New((*signing.Verifier)(nil), b.inTx, b.store, nil)
+	_, err = receiver.New((*signing.Verifier)(nil), b.inTx, b.store, "default", nil)
 	require.ErrorContains(t, err, "the verifier is nil")
 }
 
@@ -335,7 +337,7 @@ func TestSecretsSingleFlight(t *testing.T) {
 			defer cancel()
 			m := acme.Request(newEvent(1)).Message()
 			m.URL = "/acme"
-			_, err := d.rcv.Receive(ctx, m, nil)
+			_, err := d.rcv.Receive(ctx, m, receiver.State(d.b.effect))
 			statuses <- receiver.AnswerTo("", err).Status
 		}()
 		synctest.Wait()

@@ -20,8 +20,12 @@ var ErrNotKept = errors.New("receiver: the event cannot be kept as a dead letter
 // cause's text as its reason, without applying it: for an event that [Receiver.Apply]
 // refuses for good ([Error.Permanent]), such as one that is too large or does not decode,
 // and for one that is given up. The errors inside cause decide nothing. Trusted.Then is
-// committed with it. A duplicate is answered with [Duplicate], and an event that was
-// overtaken with [Stale]: neither becomes a dead letter.
+// committed with it.
+//
+// w is the Work that would apply the event; its functions are not called. A duplicate is
+// answered with [Duplicate], a state that was overtaken with [Stale], and an event that w
+// ignores with [Ignored]: none of them becomes a dead letter. An event that does not
+// decode is always kept, unless it is a duplicate.
 //
 // Nothing of the body needs to be readable but its id, and not even that if Trusted.ID is
 // given. The id must be there once and in its form, so that no other reader of the same
@@ -29,9 +33,9 @@ var ErrNotKept = errors.New("receiver: the event cannot be kept as a dead letter
 // matches [ErrNotKept], and nothing was changed.
 //
 // The error is always an [*Error]. ctx ending does not end the work: Config.Timeout does.
-func (r *Receiver[Tx]) SetAside(ctx context.Context, t Trusted[Tx], cause error) (Result, error) {
+func (r *Receiver[Tx]) SetAside(ctx context.Context, t Trusted[Tx], w Work[Tx], cause error) (Result, error) {
 	ctx = r.begin(ctx, nil)
-	ev, failure := r.toSetAside(t)
+	ev, decoded, failure := r.toSetAside(t)
 	if failure == nil && cause == nil {
 		failure = fail(ReasonApply, errors.New("the cause is nil: it must say why the event is set aside"))
 	}
@@ -39,10 +43,12 @@ func (r *Receiver[Tx]) SetAside(ctx context.Context, t Trusted[Tx], cause error)
 		r.rejected(ctx, failure)
 		return "", failure
 	}
-	reason := cause.Error()
-	res, _, failure := r.take(ctx, ev, time.Now().Add(r.cfg.Timeout), work[Tx]{then: t.Then, apply: func(context.Context, Tx, Event) error {
-		return Permanent(errors.New(reason))
-	}})
+	if !decoded { // its type says nothing
+		w = Work[Tx]{all: task[Tx]{kind: refuseTask}}
+	}
+	res, _, failure := r.take(ctx, ev, time.Now().Add(r.cfg.Timeout), order[Tx]{
+		work: w, then: t.Then, aside: Permanent(errors.New(cause.Error())),
+	})
 	if failure != nil {
 		r.failed(ctx, ev, failure)
 		return "", failure
@@ -52,27 +58,27 @@ func (r *Receiver[Tx]) SetAside(ctx context.Context, t Trusted[Tx], cause error)
 }
 
 // toSetAside returns all that is known about an event that may not be readable.
-func (r *Receiver[Tx]) toSetAside(t Trusted[Tx]) (Event, *Error) {
+func (r *Receiver[Tx]) toSetAside(t Trusted[Tx]) (ev Event, decoded bool, failure *Error) {
 	if r.deadLetters == nil {
-		return Event{}, fail(ReasonDatabase, fmt.Errorf("%w: the store keeps none", ErrNotKept))
+		return Event{}, false, fail(ReasonDatabase, fmt.Errorf("%w: the store keeps none", ErrNotKept))
 	}
 	scope, failure := r.trustedScope(t.Scope)
 	if failure != nil {
-		return Event{}, failure
+		return Event{}, false, failure
 	}
-	ev, failure := r.decodeAgain(t.Body, t.ID, t.Type)
-	if failure != nil {
+	ev, failure = r.decodeAgain(t.Body, t.ID, t.Type)
+	if decoded = failure == nil; !decoded {
 		ev = Event{Body: t.Body, ID: t.ID, Type: t.Type}
 		r.identify(&ev)
 	}
 	ev.Scope = scope
 	if err := ident.EventID(ev.ID); err != nil {
-		return Event{}, fail(ReasonDecode, fmt.Errorf("%w: %w", ErrNotKept, err))
+		return Event{}, false, fail(ReasonDecode, fmt.Errorf("%w: %w", ErrNotKept, err))
 	}
 	if ident.Type(ev.Type) != nil {
 		ev.Type = Untyped
 	}
-	return ev, nil
+	return ev, decoded, nil
 }
 
 // identify finds the id and the type in a body that does not decode, unless they are

@@ -3,7 +3,6 @@ package receiver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -18,18 +17,17 @@ type Snapshot[S any] struct {
 	Gone bool
 }
 
-// ThinFunc does the part of a thin event's work that comes before the
-// transaction. It returns the version under which apply is to be committed, which
-// must be at least the event's. [Thin] makes one.
-type ThinFunc[Tx any] func(ctx context.Context, ev Event) (version int64, apply HandlerFunc[Tx], err error)
+// fetchFunc does the part of a thin event's work that comes before the transaction. It
+// returns the version under which apply is to be committed.
+type fetchFunc[Tx any] func(ctx context.Context, ev Event) (version int64, apply HandlerFunc[Tx], err error)
 
-// Thin makes a ThinFunc for thin events, which only name the object that has changed.
+// Thin makes a Work for thin events, which only name the object that has changed.
 // fetch reads the object's current state from its source before the transaction opens, so
 // that none is held open meanwhile. apply stores the state, which is committed under the
 // version that was fetched. The events in between are then stale, and neither order nor
 // duplicates matter any more.
 //
-//	rcv.ThinHandler(receiver.Thin(fetchSubscriber, storeSubscriber))
+//	rcv.Handler(receiver.Thin(fetchSubscriber, storeSubscriber))
 //
 // A snapshot older than the event, from a replica that lags behind, is answered with 503
 // and leaves no marker, so that the sender tries again. An object that is gone is deleted
@@ -41,8 +39,18 @@ type ThinFunc[Tx any] func(ctx context.Context, ev Event) (version int64, apply 
 func Thin[Tx, S any](
 	fetch func(ctx context.Context, ev Event) (Snapshot[S], error),
 	apply func(ctx context.Context, tx Tx, ev Event, now Snapshot[S]) error,
-) ThinFunc[Tx] {
-	return func(ctx context.Context, ev Event) (int64, HandlerFunc[Tx], error) {
+) Work[Tx] {
+	return Work[Tx]{all: thin(fetch, apply)}
+}
+
+func thin[Tx, S any](
+	fetch func(ctx context.Context, ev Event) (Snapshot[S], error),
+	apply func(ctx context.Context, tx Tx, ev Event, now Snapshot[S]) error,
+) task[Tx] {
+	if fetch == nil || apply == nil {
+		return task[Tx]{}
+	}
+	return task[Tx]{kind: thinTask, fetch: func(ctx context.Context, ev Event) (int64, HandlerFunc[Tx], error) {
 		now, err := fetch(ctx, ev)
 		if err != nil {
 			return 0, nil, err
@@ -53,14 +61,14 @@ func Thin[Tx, S any](
 		return now.Version, func(ctx context.Context, tx Tx, ev Event) error {
 			return apply(ctx, tx, ev, now)
 		}, nil
-	}
+	}}
 }
 
 // prepare looks at the stored version first: a short transaction of one read is
 // cheaper than asking the source.
-func (r *Receiver[Tx]) prepare(ctx context.Context, ev Event, thin ThinFunc[Tx]) (version int64, apply HandlerFunc[Tx], failure *Error) {
+func (r *Receiver[Tx]) prepare(ctx context.Context, ev Event, get fetchFunc[Tx]) (version int64, apply HandlerFunc[Tx], failure *Error) {
 	if ev.Version == 0 {
-		return r.fetch(ctx, ev, thin)
+		return r.fetch(ctx, ev, get)
 	}
 	var stored int64
 	failure = r.transact(ctx, func(tx Tx) *Error {
@@ -74,17 +82,15 @@ func (r *Receiver[Tx]) prepare(ctx context.Context, ev Event, thin ThinFunc[Tx])
 		return 0, nil, failure
 	}
 	if stored >= ev.Version {
-		return ev.Version, func(context.Context, Tx, Event) error {
-			return errors.New("the object's stored version fell")
-		}, nil
+		return ev.Version, func(context.Context, Tx, Event) error { return errFetchFirst }, nil
 	}
-	return r.fetch(ctx, ev, thin)
+	return r.fetch(ctx, ev, get)
 }
 
-// fetch runs thin while no transaction is open.
-func (r *Receiver[Tx]) fetch(ctx context.Context, ev Event, thin ThinFunc[Tx]) (version int64, apply HandlerFunc[Tx], failure *Error) {
+// fetch runs get while no transaction is open.
+func (r *Receiver[Tx]) fetch(ctx context.Context, ev Event, get fetchFunc[Tx]) (version int64, apply HandlerFunc[Tx], failure *Error) {
 	err := contain(func() (err error) {
-		version, apply, err = thin(ctx, ev)
+		version, apply, err = get(ctx, ev)
 		return err
 	})
 	switch {

@@ -25,7 +25,7 @@ func TestThin(t *testing.T) {
 	rcv := b.receiver(t, &receiver.Config{Timeout: 200 * time.Millisecond, Hooks: receiver.Hooks{
 		Failed: func(_ context.Context, _ receiver.Event, err *receiver.Error) { reason = err.Reason },
 	}})
-	h := rcv.ThinHandler(receiver.Thin(
+	h := rcv.Handler(receiver.Thin(
 		func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[sub], error) {
 			fetched++
 			require.Zero(t, db.Stats().InUse, "a transaction is open")
@@ -75,7 +75,7 @@ func TestThin(t *testing.T) {
 	require.Equal(t, receiver.Duplicate, snd.Request(ev5).Serve(h).Result)
 	require.Equal(t, receiver.Stale, snd.Request(newEvent(7)).Serve(h).Result)
 	ev8 := newEvent(8)
-	res, err := rcv.ReceiveThin(t.Context(), snd.Request(ev8).Message(), receiver.Thin(
+	res, err := rcv.Receive(t.Context(), snd.Request(ev8).Message(), receiver.Thin(
 		func(context.Context, receiver.Event) (int2, error) { panic("must not be called") },
 		func(context.Context, *sql.Tx, receiver.Event, int2) error { panic("must not be called") },
 	))
@@ -104,9 +104,9 @@ func TestThinOvertaken(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv := b.receiver(t, nil)
 	ev := newEvent(5)
-	h := rcv.ThinHandler(receiver.Thin(
+	h := rcv.Handler(receiver.Thin(
 		func(context.Context, receiver.Event) (int2, error) {
-			require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(6)).Serve(rcv.Handler(b.effect)).Result)
+			require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(6)).Serve(rcv.Handler(receiver.State(b.effect))).Result)
 			return int2{Version: 5}, nil
 		},
 		func(context.Context, *sql.Tx, receiver.Event, int2) error { panic("must not be called") },

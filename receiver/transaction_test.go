@@ -44,7 +44,7 @@ func TestTransactionThatLostIsRunAgain(t *testing.T) {
 				}
 				start := time.Now()
 				ev := newEvent(1)
-				h := newReceiver(t, inTx, b.store, nil).Handler(func(ctx context.Context, tx *memory.Tx, ev receiver.Event) error {
+				h := newReceiver(t, inTx, b.store, nil).Handler(receiver.State(func(ctx context.Context, tx *memory.Tx, ev receiver.Event) error {
 					runs++
 					if err := b.effect(ctx, tx, ev); err != nil {
 						return err
@@ -53,7 +53,7 @@ func TestTransactionThatLostIsRunAgain(t *testing.T) {
 						return errors.Join(errors.New("storing"), pgError("40001"))
 					}
 					return nil
-				})
+				}))
 				require.Equal(t, c.status, newSender(t).Request(ev).Serve(h).Status)
 				require.Equal(t, c.runs, runs)
 				require.Less(t, time.Since(start), 60*time.Millisecond)
@@ -86,7 +86,7 @@ func TestCommitThatGotThrough(t *testing.T) {
 		return err
 	}
 	ev := newEvent(1)
-	h := newReceiver(t, inTx, b.store, nil).Handler(b.effect)
+	h := newReceiver(t, inTx, b.store, nil).Handler(receiver.State(b.effect))
 	require.Equal(t, receiver.Duplicate, newSender(t).Request(ev).Serve(h).Result)
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 }
@@ -104,7 +104,7 @@ func TestCommitThatEndsTooLate(t *testing.T) {
 			return ctx.Err()
 		}
 		ev := newEvent(1)
-		_, err := newReceiver(t, inTx, b.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), b.effect)
+		_, err := newReceiver(t, inTx, b.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), receiver.State(b.effect))
 		var failure *receiver.Error
 		require.ErrorAs(t, err, &failure)
 		require.Equal(t, receiver.ReasonCommit, failure.Reason)
@@ -120,12 +120,12 @@ func TestInTxThatRunsAgain(t *testing.T) {
 		return b.inTx(ctx, fn)
 	}
 	runs := 0
-	h := newReceiver(t, inTx, b.store, nil).Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	h := newReceiver(t, inTx, b.store, nil).Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		if runs++; runs == 1 {
 			panic("only once")
 		}
 		return b.effect(ctx, tx, ev)
-	})
+	}))
 	require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(1)).Serve(h).Result)
 }
 
@@ -155,7 +155,7 @@ func TestAdapt(t *testing.T) {
 	rcv := newReceiver(t, inTx, store, nil)
 	ev := newEvent(1)
 	apply := func(ctx context.Context, q queries, ev receiver.Event) error { return b.effect(ctx, q.tx, ev) }
-	require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(rcv.Handler(apply)).Result)
+	require.Equal(t, receiver.Applied, newSender(t).Request(ev).Serve(rcv.Handler(receiver.State(apply))).Result)
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 	require.Nil(t, receiver.Adapt[queries, *sql.Tx](nil, nil))
 }

@@ -19,7 +19,7 @@ type Trusted[Tx any] struct {
 
 	// Scope is the scope of the marker and the version. It must be the one under which
 	// the sender's posts are taken, or each event has two effects.
-	// Defaults to Config.Scope; with Config.ScopeOf or Secrets it must be given.
+	// Defaults to the receiver's own; with Config.ScopeOf or Secrets it must be given.
 	Scope string
 
 	// ID and Type are those with which the event was kept. If they are empty, the body
@@ -40,17 +40,17 @@ type Trusted[Tx any] struct {
 // An error that is [Error.Permanent] comes again whenever the event does:
 // [Receiver.SetAside] keeps such an event.
 //
-// The event that h gets has no Verified. The error is always an [*Error]. As with
+// The event that w gets has no Verified. The error is always an [*Error]. As with
 // Handler, ctx ending does not end the work: Config.Timeout does.
-func (r *Receiver[Tx]) Apply(ctx context.Context, t Trusted[Tx], h HandlerFunc[Tx]) (Result, error) {
-	res, err := r.passTrusted(ctx, t, work[Tx]{apply: h, then: t.Then})
+func (r *Receiver[Tx]) Apply(ctx context.Context, t Trusted[Tx], w Work[Tx]) (Result, error) {
+	res, err := r.passTrusted(ctx, t, order[Tx]{work: w, then: t.Then})
 	if err != nil {
 		return "", err
 	}
 	return res, nil
 }
 
-func (r *Receiver[Tx]) passTrusted(ctx context.Context, t Trusted[Tx], todo work[Tx]) (Result, *Error) {
+func (r *Receiver[Tx]) passTrusted(ctx context.Context, t Trusted[Tx], todo order[Tx]) (Result, *Error) {
 	ctx = r.begin(ctx, nil)
 	ev, err := r.decodeTrusted(t)
 	if err != nil {
@@ -82,15 +82,20 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 }
 
 func (r *Receiver[Tx]) trustedScope(scope string) (string, *Error) {
+	return r.scopeGiven("Trusted.Scope", scope)
+}
+
+// scopeGiven is the scope that a caller gives in the field, or else the receiver's own.
+func (r *Receiver[Tx]) scopeGiven(field, scope string) (string, *Error) {
 	if scope == "" {
 		_, secrets := r.verifier.(*Secrets)
 		if r.cfg.ScopeOf != nil || secrets {
-			return "", fail(ReasonScope, errors.New("Trusted.Scope is empty: it must be given where it depends on whose key verifies"))
+			return "", fail(ReasonScope, fmt.Errorf("%s is empty: it must be given where it depends on whose key verifies", field))
 		}
-		scope = r.cfg.Scope
+		scope = r.scope
 	}
 	if err := ident.Scope(scope); err != nil {
-		return "", fail(ReasonScope, fmt.Errorf("Trusted.Scope: %w", err))
+		return "", fail(ReasonScope, fmt.Errorf("%s: %w", field, err))
 	}
 	return scope, nil
 }
@@ -126,11 +131,11 @@ func (r *Receiver[Tx]) bodyFacts(body []byte) (f signing.Facts, failure *Error) 
 }
 
 // finish is the last step of a transaction that takes an event.
-func (w work[Tx]) finish(ctx context.Context, tx Tx) *Error {
-	if w.then == nil {
+func (o order[Tx]) finish(ctx context.Context, tx Tx) *Error {
+	if o.then == nil {
 		return nil
 	}
-	if err := w.then(ctx, tx); err != nil {
+	if err := o.then(ctx, tx); err != nil {
 		return failDB(ctx, ReasonDatabase, err)
 	}
 	return nil

@@ -38,19 +38,19 @@ func TestApplyTrusted(t *testing.T) {
 
 	// An event that was posted is a duplicate when it is read, and an event that was read
 	// is a duplicate when it is posted.
-	res, err := rcv.Receive(t.Context(), newSender(t).Request(first).Message(), b.effect)
+	res, err := rcv.Receive(t.Context(), newSender(t).Request(first).Message(), receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
-	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, first))), b.effect)
+	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, first))), receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Duplicate, res)
-	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, second))), b.effect)
+	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, second))), receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
-	res, err = rcv.Receive(t.Context(), newSender(t).Request(second).Message(), b.effect)
+	res, err = rcv.Receive(t.Context(), newSender(t).Request(second).Message(), receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Duplicate, res)
-	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, old))), b.effect)
+	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, old))), receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Stale, res)
 	require.Equal(t, 3, notes(t, db), "Then is committed with each of them")
@@ -61,25 +61,25 @@ func TestApplyTrusted(t *testing.T) {
 	// A failure rolls back Then, and a failure of Then rolls back everything.
 	broken := errors.New("broken")
 	bad := newEvent(4)
-	_, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, bad))), func(context.Context, *sql.Tx, receiver.Event) error { return broken })
+	_, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, bad))), receiver.State(func(context.Context, *sql.Tx, receiver.Event) error { return broken }))
 	require.ErrorIs(t, err, broken)
 	failing := receiver.Trusted[*sql.Tx]{Body: bodyOf(t, bad), Then: func(context.Context, *sql.Tx) error { return broken }}
-	_, err = rcv.Apply(t.Context(), failing, b.effect)
+	_, err = rcv.Apply(t.Context(), failing, receiver.State(b.effect))
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, state{Version: 3}, b.state(t, bad))
 	require.Equal(t, 3, notes(t, db))
 
 	// The events are a dead letter and an ignored event.
 	permanent := func(context.Context, *sql.Tx, receiver.Event) error { return receiver.Permanent(broken) }
-	_, err = rcv.Apply(t.Context(), failing, permanent)
+	_, err = rcv.Apply(t.Context(), failing, receiver.State(permanent))
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, state{Version: 3}, b.state(t, bad), "no dead letter without its Then")
-	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, bad))), permanent)
+	res, err = rcv.Apply(t.Context(), trusted(string(bodyOf(t, bad))), receiver.State(permanent))
 	require.NoError(t, err)
 	require.Equal(t, receiver.DeadLettered, res)
 	require.Equal(t, state{Marker: true, DeadLetter: true, Version: 3}, b.state(t, bad))
 	require.Equal(t, 4, notes(t, db))
-	routes, err := receiver.Router(receiver.On("other", func(context.Context, *sql.Tx, receiver.Typed[any]) error { return nil }))
+	routes, err := receiver.Router(receiver.OnState("other", func(context.Context, *sql.Tx, receiver.Typed[any]) error { return nil }))
 	require.NoError(t, err)
 	unknown := newEvent(5)
 	_, err = rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, unknown), Then: failing.Then}, routes)
@@ -108,19 +108,19 @@ func TestApplyRefuses(t *testing.T) {
 		{"a challenge", nil, receiver.Trusted[*sql.Tx]{Body: []byte(`{"id":"evt_1","type":"webhook.challenge","object":{"type":"a","id":"b"},"version":1,"data":{"token":"x"}}`)}, receiver.ReasonDecode},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := b.receiver(t, c.cfg).Apply(t.Context(), c.t, b.effect)
+			_, err := b.receiver(t, c.cfg).Apply(t.Context(), c.t, receiver.State(b.effect))
 			var e *receiver.Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, c.reason, e.Reason)
 			require.Zero(t, b.rows(t))
 		})
 	}
-	res, err := b.receiver(t, byKey).Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: body, Scope: "tenant"}, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	res, err := b.receiver(t, byKey).Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: body, Scope: "tenant"}, receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		require.Equal(t, "tenant", ev.Scope)
 		require.Zero(t, ev.Verified)
 		require.Equal(t, dedup.Object{Type: "subscriber", ID: "sub_1"}, ev.Object)
 		return nil
-	})
+	}))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 }
@@ -168,24 +168,25 @@ func TestSetAside(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			cfg := receiver.Config{Scope: c.name}
+			var cfg receiver.Config
 			if c.cfg != nil {
 				cfg.MaxBodyBytes, cfg.Envelope = c.cfg.MaxBodyBytes, c.cfg.Envelope
 			}
-			cfg.Now = func() time.Time { return now }
+			cfg.Now, cfg.Logger = func() time.Time { return now }, discard
 			var told error
 			cfg.Hooks.DeadLettered = func(_ context.Context, _ receiver.Event, cause error) { told = cause }
-			rcv := b.receiver(t, &cfg)
+			rcv, err := receiver.New(newVerifier(t, nil), b.inTx, b.store, c.name, &cfg)
+			require.NoError(t, err)
 			event := trusted(c.body)
 			event.ID = c.id
 			before := notes(t, db)
-			_, refused := rcv.Apply(t.Context(), event, b.effect)
+			_, refused := rcv.Apply(t.Context(), event, receiver.State(b.effect))
 			var failure *receiver.Error
 			require.ErrorAs(t, refused, &failure)
 			require.Equal(t, c.refused, failure.Reason)
 			require.Equal(t, c.refused != receiver.ReasonPanic, failure.Permanent())
 
-			res, err := rcv.SetAside(t.Context(), event, refused)
+			res, err := rcv.SetAside(t.Context(), event, receiver.State(b.effect), refused)
 			if c.want.ID == "" {
 				require.ErrorIs(t, err, receiver.ErrNotKept)
 				require.Equal(t, before, notes(t, db))
@@ -202,7 +203,7 @@ func TestSetAside(t *testing.T) {
 				return err
 			}))
 			require.Zero(t, count(t, db, "SELECT count(*) FROM surehook_dedup_versions WHERE scope = ?", c.name))
-			res, err = rcv.SetAside(t.Context(), event, refused)
+			res, err = rcv.SetAside(t.Context(), event, receiver.State(b.effect), refused)
 			require.NoError(t, err)
 			require.Equal(t, receiver.Duplicate, res)
 			require.Equal(t, before+2, notes(t, db), "Then is committed with both")
@@ -215,33 +216,33 @@ func TestSetAsideNot(t *testing.T) {
 	ev, newer := newEvent(1), newEvent(2)
 	set := receiver.Trusted[*sql.Tx]{Body: bodyOf(t, ev)}
 
-	_, err := newReceiver(t, b.inTx, dedup.Store[*sql.Tx](brokenStore[*sql.Tx]{Store: b.store}), nil).SetAside(t.Context(), set, errHopeless)
+	_, err := newReceiver(t, b.inTx, dedup.Store[*sql.Tx](brokenStore[*sql.Tx]{Store: b.store}), nil).SetAside(t.Context(), set, receiver.State(b.effect), errHopeless)
 	require.ErrorIs(t, err, receiver.ErrNotKept, "there is nowhere to keep it")
-	_, err = b.receiver(t, nil).SetAside(t.Context(), set, nil)
+	_, err = b.receiver(t, nil).SetAside(t.Context(), set, receiver.State(b.effect), nil)
 	require.ErrorContains(t, err, "cause")
-	_, err = b.receiver(t, &receiver.Config{ScopeOf: func(signing.Verified) string { return "other" }}).SetAside(t.Context(), set, errHopeless)
+	_, err = b.receiver(t, &receiver.Config{ScopeOf: func(signing.Verified) string { return "other" }}).SetAside(t.Context(), set, receiver.State(b.effect), errHopeless)
 	require.ErrorContains(t, err, "Scope")
 	require.NotErrorIs(t, err, receiver.ErrNotKept)
 	set.Then = func(context.Context, *sql.Tx) error { return errHopeless }
-	_, err = b.receiver(t, nil).SetAside(t.Context(), set, pgError("40001"))
+	_, err = b.receiver(t, nil).SetAside(t.Context(), set, receiver.State(b.effect), pgError("40001"))
 	require.ErrorIs(t, err, errHopeless)
 	require.Zero(t, b.rows(t), "not without its Then")
 
 	// An event that was overtaken is no dead letter.
-	_, err = b.receiver(t, nil).Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, newer)}, b.effect)
+	_, err = b.receiver(t, nil).Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, newer)}, receiver.State(b.effect))
 	require.NoError(t, err)
 	set.Then = nil
-	res, err := b.receiver(t, nil).SetAside(t.Context(), set, errHopeless)
+	res, err := b.receiver(t, nil).SetAside(t.Context(), set, receiver.State(b.effect), errHopeless)
 	require.NoError(t, err)
 	require.Equal(t, receiver.Stale, res)
 	require.Equal(t, state{Marker: true, Version: 2}, b.state(t, ev))
 
 	// The cause's own error decides nothing: the event is kept, and can be applied by hand.
 	last := newEvent(3)
-	res, err = b.receiver(t, &receiver.Config{MaxBodyBytes: 10}).SetAside(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, last)}, pgError("40001"))
+	res, err = b.receiver(t, &receiver.Config{MaxBodyBytes: 10}).SetAside(t.Context(), receiver.Trusted[*sql.Tx]{Body: bodyOf(t, last)}, receiver.State(b.effect), pgError("40001"))
 	require.NoError(t, err)
 	require.Equal(t, receiver.DeadLettered, res)
-	res, err = b.receiver(t, &receiver.Config{MaxBodyBytes: 10}).ApplyDeadLetter(t.Context(), "default", last.ID, b.effect)
+	res, err = b.receiver(t, &receiver.Config{MaxBodyBytes: 10}).ApplyDeadLetter(t.Context(), "default", last.ID, receiver.State(b.effect))
 	require.NoError(t, err)
 	require.Equal(t, receiver.Applied, res)
 }

@@ -109,7 +109,7 @@ func reasonOf(err error) Reason {
 
 func (r *Receiver[Tx]) scopeOf(v signing.Verified) (string, *Error) {
 	if r.cfg.ScopeOf == nil {
-		return r.cfg.Scope, nil
+		return r.scope, nil
 	}
 	var scope string
 	err := contain(func() error {

@@ -9,17 +9,29 @@ import (
 	"net/http"
 )
 
-// Wrap is middleware: next runs inside the transaction, gets the verified body to read,
-// and finds the transaction and the event by [Receiver.From]. Its answer is held back
-// until the commit. A 2xx status, or none, commits. Any other status rolls back and is
-// then answered as next wrote it, so that next decides what the sender does: most senders
-// repeat on 5xx, and some give up on 4xx. If next writes nothing, the answer is
-// Handler's. Duplicate and stale events are answered without next.
+// WrapState is middleware for a handler that takes all its events as states; see [State].
+//
+// next runs inside the transaction, gets the verified body to read, and finds the
+// transaction and the event by [Receiver.From]. Its answer is held back until the commit.
+// A 2xx status, or none, commits. Any other status rolls back and is then answered as next
+// wrote it, so that next decides what the sender does: most senders repeat on 5xx, and
+// some give up on 4xx. If next writes nothing, the answer is Handler's. Events for which
+// no function would run, such as duplicate and stale ones, are answered without next.
 //
 // next may write up to 64 KiB; more is an error of Write and answered with 500
 // after a rollback. Flush, Hijack and deadlines are not available to it, and
 // informational (1xx) statuses are dropped.
-func (r *Receiver[Tx]) Wrap(next http.Handler) http.Handler {
+func (r *Receiver[Tx]) WrapState(next http.Handler) http.Handler {
+	return r.wrap(stateTask, next)
+}
+
+// WrapFact is [Receiver.WrapState] for a handler that takes all its events as facts; see
+// [Fact].
+func (r *Receiver[Tx]) WrapFact(next http.Handler) http.Handler {
+	return r.wrap(factTask, next)
+}
+
+func (r *Receiver[Tx]) wrap(kind taskKind, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var held heldAnswer
 		apply := func(ctx context.Context, tx Tx, ev Event) error {
@@ -32,10 +44,10 @@ func (r *Receiver[Tx]) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(&held, inner)
 			return held.verdict()
 		}
-		res, err := r.serve(w, req, work[Tx]{apply: apply})
+		res, err := r.serve(w, req, order[Tx]{work: Work[Tx]{all: task[Tx]{kind: kind, apply: apply}}})
 		var refused statusError
 		switch {
-		case err == nil && res == Applied && held.status != 0,
+		case err == nil && (res == Applied || res == Reapplied) && held.status != 0,
 			err != nil && err.Reason == ReasonApply && errors.As(err, &refused):
 			held.write(w)
 		default:
@@ -45,7 +57,7 @@ func (r *Receiver[Tx]) Wrap(next http.Handler) http.Handler {
 }
 
 // From returns the transaction and the event of a request under this receiver's
-// [Receiver.Wrap], and false anywhere else. Both are to be used by the handler
+// [Receiver.WrapState] or [Receiver.WrapFact], and false anywhere else. Both are to be used by the handler
 // only, and not after it has returned.
 func (r *Receiver[Tx]) From(ctx context.Context) (tx Tx, ev Event, ok bool) {
 	f, ok := ctx.Value(fromKey[Tx]{r}).(from[Tx])

@@ -50,7 +50,7 @@ func TestWrap(t *testing.T) {
 			rcv := b.receiver(t, nil)
 			ev := newEvent(1)
 			req := newSender(t).Request(ev).Chunked()
-			h := rcv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := rcv.WrapState(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				tx, got, ok := rcv.From(r.Context())
 				require.True(t, ok)
 				require.Equal(t, ev.ID, got.ID)
@@ -81,7 +81,7 @@ func TestWrapRunsAgain(t *testing.T) {
 	inTx := failsAtCommit(b.inTx, 1, dedup.ErrRetryTx)
 	rcv := newReceiver(t, inTx, b.store, nil)
 	runs := 0
-	h := rcv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := rcv.WrapState(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		runs++
 		tx, ev, _ := rcv.From(r.Context())
 		require.NoError(t, b.effect(r.Context(), tx, ev))
@@ -102,7 +102,7 @@ func TestFromElsewhere(t *testing.T) {
 	tx, _, ok := rcv.From(t.Context())
 	require.False(t, ok)
 	require.Nil(t, tx)
-	h := rcv.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := rcv.WrapState(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _, ok := other.From(r.Context())
 		require.False(t, ok, "another receiver's transaction")
 		var mine *sql.Tx

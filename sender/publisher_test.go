@@ -189,11 +189,11 @@ func FuzzBodyIsWhatTheReceiverReads(f *testing.F) {
 		verifier, err := signing.NewVerifier(keyring, nil)
 		require.NoError(t, err)
 		seen := dedup.New()
-		rcv, err := receiver.New(verifier, seen.InTx, seen, nil)
+		rcv, err := receiver.New(verifier, seen.InTx, seen, "default", nil)
 		require.NoError(t, err)
 		var got receiver.Event
 		_, err = rcv.Receive(t.Context(), signing.Message{Method: "POST", Header: post.Header, Body: post.Body},
-			func(_ context.Context, _ *dedup.Tx, ev receiver.Event) error { got = ev; return nil })
+			receiver.State(func(_ context.Context, _ *dedup.Tx, ev receiver.Event) error { got = ev; return nil }))
 		require.NoError(t, err)
 		require.Equal(t, ref.ID, got.ID)
 		require.Equal(t, ref.Version, got.Version)

@@ -46,7 +46,7 @@ func benchmarkReceive(b *testing.B, clients int) {
 	var messages []signing.Message
 	receive := func(rcv *receiver.Receiver[pgx.Tx]) func(i int) error {
 		return func(i int) error {
-			res, err := rcv.Receive(ctx, messages[i], bed.effect)
+			res, err := rcv.Receive(ctx, messages[i], receiver.State(bed.effect))
 			if err == nil && res != receiver.Applied {
 				err = fmt.Errorf("it is %s", res)
 			}

@@ -69,11 +69,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rcv, err := receiver.New(verifier, inTx, store, &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
+	rcv, err := receiver.New(verifier, inTx, store, "billing", &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv := httptest.NewServer(rcv.Handler(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
+	srv := httptest.NewServer(rcv.Handler(receiver.State(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
 		var data struct{ Name string }
 		if err := json.Unmarshal(ev.Data, &data); err != nil {
 			return receiver.Permanent(err)
@@ -81,7 +81,7 @@ func Example() {
 		_, err := tx.Exec(ctx, `INSERT INTO surehook_example.customers (id, name) VALUES ($1, $2)
 			ON CONFLICT (id) DO UPDATE SET name = excluded.name`, ev.Object.ID, data.Name)
 		return err
-	}))
+	})))
 	defer srv.Close()
 
 	for range 2 { // like a sender that missed the answer

@@ -47,7 +47,7 @@ func (b bed) receiver(t testing.TB, inTx receiver.InTx[pgx.Tx], store dedup.Stor
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, inTx, store, &receiver.Config{Scope: scope, Logger: slog.New(slog.DiscardHandler)})
+	rcv, err := receiver.New(verifier, inTx, store, scope, &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return rcv
 }
@@ -71,7 +71,7 @@ func TestReceiverConcurrentDuplicates(t *testing.T) {
 			b := newBed(t, "default_transaction_isolation", level)
 			handlers := make(chan http.Handler, n)
 			for range n {
-				handlers <- b.receiver(t, inPgx(b.pool), b.store).Handler(b.effect)
+				handlers <- b.receiver(t, inPgx(b.pool), b.store).Handler(receiver.State(b.effect))
 			}
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				h := <-handlers
@@ -116,7 +116,7 @@ func TestReceiverLockWait(t *testing.T) {
 	ctx := t.Context()
 	b := newBed(t, "lock_timeout", "5")
 	rcv := b.receiver(t, inPgx(b.pool), b.store)
-	h := rcv.Handler(b.effect)
+	h := rcv.Handler(receiver.State(b.effect))
 	ev := receivertest.NewEvent("subscriber", "sub_1", 1)
 	snd := receivertest.NewSender(t, b.secret, nil)
 
@@ -127,7 +127,7 @@ func TestReceiverLockWait(t *testing.T) {
 	a := snd.Request(ev).Serve(h)
 	require.Equal(t, http.StatusServiceUnavailable, a.Status)
 	require.Equal(t, "5", a.Header.Get("Retry-After"))
-	_, err = rcv.Receive(ctx, snd.Request(ev).Message(), b.effect)
+	_, err = rcv.Receive(ctx, snd.Request(ev).Message(), receiver.State(b.effect))
 	var failure *receiver.Error
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, receiver.ReasonConflict, failure.Reason)
@@ -162,7 +162,7 @@ func TestReceiverSerializationFailure(t *testing.T) {
 			return fn(tx)
 		})
 	}
-	h := b.receiver(t, inTx, b.store).Handler(b.effect)
+	h := b.receiver(t, inTx, b.store).Handler(receiver.State(b.effect))
 	snd := receivertest.NewSender(t, b.secret, nil)
 	ev := receivertest.NewEvent("subscriber", "sub_1", 100)
 
@@ -186,7 +186,7 @@ func TestReceiverLosesItsConnection(t *testing.T) {
 	b := newBed(t)
 	snd := receivertest.NewSender(t, b.secret, nil)
 	ev := receivertest.NewEvent("subscriber", "sub_1", 1)
-	h := b.receiver(t, inPgx(b.pool), b.store).Handler(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
+	h := b.receiver(t, inPgx(b.pool), b.store).Handler(receiver.State(func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
 		if err := b.effect(ctx, tx, ev); err != nil {
 			return err
 		}
@@ -194,11 +194,11 @@ func TestReceiverLosesItsConnection(t *testing.T) {
 			return fmt.Errorf("applying: %w", receiver.Permanent(err))
 		}
 		return nil
-	})
+	}))
 	require.Equal(t, http.StatusServiceUnavailable, snd.Request(ev).Serve(h).Status)
 	require.Zero(t, b.count(t, "effects"))
 	require.Zero(t, b.count(t, "surehook_dedup_markers"))
-	require.Equal(t, receiver.Applied, snd.Request(ev).Serve(b.receiver(t, inPgx(b.pool), b.store).Handler(b.effect)).Result)
+	require.Equal(t, receiver.Applied, snd.Request(ev).Serve(b.receiver(t, inPgx(b.pool), b.store).Handler(receiver.State(b.effect))).Result)
 }
 
 // awaitWaiting returns when n transactions wait for another one's lock.
@@ -219,9 +219,9 @@ func TestReceiverDeadLetter(t *testing.T) {
 	snd := receivertest.NewSender(t, b.secret, nil)
 	ev := receivertest.NewEvent("subscriber", "sub_1", 1)
 	rcv := b.receiver(t, inPgx(b.pool), b.store)
-	refuse := rcv.Handler(func(context.Context, pgx.Tx, receiver.Event) error {
+	refuse := rcv.Handler(receiver.State(func(context.Context, pgx.Tx, receiver.Event) error {
 		return receiver.Permanent(fmt.Errorf("no such plan: %q\x00", "gold"))
-	})
+	}))
 	require.Equal(t, receiver.DeadLettered, snd.Request(ev).Serve(refuse).Result)
 	require.Equal(t, receiver.Duplicate, snd.Request(ev).Serve(refuse).Result)
 
@@ -236,7 +236,7 @@ func TestReceiverDeadLetter(t *testing.T) {
 	results, errs := make([]receiver.Result, n), make([]error, n)
 	for i := range n {
 		other := b.receiver(t, inPgx(b.pool), b.store)
-		wg.Go(func() { results[i], errs[i] = other.ApplyDeadLetter(ctx, scope, ev.ID, apply) })
+		wg.Go(func() { results[i], errs[i] = other.ApplyDeadLetter(ctx, scope, ev.ID, receiver.State(apply)) })
 	}
 	wg.Wait()
 	applied := 0

@@ -74,18 +74,19 @@ func consume(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	handler, err := receive(ctx, db, source, o.secret)
+	rcv, routes, err := receive(ctx, db, source, o.secret)
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /webhooks", handler)
+	mux.Handle("POST /webhooks", rcv.Handler(routes))
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("listening on http://%s/webhooks\n", listener.Addr())
+	go func() { _ = rcv.Run(ctx) }() // forgets old markers, until ctx ends
 	done := make(chan error, 1)
 	go func() { done <- web.Serve(listener) }()
 	select {
@@ -98,47 +99,43 @@ func consume(ctx context.Context, o options) error {
 	}
 }
 
-// receive makes the handler. It verifies events with the secret, applies each at most
-// once, and never writes an older state over a newer one.
-func receive(ctx context.Context, db *sql.DB, from *source, text string) (http.Handler, error) {
+// receive makes the receiver, which verifies events with the secret, and what it does with
+// them. Each is applied at most once, and an older state never overwrites a newer one.
+func receive(ctx context.Context, db *sql.DB, from *source, text string) (*receiver.Receiver[*sql.Tx], receiver.Work[*sql.Tx], error) {
+	var none receiver.Work[*sql.Tx]
 	if text == "" {
 		var err error
 		if text, err = from.operatorSecret(ctx); err != nil {
-			return nil, fmt.Errorf("asking for the signing secret: %w", err)
+			return nil, none, fmt.Errorf("asking for the signing secret: %w", err)
 		}
 	}
 	secret, err := signing.ParseSecret(text)
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	verifier, err := signing.NewVerifier(keys, nil)
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	say := func(outcome string) func(context.Context, receiver.Event) {
 		return func(_ context.Context, ev receiver.Event) {
 			fmt.Printf("%s %s %s, version %d, attempt %d\n", outcome, ev.Type, ev.Object.ID, ev.Version, ev.Attempt)
 		}
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), &receiver.Config{
-		// The server's sender redelivers and replays events of up to 28 days.
-		Horizon: 28 * 24 * time.Hour,
-		Hooks:   receiver.Hooks{Applied: say("applied"), Duplicate: say("duplicate"), Stale: say("stale")},
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "reference-server", &receiver.Config{
+		Hooks:  receiver.Hooks{Applied: say("applied"), Duplicate: say("duplicate"), Stale: say("stale")},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	// Events of other types are acknowledged, and ignored.
-	routes, err := receiver.Router(receiver.OnState("subscriber.*", from.fetch, store))
-	if err != nil {
-		return nil, err
-	}
-	return rcv.Handler(routes), nil
+	routes, err := receiver.Router(receiver.OnThin("subscriber.*", from.fetch, store))
+	return rcv, routes, err
 }
 
 var errToken = errors.New("-token is missing: the current state is read with it")

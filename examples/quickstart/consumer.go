@@ -61,7 +61,7 @@ func (c *consumer) trust(secret signing.Secret) error {
 	if err != nil {
 		return err
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(c.db, nil), dedup.New(), &receiver.Config{
+	rcv, err := receiver.New(verifier, receiver.SQL(c.db, nil), dedup.New(), "producer", &receiver.Config{
 		Hooks: receiver.Hooks{
 			Applied:   func(_ context.Context, ev receiver.Event) { c.tell("applied", ev) },
 			Duplicate: func(_ context.Context, ev receiver.Event) { c.tell("duplicate", ev) },
@@ -72,13 +72,14 @@ func (c *consumer) trust(secret signing.Secret) error {
 	if err != nil {
 		return err
 	}
-	handler := rcv.Handler(c.apply)
+	handler := rcv.Handler(receiver.State(c.apply))
 	c.webhooks.Store(&handler)
 	return nil
 }
 
-// apply is called once for each event that is new and newer than the stored version, in
-// the transaction that also holds the event's marker and version.
+// apply is called for each event that is new and newer than the stored version, in the
+// transaction that also holds the event's marker and version. The event is a state: it has
+// the customer's whole plan, so one that was overtaken has nothing to say any more.
 func (c *consumer) apply(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 	var change struct {
 		Plan string `json:"plan"`

@@ -46,15 +46,15 @@ func TestCatchup(t *testing.T) {
 		require.NoError(t, err)
 		verifier, err := signing.NewVerifier(keys, nil)
 		require.NoError(t, err)
-		rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), nil)
+		rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "server", nil)
 		require.NoError(t, err)
 		client, err := catchup.NewClient(s.base+"/events", &catchup.ClientConfig{Token: catchup.Token(c.token), AllowUnencrypted: true})
 		require.NoError(t, err)
 		var applied []string
-		catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), cursors.New(), func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+		catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), cursors.New(), receiver.Fact(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 			applied = append(applied, ev.ID)
 			return nil
-		}, &catchup.Config{Limit: 3, Logger: slog.New(slog.DiscardHandler)})
+		}), &catchup.Config{Limit: 3, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		report, err := catching.Reconcile(t.Context(), "")
 		require.NoError(t, err)

@@ -49,7 +49,7 @@ func newReceiver(t require.TestingT, db *sql.DB, store markers.Store[*sql.Tx], c
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
 	cfg.Logger = quiet
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), store, &cfg)
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), store, "default", &cfg)
 	require.NoError(t, err)
 	return rcv
 }
@@ -68,6 +68,11 @@ func effect(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 
 func (b *bed) catchup(h receiver.HandlerFunc[*sql.Tx], cfg catchup.Config) *catchup.Catchup[*sql.Tx] {
 	b.t.Helper()
+	return b.catchupBy(receiver.State(h), cfg)
+}
+
+func (b *bed) catchupBy(w receiver.Work[*sql.Tx], cfg catchup.Config) *catchup.Catchup[*sql.Tx] {
+	b.t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
@@ -75,7 +80,7 @@ func (b *bed) catchup(h receiver.HandlerFunc[*sql.Tx], cfg catchup.Config) *catc
 		cfg.RetryMin = time.Millisecond
 		cfg.RetryMax = 4 * time.Millisecond
 	}
-	c, err := catchup.New(b.feed, b.rcv, receiver.SQL(b.db, nil), cursors.New(), h, &cfg)
+	c, err := catchup.New(b.feed, b.rcv, receiver.SQL(b.db, nil), cursors.New(), w, &cfg)
 	require.NoError(b.t, err)
 	return c
 }

@@ -18,7 +18,7 @@ type Catchup[Tx any] struct {
 	rcv     *receiver.Receiver[Tx]
 	inTx    receiver.InTx[Tx]
 	cursors CursorStore[Tx]
-	apply   receiver.HandlerFunc[Tx]
+	todo    receiver.Work[Tx]
 	cfg     Config
 	running atomic.Bool
 }
@@ -26,14 +26,13 @@ type Catchup[Tx any] struct {
 // ErrRunning: Run is under way on this Catchup.
 var ErrRunning = errors.New("catchup: it is running already")
 
-// New makes a Catchup that applies events with h, as rcv.Handler(h) applies posted ones.
+// New makes a Catchup that applies events with w, as rcv.Handler(w) applies posted ones.
 // inTx and cursors must be for rcv's database: cursors are stored in rcv's transactions,
-// and in transactions of inTx where there is no event. Thin events are fetched by a
-// receiver.Router with OnState. A nil cfg means all defaults. All problems are reported
-// at once.
-func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], cursors CursorStore[Tx], h receiver.HandlerFunc[Tx], cfg *Config) (*Catchup[Tx], error) {
-	c := &Catchup[Tx]{source: source, rcv: rcv, inTx: inTx, cursors: cursors, apply: h, cfg: cfg.withDefaults()}
-	errs := []error{c.cfg.validate()}
+// and in transactions of inTx where there is no event. A nil cfg means all defaults. All
+// problems are reported at once.
+func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], cursors CursorStore[Tx], w receiver.Work[Tx], cfg *Config) (*Catchup[Tx], error) {
+	c := &Catchup[Tx]{source: source, rcv: rcv, inTx: inTx, cursors: cursors, todo: w, cfg: cfg.withDefaults()}
+	errs := []error{c.cfg.validate(), w.Check()}
 	for _, need := range []struct {
 		missing bool
 		what    string
@@ -42,7 +41,6 @@ func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[T
 		{rcv == nil, "the receiver is nil: make one with receiver.New"},
 		{inTx == nil, "the InTx is nil: give the receiver's"},
 		{cursors == nil, "the cursor store is nil: give one of the packages beside this one"},
-		{h == nil, "the function that applies is nil: give the handler's"},
 	} {
 		if need.missing {
 			errs = append(errs, errors.New("catchup: "+need.what))

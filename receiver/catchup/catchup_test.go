@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -105,24 +106,25 @@ func TestCursorIsInTheTransaction(t *testing.T) {
 func TestWhatBecomesOfEvents(t *testing.T) {
 	b := newBed(t)
 	put := func(id string, version int, more string) {
-		b.feed.put(fmt.Sprintf(`{"id":"%s","type":"thing.%s","object":{"type":"thing","id":"1"},"version":%d%s}`, id, id[4:], version, more))
+		kind, _, _ := strings.Cut(id[len("evt_"):], "_")
+		b.feed.put(fmt.Sprintf(`{"id":"%s","type":"thing.%s","object":{"type":"thing","id":"1"},"version":%d%s}`, id, kind, version, more))
 	}
 	put("evt_new", 5, "")
 	put("evt_new", 5, "")
-	put("evt_old", 4, "")
+	put("evt_new_late", 4, "")
 	put("evt_bad", 6, "")
 	put("evt_unknown", 7, "")
 	put("evt_gone", 8, `,"redacted":true`)
 	routes, err := receiver.Router(
-		receiver.On("thing.new", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[any]) error { return effect(ctx, tx, ev.Event) }),
-		receiver.On("thing.bad", func(context.Context, *sql.Tx, receiver.Typed[any]) error { return receiver.Permanent(errBroken) }),
+		receiver.OnState("thing.new", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[any]) error { return effect(ctx, tx, ev.Event) }),
+		receiver.OnState("thing.bad", func(context.Context, *sql.Tx, receiver.Typed[any]) error { return receiver.Permanent(errBroken) }),
 	)
 	require.NoError(t, err)
 	want := catchup.Report{
 		Seen: 6, Applied: 1, Duplicates: 1, Stale: 1, DeadLettered: 1, Ignored: 1, Redacted: 1,
 		Missed: []string{"evt_new", "evt_bad"}, Next: "at 6",
 	}
-	c := b.catchup(routes, catchup.Config{})
+	c := b.catchupBy(routes, catchup.Config{})
 	got, err := c.Reconcile(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
@@ -268,7 +270,7 @@ func TestRunTwice(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	_, err := catchup.New[*sql.Tx](nil, nil, nil, nil, nil, &catchup.Config{Name: "\x00", Limit: 201, Wait: -1, RetryMin: 2, RetryMax: 1})
+	_, err := catchup.New(nil, nil, nil, nil, receiver.Work[*sql.Tx]{}, &catchup.Config{Name: "\x00", Limit: 201, Wait: -1, RetryMin: 2, RetryMax: 1})
 	for _, part := range []string{"source", "receiver", "InTx", "cursor store", "function", "name", "Limit", "Wait", "RetryMin"} {
 		require.ErrorContains(t, err, part)
 	}

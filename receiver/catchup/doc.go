@@ -8,7 +8,7 @@
 // and reports which they were.
 //
 //	client, err := catchup.NewClient("https://sender.example/events", &catchup.ClientConfig{Token: catchup.Token(token)})
-//	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), sqlite.New(), apply, nil)
+//	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), sqlite.New(), receiver.State(apply), nil)
 //	err = catching.Run(ctx)
 //
 // The feed is GET with the parameters after, limit and wait, which answers
@@ -27,6 +27,10 @@
 // pauses, and nothing after it is taken. A cursor that has expired is reported as a gap,
 // and the kept events are read from their beginning. Events whose bodies the sender has
 // redacted are counted; every other event that is passed over is reported.
+//
+// A fact (receiver.Fact) that occurred longer ago than the receiver keeps markers becomes
+// a dead letter, since it may have been applied before. So a feed that is read from a
+// distant beginning brings its old facts as dead letters, and its old states as they are.
 //
 // An event that can never be applied stops nothing. It becomes a dead letter if the
 // application calls its error permanent, if it is larger than the receiver's

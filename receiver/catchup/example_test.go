@@ -30,13 +30,13 @@ func ExampleCatchup_Reconcile() {
 	// The receiver is the same as for posted events:
 	keys, _ := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	verifier, _ := signing.NewVerifier(keys, nil)
-	rcv, _ := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), nil)
-	apply := func(context.Context, *sql.Tx, receiver.Event) error { return nil }
+	rcv, _ := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "billing", nil)
+	work := receiver.State(func(context.Context, *sql.Tx, receiver.Event) error { return nil })
 
 	client, _ := catchup.NewClient(sender.URL+"/events", &catchup.ClientConfig{
 		Token: catchup.Token("token"), Transport: sender.Client().Transport,
 	})
-	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), sqlite.New(), apply, nil)
+	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), sqlite.New(), work, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

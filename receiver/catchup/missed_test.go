@@ -110,13 +110,13 @@ func missed(t *testing.T, b both) {
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keyring, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, receiver.SQL(b.db, nil), b.markers, &receiver.Config{Logger: quiet})
+	rcv, err := receiver.New(verifier, receiver.SQL(b.db, nil), b.markers, "default", &receiver.Config{Logger: quiet})
 	require.NoError(t, err)
 	apply := func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, b.insert, ev.ID)
 		return err
 	}
-	inner := rcv.Handler(apply)
+	inner := rcv.Handler(receiver.State(apply))
 	var mu sync.Mutex
 	var lost []string
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -195,7 +195,7 @@ func missed(t *testing.T, b both) {
 	t.Cleanup(reader.Drain)
 	client, err := catchup.NewClient(server.URL, &catchup.ClientConfig{Token: catchup.Token("token"), Transport: server.Client().Transport})
 	require.NoError(t, err)
-	c, err := catchup.New(client, rcv, receiver.SQL(b.db, nil), b.cursors, apply, &catchup.Config{Limit: 13, Wait: 2 * time.Second, Logger: quiet})
+	c, err := catchup.New(client, rcv, receiver.SQL(b.db, nil), b.cursors, receiver.State(apply), &catchup.Config{Limit: 13, Wait: 2 * time.Second, Logger: quiet})
 	require.NoError(t, err)
 
 	report, err := c.Reconcile(ctx, "")

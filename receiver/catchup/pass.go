@@ -194,9 +194,9 @@ func (p *pass[Tx]) settle(ctx context.Context, occurred time.Time) {
 // letter. An error is ctx's, or matches ErrNotKept.
 func (p *pass[Tx]) applyOne(ctx context.Context, id string, t receiver.Trusted[Tx]) (receiver.Result, error) {
 	for try := 0; ; try++ {
-		res, err := p.rcv.Apply(ctx, t, p.apply)
+		res, err := p.rcv.Apply(ctx, t, p.todo)
 		if failed, ok := errors.AsType[*receiver.Error](err); ok && failed.Permanent() {
-			if res, err = p.rcv.SetAside(ctx, t, failed); errors.Is(err, receiver.ErrNotKept) {
+			if res, err = p.rcv.SetAside(ctx, t, p.todo, failed); errors.Is(err, receiver.ErrNotKept) {
 				return "", fmt.Errorf("%w; %w", failed, errors.Unwrap(err))
 			}
 		}

@@ -143,7 +143,7 @@ func TestEventLargerThanAPage(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": page.Events, "next_cursor": page.Next})
 	}, catchup.ClientConfig{MaxPageBytes: 5000})
 	var refused []catchup.Refusal
-	c, err := catchup.New(client, b.rcv, receiver.SQL(b.db, nil), cursors.New(), effect, &catchup.Config{Logger: quiet, Hooks: catchup.Hooks{
+	c, err := catchup.New(client, b.rcv, receiver.SQL(b.db, nil), cursors.New(), receiver.State(effect), &catchup.Config{Logger: quiet, Hooks: catchup.Hooks{
 		Refused: func(_ context.Context, r catchup.Refusal) { refused = append(refused, r) },
 		Retry:   func(_ context.Context, _ string, err error, _ time.Duration) { t.Error("it is tried again:", err) },
 	}})

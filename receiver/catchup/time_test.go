@@ -36,7 +36,7 @@ func newInMemory(t *testing.T) *inMemory {
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
-	b.rcv, err = receiver.New(verifier, b.store.InTx, b.store, &receiver.Config{Logger: quiet})
+	b.rcv, err = receiver.New(verifier, b.store.InTx, b.store, "default", &receiver.Config{Logger: quiet})
 	require.NoError(t, err)
 	return b
 }
@@ -64,7 +64,7 @@ func (b *inMemory) apply(_ context.Context, _ *memory.Tx, ev receiver.Event) err
 
 func (b *inMemory) catchup(t *testing.T, source catchup.Source, cfg catchup.Config) *catchup.Catchup[*memory.Tx] {
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	c, err := catchup.New(source, b.rcv, b.store.InTx, catchup.CursorStore[*memory.Tx](b), b.apply, &cfg)
+	c, err := catchup.New(source, b.rcv, b.store.InTx, catchup.CursorStore[*memory.Tx](b), receiver.State(b.apply), &cfg)
 	require.NoError(t, err)
 	return c
 }

@@ -176,11 +176,16 @@ func newBed[Tx any](t testing.TB, b base[Tx], h receiver.HandlerFunc[Tx], cfg in
 // newBedUnder has a receiver with these settings.
 func newBedUnder[Tx any](t testing.TB, b base[Tx], under receiver.Config, h receiver.HandlerFunc[Tx], cfg inbox.Config) *bed[Tx] {
 	t.Helper()
-	e := &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}
-	secret := signing.GenerateSecret()
 	if h == nil {
 		h = b.effect
 	}
+	return newBedOf(t, b, under, receiver.State(h), cfg)
+}
+
+func newBedOf[Tx any](t testing.TB, b base[Tx], under receiver.Config, w receiver.Work[Tx], cfg inbox.Config) *bed[Tx] {
+	t.Helper()
+	e := &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}
+	secret := signing.GenerateSecret()
 	if cfg.Policy.Schedule == nil {
 		cfg.Policy = at1ms
 	}
@@ -190,7 +195,7 @@ func newBedUnder[Tx any](t testing.TB, b base[Tx], under receiver.Config, h rece
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
-	in, err := inbox.New(newReceiver(t, b, secret, e, under), b.inTx, b.store, h, &cfg)
+	in, err := inbox.New(newReceiver(t, b, secret, e, under), b.inTx, b.store, w, &cfg)
 	require.NoError(t, err)
 	return &bed[Tx]{base: b, t: t, ends: e, in: in, handler: in.Handler(), sender: receivertest.NewSender(t, secret, nil)}
 }
@@ -208,7 +213,7 @@ func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, 
 		Applied: count(receiver.Applied), Stale: count(receiver.Stale), Ignored: count(receiver.Ignored), Recorded: count(receiver.Recorded),
 		DeadLettered: func(context.Context, receiver.Event, error) { e.add(receiver.DeadLettered) },
 	}
-	rcv, err := receiver.New(verifier, b.inTx, b.dedup, &cfg)
+	rcv, err := receiver.New(verifier, b.inTx, b.dedup, "default", &cfg)
 	require.NoError(t, err)
 	return rcv
 }

@@ -6,8 +6,8 @@
 // the sender should not see: a third party that is away must not use up the sender's
 // attempts.
 //
-//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), nil)
-//	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), apply, nil)
+//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "billing", nil)
+//	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), receiver.Fact(apply), nil)
 //	http.Handle("POST /webhooks", in.Handler())
 //	err = in.Run(ctx)
 //
@@ -23,7 +23,7 @@
 // its effect and the removal are committed together. A duplicate finds the event in the
 // inbox and is answered as one; one that comes after the event was applied is recorded
 // once more, finds the marker, and leaves without an effect. So the inbox holds live
-// work only and needs no pruning; markers are pruned as ever (package dedup).
+// work only and needs no pruning; markers are pruned as ever (receiver.Receiver.Run).
 //
 // Any number of processes may run on one inbox. Each takes events for the length of a
 // lease. The events of a process that was killed are taken by another one when their
@@ -44,11 +44,11 @@
 //
 // # Order
 //
-// Versions keep an older event from being applied over a newer one, by leaving the older
-// one out as stale. With Config.Ordered the events of an object that are in the inbox are
-// applied one at a time, lower versions first, independent of the order of arrival. An
-// event that fails holds up those behind it until it is applied or becomes a dead letter.
-// Objects do not hold up each other. An event that arrives after a newer one of its
-// object was applied is stale, with Config.Ordered too: nobody knows whether an event is
-// missing, so none is waited for.
+// Versions keep an older state from being applied over a newer one, by leaving the older
+// one out as stale. Facts are all applied, in any order. With Config.Ordered the events of
+// an object that are in the inbox are applied one at a time, lower versions first,
+// independent of the order of arrival. An event that fails holds up those behind it until
+// it is applied or becomes a dead letter. Objects do not hold up each other. A state that
+// arrives after a newer one of its object was applied is stale, with Config.Ordered too:
+// nobody knows whether an event is missing, so none is waited for.
 package inbox

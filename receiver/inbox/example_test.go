@@ -37,11 +37,11 @@ func Example() {
 	check(err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	check(err)
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), &receiver.Config{Logger: quiet})
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "shop", &receiver.Config{Logger: quiet})
 	check(err)
 
 	attempts := 0
-	apply := func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+	work := receiver.Fact(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 		if attempts++; attempts == 1 {
 			fmt.Println("the warehouse is away")
 			return fmt.Errorf("the warehouse is away") // tried again, by the Policy; Hooks.Retry tells of it
@@ -49,8 +49,8 @@ func Example() {
 		fmt.Println("applied", ev.ID)
 		stop()
 		return nil
-	}
-	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), apply, &inbox.Config{Policy: at1ms, Poll: time.Millisecond, Logger: quiet})
+	})
+	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), work, &inbox.Config{Policy: at1ms, Poll: time.Millisecond, Logger: quiet})
 	check(err)
 	http.Handle("POST /webhooks", in.Handler())
 

@@ -32,7 +32,7 @@ func TestForeign(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
 	const events = 6
-	rcv, err := receiver.New(verifier, open.inTx, open.dedup, &receiver.Config{
+	rcv, err := receiver.New(verifier, open.inTx, open.dedup, "default", &receiver.Config{
 		Logger: quiet,
 		Envelope: &receiver.Envelope{UnsignedType: true, Read: func(ev *receiver.Event) error {
 			ev.Object = dedup.Object{Type: "pull", ID: "1"}
@@ -45,10 +45,10 @@ func TestForeign(t *testing.T) {
 		}},
 	})
 	require.NoError(t, err)
-	in, err := inbox.New(rcv, open.inTx, open.store, func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+	in, err := inbox.New(rcv, open.inTx, open.store, receiver.State(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
 		applied, types = append(applied, string(ev.Data)), append(types, ev.Type)
 		return nil
-	}, &inbox.Config{Ordered: true, Logger: quiet})
+	}), &inbox.Config{Ordered: true, Logger: quiet})
 	require.NoError(t, err)
 	snd := receivertest.NewSender(t, secret, &receivertest.SenderConfig{Schemes: schemes})
 	var bodies, want []string

@@ -18,7 +18,7 @@ type Inbox[Tx any] struct {
 	rcv   *receiver.Receiver[Tx]
 	inTx  receiver.InTx[Tx]
 	store Store[Tx]
-	apply receiver.HandlerFunc[Tx]
+	todo  receiver.Work[Tx]
 	cfg   Config
 
 	running  atomic.Bool
@@ -26,17 +26,16 @@ type Inbox[Tx any] struct {
 	wake     chan struct{} // something may be due
 }
 
-// New makes an Inbox whose events are verified by rcv and applied with h, as
-// rcv.Handler(h) would do at once. inTx and store must be for rcv's database: events are
-// recorded and removed in rcv's transactions, and claimed in transactions of inTx. Thin
-// events are fetched by a receiver.Router with OnState. A nil cfg means all defaults. All
-// problems are reported at once.
+// New makes an Inbox whose events are verified by rcv and applied with w, as
+// rcv.Handler(w) would do at once. inTx and store must be for rcv's database: events are
+// recorded and removed in rcv's transactions, and claimed in transactions of inTx. A nil
+// cfg means all defaults. All problems are reported at once.
 //
-// The events that h gets have neither Verified nor Attempt: they were verified when
+// The events that w gets have neither Verified nor Attempt: they were verified when
 // they were recorded.
-func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store[Tx], h receiver.HandlerFunc[Tx], cfg *Config) (*Inbox[Tx], error) {
-	in := &Inbox[Tx]{rcv: rcv, inTx: inTx, store: store, apply: h, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1)}
-	errs := []error{in.cfg.validate()}
+func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store[Tx], w receiver.Work[Tx], cfg *Config) (*Inbox[Tx], error) {
+	in := &Inbox[Tx]{rcv: rcv, inTx: inTx, store: store, todo: w, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1)}
+	errs := []error{in.cfg.validate(), w.Check()}
 	for _, need := range []struct {
 		missing bool
 		what    string
@@ -44,7 +43,6 @@ func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store
 		{rcv == nil, "the receiver is nil: make one with receiver.New"},
 		{inTx == nil, "the InTx is nil: give the receiver's"},
 		{store == nil, "the store is nil: give one of the packages beside this one"},
-		{h == nil, "the function that applies is nil: give the handler's"},
 	} {
 		if need.missing {
 			errs = append(errs, errors.New("inbox: "+need.what))

@@ -17,7 +17,7 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 	var err error
 	if c.Attempt > in.cfg.MaxAttempts { // those before it ended with their process
 		err = fmt.Errorf("%d attempts ended without a result", c.Attempt-1)
-	} else if _, err = in.rcv.Apply(ctx, in.trusted(c), in.apply); err == nil {
+	} else if _, err = in.rcv.Apply(ctx, in.trusted(c), in.todo); err == nil {
 		in.next()
 		return
 	}
@@ -36,7 +36,7 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 		if !permanent {
 			cause = fmt.Errorf("given up after %d attempts: %w", c.Attempt, err)
 		}
-		_, kept := in.rcv.SetAside(ctx, in.trusted(c), cause)
+		_, kept := in.rcv.SetAside(ctx, in.trusted(c), in.todo, cause)
 		switch {
 		case kept == nil:
 			in.next()

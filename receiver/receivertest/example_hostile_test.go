@@ -183,11 +183,11 @@ var quiet = slog.New(slog.DiscardHandler)
 // With package receiver all promises hold.
 func ExampleHostile() {
 	try(func(s *shop) http.Handler {
-		rcv, err := receiver.New(s.verifier, receiver.SQL(s.db, nil), sqlite.New(), &receiver.Config{Logger: quiet})
+		rcv, err := receiver.New(s.verifier, receiver.SQL(s.db, nil), sqlite.New(), "default", &receiver.Config{Logger: quiet})
 		must(err)
-		return rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		return rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 			return ship(tx, order{ID: ev.ID})
-		})
+		}))
 	})
 	// Output: nothing is broken
 }

@@ -34,18 +34,18 @@ func Example() {
 		t.Fatal(err)
 	}
 	store := memory.New()
-	rcv, err := receiver.New(verifier, store.InTx, store, &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
+	rcv, err := receiver.New(verifier, store.InTx, store, "default", &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var newest int64
-	handler := rcv.Handler(func(_ context.Context, _ *memory.Tx, ev receiver.Event) error {
+	handler := rcv.Handler(receiver.State(func(_ context.Context, _ *memory.Tx, ev receiver.Event) error {
 		if ev.Version <= newest {
 			t.Fatal("an older event came after a newer one")
 		}
 		newest = ev.Version
 		return nil
-	})
+	}))
 
 	snd := receivertest.NewSender(t, secret, nil)
 	one := receivertest.NewEvent("subscriber", "sub_1", 1)

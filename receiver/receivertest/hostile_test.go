@@ -84,9 +84,9 @@ func TestHostileReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t.TempDir())
 			t.Cleanup(func() { _ = s.db.Close() })
-			rcv, err := receiver.New(s.verifier, receiver.SQL(s.db, nil), sqlite.New(), &receiver.Config{Logger: quiet})
+			rcv, err := receiver.New(s.verifier, receiver.SQL(s.db, nil), sqlite.New(), "default", &receiver.Config{Logger: quiet})
 			require.NoError(t, err)
-			handler := rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { return ship(tx, order{ID: ev.ID}) })
+			handler := rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { return ship(tx, order{ID: ev.ID}) }))
 			if c.around != nil {
 				handler = c.around(s, handler)
 			}
@@ -163,11 +163,11 @@ func TestHostileCorrect(t *testing.T) {
 			require.NoError(t, err)
 			verifier := &renewed{}
 			verifier.Store(s.verifier)
-			rcv, err := receiver.New(verifier, group.InTx, sqlite.New(), &receiver.Config{Logger: quiet})
+			rcv, err := receiver.New(verifier, group.InTx, sqlite.New(), "default", &receiver.Config{Logger: quiet})
 			require.NoError(t, err)
-			subject := s.subject(rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { return ship(tx, order{ID: ev.ID}) }))
+			subject := s.subject(rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { return ship(tx, order{ID: ev.ID}) })))
 			if rotating {
-				subject.Handler = rcv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				subject.Handler = rcv.WrapState(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					tx, ev, _ := rcv.From(r.Context())
 					if ship(tx, order{ID: ev.ID}) != nil {
 						w.WriteHeader(http.StatusInternalServerError)
@@ -216,15 +216,15 @@ func TestHostileForeign(t *testing.T) {
 			t.Cleanup(func() { _ = s.db.Close() })
 			verifier, err := signing.NewVerifier(s.keys(), &signing.VerifierConfig{Schemes: []signing.Scheme{c.scheme}, Deduplicated: true})
 			require.NoError(t, err)
-			rcv, err := receiver.New(verifier, receiver.SQL(s.db, nil), sqlite.New(), &receiver.Config{Logger: quiet, Envelope: &receiver.Envelope{}})
+			rcv, err := receiver.New(verifier, receiver.SQL(s.db, nil), sqlite.New(), "default", &receiver.Config{Logger: quiet, Envelope: &receiver.Envelope{}})
 			require.NoError(t, err)
-			handler := rcv.Handler(func(_ context.Context, tx *sql.Tx, ev receiver.Event) error {
+			handler := rcv.Handler(receiver.State(func(_ context.Context, tx *sql.Tx, ev receiver.Event) error {
 				var id string
 				if _, err := fmt.Sscanf(string(ev.Body), c.encode, &id); err != nil {
 					return err
 				}
 				return ship(tx, order{ID: id})
-			})
+			}))
 			receivertest.Hostile(t, s.subject(handler), &receivertest.HostileConfig{Flood: 16, Unversioned: true, Sender: receivertest.SenderConfig{
 				Schemes: []signing.Scheme{c.scheme},
 				Encode:  func(ev receivertest.Event) ([]byte, error) { return fmt.Appendf(nil, c.encode, ev.ID), nil },

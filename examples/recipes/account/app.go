@@ -20,7 +20,7 @@ import (
 type App struct {
 	pool     *pgxpool.Pool
 	receiver *receiver.Receiver[pgx.Tx]
-	apply    receiver.HandlerFunc[pgx.Tx]
+	work     receiver.Work[pgx.Tx]
 }
 
 // FromEnvironment opens the application with the database's URL in DATABASE_URL and
@@ -59,8 +59,9 @@ func Open(ctx context.Context, databaseURL, secretText string) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Other types of events are acknowledged, and ignored.
-	apply, err := receiver.Router(receiver.On("invoice.paid", pay))
+	// A payment is a fact: each counts, whatever came before or after it. Events of other
+	// types are acknowledged, and ignored.
+	work, err := receiver.Router(receiver.OnFact("invoice.paid", pay))
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +69,8 @@ func Open(ctx context.Context, databaseURL, secretText string) (*App, error) {
 	if err != nil {
 		return nil, errors.New("the database's URL cannot be read") // the error may hold its password
 	}
-	app := &App{pool: pool, apply: apply}
-	app.receiver, err = receiver.New(verifier, postgres.InTx(pool, pgx.TxOptions{}), store, nil)
+	app := &App{pool: pool, work: work}
+	app.receiver, err = receiver.New(verifier, postgres.InTx(pool, pgx.TxOptions{}), store, "billing", nil)
 	if err == nil {
 		err = migrate(ctx, pool)
 	}
@@ -92,26 +93,29 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// payment is the data of an invoice.paid event, whose object is the account.
+// payment is the data of an invoice.paid event, whose object is the invoice. An invoice
+// may be paid in parts: each part is an event.
 type payment struct {
-	Cents int64  `json:"cents"`
-	Payer string `json:"payer"`
+	Account string `json:"account"`
+	Cents   int64  `json:"cents"`
+	Payer   string `json:"payer"`
 }
 
-// pay adds a payment. Adding it twice would be wrong, so it must have at most one effect.
+// pay adds a payment to the account. Adding it twice would be wrong, and so would skipping
+// it because a later payment came first.
 func pay(ctx context.Context, tx pgx.Tx, ev receiver.Typed[payment]) error {
 	_, err := tx.Exec(ctx, `INSERT INTO accounts (id, paid) VALUES ($1, $2)
-		ON CONFLICT (id) DO UPDATE SET paid = accounts.paid + excluded.paid`, ev.Object.ID, ev.Data.Cents)
+		ON CONFLICT (id) DO UPDATE SET paid = accounts.paid + excluded.paid`, ev.Data.Account, ev.Data.Cents)
 	return err
 }
 
 // Handler is for every framework that serves net/http.
-func (a *App) Handler() http.Handler { return a.receiver.Handler(a.apply) }
+func (a *App) Handler() http.Handler { return a.receiver.Handler(a.work) }
 
 // Receive is for programs that have the bytes of a request and no net/http. Its steps and
 // answers are the same.
 func (a *App) Receive(ctx context.Context, m signing.Message) receiver.Answer {
-	return receiver.AnswerTo(a.receiver.Receive(ctx, m, a.apply))
+	return receiver.AnswerTo(a.receiver.Receive(ctx, m, a.work))
 }
 
 // Paid returns the sum that was paid into an account, in cents.
@@ -119,6 +123,10 @@ func (a *App) Paid(ctx context.Context, id string) (cents int64, err error) {
 	err = a.pool.QueryRow(ctx, "SELECT coalesce(sum(paid), 0) FROM accounts WHERE id = $1", id).Scan(&cents)
 	return cents, err
 }
+
+// Run removes old markers until ctx ends. A function-as-a-service, which lives for single
+// requests, has a timer call it for a while.
+func (a *App) Run(ctx context.Context) error { return a.receiver.Run(ctx) }
 
 // Close ends the connections to the database.
 func (a *App) Close() { a.pool.Close() }

@@ -31,6 +31,8 @@ func serve(ctx context.Context, routes func(*App) http.Handler) error {
 	}
 	defer app.Close()
 	web := &http.Server{Addr: Address(), Handler: routes(app), ReadHeaderTimeout: 5 * time.Second}
+	pruned := make(chan error, 1)
+	go func() { pruned <- app.Run(ctx) }()
 	ended := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
@@ -41,7 +43,7 @@ func serve(ctx context.Context, routes func(*App) http.Handler) error {
 	if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return <-ended
+	return errors.Join(<-ended, <-pruned)
 }
 
 // Address is where to listen: ADDR, or 127.0.0.1:8080.

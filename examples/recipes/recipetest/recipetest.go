@@ -58,14 +58,14 @@ func PostTo(t testing.TB, url string) Post {
 }
 
 // Check posts what a sender may send and what others may: every answer must be the
-// receiver's own, and the account must have been paid once.
+// receiver's own, and each payment must have been counted once.
 func Check(t *testing.T, b Bed, post Post) {
 	t.Helper()
 	snd := receivertest.NewSender(t, b.Secret, nil)
-	ev := receivertest.NewEvent("account", "acc_1", 2)
+	ev := receivertest.NewEvent("invoice", "in_1", 2)
 	// The payer's name is more than ASCII, and its JSON is not as Go would write it:
 	// only the bytes that were posted verify.
-	ev.Type, ev.Data = "invoice.paid", map[string]any{"cents": 4200, "payer": "Zoë & Søn <€>"}
+	ev.Type, ev.Data = "invoice.paid", map[string]any{"account": "acc_1", "cents": 4200, "payer": "Zoë & Søn <€>"}
 	paid := func(cents int64) {
 		t.Helper()
 		got, err := b.App.Paid(t.Context(), "acc_1")
@@ -80,10 +80,15 @@ func Check(t *testing.T, b Bed, post Post) {
 	require.Equal(t, Answer{http.StatusOK, result(receiver.Applied)}, post(snd.Request(ev)))
 	paid(4200)
 	require.Equal(t, Answer{http.StatusOK, result(receiver.Duplicate)}, post(snd.Request(ev)))
-	older := receivertest.NewEvent("account", "acc_1", 1)
-	older.Type, older.Data = ev.Type, ev.Data
-	require.Equal(t, Answer{http.StatusOK, result(receiver.Stale)}, post(snd.Request(older)))
-	paid(4200)
+	// An earlier payment of the same invoice comes late. It counts, too.
+	earlier := receivertest.NewEvent("invoice", "in_1", 1)
+	earlier.Type, earlier.Data = ev.Type, ev.Data
+	require.Equal(t, Answer{http.StatusOK, result(receiver.Applied)}, post(snd.Request(earlier)))
+	require.Equal(t, Answer{http.StatusOK, result(receiver.Duplicate)}, post(snd.Request(earlier)))
+	paid(8400)
+	other := receivertest.NewEvent("invoice", "in_1", 3)
+	other.Type = "invoice.sent"
+	require.Equal(t, Answer{http.StatusOK, result(receiver.Ignored)}, post(snd.Request(other)))
 }
 
 func result(r receiver.Result) string { return `{"result":"` + string(r) + `"}` }

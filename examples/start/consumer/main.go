@@ -23,11 +23,11 @@ func main() {
 	must(db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS invoices (id TEXT PRIMARY KEY, state TEXT)"))
 	hooks := must(surehook.NewReceiver(receiver.SQL(db, nil), sqlite.New(), "billing", os.Getenv("WEBHOOK_SECRET"), nil))
 
-	http.Handle("POST /webhooks", hooks.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
-		_, err := tx.ExecContext(ctx, // the invoice's whole state: an event that was overtaken is not applied
+	http.Handle("POST /webhooks", hooks.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		_, err := tx.ExecContext(ctx, // the invoice's whole state: an event that was overtaken is skipped
 			"INSERT INTO invoices VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state", ev.Object.ID, ev.Type)
 		return err // committed with the marker and the version, or rolled back with them
-	}))
+	})))
 	go func() { check(hooks.Run(ctx)) }() // forgets old markers
 	check(http.ListenAndServe(":8080", nil))
 }

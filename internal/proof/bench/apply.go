@@ -111,9 +111,9 @@ func effects[Tx any](p *place[Tx], inTx, grouped receiver.InTx[Tx], store dedup.
 	if as == applyGrouped {
 		inTx = grouped
 	}
-	rcv, err := receiver.New(verifier, inTx, store, nil)
+	rcv, err := receiver.New(verifier, inTx, store, "default", nil)
 	if err != nil {
 		return nil, err
 	}
-	return rcv.Handler(func(ctx context.Context, tx Tx, ev receiver.Event) error { return effect(ctx, tx, ev.ID, ev.Body) }), nil
+	return rcv.Handler(receiver.State(func(ctx context.Context, tx Tx, ev receiver.Event) error { return effect(ctx, tx, ev.ID, ev.Body) })), nil
 }

@@ -29,7 +29,7 @@ func (o *order) receive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(p.db, nil), p.dedup, &receiver.Config{Logger: quiet})
+	rcv, err := receiver.New(verifier, receiver.SQL(p.db, nil), p.dedup, "default", &receiver.Config{Logger: quiet})
 	if err != nil {
 		return err
 	}
@@ -38,10 +38,10 @@ func (o *order) receive(ctx context.Context) error {
 		return err
 	}
 	tell(toldURL, "http://"+listener.Addr().String())
-	return http.Serve(listener, rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { //nolint:gosec // it lives for a second
+	return http.Serve(listener, rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error { //nolint:gosec // it lives for a second
 		_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects VALUES ('%s', '%s', %d)", ev.ID, ev.Object.ID, ev.Version))
 		return err
-	}))
+	})))
 }
 
 // ringOf returns the secret with which events for a receiver are signed.

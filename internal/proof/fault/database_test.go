@@ -83,12 +83,12 @@ func TestDatabaseInTrouble(t *testing.T) {
 	require.NoError(t, err)
 	endpoint := httptest.NewUnstartedServer(nil)
 	verifier := s.register(t, "http://"+endpoint.Listener.Addr().String()+"/")
-	rcv, err := receiver.New(verifier, receiver.SQL(applying, nil), dedup, &receiver.Config{Logger: quiet, Timeout: 300 * time.Millisecond})
+	rcv, err := receiver.New(verifier, receiver.SQL(applying, nil), dedup, "default", &receiver.Config{Logger: quiet, Timeout: 300 * time.Millisecond})
 	require.NoError(t, err)
-	endpoint.Config.Handler = s.observed(rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	endpoint.Config.Handler = s.observed(rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects VALUES ('%s', '%s')", ev.ID, ev.Object.ID))
 		return err
-	}))
+	})))
 	endpoint.Start()
 	t.Cleanup(endpoint.Close)
 	s.dispatch(t)

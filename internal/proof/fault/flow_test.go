@@ -108,12 +108,12 @@ func newWorld(t *testing.T, f flow) *world {
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(ring, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, receiver.SQL(f.receiver.db, nil), f.receiver.dedup, &receiver.Config{Scope: w.name, Logger: quiet})
+	rcv, err := receiver.New(verifier, receiver.SQL(f.receiver.db, nil), f.receiver.dedup, w.name, &receiver.Config{Logger: quiet})
 	require.NoError(t, err)
-	w.endpoint.inner = rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	w.endpoint.inner = rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects VALUES ('%s', '%s')", ev.ID, ev.Object.ID))
 		return err
-	})
+	}))
 	return w
 }
 

@@ -35,10 +35,10 @@ func catchUp(t testing.TB, db *sql.DB, feed string, limit int) *catchup.Catchup[
 	client, err := catchup.NewClient(feed, &catchup.ClientConfig{AllowUnencrypted: true})
 	require.NoError(t, err)
 	rcv := newReceiver(t, receiver.SQL(db, nil), dedup.New(), signing.GenerateSecret())
-	c, err := catchup.New(client, rcv, receiver.SQL(db, nil), cursors.New(), func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	c, err := catchup.New(client, rcv, receiver.SQL(db, nil), cursors.New(), receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects VALUES (?)", ev.ID)
 		return err
-	}, &catchup.Config{Limit: limit, Logger: quiet})
+	}), &catchup.Config{Limit: limit, Logger: quiet})
 	require.NoError(t, err)
 	return c
 }

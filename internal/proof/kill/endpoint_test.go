@@ -56,10 +56,10 @@ func (r *endpoint) verifyWith(t *testing.T, secret signing.Secret) {
 	rcv := newReceiver(t, receiver.SQL(r.db, nil), dedup.New(), secret)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.inner = rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	r.inner = rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects VALUES (?)", ev.Object.ID)
 		return err
-	})
+	}))
 }
 
 func (r *endpoint) serve(w http.ResponseWriter, req *http.Request) {

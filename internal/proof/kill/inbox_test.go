@@ -73,7 +73,7 @@ var (
 // take takes each event twice, applies the events, and prints the acknowledged ones.
 func take[Tx any](ctx context.Context, a app[Tx]) error {
 	secret := signing.GenerateSecret()
-	in, err := inbox.New(newReceiver(child{}, a.inTx, a.dedup, secret), a.inTx, hasty[Tx]{a.store}, a.effect, &inbox.Config{Workers: 2, Logger: quiet})
+	in, err := inbox.New(newReceiver(child{}, a.inTx, a.dedup, secret), a.inTx, hasty[Tx]{a.store}, receiver.State(a.effect), &inbox.Config{Workers: 2, Logger: quiet})
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func testInbox[Tx any](t *testing.T, db *sql.DB, a app[Tx], child func(int) *exe
 	require.Positive(t, within, "none ever died with an event in its hands")
 
 	left := count(t, db, "SELECT count(*) FROM surehook_inbox_events")
-	in, err := inbox.New(newReceiver(t, a.inTx, a.dedup, signing.GenerateSecret()), a.inTx, a.store, a.effect, &inbox.Config{Poll: 5 * time.Millisecond, Logger: quiet})
+	in, err := inbox.New(newReceiver(t, a.inTx, a.dedup, signing.GenerateSecret()), a.inTx, a.store, receiver.State(a.effect), &inbox.Config{Poll: 5 * time.Millisecond, Logger: quiet})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)

@@ -99,7 +99,7 @@ func newReceiver[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, inTx, store, &receiver.Config{Logger: quiet})
+	rcv, err := receiver.New(verifier, inTx, store, "default", &receiver.Config{Logger: quiet})
 	require.NoError(t, err)
 	return rcv
 }

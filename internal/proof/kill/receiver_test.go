@@ -39,7 +39,7 @@ var receiving = killtest.NewChild("receiver", func(_ context.Context, arg receiv
 		return err
 	}
 	fmt.Println("http://" + listener.Addr().String())
-	return http.Serve(listener, rcv.Handler(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	return http.Serve(listener, rcv.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ var receiving = killtest.NewChild("receiver", func(_ context.Context, arg receiv
 		<-time.After(rand.N(2 * time.Millisecond))
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID+"/second")
 		return err
-	}))
+	})))
 })
 
 // While a sender resends every event that was not answered with 2xx, each event has its

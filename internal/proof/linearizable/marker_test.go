@@ -102,11 +102,11 @@ func receive(_ context.Context, o order, p *place) (any, error) {
 	if o.Defect {
 		store = forgetful{store}
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(p.db, nil), store, &receiver.Config{Logger: quiet})
+	rcv, err := receiver.New(verifier, receiver.SQL(p.db, nil), store, "default", &receiver.Config{Logger: quiet})
 	if err != nil {
 		return nil, err
 	}
-	handler := rcv.Handler(func(context.Context, *sql.Tx, receiver.Event) error { return nil })
+	handler := rcv.Handler(receiver.State(func(context.Context, *sql.Tx, receiver.Event) error { return nil }))
 	var mu sync.Mutex
 	var all []markerOp
 	var wg sync.WaitGroup

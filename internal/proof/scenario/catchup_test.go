@@ -49,7 +49,7 @@ func TestCatchup(t *testing.T) {
 	// Every third post is lost on its way.
 	var mu sync.Mutex
 	posts, posted := 0, make(chan struct{}, 100)
-	post := rcv.Handler(effectOf)
+	post := rcv.Handler(receiver.State(effectOf))
 	receiving := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		posts++
@@ -90,7 +90,7 @@ func TestCatchup(t *testing.T) {
 	had := effectsOf(t, db)
 	require.Len(t, had, 20)
 
-	catching, err := catchup.New(feedOf(t, store, "sub_a"), rcv, receiver.SQL(db, nil), cursors.New(), effectOf, &catchup.Config{Logger: quiet})
+	catching, err := catchup.New(feedOf(t, store, "sub_a"), rcv, receiver.SQL(db, nil), cursors.New(), receiver.State(effectOf), &catchup.Config{Logger: quiet})
 	require.NoError(t, err)
 	report, err := catching.Reconcile(ctx, "")
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestCatchupGap(t *testing.T) {
 	_, err = store.Prune(ctx, dispatch.PruneParams{Events: time.Now().Add(time.Hour), Limit: 1000})
 	require.NoError(t, err)
 	kept := publish()
-	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), cursors.New(), effectOf, &catchup.Config{Logger: slog.New(slog.DiscardHandler)})
+	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), cursors.New(), receiver.State(effectOf), &catchup.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	report, err := catching.Reconcile(ctx, first.Next)
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func consumer(t *testing.T, secret signing.Secret) (*sql.DB, *receiver.Receiver[
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keyring, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "default", &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return db, rcv
 }

@@ -41,12 +41,12 @@ func TestChallenge(t *testing.T) {
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keyring, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), nil)
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "default", nil)
 	require.NoError(t, err)
-	endpoint := httptest.NewServer(rcv.Handler(func(context.Context, *sql.Tx, receiver.Event) error {
+	endpoint := httptest.NewServer(rcv.Handler(receiver.State(func(context.Context, *sql.Tx, receiver.Event) error {
 		t.Error("a challenge is no event for the application")
 		return nil
-	}))
+	})))
 	defer endpoint.Close()
 
 	s, err := registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: endpoint.URL})

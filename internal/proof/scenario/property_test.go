@@ -39,7 +39,7 @@ func newBothSides(t *rapid.T) bothSides {
 	verifier, err := signing.NewVerifier(b.keys, nil)
 	require.NoError(t, err)
 	markers := dedupmemory.New()
-	b.rcv, err = receiver.New(verifier, markers.InTx, markers, &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
+	b.rcv, err = receiver.New(verifier, markers.InTx, markers, "default", &receiver.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return b
 }
@@ -48,7 +48,7 @@ func newBothSides(t *rapid.T) bothSides {
 func (b bothSides) post(t *rapid.T, p sendertest.Published, apply receiver.HandlerFunc[*dedupmemory.Tx]) (receiver.Result, error) {
 	m := signing.Message{Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/json"}}, Body: p.Body}
 	require.NoError(t, signing.Sign(m.Header, signing.DefaultSchemes(), p.ID, time.Now(), m.Body, b.keys))
-	return b.rcv.Receive(context.Background(), m, apply)
+	return b.rcv.Receive(context.Background(), m, receiver.State(apply))
 }
 
 var (

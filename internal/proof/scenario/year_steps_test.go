@@ -121,16 +121,16 @@ func (y *year[Tx]) verify(s *yearSub) {
 	require.NoError(y.t, err)
 	verifier, err := signing.NewVerifier(keyring, &signing.VerifierConfig{Now: y.clock.Now})
 	require.NoError(y.t, err)
-	rcv, err := receiver.New(verifier, s.markers.InTx, s.markers, &receiver.Config{Now: y.clock.Now, Logger: slog.New(slog.DiscardHandler)})
+	rcv, err := receiver.New(verifier, s.markers.InTx, s.markers, "default", &receiver.Config{Now: y.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(y.t, err)
-	s.rcv = rcv.Handler(func(_ context.Context, _ *dedup.Tx, ev receiver.Event) error {
+	s.rcv = rcv.Handler(receiver.State(func(_ context.Context, _ *dedup.Tx, ev receiver.Event) error {
 		s.applied[ev.ID]++
 		if ev.Version <= s.version[ev.Object.Type+"/"+ev.Object.ID] {
 			y.t.Errorf("version %d of %s was applied after %d", ev.Version, ev.Object.ID, s.version[ev.Object.Type+"/"+ev.Object.ID])
 		}
 		s.version[ev.Object.Type+"/"+ev.Object.ID] = ev.Version
 		return nil
-	})
+	}))
 }
 
 func (y *year[Tx]) unsubscribe() {

@@ -47,13 +47,13 @@ type application[Tx any] struct {
 
 func (a *application[Tx]) handler(e *endpoint, v *signing.Verifier) (http.Handler, error) {
 	in := func(ctx context.Context, fn func(Tx) error) error { return a.transaction(ctx, e, fn) }
-	rcv, err := receiver.New(v, in, dedup.Store[Tx](&markers[Tx]{a.store, e}), &receiver.Config{
-		Scope: e.s.name, Now: e.clock, Logger: quiet, NoDiagnosis: true, Retention: 60 * 24 * time.Hour, Timeout: time.Hour,
+	rcv, err := receiver.New(v, in, dedup.Store[Tx](&markers[Tx]{a.store, e}), e.s.name, &receiver.Config{
+		Now: e.clock, Logger: quiet, NoDiagnosis: true, Retention: 60 * 24 * time.Hour, Timeout: time.Hour,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return rcv.Handler(func(ctx context.Context, tx Tx, ev receiver.Event) error { return a.apply(ctx, tx, e, ev) }), nil
+	return rcv.Handler(receiver.State(func(ctx context.Context, tx Tx, ev receiver.Event) error { return a.apply(ctx, tx, e, ev) })), nil
 }
 
 // transaction runs a receiver's transaction, with its faults.

@@ -50,8 +50,8 @@ func newEndpoints(ctx context.Context, w *witness, db *applying, cfg *Config, lo
 	}
 	handlers := make([]http.Handler, 2)
 	for i, inTx := range []receiver.InTx[*sql.Tx]{receiver.SQL(db.db, nil), group.InTx} {
-		rcv, err := receiver.New(secrets, inTx, db.dedup, &receiver.Config{
-			Retention: cfg.retention().Receivers, Horizon: cfg.retention().Reach, Logger: log,
+		rcv, err := receiver.New(secrets, inTx, db.dedup, "", &receiver.Config{
+			Retention: cfg.retention().Receivers, Reach: cfg.retention().Reach, Logger: log,
 			Hooks: receiver.Hooks{
 				Applied:      func(context.Context, receiver.Event) { w.count("events applied") },
 				Duplicate:    func(context.Context, receiver.Event) { w.count("duplicates at receivers") },
@@ -68,7 +68,7 @@ func newEndpoints(ctx context.Context, w *witness, db *applying, cfg *Config, lo
 		if err != nil {
 			return nil, err
 		}
-		handlers[i] = rcv.Handler(h.apply)
+		handlers[i] = rcv.Handler(receiver.State(h.apply))
 	}
 	h.plain, h.shared = handlers[0], handlers[1]
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

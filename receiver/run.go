@@ -1,0 +1,65 @@
+package receiver
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/surehook/surehook/dedup"
+)
+
+const (
+	pruneEvery = time.Hour
+	pruneAgain = time.Minute // after a failure of the database
+)
+
+// Run removes markers that are older than Config.Retention, at once and then every hour,
+// until ctx ends; then it returns nil. A failure of the database is logged, and it is
+// tried again a minute later. It works in batches of dedup.DefaultPruneBatch, each in a
+// transaction of its own. Several processes may run.
+//
+// Without Run markers stay for ever, unless something else removes them. A receiver that
+// has taken events for more than an hour without Run says so in the log, once.
+func (r *Receiver[Tx]) Run(ctx context.Context) error {
+	r.pruning.ran.Store(true)
+	for {
+		wait := pruneEvery
+		_, err := dedup.Prune(ctx, r.inTx, r.store, r.cfg.Now().Add(-r.cfg.Retention), dedup.DefaultPruneBatch)
+		if err != nil && ctx.Err() == nil {
+			wait = pruneAgain
+			r.log().LogAttrs(ctx, slog.LevelWarn, "receiver: old markers could not be removed; it is tried again", slog.Any("error", err), slog.Duration("in", wait))
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// pruning is what is known about the removal of old markers.
+type pruning struct {
+	ran   atomic.Bool  // Run was called, or its absence was reported
+	since atomic.Int64 // when the first event came, in ns since 1970; 0: none has
+}
+
+// missRun reports once that nobody has called Run. Each event asks.
+func (r *Receiver[Tx]) missRun(ctx context.Context) {
+	p := &r.pruning
+	if p.ran.Load() {
+		return
+	}
+	now := r.cfg.Now().UnixNano()
+	since := p.since.Load()
+	if since == 0 {
+		p.since.CompareAndSwap(0, now)
+		return
+	}
+	if now-since <= int64(pruneEvery) || p.ran.Swap(true) {
+		return
+	}
+	r.log().LogAttrs(ctx, slog.LevelWarn, "receiver: events have been taken for more than an hour, and Run was never called: nothing removes markers that are older than the Retention, unless dedup.Prune is called elsewhere; call Receiver.Run beside the server")
+}
