@@ -31,7 +31,7 @@ func TestInTxBeginsWithTheFirstStatement(t *testing.T) {
 	snd := receivertest.NewSender(t, bed.secret, nil)
 	for n := range 3 {
 		before := sent.Load()
-		res, err := rcv.Receive(t.Context(), snd.Request(receivertest.NewEvent("subscriber", "sub_1", int64(n+1))).Message(), bed.effect)
+		res, err := rcv.Receive(t.Context(), snd.Request(receivertest.NewEvent("subscriber", "sub_1", int64(n+1))).Message(), receiver.State(bed.effect))
 		require.NoError(t, err)
 		require.Equal(t, receiver.Applied, res)
 		if n == 2 { // statements are prepared, and the pool has looked at its connection

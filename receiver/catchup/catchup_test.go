@@ -131,7 +131,7 @@ func TestWhatBecomesOfEvents(t *testing.T) {
 	require.Empty(t, b.cursor(), "Reconcile moves no cursor")
 	require.Equal(t, []string{"evt_new"}, b.effects())
 	require.Equal(t, []string{"evt_bad"}, column(t, b.db, "SELECT id FROM surehook_dedup_dead_letters"))
-	require.Equal(t, []string{"evt_bad", "evt_new", "evt_old"}, column(t, b.db, "SELECT id FROM surehook_dedup_markers ORDER BY id"))
+	require.Equal(t, []string{"evt_bad", "evt_new", "evt_new_late"}, column(t, b.db, "SELECT id FROM surehook_dedup_markers ORDER BY id"))
 
 	again, err := c.Reconcile(t.Context(), "at 3")
 	require.NoError(t, err)

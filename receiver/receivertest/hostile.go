@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,12 +39,26 @@ type HostileConfig struct {
 	// Sender signs and posts.
 	Sender SenderConfig
 
-	// NewEvent makes a valid event with an id of its own, about an object.
-	// Defaults to one of the type subscriber.updated.
+	// Types are the types of an object's first event, its second, and so on. The last one
+	// counts for all further events. They should be the types that the handler has
+	// different functions for, since a handler that is right for each type alone can still
+	// lose the event of one that overtook another. The object's type is the first word.
+	// Defaults to subscriber.created and subscriber.updated.
+	Types []string
+
+	// NewEvent makes a valid event with an id of its own, about an object. It is for
+	// handlers that need data. Its type should depend on the version, as Types says.
+	// Defaults to events of Types, without data.
 	NewEvent func(objectID string, version int64) Event
+
+	// Facts says that the handler takes events as facts: each must have its effect once,
+	// also if a newer one of its object came first. Otherwise an older event must not
+	// have an effect after a newer one.
+	Facts bool
 
 	// Unversioned says that the handler's sender gives no versions, so that an older
 	// event can be applied after a newer one. The order of versions is then not tried.
+	// It goes without Facts.
 	Unversioned bool
 
 	// Seed decides the disorder of events.
@@ -78,7 +93,8 @@ const (
 // delivers, duplicates, reorders and delays events, replays captured requests, rotates
 // the secret, drops answers after the commit, breaks off in mid-body, forges, and floods.
 // It reports each broken promise as an error of t, and logs each trial that it could not
-// make. The events are new, and nothing else may send to the handler meanwhile.
+// make. The events are new, and nothing else may send to the handler meanwhile. They are
+// taken for states, unless HostileConfig.Facts says otherwise; see receiver.Work.
 //
 //	receivertest.Hostile(t, receivertest.Subject{
 //		Handler: handler, Secret: secret,
@@ -98,8 +114,11 @@ func Hostile(t testing.TB, subject Subject, cfg *HostileConfig) {
 	h.cfg.Seed = cmp.Or(h.cfg.Seed, 1)
 	h.cfg.Flood = cmp.Or(h.cfg.Flood, 64)
 	h.cfg.Timeout = cmp.Or(h.cfg.Timeout, 15*time.Second)
+	if len(h.cfg.Types) == 0 {
+		h.cfg.Types = []string{"subscriber.created", "subscriber.updated"}
+	}
 	if h.cfg.NewEvent == nil {
-		h.cfg.NewEvent = func(objectID string, version int64) Event { return NewEvent("subscriber", objectID, version) }
+		h.cfg.NewEvent = h.typed
 	}
 	if subject.Handler == nil || subject.Effects == nil {
 		t.Fatal("receivertest: the Subject needs a Handler, and Effects to see what it has done")
@@ -152,6 +171,14 @@ func signsTime(schemes []signing.Scheme) bool {
 func (h *hostile) broken(promise, format string, args ...any) {
 	h.t.Helper()
 	h.t.Errorf("receivertest: broken: %s\n\t%s", promise, fmt.Sprintf(format, args...))
+}
+
+func (h *hostile) typed(objectID string, version int64) Event {
+	eventType := h.cfg.Types[min(version, int64(len(h.cfg.Types)))-1]
+	objectType, _, _ := strings.Cut(eventType, ".")
+	ev := NewEvent(objectType, objectID, version)
+	ev.Type = eventType
+	return ev
 }
 
 // event is about an object that no other test has.

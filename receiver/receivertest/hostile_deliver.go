@@ -74,12 +74,25 @@ func (h *hostile) reorders() {
 	for _, ev := range events {
 		h.atMost(1, ev, PromiseOneEffect, "delivered three times, in disorder with others")
 	}
+	if h.cfg.Facts {
+		for i, ev := range events {
+			if h.effects(ev) == 0 {
+				h.broken(PromiseNotLost, "after all facts about an object came in disorder, number %d has no effect: it is lost", i+1)
+				return
+			}
+		}
+		return
+	}
 	if h.effects(events[len(events)-1]) == 0 && !h.cfg.Unversioned {
 		h.broken(PromiseNotLost, "after all versions of an object came in disorder, the newest has no effect")
 	}
 }
 
 func (h *hostile) olderAfterNewer() {
+	if h.cfg.Facts {
+		h.overtakes()
+		return
+	}
 	if h.cfg.Unversioned {
 		h.t.Log("receivertest: not tried, as the sender gives no versions: whether an older event is applied after a newer one")
 		return
@@ -92,6 +105,14 @@ func (h *hostile) olderAfterNewer() {
 		h.broken(PromiseDuplicate, "a stale event is answered with %d: its sender will send it again, and give up on the handler in the end", a.Status)
 	}
 	h.atMost(0, older, PromiseOrder, "version 1 came after version 2")
+}
+
+// overtakes delivers a fact after a newer one about its object.
+func (h *hostile) overtakes() {
+	object := h.object()
+	older, newer := h.cfg.NewEvent(object, 1), h.cfg.NewEvent(object, 2)
+	h.applied(newer, "a fact came before an older one")
+	h.applied(older, "a fact came after a newer one")
 }
 
 // fails makes the application's own change fail: an event that was not applied must be
