@@ -44,7 +44,7 @@ func TestReapplyByHand(t *testing.T) {
 	for values, constraint := range map[string]string{
 		"(scope) VALUES ('billing')":                                    "names_something",
 		"(scope, marked_until) VALUES ('billing', now())":               "names_something",
-		"(scope, object_id) VALUES ('billing', '17')":                   "whole_object",
+		"(scope, event_id, object_id) VALUES ('billing', 'a', '17')":    "whole_object",
 		"(scope, marked_from, marked_until) VALUES ('b', now(), now())": "span",
 		"(scope, event_id, number) VALUES ('b', 'a', 7)":                "number",
 	} {

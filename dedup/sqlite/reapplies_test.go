@@ -41,7 +41,7 @@ func TestReapplyByHand(t *testing.T) {
 	for values, constraint := range map[string]string{
 		"(scope) VALUES ('billing')":                                                          "names_something",
 		"(scope, marked_until) VALUES ('billing', 1700000000000000)":                          "names_something",
-		"(scope, object_id) VALUES ('billing', '17')":                                         "whole_object",
+		"(scope, event_id, object_id) VALUES ('billing', 'a', '17')":                          "whole_object",
 		"(scope, marked_from) VALUES ('billing', 1700000000)":                                 "microseconds",
 		"(scope, marked_from) VALUES ('billing', 1700000000000)":                              "microseconds",
 		"(scope, marked_from) VALUES ('billing', '2026-03-01')":                               "microseconds",
