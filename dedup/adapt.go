@@ -10,11 +10,30 @@ import (
 //
 //	store := dedup.Adapt(sqlite.New(), func(tx bun.Tx) *sql.Tx { return tx.Tx })
 //
-// The result has [DeadLetters] if s has it.
+// The result has [DeadLetters] and [Reapplies] if s has them.
 func Adapt[To, From any](s Store[From], unwrap func(To) From) Store[To] {
 	a := adapted[To, From]{s, unwrap}
-	if letters, ok := s.(DeadLetters[From]); ok {
-		return adaptedWithLetters[To, From]{a, letters}
+	letters, hasLetters := s.(DeadLetters[From])
+	l := adaptedLetters[To, From]{letters, unwrap}
+	requests, hasRequests := s.(Reapplies[From])
+	r := adaptedReapplies[To, From]{requests, unwrap}
+	switch {
+	case hasLetters && hasRequests:
+		return struct {
+			adapted[To, From]
+			adaptedLetters[To, From]
+			adaptedReapplies[To, From]
+		}{a, l, r}
+	case hasLetters:
+		return struct {
+			adapted[To, From]
+			adaptedLetters[To, From]
+		}{a, l}
+	case hasRequests:
+		return struct {
+			adapted[To, From]
+			adaptedReapplies[To, From]
+		}{a, r}
 	}
 	return a
 }
@@ -44,23 +63,48 @@ func (a adapted[To, From]) Prune(ctx context.Context, tx To, before time.Time, l
 	return a.store.Prune(ctx, a.unwrap(tx), before, limit)
 }
 
-type adaptedWithLetters[To, From any] struct {
-	adapted[To, From]
+type adaptedLetters[To, From any] struct {
 	letters DeadLetters[From]
+	unwrap  func(To) From
 }
 
-func (a adaptedWithLetters[To, From]) SetAside(ctx context.Context, tx To, letter DeadLetter) error {
+func (a adaptedLetters[To, From]) SetAside(ctx context.Context, tx To, letter DeadLetter) error {
 	return a.letters.SetAside(ctx, a.unwrap(tx), letter)
 }
 
-func (a adaptedWithLetters[To, From]) DeadLetter(ctx context.Context, tx To, scope, id string) (DeadLetter, error) {
+func (a adaptedLetters[To, From]) DeadLetter(ctx context.Context, tx To, scope, id string) (DeadLetter, error) {
 	return a.letters.DeadLetter(ctx, a.unwrap(tx), scope, id)
 }
 
-func (a adaptedWithLetters[To, From]) ListDeadLetters(ctx context.Context, tx To, scope, after string, limit int) ([]DeadLetter, error) {
+func (a adaptedLetters[To, From]) ListDeadLetters(ctx context.Context, tx To, scope, after string, limit int) ([]DeadLetter, error) {
 	return a.letters.ListDeadLetters(ctx, a.unwrap(tx), scope, after, limit)
 }
 
-func (a adaptedWithLetters[To, From]) Discard(ctx context.Context, tx To, scope, id string) error {
+func (a adaptedLetters[To, From]) Discard(ctx context.Context, tx To, scope, id string) error {
 	return a.letters.Discard(ctx, a.unwrap(tx), scope, id)
+}
+
+type adaptedReapplies[To, From any] struct {
+	requests Reapplies[From]
+	unwrap   func(To) From
+}
+
+func (a adaptedReapplies[To, From]) AskReapply(ctx context.Context, tx To, r Reapply) (int64, error) {
+	return a.requests.AskReapply(ctx, a.unwrap(tx), r)
+}
+
+func (a adaptedReapplies[To, From]) ListReapplies(ctx context.Context, tx To, scope string, after int64, limit int) ([]Reapply, error) {
+	return a.requests.ListReapplies(ctx, a.unwrap(tx), scope, after, limit)
+}
+
+func (a adaptedReapplies[To, From]) CancelReapply(ctx context.Context, tx To, scope string, number int64) error {
+	return a.requests.CancelReapply(ctx, a.unwrap(tx), scope, number)
+}
+
+func (a adaptedReapplies[To, From]) TakeReapply(ctx context.Context, tx To, scope, id string, obj Object) (bool, error) {
+	return a.requests.TakeReapply(ctx, a.unwrap(tx), scope, id, obj)
+}
+
+func (a adaptedReapplies[To, From]) AdvanceAgain(ctx context.Context, tx To, scope string, obj Object, version int64) (bool, error) {
+	return a.requests.AdvanceAgain(ctx, a.unwrap(tx), scope, obj, version)
 }

@@ -23,16 +23,16 @@ func TestCheckRetention(t *testing.T) {
 		retention, horizon time.Duration
 		want               string // "": accepted
 	}{
-		{dedup.DefaultRetention, dedup.DefaultHorizon, ""},
+		{dedup.DefaultRetention, dedup.DefaultReach, ""},
 		{4 * day, 3 * day, ""},
-		{4*day - 1, 3 * day, "a retention of 95h59m59.999999999s is too short for a horizon of 72h0m0s: it must be at least 96h0m0s (the horizon and a margin of 24h0m0s)"},
+		{4*day - 1, 3 * day, "a retention of 95h59m59.999999999s is too short for a reach of 72h0m0s: it must be at least 96h0m0s (the reach and a margin of 24h0m0s)"},
 		{3 * day, 3 * day, "it must be at least 96h0m0s"},
 		{day, 0, ""},
 		{0, 0, "it must be at least 24h0m0s"},
 		{0, 3 * day, "it must be at least 96h0m0s"},
 		{-1, 3 * day, "it must be at least 96h0m0s"},
 		{math.MinInt64, 3 * day, "it must be at least 96h0m0s"},
-		{30 * day, -1, "the horizon is -1ns: it must not be negative"},
+		{30 * day, -1, "the reach is -1ns: it must not be negative"},
 		{math.MinInt64, math.MinInt64, "it must not be negative"},
 		{math.MaxInt64, math.MaxInt64, "no retention outlasts it; it must be at most 2562023h47m16.854775807s"},
 		{math.MaxInt64, math.MaxInt64 - dedup.RetentionMargin + 1, "no retention outlasts it"},

@@ -37,6 +37,12 @@
 // the stored one. So even a sender that redelivers after a year cannot put an older state
 // over a newer one.
 //
+// # Applying again
+//
+// A duplicate repairs nothing. If an event was applied by a function that had a bug, ask
+// for it to be applied again ([Reapplies]), and have it sent once more: [TakeAgain] then
+// finds that the duplicate is due, once for each request.
+//
 // # Implementations
 //
 // dedup/sqlite and dedup/postgres work in a database, dedup/memory in a process,

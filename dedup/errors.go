@@ -20,8 +20,9 @@ var (
 	// another try with the same argument never helps.
 	ErrInvalid = errors.New("dedup: invalid argument")
 
-	// ErrNotFound says that there is no such dead letter.
-	ErrNotFound = errors.New("dedup: no such dead letter")
+	// ErrNotFound says that there is no such dead letter, or no such request to apply
+	// events again.
+	ErrNotFound = errors.New("dedup: no such dead letter or request")
 )
 
 // WrapError is for implementations: it wraps the driver's error, with the store's action

@@ -57,11 +57,11 @@ func ExampleStore() {
 }
 
 func ExampleCheckRetention() {
-	fmt.Println(dedup.CheckRetention(dedup.DefaultRetention, dedup.DefaultHorizon))
+	fmt.Println(dedup.CheckRetention(dedup.DefaultRetention, dedup.DefaultReach))
 	fmt.Println(dedup.CheckRetention(24*time.Hour, 72*time.Hour))
 	// Output:
 	// <nil>
-	// dedup: invalid argument: a retention of 24h0m0s is too short for a horizon of 72h0m0s: it must be at least 96h0m0s (the horizon and a margin of 24h0m0s), or a late duplicate is applied again
+	// dedup: invalid argument: a retention of 24h0m0s is too short for a reach of 72h0m0s: it must be at least 96h0m0s (the reach and a margin of 24h0m0s), or a late duplicate is applied again
 }
 
 func ExamplePrune() {

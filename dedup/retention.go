@@ -9,12 +9,12 @@ const (
 	// DefaultRetention is how long a marker is kept by default.
 	DefaultRetention = 30 * 24 * time.Hour
 
-	// DefaultHorizon is how long after the first attempt a sender of this module goes on
-	// by itself by default.
-	DefaultHorizon = 72 * time.Hour
+	// DefaultReach is how far back a sender of this module lets one redeliver, replay or
+	// resume by default.
+	DefaultReach = 28 * 24 * time.Hour
 
-	// RetentionMargin is by how much a retention must exceed a horizon. The last attempt
-	// comes after the horizon's end: a sender that was down at that time makes it when it
+	// RetentionMargin is by how much a retention must exceed a reach. The last attempt can
+	// come after the reach's end: a sender that was down at that time makes it when it
 	// is up again, and it then has its own deadline and five minutes of signature window.
 	// Besides, the clock that marks and the clock that prunes need not agree. All of this
 	// takes minutes, except the sender's downtime, for which the margin allows a day.
@@ -22,26 +22,26 @@ const (
 )
 
 // CheckRetention returns nil if markers that are kept for retention outlast a sender that
-// may send an event again until horizon after its first attempt. Otherwise its error says
-// which retention would. The retention must be at least the horizon plus
+// may send an event again until reach after its first attempt. Otherwise its error says
+// which retention would. The retention must be at least the reach plus
 // [RetentionMargin].
 //
-// horizon is the longest time after which the sender may send the same event
+// reach is the longest time after which the sender may send the same event
 // again without the receiver's owner knowing: for a sender of this module not
 // its retry horizon alone but how far back it lets one redeliver, replay or
-// resume (Retention.Reach of package sender, Config.Horizon of package receiver).
-func CheckRetention(retention, horizon time.Duration) error {
+// resume (Retention.Reach of package sender).
+func CheckRetention(retention, reach time.Duration) error {
 	const longest = 1<<63 - 1 - RetentionMargin
 	switch {
-	case horizon < 0:
-		return fmt.Errorf("%w: the horizon is %s: it must not be negative", ErrInvalid, horizon)
-	case horizon > longest:
-		return fmt.Errorf("%w: the horizon is %s: no retention outlasts it; it must be at most %s",
-			ErrInvalid, horizon, longest)
-	case retention < horizon+RetentionMargin:
-		return fmt.Errorf("%w: a retention of %s is too short for a horizon of %s: "+
-			"it must be at least %s (the horizon and a margin of %s), or a late duplicate is applied again",
-			ErrInvalid, retention, horizon, horizon+RetentionMargin, RetentionMargin)
+	case reach < 0:
+		return fmt.Errorf("%w: the reach is %s: it must not be negative", ErrInvalid, reach)
+	case reach > longest:
+		return fmt.Errorf("%w: the reach is %s: no retention outlasts it; it must be at most %s",
+			ErrInvalid, reach, longest)
+	case retention < reach+RetentionMargin:
+		return fmt.Errorf("%w: a retention of %s is too short for a reach of %s: "+
+			"it must be at least %s (the reach and a margin of %s), or a late duplicate is applied again",
+			ErrInvalid, retention, reach, reach+RetentionMargin, RetentionMargin)
 	}
 	return nil
 }

@@ -50,13 +50,21 @@ func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, t
 	case thinTask:
 		t.version, t.task.apply, failure = r.prepare(ctx, ev, t.task.fetch)
 	}
-	if failure == nil {
-		failure = r.transact(ctx, func(tx Tx) (err *Error) {
+	run := func() *Error {
+		return r.transact(ctx, func(tx Tx) (err *Error) {
 			if t.res, t.cause, err = r.applyTx(ctx, tx, t.ev, t.version, t.task); err == nil {
 				err = todo.finish(ctx, tx)
 			}
 			return err
 		})
+	}
+	if failure == nil {
+		failure = run()
+	}
+	if isFetchFirst(failure) {
+		if t.version, t.task.apply, failure = r.fetch(ctx, ev, t.task.fetch); failure == nil {
+			failure = run()
+		}
 	}
 	if failure == nil || r.deadLetters == nil || !isPermanent(failure) {
 		return t.res, t.cause, failure
@@ -95,20 +103,26 @@ func (r *Receiver[Tx]) ignore(ctx context.Context, todo order[Tx]) (Result, *Err
 //nolint:staticcheck // ST1008: cause is a part of the result and no failure
 func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int64, t task[Tx]) (res Result, cause error, failure *Error) {
 	at := r.cfg.Now()
+	again := false
 	fresh, newer, err := r.mark(ctx, tx, ev, version, t.kind, at)
+	if err == nil && !fresh {
+		again, newer, err = r.takeAgain(ctx, tx, ev, version, t.kind)
+	}
 	switch {
 	case err != nil:
 		return "", nil, failDB(ctx, ReasonDatabase, err)
-	case !fresh:
+	case !fresh && !again:
 		return Duplicate, nil, nil
 	}
-	if t.kind == factTask {
+	if t.kind == factTask && fresh {
 		if cause = r.tooOld(ev, at); cause != nil {
 			res, failure = r.keepTooOld(ctx, tx, ev, cause, at)
 			return res, cause, failure
 		}
 	}
-	res, failure = r.applyIf(ctx, tx, newer, ev, t.apply)
+	if res, failure = r.applyIf(ctx, tx, newer, ev, t.apply); again && res == Applied {
+		res = Reapplied
+	}
 	return res, nil, failure
 }
 
@@ -151,7 +165,7 @@ func (r *Receiver[Tx]) applyMarked(ctx context.Context, tx Tx, ev Event, version
 	newer := true
 	if t.kind != factTask && versioned(ev, version) {
 		var err error
-		if newer, err = r.store.Advance(ctx, tx, ev.Scope, ev.Object, version); err != nil {
+		if newer, err = r.advanceMarked(ctx, tx, ev, version); err != nil {
 			return "", failDB(ctx, ReasonDatabase, err)
 		}
 	}

@@ -76,7 +76,6 @@ type Config struct {
 const (
 	defaultMaxBodyBytes = 1 << 20
 	defaultTimeout      = 8 * time.Second
-	defaultReach        = 28 * 24 * time.Hour // sender.Retention.Reach
 )
 
 func (c *Config) withDefaults() Config {
@@ -88,7 +87,7 @@ func (c *Config) withDefaults() Config {
 	out.MaxBodyBytes = cmp.Or(out.MaxBodyBytes, defaultMaxBodyBytes)
 	out.Timeout = cmp.Or(out.Timeout, defaultTimeout)
 	out.Retention = cmp.Or(out.Retention, dedup.DefaultRetention)
-	out.Reach = cmp.Or(out.Reach, defaultReach)
+	out.Reach = cmp.Or(out.Reach, dedup.DefaultReach)
 	if out.Now == nil {
 		out.Now = time.Now
 	}

@@ -60,6 +60,11 @@ func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause er
 	if err != nil {
 		return "", failDB(ctx, ReasonDatabase, err)
 	}
+	if !fresh { // it is to be applied again, and cannot be
+		if fresh, _, err = r.takeAgain(ctx, tx, ev, 0, factTask); err != nil {
+			return "", failDB(ctx, ReasonDatabase, err)
+		}
+	}
 	if !fresh {
 		// It was kept before, or another process has taken it between two transactions.
 		return Duplicate, nil
@@ -81,7 +86,7 @@ func (r *Receiver[Tx]) keepTx(ctx context.Context, tx Tx, ev Event, cause error,
 
 // ApplyDeadLetter applies the dead letter of the event id in scope again: its removal,
 // the object's version and the work are committed together. If w takes the event as a
-// state, and the object's version has caught up meanwhile, it answers [Stale]: then the
+// state, and a newer one was stored meanwhile, it answers [Stale]: then the
 // dead letter is removed, and no function runs. A fact is applied whatever its version
 // and its age. On any error the dead letter stays. It also stays if w is a [Router] that
 // ignores the event: the result is then [Ignored].

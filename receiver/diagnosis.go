@@ -55,15 +55,35 @@ func (r *Receiver[Tx]) diagnose(failure *Error, in incoming, body []byte) *Error
 	default:
 		return failure
 	}
+	m := signing.Message{Method: in.method, URL: in.url, Header: in.header, Body: body}
+	if failure.Reason == ReasonSignature { // which costs next to nothing
+		_ = contain(func() error {
+			failure.Tried = triedKeys(r.verifier, m)
+			return nil
+		})
+	}
 	d, ok := r.verifier.(diagnoser)
 	if !ok || r.cfg.NoDiagnosis || !r.diagnoses.allow(r.cfg.Now()) {
 		return failure
 	}
 	_ = contain(func() error {
-		failure.Diagnosis = d.Diagnose(signing.Message{Method: in.method, URL: in.url, Header: in.header, Body: body})
+		failure.Diagnosis = d.Diagnose(m)
 		return nil
 	})
 	return failure
+}
+
+// triedKeys looks nothing up.
+func triedKeys(v Verifier, m signing.Message) []signing.TriedKey {
+	switch v := v.(type) {
+	case *Secrets:
+		if holder, _ := v.memory.get(v.nameOf(m), v.cfg.Verifier.Now()); holder != nil {
+			return holder.verifier.Tried()
+		}
+	case interface{ Tried() []signing.TriedKey }: // a signing.Verifier, or one that embeds it
+		return v.Tried()
+	}
+	return nil
 }
 
 // Diagnose is [signing.Verifier.Diagnose] with the keys that the request's name has,
@@ -74,11 +94,8 @@ func (s *Secrets) Diagnose(m signing.Message) []string {
 	if holder != nil {
 		return holder.verifier.Diagnose(m)
 	}
-	if found := s.stranger.Diagnose(m); found != nil {
-		return found // of the header or the clock, for which no key is needed
+	if _, err := s.stranger.Verify(m); err != nil && reasonOf(err) == ReasonSignature {
+		return []string{"nobody has a secret under the name that the request gives: the path or the header that has it may be another one than the sender was told"}
 	}
-	if _, err := s.stranger.Verify(m); err == nil || reasonOf(err) != ReasonSignature {
-		return nil
-	}
-	return []string{"nobody has a secret under the name that the request gives: the path or the header that has it may be another one than the sender was told"}
+	return s.stranger.Diagnose(m) // of the header or the clock, for which no key is needed
 }

@@ -34,7 +34,9 @@ func TestDiagnosis(t *testing.T) {
 	require.Equal(t, forged.Status, mistaken.Status)
 	require.Equal(t, forged.Body, mistaken.Body)
 	require.Equal(t, forged.Header, mistaken.Header)
-	require.Equal(t, []string{"the body was changed after signing: white space around it was added"}, hooked)
+	require.Len(t, hooked, 2)
+	require.Contains(t, hooked[0], "no known mistake explains the signature")
+	require.Equal(t, "the body was changed after signing: white space around it was added", hooked[1])
 	require.Contains(t, log.String(), "diagnosis=")
 	require.Contains(t, log.String(), "white space around it was added")
 	require.NotContains(t, log.String(), "evt_secret")
@@ -45,6 +47,52 @@ func TestDiagnosis(t *testing.T) {
 	cfg.NoDiagnosis, hooked = true, nil
 	spaced().Serve(b.receiver(t, cfg).Handler(receiver.State(b.effect)))
 	require.Nil(t, hooked)
+}
+
+// The log of a refused signature has the fingerprints of the keys, also without a diagnosis,
+// and the answer has nothing of it.
+func TestTriedKeys(t *testing.T) {
+	b := onMemory()
+	log := new(buffer)
+	all := newTenants()
+	acme := all.set(t, "acme")
+	d := newDoor(t, all.lookup, nil, nil)
+	for name, known := range map[string]bool{"acme": true, "nobody": false} {
+		_, err := d.send(name, acme.Request(newEvent(1)).WrongSecret())
+		var failure *receiver.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, known, len(failure.Tried) == 1, name)
+	}
+
+	h := b.receiver(t, &receiver.Config{Logger: log.logger(), NoDiagnosis: true}).Handler(receiver.State(b.effect))
+	a := newSender(t).Request(newEvent(1)).WrongSecret().Serve(h)
+	require.Equal(t, 401, a.Status)
+	fingerprint := testSecret.Fingerprint()
+	require.Contains(t, log.String(), `tried="[\"key_1\" (fingerprint `+fingerprint+`)]"`)
+	require.NotContains(t, string(a.Body), fingerprint)
+	require.NotContains(t, log.String(), strings.TrimPrefix(testSecret.Reveal(), "whsec_")[:6])
+
+	log = new(buffer)
+	h = b.receiver(t, &receiver.Config{Logger: log.logger(), NoDiagnosis: true}).Handler(receiver.State(b.effect))
+	require.Equal(t, 401, newSender(t).Request(newEvent(1)).Skewed(-2*time.Hour).Serve(h).Status)
+	require.NotContains(t, log.String(), "tried=", "no key was tried")
+}
+
+// A secret without its prefix is named as the cause, and not the scheme that needs no
+// prefix.
+func TestDiagnosisOfAPrefix(t *testing.T) {
+	b := onMemory()
+	var found []string
+	keys, err := signing.NewKeyring(signing.Key{ID: "key_1", Secret: mustSecret(strings.TrimPrefix(testSecret.Reveal(), "whsec_"))})
+	require.NoError(t, err)
+	v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.TimestampBody{}}})
+	require.NoError(t, err)
+	rcv, err := receiver.New(v, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger(), Hooks: receiver.Hooks{
+		Rejected: func(_ context.Context, err *receiver.Error) { found = err.Diagnosis },
+	}})
+	require.NoError(t, err)
+	require.Equal(t, 401, newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect))).Status)
+	require.Equal(t, []string{`the prefix whsec_ of the key "key_1" was cut off: give the secret exactly as the sender shows it`}, found)
 }
 
 // A forger can cause only a few diagnoses.

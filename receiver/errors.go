@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"runtime"
 	"time"
+
+	"github.com/surehook/surehook/signing"
 )
 
 // Reason says why a request was not answered with 200, in a word that suits a
@@ -58,6 +60,10 @@ type Error struct {
 	// nothing was found, or not looked for (see [Config.NoDiagnosis]). It is for the
 	// log, too.
 	Diagnosis []string
+	// Tried has the keys that a signature was compared with which matches none of them
+	// (ReasonSignature), so that their fingerprints can be compared with the sender's. It
+	// is for the log, too. It is empty if the verifier does not say.
+	Tried []signing.TriedKey
 }
 
 func (e *Error) Error() string {

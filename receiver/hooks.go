@@ -27,6 +27,10 @@ type Hooks struct {
 	Stale        func(ctx context.Context, ev Event)
 	DeadLettered func(ctx context.Context, ev Event, cause error)
 
+	// Reapplied is called for an event that was taken before and was applied again because
+	// of a request; see [Receiver.Reapply].
+	Reapplied func(ctx context.Context, ev Event)
+
 	// Ignored is called for a verified event that no route of a [Router] wants.
 	Ignored func(ctx context.Context, ev Event)
 

@@ -63,6 +63,8 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 		hook = r.cfg.Hooks.Duplicate
 	case Stale:
 		hook = r.cfg.Hooks.Stale
+	case Reapplied:
+		hook = r.cfg.Hooks.Reapplied
 	case Ignored:
 		hook = r.cfg.Hooks.Ignored
 	case Recorded:
@@ -76,7 +78,7 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 // logTaken builds a record only if its level is enabled: nearly all requests come this way.
 func (r *Receiver[Tx]) logTaken(ctx context.Context, ev Event, res Result) {
 	log, level := r.log(), slog.LevelDebug
-	if res == Stale {
+	if res == Stale || res == Reapplied {
 		level = slog.LevelInfo
 	}
 	switch {
@@ -109,6 +111,9 @@ func eventAttrs(ev Event) []slog.Attr {
 func failureAttrs(err *Error) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("reason", string(err.Reason)), slog.Int("status", err.Status()), slog.Any("error", err.Err),
+	}
+	if err.Tried != nil {
+		attrs = append(attrs, slog.Any("tried", err.Tried))
 	}
 	if err.Diagnosis != nil {
 		attrs = append(attrs, slog.Any("diagnosis", err.Diagnosis))

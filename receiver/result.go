@@ -19,6 +19,10 @@ const (
 	// Ignored: no route wants events of this type (see [Router]). Nothing was
 	// stored.
 	Ignored Result = "ignored"
+	// Reapplied: this event was taken before, and the function ran again because of a
+	// request (see [Receiver.Reapply]). It is no Applied, so that counting these counts
+	// events.
+	Reapplied Result = "reapplied"
 	// Recorded: the event is kept, to be applied later (see [Receiver.RecordHandler]).
 	Recorded Result = "recorded"
 )

@@ -11,6 +11,7 @@ type Stats struct {
 	Stale        int64 // skipped: the function did not run
 	DeadLettered int64
 	Ignored      int64
+	Reapplied    int64 // taken before, and applied again; see [Receiver.Reapply]
 	Recorded     int64
 	Challenged   int64
 	Rejected     int64 // no verified event
@@ -23,13 +24,13 @@ func (r *Receiver[Tx]) Stats() Stats {
 	c := &r.counts
 	return Stats{
 		Applied: c.applied.Load(), Duplicate: c.duplicate.Load(), Stale: c.stale.Load(), DeadLettered: c.deadLettered.Load(),
-		Ignored: c.ignored.Load(), Recorded: c.recorded.Load(), Challenged: c.challenged.Load(),
+		Ignored: c.ignored.Load(), Reapplied: c.reapplied.Load(), Recorded: c.recorded.Load(), Challenged: c.challenged.Load(),
 		Rejected: c.rejected.Load(), Failed: c.failed.Load(),
 	}
 }
 
 type counts struct {
-	applied, duplicate, stale, deadLettered, ignored, recorded, challenged, rejected, failed atomic.Int64
+	applied, duplicate, stale, deadLettered, ignored, reapplied, recorded, challenged, rejected, failed atomic.Int64
 }
 
 func (c *counts) add(res Result) {
@@ -44,6 +45,8 @@ func (c *counts) add(res Result) {
 		c.deadLettered.Add(1)
 	case Ignored:
 		c.ignored.Add(1)
+	case Reapplied:
+		c.reapplied.Add(1)
 	case Recorded:
 		c.recorded.Add(1)
 	}

@@ -3,7 +3,6 @@ package receiver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -83,9 +82,7 @@ func (r *Receiver[Tx]) prepare(ctx context.Context, ev Event, get fetchFunc[Tx])
 		return 0, nil, failure
 	}
 	if stored >= ev.Version {
-		return ev.Version, func(context.Context, Tx, Event) error {
-			return errors.New("the object's stored version fell")
-		}, nil
+		return ev.Version, func(context.Context, Tx, Event) error { return errFetchFirst }, nil
 	}
 	return r.fetch(ctx, ev, get)
 }

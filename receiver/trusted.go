@@ -82,15 +82,20 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 }
 
 func (r *Receiver[Tx]) trustedScope(scope string) (string, *Error) {
+	return r.scopeGiven("Trusted.Scope", scope)
+}
+
+// scopeGiven is the scope that a caller gives in the field, or else the receiver's own.
+func (r *Receiver[Tx]) scopeGiven(field, scope string) (string, *Error) {
 	if scope == "" {
 		_, secrets := r.verifier.(*Secrets)
 		if r.cfg.ScopeOf != nil || secrets {
-			return "", fail(ReasonScope, errors.New("Trusted.Scope is empty: it must be given where it depends on whose key verifies"))
+			return "", fail(ReasonScope, fmt.Errorf("%s is empty: it must be given where it depends on whose key verifies", field))
 		}
 		scope = r.scope
 	}
 	if err := ident.Scope(scope); err != nil {
-		return "", fail(ReasonScope, fmt.Errorf("Trusted.Scope: %w", err))
+		return "", fail(ReasonScope, fmt.Errorf("%s: %w", field, err))
 	}
 	return scope, nil
 }

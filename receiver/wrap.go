@@ -47,7 +47,7 @@ func (r *Receiver[Tx]) wrap(kind taskKind, next http.Handler) http.Handler {
 		res, err := r.serve(w, req, order[Tx]{work: Work[Tx]{all: task[Tx]{kind: kind, apply: apply}}})
 		var refused statusError
 		switch {
-		case err == nil && res == Applied && held.status != 0,
+		case err == nil && (res == Applied || res == Reapplied) && held.status != 0,
 			err != nil && err.Reason == ReasonApply && errors.As(err, &refused):
 			held.write(w)
 		default:

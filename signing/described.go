@@ -24,6 +24,7 @@ type Described struct {
 	signature string // names of headers, in their canonical spelling
 	timestamp string
 	id        string
+	ids       *idForm
 	timed     bool      // the signature covers a time
 	contents  sync.Pool // of *[]byte: texts for Ed25519, which needs them in one piece
 }
@@ -57,6 +58,7 @@ func describe(d Description) *Described {
 		signature: http.CanonicalHeaderKey(d.SignatureHeader),
 		timestamp: http.CanonicalHeaderKey(d.TimestampHeader),
 		id:        http.CanonicalHeaderKey(d.IDHeader),
+		ids:       idsIn(head),
 		timed:     d.TimestampHeader != "" || d.TimestampLabel != "" || d.TimestampField != "",
 	}
 }

@@ -52,7 +52,7 @@ func (s *Described) toSign(h http.Header, id string, at time.Time, body []byte) 
 	if s.id == "" {
 		id = "unused"
 	}
-	if err := names.beforeSigning(h, id, at); err != nil {
+	if err := names.beforeSigning(h, s.ids, id, at); err != nil {
 		return nil, err
 	}
 	r := &stated{header: h, id: id}

@@ -288,6 +288,56 @@ func TestDescribedIDs(t *testing.T) {
 	require.ErrorIs(t, err, signing.ErrMissingHeader)
 }
 
+// Other senders have ids of other forms. Nothing is refused but what would let the signed
+// text be split in two ways.
+func TestForeignIDs(t *testing.T) {
+	odd := []string{"evt:1", "evt/1", "a=b=", "~!@#$%^&*()[]{}|;'\"<>,?", strings.Repeat("x", 256)}
+	schemes := map[string]signing.Scheme{".": signing.StandardWebhooks{}, "..": signing.Svix(), "...": signing.Hook0()}
+	for _, signed := range []string{"{id}.{timestamp}.{body}", "{timestamp}:{id}:{body}", "v0\n{id}\n{timestamp}{body}"} {
+		s, err := signing.NewDescribed(signing.Description{
+			Name: "ids", SignatureHeader: "X-Sig", IDHeader: "X-Id", TimestampHeader: "X-Time", Signed: signed,
+		})
+		require.NoError(t, err)
+		schemes[signed[strings.Index(signed, "{id}")+len("{id}"):][:1]+signed] = s
+	}
+	secret, err := signing.ParseSecret(publishedHMAC)
+	require.NoError(t, err)
+	keys := ring(t, signing.Key{Secret: secret})
+	for name, s := range schemes {
+		for _, id := range odd {
+			h := http.Header{}
+			err := s.Sign(h, id, now, body, keys)
+			if strings.Contains(id, name[:1]) {
+				require.ErrorIs(t, err, signing.ErrMalformedHeader, "%s %s", name, id)
+				continue
+			}
+			require.NoError(t, err, "%s %s", name, id)
+			v, err := s.Verify(signing.Message{Header: h, Body: body}, keys, now, tolerance)
+			require.NoError(t, err, "%s %s", name, id)
+			require.Equal(t, id, v.ID, name)
+		}
+		for _, id := range []string{"", "a" + name[:1] + "b", "a b", "a\tb", "é", "\x7f", strings.Repeat("x", 257)} {
+			require.ErrorIs(t, s.Sign(http.Header{}, id, now, body, keys), signing.ErrMalformedHeader, "%s %q", name, id)
+		}
+	}
+	// Nothing separates these ids but their own form.
+	for _, signed := range []string{"{id}{timestamp}{body}", "{id}-{timestamp}.{body}", "{timestamp}{id}", "{id}{url}", "{id}"} {
+		d := signing.Description{Name: "ids", SignatureHeader: "X-Sig", IDHeader: "X-Id", Signed: strings.TrimSuffix(signed, "{body}") + "{body}"}
+		if strings.Contains(signed, "{timestamp}") {
+			d.TimestampHeader = "X-Time"
+		}
+		if strings.Contains(signed, "{url}") {
+			d.URL = "https://example.com"
+		}
+		s, err := signing.NewDescribed(d)
+		require.NoError(t, err)
+		require.NoError(t, s.Sign(http.Header{}, "a-B_1", now, body, keys))
+		for _, id := range odd {
+			require.ErrorIs(t, s.Sign(http.Header{}, id, now, body, keys), signing.ErrMalformedHeader, "%s %q", signed, id)
+		}
+	}
+}
+
 // The key is what the description says, told by MACs that were made without the package.
 func TestDescribedKeys(t *testing.T) {
 	d := signing.Description{Name: "keys", SignatureHeader: "X-Sig", TimestampHeader: "X-Time", Signed: "{timestamp}.{body}"}

@@ -36,6 +36,12 @@ type Description struct {
 	// Signed is a template of the text that is signed, such as "{timestamp}.{body}". It
 	// ends with {body}. Before that it may have {timestamp}, {id} (the value of
 	// IDHeader), {url} (URL below) and {headers} (see HeadersLabel).
+	//
+	// Put a separator behind {id} that no id of the sender has, such as a full stop or a
+	// colon. An id may then have 1 to 256 visible ASCII characters, except the separator.
+	// With a letter, a digit, "-" or "_" behind it, or another part, it has 1 to 128
+	// letters, digits, hyphens and underscores. Otherwise the text could be split in two
+	// ways.
 	Signed string
 
 	// URL is the value of {url}: the URL that the sender was given, letter by letter. A

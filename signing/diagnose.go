@@ -15,11 +15,13 @@ const maxDiagnosed = 256 << 10
 // Diagnose looks for the probable mistake behind a message that [Verifier.Verify]
 // refuses, and describes it in sentences for a log. It tries the known changes that
 // senders, gateways and frameworks make to bodies, secrets and clocks, and reports those
-// that would make the signature right. It decides nothing: the message stays refused. nil
-// means that it has found nothing, or that nothing is wrong.
+// that would make the signature right. If a well-formed signature is right under none of
+// them, it says so, and which keys to compare with the sender's. It decides nothing: the
+// message stays refused. nil means that it has found nothing, or that nothing is wrong.
 //
 // No sentence holds a byte of a secret, of the body or of a signature. They name headers,
-// keys by their IDs, and times. Never show one to the client that sent the request.
+// times, and keys by their IDs and their secrets' fingerprints. Never show one to the
+// client that sent the request.
 //
 // It costs up to some eighty MACs over the body, so its caller must limit how often a
 // stranger can ask for it. It looks at bodies of up to 256 KiB.
@@ -34,22 +36,36 @@ func (v *Verifier) Diagnose(m Message) []string {
 		return []string{whySkewed(outside.Skew)}
 	}
 	d := diagnosis{v: v, m: m, now: v.now()}
-	if len(m.Body) <= maxDiagnosed {
-		d.trySchemes()
-	}
+	small := len(m.Body) <= maxDiagnosed
 	switch {
 	case errors.As(err, &header):
+		if small {
+			d.trySchemes()
+		}
 		if d.found == nil { // there may be no body yet
 			d.found = whyHeader(header, m.Header)
 		}
-		return d.found
-	case len(m.Body) > maxDiagnosed:
-		return nil
+	case small:
+		d.tryAll(errors.Is(err, ErrSignatureMismatch))
 	}
-	d.tryKeys()
-	d.trySecrets()
-	d.tryBodies()
 	return d.found
+}
+
+// tryAll looks for the mistake behind a signature that is well-formed. A secret that was
+// copied in part has another scheme's signature right, too, and is the likelier cause.
+func (d *diagnosis) tryAll(mismatch bool) {
+	d.tryKeys()
+	if d.tryPrefix(); d.found == nil {
+		d.trySecrets()
+	}
+	d.tryBodies()
+	if d.found == nil && !d.tryRotated() {
+		d.trySchemes()
+	}
+	if tried := d.v.Tried(); d.found == nil && mismatch && tried != nil {
+		d.found = []string{fmt.Sprintf("no known mistake explains the signature: compare the fingerprints of the keys that were tried, %s, with the sender's: "+
+			"it may have rotated its secret, or the one here may be another endpoint's", tried)}
+	}
 }
 
 type diagnosis struct {
@@ -95,20 +111,58 @@ func (d *diagnosis) tryKeys() {
 	}
 }
 
-func (d *diagnosis) trySecrets() {
+// hmacKeys are those among the keys that count whose secret has more than one form.
+func (d *diagnosis) hmacKeys() (keys []Key) {
 	try := d.v.keys.verifying(d.now)
 	for _, i := range try.index[:try.n] {
-		k := d.v.keys.keys[i]
-		if k.Secret.m.verify != nil {
-			continue // a public key has one form
+		if k := d.v.keys.keys[i]; k.Secret.m.verify == nil {
+			keys = append(keys, k)
 		}
+	}
+	return keys
+}
+
+func (d *diagnosis) madeWith(key []byte) bool {
+	return d.verifies(d.m, &Keyring{keys: []Key{{Secret: newHMACSecret(string(key), key, false)}}})
+}
+
+// tryPrefix finds the mistake that is made most often, when a secret is copied.
+func (d *diagnosis) tryPrefix() {
+	for _, k := range d.hmacKeys() {
+		text := k.Secret.m.reveal()
+		bare, prefixed := strings.CutPrefix(text, prefixHMAC)
+		switch {
+		case prefixed && d.madeWith([]byte(bare)):
+			d.found = append(d.found, fmt.Sprintf("the sender's key is the text of the key %q without its prefix %s: the prefix was added here, or cut off there: both sides must have the secret exactly as it was shown", k.ID, prefixHMAC))
+		case !prefixed && d.madeWith([]byte(prefixHMAC+text)):
+			d.found = append(d.found, fmt.Sprintf("the prefix %s of the key %q was cut off: give the secret exactly as the sender shows it", prefixHMAC, k.ID))
+		}
+	}
+}
+
+func (d *diagnosis) trySecrets() {
+	for _, k := range d.hmacKeys() {
 		for _, mistake := range secretMistakes(k.Secret.m.reveal()) {
-			secret := newHMACSecret(string(mistake.bytes), mistake.bytes, false)
-			if d.verifies(d.m, &Keyring{keys: []Key{{ID: k.ID, Secret: secret}}}) {
+			if d.madeWith(mistake.bytes) {
 				d.found = append(d.found, fmt.Sprintf("the sender's key is %s of the key %q", mistake.what, k.ID))
 			}
 		}
 	}
+}
+
+// tryRotated finds a sender of this module that has rotated its secret: TimestampBody has
+// the newest key's signature alone, and StandardWebhooks the previous one's too.
+func (d *diagnosis) tryRotated() bool {
+	v, err := StandardWebhooks{}.Verify(d.m, d.v.keys, d.now, d.v.tolerance)
+	if hex := (TimestampBody{}).names().signature; err != nil || find(d.m.Header, hex).count == 0 {
+		return false
+	}
+	if _, err := (TimestampBody{}).Verify(d.m, d.v.keys, d.now, d.v.tolerance); err == nil {
+		return false
+	}
+	d.found = append(d.found, fmt.Sprintf("the signature is right under the scheme %s with the key %q, and that of %s was made with another key: "+
+		"the sender has probably rotated its secret: give the new one to this receiver", v.Scheme, v.KeyID, TimestampBody{}.Name()))
+	return true
 }
 
 func (d *diagnosis) tryBodies() {

@@ -89,7 +89,9 @@ func TestDiagnoseBody(t *testing.T) {
 	m := signedWith(time.Now(), diagnosedSecret, `{"a":1}`)
 	require.Empty(t, v.Diagnose(m), "there is nothing wrong")
 	m.Body = []byte(`{"a":2}`)
-	require.Empty(t, v.Diagnose(m), "forged")
+	forged := v.Diagnose(m)
+	require.Len(t, forged, 1, "forged")
+	require.Contains(t, forged[0], "no known mistake explains the signature")
 	large := strings.Repeat("x", 256<<10)
 	m = signedWith(time.Now(), diagnosedSecret, large)
 	m.Body = []byte(large + "\n")
@@ -103,22 +105,18 @@ func TestDiagnoseSecret(t *testing.T) {
 	require.NoError(t, err)
 	v := diagnosing(t, nil)
 	for key, want := range map[string]string{
-		bare:                         "the text without its prefix whsec_ of",
+		bare:                         `the text of the key "key_1" without its prefix whsec_`,
 		string(raw):                  "the decoded base64 of",
 		diagnosedSecret + "\n":       `white space behind it ("\n")`,
 		diagnosedSecret + " ":        `white space behind it (" ")`,
 		" " + diagnosedSecret:        "white space before it",
 		`"` + diagnosedSecret + `"`:  "in quotation marks",
-		"another secret, altogether": "",
+		"another secret, altogether": "it may have rotated its secret",
 	} {
 		found := v.Diagnose(signedWith(time.Now(), key, `{"a":1}`))
-		if want == "" {
-			require.Empty(t, found)
-			continue
-		}
 		require.Len(t, found, 1, want)
 		require.Contains(t, found[0], want)
-		require.Contains(t, found[0], `the key "key_1"`)
+		require.Contains(t, found[0], `"key_1"`)
 		require.NotContains(t, found[0], bare[:6])
 	}
 	// The other way round: the text where the decoded bytes are meant.
@@ -138,6 +136,53 @@ func TestDiagnoseSecret(t *testing.T) {
 	require.NoError(t, err)
 	found := diagnosing(t, nil, signing.Key{ID: "h", Secret: secret}).Diagnose(signedWith(at, "thirty-two bytes, no more, no le", "{}"))
 	require.Equal(t, []string{`the sender's key is the decoded hex of the key "h"`}, found)
+}
+
+// A prefix that was cut off is named rather than the scheme that needs none, and an old
+// secret rather than the scheme that still carries its signature. Fingerprints are there to
+// compare, and nothing of a secret is.
+func TestDiagnosePrefixAndRotation(t *testing.T) {
+	bare := strings.TrimPrefix(diagnosedSecret, "whsec_")
+	whole, err := signing.ParseSecret(diagnosedSecret)
+	require.NoError(t, err)
+	cut, err := signing.ParseSecret(bare)
+	require.NoError(t, err)
+	hex := &signing.VerifierConfig{Schemes: []signing.Scheme{signing.TimestampBody{}}}
+	send := func(body string, keys ...signing.Key) signing.Message {
+		ring, err := signing.NewKeyring(keys...)
+		require.NoError(t, err)
+		h := http.Header{}
+		require.NoError(t, signing.Sign(h, signing.DefaultSchemes(), "evt_1", time.Now(), []byte(body), ring))
+		return signing.Message{Header: h, Body: []byte(body)}
+	}
+	v := diagnosing(t, hex, signing.Key{ID: "cut", Secret: cut})
+	require.Equal(t, []string{`the prefix whsec_ of the key "cut" was cut off: give the secret exactly as the sender shows it`},
+		v.Diagnose(send("{}", signing.Key{Secret: whole})))
+	require.Equal(t, []string{`the prefix whsec_ of the key "cut" was cut off: give the secret exactly as the sender shows it`},
+		v.Diagnose(signedWith(time.Now(), diagnosedSecret, "{}")), "with one signature alone")
+	v = diagnosing(t, hex, signing.Key{ID: "added", Secret: whole})
+	require.Equal(t, []string{`the sender's key is the text of the key "added" without its prefix whsec_: the prefix was added here, or cut off there: both sides must have the secret exactly as it was shown`},
+		v.Diagnose(send("{}", signing.Key{Secret: cut})))
+
+	// The sender has a newer secret, with which alone it signs in hex.
+	newer := signing.GenerateSecret()
+	v = diagnosing(t, hex, signing.Key{ID: "old", Secret: whole})
+	require.Equal(t, []string{`the signature is right under the scheme standard-webhooks with the key "old", and that of timestamp-body was made with another key: the sender has probably rotated its secret: give the new one to this receiver`},
+		v.Diagnose(send("{}", signing.Key{Secret: whole}, signing.Key{Secret: newer})))
+	// The overlap is over.
+	for _, cfg := range []*signing.VerifierConfig{hex, {Schemes: []signing.Scheme{signing.StandardWebhooks{}}}} {
+		found := diagnosing(t, cfg, signing.Key{ID: "old", Secret: whole}, signing.Key{ID: "gone", Secret: newer, NotAfter: time.Now().Add(-time.Hour)}).
+			Diagnose(send("{}", signing.Key{Secret: signing.GenerateSecret()}))
+		require.Equal(t, []string{`no known mistake explains the signature: compare the fingerprints of the keys that were tried, ["old" (fingerprint ` + whole.Fingerprint() +
+			`)], with the sender's: it may have rotated its secret, or the one here may be another endpoint's`}, found)
+	}
+}
+
+func TestTried(t *testing.T) {
+	a, b := signing.GenerateSecret(), signing.GenerateSecret()
+	v := diagnosing(t, nil, signing.Key{ID: "a", Secret: a}, signing.Key{ID: "b", Secret: b}, signing.Key{ID: "c", Secret: signing.GenerateSecret(), NotAfter: time.Now().Add(-time.Hour)})
+	require.Equal(t, []signing.TriedKey{{ID: "b", Fingerprint: b.Fingerprint()}, {ID: "a", Fingerprint: a.Fingerprint()}}, v.Tried())
+	require.Empty(t, new(signing.Verifier).Tried())
 }
 
 func TestDiagnoseKeysAndSchemes(t *testing.T) {

@@ -144,6 +144,48 @@ var timestampForms = map[signing.TimestampFormat]*regexp.Regexp{
 	signing.RFC3339Time: regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$`),
 }
 
+// However long an id is and whatever it and the body have in them: a signature holds for
+// one id and one body, and not for another split of the text that is signed.
+func FuzzIDs(f *testing.F) {
+	const at = "2023-11-14T22:13:20Z" // now
+	for _, id := range []string{eventID, "evt:1", "a.b", "a-1", "a=b=", "", " ", "é"} {
+		for _, body := range []string{`{}`, "." + at + ".{}", ":" + at + ":{}", at + "x", "-" + at + ".x", "." + at + ".." + at + "."} {
+			f.Add(id, []byte(body))
+		}
+	}
+	keys := ring(f, signing.Key{Secret: textSecret(f, secretA)})
+	f.Fuzz(func(t *testing.T, id string, body []byte) {
+		for _, between := range [][2]string{{".", "."}, {":", "."}, {"", ""}, {"-", "."}, {"::", ""}, {"\n", "\n"}, {"_", ":"}} {
+			s, err := signing.NewDescribed(signing.Description{
+				Name: "ids", SignatureHeader: "X-Sig", IDHeader: "X-Id", TimestampHeader: "X-Time", TimestampFormat: signing.RFC3339Time,
+				Signed: "{id}" + between[0] + "{timestamp}" + between[1] + "{body}",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := http.Header{}
+			if err := s.Sign(h, id, now, body, keys); err != nil {
+				if !errors.Is(err, signing.ErrMalformedHeader) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			middle := between[0] + h.Get("X-Time") + between[1]
+			text := id + middle + string(body)
+			for i := range text {
+				if !strings.HasPrefix(text[i:], middle) {
+					continue
+				}
+				h.Set("X-Id", text[:i])
+				v, err := s.Verify(signing.Message{Header: h, Body: []byte(text[i+len(middle):])}, keys, now, tolerance)
+				if ok := err == nil; ok != (i == len(id)) || ok && v.ID != id {
+					t.Fatalf("the id %q and the body %q of %q: %v", text[:i], text[i+len(middle):], text, err)
+				}
+			}
+		}
+	})
+}
+
 // A fact is read as encoding/json reads it, if its name is there once, in whatever
 // spelling, and it is a text or a plain number; and otherwise not at all.
 func FuzzFacts(f *testing.F) {

@@ -114,33 +114,64 @@ func (v headerValue) timestampIn(name string, now time.Time, tolerance time.Dura
 	return unix, checkWindow(unix, now, tolerance)
 }
 
-// checkID refuses a full stop along with the rest: with it, "id.timestamp.body"
-// could be split in two ways.
-func checkID(name, id string) error {
-	if id != "" && len(id) <= ident.MaxEventID && onlyIDBytes(id) {
-		return nil
-	}
-	return malformed(name, fmt.Sprintf("is malformed: an event's id has 1 to %d letters, digits, hyphens and underscores", ident.MaxEventID))
+// idForm says which ids a header may have. Table lookups make verifying faster than a
+// branch for each kind of byte.
+type idForm struct {
+	limit   int
+	refused [256]byte // 1 for each byte that an id cannot have
+	says    string
 }
 
-func onlyIDBytes(id string) bool {
+func (f *idForm) check(name, id string) error {
+	if id != "" && len(id) <= f.limit && f.allows(id) {
+		return nil
+	}
+	return malformed(name, "is malformed: "+f.says)
+}
+
+func (f *idForm) allows(id string) bool {
 	var refused byte
 	for i := 0; i < len(id); i++ {
-		refused |= notIDByte[id[i]]
+		refused |= f.refused[id[i]]
 	}
 	return refused == 0
 }
 
-// notIDByte is 1 for each byte that ident.EventID refuses. The table makes verifying
-// faster than a branch for each kind of byte.
-var notIDByte = func() (table [256]byte) {
-	for c := range table {
+// ownIDs are the ids of this module's own events.
+var ownIDs = func() *idForm {
+	f := &idForm{
+		limit: ident.MaxEventID,
+		says:  fmt.Sprintf("an event's id has 1 to %d letters, digits, hyphens and underscores", ident.MaxEventID),
+	}
+	for c := range f.refused {
 		if ident.EventID(string([]byte{byte(c)})) != nil {
-			table[c] = 1
+			f.refused[c] = 1
 		}
 	}
-	return table
+	return f
 }()
+
+// maxForeignID bounds the ids of other senders. Standard Webhooks sets no bound, and the
+// longest ids that known senders use have some 70 bytes.
+const maxForeignID = 256
+
+// foreignIDs are the ids of other senders, which may have every visible character but the
+// separator: the byte that stands behind the id in the text that is signed. With it in an
+// id, that text could be split in two ways.
+func foreignIDs(separator byte) *idForm {
+	f := &idForm{
+		limit: maxForeignID,
+		says:  fmt.Sprintf("an id has 1 to %d visible ASCII characters, and none of them is %q, which stands behind the id in the signed text", maxForeignID, separator),
+	}
+	for c := range f.refused {
+		if !visible(rune(c)) || byte(c) == separator {
+			f.refused[c] = 1
+		}
+	}
+	return f
+}
+
+var dottedIDs = foreignIDs('.')
 
 // set replaces the three headers in any spelling of their names.
 func (n headerNames) set(h http.Header, id, timestamp, signature string) {
@@ -156,11 +187,11 @@ func (n headerNames) set(h http.Header, id, timestamp, signature string) {
 }
 
 // beforeSigning checks what every scheme's Sign is given.
-func (n headerNames) beforeSigning(h http.Header, id string, at time.Time) error {
+func (n headerNames) beforeSigning(h http.Header, ids *idForm, id string, at time.Time) error {
 	if h == nil {
 		return errors.New("signing: the header to sign is nil: make one with http.Header{}")
 	}
-	if err := checkID(n.id, id); err != nil {
+	if err := ids.check(n.id, id); err != nil {
 		return err
 	}
 	if unix := at.Unix(); unix < 1 || unix > maxTimestamp {

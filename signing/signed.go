@@ -62,6 +62,26 @@ func hasPart(parts []part, kind partKind) bool {
 	return false
 }
 
+// idsIn returns which ids cannot shift into what stands beside them in the signed text. If
+// the byte behind the id is one that no id of the narrow form has, an id may have every
+// other. Otherwise nothing but the narrow form keeps the id apart from the rest, and where
+// headers of any text come first, not to let them shift into the id either.
+func idsIn(head []part) *idForm {
+	for i, p := range head {
+		switch {
+		case p.kind != partID && p.kind != partHeaders:
+			continue
+		case i+1 == len(head) || head[i+1].kind != partLiteral || ownIDs.refused[head[i+1].literal[0]] == 0:
+			return ownIDs
+		case p.kind == partHeaders && head[i+1].literal[0] != '.': // which separates headers
+			return ownIDs
+		default:
+			return foreignIDs(head[i+1].literal[0])
+		}
+	}
+	return ownIDs
+}
+
 // appendHead appends what precedes the body.
 func (s *Described) appendHead(dst []byte, r *stated) []byte {
 	for i := range s.head {

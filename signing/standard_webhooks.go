@@ -31,6 +31,9 @@ const maxSignatures = 16
 // 16 entries make the header malformed. So does a comma inside an entry, which is the
 // trace of two headers that were joined.
 //
+// An id has 1 to 256 visible ASCII characters, and no full stop, with which the signed text
+// could be split in two ways.
+//
 // The fields are names of headers; empty ones mean Webhook-Id, Webhook-Timestamp
 // and Webhook-Signature.
 type StandardWebhooks struct {
@@ -98,7 +101,7 @@ func (s *standardWebhooks) read(h http.Header, now time.Time, tolerance time.Dur
 	if err := id.once(s.names.id); err != nil {
 		return err
 	}
-	if err := checkID(s.names.id, id.text); err != nil {
+	if err := dottedIDs.check(s.names.id, id.text); err != nil {
 		return err
 	}
 	timestamp := find(h, s.names.timestamp)
@@ -144,7 +147,7 @@ func (s *standardWebhooks) Verify(m Message, keys *Keyring, now time.Time, toler
 // Sign implements [Scheme].
 func (s StandardWebhooks) Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error {
 	names := s.names()
-	if err := names.beforeSigning(h, id, at); err != nil {
+	if err := names.beforeSigning(h, dottedIDs, id, at); err != nil {
 		return err
 	}
 	try := keys.listed(at)

@@ -38,7 +38,7 @@ func (s *Described) read(h http.Header, now time.Time, tolerance time.Duration, 
 		if err := id.once(s.id); err != nil {
 			return err
 		}
-		if err := checkID(s.id, id.text); err != nil {
+		if err := s.ids.check(s.id, id.text); err != nil {
 			return err
 		}
 		r.id = id.text
@@ -150,7 +150,7 @@ func (s *Described) readCovered(r *stated) error {
 		}
 		// The values are joined by full stops and could be split in other ways, except
 		// for the first one if it has none.
-		if n == 1 && s.id != "" && strings.EqualFold(name, s.id) && checkID(s.id, value.text) == nil {
+		if n == 1 && s.id != "" && strings.EqualFold(name, s.id) && s.ids.check(s.id, value.text) == nil {
 			r.id = value.text
 		}
 	}

@@ -117,7 +117,7 @@ func (s *timestampBody) Verify(m Message, keys *Keyring, now time.Time, toleranc
 // Sign implements [Scheme].
 func (s TimestampBody) Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error {
 	names := s.names()
-	if err := names.beforeSigning(h, id, at); err != nil {
+	if err := names.beforeSigning(h, ownIDs, id, at); err != nil {
 		return err
 	}
 	try := keys.signing(at)

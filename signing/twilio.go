@@ -158,7 +158,7 @@ func (t *Twilio) Verify(m Message, keys *Keyring, now time.Time, _ time.Duration
 // Sign implements [Scheme], for a POST to the URL that NewTwilio was given. A body
 // whose Content-Type in h is there and is no form must go to [Twilio.HashURL] instead.
 func (t *Twilio) Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error {
-	if err := (headerNames{id: twilioID, timestamp: twilioSignature}).beforeSigning(h, id, at); err != nil {
+	if err := (headerNames{id: twilioID, timestamp: twilioSignature}).beforeSigning(h, ownIDs, id, at); err != nil {
 		return err
 	}
 	if err := t.check(nil); err != nil {

@@ -188,6 +188,30 @@ func (n headerNames) checkWith(keys *Keyring, scheme string, suits func(*materia
 	return err
 }
 
+// TriedKey names a key without its secret.
+type TriedKey struct {
+	ID          string
+	Fingerprint string // of its secret; see [Secret.Fingerprint]
+}
+
+// String returns both, for a log.
+func (k TriedKey) String() string { return fmt.Sprintf("%q (fingerprint %s)", k.ID, k.Fingerprint) }
+
+// Tried returns the keys that a signature is compared with now, for the log of one that
+// matches none of them: who has the other side's fingerprints can compare.
+func (v *Verifier) Tried() []TriedKey {
+	if len(v.schemes) == 0 {
+		return nil
+	}
+	var tried []TriedKey
+	try := v.keys.verifying(v.now())
+	for _, i := range try.index[:try.n] {
+		k := v.keys.keys[i]
+		tried = append(tried, TriedKey{ID: k.ID, Fingerprint: k.Secret.Fingerprint()})
+	}
+	return tried
+}
+
 // Precheck makes all checks that need no body. A request that passes is not verified yet.
 func (v *Verifier) Precheck(h http.Header) error {
 	if len(v.schemes) == 0 {

@@ -347,6 +347,87 @@ func inMemory() []breakage[*memory.Tx] {
 				return list, err
 			}
 		}},
+		{"keeps what it discards", []string{"dead-letters", "reapply-dead-letters"}, func(b b, _ h) {
+			b.discard = func(ctx context.Context, tx tx, scope, id string) error {
+				_, err := b.full.DeadLetter(ctx, tx, scope, id)
+				return err
+			}
+		}},
+		{"forgets when it was asked", []string{"reapply-covers", "reapply-list"}, func(b b, _ h) {
+			b.ask = func(ctx context.Context, tx tx, r dedup.Reapply) (int64, error) {
+				if !r.At.IsZero() {
+					r.At = r.At.AddDate(1, 0, 0)
+				}
+				return b.full.AskReapply(ctx, tx, r)
+			}
+		}},
+		{"any request for an object covers it", []string{"reapply-covers"}, func(b b, _ h) {
+			b.ask = func(ctx context.Context, tx tx, r dedup.Reapply) (int64, error) {
+				if r.Object.ID != "" && r.Object.Type != "" {
+					r.Object, r.From = dedup.Object{}, r.At.AddDate(-1, 0, 0)
+				}
+				return b.full.AskReapply(ctx, tx, r)
+			}
+		}},
+		{"does not note that a request was used", []string{"reapply-once", "reapply-one-of-many"}, func(b b, h h) {
+			b.take = func(ctx context.Context, tx tx, scope, id string, obj dedup.Object) (bool, error) {
+				due, err := b.full.TakeReapply(ctx, tx, scope, id, obj)
+				if err == nil && due {
+					list, _ := b.full.ListReapplies(ctx, tx, scope, 0, 1000)
+					r := list[len(list)-1]
+					r.Number = 0
+					_, err = b.full.AskReapply(ctx, tx, r)
+				}
+				return due, err
+			}
+		}},
+		{"takes in a transaction of its own", []string{"reapply-rollback"}, func(b b, h h) {
+			b.take = func(ctx context.Context, _ tx, scope, id string, obj dedup.Object) (due bool, err error) {
+				err = h.InTx(ctx, func(own tx) (err error) {
+					due, err = b.full.TakeReapply(ctx, own, scope, id, obj)
+					return err
+				})
+				return due, err
+			}
+		}},
+		{"the stored version is not current", []string{"reapply-versions", "reapply-rollback"}, func(b b, _ h) {
+			b.again = b.full.Advance
+		}},
+		{"an older version is current", []string{"reapply-versions", "reapply-waits"}, func(b b, _ h) {
+			b.again = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				_, err := b.full.AdvanceAgain(ctx, tx, scope, obj, v)
+				return err == nil, err
+			}
+		}},
+		{"locks no version that stays as it is", []string{"reapply-waits"}, func(b b, _ h) {
+			b.again = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				if stored, err := b.full.Version(ctx, tx, scope, obj); err != nil || stored == v && v != 0 {
+					return err == nil, err
+				}
+				return b.full.AdvanceAgain(ctx, tx, scope, obj, v)
+			}
+		}},
+		{"cancels in silence", []string{"reapply-list"}, func(b b, _ h) {
+			b.cancel = func(ctx context.Context, tx tx, scope string, number int64) error {
+				if err := b.full.CancelReapply(ctx, tx, scope, number); !errors.Is(err, dedup.ErrNotFound) {
+					return err
+				}
+				return nil
+			}
+		}},
+		{"lists the newest first", []string{"reapply-list"}, func(b b, _ h) {
+			b.asked = func(ctx context.Context, tx tx, scope string, after int64, limit int) ([]dedup.Reapply, error) {
+				list, err := b.full.ListReapplies(ctx, tx, scope, after, limit)
+				slices.Reverse(list)
+				return list, err
+			}
+		}},
+		{"takes the caller's number for its own", []string{"reapply-odd"}, func(b b, _ h) {
+			b.ask = func(ctx context.Context, tx tx, r dedup.Reapply) (int64, error) {
+				r.Number = 0
+				return b.full.AskReapply(ctx, tx, r)
+			}
+		}},
 	}
 }
 

@@ -183,6 +183,35 @@ func inPostgres() []breakage[pgx.Tx] {
 				return n, err
 			}
 		}},
+		{"looks, then notes what it has seen", []string{"reapply-one-of-many", "reapply-waits"}, func(b b, _ h) {
+			b.take = func(ctx context.Context, tx tx, scope, id string, obj dedup.Object) (bool, error) {
+				if err := dedup.CheckTakeReapply(scope, id, obj); err != nil {
+					return false, err
+				}
+				var last *int64
+				err := tx.QueryRow(ctx, `SELECT max(r.number) FROM surehook_dedup_markers AS m
+					JOIN surehook_dedup_reapplies AS r ON r.scope = m.scope AND r.event_id IN ('', m.id) AND r.object_id IN ('', $3)
+					WHERE m.scope = $1 AND m.id = $2 AND m.reapplied < r.number`, scope, id, obj.ID).Scan(&last)
+				if err != nil || last == nil {
+					return false, dedup.WrapError(ctx, "looking", err)
+				}
+				_, err = exec(ctx, tx, "UPDATE surehook_dedup_markers SET reapplied = $3 WHERE scope = $1 AND id = $2", scope, id, *last)
+				return err == nil, err
+			}
+		}},
+		{"compares, then applies again", []string{"reapply-waits"}, func(b b, _ h) {
+			b.again = func(ctx context.Context, tx tx, scope string, obj dedup.Object, v int64) (bool, error) {
+				if err := dedup.CheckVersion(scope, obj, v); err != nil {
+					return false, err
+				}
+				stored, err := b.full.Version(ctx, tx, scope, obj)
+				if err != nil || stored > v {
+					return false, err
+				}
+				_, err = b.full.Advance(ctx, tx, scope, obj, v)
+				return err == nil, err
+			}
+		}},
 		{"discards what it has read", []string{"one-discards"}, func(b b, _ h) {
 			b.discard = func(ctx context.Context, tx tx, scope, id string) error {
 				if _, err := b.full.DeadLetter(ctx, tx, scope, id); err != nil {

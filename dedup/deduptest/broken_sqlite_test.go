@@ -56,7 +56,7 @@ func inSQLite() []breakage[*sql.Tx] {
 				if err := dedup.CheckMark(scope, id, at); err != nil {
 					return false, err
 				}
-				res, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO surehook_dedup_markers VALUES (?, ?, ?)", scope, id, at.UnixMicro())
+				res, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO surehook_dedup_markers (scope, id, marked_at) VALUES (?, ?, ?)", scope, id, at.UnixMicro())
 				if err != nil {
 					return false, err
 				}
@@ -96,6 +96,36 @@ func inSQLite() []breakage[*sql.Tx] {
 					_, err = exec(ctx, tx, "DELETE FROM surehook_dedup_versions")
 				}
 				return n, err
+			}
+		}},
+		{"prunes requests by their time alone", []string{"reapply-prune"}, func(b b, _ h) {
+			b.prune = func(ctx context.Context, tx tx, before time.Time, limit int) (int, error) {
+				n, err := b.full.Prune(ctx, tx, before, limit)
+				if err == nil {
+					_, err = exec(ctx, tx, "DELETE FROM surehook_dedup_reapplies WHERE asked_at < ?", before.UnixMicro())
+				}
+				return n, err
+			}
+		}},
+		{"gives numbers out again", []string{"reapply-list"}, func(b b, _ h) {
+			b.ask = func(ctx context.Context, tx tx, r dedup.Reapply) (int64, error) {
+				n, err := b.full.AskReapply(ctx, tx, r)
+				if err == nil { // as without AUTOINCREMENT
+					_, err = exec(ctx, tx, "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'surehook_dedup_reapplies'")
+				}
+				return n, err
+			}
+		}},
+		{"goes by the clock and not by the numbers", []string{"reapply-once"}, func(b b, _ h) {
+			b.take = func(ctx context.Context, tx tx, scope, id string, obj dedup.Object) (bool, error) {
+				if err := dedup.CheckTakeReapply(scope, id, obj); err != nil {
+					return false, err
+				}
+				n, err := exec(ctx, tx, `UPDATE surehook_dedup_markers SET reapplied = (
+					SELECT max(asked_at) FROM surehook_dedup_reapplies AS r WHERE r.scope = surehook_dedup_markers.scope AND event_id IN ('', id))
+					WHERE scope = ? AND id = ? AND reapplied < (
+					SELECT max(asked_at) FROM surehook_dedup_reapplies AS r WHERE r.scope = surehook_dedup_markers.scope AND event_id IN ('', id))`, scope, id)
+				return n == 1, err
 			}
 		}},
 		{"replaces no dead letter", []string{"dead-letters"}, func(b b, _ h) {

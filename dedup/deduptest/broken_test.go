@@ -22,6 +22,7 @@ import (
 type full[Tx any] interface {
 	dedup.Store[Tx]
 	dedup.DeadLetters[Tx]
+	dedup.Reapplies[Tx]
 }
 
 // broken is a good store of which some methods are replaced.
@@ -35,6 +36,12 @@ type broken[Tx any] struct {
 	letter   func(ctx context.Context, tx Tx, scope, id string) (dedup.DeadLetter, error)
 	list     func(ctx context.Context, tx Tx, scope, after string, limit int) ([]dedup.DeadLetter, error)
 	discard  func(ctx context.Context, tx Tx, scope, id string) error
+
+	ask    func(ctx context.Context, tx Tx, r dedup.Reapply) (int64, error)
+	asked  func(ctx context.Context, tx Tx, scope string, after int64, limit int) ([]dedup.Reapply, error)
+	cancel func(ctx context.Context, tx Tx, scope string, number int64) error
+	take   func(ctx context.Context, tx Tx, scope, id string, obj dedup.Object) (bool, error)
+	again  func(ctx context.Context, tx Tx, scope string, obj dedup.Object, v int64) (bool, error)
 
 	markAndAdvance func(ctx context.Context, tx Tx, scope, id string, at time.Time, obj dedup.Object, v int64) (bool, bool, error)
 }
@@ -104,6 +111,41 @@ func (b broken[Tx]) Discard(ctx context.Context, tx Tx, scope, id string) error 
 		return b.discard(ctx, tx, scope, id)
 	}
 	return b.full.Discard(ctx, tx, scope, id)
+}
+
+func (b broken[Tx]) AskReapply(ctx context.Context, tx Tx, r dedup.Reapply) (int64, error) {
+	if b.ask != nil {
+		return b.ask(ctx, tx, r)
+	}
+	return b.full.AskReapply(ctx, tx, r)
+}
+
+func (b broken[Tx]) ListReapplies(ctx context.Context, tx Tx, scope string, after int64, limit int) ([]dedup.Reapply, error) {
+	if b.asked != nil {
+		return b.asked(ctx, tx, scope, after, limit)
+	}
+	return b.full.ListReapplies(ctx, tx, scope, after, limit)
+}
+
+func (b broken[Tx]) CancelReapply(ctx context.Context, tx Tx, scope string, number int64) error {
+	if b.cancel != nil {
+		return b.cancel(ctx, tx, scope, number)
+	}
+	return b.full.CancelReapply(ctx, tx, scope, number)
+}
+
+func (b broken[Tx]) TakeReapply(ctx context.Context, tx Tx, scope, id string, obj dedup.Object) (bool, error) {
+	if b.take != nil {
+		return b.take(ctx, tx, scope, id, obj)
+	}
+	return b.full.TakeReapply(ctx, tx, scope, id, obj)
+}
+
+func (b broken[Tx]) AdvanceAgain(ctx context.Context, tx Tx, scope string, obj dedup.Object, v int64) (bool, error) {
+	if b.again != nil {
+		return b.again(ctx, tx, scope, obj, v)
+	}
+	return b.full.AdvanceAgain(ctx, tx, scope, obj, v)
 }
 
 // breakage is one broken store and the rules that must find it.

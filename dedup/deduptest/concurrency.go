@@ -257,6 +257,15 @@ func contextEnded[Tx any](e *env[Tx]) {
 		}
 		calls["Discard"] = func(tx Tx) error { return s.Discard(ended, tx, e.scope, "a") }
 	}
+	if s, ok := e.Store.(dedup.Reapplies[Tx]); ok {
+		calls["AskReapply"] = func(tx Tx) error {
+			return second(s.AskReapply(ended, tx, dedup.Reapply{Scope: e.scope, ID: "kept", At: day}))
+		}
+		calls["ListReapplies"] = func(tx Tx) error { return second(s.ListReapplies(ended, tx, e.scope, 0, 1)) }
+		calls["CancelReapply"] = func(tx Tx) error { return s.CancelReapply(ended, tx, e.scope, 1) }
+		calls["TakeReapply"] = func(tx Tx) error { return second(s.TakeReapply(ended, tx, e.scope, "kept", obj)) }
+		calls["AdvanceAgain"] = func(tx Tx) error { return second(s.AdvanceAgain(ended, tx, e.scope, obj, 7)) }
+	}
 	for name, call := range calls {
 		if err := e.run(call); !errors.Is(err, context.Canceled) {
 			e.Errorf("%s with a cancelled context returned %v, which does not match context.Canceled", name, err)

@@ -1,6 +1,8 @@
 package deduptest
 
 import (
+	"fmt"
+
 	"github.com/surehook/surehook/dedup"
 )
 
@@ -14,9 +16,15 @@ func reopen[Tx any](e *env[Tx]) {
 	if e.Reopen == nil {
 		return
 	}
-	e.must(func(tx Tx) error {
+	asked := int64(0)
+	e.must(func(tx Tx) (err error) {
 		if err := both(e, tx, "a", 7); err != nil {
 			return err
+		}
+		if s, ok := e.Store.(dedup.Reapplies[Tx]); ok {
+			if asked, err = e.askIn(tx, s, dedup.Reapply{ID: "a"}); err != nil {
+				return err
+			}
 		}
 		if s, ok := e.Store.(dedup.DeadLetters[Tx]); ok {
 			return e.fine(s.SetAside(e.ctx, tx, letter(e.scope, "a")))
@@ -30,6 +38,18 @@ func reopen[Tx any](e *env[Tx]) {
 		}
 		if err := e.wantVersion(tx, e.scope, obj, 7); err != nil {
 			return err
+		}
+		if s, ok := e.Store.(dedup.Reapplies[Tx]); ok {
+			if err := e.wantDue(tx, s, "a", obj, true); err != nil {
+				return err
+			}
+			n, err := e.askIn(tx, s, dedup.Reapply{ID: "b"})
+			if err == nil && n <= asked {
+				err = fmt.Errorf("AskReapply returned the number %d in the next process, after %d", n, asked)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		if s, ok := e.Store.(dedup.DeadLetters[Tx]); ok {
 			return e.wantLetter(tx, s, letter(e.scope, "a"))

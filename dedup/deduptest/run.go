@@ -11,8 +11,8 @@ import (
 
 // Harness is a store, with the functions that the suite needs to use it.
 type Harness[Tx any] struct {
-	// Store is the store under test. If it has dedup.DeadLetters or dedup.MarkAdvancer,
-	// they are tested too.
+	// Store is the store under test. If it has dedup.DeadLetters, dedup.Reapplies or
+	// dedup.MarkAdvancer, they are tested too.
 	Store dedup.Store[Tx]
 
 	// InTx runs fn in one transaction and returns the error of fn or of the commit. It
@@ -69,7 +69,7 @@ type rule[Tx any] struct {
 func rules[Tx any]() []rule[Tx] {
 	return slices.Concat(
 		markRules[Tx](), versionRules[Tx](), markAdvanceRules[Tx](), concurrencyRules[Tx](), writerRules[Tx](),
-		argumentRules[Tx](), pruneRules[Tx](), letterRules[Tx](), reopenRules[Tx](),
+		argumentRules[Tx](), pruneRules[Tx](), letterRules[Tx](), reapplyRules[Tx](), reopenRules[Tx](),
 	)
 }
 

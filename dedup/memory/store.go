@@ -10,14 +10,21 @@ import (
 	"github.com/surehook/surehook/dedup"
 )
 
-// Store is a [dedup.Store] and [dedup.DeadLetters] for its own transactions, see
-// [Store.InTx]. It is safe for concurrent use.
+// Store is a [dedup.Store], [dedup.DeadLetters] and [dedup.Reapplies] for its own
+// transactions, see [Store.InTx]. It is safe for concurrent use.
 type Store struct {
 	mu       sync.Mutex
-	markers  map[eventKey]int64 // microseconds since 1970
+	markers  map[eventKey]marker
 	versions map[objectKey]int64
 	letters  map[eventKey]dedup.DeadLetter
-	locks    map[any]*Tx // by eventKey and objectKey
+	requests map[reapplyKey]dedup.Reapply
+	asked    int64       // the number of the last request
+	locks    map[any]*Tx // by the keys of the rows
+}
+
+type marker struct {
+	at        int64 // microseconds since 1970
+	reapplied int64 // the number of the last request under which it was applied again
 }
 
 type eventKey struct{ scope, id string }
@@ -33,14 +40,16 @@ type letterKey eventKey
 var (
 	_ dedup.Store[*Tx]       = (*Store)(nil)
 	_ dedup.DeadLetters[*Tx] = (*Store)(nil)
+	_ dedup.Reapplies[*Tx]   = (*Store)(nil)
 )
 
 // New returns an empty store.
 func New() *Store {
 	return &Store{
-		markers:  map[eventKey]int64{},
+		markers:  map[eventKey]marker{},
 		versions: map[objectKey]int64{},
 		letters:  map[eventKey]dedup.DeadLetter{},
+		requests: map[reapplyKey]dedup.Reapply{},
 		locks:    map[any]*Tx{},
 	}
 }
@@ -54,7 +63,7 @@ func (s *Store) Mark(ctx context.Context, tx *Tx, scope, id string, at time.Time
 	k := eventKey{scope, id}
 	err := s.write(ctx, tx, k, func() bool {
 		if _, seen := row(s.markers, tx.markers, k); !seen {
-			tx.markers[k] = change[int64]{value: at.UnixMicro()}
+			tx.markers[k] = change[marker]{value: marker{at: at.UnixMicro()}}
 			fresh = true
 		}
 		return fresh
@@ -112,9 +121,9 @@ func (s *Store) Prune(ctx context.Context, tx *Tx, before time.Time, limit int) 
 	}
 	var old []aged
 	for _, k := range keys(s.markers, tx.markers) {
-		at, _ := row(s.markers, tx.markers, k)
-		if owner := s.locks[k]; at < before.UnixMicro() && (owner == nil || owner == tx) {
-			old = append(old, aged{at, k})
+		m, _ := row(s.markers, tx.markers, k)
+		if owner := s.locks[k]; m.at < before.UnixMicro() && (owner == nil || owner == tx) {
+			old = append(old, aged{m.at, k})
 		}
 	}
 	slices.SortFunc(old, func(a, b aged) int {
@@ -125,7 +134,10 @@ func (s *Store) Prune(ctx context.Context, tx *Tx, before time.Time, limit int) 
 		if err := tx.lock(ctx, m.eventKey); err != nil { // free, or its own: never waits
 			return 0, dedup.WrapError(ctx, "pruning markers", err)
 		}
-		tx.markers[m.eventKey] = change[int64]{removed: true}
+		tx.markers[m.eventKey] = change[marker]{removed: true}
+	}
+	if len(old) < limit { // no marker is left that older requests could cover
+		s.pruneRequests(tx, before)
 	}
 	return len(old), nil
 }

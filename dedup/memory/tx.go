@@ -19,9 +19,10 @@ type Tx struct {
 	waitsFor *Tx
 	held     []any // keys in store.locks
 
-	markers  map[eventKey]change[int64]
+	markers  map[eventKey]change[marker]
 	versions map[objectKey]int64
 	letters  map[eventKey]change[dedup.DeadLetter]
+	requests map[reapplyKey]change[dedup.Reapply]
 }
 
 // change is a transaction's change of a row.
@@ -41,9 +42,10 @@ func (s *Store) InTx(ctx context.Context, fn func(*Tx) error) error {
 	tx := &Tx{
 		store:    s,
 		done:     make(chan struct{}),
-		markers:  map[eventKey]change[int64]{},
+		markers:  map[eventKey]change[marker]{},
 		versions: map[objectKey]int64{},
 		letters:  map[eventKey]change[dedup.DeadLetter]{},
+		requests: map[reapplyKey]change[dedup.Reapply]{},
 	}
 	commit := false
 	defer func() { tx.end(commit) }() // also when fn panics or ends the goroutine
@@ -64,6 +66,7 @@ func (tx *Tx) end(commit bool) {
 	if commit {
 		merge(s.markers, tx.markers)
 		merge(s.letters, tx.letters)
+		merge(s.requests, tx.requests)
 		for k, v := range tx.versions {
 			s.versions[k] = v
 		}

@@ -1,13 +1,32 @@
-// Package postgres keeps markers, versions and dead letters in an application's
-// PostgreSQL database: in the pgx.Tx of those who use pgx ([New]), or in the
+// Package postgres keeps markers, versions, dead letters and requests to apply again in an
+// application's PostgreSQL database: in the pgx.Tx of those who use pgx ([New]), or in the
 // *sql.Tx of any driver ([NewSQL]).
 //
 // # Tables
 //
-// surehook_dedup_markers, surehook_dedup_versions and surehook_dedup_dead_letters,
-// made by [Migrate], whose progress is noted in surehook_migrations, or by a tool
-// of your own from [Migrations]. They need PostgreSQL 10 (2017). Name a schema in
-// [Config], and the search_path of your transactions does not matter.
+// surehook_dedup_markers, surehook_dedup_versions, surehook_dedup_dead_letters and
+// surehook_dedup_reapplies, made by [Migrate], whose progress is noted in
+// surehook_migrations, or by a tool of your own from [Migrations]. They need PostgreSQL 10
+// (2017). Name a schema in [Config], and the search_path of your transactions does not
+// matter.
+//
+// # Applying events again
+//
+// A row of surehook_dedup_reapplies asks for events to be applied again that were taken
+// before: see [dedup.Reapply]. It takes effect when such an event arrives once more. In
+// package receiver, Receiver.Reapply writes the row. By hand it is one statement:
+//
+//	INSERT INTO surehook_dedup_reapplies (scope, event_id) VALUES ('billing', 'evt_1');
+//	INSERT INTO surehook_dedup_reapplies (scope, object_type, object_id) VALUES ('billing', 'invoice', '17');
+//	INSERT INTO surehook_dedup_reapplies (scope, marked_from, marked_until)
+//		VALUES ('billing', '2026-03-01 12:00+00', '2026-03-02 12:00+00');
+//
+// An event must match all that is given. marked_from and marked_until are times at which
+// events were taken first (marked_at of surehook_dedup_markers). number and asked_at have
+// defaults: leave them out. Events that are taken after asked_at are not covered; it is the
+// server's clock, and the markers have the clock of the process that took the event. A row
+// that is deleted has no effect any more. In surehook_dedup_markers, reapplied is the
+// number of the last row because of which the event was applied again.
 //
 // # Isolation
 //

@@ -11,6 +11,8 @@ import (
 type statements struct {
 	mark, advance, markAndAdvance, version, prune string
 	setAside, letter, letters, discard            string
+
+	askReapply, reapplies, cancelReapply, takeReapply, advanceAgain, pruneReapplies string
 }
 
 func statementsIn(schema string) statements {
@@ -23,6 +25,8 @@ func statementsIn(schema string) statements {
 	return statements{
 		mark: in(mark), advance: in(advance), markAndAdvance: in(markAndAdvance), version: in(version), prune: in(prune),
 		setAside: in(setAside), letter: in(letter), letters: in(letters), discard: in(discard),
+		askReapply: in(askReapply), reapplies: in(reapplies), cancelReapply: in(cancelReapply),
+		takeReapply: in(takeReapply), advanceAgain: in(advanceAgain), pruneReapplies: in(pruneReapplies),
 	}
 }
 
@@ -87,4 +91,45 @@ SELECT ` + letterColumns + ` FROM surehook_dedup_dead_letters
 WHERE scope = $1 AND id > $2 ORDER BY id LIMIT $3`
 
 	discard = `DELETE FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2 RETURNING ` + pgtx.Durable
+
+	askReapply = `
+INSERT INTO surehook_dedup_reapplies (scope, event_id, object_type, object_id, marked_from, marked_until, asked_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+RETURNING number, ` + pgtx.Durable
+
+	reapplies = `
+SELECT number, scope, event_id, object_type, object_id, marked_from, marked_until, asked_at
+FROM surehook_dedup_reapplies WHERE scope = $1 AND number > $2 ORDER BY number LIMIT $3`
+
+	cancelReapply = `DELETE FROM surehook_dedup_reapplies WHERE scope = $1 AND number = $2 RETURNING ` + pgtx.Durable
+
+	// A marker's time never changes, so it may be read first. Its reapplied may have
+	// changed since the statement began, and the UPDATE compares with what is committed
+	// by then.
+	takeReapply = `
+WITH due AS (
+	SELECT max(r.number) AS number FROM surehook_dedup_markers AS m
+	JOIN surehook_dedup_reapplies AS r ON r.scope = $1 AND r.event_id IN ('', $2)
+		AND r.object_type IN ('', $3) AND r.object_id IN ('', $4)
+		AND m.marked_at <= r.asked_at
+		AND (r.marked_from IS NULL OR m.marked_at >= r.marked_from)
+		AND (r.marked_until IS NULL OR m.marked_at < r.marked_until)
+	WHERE m.scope = $1 AND m.id = $2
+)
+UPDATE surehook_dedup_markers AS m SET reapplied = due.number FROM due
+WHERE m.scope = $1 AND m.id = $2 AND m.reapplied < due.number
+RETURNING ` + pgtx.Durable
+
+	// The row is locked, also where it stays as it is.
+	advanceAgain = `
+INSERT INTO surehook_dedup_versions AS v (scope, object_type, object_id, version) VALUES ($1, $2, $3, $4)
+ON CONFLICT (scope, object_type, object_id) DO UPDATE SET version = excluded.version
+WHERE excluded.version >= v.version
+RETURNING ` + pgtx.Durable
+
+	pruneReapplies = `
+DELETE FROM surehook_dedup_reapplies WHERE number = ANY (ARRAY(
+	SELECT number FROM surehook_dedup_reapplies
+	WHERE asked_at < $1 ORDER BY number LIMIT $2
+	FOR UPDATE SKIP LOCKED))`
 )

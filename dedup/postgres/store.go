@@ -20,9 +20,9 @@ type Config struct {
 	Schema string
 }
 
-// Store is a [dedup.Store] and [dedup.DeadLetters] for the transactions of pgx or
-// of a *sql.DB. It is safe for concurrent use and holds nothing but its
-// statements' text.
+// Store is a [dedup.Store], [dedup.DeadLetters] and [dedup.Reapplies] for the
+// transactions of pgx or of a *sql.DB. It is safe for concurrent use and holds nothing but
+// its statements' text.
 type Store[Tx any] struct {
 	sql statements
 	in  func(Tx) pgtx.Tx
@@ -31,6 +31,7 @@ type Store[Tx any] struct {
 var (
 	_ dedup.Store[pgx.Tx]        = (*Store[pgx.Tx])(nil)
 	_ dedup.DeadLetters[pgx.Tx]  = (*Store[pgx.Tx])(nil)
+	_ dedup.Reapplies[pgx.Tx]    = (*Store[pgx.Tx])(nil)
 	_ dedup.MarkAdvancer[pgx.Tx] = (*Store[pgx.Tx])(nil)
 )
 
@@ -114,7 +115,13 @@ func (s *Store[Tx]) Prune(ctx context.Context, tx Tx, before time.Time, limit in
 		return 0, err
 	}
 	n, err := s.exec(ctx, tx, s.sql.prune, micro(before), limit)
-	return int(n), dedup.WrapError(ctx, "pruning markers", err)
+	if err == nil && n < int64(limit) { // no marker is left that older requests could cover
+		_, err = s.exec(ctx, tx, s.sql.pruneReapplies, micro(before), limit)
+	}
+	if err != nil {
+		return 0, dedup.WrapError(ctx, "pruning markers", err)
+	}
+	return int(n), nil
 }
 
 // micro cuts a time to the database's microseconds: some drivers would round.

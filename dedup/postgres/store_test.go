@@ -147,7 +147,13 @@ func TestLostTransactionsAreErrRetryTx(t *testing.T) {
 			cfg := newSchema(t)
 			s, pool := newPgx(t, cfg), openPool(t, c.settings...)
 			require.NoError(t, inPgx(pool)(ctx, func(tx pgx.Tx) error {
-				_, err := s.Advance(ctx, tx, "test", obj, 1)
+				if _, err := s.Advance(ctx, tx, "test", obj, 1); err != nil {
+					return err
+				}
+				if _, err := s.Mark(ctx, tx, "test", "again", time.Now()); err != nil {
+					return err
+				}
+				_, err := s.AskReapply(ctx, tx, dedup.Reapply{Scope: "test", ID: "again", At: time.Now()})
 				return err
 			}))
 			letter := dedup.DeadLetter{Scope: "test", ID: "a", Type: "x", At: time.Now()}
@@ -169,6 +175,14 @@ func TestLostTransactionsAreErrRetryTx(t *testing.T) {
 					return err
 				},
 				"SetAside": func(tx pgx.Tx) error { return s.SetAside(ctx, tx, letter) },
+				"TakeReapply": func(tx pgx.Tx) error {
+					_, err := s.TakeReapply(ctx, tx, "test", "again", obj)
+					return err
+				},
+				"AdvanceAgain": func(tx pgx.Tx) error {
+					_, err := s.AdvanceAgain(ctx, tx, "test", obj, 5)
+					return err
+				},
 			} {
 				first, second := begin(t, pool), begin(t, pool)
 				_, err := s.Version(ctx, second, "test", obj) // its snapshot
@@ -176,6 +190,9 @@ func TestLostTransactionsAreErrRetryTx(t *testing.T) {
 				_, _, err = s.MarkAndAdvance(ctx, first, "test", "a", time.Now(), obj, 5)
 				require.NoError(t, err)
 				require.NoError(t, s.SetAside(ctx, first, letter))
+				due, err := s.TakeReapply(ctx, first, "test", "again", obj)
+				require.NoError(t, err)
+				require.True(t, due)
 				if c.commit {
 					require.NoError(t, first.Commit(ctx))
 				}
@@ -189,7 +206,9 @@ func TestLostTransactionsAreErrRetryTx(t *testing.T) {
 					require.NoError(t, first.Rollback(ctx))
 					continue
 				}
-				_, err = pool.Exec(ctx, `TRUNCATE `+cfg.Schema+`.surehook_dedup_markers, `+cfg.Schema+`.surehook_dedup_dead_letters;
+				_, err = pool.Exec(ctx, `TRUNCATE `+cfg.Schema+`.surehook_dedup_dead_letters;
+					DELETE FROM `+cfg.Schema+`.surehook_dedup_markers WHERE id <> 'again';
+					UPDATE `+cfg.Schema+`.surehook_dedup_markers SET reapplied = 0;
 					UPDATE `+cfg.Schema+`.surehook_dedup_versions SET version = 1`)
 				require.NoError(t, err)
 			}
@@ -297,6 +316,11 @@ func refusesNil[Tx any](t *testing.T, s *postgres.Store[Tx]) {
 		"DeadLetter":      second(s.DeadLetter(ctx, tx, "test", "a")),
 		"ListDeadLetters": second(s.ListDeadLetters(ctx, tx, "test", "", 1)),
 		"Discard":         s.Discard(ctx, tx, "test", "a"),
+		"AskReapply":      second(s.AskReapply(ctx, tx, dedup.Reapply{Scope: "test", ID: "a", At: time.Now()})),
+		"ListReapplies":   second(s.ListReapplies(ctx, tx, "test", 0, 1)),
+		"CancelReapply":   s.CancelReapply(ctx, tx, "test", 1),
+		"TakeReapply":     second(s.TakeReapply(ctx, tx, "test", "a", obj)),
+		"AdvanceAgain":    second(s.AdvanceAgain(ctx, tx, "test", obj, 1)),
 	} {
 		require.ErrorIs(t, err, dedup.ErrInvalid, what)
 		require.ErrorContains(t, err, "the transaction is nil", what)
@@ -323,9 +347,9 @@ func TestMigrations(t *testing.T) {
 	var tables string
 	require.NoError(t, db.QueryRowContext(ctx, `SELECT string_agg(tablename::text, ',' ORDER BY tablename)
 		FROM pg_tables WHERE schemaname = $1`, cfg.Schema).Scan(&tables))
-	require.Equal(t, "surehook_dedup_dead_letters,surehook_dedup_markers,surehook_dedup_versions,surehook_migrations", tables)
+	require.Equal(t, "surehook_dedup_dead_letters,surehook_dedup_markers,surehook_dedup_reapplies,surehook_dedup_versions,surehook_migrations", tables)
 	require.NoError(t, postgres.Migrate(ctx, openSQL(t, "search_path", cfg.Schema), nil), "a nil config is the search_path")
 	names, err := fs.Glob(postgres.Migrations(), "*")
 	require.NoError(t, err)
-	require.Equal(t, []string{"001_dedup.sql"}, names)
+	require.Equal(t, []string{"001_dedup.sql", "002_reapplies.sql"}, names)
 }

@@ -1,11 +1,29 @@
-// Package sqlite keeps markers, versions and dead letters in an application's
-// SQLite database. It works in the *sql.Tx of any driver and imports none.
+// Package sqlite keeps markers, versions, dead letters and requests to apply again in an
+// application's SQLite database. It works in the *sql.Tx of any driver and imports none.
 //
 // # Tables
 //
-// surehook_dedup_markers, surehook_dedup_versions and surehook_dedup_dead_letters,
-// made by [Migrate], whose progress is noted in surehook_migrations, or by a tool
-// of your own from [Migrations]. They need SQLite 3.24 (2018).
+// surehook_dedup_markers, surehook_dedup_versions, surehook_dedup_dead_letters and
+// surehook_dedup_reapplies, made by [Migrate], whose progress is noted in
+// surehook_migrations, or by a tool of your own from [Migrations]. They need SQLite 3.24
+// (2018). Times are microseconds since 1970, UTC.
+//
+// # Applying events again
+//
+// A row of surehook_dedup_reapplies asks for events to be applied again that were taken
+// before: see [dedup.Reapply]. It takes effect when such an event arrives once more. In
+// package receiver, Receiver.Reapply writes the row. By hand it is one statement:
+//
+//	INSERT INTO surehook_dedup_reapplies (scope, event_id) VALUES ('billing', 'evt_1');
+//	INSERT INTO surehook_dedup_reapplies (scope, object_type, object_id) VALUES ('billing', 'invoice', '17');
+//	INSERT INTO surehook_dedup_reapplies (scope, marked_from, marked_until) VALUES ('billing',
+//		strftime('%s', '2026-03-01 12:00') * 1000000, strftime('%s', '2026-03-02 12:00') * 1000000);
+//
+// An event must match all that is given. marked_from and marked_until are times at which
+// events were taken first (marked_at of surehook_dedup_markers). number and asked_at have
+// defaults: leave them out. Events that are taken after asked_at are not covered. A row
+// that is deleted has no effect any more. In surehook_dedup_markers, reapplied is the
+// number of the last row because of which the event was applied again.
 //
 // # The connection
 //

@@ -1,3 +1,5 @@
 package sqlite
 
 const PruneQuery = pruneQuery
+
+const TakeReapply = takeReapply

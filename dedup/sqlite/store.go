@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/dedup"
 )
 
-// Store is a [dedup.Store] and [dedup.DeadLetters] for the transactions of a
-// *sql.DB. It is safe for concurrent use and holds nothing.
+// Store is a [dedup.Store], [dedup.DeadLetters] and [dedup.Reapplies] for the transactions
+// of a *sql.DB. It is safe for concurrent use and holds nothing.
 //
 // That includes prepared statements: a *sql.Stmt belongs to one *sql.DB and keeps
 // its connections' copies for as long as it lives, and all that a Store is ever
@@ -21,6 +21,7 @@ type Store struct{}
 var (
 	_ dedup.Store[*sql.Tx]       = (*Store)(nil)
 	_ dedup.DeadLetters[*sql.Tx] = (*Store)(nil)
+	_ dedup.Reapplies[*sql.Tx]   = (*Store)(nil)
 )
 
 // New returns a store. The tables must be there: see [Migrate].
@@ -81,13 +82,24 @@ const pruneQuery = `
 		SELECT scope, id FROM surehook_dedup_markers
 		WHERE marked_at < ? ORDER BY marked_at LIMIT ?)`
 
+const pruneReapplies = `
+	DELETE FROM surehook_dedup_reapplies WHERE number IN (
+		SELECT number FROM surehook_dedup_reapplies
+		WHERE asked_at < ? ORDER BY number LIMIT ?)`
+
 // Prune implements [dedup.Store].
 func (*Store) Prune(ctx context.Context, tx *sql.Tx, before time.Time, limit int) (int, error) {
 	if err := dedup.CheckLimit(limit); err != nil {
 		return 0, err
 	}
 	n, err := exec(ctx, tx, pruneQuery, before.UnixMicro(), limit)
-	return int(n), dedup.WrapError(ctx, "pruning markers", err)
+	if err == nil && n < int64(limit) { // no marker is left that older requests could cover
+		_, err = exec(ctx, tx, pruneReapplies, before.UnixMicro(), limit)
+	}
+	if err != nil {
+		return 0, dedup.WrapError(ctx, "pruning markers", err)
+	}
+	return int(n), nil
 }
 
 var errNoTx = fmt.Errorf("%w: the transaction is nil", dedup.ErrInvalid)

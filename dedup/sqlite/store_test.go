@@ -85,6 +85,11 @@ func TestOldSnapshotIsErrRetryTx(t *testing.T) {
 		"Prune":    second(s.Prune(ctx, late, time.Now(), 1)),
 		"SetAside": s.SetAside(ctx, late, dedup.DeadLetter{Scope: "test", ID: "a", Type: "x", At: time.Now()}),
 		"Discard":  s.Discard(ctx, late, "test", "a"),
+
+		"AskReapply":    second(s.AskReapply(ctx, late, dedup.Reapply{Scope: "test", ID: "a", At: time.Now()})),
+		"CancelReapply": s.CancelReapply(ctx, late, "test", 1),
+		"TakeReapply":   second(s.TakeReapply(ctx, late, "test", "a", obj)),
+		"AdvanceAgain":  second(s.AdvanceAgain(ctx, late, "test", obj, 1)),
 	} {
 		require.ErrorIs(t, err, dedup.ErrRetryTx, what)
 		var cause *driver.Error
@@ -106,6 +111,11 @@ func TestNilTransaction(t *testing.T) {
 		"DeadLetter":      second(s.DeadLetter(ctx, nil, "test", "a")),
 		"ListDeadLetters": second(s.ListDeadLetters(ctx, nil, "test", "", 1)),
 		"Discard":         s.Discard(ctx, nil, "test", "a"),
+		"AskReapply":      second(s.AskReapply(ctx, nil, dedup.Reapply{Scope: "test", ID: "a", At: time.Now()})),
+		"ListReapplies":   second(s.ListReapplies(ctx, nil, "test", 0, 1)),
+		"CancelReapply":   s.CancelReapply(ctx, nil, "test", 1),
+		"TakeReapply":     second(s.TakeReapply(ctx, nil, "test", "a", obj)),
+		"AdvanceAgain":    second(s.AdvanceAgain(ctx, nil, "test", obj, 1)),
 	} {
 		require.ErrorIs(t, err, dedup.ErrInvalid, what)
 		require.ErrorContains(t, err, "the transaction is nil", what)
@@ -153,9 +163,9 @@ func TestMigrations(t *testing.T) {
 	require.NoError(t, sqlite.Migrate(t.Context(), db), "again")
 	var tables string
 	require.NoError(t, db.QueryRowContext(t.Context(), `SELECT group_concat(name) FROM
-		(SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name)`).Scan(&tables))
-	require.Equal(t, "surehook_dedup_dead_letters,surehook_dedup_markers,surehook_dedup_versions,surehook_migrations", tables)
+		(SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name)`).Scan(&tables))
+	require.Equal(t, "surehook_dedup_dead_letters,surehook_dedup_markers,surehook_dedup_reapplies,surehook_dedup_versions,surehook_migrations", tables)
 	names, err := fs.Glob(sqlite.Migrations(), "*")
 	require.NoError(t, err)
-	require.Equal(t, []string{"001_dedup.sql"}, names)
+	require.Equal(t, []string{"001_dedup.sql", "002_reapplies.sql"}, names)
 }

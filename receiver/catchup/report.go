@@ -12,6 +12,7 @@ type Report struct {
 	DeadLettered int // missed, and set aside now: it can never be applied
 	Stale        int // missed, and overtaken: a newer version is stored
 	Duplicates   int // taken before
+	Reapplied    int // taken before, and applied again because of a request; see receiver.Receiver.Reapply
 	Ignored      int // of types that the application does not want
 	Redacted     int // their data are gone at the sender, so they were left alone
 	Refused      int // can neither be applied nor kept, and were passed over; see Refusal
@@ -36,6 +37,8 @@ func (r *Report) add(id string, res receiver.Result) {
 		r.Stale++
 	case receiver.Duplicate:
 		r.Duplicates++
+	case receiver.Reapplied:
+		r.Reapplied++
 	case receiver.Ignored:
 		r.Ignored++
 	}
