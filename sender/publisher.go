@@ -59,6 +59,8 @@ func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx
 //
 // It returns ErrInvalidEvent, a *VersionError, ErrIdempotencyKey or ErrNotFound
 // (an unknown Subscriber or Subscription): then nothing was written, and tx can go on.
+// An unknown Subscriber is no error if Event.IfSubscriberExists is set: the event is
+// dropped, and the Ref says so.
 // On any other error the caller must roll back; one that matches ErrRetryTx asks for
 // the transaction to be run again.
 //

@@ -145,7 +145,7 @@ func ExampleHistory_Redact() {
 	ctx := context.Background()
 	hooks := newService(ctx)
 	person := sender.Object{Type: "person", ID: "ada"}
-	_, err := hooks.Publish(ctx, sender.Event{Type: "person.updated", Object: person, Data: []byte(`{"email":"ada@example.com"}`)})
+	_, err := hooks.Publish(ctx, sender.Event{Type: "person.updated", Object: person, Data: map[string]string{"email": "ada@example.com"}})
 	check(err)
 
 	events, err := hooks.History.Redact(ctx, history.Redaction{Object: person})
