@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -65,6 +66,22 @@ func Example() {
 	// Output:
 	// attempt 1: answered 500, "no database"
 	// delivered 1
+}
+
+// A customer asks for her deliveries, and for another's.
+func ExampleHistory_ForSubscriber() {
+	ctx := context.Background()
+	hooks := newService(ctx)
+	page, _, err := hooks.History.Deliveries(ctx, history.DeliveryQuery{Limit: 1})
+	check(err)
+
+	hers := hooks.History.ForSubscriber(page[0].Subscriber) // as her token says
+	fmt.Println("hers:", hers.Redeliver(ctx, page[0].ID))
+	others := hooks.History.ForSubscriber("sub_other")
+	fmt.Println("another's:", errors.Is(others.Redeliver(ctx, page[0].ID), sender.ErrNotFound))
+	// Output:
+	// hers: <nil>
+	// another's: true
 }
 
 // Why has an event not arrived?
