@@ -32,7 +32,8 @@ type Outbox[Tx any] interface {
 	// if it returns an error or panics. What matches ErrRetryTx is retried a few
 	// times, so fn may run more than once. Transactions of this store in one
 	// process take turns in the order of their calls where the database has a
-	// single writer.
+	// single writer. There a call inside fn that would wait for fn's own end is refused
+	// at once, if the store can tell.
 	InTx(ctx context.Context, fn func(tx Tx) error) error
 
 	// Wake hints to the dispatchers of this process that something may be due.

@@ -30,19 +30,25 @@ const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 // with [Store.WaitToWrite]. It has the write lock from its beginning, so it cannot fail
 // because it read first. A function that returns an error that matches sender.ErrRetryTx
 // is run up to five times in all.
+//
+// A call inside fn, on its goroutine, of a method of this store that writes in a transaction
+// of its own would wait for itself. It is refused at once, whatever its context. Use the
+// method that takes tx.
 func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	s.othersWroteAt.Store(s.now())
 	var err error
 	for range inTxRuns {
-		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
+		if err = s.runInTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
 			break
 		}
 	}
 	return err
 }
 
-func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	err := s.write(ctx, func(w *work) error { return fn(w.tx) })
+func (s *Store) runInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	err := s.write(ctx, func(w *work) error {
+		return s.inTx.Call(func() error { return fn(w.tx) })
+	})
 	if err == nil && s.published.Swap(false) {
 		s.Wake()
 	}
