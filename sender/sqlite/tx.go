@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/dberr"
@@ -219,5 +220,14 @@ func fail(doing string, err error) error {
 	if dberr.Classify(err) == dberr.Retry {
 		return fmt.Errorf("sqlite: %s: %w: %w", doing, sender.ErrRetryTx, err)
 	}
-	return fmt.Errorf("sqlite: %s: %w", doing, err)
+	return fmt.Errorf("sqlite: %s: %w", doing, unmigrated(err))
+}
+
+// unmigrated makes the error that a table or a column of the sender's is missing match
+// sender.ErrUnfit. All drivers give SQLite's own text.
+func unmigrated(err error) error {
+	if text := err.Error(); !strings.Contains(text, "no such table: surehook_") && !strings.Contains(text, "has no column named") && !strings.Contains(text, "no such column") {
+		return err
+	}
+	return fmt.Errorf("%w: a table is missing, or is older than this release: call Migrate before: %w", sender.ErrUnfit, err)
 }
